@@ -36,7 +36,7 @@ static bool is_again(const struct call *c, size_t i)
 }
 
 /* The pairs from argument 2 on; false after answering. *added is the number of new fields. */
-static bool set_pairs(struct call *c, int64_t *added)
+static bool hash_set_pairs(struct call *c, int64_t *added)
 {
     struct object o;
     uint64_t before;
@@ -63,14 +63,14 @@ static bool set_pairs(struct call *c, int64_t *added)
 void cmd_hset(struct call *c)
 {
     int64_t added;
-    if (set_pairs(c, &added))
+    if (hash_set_pairs(c, &added))
         answer_int(c, added);
 }
 
 void cmd_hmset(struct call *c)
 {
     int64_t added;
-    if (set_pairs(c, &added))
+    if (hash_set_pairs(c, &added))
         answer_ok(c);
 }
 
@@ -186,7 +186,7 @@ void cmd_hdel(struct call *c)
     save_changed(c, &o);
 }
 
-static void put_number(struct call *c, struct object *o, struct str text, bool is_new)
+static void hash_put_number(struct call *c, struct object *o, struct str text, bool is_new)
 {
     if (o->m.type == TYPE_NONE)
         object_create(c, o, TYPE_HASH);
@@ -212,7 +212,7 @@ void cmd_hincrby(struct call *c)
         answer_error(c, "ERR increment or decrement would overflow");
         return;
     }
-    put_number(c, &o, arena_fmt(c->arena, "%lld", (long long)value), !exists);
+    hash_put_number(c, &o, arena_fmt(c->arena, "%lld", (long long)value), !exists);
     answer_int(c, value);
 }
 
@@ -240,7 +240,7 @@ void cmd_hincrbyfloat(struct call *c)
     }
     if (!float_sum(c, value, by, &text))
         return;
-    put_number(c, &o, text, !exists);
+    hash_put_number(c, &o, text, !exists);
     *c->reply = as_bulk(text);
 }
 

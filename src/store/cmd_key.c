@@ -140,7 +140,7 @@ static void keys_open(struct key_walk *k, struct run *run, uint64_t from_hash)
 }
 
 /* The next key that is not past its time. */
-static bool keys_next(struct key_walk *k)
+static bool key_walk_next(struct key_walk *k)
 {
     while (walk_next(&k->w)) {
         if (meta_decode(k->w.value, &k->m) < 0) {
@@ -160,7 +160,7 @@ void cmd_dbsize(struct call *c)
     int64_t n = 0;
 
     keys_open(&k, c->run, 0);
-    while (keys_next(&k))
+    while (key_walk_next(&k))
         n++;
     walk_close(&k.w);
     answer_int(c, n);
@@ -172,7 +172,7 @@ void cmd_keys(struct call *c)
     struct items items = {0};
 
     keys_open(&k, c->run, 0);
-    while (keys_next(&k) && !c->arena->failed)
+    while (key_walk_next(&k) && !c->arena->failed)
         if (glob_match(c->argv[1], k.key))
             items_push_copy(c, &items, k.key);
     walk_close(&k.w);
@@ -206,7 +206,7 @@ void cmd_randomkey(struct call *c)
     for (int round = 0; round < 2 && c->reply->type == REPLY_NIL; round++, from = 0) {
         struct key_walk k;
         keys_open(&k, c->run, from);
-        if (keys_next(&k))
+        if (key_walk_next(&k))
             answer_bulk(c, k.key);
         walk_close(&k.w);
     }
@@ -282,7 +282,7 @@ void cmd_scan(struct call *c)
     if (!scan_cursor(c, 1, &s.cursor) || !scan_options(c, 2, true, &s))
         return;
     keys_open(&k, c->run, s.cursor);
-    while (keys_next(&k) && !c->arena->failed) {
+    while (key_walk_next(&k) && !c->arena->failed) {
         next = be64_read(k.w.key.p + 1);
         if (seen >= s.count && next != hash)
             break;
@@ -308,8 +308,8 @@ static void scan_push(struct call *c, struct items *items, const struct member_w
 }
 
 /* One page of the members from s->cursor on; returns the next cursor. */
-static uint64_t scan_page(struct call *c, const struct object *o, const struct scan *s,
-                          struct items *items)
+static uint64_t scan_read_members(struct call *c, const struct object *o, const struct scan *s,
+                                  struct items *items)
 {
     struct member_walk w;
     uint64_t seen = 0, hash = 0, next = 0;
@@ -340,5 +340,5 @@ void scan_members(struct call *c, enum value_type type)
     if (o.m.type == TYPE_NONE)
         scan_answer(c, 0, &items);
     else if (scan_options(c, 3, false, &s))
-        scan_answer(c, scan_page(c, &o, &s, &items), &items);
+        scan_answer(c, scan_read_members(c, &o, &s, &items), &items);
 }

@@ -1,7 +1,7 @@
 /* Commands on the ends of lists, and reading them. */
 #include "store/list_rows.h"
 
-static void push(struct call *c, bool left, bool only_existing)
+static void list_answer_push(struct call *c, bool left, bool only_existing)
 {
     struct object o;
 
@@ -19,22 +19,22 @@ static void push(struct call *c, bool left, bool only_existing)
 
 void cmd_lpush(struct call *c)
 {
-    push(c, true, false);
+    list_answer_push(c, true, false);
 }
 
 void cmd_rpush(struct call *c)
 {
-    push(c, false, false);
+    list_answer_push(c, false, false);
 }
 
 void cmd_lpushx(struct call *c)
 {
-    push(c, true, true);
+    list_answer_push(c, true, true);
 }
 
 void cmd_rpushx(struct call *c)
 {
-    push(c, false, true);
+    list_answer_push(c, false, true);
 }
 
 static void pop_many(struct call *c, struct object *o, bool left, uint64_t count)
@@ -47,7 +47,7 @@ static void pop_many(struct call *c, struct object *o, bool left, uint64_t count
     answer_items(c, &items);
 }
 
-static void pop(struct call *c, bool left)
+static void list_answer_pop(struct call *c, bool left)
 {
     struct object o;
     int64_t count = 1;
@@ -71,12 +71,12 @@ static void pop(struct call *c, bool left)
 
 void cmd_lpop(struct call *c)
 {
-    pop(c, true);
+    list_answer_pop(c, true);
 }
 
 void cmd_rpop(struct call *c)
 {
-    pop(c, false);
+    list_answer_pop(c, false);
 }
 
 void cmd_llen(struct call *c)
@@ -148,7 +148,7 @@ void cmd_lset(struct call *c)
     answer_ok(c);
 }
 
-static void move(struct call *c, bool from_left, bool to_left)
+static void list_answer_move(struct call *c, bool from_left, bool to_left)
 {
     struct object from, to;
     struct str value;
@@ -169,7 +169,7 @@ static void move(struct call *c, bool from_left, bool to_left)
 
 void cmd_rpoplpush(struct call *c)
 {
-    move(c, false, true);
+    list_answer_move(c, false, true);
 }
 
 static bool arg_side(struct call *c, size_t i, bool *left)
@@ -185,5 +185,5 @@ void cmd_lmove(struct call *c)
 {
     bool from_left, to_left;
     if (arg_side(c, 3, &from_left) && arg_side(c, 4, &to_left))
-        move(c, from_left, to_left);
+        list_answer_move(c, from_left, to_left);
 }

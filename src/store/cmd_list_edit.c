@@ -16,8 +16,8 @@ static void delete_items(struct call *c, const struct object *o, int64_t from, i
 }
 
 /* Positions of `value`, at most `limit` (0: all), from the front or the back. */
-static void find_items(struct call *c, const struct object *o, struct str value, uint64_t limit,
-                       bool backward, int64_t **out, size_t *count)
+static void list_find_items(struct call *c, const struct object *o, struct str value,
+                            uint64_t limit, bool backward, int64_t **out, size_t *count)
 {
     struct list_walk lw;
     positions_t found = {0};
@@ -34,8 +34,8 @@ static void find_items(struct call *c, const struct object *o, struct str value,
     *count = found.len;
 }
 
-/* Take out the items at `at` (ascending): what lies before the last of them moves towards the back,
- * or what lies behind the first moves towards the front. */
+/* Removes the items at the positions `at`, which ascend. Either the items before the last of them
+ * move towards the back, or the items behind the first move towards the front. */
 static void remove_items(struct call *c, struct object *o, const int64_t *at, size_t count)
 {
     int64_t n = (int64_t)o->m.count, removed = (int64_t)count, first = at[0], last = at[count - 1];
@@ -83,8 +83,8 @@ void cmd_lrem(struct call *c)
     answer_int(c, 0);
     if (o.m.type == TYPE_NONE)
         return;
-    find_items(c, &o, c->argv[3], limit < 0 ? 0 - (uint64_t)limit : (uint64_t)limit, limit < 0, &at,
-               &count);
+    list_find_items(c, &o, c->argv[3], limit < 0 ? 0 - (uint64_t)limit : (uint64_t)limit, limit < 0,
+                    &at, &count);
     if (limit < 0)
         reverse_order(at, count);
     if (count)
@@ -93,7 +93,8 @@ void cmd_lrem(struct call *c)
     free(at);
 }
 
-/* When more goes than stays, what stays moves to a version of its own and the rest is garbage. */
+/* When more items go than stay, those that stay are copied to a new version, and the old one
+ * becomes garbage. */
 static void keep_few(struct call *c, struct object *o, int64_t start, int64_t stop)
 {
     struct items items = list_read(c, o, start, stop + 1);
@@ -132,7 +133,7 @@ void cmd_ltrim(struct call *c)
     }
 }
 
-/* Room at `position`: the shorter side moves by one. */
+/* Inserts an item at `position`; the shorter side of the list moves by one. */
 static void insert_item(struct call *c, struct object *o, int64_t position, struct str value)
 {
     int64_t n = (int64_t)o->m.count;
@@ -166,7 +167,7 @@ void cmd_linsert(struct call *c)
     answer_int(c, 0);
     if (o.m.type == TYPE_NONE)
         return;
-    find_items(c, &o, c->argv[3], 1, false, &at, &count);
+    list_find_items(c, &o, c->argv[3], 1, false, &at, &count);
     if (count)
         insert_item(c, &o, at[0] + after, c->argv[4]);
     answer_int(c, count ? (int64_t)o.m.count : -1);
@@ -205,8 +206,8 @@ static bool parse_lpos(struct call *c, struct lpos *p)
     return true;
 }
 
-static void search(struct call *c, const struct object *o, const struct lpos *p,
-                   struct items *items)
+static void list_search(struct call *c, const struct object *o, const struct lpos *p,
+                        struct items *items)
 {
     struct list_walk lw;
     uint64_t skip = (p->rank < 0 ? 0 - (uint64_t)p->rank : (uint64_t)p->rank) - 1;
@@ -237,7 +238,7 @@ void cmd_lpos(struct call *c)
     if (!parse_lpos(c, &p) || !list_want(c, c->argv[1], &o))
         return;
     if (o.m.type == TYPE_LIST)
-        search(c, &o, &p, &items);
+        list_search(c, &o, &p, &items);
     if (p.count >= 0)
         answer_items(c, &items);
     else if (items.len)

@@ -103,7 +103,7 @@ static void answer_picks(struct call *c, const struct pick *picks, size_t n)
         items[i] = as_bulk(picks[i].member);
 }
 
-static void pop(struct call *c, struct object *o, uint64_t count, bool single)
+static void set_pop(struct call *c, struct object *o, uint64_t count, bool single)
 {
     size_t got;
     struct pick *picks = pick_members(c, o, count, false, &got);
@@ -136,7 +136,7 @@ void cmd_spop(struct call *c)
     if ((c->argc == 3 && !arg_positive(c, 2, NULL, &count)) || !want_set(c, &o))
         return;
     if (o.m.type == TYPE_SET)
-        pop(c, &o, (uint64_t)count, c->argc == 2);
+        set_pop(c, &o, (uint64_t)count, c->argc == 2);
     else if (c->argc == 3)
         answer_array(c, 0);
 }

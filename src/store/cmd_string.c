@@ -212,7 +212,7 @@ void cmd_mget(struct call *c)
             items[i - 1] = as_bulk(arena_str(c->arena, o.m.value));
 }
 
-static void set_pairs(struct call *c)
+static void string_set_pairs(struct call *c)
 {
     struct object o;
     for (size_t i = 1; i < c->argc && object_load(c, c->argv[i], &o); i += 2)
@@ -225,7 +225,7 @@ void cmd_mset(struct call *c)
         answer_wrong_args(c);
         return;
     }
-    set_pairs(c);
+    string_set_pairs(c);
     answer_ok(c);
 }
 
@@ -241,7 +241,7 @@ void cmd_msetnx(struct call *c)
     for (size_t i = 1; i < c->argc; i += 2)
         if (!object_load(c, c->argv[i], &o) || o.m.type != TYPE_NONE)
             return;
-    set_pairs(c);
+    string_set_pairs(c);
     answer_int(c, 1);
 }
 

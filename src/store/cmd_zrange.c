@@ -24,7 +24,7 @@ struct zrange {
     int64_t offset, limit; /* limit < 0: all */
 };
 
-/* What is found on the way through a range; false ends it. */
+/* Visits the members of a range; fn returns false to end the walk. */
 struct visitor {
     bool (*fn)(struct visitor *v, struct call *c, struct str row_key);
     struct items items; /* members, or members and scores */
@@ -230,7 +230,7 @@ static bool visit_count(struct visitor *v, struct call *c, struct str row_key)
 /* --- reading --- */
 
 /* The words behind the bounds; `any` is ZRANGE, which chooses by and direction with them. */
-static bool parse_words(struct call *c, bool any, struct zrange *r)
+static bool zrange_parse_words(struct call *c, bool any, struct zrange *r)
 {
     r->limit = -1;
     for (size_t i = 4; i < c->argc; i++) {
@@ -268,7 +268,7 @@ static void answer_range(struct call *c, bool any, struct zrange r)
     struct object o;
     struct visitor v = {.fn = visit_collect};
 
-    if (!parse_words(c, any, &r) || !parse_bounds(c, &r) ||
+    if (!zrange_parse_words(c, any, &r) || !parse_bounds(c, &r) ||
         !object_want(c, c->argv[1], TYPE_ZSET, &o))
         return;
     v.with_scores = r.with_scores;

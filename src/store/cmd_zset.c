@@ -20,7 +20,7 @@ static bool want_zset(struct call *c, struct object *o)
 }
 
 /* The words before the first score; *first is its index. */
-static unsigned parse_words(struct call *c, size_t *first)
+static unsigned zadd_parse_words(struct call *c, size_t *first)
 {
     static const char *const words[] = {"nx", "xx", "gt", "lt", "ch", "incr"};
     unsigned flags = 0;
@@ -58,8 +58,8 @@ static bool check_words(struct call *c, unsigned flags, size_t first)
 }
 
 /* *score becomes the member's score. */
-static enum zadd_result add_one(struct call *c, struct object *o, struct str member, unsigned flags,
-                                double *score)
+static enum zadd_result zset_add_one(struct call *c, struct object *o, struct str member,
+                                     unsigned flags, double *score)
 {
     double old;
 
@@ -94,7 +94,7 @@ static void add_pairs(struct call *c, unsigned flags, size_t first, double *scor
     if (o.m.type == TYPE_NONE && !(flags & ZADD_XX))
         object_create(c, &o, TYPE_ZSET);
     for (size_t i = 0; o.m.type != TYPE_NONE && first + 2 * i < c->argc; i++) {
-        result = add_one(c, &o, c->argv[first + 2 * i + 1], flags, &scores[i]);
+        result = zset_add_one(c, &o, c->argv[first + 2 * i + 1], flags, &scores[i]);
         added += result == ZADD_ADDED;
         updated += result == ZADD_UPDATED;
     }
@@ -108,7 +108,7 @@ static void add_pairs(struct call *c, unsigned flags, size_t first, double *scor
         *c->reply = as_bulk(double_print(c->arena, scores[0]));
 }
 
-static void add(struct call *c, unsigned flags, size_t first)
+static void zset_add_pairs(struct call *c, unsigned flags, size_t first)
 {
     size_t count = (c->argc - first) / 2;
     double *scores = arena_array(c->arena, count, sizeof(*scores));
@@ -122,15 +122,15 @@ static void add(struct call *c, unsigned flags, size_t first)
 void cmd_zadd(struct call *c)
 {
     size_t first;
-    unsigned flags = parse_words(c, &first);
+    unsigned flags = zadd_parse_words(c, &first);
 
     if (check_words(c, flags, first))
-        add(c, flags, first);
+        zset_add_pairs(c, flags, first);
 }
 
 void cmd_zincrby(struct call *c)
 {
-    add(c, ZADD_INCR, 2);
+    zset_add_pairs(c, ZADD_INCR, 2);
 }
 
 void cmd_zrem(struct call *c)
@@ -208,7 +208,7 @@ void cmd_zrevrank(struct call *c)
     answer_rank(c, true);
 }
 
-static void pop(struct call *c, bool reverse)
+static void zset_pop(struct call *c, bool reverse)
 {
     struct object o;
     struct version_range range;
@@ -239,12 +239,12 @@ static void pop(struct call *c, bool reverse)
 
 void cmd_zpopmin(struct call *c)
 {
-    pop(c, false);
+    zset_pop(c, false);
 }
 
 void cmd_zpopmax(struct call *c)
 {
-    pop(c, true);
+    zset_pop(c, true);
 }
 
 void cmd_zscan(struct call *c)

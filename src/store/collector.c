@@ -1,6 +1,6 @@
-/* The collector: drops the rows of collections that are gone (docs/store.md invariant 3) and the
- * collections whose time has come (invariant 6). One thread per store, a round a second or when
- * woken. */
+/* The collector removes the rows of collections that were deleted (docs/store.md, invariant 3) and
+ * collections that have expired (invariant 6). Each store has one, with a thread that does a round
+ * every second or when it is woken. */
 #include "store/embedded_int.h"
 
 #include "base/bytes.h"
@@ -24,15 +24,15 @@ struct collector {
     struct loop loop;
 };
 
-/* Up to CHUNK rows of a tag below `to`, as keys in the arena. */
+/* The keys of up to CHUNK rows, in the arena. */
 struct chunk {
     struct str keys[CHUNK];
     char types[CHUNK]; /* of garbage: its value */
     size_t count;
 };
 
-static int read_chunk(struct embedded *e, struct arena *arena, struct str from, struct str to,
-                      struct chunk *out)
+static int collector_read_chunk(struct embedded *e, struct arena *arena, struct str from,
+                                struct str to, struct chunk *out)
 {
     struct run run = {.e = e};
     struct walk w;
@@ -85,11 +85,11 @@ static int forget_garbage(struct db_tx *tx, void *ctx, struct err *err)
     return 0;
 }
 
-/* 1 when a whole chunk was there: there may be more. */
-static int collect_garbage(struct embedded *e, struct arena *arena, struct chunk *chunk)
+/* 1: the chunk was full, so there may be more garbage. */
+static int collector_drop_garbage(struct embedded *e, struct arena *arena, struct chunk *chunk)
 {
     struct chunk_change change = {e, chunk};
-    int rc = read_chunk(e, arena, STR("g"), STR("h"), chunk);
+    int rc = collector_read_chunk(e, arena, STR("g"), STR("h"), chunk);
 
     for (size_t i = 0; rc == 0 && i < chunk->count; i++)
         rc = drop_version(e, (enum value_type)chunk->types[i], be64_read(chunk->keys[i].p + 1));
@@ -98,7 +98,7 @@ static int collect_garbage(struct embedded *e, struct arena *arena, struct chunk
     return rc < 0 ? rc : chunk->count == CHUNK;
 }
 
-/* Loading a key past its time in a change drops it. */
+/* Removes expired keys: object_load() does so in a run that writes. */
 static int expire_change(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct chunk_change *change = ctx;
@@ -131,7 +131,7 @@ static int collect_expired(struct embedded *e, struct arena *arena, struct chunk
     int rc;
 
     row_prefix(&to, ROW_EXPIRY, (uint64_t)now_ms + 1);
-    rc = read_chunk(e, arena, STR("x"), to.key, chunk);
+    rc = collector_read_chunk(e, arena, STR("x"), to.key, chunk);
     if (rc == 0 && chunk->count)
         rc = db_apply(e->db, e->durability, expire_change, &change, NULL);
     return rc < 0 ? rc : chunk->count == CHUNK;
@@ -160,7 +160,7 @@ static void round_of(struct collector *c)
     int rc = repeat(c, collect_expired);
 
     if (rc >= 0)
-        rc = repeat(c, collect_garbage);
+        rc = repeat(c, collector_drop_garbage);
     if (rc < 0 && rc != ERR_SHUTDOWN && !c->failing)
         log_warn(c->e->log, "store.collector.failed", log_z("error", err_text(rc)));
     c->failing = rc < 0;

@@ -19,7 +19,7 @@ static const struct cmd commands[] = {
 };
 
 /* `name` in any case against a row's name. */
-static int compare(struct str name, const char *row)
+static int cmd_name_compare(struct str name, const char *row)
 {
     for (size_t i = 0; i < name.len; i++) {
         unsigned char a = (unsigned char)name.p[i], b = (unsigned char)row[i];
@@ -37,7 +37,7 @@ const struct cmd *cmd_lookup(struct str name)
 
     while (low < high) {
         size_t middle = (low + high) / 2;
-        int order = compare(name, commands[middle].name);
+        int order = cmd_name_compare(name, commands[middle].name);
         if (order == 0)
             return &commands[middle];
         if (order < 0)

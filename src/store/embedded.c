@@ -168,7 +168,7 @@ static int embedded_command(struct store *s, struct arena *arena, struct reply *
     return rc;
 }
 
-/* Finds every command. The number that cannot run, their error replies made. */
+/* Looks up every command. Returns how many cannot run; these are answered with their errors. */
 static size_t batch_prepare(struct call *calls, const struct store_args *commands, size_t count,
                             struct arena *arena, struct reply *items)
 {
@@ -185,7 +185,7 @@ static size_t batch_prepare(struct call *calls, const struct store_args *command
     return wrong;
 }
 
-/* MULTI answers a command that it cannot queue, and EXEC then runs none. */
+/* As in Redis: a command that cannot be queued has its own error, and EXEC then runs none. */
 static void batch_abort(struct call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -1,8 +1,9 @@
-/* The embedded engine from inside: a store, a step, a call. For the engine's own files only.
+/* The inside of the embedded engine; only for its own files.
  *
- * Words: a *run* is one atomic step (a command, a batch, a script) with one view of the data and
- * one clock reading; a *call* is one command in it. A run belongs to one thread at a time: the
- * caller's when it only reads, the one that runs the database's changes when it may write. */
+ * A *run* is one atomic step (a command, a batch, a script). It has one view of the data and one
+ * reading of the clock. A *call* is one command in a run. A run is used by one thread at a time: by
+ * the caller's thread when it only reads, by the thread that applies the database's changes when it
+ * may write. "Invariant n" is that of docs/store.md. */
 #ifndef STORE_EMBEDDED_INT_H
 #define STORE_EMBEDDED_INT_H
 
@@ -24,7 +25,7 @@ struct embedded {
     struct db_cf *cf;
     enum db_durability durability;
     const struct log *log;
-    uint64_t seed;                /* of the hash in the rows */
+    uint64_t seed;                /* of the hash that is part of row keys */
     _Atomic(int64_t) clock_shift; /* ms added to the wall clock; tests move it */
     struct lua_pool *lua;
     struct pubsub *pubsub;
@@ -37,17 +38,18 @@ static inline struct embedded *embedded_of(struct store *s)
     return container_of(s, struct embedded, base);
 }
 
-/* Tests: the store's clock runs this much ahead. */
+/* For tests: sets the store's clock this much ahead. */
 void embedded_shift_clock(struct store *s, int64_t ms);
-/* Tests: scripts may run this long. */
+/* For tests: sets how long a script may run. */
 void embedded_limit_scripts(struct store *s, uint64_t ms);
-/* Tests: returns when all garbage and everything past its time has been collected. */
+/* For tests: returns when all garbage and all expired keys were removed. */
 void embedded_collect(struct store *s);
 
 /* --- the run --- */
 
-/* Owner rows that a script met, by key: it mostly asks for the same few again. Collections and
- * absent keys only, for a string has any length. Every write of an owner row goes through it. */
+/* A cache of the owner rows that a script has read, by key, since a script mostly asks for the same
+ * few again. It has collections and absent keys only, as a string may have any length. Every write
+ * of an owner row updates it. */
 enum { OWNER_SLOTS = 16, OWNER_KEY_MAX = 255 };
 
 struct owner_cache {
@@ -79,10 +81,11 @@ struct run {
     struct owner_cache *owners; /* while a script runs, else NULL */
 };
 
-/* Remembers the first failure; returns `code`. */
+/* Notes the first failure of the run; returns `code`. */
 int run_fail(struct run *run, int code);
 
-/* The row, borrowed until the next read. False: not there, or failed (run->code). */
+/* Reads a row; *value is borrowed until the next read. False: there is no such row, or the read
+ * failed (run->code). */
 bool run_get(struct run *run, struct str key, struct str *value);
 void run_put(struct run *run, struct str key, struct str value);
 void run_delete(struct run *run, struct str key);
@@ -130,10 +133,11 @@ struct cmd {
 const struct cmd *cmd_lookup(struct str name); /* NULL: unknown */
 bool cmd_arity_ok(const struct cmd *command, size_t argc);
 
-/* Sets c->command. False after answering: unknown name, wrong number of arguments. */
+/* Sets c->command. False: the name is unknown or the number of arguments wrong, and the call was
+ * answered with that error. */
 bool call_find(struct call *c);
 
-/* --- answers: strings must live in the arena or be static --- */
+/* --- answers; strings must be in the arena or static --- */
 
 static inline struct reply as_int(int64_t v)
 {
@@ -171,10 +175,10 @@ void answer_wrong_type(struct call *c);
 void answer_syntax(struct call *c);
 void answer_not_integer(struct call *c);
 void answer_wrong_args(struct call *c);
-/* An array of `n` nils; returns the items, or NULL when the arena is full. */
+/* Answers an array of `n` nils; returns its items, or NULL when the arena is full. */
 struct reply *answer_array(struct call *c, size_t n);
 
-/* An array whose length is not known before. */
+/* An array that grows. */
 struct items {
     struct reply *p;
     size_t len, cap;
@@ -183,24 +187,24 @@ void items_push(struct call *c, struct items *items, struct reply r);
 void items_push_copy(struct call *c, struct items *items, struct str s);
 void answer_items(struct call *c, const struct items *items);
 
-/* --- arguments: false after answering with Redis's error --- */
+/* --- arguments; false: the argument is wrong, and the call was answered with Redis's error --- */
 
 bool number_parse(struct str s, int64_t *out); /* Redis's string2ll: no blanks, +, leading zeros */
 bool double_parse(struct str s, double *out);
 bool long_double_parse(struct str s, long double *out);
 struct str double_print(struct arena *a, double v); /* RESP2 */
-/* What INCRBYFLOAT and HINCRBYFLOAT keep and answer. */
+/* The sum as INCRBYFLOAT and HINCRBYFLOAT store and answer it. */
 bool float_sum(struct call *c, long double value, long double by, struct str *out);
 
 bool arg_is(const struct call *c, size_t i, const char *word); /* case folded */
 bool arg_int(struct call *c, size_t i, int64_t *out);
 bool arg_int_between(struct call *c, size_t i, int64_t min, int64_t max, int64_t *out);
-/* Not negative; `text` NULL: Redis's usual one. */
+/* A number that is not negative. `text` is the error's; NULL: Redis's usual one. */
 bool arg_positive(struct call *c, size_t i, const char *text, int64_t *out);
 bool arg_double(struct call *c, size_t i, double *out);
 
-/* Redis's rules for a pair of indexes over `count` things: from the end if negative, cut to what is
- * there. False when nothing is left. */
+/* Applies Redis's rules to a pair of indexes of `count` items: a negative index counts from the
+ * end, and the range is cut to the items that exist. False: the range is empty. */
 bool range_normalize(int64_t *start, int64_t *stop, uint64_t count);
 
 /* --- rows in order --- */
@@ -216,7 +220,7 @@ void walk_open(struct walk *w, struct run *run, struct str from, struct str to, 
 bool walk_next(struct walk *w); /* false at the end and on failure (run->code) */
 void walk_close(struct walk *w);
 
-/* All rows of one tag and version. */
+/* The range of all rows of one tag and version. */
 struct version_range {
     struct row from, to;
 };
@@ -234,33 +238,33 @@ struct object {
     bool changed;          /* by members: the meta row is to be saved */
 };
 
-/* False on failure. In a run that writes, a key past its time is dropped on the way. */
+/* Reads the key. A run that writes removes it if it has expired. False on failure. */
 bool object_load(struct call *c, struct str key, struct object *o);
-/* Also answers WRONGTYPE (and is false) when it exists with another type. */
+/* The same; if the key has another type, answers WRONGTYPE and returns false. */
 bool object_want(struct call *c, struct str key, enum value_type type, struct object *o);
 
-/* Make the object, which does not exist, an empty collection. */
+/* Makes an object that does not exist an empty collection. */
 void object_create(struct call *c, struct object *o, enum value_type type);
-/* The meta row as it now is; a collection that became empty is removed. Keeps invariants 4, 6. */
+/* Writes the meta row; a collection that has become empty is removed. Keeps invariants 4 and 6. */
 void object_save(struct call *c, struct object *o);
-/* Replace whatever it was by a string. expire_ms 0: never. */
+/* Replaces the object by a string. expire_ms 0: it never expires. */
 void object_set_string(struct call *c, struct object *o, struct str value, int64_t expire_ms);
 void object_set_expire(struct call *c, struct object *o, int64_t expire_ms);
 void object_drop(struct call *c, struct object *o); /* invariant 3; exists or not */
-/* `o` loses its key to `to`, which is dropped first; version and rows stay. */
+/* Moves `o` to the key of `to`, which is removed first. The version and the rows of `o` stay. */
 void object_rename(struct call *c, struct object *o, struct object *to);
 
 /* Members of hashes, sets and sorted sets (members.c). Values are borrowed until the next read. */
 bool member_get(struct call *c, const struct object *o, struct str member, struct str *value);
-/* True when it was not there before; adjusts o->m and o->changed, not saved. */
+/* Sets a member; true when it is new. Changes o->m and o->changed; the caller saves the object. */
 bool member_put(struct call *c, struct object *o, struct str member, struct str value);
-/* For who has looked already. */
+/* The same for a caller that knows whether the member exists. */
 void member_write(struct call *c, struct object *o, struct str member, struct str value,
                   bool is_new);
 bool member_delete(struct call *c, struct object *o, struct str member);
 struct str member_of(struct str row_key); /* the member's bytes in a hashed row's key */
 
-/* All of them from the hash `from` on; of a small hash all in any case. */
+/* A walk over the members whose hash is `from` or higher; of a small hash over all members. */
 struct member_walk {
     struct walk rows;
     struct row from, to;
@@ -286,14 +290,15 @@ struct pick *pick_members(struct call *c, const struct object *o, uint64_t count
 /* SRANDMEMBER, HRANDFIELD, ZRANDMEMBER: key [count [values_word]]. */
 void answer_random(struct call *c, enum value_type type, const char *values_word);
 
-/* --- parts that share more than one file --- */
+/* --- shared by several files of commands --- */
 
 void scan_members(struct call *c, enum value_type type); /* HSCAN, SSCAN, ZSCAN */
 bool glob_match(struct str pattern, struct str s);
 
 /* Sorted sets (zset.c): keep invariant 5. */
 bool zset_score(struct call *c, const struct object *o, struct str member, double *score);
-/* `old` is its score now, NULL when it is not a member; adjusts o->m.count, not saved. */
+/* Sets a member's score; `old` is its present score, NULL when it is not a member. Changes
+ * o->m.count; the caller saves the object. */
 void zset_put(struct call *c, struct object *o, struct str member, const double *old, double score);
 bool zset_remove(struct call *c, struct object *o, struct str member);
 double zset_row_score(struct str row_key); /* of an order row */
@@ -311,9 +316,9 @@ struct script_call {
     bool readonly;
 };
 void script_digest(struct str source, char sha1[41]);
-/* Runs it in the call's run; the result is the call's reply. */
+/* Runs a script within the run of the call; its result is the reply of the call. */
 void script_run(struct call *c, const struct script_call *s);
-/* Compiles and remembers; the reply is the digest or the error. */
+/* Compiles a script and keeps its source; the reply is the digest, or the error. */
 void script_load(struct call *c, struct str source);
 void script_remember(struct embedded *e, const struct script_call *s); /* for EVALSHA */
 bool script_known(struct embedded *e, struct str sha1);
@@ -323,8 +328,8 @@ void script_flush(struct embedded *e);
 
 int pubsub_new(struct pubsub **out, struct err *err) MUST_CHECK;
 void pubsub_free(struct pubsub *p);
-/* Queues the message for delivery behind `*ticket`'s (made when NULL); held back until
- * pubsub_settle. Returns the number of receivers, or ERR_BUSY. */
+/* Adds a message to *ticket, which is made when it is NULL. The messages of a ticket wait for
+ * pubsub_settle(). Returns the number of receivers, or ERR_BUSY: too many bytes wait. */
 int64_t pubsub_publish(struct pubsub *p, struct pubsub_ticket **ticket, struct str channel,
                        struct str message);
 void pubsub_settle(struct pubsub *p, struct pubsub_ticket *ticket,

@@ -1,4 +1,4 @@
-/* Lists from inside: items by position, shared by cmd_list.c and cmd_list_edit.c. */
+/* The items of lists by position, for cmd_list.c and cmd_list_edit.c. */
 #ifndef STORE_LIST_ROWS_H
 #define STORE_LIST_ROWS_H
 
@@ -10,9 +10,9 @@ bool list_want(struct call *c, struct str key, struct object *o);
 bool list_get(struct call *c, const struct object *o, int64_t position, struct str *value);
 void list_put(struct call *c, struct object *o, int64_t position, struct str value);
 
-/* One more item at an end; the object is created if need be, not saved. */
+/* Adds an item at an end. Creates the list if it does not exist; the caller saves the object. */
 void list_push_item(struct call *c, struct object *o, bool left, struct str value);
-/* The item is removed and its copy returned; the list is not empty. */
+/* Removes the item at an end and returns a copy. The list must not be empty. */
 struct str list_pop_item(struct call *c, struct object *o, bool left);
 
 /* Items [from, to) of the list, forward or in reverse. The rows are borrowed by the walk. */
@@ -24,7 +24,7 @@ void list_walk_open(struct list_walk *lw, struct call *c, const struct object *o
                     int64_t to);
 void list_walk_open_reverse(struct list_walk *lw, struct call *c, const struct object *o);
 
-/* All values of [from, to) copied to the arena, as bulks. NULL p when empty or failed. */
+/* Copies of the values of [from, to), as bulk replies in the arena. */
 struct items list_read(struct call *c, const struct object *o, int64_t from, int64_t to);
 
 #endif

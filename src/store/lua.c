@@ -99,8 +99,8 @@ static struct lua_vm *take_vm(struct lua_pool *pool)
     return vm;
 }
 
-/* What a script leaves behind (KEYS, ARGV, garbage) would count against the next one's limit, and
- * idle states would keep it. */
+/* Collects what the script has left behind (KEYS, ARGV, garbage): it would count against the limit
+ * of the next script, and idle states would keep it. */
 static void give_vm(struct lua_pool *pool, struct lua_vm *vm)
 {
     bool keep = !vm->out_of_memory && !vm->timed_out && vm->bytes <= LUA_KEEP_BYTES &&
@@ -249,7 +249,7 @@ static int error_handler(lua_State *L)
     return 1;
 }
 
-static void answer_failure(lua_State *L, struct lua_vm *vm)
+static void script_answer_failure(lua_State *L, struct lua_vm *vm)
 {
     struct call *c = vm->call;
     const char *text, *source, *line;
@@ -298,7 +298,7 @@ static int run_protected(lua_State *L)
     set_strings(L, vm, "KEYS", s->keys, s->key_count);
     set_strings(L, vm, "ARGV", s->args, s->arg_count);
     if (lua_pcall(L, 0, 1, 2) != 0)
-        answer_failure(L, vm);
+        script_answer_failure(L, vm);
     else
         lua_to_reply(L, vm->call, vm->call->reply, 0);
     return 0;
@@ -318,7 +318,7 @@ static void answer_limits(struct lua_vm *vm, int status)
         answer_error(vm->call, "ERR script failed");
 }
 
-/* One use of a state from the pool. */
+/* Runs `fn` with a state from the pool. */
 static void with_vm(struct call *c, const struct script_call *s, lua_CFunction fn)
 {
     struct lua_pool *pool = c->run->e->lua;

@@ -1,4 +1,4 @@
-/* The table `redis` of the scripts, and values on their way between Lua and replies. */
+/* The table `redis` that scripts see, and the conversion between Lua values and replies. */
 #include "store/lua_int.h"
 
 #include <math.h>
@@ -159,8 +159,9 @@ static int push_error(lua_State *L, const char *text)
     return 1;
 }
 
-/* The arguments on the stack; numbers printed, strings borrowed from Lua. NULL: not possible. */
-static struct str *arguments(lua_State *L, struct arena *a, size_t argc)
+/* The arguments on the stack. Numbers are printed, strings are borrowed from Lua. NULL: an argument
+ * is neither, or the arena is full. */
+static struct str *script_arguments(lua_State *L, struct arena *a, size_t argc)
 {
     struct str *argv = arena_array(a, argc, sizeof(*argv));
 
@@ -203,7 +204,7 @@ static bool call_command(lua_State *L)
     if (c.argc == 0)
         return push_error(L, "Please specify at least one argument for this redis lib call");
     arena_reset(&vm->scratch);
-    c.argv = arguments(L, &vm->scratch, c.argc);
+    c.argv = script_arguments(L, &vm->scratch, c.argc);
     if (!c.argv)
         return push_error(L, "Lua redis lib command arguments must be strings or integers");
     c.command = cmd_lookup(c.argv[0]);

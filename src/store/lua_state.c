@@ -280,7 +280,7 @@ static void protect_globals(lua_State *L, struct lua_vm *vm)
     lua_replace(L, LUA_GLOBALSINDEX);
 }
 
-static int prepare(lua_State *L)
+static int vm_prepare(lua_State *L)
 {
     struct lua_vm *vm = lua_touserdata(L, 1);
 
@@ -301,7 +301,7 @@ struct lua_vm *lua_vm_new(void)
     arena_init(&vm->scratch, 0);
     vm->random = random_start;
     vm->L = lua_newstate(allocate, vm);
-    if (!vm->L || lua_cpcall(vm->L, prepare, vm) != 0) {
+    if (!vm->L || lua_cpcall(vm->L, vm_prepare, vm) != 0) {
         lua_vm_free(vm);
         return NULL;
     }

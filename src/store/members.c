@@ -46,7 +46,8 @@ static void member_row(struct call *c, const struct object *o, struct str member
     row_hashed(row, c->arena, tag, o->m.version, run_hash(c->run, member), member);
 }
 
-static void put_row(struct call *c, const struct object *o, struct str member, struct str value)
+static void member_put_row(struct call *c, const struct object *o, struct str member,
+                           struct str value)
 {
     struct row row;
     member_row(c, o, member, &row);
@@ -63,7 +64,7 @@ static void spill(struct call *c, struct object *o)
     o->m.version = run_new_version(c->run);
     o->changed = true;
     while (pair_next(&rest, &field, &value))
-        put_row(c, o, field, value);
+        member_put_row(c, o, field, value);
 }
 
 /* False when it would not be small any more. */
@@ -106,7 +107,7 @@ void member_write(struct call *c, struct object *o, struct str member, struct st
     if (!o->m.small || !write_small(c, o, member, value)) {
         if (o->m.small)
             spill(c, o);
-        put_row(c, o, member, value);
+        member_put_row(c, o, member, value);
     }
     o->m.count += is_new;
     o->changed |= is_new;

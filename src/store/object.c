@@ -4,7 +4,7 @@
 
 enum { DROP_DIRECTLY = 64 }; /* members; more become garbage */
 
-static struct owner_slot *slot_of(const struct run *run, const struct object *o)
+static struct owner_slot *owner_slot(const struct run *run, const struct object *o)
 {
     if (!run->owners || o->key.len > OWNER_KEY_MAX)
         return NULL;
@@ -13,7 +13,7 @@ static struct owner_slot *slot_of(const struct run *run, const struct object *o)
 
 static bool recall_owner(const struct run *run, struct object *o)
 {
-    const struct owner_slot *slot = slot_of(run, o);
+    const struct owner_slot *slot = owner_slot(run, o);
 
     if (!slot || !slot->used || slot->hash != o->hash || slot->database != run->e->base.number ||
         !str_eq(str_n(slot->key, slot->key_len), o->key))
@@ -24,7 +24,7 @@ static bool recall_owner(const struct run *run, struct object *o)
 
 static void note_owner(const struct run *run, const struct object *o, const struct meta *m)
 {
-    struct owner_slot *slot = slot_of(run, o);
+    struct owner_slot *slot = owner_slot(run, o);
 
     if (!slot)
         return;
@@ -94,7 +94,7 @@ void object_create(struct call *c, struct object *o, enum value_type type)
         o->m.version = run_new_version(c->run);
 }
 
-static void put_meta(struct call *c, const struct object *o)
+static void object_put_meta(struct call *c, const struct object *o)
 {
     struct buf value = BUF_INIT(META_MAX + 512 * MIB);
     char head[META_MAX];
@@ -116,7 +116,7 @@ static void delete_meta(struct call *c, const struct object *o)
     note_owner(c->run, o, &(struct meta){0});
 }
 
-static bool indexed(enum value_type type, int64_t expire_ms)
+static bool object_is_indexed(enum value_type type, int64_t expire_ms)
 {
     return type > TYPE_STRING && expire_ms;
 }
@@ -125,7 +125,8 @@ static bool indexed(enum value_type type, int64_t expire_ms)
 static void index_expiry(struct call *c, const struct object *o, enum value_type type,
                          int64_t expire_ms)
 {
-    bool before = indexed(o->was, o->was_expire_ms), after = indexed(type, expire_ms);
+    bool before = object_is_indexed(o->was, o->was_expire_ms),
+         after = object_is_indexed(type, expire_ms);
     struct row row;
 
     if (before && after && o->was_expire_ms == expire_ms)
@@ -156,13 +157,13 @@ void object_save(struct call *c, struct object *o)
         o->m = (struct meta){0};
     } else {
         index_expiry(c, o, o->m.type, o->m.expire_ms);
-        put_meta(c, o);
+        object_put_meta(c, o);
     }
     stored(o);
 }
 
 /* The keys are copied first: a row of this same change lies in the batch that a delete moves. */
-static void delete_rows(struct call *c, enum row_tag tag, uint64_t version)
+static void object_delete_rows(struct call *c, enum row_tag tag, uint64_t version)
 {
     struct version_range range;
     struct str keys[DROP_DIRECTLY];
@@ -192,9 +193,9 @@ static void drop_members(struct call *c, const struct meta *m)
         c->run->garbage[c->run->e->base.number] = true;
         return;
     }
-    delete_rows(c, tag, m->version);
+    object_delete_rows(c, tag, m->version);
     if (other)
-        delete_rows(c, other, m->version);
+        object_delete_rows(c, other, m->version);
 }
 
 void object_drop(struct call *c, struct object *o)
@@ -214,7 +215,7 @@ void object_set_string(struct call *c, struct object *o, struct str value, int64
     if (o->m.type > TYPE_STRING)
         object_drop(c, o);
     o->m = (struct meta){.type = TYPE_STRING, .value = value, .expire_ms = expire_ms};
-    put_meta(c, o);
+    object_put_meta(c, o);
     stored(o);
 }
 

@@ -15,7 +15,8 @@ static struct pick copy_member(struct call *c, const struct member_walk *w)
 }
 
 /* Selection sampling (Knuth, volume 2, 3.4.2 S): `count` of all, each set equally likely. */
-static size_t walk_all(struct call *c, const struct object *o, uint64_t count, struct pick *out)
+static size_t pick_walk_all(struct call *c, const struct object *o, uint64_t count,
+                            struct pick *out)
 {
     struct member_walk w;
     uint64_t left = o->m.count;
@@ -66,7 +67,7 @@ static size_t seek_some(struct call *c, const struct object *o, uint64_t count, 
         if (!already(out, got, p.member))
             out[got++] = p;
     }
-    return got < count && c->run->code == 0 ? walk_all(c, o, count, out) : got;
+    return got < count && c->run->code == 0 ? pick_walk_all(c, o, count, out) : got;
 }
 
 static void shuffle(struct pick *p, size_t n)
@@ -92,7 +93,7 @@ static size_t repeat_some(struct call *c, const struct object *o, uint64_t count
         return got;
     }
     all = arena_array(c->arena, n, sizeof(*all));
-    if (!all || walk_all(c, o, n, all) != n)
+    if (!all || pick_walk_all(c, o, n, all) != n)
         return 0;
     for (; got < count; got++)
         out[got] = all[random_below(n)];
@@ -113,7 +114,7 @@ struct pick *pick_members(struct call *c, const struct object *o, uint64_t count
     if (repeat)
         *got = repeat_some(c, o, count, out);
     else if (o->m.count <= PICK_EXACT || count > PICK_EXACT || count > o->m.count / PICK_PART)
-        *got = walk_all(c, o, count, out);
+        *got = pick_walk_all(c, o, count, out);
     else
         *got = seek_some(c, o, count, out);
     if (!repeat)

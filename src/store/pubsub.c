@@ -1,9 +1,10 @@
-/* Messages inside the process: queued by the step that publishes, delivered after its commit, in
- * the order of the steps, by one thread (docs/store.md invariant 9).
+/* Messages of the embedded engine. A step that publishes adds its messages to a queue; one thread
+ * delivers them after the step is committed, in the order of the steps (docs/store.md, invariant
+ * 9).
  *
- * A ticket is one step's messages. It enters the queue when the step publishes (steps that write do
- * so one after another, each inside its change) and is settled when the step's fate is known; the
- * thread waits at the head of the queue for that. */
+ * The messages of one step are a *ticket*. A ticket enters the queue when the step publishes; steps
+ * that write do so one after another, each inside its change. It is settled when the step was
+ * committed or undone. The thread waits until the ticket at the head of the queue is settled. */
 #include "store/embedded_int.h"
 
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static void ticket_free(struct pubsub *p, struct pubsub_ticket *t)
     free(t);
 }
 
-/* Somebody who waits for `m` and has not got it. */
+/* A subscription to the message's channel that has not got the message yet. */
 static struct subscription *next_receiver(struct pubsub *p, const struct message *m)
 {
     list_each (&p->subscriptions, struct subscription, node, s)
@@ -67,7 +68,7 @@ static struct subscription *next_receiver(struct pubsub *p, const struct message
 }
 
 /* The lock is given up around each call, so the list is searched anew after it. */
-static void deliver(struct pubsub *p, const struct message *m)
+static void pubsub_deliver(struct pubsub *p, const struct message *m)
 {
     struct subscription *s;
 
@@ -96,7 +97,7 @@ static void pubsub_thread(void *ctx)
         list_remove(&t->node);
         if (t->state == TICKET_COMMITTED)
             list_each (&t->messages, struct message, node, m)
-                deliver(p, m);
+                pubsub_deliver(p, m);
         ticket_free(p, t);
     }
     mutex_unlock(&p->lock);

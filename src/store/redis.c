@@ -96,7 +96,7 @@ int redis_refusal(struct str text)
 
 static const struct str said = STR("redis: "); /* before what Redis refused with */
 
-static int refused(const struct reply *r, struct err *err)
+static int redis_refused(const struct reply *r, struct err *err)
 {
     int code = r->type == REPLY_ERROR ? redis_refusal(r->str) : 0;
 
@@ -223,7 +223,7 @@ static int redis_command(struct store *s, struct arena *arena, struct reply **ou
     resp_write(&trip.wire, argv, argc);
     rc = make_trip(r, arena, &trip, deadline_of(r), err);
     if (rc == 0)
-        rc = refused(&trip.replies[0], err);
+        rc = redis_refused(&trip.replies[0], err);
     if (rc == 0)
         *out = trip.replies;
     return rc;
@@ -248,7 +248,7 @@ static int pipeline_refused(const struct trip *trip, struct err *err)
     int rc = 0;
 
     for (size_t i = trip->count; i-- > 0;) {
-        int code = refused(&trip->replies[i], err);
+        int code = redis_refused(&trip->replies[i], err);
         rc = code ? code : rc;
         count += code != 0;
     }
@@ -281,13 +281,13 @@ static int aborted(struct reply **out, struct arena *arena, struct reply *queued
     static const struct str discarded =
         STR("EXECABORT Transaction discarded because of previous errors.");
     static const struct str because = STR("EXECABORT Transaction discarded because of: ");
-    int code = refused(exec, err);
+    int code = redis_refused(exec, err);
 
     if (!code && str_starts(exec->str, because))
-        code = refused(
+        code = redis_refused(
             &(struct reply){.type = REPLY_ERROR, .str = str_skip(exec->str, because.len)}, err);
     for (size_t i = 0; i < count && !code; i++)
-        code = refused(&queued[i], err);
+        code = redis_refused(&queued[i], err);
     if (code)
         return code;
     if (!reply_is_error(exec, "EXECABORT"))
@@ -312,7 +312,7 @@ static int redis_atomic(struct redis *r, struct arena *arena, struct reply **out
     rc = make_trip(r, arena, &trip, deadline_of(r), err);
     if (rc < 0)
         return rc;
-    rc = refused(&trip.replies[0], err);
+    rc = redis_refused(&trip.replies[0], err);
     if (rc < 0)
         return rc;
     exec = &trip.replies[count + 1];
@@ -385,7 +385,7 @@ static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
     reply = &trip.replies[trip.count - 1];
     if (reply_is_error(reply, "NOSCRIPT"))
         return err_set(err, ERR_UNAVAILABLE, "redis forgets scripts as soon as they are loaded");
-    rc = refused(reply, err);
+    rc = redis_refused(reply, err);
     if (rc == 0)
         *out = reply;
     return rc;

@@ -12,7 +12,8 @@
 /* The commands of a greeting. */
 enum greeting_step { GREET_AUTH, GREET_NAME, GREET_SELECT, GREET_ROLE, GREETING_STEPS };
 
-/* What the peer is told first, in one write, and which command each answer belongs to. */
+/* The first commands of a connection, sent in one write; steps[] says which command each reply is
+ * for. */
 struct greeting {
     struct buf wire;
     enum greeting_step steps[GREETING_STEPS];
@@ -47,8 +48,8 @@ static void greeting_add(struct greeting *g, enum greeting_step step, const stru
     g->steps[g->count++] = step;
 }
 
-/* AUTH goes first, as the rest needs it. Database 0 is where a connection begins: without SELECT a
- * user that may not use that command is no problem. */
+/* AUTH comes first, as the other commands need it. Database 0 needs no SELECT, since a connection
+ * begins there; so a user without the right to that command can use it. */
 static void greeting_write(struct greeting *g, const struct redis_endpoint *e)
 {
     const struct redis_target *t = e->target;
@@ -69,7 +70,7 @@ static void greeting_write(struct greeting *g, const struct redis_endpoint *e)
     buf_release(&number);
 }
 
-/* What an error to one of the greeting's commands means. */
+/* The code for an error reply to one of the first commands. */
 static int greeting_error(const struct redis_target *t, enum greeting_step step, struct str text,
                           struct err *err)
 {
@@ -90,7 +91,7 @@ static int greeting_error(const struct redis_target *t, enum greeting_step step,
     return code ? err_set(err, code, STR_FMT, STR_ARG(text)) : 0;
 }
 
-/* ROLE answers an array that begins with "master", "slave" or "sentinel" (M1). */
+/* Checks the reply of ROLE: an array that begins with "master", "slave" or "sentinel" (M1). */
 static int check_role(const struct reply *r, struct err *err)
 {
     if (r->type != REPLY_ARRAY || r->count == 0 || r->items[0].type != REPLY_BULK)
@@ -101,8 +102,8 @@ static int check_role(const struct reply *r, struct err *err)
     return 0;
 }
 
-static int greet(struct redis_conn *c, const struct redis_endpoint *e, uint64_t deadline_ns,
-                 struct err *err)
+static int redis_conn_greet(struct redis_conn *c, const struct redis_endpoint *e,
+                            uint64_t deadline_ns, struct err *err)
 {
     struct arena arena = ARENA_INIT(256 * KIB);
     struct greeting g = {0};
@@ -132,7 +133,8 @@ static void add_address(struct err *err, const struct redis_address *a)
     err_set(err, said.code, "%s (%s:%u)", said.text, a->host, a->port);
 }
 
-/* Over the network; the master is told of, so that it is asked for when it is none any more. */
+/* Connects over the network. The outcome is reported to the master's thread, which then asks the
+ * sentinels if need be. */
 static int open_network(struct redis_conn *c, const struct redis_endpoint *e, uint64_t deadline_ns,
                         struct err *err)
 {
@@ -143,7 +145,7 @@ static int open_network(struct redis_conn *c, const struct redis_endpoint *e, ui
         return rc;
     rc = connect_socket(c, e, &address, deadline_ns, err);
     if (rc == 0) {
-        rc = greet(c, e, deadline_ns, err);
+        rc = redis_conn_greet(c, e, deadline_ns, err);
         if (rc < 0 && e->master) /* behind the words of Redis, which store_refusal() looks for */
             add_address(err, &address);
     }
@@ -159,7 +161,7 @@ static int open_unix(struct redis_conn *c, const struct redis_endpoint *e, uint6
 {
     int rc = sock_connect_unix(&c->fd, e->target->path, deadline_ns, err);
 
-    return rc < 0 ? rc : greet(c, e, deadline_ns, err);
+    return rc < 0 ? rc : redis_conn_greet(c, e, deadline_ns, err);
 }
 
 int redis_conn_open(struct redis_conn **out, const struct redis_endpoint *e, uint64_t deadline_ns,
@@ -217,7 +219,7 @@ int redis_conn_send(struct redis_conn *c, struct str wire, uint64_t deadline_ns,
     return rc < 0 && rc != ERR_TIMEOUT ? err_wrap(err, ERR_CLOSED, "sending to redis") : rc;
 }
 
-static int fill(struct redis_conn *c, uint64_t deadline_ns, struct err *err)
+static int redis_conn_fill(struct redis_conn *c, uint64_t deadline_ns, struct err *err)
 {
     size_t got = 0;
     int rc = c->tls ? tls_recv(c->tls, c->in, sizeof(c->in), &got, deadline_ns, err)
@@ -250,7 +252,7 @@ int redis_conn_receive(struct redis_conn *c, struct arena *arena, struct reply *
             return err_wrap(err, ERR_NO_MEMORY, "redis");
         if (rc != ERR_AGAIN)
             return rc;
-        rc = fill(c, deadline_ns, err);
+        rc = redis_conn_fill(c, deadline_ns, err);
         if (rc < 0)
             return rc;
     }

@@ -1,6 +1,6 @@
-/* The parts of the redis engine: target, master, connection, pool, subscriptions, refusals. For
- * redis*.c only. docs/store-redis.md has the invariants that the comments cite as R1, R2, ... and,
- * of Sentinel, M1, M2, ... */
+/* The parts of the Redis engine: target, master, connection, pool, subscriptions, refusals. Only
+ * for redis*.c. R1, R2, ... (Redis) and M1, M2, ... (Sentinel) are invariants of
+ * docs/store-redis.md. */
 #ifndef STORE_REDIS_INT_H
 #define STORE_REDIS_INT_H
 
@@ -9,7 +9,7 @@
 #include "store/resp.h"
 #include "store/store_int.h"
 
-/* --- where, and as whom --- */
+/* --- which Redis, and as which user --- */
 
 enum { REDIS_MAX_SENTINELS = 16 };
 
@@ -27,18 +27,19 @@ struct redis_target {
     size_t sentinel_count;
 };
 
-/* Decodes the url of struct store_redis_options. ERR_INVALID; the text never holds a password. */
+/* Reads the url of struct store_redis_options. ERR_INVALID: it is wrong; the error's text never has
+ * a password. */
 int redis_target_parse(struct redis_target *out, struct str url, int number,
                        struct err *err) MUST_CHECK;
 void redis_target_release(struct redis_target *t);
-/* One server, or one master of the same sentinels, whichever database. */
+/* Whether both are one server, or one master of the same sentinels; their databases may differ. */
 bool redis_target_is_same(const struct redis_target *a, const struct redis_target *b);
 
-/* --- one connection; belongs to one thread at a time --- */
+/* --- one connection, which one thread uses at a time --- */
 
 struct redis_master;
 
-/* Everything that a new connection needs; all borrowed. */
+/* What is needed to make a connection; all borrowed. */
 struct redis_endpoint {
     const struct redis_target *target;
     struct tls_context *tls;     /* NULL: plain */
@@ -59,32 +60,35 @@ struct redis_conn {
     char in[REDIS_READ_SIZE];
 };
 
-/* Connected, authenticated, database selected, named; by sentinels: to a server that says it is a
- * master. Every failure is ERR_UNAVAILABLE (also one that took too long: no command was sent),
- * ERR_DENIED (password, user) or ERR_INVALID (database). */
+/* Makes a connection: connects, logs in, selects the database, names the connection; with sentinels
+ * it also checks that the server is a master. ERR_UNAVAILABLE: it cannot be reached, also when that
+ * took too long, as no command was sent. ERR_DENIED: wrong password or user. ERR_INVALID: no such
+ * database. */
 int redis_conn_open(struct redis_conn **out, const struct redis_endpoint *e, uint64_t deadline_ns,
                     struct err *err) MUST_CHECK;
 void redis_conn_close(struct redis_conn *c); /* NULL is fine */
 
-/* False when the peer closed it or sent something that nobody asked for. Does not wait. */
+/* False: the peer has closed the connection, or sent something unasked. Does not wait. */
 bool redis_conn_is_quiet(struct redis_conn *c);
-/* Bytes have been received that redis_conn_receive() has not yet used. */
+/* Whether bytes were received that redis_conn_receive() has not used yet. */
 bool redis_conn_has_input(const struct redis_conn *c);
 
-/* ERR_CLOSED, ERR_TIMEOUT; then close it: the stream has no known position any more. */
+/* After ERR_CLOSED or ERR_TIMEOUT the connection must be closed, as it is not known how much was
+ * sent. */
 int redis_conn_send(struct redis_conn *c, struct str wire, uint64_t deadline_ns,
                     struct err *err) MUST_CHECK;
-/* One reply. ERR_CLOSED, ERR_TIMEOUT, ERR_PEER (not RESP2), ERR_NO_MEMORY (does not fit). */
+/* Reads one reply. ERR_CLOSED, ERR_TIMEOUT. ERR_PEER: it is not RESP2. ERR_NO_MEMORY: it does not
+ * fit into the arena. */
 int redis_conn_receive(struct redis_conn *c, struct arena *arena, struct reply **out,
                        uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
 /* --- error replies that mean "could not be asked" --- */
 
-/* The code for an error text whose first word is in the table of refusals (LOADING, NOAUTH, OOM,
- * ...), 0 for every other. A refused command did not run. */
+/* The code for an error reply whose first word is in the table of refusals (LOADING, NOAUTH, OOM,
+ * ...); 0 for any other reply. A refused command did not run. */
 int redis_refusal(struct str text);
 
-/* --- back-off: how long to leave a Redis alone that could not be reached --- */
+/* --- back-off: how long a Redis is not tried after it could not be reached --- */
 
 struct redis_backoff {
     uint64_t delay_ns;     /* before jitter; 0 while all is well */
@@ -92,11 +96,11 @@ struct redis_backoff {
     uint64_t retry_at_ns;
 };
 
-/* An attempt that began at `began_ns` failed: doubles the delay, once for all that failed together.
- */
+/* An attempt that began at `began_ns` has failed: doubles the delay, but only once for attempts
+ * that failed together. */
 void redis_backoff_fail(struct redis_backoff *b, uint64_t began_ns);
 
-/* --- which server is the master: asked of sentinels, by one thread for several stores --- */
+/* --- which server is the master; one thread asks the sentinels for several stores --- */
 
 enum { REDIS_HOST_MAX = 255 };
 
@@ -105,23 +109,23 @@ struct redis_address {
     uint16_t port;
 };
 
-/* What a sentinel says of the master. */
+/* A sentinel's answer about the master. */
 struct sentinel_answer {
     bool heard; /* false: it did not answer, or does not know that master */
     struct redis_address address;
     uint64_t epoch; /* counted up by each failover */
 };
 
-/* Reads the answers to SENTINEL MASTER and SENTINEL GET-MASTER-ADDR-BY-NAME. ERR_NOT_FOUND: the
- * sentinel has no such master; ERR_PEER: it answers something else. */
+/* Reads the replies to SENTINEL MASTER and SENTINEL GET-MASTER-ADDR-BY-NAME. ERR_NOT_FOUND: the
+ * sentinel does not know that master. ERR_PEER: the replies are malformed. */
 int sentinel_read(struct sentinel_answer *out, const struct reply *master,
                   const struct reply *address, struct err *err) MUST_CHECK;
-/* Index of the answer that names the master to use from now on, -1: stay with `known` (M2).
- * `failed`: the known master could not be reached, or is none any more. */
+/* The index of the answer that names the master to use from now on; -1: the known one stays (M2).
+ * `failed`: the known master could not be reached, or is not a master any more. */
 int sentinel_choose(const struct sentinel_answer *known, bool failed,
                     const struct sentinel_answer *answers, size_t count);
 
-/* One sentinel, as the thread that asks it sees it. */
+/* One sentinel; belongs to the thread that asks. */
 struct sentinel {
     struct redis_endpoint endpoint;
     struct redis_conn *questions, *news; /* both or none; `news` hears of failovers */
@@ -129,36 +133,35 @@ struct sentinel {
     struct sentinel_answer answer;
 };
 
-/* Asks for the master of that name, over the connections that are there or over new ones, before
- * the deadline, and fills the answer. After a failure (the text names the sentinel) the connections
- * are closed. */
+/* Asks for the master of that name and fills the answer, over the present connections or new ones.
+ * After a failure the connections are closed; the error's text names the sentinel. */
 int sentinel_ask(struct sentinel *s, const char *name, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
-/* Reads what came on `news`, whatever it says: it is a reason to ask. */
+/* Reads what has arrived on `news`. The content does not matter: it is a reason to ask. */
 void sentinel_hear(struct sentinel *s);
 void sentinel_close(struct sentinel *s);
 
-/* Takes over *target, which is one by sentinels; `tls` is borrowed by one reference of its own.
- * Asks nobody yet. */
+/* Takes *target over, which names sentinels; takes a reference of its own to `tls`. Asks no
+ * sentinel yet. */
 struct redis_master *redis_master_new(struct redis_target *target, struct tls_context *tls,
                                       uint64_t timeout_ns, const struct log *log);
 struct redis_master *redis_master_ref(struct redis_master *m);
 void redis_master_unref(struct redis_master *m); /* the last ends the thread; NULL is fine */
 
-/* Where the master is, and the number of this knowledge: it grows whenever another server becomes
- * the master. ERR_UNAVAILABLE: no sentinel has told. */
+/* The master's address, and its generation, a number that grows when another server becomes the
+ * master. ERR_UNAVAILABLE: no sentinel has answered yet. */
 int redis_master_find(struct redis_master *m, struct redis_address *out, uint64_t *generation,
                       uint64_t deadline_ns, struct err *err) MUST_CHECK;
 uint64_t redis_master_generation(struct redis_master *m); /* 0 of NULL */
 
-/* What connections to the master of that generation told: it must be asked for before the next
- * connection (one was lost, or the server says that it is a replica); it could not be connected to
- * as a master; it could be. */
+/* What connections have found out about the master of that generation. Doubt: a connection was
+ * lost, or the server says that it is a replica, so the sentinels are asked before the next
+ * connection. The others: it could not be connected to as a master; it could be. */
 void redis_master_doubt(struct redis_master *m, uint64_t generation); /* NULL is fine */
 void redis_master_failed(struct redis_master *m, uint64_t generation);
 void redis_master_works(struct redis_master *m, uint64_t generation);
 
-/* Writes to an eventfd when the generation grows. */
+/* An eventfd that is written to when the generation grows. */
 struct redis_follower {
     struct list node;
     int wake;
@@ -185,8 +188,9 @@ void redis_pool_init(struct redis_pool *p, const struct redis_endpoint *endpoint
                      const struct log *log);
 void redis_pool_release(struct redis_pool *p); /* no connection is in use */
 
-/* A connection for one call: idle and quiet, or new. ERR_UNAVAILABLE (down, in back-off, none came
- * free in time), ERR_DENIED, ERR_INVALID. `fresh`: never an idle one. */
+/* Takes a connection for one call: an idle one, or a new one. `fresh`: never an idle one.
+ * ERR_UNAVAILABLE: Redis is down, or in back-off, or no connection came free in time. ERR_DENIED,
+ * ERR_INVALID. */
 int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, uint64_t deadline_ns,
                     struct err *err) MUST_CHECK;
 void redis_pool_give(struct redis_pool *p, struct redis_conn *c); /* it may be used again */

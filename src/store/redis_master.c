@@ -1,10 +1,10 @@
 /* Which Redis is the master: asked of the sentinels by one thread, which also hears of failovers.
  *
- * The thread goes in rounds: it asks every sentinel, one after another, and then decides (M2). A
- * round begins once a second, when a sentinel tells of a failover, and when somebody doubts what is
- * known. Whoever needs the address takes what is known; after a doubt it waits for a round that
- * began later. Sentinels that have a connection are asked first, so that one that does not answer
- * does not hold up what the others know. */
+ * The thread works in rounds: it asks every sentinel, one after another, and then decides (M2). A
+ * round begins once a second, when a sentinel reports a failover, and when a caller doubts the
+ * known address. A caller that needs the address gets the known one; after a doubt it waits for a
+ * round that began later. Sentinels that are connected are asked first, so that a sentinel that
+ * does not answer does not delay the answers of the others. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -104,7 +104,7 @@ uint64_t redis_master_generation(struct redis_master *m)
 
 /* --- for those who connect --- */
 
-static int start_thread(struct redis_master *m, struct err *err)
+static int master_start_thread(struct redis_master *m, struct err *err)
 {
     if (m->thread.started)
         return 0;
@@ -121,7 +121,7 @@ int redis_master_find(struct redis_master *m, struct redis_address *out, uint64_
     int rc;
 
     mutex_lock(&m->lock);
-    rc = start_thread(m, err);
+    rc = master_start_thread(m, err);
     if (rc == 0 && !m->known.heard && m->wanted <= m->ended) {
         m->wanted = m->begun + 1;
         wake_one(m->wake);
@@ -140,7 +140,7 @@ int redis_master_find(struct redis_master *m, struct redis_address *out, uint64_
     return rc;
 }
 
-/* Under the lock. Not of a master that was replaced meanwhile. */
+/* Under the lock. Does nothing if the master of that generation was replaced meanwhile. */
 static void want_round(struct redis_master *m, uint64_t generation)
 {
     if (generation != atomic_load(&m->generation) || m->wanted > m->begun || !m->thread.started)
@@ -195,7 +195,7 @@ void redis_master_unfollow(struct redis_master *m, struct redis_follower *f)
 
 /* --- the thread --- */
 
-/* Takes the address over that follows from the answers, if it is another. */
+/* Installs the address that follows from the answers, if it is another one. */
 static void decide(struct redis_master *m)
 {
     struct sentinel_answer answers[REDIS_MAX_SENTINELS], news = {0};
@@ -226,8 +226,8 @@ static void decide(struct redis_master *m)
                  log_u("port", news.address.port), log_u("epoch", news.epoch));
 }
 
-/* Why a sentinel does not answer is logged once, and that it is back. */
-static void ask_one(struct redis_master *m, struct sentinel *s)
+/* Logs once why a sentinel does not answer, and once that it is back. */
+static void master_ask_one(struct redis_master *m, struct sentinel *s)
 {
     const struct redis_target *t = s->endpoint.target;
     uint64_t began = clock_mono_ns();
@@ -248,8 +248,9 @@ static void ask_one(struct redis_master *m, struct sentinel *s)
     mutex_unlock(&m->lock);
 }
 
-/* What the first sentinels say counts at once, unless nothing is known yet: then the highest epoch
- * of all is waited for. One whose connection has ended is asked again with the others. */
+/* Asks the connected sentinels and decides by their answers at once; but if no address is known
+ * yet, the highest epoch of all sentinels decides. A sentinel whose connection has ended is asked
+ * again with the others. */
 static void ask_connected(struct redis_master *m)
 {
     for (size_t i = 0; i < m->target.sentinel_count; i++) {
@@ -268,12 +269,12 @@ static void ask_others(struct redis_master *m)
     for (size_t i = 0; i < m->target.sentinel_count; i++) {
         struct sentinel *s = &m->sentinels[i];
         if (!s->answer.heard && clock_mono_ns() >= s->backoff.retry_at_ns)
-            ask_one(m, s);
+            master_ask_one(m, s);
     }
     decide(m);
 }
 
-/* Until it is time for a round, or one is wanted, or a sentinel tells of something. */
+/* Waits until it is time for a round, or one is wanted, or a sentinel has sent something. */
 static void wait_for_news(struct redis_master *m)
 {
     struct pollfd fds[REDIS_MAX_SENTINELS + 1] = {{.fd = m->wake, .events = POLLIN}};

@@ -50,15 +50,16 @@ static void give_place_back(struct redis_pool *p)
     mutex_unlock(&p->lock);
 }
 
-/* Under the lock: is the Redis that could not be reached to be left alone? Not one that took its
- * place (M4). */
+/* Under the lock: whether the back-off lasts. It does not hold for a Redis that has become the
+ * master since (M4). */
 static bool is_resting(const struct redis_pool *p)
 {
     return p->backoff.delay_ns && clock_mono_ns() < p->backoff.retry_at_ns &&
            p->failed_generation == redis_master_generation(p->endpoint->master);
 }
 
-/* Under the lock: 1 when a place is taken with *out idle or NULL, 0 to wait, or why not. */
+/* Under the lock. 1: a place is taken; *out is an idle connection, or NULL. 0: the caller must
+ * wait. Below 0: why there is none. */
 static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, struct err *err)
 {
     struct list *node = fresh ? NULL : list_shift(&p->idle);
@@ -96,9 +97,9 @@ static int take_place(struct redis_pool *p, struct redis_conn **out, bool fresh,
     return rc < 0 ? rc : 0;
 }
 
-/* A place is held; it is given back on failure. */
-static int open_new(struct redis_pool *p, struct redis_conn **out, uint64_t deadline_ns,
-                    struct err *err)
+/* Opens a connection for the place that the caller holds; gives the place back on failure. */
+static int redis_pool_open(struct redis_pool *p, struct redis_conn **out, uint64_t deadline_ns,
+                           struct err *err)
 {
     struct err failure = {0};
     uint64_t began = clock_mono_ns();
@@ -125,7 +126,8 @@ static int open_new(struct redis_pool *p, struct redis_conn **out, uint64_t dead
     return rc < 0 ? err_set(err, rc, "%s", failure.text) : 0;
 }
 
-/* Nobody has closed it or talked on it, and it is to the Redis that is the master (M3). */
+/* Whether an idle connection may be used: the peer has not closed it or sent anything, and it leads
+ * to the present master (M3). */
 static bool is_usable(const struct redis_pool *p, struct redis_conn *c)
 {
     return c->generation == redis_master_generation(p->endpoint->master) && redis_conn_is_quiet(c);
@@ -139,7 +141,7 @@ int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, u
         if (rc < 0)
             return rc;
         if (!*out)
-            return open_new(p, out, deadline_ns, err);
+            return redis_pool_open(p, out, deadline_ns, err);
         if (is_usable(p, *out))
             return 0;
         redis_pool_drop(p, *out); /* R2: stale, found before anything was sent on it */

@@ -1,4 +1,4 @@
-/* Asking one sentinel, and what follows from the answers of several. */
+/* Asking one sentinel, and choosing the master from the answers of several. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 /* --- answers --- */
 
 /* A field of the flat list of names and values that SENTINEL MASTER answers. */
-static struct str field_of(const struct reply *list, struct str name)
+static struct str sentinel_field(const struct reply *list, struct str name)
 {
     for (size_t i = 0; i + 1 < list->count; i += 2)
         if (str_eq(list->items[i].str, name))
@@ -17,7 +17,7 @@ static struct str field_of(const struct reply *list, struct str name)
     return STR_EMPTY;
 }
 
-static int read_address(struct redis_address *out, const struct reply *r, struct err *err)
+static int sentinel_read_address(struct redis_address *out, const struct reply *r, struct err *err)
 {
     struct str host = r->count == 2 ? r->items[0].str : STR_EMPTY;
     uint64_t port = 0;
@@ -53,16 +53,16 @@ int sentinel_read(struct sentinel_answer *out, const struct reply *master,
     if (rc == 0)
         rc = check_refusal(address, err);
     if (rc == 0 && (master->type != REPLY_ARRAY ||
-                    str_u64(field_of(master, STR("config-epoch")), &answer.epoch) < 0))
+                    str_u64(sentinel_field(master, STR("config-epoch")), &answer.epoch) < 0))
         rc = err_set(err, ERR_PEER, "it answers no config-epoch");
     if (rc == 0)
-        rc = read_address(&answer.address, address, err);
+        rc = sentinel_read_address(&answer.address, address, err);
     if (rc == 0)
         *out = answer;
     return rc;
 }
 
-static bool is_same(const struct redis_address *a, const struct redis_address *b)
+static bool sentinel_same_address(const struct redis_address *a, const struct redis_address *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
@@ -74,7 +74,7 @@ static bool has_majority(const struct redis_address *address, const struct senti
     size_t votes = 0;
 
     for (size_t i = 0; i < count; i++)
-        votes += answers[i].heard && is_same(&answers[i].address, address);
+        votes += answers[i].heard && sentinel_same_address(&answers[i].address, address);
     return votes > count / 2;
 }
 
@@ -89,7 +89,7 @@ int sentinel_choose(const struct sentinel_answer *known, bool failed,
     if (!best)
         return -1;
     if (known->heard && best->epoch <= known->epoch &&
-        (!failed || is_same(&best->address, &known->address) ||
+        (!failed || sentinel_same_address(&best->address, &known->address) ||
          !has_majority(&best->address, answers, count)))
         return -1;
     return (int)(best - answers);
@@ -104,7 +104,7 @@ void sentinel_close(struct sentinel *s)
     s->questions = s->news = NULL;
 }
 
-/* A user that may not subscribe is told of failovers by the next round. */
+/* A user without the right to subscribe learns of failovers in the next round. */
 static int subscribe(struct redis_conn *news, uint64_t deadline_ns, struct err *err)
 {
     struct arena arena = ARENA_INIT(256 * KIB);
@@ -121,7 +121,7 @@ static int subscribe(struct redis_conn *news, uint64_t deadline_ns, struct err *
     return rc;
 }
 
-static int open_both(struct sentinel *s, uint64_t deadline_ns, struct err *err)
+static int sentinel_open_both(struct sentinel *s, uint64_t deadline_ns, struct err *err)
 {
     int rc;
 
@@ -135,8 +135,8 @@ static int open_both(struct sentinel *s, uint64_t deadline_ns, struct err *err)
     return rc;
 }
 
-/* The epoch is asked for before the address, so that what a failover changes in between makes a new
- * address look old, never an old one new. */
+/* The epoch is asked for before the address. A failover in between then makes a new address look
+ * old, never an old address look new. */
 static int question(struct sentinel *s, const char *name, uint64_t deadline_ns, struct err *err)
 {
     struct arena arena = ARENA_INIT(256 * KIB);
@@ -160,7 +160,7 @@ static int question(struct sentinel *s, const char *name, uint64_t deadline_ns, 
 int sentinel_ask(struct sentinel *s, const char *name, uint64_t deadline_ns, struct err *err)
 {
     const struct redis_target *t = s->endpoint.target;
-    int rc = open_both(s, deadline_ns, err);
+    int rc = sentinel_open_both(s, deadline_ns, err);
 
     s->answer.heard = false;
     if (rc == 0)

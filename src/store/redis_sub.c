@@ -79,8 +79,8 @@ void redis_subs_release(struct redis_subs *s)
 }
 
 /* Calls fn without the lock; redis_unsubscribe() waits while its subscription is `running`. */
-static void call(struct redis_subs *s, struct redis_sub *sub, struct str channel,
-                 struct str message)
+static void sub_call(struct redis_subs *s, struct redis_sub *sub, struct str channel,
+                     struct str message)
 {
     s->running = sub;
     mutex_unlock(&s->lock);
@@ -91,7 +91,7 @@ static void call(struct redis_subs *s, struct redis_sub *sub, struct str channel
 }
 
 /* The list may change during each call, so look for the next one from the start. */
-static void deliver(struct redis_subs *s, struct str channel, struct str message)
+static void subs_deliver(struct redis_subs *s, struct str channel, struct str message)
 {
     bool found = true;
 
@@ -104,7 +104,7 @@ static void deliver(struct redis_subs *s, struct str channel, struct str message
                 continue;
             sub->message = s->message;
             found = true;
-            call(s, sub, channel, message);
+            sub_call(s, sub, channel, message);
             break;
         }
     }
@@ -130,7 +130,7 @@ static void confirm(struct redis_subs *s, const struct reply *error)
                          log_z("error", sub->reason.text));
         } else if (sub->lapsed) {
             sub->lapsed = false;
-            call(s, sub, STR_EMPTY, STR_EMPTY);
+            sub_call(s, sub, STR_EMPTY, STR_EMPTY);
         }
         break;
     }
@@ -143,13 +143,13 @@ static void take_reply(struct redis_subs *s, const struct reply *r)
     if (r->type == REPLY_ERROR)
         confirm(s, r);
     else if (r->type == REPLY_ARRAY && r->count == 3 && str_eq(r->items[0].str, STR("message")))
-        deliver(s, r->items[1].str, r->items[2].str);
+        subs_deliver(s, r->items[1].str, r->items[2].str);
     else if (r->type == REPLY_ARRAY && r->count == 3 && str_eq(r->items[0].str, STR("subscribe")))
         confirm(s, NULL);
     mutex_unlock(&s->lock);
 }
 
-/* What the connection has to send, as it is now. */
+/* Writes the commands that wait to be sent on the connection. */
 static void write_pending(struct redis_subs *s, struct buf *wire)
 {
     buf_append_str(wire, buf_str(&s->leaving));
@@ -163,7 +163,7 @@ static void write_pending(struct redis_subs *s, struct buf *wire)
     }
 }
 
-/* False at the time, or when woken: there may be something to send. */
+/* Waits for input. False: the time has come, or the thread was woken and may have to send. */
 static bool wait_input(struct redis_subs *s, struct redis_conn *c, uint64_t until_ns)
 {
     struct pollfd fds[] = {{.fd = c->fd, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
@@ -178,7 +178,7 @@ static bool wait_input(struct redis_subs *s, struct redis_conn *c, uint64_t unti
     return fds[0].revents != 0;
 }
 
-/* The connection as the thread sees it. */
+/* The connection, as the thread uses it. */
 struct line {
     struct redis_conn *conn;
     struct buf wire;
@@ -186,8 +186,8 @@ struct line {
     uint64_t pinged_ns; /* an answer is awaited since; 0: none */
 };
 
-/* Sends what there is to send, a PING among it when it is time. */
-static int send_pending(struct redis_subs *s, struct line *l, struct err *err)
+/* Sends the waiting commands, and a PING when it is time for one. */
+static int subs_send_pending(struct redis_subs *s, struct line *l, struct err *err)
 {
     uint64_t now = clock_mono_ns();
 
@@ -214,7 +214,7 @@ static bool is_done(struct redis_subs *s)
     return done;
 }
 
-/* Messages of a Redis that is not the master any more are nobody's (M3). */
+/* Fails when the connection's Redis is not the master any more: its messages do not count (M3). */
 static int check_master(const struct redis_subs *s, const struct redis_conn *c, struct err *err)
 {
     if (c->generation == redis_master_generation(s->endpoint->master))
@@ -222,8 +222,9 @@ static int check_master(const struct redis_subs *s, const struct redis_conn *c, 
     return err_set(err, ERR_CLOSED, "another redis is the master now");
 }
 
-/* Until the connection breaks, the store closes, or nobody is subscribed any more (0). */
-static int serve(struct redis_subs *s, struct redis_conn *c, struct err *err)
+/* Serves the connection until it breaks, the store is closed, or there is no subscription left (0).
+ */
+static int subs_serve(struct redis_subs *s, struct redis_conn *c, struct err *err)
 {
     struct line line = {.conn = c, .heard_ns = clock_mono_ns()};
     struct arena arena = {0};
@@ -233,7 +234,7 @@ static int serve(struct redis_subs *s, struct redis_conn *c, struct err *err)
     while (rc == 0 && !is_done(s)) {
         rc = check_master(s, c, err);
         if (rc == 0)
-            rc = send_pending(s, &line, err);
+            rc = subs_send_pending(s, &line, err);
         if (rc < 0 || !wait_input(s, c,
                                   line.pinged_ns ? line.pinged_ns + s->timeout_ns
                                                  : line.heard_ns + PING_AFTER_NS))
@@ -250,8 +251,8 @@ static int serve(struct redis_subs *s, struct redis_conn *c, struct err *err)
     return rc;
 }
 
-/* Under the lock: this connection is gone, all start anew on the next. One that ended because
- * nobody was subscribed lost nothing for those who came since. */
+/* Under the lock. The connection is gone: all subscriptions are made again on the next one. If it
+ * was closed because there was no subscription, later ones have missed nothing. */
 static void forget_tickets(struct redis_subs *s, bool lost)
 {
     s->connected = false;
@@ -265,19 +266,20 @@ static void forget_tickets(struct redis_subs *s, bool lost)
     cond_broadcast(&s->changed);
 }
 
-/* One connection's life. */
+/* Opens a connection and serves it to its end. */
 static int session(struct redis_subs *s, struct err *err)
 {
     struct redis_conn *c = NULL;
     int rc = redis_conn_open(&c, s->endpoint, clock_mono_ns() + s->timeout_ns, err);
 
     if (rc == 0) {
-        /* Who is told that messages may be missing will ask at once, and must not be refused. */
+        /* Subscribers that hear of missed messages will read at once, and must not meet the
+         * back-off. */
         redis_pool_is_back(s->pool);
         mutex_lock(&s->lock);
         s->connected = true;
         mutex_unlock(&s->lock);
-        rc = serve(s, c, err);
+        rc = subs_serve(s, c, err);
         if (rc < 0)
             redis_master_doubt(s->endpoint->master, c->generation);
     }
@@ -325,7 +327,7 @@ static void subs_thread(void *ctx)
     mutex_unlock(&s->lock);
 }
 
-static int start_thread(struct redis_subs *s, struct err *err)
+static int subs_start_thread(struct redis_subs *s, struct err *err)
 {
     if (s->thread.started)
         return 0;
@@ -338,8 +340,8 @@ static int start_thread(struct redis_subs *s, struct err *err)
     return thread_start(&s->thread, "redis-sub", 0, subs_thread, s, err);
 }
 
-/* Until it is answered, or it is clear that it will not be soon: then it is marked as lapsed, and
- * hears of it when it is made. */
+/* Waits until the SUBSCRIBE is answered. If that will not be soon, the subscription is marked as
+ * lapsed: it hears of missed messages when it is made. */
 static int await(struct redis_subs *s, struct redis_sub *sub, uint64_t deadline_ns, struct err *err)
 {
     uint64_t lapses = s->lapses;
@@ -369,7 +371,7 @@ int redis_subscribe(struct store_subscription **out, struct redis_subs *s, struc
     list_init(&sub->node);
 
     mutex_lock(&s->lock);
-    rc = start_thread(s, err);
+    rc = subs_start_thread(s, err);
     if (rc == 0) {
         list_push(&s->subs, &sub->node);
         wake_thread(s);

@@ -1,4 +1,4 @@
-/* Which Redis, and as whom: the url of the store's configuration. */
+/* The url of a Redis: which server, and as which user. */
 #include "http/wire.h"
 #include "store/redis_int.h"
 
@@ -6,7 +6,7 @@
 
 enum { REDIS_PORT = 6379, SENTINEL_PORT = 26379, MAX_DATABASE = 1 << 20, MAX_PART = 4096 };
 
-/* The url in its parts, some of them of the query. */
+/* The parts of a url, some of them from its query. */
 struct parts {
     struct url url;
     struct str more_hosts;                       /* of sentinels: those behind the first comma */
@@ -15,23 +15,23 @@ struct parts {
 
 typedef int parse_fn(struct redis_target *t, const struct parts *p, struct err *err);
 
-static parse_fn parse_unix, parse_network, parse_sentinels;
+static parse_fn target_parse_unix, target_parse_network, parse_sentinels;
 
 static const struct scheme {
     const char *name;
     parse_fn *parse;
     bool tls, sentinels;
 } schemes[] = {
-    {"redis", parse_network, false, false},
-    {"rediss", parse_network, true, false},
+    {"redis", target_parse_network, false, false},
+    {"rediss", target_parse_network, true, false},
     {"redis+sentinel", parse_sentinels, false, true},
     {"rediss+sentinel", parse_sentinels, true, true},
-    {"unix", parse_unix, false, false},
+    {"unix", target_parse_unix, false, false},
 };
 
 /* A percent-decoded copy; *out stays NULL when `in` has a NULL pointer (the part is absent). A NUL
  * would cut the C string that it becomes. */
-static int decode(char **out, struct str in, const char *what, struct err *err)
+static int target_decode(char **out, struct str in, const char *what, struct err *err)
 {
     struct buf b = BUF_INIT(MAX_PART);
     int rc;
@@ -49,7 +49,7 @@ static int decode(char **out, struct str in, const char *what, struct err *err)
     return 0;
 }
 
-static int parse_database(struct redis_target *t, struct str digits, struct err *err)
+static int target_parse_database(struct redis_target *t, struct str digits, struct err *err)
 {
     uint64_t n;
 
@@ -60,15 +60,15 @@ static int parse_database(struct redis_target *t, struct str digits, struct err 
     return 0;
 }
 
-static int parse_query(struct redis_target *t, struct parts *p, const struct scheme *scheme,
-                       struct err *err)
+static int target_parse_query(struct redis_target *t, struct parts *p, const struct scheme *scheme,
+                              struct err *err)
 {
     struct str query = p->url.query, name, value;
 
     while (url_query_next(&query, &name, &value)) {
         int rc = 0;
         if (str_eq(name, STR("db")))
-            rc = parse_database(t, value, err);
+            rc = target_parse_database(t, value, err);
         else if (scheme->sentinels && str_eq(name, STR("sentinel_user")))
             p->sentinel_user = value;
         else if (scheme->sentinels && str_eq(name, STR("sentinel_password")))
@@ -85,46 +85,47 @@ static int parse_query(struct redis_target *t, struct parts *p, const struct sch
 static int parse_login(struct redis_target *t, struct str user, struct str password,
                        struct err *err)
 {
-    int rc = decode(&t->user, user.len ? user : STR_EMPTY, "user", err);
+    int rc = target_decode(&t->user, user.len ? user : STR_EMPTY, "user", err);
 
     if (rc == 0)
-        rc = decode(&t->password, password.len ? password : STR_EMPTY, "password", err);
+        rc = target_decode(&t->password, password.len ? password : STR_EMPTY, "password", err);
     if (rc == 0 && t->user && !t->password)
         rc = err_set(err, ERR_INVALID, "the redis url has a user without a password");
     return rc;
 }
 
-static int parse_unix(struct redis_target *t, const struct parts *p, struct err *err)
+static int target_parse_unix(struct redis_target *t, const struct parts *p, struct err *err)
 {
     if (p->url.host.len || p->url.path.len == 0)
         return err_set(err, ERR_INVALID, "the redis url names a socket by its path: unix:///path");
-    return decode(&t->path, p->url.path, "path", err);
+    return target_decode(&t->path, p->url.path, "path", err);
 }
 
-static int parse_host(struct redis_target *t, const struct url *url, uint16_t port, struct err *err)
+static int target_parse_host(struct redis_target *t, const struct url *url, uint16_t port,
+                             struct err *err)
 {
     if (url->host.len == 0)
         return err_set(err, ERR_INVALID, "the redis url names no host");
     if (url->host.len > REDIS_HOST_MAX)
         return err_set(err, ERR_INVALID, "a host of the redis url is too long");
     t->port = url->port ? url->port : port;
-    return decode(&t->host, url->host, "host", err);
+    return target_decode(&t->host, url->host, "host", err);
 }
 
-static int parse_network(struct redis_target *t, const struct parts *p, struct err *err)
+static int target_parse_network(struct redis_target *t, const struct parts *p, struct err *err)
 {
     struct str database = str_skip(p->url.path, 1);
-    int rc = parse_host(t, &p->url, REDIS_PORT, err);
+    int rc = target_parse_host(t, &p->url, REDIS_PORT, err);
 
     if (rc == 0 && database.len)
-        rc = parse_database(t, database, err);
+        rc = target_parse_database(t, database, err);
     return rc;
 }
 
 /* --- sentinels --- */
 
-/* Sentinels are asked with a login of their own if the url has one, else with Redis's, which one
- * that wants no login refuses without harm. An empty sentinel_password is no login. */
+/* Sentinels get a login of their own if the url has one, else the login for Redis; a sentinel that
+ * wants no login refuses it without harm. An empty sentinel_password means no login. */
 static int sentinel_login(struct redis_target *s, const struct redis_target *t,
                           const struct parts *p, struct err *err)
 {
@@ -146,10 +147,10 @@ static int add_sentinel(struct redis_target *t, const struct url *url, struct er
     if (t->sentinel_count == REDIS_MAX_SENTINELS)
         return err_set(err, ERR_INVALID, "the redis url names more than %d sentinels",
                        REDIS_MAX_SENTINELS);
-    return parse_host(&t->sentinels[t->sentinel_count++], url, SENTINEL_PORT, err);
+    return target_parse_host(&t->sentinels[t->sentinel_count++], url, SENTINEL_PORT, err);
 }
 
-/* Each host is read as that of a url of its own. */
+/* Each host is parsed as the host of a url of its own. */
 static int add_hosts(struct redis_target *t, struct str hosts, struct err *err)
 {
     struct buf text = BUF_INIT(MAX_PART);
@@ -184,9 +185,9 @@ static int parse_sentinels(struct redis_target *t, const struct parts *p, struct
                        "the redis url names no master: "
                        "redis+sentinel://host:port,host:port/name");
     t->sentinels = xcalloc(REDIS_MAX_SENTINELS, sizeof(*t->sentinels));
-    rc = decode(&t->master, name, "master's name", err);
+    rc = target_decode(&t->master, name, "master's name", err);
     if (rc == 0 && database.len)
-        rc = parse_database(t, database, err);
+        rc = target_parse_database(t, database, err);
     if (rc == 0)
         rc = add_sentinel(t, &p->url, err);
     if (rc == 0)
@@ -206,8 +207,9 @@ static const struct scheme *find_scheme(struct str text)
     return NULL;
 }
 
-/* Takes the hosts behind the first out of scheme://login@host,host,.../path?query: *out is the
- * rest, and *more what was taken, of `text`; its pointer is NULL when there is one host. */
+/* Removes the hosts after the first from scheme://login@host,host,.../path?query. *out is the rest;
+ * *more, which points into `text`, has the removed hosts; its pointer is NULL when there is only
+ * one host. */
 static void take_hosts(struct buf *out, struct str *more, struct str text)
 {
     struct str rest = str_skip(text, (size_t)str_find(text, STR("://")) + 3);
@@ -232,7 +234,7 @@ static int parse_parts(struct redis_target *t, struct parts *p, const struct sch
     if (rc == 0)
         rc = scheme->parse(t, p, err);
     if (rc == 0)
-        rc = parse_query(t, p, scheme, err);
+        rc = target_parse_query(t, p, scheme, err);
     for (size_t i = 0; i < t->sentinel_count && rc == 0; i++)
         rc = sentinel_login(&t->sentinels[i], t, p, err);
     return rc;
@@ -289,7 +291,7 @@ static bool has_sentinel(const struct redis_target *t, const struct redis_target
     return false;
 }
 
-/* The same sentinels in any order. */
+/* Whether both have the same sentinels, in any order. */
 static bool has_sentinels_of(const struct redis_target *a, const struct redis_target *b)
 {
     for (size_t i = 0; i < b->sentinel_count; i++)

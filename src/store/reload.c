@@ -1,4 +1,4 @@
-/* Loading: first, at each message, and again after a failure. */
+/* Loading at the start, after a message, and again after a failure. */
 #include "store/reload.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -6,8 +6,8 @@
 #define FIRST_DELAY_NS (50 * NS_PER_MS)
 #define MAX_DELAY_NS   (5 * NS_PER_S)
 
-static thread_fn try_again;
-static store_message_fn hear;
+static thread_fn reload_try_again;
+static store_message_fn reload_hear;
 
 static bool is_fatal(const struct reload *r, int code)
 {
@@ -21,7 +21,7 @@ int reload_open(struct reload *r, const struct reload_options *o, struct err *er
 
     *r = (struct reload){.o = *o};
     mutex_init(&r->lock, "reload");
-    code = store_subscribe(&r->subscription, o->store, o->channel, hear, r, err);
+    code = store_subscribe(&r->subscription, o->store, o->channel, reload_hear, r, err);
     if (code < 0)
         return code;
     code = reload_now(r, err);
@@ -37,7 +37,8 @@ void reload_close(struct reload *r)
     mutex_release(&r->lock);
 }
 
-/* After a failure: doubles the delay and returns it; 0 when it cannot be tried again. */
+/* Doubles the delay after a failure and returns it; 0: no thread for another attempt can be
+ * started. */
 static uint64_t next_delay(struct reload *r)
 {
     struct err err = {0};
@@ -67,7 +68,8 @@ int reload_now(struct reload *r, struct err *err)
         r->delay_ns = 0;
     mutex_unlock(&r->lock);
     if (delay_ns)
-        timer_set(r->timers, &r->timer, delay_ns / 2 + random_below(delay_ns / 2), 0, try_again, r);
+        timer_set(r->timers, &r->timer, delay_ns / 2 + random_below(delay_ns / 2), 0,
+                  reload_try_again, r);
     return code;
 }
 
@@ -79,7 +81,7 @@ void reload_or_log(struct reload *r)
         log_warn(r->o.log, r->o.failed, log_z("error", err.text));
 }
 
-static void hear(void *ctx, struct str channel, struct str message)
+static void reload_hear(void *ctx, struct str channel, struct str message)
 {
     struct reload *r = ctx;
 
@@ -87,8 +89,8 @@ static void hear(void *ctx, struct str channel, struct str message)
         reload_or_log(r);
 }
 
-/* Those who failed first have told of it. */
-static void try_again(void *ctx)
+/* The first failure was logged or returned, so this one is not. */
+static void reload_try_again(void *ctx)
 {
     struct reload *r = ctx;
     bool wanted;

@@ -1,8 +1,8 @@
-/* A view in memory of what the store holds, kept new: loaded at the start, when a message on its
- * channel tells of a change, when asked for, and by itself with back-off for as long as the latest
- * load failed. A published message tells of a change only once,
- * and a store may be unable to answer just then (a Redis that still loads its data takes
- * subscriptions before it takes reads). Any thread. */
+/* Keeps a copy in memory of something in the store up to date. The copy is loaded at the start,
+ * when a message says that it has changed, and when it is asked for. After a load has failed, it is
+ * tried again, with a growing delay, until it succeeds: a message comes only once, and the store
+ * may be unable to answer at that moment (a Redis that still loads its data accepts subscriptions
+ * before reads). Any thread. */
 #ifndef STORE_RELOAD_H
 #define STORE_RELOAD_H
 
@@ -11,13 +11,14 @@
 #include "os/timer.h"
 #include "store/store.h"
 
-/* Reads everything and installs it. Loads may come from several threads. */
+/* Reads everything from the store and installs it. Several threads may call it at once. */
 typedef int reload_fn(void *ctx, struct err *err);
 
-/* What a message says, as store_message_fn has it. False: no load is needed for it. */
+/* Looks at a message, as store_message_fn does. False: the message needs no load. */
 typedef bool reload_heard_fn(void *ctx, struct str channel, struct str message);
 
-/* Which codes of the first load fail the opening: a view that cannot be read yet is read later. */
+/* Failures of the first load that reload_open() returns; after any other the load is tried again.
+ */
 enum reload_fatal {
     RELOAD_EXPECTED = 1, /* those of the kind ERR_KIND_EXPECTED */
     RELOAD_CORRUPT = 2   /* ERR_CORRUPT */
@@ -39,21 +40,23 @@ struct reload {
     struct reload_options o;
     struct store_subscription *subscription;
     struct mutex lock; /* guards what follows; class "reload" */
-    /* Of its own, as a load waits for the store; NULL until one failed. */
+    /* A thread of timers for this alone, as a load waits for the store; NULL until a load failed.
+     */
     struct timers *timers;
     struct timer timer;
     uint64_t delay_ns; /* before the next try; 0: the latest load succeeded */
 };
 
-/* Subscribes, then loads: no change is missed. reload_close() is due after a failure too. */
+/* Subscribes, then loads, so that no change is missed. reload_close() is needed after a failure
+ * too. */
 int reload_open(struct reload *r, const struct reload_options *o, struct err *err) MUST_CHECK;
-/* No load runs or begins afterwards. Whoever calls reload_now() must have ended. One that is all
- * zero was never opened, which is fine. */
+/* No load runs when it has returned. No reload_now() may be running. A struct that is all zero was
+ * never opened, which is fine. */
 void reload_close(struct reload *r);
 
-/* Loads. When that fails it is tried again in the background, and the failure is returned. */
+/* Loads. A failure is returned, and the load is tried again in the background. */
 int reload_now(struct reload *r, struct err *err) MUST_CHECK;
-/* The same for who has nobody to tell: a failure is logged. */
+/* The same, but a failure is logged instead of returned. */
 void reload_or_log(struct reload *r);
 
 #endif

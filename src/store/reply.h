@@ -1,4 +1,4 @@
-/* What a command answers: Redis's reply types, as a tree in the caller's arena. */
+/* The answers of commands: Redis's reply types, as a tree in the caller's arena. */
 #ifndef STORE_REPLY_H
 #define STORE_REPLY_H
 

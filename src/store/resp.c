@@ -22,7 +22,7 @@ void resp_begin(struct resp *r, struct arena *arena)
 }
 
 /* The value in the slot is complete: move to the next one. True when that was the last. */
-static bool advance(struct resp *r)
+static bool resp_advance(struct resp *r)
 {
     while (r->depth) {
         struct resp_level *top = &r->levels[r->depth - 1];
@@ -89,7 +89,7 @@ static int begin_array(struct resp *r, struct str digits, struct err *err)
     return 0;
 }
 
-static int take_text(struct resp *r, enum reply_type type, struct str text, struct err *err)
+static int resp_take_text(struct resp *r, enum reply_type type, struct str text, struct err *err)
 {
     r->slot->type = type;
     r->slot->str = arena_str(r->arena, text);
@@ -105,9 +105,9 @@ static int take_line(struct resp *r, struct str line, struct err *err)
 
     switch (line.len ? line.p[0] : 0) {
     case '+':
-        return take_text(r, REPLY_STATUS, rest, err);
+        return resp_take_text(r, REPLY_STATUS, rest, err);
     case '-':
-        return take_text(r, REPLY_ERROR, rest, err);
+        return resp_take_text(r, REPLY_ERROR, rest, err);
     case ':':
         r->slot->type = REPLY_INTEGER;
         if (str_i64(rest, &r->slot->integer) < 0)
@@ -189,7 +189,7 @@ int resp_read(struct resp *r, struct str in, size_t *used, struct reply **out, s
         *used = in.len - rest.len;
         if (rc < 0)
             return rc;
-        if (rc && advance(r)) {
+        if (rc && resp_advance(r)) {
             *out = r->root;
             r->root = NULL;
             return 0;

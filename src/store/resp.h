@@ -2,8 +2,8 @@
  * and a writer of commands. Our own rather than hiredis: Debian's 0.14 has no TLS, owns its socket
  * and timeouts, and builds a tree of its own that would have to be copied.
  *
- * The peer is not trusted: what it announces is checked against the limits below and the arena's
- * before anything is allocated. One reader belongs to one connection. */
+ * The peer is not trusted: lengths that it announces are checked against the limits below and that
+ * of the arena before memory is allocated. Each connection has a reader of its own. */
 #ifndef STORE_RESP_H
 #define STORE_RESP_H
 
@@ -29,14 +29,14 @@ struct resp {
 void resp_init(struct resp *r);
 void resp_release(struct resp *r);
 
-/* The next bytes go into a reply in `arena` (borrowed until that reply is complete). */
+/* Begins a reply in `arena`, which is borrowed until the reply is complete. */
 void resp_begin(struct resp *r, struct arena *arena);
 
-/* Feed bytes. *used says how many were taken: all, unless the reply is complete before the end.
- * 0: *out is the reply. ERR_AGAIN: more bytes are needed. ERR_PARSE: not RESP2. ERR_TOO_LARGE: a
- * line, a string or the depth is past its limit. ERR_NO_MEMORY: past the arena's limit. After an
- * error other than ERR_AGAIN the stream cannot be read on. The result does not depend on how the
- * bytes are cut. */
+/* Reads bytes of the stream. *used: how many were used, which is all of them unless the reply ends
+ * earlier. 0: *out is the reply. ERR_AGAIN: more bytes are needed. ERR_PARSE: they are not RESP2.
+ * ERR_TOO_LARGE: a line, a string or the depth is above its limit. ERR_NO_MEMORY: the arena is
+ * full. After any error but ERR_AGAIN the stream cannot be read on. The result does not depend on
+ * how the stream is cut into calls. */
 int resp_read(struct resp *r, struct str in, size_t *used, struct reply **out,
               struct err *err) MUST_CHECK;
 

@@ -8,7 +8,7 @@
 enum { META_EXPIRES = 1, META_SMALL = 2, META_FLAGS = META_EXPIRES | META_SMALL };
 enum { PAIR_HEAD = 4 }; /* both lengths */
 
-static char *begin(struct row *row, struct arena *a, size_t len)
+static char *row_begin(struct row *row, struct arena *a, size_t len)
 {
     char *p;
 
@@ -21,7 +21,7 @@ static char *begin(struct row *row, struct arena *a, size_t len)
     return p;
 }
 
-static void put_str(char *to, struct str s)
+static void row_put_str(char *to, struct str s)
 {
     if (s.len)
         memcpy(to, s.p, s.len);
@@ -29,11 +29,11 @@ static void put_str(char *to, struct str s)
 
 void row_meta(struct row *row, struct arena *a, uint64_t hash, struct str key)
 {
-    char *p = begin(row, a, ROW_PREFIX + key.len);
+    char *p = row_begin(row, a, ROW_PREFIX + key.len);
     if (!p)
         return;
     *p = ROW_META;
-    put_str(be64_write(p + 1, hash), key);
+    row_put_str(be64_write(p + 1, hash), key);
 }
 
 void row_expiry(struct row *row, struct arena *a, int64_t expire_ms, uint64_t hash, struct str key)
@@ -51,11 +51,11 @@ void row_prefix(struct row *row, enum row_tag tag, uint64_t number)
 void row_hashed(struct row *row, struct arena *a, enum row_tag tag, uint64_t version,
                 uint64_t hash_or_score, struct str member)
 {
-    char *p = begin(row, a, ROW_HASHED + member.len);
+    char *p = row_begin(row, a, ROW_HASHED + member.len);
     if (!p)
         return;
     *p = (char)tag;
-    put_str(be64_write(be64_write(p + 1, version), hash_or_score), member);
+    row_put_str(be64_write(be64_write(p + 1, version), hash_or_score), member);
 }
 
 void row_position(struct row *row, enum row_tag tag, uint64_t version, uint64_t hash)
@@ -112,8 +112,8 @@ size_t pair_size(struct str field, struct str value)
 void pair_write(char *to, struct str field, struct str value)
 {
     to = be16_write(be16_write(to, field.len), value.len);
-    put_str(to, field);
-    put_str(to + field.len, value);
+    row_put_str(to, field);
+    row_put_str(to + field.len, value);
 }
 
 bool pair_next(struct str *rest, struct str *field, struct str *value)

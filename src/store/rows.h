@@ -1,7 +1,8 @@
-/* How the embedded engine's types lie in rows (docs/store.md "Rows"): encoding only, no reading.
+/* The encoding of the embedded engine's rows (docs/store.md, "Rows"). No I/O.
  *
- * A row's key is built in a struct row, which has room for the usual length; longer ones go to the
- * arena. When that is full the key is empty and the arena stays failed, which undoes the step. */
+ * The key of a row is built in a struct row, which has room for keys of the usual length; longer
+ * keys are put into the arena. When the arena is full, the key is empty and the arena's failure
+ * undoes the step. */
 #ifndef STORE_ROWS_H
 #define STORE_ROWS_H
 
@@ -28,10 +29,11 @@ struct row {
     char small[110];
 };
 
-/* Of a hash that lies in its meta row; past them it has rows. Part of the format. */
+/* Limits of a small hash, whose pairs are in its meta row; a larger hash has a row for each field.
+ * They are part of the format on disk. */
 enum { SMALL_FIELDS = 32, SMALL_BYTES = 1024 };
 
-/* The meta row's value, decoded. */
+/* The value of a meta row, decoded. */
 struct meta {
     enum value_type type;
     bool small;        /* a hash whose pairs are here */
@@ -49,29 +51,29 @@ void row_hashed(struct row *row, struct arena *a, enum row_tag tag, uint64_t ver
                 uint64_t hash_or_score, struct str member);
 void row_item(struct row *row, uint64_t version, int64_t index);
 
-/* Of tags that order by hash: the position `hash` in the rows of `version`. */
+/* For tags whose rows are ordered by hash: the position of `hash` among the rows of `version`. */
 void row_position(struct row *row, enum row_tag tag, uint64_t version, uint64_t hash);
 
 int64_t row_item_index(struct str key);
 
-/* A double as 64 bits in the numbers' order, and back. */
+/* A double as 64 bits that have the order of the numbers, and back. */
 uint64_t score_encode(double score);
 double score_decode(uint64_t bits);
 
 enum { META_MAX = 34 }; /* without m->value */
-/* Writes the head of the meta row's value and returns its length; m->value follows. */
+/* Writes the head of a meta row's value and returns its length; m->value follows it in the row. */
 size_t meta_encode(const struct meta *m, char out[META_MAX]);
-/* ERR_CORRUPT. The pairs of a small hash are whole then. */
+/* 0: the value is valid, also the pairs of a small hash. ERR_CORRUPT. */
 int meta_decode(struct str value, struct meta *out) MUST_CHECK;
 
-/* A field and its value in a small hash; both shorter than 64 KiB. */
+/* The size of a pair in a small hash; field and value are shorter than 64 KiB. */
 size_t pair_size(struct str field, struct str value);
 void pair_write(char *to, struct str field, struct str value);
-/* Takes the first pair off; false when there is none, or not a whole one. */
+/* Takes the first pair off *rest. False: there is no complete pair. */
 bool pair_next(struct str *rest, struct str *field, struct str *value);
 
-/* The tag of the rows that hold a collection's members one by one; sets *other to that of a second
- * kind, or 0. */
+/* The tag of the rows that hold the members of a collection. *other: the tag of its second kind of
+ * rows; 0: there is none. */
 enum row_tag type_tag(enum value_type type, enum row_tag *other);
 
 #endif

@@ -11,7 +11,8 @@ int run_fail(struct run *run, int code)
     return code;
 }
 
-/* Without an err, for "not there" is a usual answer; a failure is asked again for its words. */
+/* Reads without an err, as a missing row is usual. After a failure it reads again, for the error's
+ * text. */
 bool run_get(struct run *run, struct str key, struct str *value)
 {
     int rc;

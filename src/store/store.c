@@ -1,4 +1,4 @@
-/* The front of the coordination store: hands calls to the engine, and what both engines share. */
+/* The front of the store: passes calls to the engine, and has what both engines share. */
 #include "store/store_int.h"
 #include "base/hex.h"
 

@@ -4,7 +4,7 @@
 
 #include "store/store.h"
 
-/* count > 0, and argc > 0 in every command. Atomic: store_atomic(), else store_pipeline(). */
+/* The commands of store_atomic() or store_pipeline(): at least one, and none is empty. */
 struct batch {
     const struct store_args *commands;
     size_t count;
