@@ -140,13 +140,10 @@ static void diff_write_pace(struct json_out *w, const struct check *c)
     double rate = c->started_ms && seconds > 0 ? (double)c->keys / seconds : 0;
 
     json_out_member_i64(w, "total", c->total);
-    json_out_key(w, "keys_per_s");
-    json_out_f64(w, rate);
-    json_out_key(w, "left_s");
-    if (c->state == CHECK_CHECKING && rate > 0 && c->total >= c->keys && c->total)
-        json_out_i64(w, (int64_t)((double)(c->total - c->keys) / rate + 0.5));
-    else
-        json_out_null(w);
+    json_out_member_f64(w, "keys_per_s", rate);
+    bool known = c->state == CHECK_CHECKING && rate > 0 && c->total >= c->keys && c->total;
+    rest_known_i64(w, "left_s", known,
+                   known ? (int64_t)((double)(c->total - c->keys) / rate + 0.5) : 0);
 }
 
 static void diff_write(struct json_out *w, struct api *api, struct arena *a, const struct check *c)

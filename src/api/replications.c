@@ -145,11 +145,7 @@ static void replication_write_status(struct json_out *w, const struct replicatio
     json_out_member_i64(w, "bytes_done", s->bytes_done);
     json_out_member_f64(w, "objects_per_s", pace.objects);
     json_out_member_f64(w, "bytes_per_s", pace.bytes);
-    json_out_key(w, "left_s");
-    if (pace.left_s >= 0)
-        json_out_i64(w, pace.left_s);
-    else
-        json_out_null(w);
+    rest_known_i64(w, "left_s", pace.left_s >= 0, pace.left_s);
     json_out_member_i64(w, "events", s->events);
     json_out_member_i64(w, "events_done", s->events_done);
     json_out_member_i64(w, "lag", lag);

@@ -182,11 +182,7 @@ static void switch_write_uploads(struct json_out *w, struct api *api, struct are
                  (from && taps_owns(api->taps, from) &&
                   switch_uploads(from, a, s->id.user, s->id.bucket, &open, NULL) == 0);
 
-    json_out_key(w, "uploads");
-    if (known)
-        json_out_u64(w, open.count);
-    else
-        json_out_null(w);
+    rest_known_i64(w, "uploads", known, (int64_t)open.count);
     json_out_key(w, "open_uploads");
     json_out_open(w, '[');
     for (size_t i = 0; i < open.count && i < UPLOADS_SHOWN; i++)
@@ -199,11 +195,7 @@ static void switch_write_until(struct json_out *w, const struct bucket_switch *s
     int64_t until = switch_uploads_until(s), left = until - clock_wall_ms();
 
     rest_time(w, "waits_until", until);
-    json_out_key(w, "waits_left_ms");
-    if (until)
-        json_out_i64(w, left > 0 ? left : 0);
-    else
-        json_out_null(w);
+    rest_known_i64(w, "waits_left_ms", until != 0, left > 0 ? left : 0);
 }
 
 /* What the switch's task last had to wait for; empty: it runs, or has nothing left to do. */

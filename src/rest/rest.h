@@ -181,6 +181,8 @@ int rest_refuse(struct rest_call *c, int status, const char *code, const char *m
 
 /* A time in milliseconds since 1970 as the API writes times; 0: there is none. */
 void rest_time(struct json_out *w, const char *name, int64_t wall_ms);
+/* An integer, or null when it is not known. */
+void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t value);
 
 /* --- lists --- */
 

@@ -17,6 +17,15 @@ void rest_time(struct json_out *w, const char *name, int64_t wall_ms)
     json_out_member_str(w, name, str_z(text));
 }
 
+void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t value)
+{
+    json_out_key(w, name);
+    if (known)
+        json_out_i64(w, value);
+    else
+        json_out_null(w);
+}
+
 void rest_status(struct rest_call *c, int status)
 {
     BUG_ON(status != c->row->status && status != c->row->other_status);
