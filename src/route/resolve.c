@@ -4,6 +4,157 @@
 
 #include "object/overlay.h"
 
+enum { LOOK_UP_MAX = 384 }; /* bytes of a user's id and a bucket's name together */
+
+/* --- policies in memory --- */
+
+int routes_view_get(struct routes *r, struct routes_view **out, struct err *err)
+{
+    mutex_lock(&r->lock);
+    *out = r->storages_known ? r->view : NULL;
+    if (*out)
+        (*out)->refs++;
+    mutex_unlock(&r->lock);
+    return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "the routes could not be loaded yet");
+}
+
+void routes_view_put(struct routes *r, struct routes_view *view)
+{
+    bool last;
+
+    if (!view)
+        return;
+    mutex_lock(&r->lock);
+    last = --view->refs == 0;
+    mutex_unlock(&r->lock);
+    if (last)
+        routes_view_free(view);
+}
+
+static bool needs_no_escape(struct str s)
+{
+    return s.len == 0 || (!memchr(s.p, ':', s.len) && !memchr(s.p, '%', s.len));
+}
+
+/* The value under "<first>" or "<first>:<second>", in the form of the store's keys; NULL: none.
+ * Nearly all names need no escape. Their key is put together on the stack, since a request looks up
+ * several. */
+static const char *policy_look_up(const struct map *map, struct str first, struct str second)
+{
+    char plain[LOOK_UP_MAX];
+    size_t len = first.len + (second.len ? 1 + second.len : 0);
+    struct buf key = {0};
+
+    if (map->len == 0 || first.len == 0)
+        return NULL;
+    if (len <= sizeof(plain) && needs_no_escape(first) && needs_no_escape(second)) {
+        memcpy(plain, first.p, first.len);
+        if (second.len) {
+            plain[first.len] = ':';
+            memcpy(plain + first.len + 1, second.p, second.len);
+        }
+        return map_get(map, str_n(plain, len));
+    }
+    routes_key(&key, "", first, second);
+    const char *value = map_get(map, buf_str(&key));
+    buf_release(&key);
+    return value;
+}
+
+static bool policy_is_blocked(const struct routes_view *view, const struct storage *s,
+                              struct str bucket)
+{
+    return bucket.len && policy_look_up(&view->blocks, s->name, bucket) != NULL;
+}
+
+/* Is it a switch that blocks the bucket, for a while? */
+static bool policy_is_switched(const struct routes_view *view, const struct storage *s,
+                               struct str bucket)
+{
+    return policy_look_up(&view->switches, s->name, bucket) != NULL;
+}
+
+static int policy_check_block(const struct routes_view *view, const struct storage *s,
+                              struct str bucket, struct err *err)
+{
+    if (!policy_is_blocked(view, s, bucket))
+        return 0;
+    if (policy_is_switched(view, s, bucket))
+        return err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being switched to another storage",
+                       STR_ARG(bucket));
+    return err_set(err, ERR_DENIED, "the bucket " STR_FMT " is blocked on storage " STR_FMT,
+                   STR_ARG(bucket), STR_ARG(s->name));
+}
+
+const char *routes_copy_of(const struct routes_view *view, const struct storage *s,
+                           struct str bucket)
+{
+    return bucket.len ? policy_look_up(&view->copies, s->name, bucket) : NULL;
+}
+
+static int policy_no_storage(const char *name, struct err *err)
+{
+    return err_set(err, ERR_OFFLINE, "a routing policy names the storage %s, which is not there",
+                   name);
+}
+
+static int policy_no_main(struct err *err)
+{
+    return err_set(err, ERR_OFFLINE, "the main storage is not there");
+}
+
+/* The storage of the bucket policy, else of the user policy, else the main one. */
+static int policy_storage_named(struct routes *r, const struct routes_view *view, struct str user,
+                                struct str bucket, struct storage **out, struct err *err)
+{
+    const char *policy = bucket.len ? policy_look_up(&view->policies, user, bucket) : NULL;
+    struct storage *s;
+
+    if (!policy)
+        policy = policy_look_up(&view->policies, user, STR_EMPTY);
+    s = policy ? routes_storage(r, str_z(policy)) : routes_main(r);
+    if (!s)
+        return policy ? policy_no_storage(policy, err) : policy_no_main(err);
+    *out = s;
+    return 0;
+}
+
+/* Replaces a storage that holds a copy of the bucket by the one where the route of the copy's owner
+ * leads (docs/forward.md, B1, B2). */
+static int policy_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
+                             struct storage **at, struct err *err)
+{
+    const char *owner = routes_copy_of(view, *at, bucket);
+    struct storage *s = *at;
+    int code = owner ? policy_storage_named(r, view, str_z(owner), bucket, &s, err) : 0;
+
+    if (code == 0 && owner && routes_copy_of(view, s, bucket))
+        return err_set(err, ERR_UNAVAILABLE,
+                       "the route of bucket " STR_FMT " leads to storage " STR_FMT
+                       ", which holds a copy of it",
+                       STR_ARG(bucket), STR_ARG(s->name));
+    *at = s;
+    return code;
+}
+
+/* The same; where that place holds a copy, the policies of the copy's owner are asked instead.
+ * Blocks are checked: *out is set, and the block is the error. */
+static int policy_storage(struct routes *r, const struct routes_view *view, struct str user,
+                          struct str bucket, struct storage **out, struct err *err)
+{
+    struct storage *s = NULL;
+    int code = policy_storage_named(r, view, user, bucket, &s, err);
+
+    if (code == 0)
+        code = policy_leave_copy(r, view, bucket, &s, err);
+    if (code < 0)
+        return code;
+    *out = s;
+    return policy_check_block(view, s, bucket, err);
+}
+
+/* --- a question --- */
+
 /* One question, and where the policies of the user who asks lead. */
 struct inquiry {
     struct routes *r;
@@ -13,16 +164,16 @@ struct inquiry {
     const char *policy; /* that storage, else the one of the user's own policy; NULL: the user has
                            neither */
     struct storage *leads; /* where the policies lead, else the main storage; NULL: see `code` */
-    int code;              /* of routes_storage_by() */
+    int code;              /* of policy_storage() */
 };
 
 static void inquiry_init(struct inquiry *q, struct routes *r, const struct routes_view *view,
                          const struct route_ask *ask, struct err *err)
 {
     *q = (struct inquiry){.r = r, .view = view, .user = ask->user, .bucket = ask->bucket};
-    q->own = q->bucket.len ? routes_look_up(&view->policies, q->user, q->bucket) : NULL;
-    q->policy = q->own ? q->own : routes_look_up(&view->policies, q->user, STR_EMPTY);
-    q->code = routes_storage_by(r, view, q->user, q->bucket, &q->leads, err);
+    q->own = q->bucket.len ? policy_look_up(&view->policies, q->user, q->bucket) : NULL;
+    q->policy = q->own ? q->own : policy_look_up(&view->policies, q->user, STR_EMPTY);
+    q->code = policy_storage(r, view, q->user, q->bucket, &q->leads, err);
 }
 
 /* --- storages that take requests as they are --- */
@@ -30,7 +181,7 @@ static void inquiry_init(struct inquiry *q, struct routes *r, const struct route
 /* Rule 5: the storage that the bucket policies of all users agree on; NULL: none. */
 static const char *storage_by_name(const struct inquiry *q)
 {
-    const char *name = routes_look_up(&q->view->named, q->bucket, STR_EMPTY);
+    const char *name = policy_look_up(&q->view->named, q->bucket, STR_EMPTY);
 
     return name && *name ? name : NULL;
 }
@@ -43,11 +194,11 @@ static const char *storage_by_owner(const struct inquiry *q, struct storage *at)
     struct bucket *b = NULL;
     const char *policy = NULL;
 
-    if (!routes_look_up(&q->view->reserved, q->bucket, STR_EMPTY) ||
+    if (!policy_look_up(&q->view->reserved, q->bucket, STR_EMPTY) ||
         storage_open_bucket(&b, at, STR_EMPTY, q->bucket, NULL) < 0)
         return NULL;
     if (b->ops->info(b, &arena, &info, NULL) == 0)
-        policy = routes_look_up(&q->view->policies, info.owner, q->bucket);
+        policy = policy_look_up(&q->view->policies, info.owner, q->bucket);
     b->ops->unref(b);
     arena_release(&arena);
     return policy;
@@ -62,12 +213,12 @@ static int resolve_by_others(const struct inquiry *q, struct storage **at, struc
     const char *name = here ? storage_by_owner(q, here) : storage_by_name(q);
 
     if (!name && local && !here && (s = routes_local_copy(q->r, q->view, q->bucket)))
-        *at = s; /* routes_leave_copy() finds where the route of the copy's owner leads */
+        *at = s; /* policy_leave_copy() finds where the route of the copy's owner leads */
     if (!name)
-        return *at ? 0 : routes_no_main(err);
+        return *at ? 0 : policy_no_main(err);
     s = routes_storage(q->r, str_z(name));
     if (!s)
-        return routes_no_storage(name, err);
+        return policy_no_storage(name, err);
     if (!here || storage_can(s, STORAGE_FORWARDS))
         *at = s;
     return 0;
@@ -89,10 +240,10 @@ static int resolve_raw(const struct inquiry *q, struct storage **out, struct err
     if (!q->own && !(q->policy && storage_can(s, STORAGE_FORWARDS))) {
         code = resolve_by_others(q, &s, err);
         if (code == 0)
-            code = routes_leave_copy(q->r, q->view, q->bucket, &s, err);
+            code = policy_leave_copy(q->r, q->view, q->bucket, &s, err);
     }
     if (code == 0)
-        code = routes_check_block(q->view, s, q->bucket, err);
+        code = policy_check_block(q->view, s, q->bucket, err);
     if (code == 0 && storage_can(s, STORAGE_FORWARDS))
         *out = s;
     return code;
@@ -112,10 +263,10 @@ static int resolve_by_its_owner(const struct inquiry *q, struct target *t, struc
     int there = ERR_NO_BUCKET, found = code;
 
     if (code == 0 && !str_eq(info.owner, q->user))
-        found = routes_storage_by(q->r, q->view, info.owner, q->bucket, &s, err);
+        found = policy_storage(q->r, q->view, info.owner, q->bucket, &s, err);
     if (found == 0 && s && s != t->storage && !storage_can(s, STORAGE_FORWARDS))
         there = storage_open_bucket(&other, s, info.owner, q->bucket, err);
-    else if (found == ERR_OFFLINE && routes_look_up(&q->view->policies, info.owner, q->bucket))
+    else if (found == ERR_OFFLINE && policy_look_up(&q->view->policies, info.owner, q->bucket))
         there = found; /* its policy names a storage that this process has not */
     if (there == 0) {
         t->bucket->ops->unref(t->bucket);
@@ -139,7 +290,7 @@ static int open_somewhere(const struct inquiry *q, struct target *t, struct err 
         if (all[i] == first || storage_can(all[i], STORAGE_FORWARDS) ||
             routes_copy_of(q->view, all[i], q->bucket))
             continue;
-        int blocked = routes_check_block(q->view, all[i], q->bucket, err);
+        int blocked = policy_check_block(q->view, all[i], q->bucket, err);
         if (blocked == ERR_BUSY) /* a switch blocks it: the bucket is there, but not now */
             code = blocked;
         if (blocked < 0)
@@ -214,7 +365,7 @@ static int resolve_on_storages(const struct inquiry *q, const struct route_ask *
  * goes on. */
 static bool is_reserved(const struct inquiry *q)
 {
-    return !q->own && routes_look_up(&q->view->reserved, q->bucket, STR_EMPTY);
+    return !q->own && policy_look_up(&q->view->reserved, q->bucket, STR_EMPTY);
 }
 
 /* Where a bucket is to be made: where the policies lead, unless it exists already. It is not made
@@ -307,13 +458,15 @@ int route_resolve(struct routes *r, const struct route_ask *ask, struct target *
     const struct bucket_space *space;
     int code;
 
-    *out = (struct target){.generation = routes_generation(r)};
+    *out = (struct target){.generation = atomic_load(&r->generation)};
     if (ask->at) {
         out->kind = storage_can(ask->at, STORAGE_FORWARDS) ? TARGET_RAW : TARGET_HERE;
         out->storage = ask->at;
         return 0;
     }
-    space = ask->bucket.len ? routes_space_of(r, ask->bucket) : NULL;
+    space = ask->bucket.len && atomic_load_explicit(&r->space_count, memory_order_relaxed)
+                ? routes_space_of(r, ask->bucket)
+                : NULL;
     if (space) {
         code = resolve_in_space(space, ask, out, err);
     } else {
@@ -379,4 +532,30 @@ int route_reaches(struct routes *r, struct str user, struct str bucket, struct s
     *out = code == 0 && !hidden && raw == (storage_can(s, STORAGE_FORWARDS) ? s : NULL);
     routes_view_put(r, view);
     return code == ERR_DENIED || code == ERR_BUSY || code == ERR_OFFLINE ? 0 : code;
+}
+
+int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
+                  struct err *err)
+{
+    struct routes_view *view;
+    int code = routes_view_get(r, &view, err);
+
+    if (code == 0) {
+        code = policy_storage(r, view, user, bucket, out, err);
+        routes_view_put(r, view);
+    }
+    return code;
+}
+
+bool route_is_copy(struct routes *r, struct str storage, struct str bucket, struct str user)
+{
+    struct routes_view *view;
+    bool is = false;
+
+    if (routes_view_get(r, &view, NULL) == 0) {
+        const char *owner = policy_look_up(&view->copies, storage, bucket);
+        is = owner && (user.len == 0 || str_eq(str_z(owner), user));
+        routes_view_put(r, view);
+    }
+    return is;
 }

@@ -62,21 +62,6 @@ struct routes {
 
 /* A reference to the newest view. ERR_UNAVAILABLE: none was ever loaded. */
 int routes_view_get(struct routes *r, struct routes_view **out, struct err *err) MUST_CHECK;
-/* The value under "<first>" or "<first>:<second>", as the store's keys are written; NULL: none. */
-const char *routes_look_up(const struct map *map, struct str first, struct str second);
-/* The storage of the bucket policy, else of the user policy, else the main one. Where that place
- * holds a copy, the policies of the copy's owner are asked instead (docs/forward.md, B1). Blocks
- * are checked: *out is set, and the block is the error. */
-int routes_storage_by(struct routes *r, const struct routes_view *view, struct str user,
-                      struct str bucket, struct storage **out, struct err *err) MUST_CHECK;
-/* Both set ERR_OFFLINE: this process has not the storage that a policy names, or no main storage.
- */
-int routes_no_storage(const char *name, struct err *err);
-int routes_no_main(struct err *err);
-/* Replaces a storage that holds a copy of the bucket by the one where the route of the copy's owner
- * leads (docs/forward.md, B1, B2). */
-int routes_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
-                      struct storage **at, struct err *err) MUST_CHECK;
 /* The local storage that has a bucket of this name, which must be this owner's unless `owner` is
  * empty; NULL: none. Copies do not count. */
 struct storage *routes_local_of(struct routes *r, const struct routes_view *view, struct str bucket,
@@ -87,8 +72,6 @@ struct storage *routes_local_copy(struct routes *r, const struct routes_view *vi
 /* The user whose bucket was copied to this place; NULL: the place holds no copy. */
 const char *routes_copy_of(const struct routes_view *view, const struct storage *s,
                            struct str bucket);
-int routes_check_block(const struct routes_view *view, const struct storage *s, struct str bucket,
-                       struct err *err) MUST_CHECK;
 
 /* Reads all policies and installs them as the new view. */
 int routes_load(struct routes *r, struct err *err) MUST_CHECK;

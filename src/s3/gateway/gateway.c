@@ -219,21 +219,6 @@ static int call_preflight(struct call *c, struct err *err)
 
 /* --- the walk --- */
 
-/* Finds the row of the table. An operation that weir does not know is kept as c->refusal where
- * there are remote storages, since one of them may know it. */
-static int call_choose(struct call *c, struct err *err)
-{
-    int code = call_find_operation(c, err);
-
-    if (code == 0 || !routes_any_remote(c->g->o.routes))
-        return code;
-    c->refusal = arena_new(c->a, struct err);
-    if (!c->refusal)
-        return err_code(err, ERR_NO_MEMORY);
-    *c->refusal = *err;
-    return 0;
-}
-
 static int call_refuse(const struct call *c, struct err *err)
 {
     *err = *c->refusal;
@@ -247,7 +232,7 @@ static int call_serve(struct call *c, struct err *err)
     int code = call_authenticate(c, err);
 
     c->auth_failed = code < 0;
-    if (code == 0)
+    if (code == 0 && http_header(c->head, "x-weir-storage").p)
         code = call_view(c, &view, err);
     if (code == 0 && has_target(c))
         code = call_resolve(c, view, err);
@@ -295,9 +280,7 @@ static int call_begin(struct call *c, struct err *err)
         return website_run(c, err);
     if (c->head->method == HTTP_OPTIONS)
         return call_preflight(c, err);
-    code = call_check_query(c, err);
-    if (code == 0)
-        code = call_choose(c, err);
+    code = call_find_operation(c, err);
     if (code < 0)
         return code;
     if (!must_move(c))

@@ -255,7 +255,8 @@ static int check_resources(const struct call *c, struct err *err)
     return 0;
 }
 
-int call_check_query(const struct call *c, struct err *err)
+/* The query must not be readable in two ways (docs/forward.md, F13). */
+static int check_query(const struct call *c, struct err *err)
 {
     int code = c->query_count > 1 ? check_repeated(c, err) : 0;
 
@@ -279,7 +280,7 @@ static void look_beyond(struct call *c)
         c->op = NULL;
 }
 
-int call_find_operation(struct call *c, struct err *err)
+static int find_operation(struct call *c, struct err *err)
 {
     const char *other = strange_resource(c);
     const struct call_param *unknown;
@@ -303,4 +304,20 @@ int call_find_operation(struct call *c, struct err *err)
         return 0;
     return err_set(err, S3_NOT_IMPLEMENTED, "The parameter " STR_FMT " of %s is not implemented",
                    STR_ARG(str_head(unknown->name, 64)), s3_operation_name(c->op->id));
+}
+
+int call_find_operation(struct call *c, struct err *err)
+{
+    int code = check_query(c, err);
+
+    if (code < 0)
+        return code;
+    code = find_operation(c, err);
+    if (code == 0 || !routes_any_remote(c->g->o.routes))
+        return code;
+    c->refusal = arena_new(c->a, struct err);
+    if (!c->refusal)
+        return err_code(err, ERR_NO_MEMORY);
+    *c->refusal = *err;
+    return 0;
 }

@@ -173,18 +173,15 @@ int call_finish(struct call *c, int code, const struct err *err);
 
 /* --- gateway_find.c --- */
 
-/* Sets c->op. NotImplemented, also for a parameter that the operation does not know;
- * MethodNotAllowed. A remote storage may know more. With a parameter that is not known, c->op is
- * set too, and so is c->beyond: a storage that does not know the parameter either ignores it, and
- * does the operation. */
+/* Sets c->op. InvalidArgument: the query could be read in two ways (docs/forward.md, F13).
+ * NotImplemented, also for a parameter that the operation does not know; MethodNotAllowed. Where
+ * there are remote storages, which may know more, the latter two are kept in c->refusal. With a
+ * parameter that is not known, c->op is set too, and so is c->beyond: a storage that does not know
+ * the parameter either ignores it, and does the operation. */
 int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
 /* For a request that is signed by version 2. AccessDenied: the query has a parameter that some
  * operation may know and that the signature does not cover. */
 int call_check_v2(const struct call *c, struct err *err) MUST_CHECK;
-/* InvalidArgument: the query could be read in two ways (docs/forward.md, F13). A parameter that
- * names an object's version, upload or part stands there twice; or a change has two parameters that
- * choose operations; or a parameter that chooses one is spelled in another case. */
-int call_check_query(const struct call *c, struct err *err) MUST_CHECK;
 /* Is it a parameter that no operation looks at? */
 bool call_ignores(struct str parameter);
 
@@ -362,7 +359,7 @@ void call_not_captured(struct call *c); /* tells that the announced change was n
 /* Turns c->target, of a bucket that is on two storages, to the side that the request goes to. */
 int call_choose_side(struct call *c, struct err *err) MUST_CHECK;
 /* An administrator may read on a storage of their choice, which the header x-weir-storage names
- * (docs/forward.md, B2): *out; NULL: the request has no such header. ERR_AGAIN where nothing may
+ * (docs/forward.md, B2): *out. Only for requests that have the header. ERR_AGAIN where nothing may
  * wait. */
 int call_view(struct call *c, struct storage **out, struct err *err) MUST_CHECK;
 /* Turns c->target to the side of this key, for a website. */

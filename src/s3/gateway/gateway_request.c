@@ -100,7 +100,8 @@ static int name_of_host(struct call *c, struct err *err)
         if (*p >= 'A' && *p <= 'Z')
             *p |= 0x20;
     c->host_bucket = str_n(name, c->host_bucket.len);
-    return bucket_name_read(&c->bucket_name, c->host_bucket, err);
+    c->bucket_name = c->host_bucket;
+    return 0;
 }
 
 /* A request without a bucket has no segment, or Ceph's ":", which has neither tenant nor name. */
@@ -108,10 +109,16 @@ static int name_of_segment(struct call *c, struct str segment, struct err *err)
 {
     int code = call_decode(c, segment, false, &c->bucket_name, err);
 
-    if (code == 0 && c->bucket_name.len && !str_eq(c->bucket_name, STR(":")))
-        return bucket_name_read(&c->bucket_name, c->bucket_name, err);
-    c->bucket_name = STR_EMPTY;
+    if (code < 0 || str_eq(c->bucket_name, STR(":")))
+        c->bucket_name = STR_EMPTY;
     return code;
+}
+
+static int check_names(struct call *c, struct err *err)
+{
+    int code = c->bucket_name.len ? bucket_name_read(&c->bucket_name, c->bucket_name, err) : 0;
+
+    return code == 0 && c->key.len ? object_key_check(c->key, err) : code;
 }
 
 static int parse_path(struct call *c, struct err *err)
@@ -136,7 +143,7 @@ static int parse_path(struct call *c, struct err *err)
     c->level = c->key.len ? LEVEL_OBJECT : c->bucket_name.len ? LEVEL_BUCKET : LEVEL_SERVICE;
     if (c->level == LEVEL_OBJECT && c->bucket_name.len == 0)
         return s3_fail(err, S3_INVALID_BUCKET_NAME);
-    return c->level == LEVEL_OBJECT ? object_key_check(c->key, err) : 0;
+    return check_names(c, err);
 }
 
 int call_parse(struct call *c, struct err *err)

@@ -114,9 +114,6 @@ int call_view(struct call *c, struct storage **out, struct err *err)
     struct str name = http_header(c->head, "x-weir-storage");
     enum http_method m = c->head->method;
 
-    *out = NULL;
-    if (!name.p)
-        return 0;
     if (!http_may_block(c->http))
         return ERR_AGAIN;
     if (!c->user || !c->user->admin || (m != HTTP_GET && m != HTTP_HEAD) ||
