@@ -225,7 +225,7 @@ static bool worker_is_stopping(struct worker *w)
     return stop;
 }
 
-static void worker_main(void *ctx)
+static void task_thread(void *ctx)
 {
     struct worker *w = ctx;
     struct arena a = ARENA_INIT(RUN_ARENA_MAX);
@@ -276,7 +276,7 @@ static int worker_start_threads(struct worker *w, struct err *err)
     if (code == 0)
         code = loop_start(&w->keeper, &(struct loop_options){"task-keeper", worker_keep, w}, err);
     for (size_t i = 0; code == 0 && i < w->o.threads; i++)
-        code = thread_start(&w->threads[i], "task", STACK_BYTES, worker_main, w, err);
+        code = thread_start(&w->threads[i], "task", STACK_BYTES, task_thread, w, err);
     return code;
 }
 
