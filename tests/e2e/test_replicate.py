@@ -66,7 +66,7 @@ def test_what_cannot_work_is_refused_with_what_to_do(idle, tmp_path):
     assert "there is no user bob" in refused("photos", "disk2", "--user", "bob")
     assert "leads to storage local, not to disk2" in refused("photos", "local", "--from", "disk2")
     assert "there is no storage none" in refused("photos", "disk2", "--from", "none")
-    assert "'A_b' is no name for a bucket" in refused("photos", "disk2", "--to-bucket", "A_b")
+    assert "'A_b' is not a valid bucket name" in refused("photos", "disk2", "--to-bucket", "A_b")
     assert "all buckets of a user keep their names" in refused("disk2", "--user", "root", "--to-bucket", "copy")
     assert "priority must be 0 to 5" in refused("photos", "disk2", "--priority", "6")
     assert "--priority takes a number" in refused("photos", "disk2", "--priority", "x")
