@@ -143,10 +143,10 @@ const struct command bucket_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Show a bucket",
-     .help =
-         "Shows the bucket and what it holds, once for each storage that has one of the name. A "
-         "remote storage is asked with the keys of each user that has keys there; a bucket that "
-         "none of them owns is shown without an owner and without what it holds.",
+     .help = "Shows the bucket and what it holds, once for each storage that has a bucket of "
+             "that name. A remote storage is asked with the keys of each user that has keys "
+             "there. A bucket that none of them owns is shown without an owner and without "
+             "what it holds.",
      .examples = "weir bucket show photos",
      .call = &show},
     {.name = "bucket route",

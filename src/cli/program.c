@@ -21,12 +21,12 @@ static const struct command first_commands[] = {
     {.name = "serve",
      .configured = true,
      .summary = "Run weir",
-     .help = "Runs weir with everything in one data folder, which is made on the first start "
-             "together with the first administrator's keys (shown once, on a terminal, and kept in "
-             "the file "
-             "credentials; access_key and secret_key set them).\n\n"
-             "SIGTERM and SIGINT stop weir after running requests have finished; a second signal "
-             "stops it at once. SIGHUP loads the configuration again.",
+     .help = "Runs weir with everything in one data folder. The first start makes the folder "
+             "and the first administrator's keys. The keys are kept in the folder's file "
+             "credentials, and shown once if the output is a terminal; access_key and "
+             "secret_key set them.\n\nSIGTERM and SIGINT stop weir after running requests have"
+             " finished; a second signal stops it at once. SIGHUP loads the configuration "
+             "again.",
      .examples = "weir serve\n"
                  "weir serve --data /var/lib/weir --api.listen :9001\n"
                  "WEIR_LOG_LEVEL=debug weir serve --only gateway,worker",
@@ -47,9 +47,9 @@ static const struct command first_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Copy all data of a running weir",
-     .help = "Makes the new folder DIR, on the machine where weir runs, with a complete copy of "
-             "its data as of now, while writes go on. Starting on the copy is the restore. What "
-             "is in Redis is not part of it.",
+     .help = "Makes the new folder DIR, on the machine where weir runs, with a complete copy "
+             "of its data as of now. Clients can write meanwhile. To restore, start weir on "
+             "the copy. Data in Redis are not part of the copy.",
      .examples = "weir backup /backup/weir-monday\n"
                  "weir serve --data /backup/weir-monday",
      .run = command_backup},

@@ -256,9 +256,9 @@ const struct command storage_commands[] = {
      .flags = storage_set_flags,
      .configured = true,
      .summary = "Limit what replication may ask of a storage",
-     .help =
-         "Workers wait, all of them together, so that a storage is asked no more often and moves "
-         "no more bytes than it may. What clients do through the gateway is not held back.",
+     .help = "Limits the requests and bytes that replication moves on a storage; all workers "
+             "share the limit and wait when it is reached. Requests of clients are not "
+             "limited.",
      .examples = "weir storage set ceph --requests-per-minute 6000 --bytes-per-second 64MiB",
      .call = &set},
     {.name = "storage list",
@@ -275,13 +275,12 @@ const struct command storage_commands[] = {
      .flags = storage_remove_flags,
      .configured = true,
      .summary = "Forget a storage",
-     .help =
-         "What it holds stays where it is. A remote one can be added again; no command brings a "
-         "local one back, as its folder is not empty and so not added. Neither the main one nor "
-         "that in the data folder can be removed. One that routing policies or replications name, "
-         "or "
-         "a local one that has buckets, goes only with --force; then requests that are led there "
-         "are answered 503. A local one's folder is held until weir stops.",
+     .help = "Makes weir forget a storage; what it holds stays where it is. A remote storage "
+             "can be added again. A local one cannot, because its folder is not empty. The "
+             "main storage and the storage in the data folder cannot be removed.\n\nA storage "
+             "that routing policies or replications use, or a local storage with buckets, is "
+             "removed only with --force. Requests whose route leads there then get 503. The "
+             "folder of a local storage stays locked until weir stops.",
      .examples = "weir storage remove ceph\n"
                  "weir storage remove disk2 --force",
      .run = command_storage_remove},
@@ -292,8 +291,8 @@ const struct command storage_commands[] = {
      .flags = storage_key_flags,
      .configured = true,
      .summary = "Set or remove a user's keys on a remote storage",
-     .help = "Sets what the user's requests are signed with there, or removes it; then, or without "
-             "a user, lists who has keys there.",
+     .help = "Sets or removes the keys that sign the user's requests to a remote storage. "
+             "Then, or without a USER, lists the users that have keys there.",
      .examples = "weir storage key ceph alice --access-key AKIAEXAMPLE --secret-key SECRET\n"
                  "weir storage key ceph alice --remove",
      .call = &key},
@@ -304,10 +303,10 @@ const struct command storage_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Make a storage the main one",
-     .help =
-         "Buckets without a routing policy are made, and looked for, on the main storage. "
-         "Nothing is moved. While that is a remote storage, a local bucket is found by its owner, "
-         "and by others only with a bucket policy (weir bucket route BUCKET local --user OWNER).",
+     .help = "Buckets without a routing policy are made, and looked for, on the main storage. "
+             "No bucket is moved. While the main storage is remote, the owner of a local "
+             "bucket still finds it, but others need a routing policy for the bucket (weir "
+             "bucket route BUCKET local --user OWNER).",
      .examples = "weir storage main ceph",
      .call = &make_main},
     {.name = "storage claim",
@@ -317,7 +316,9 @@ const struct command storage_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Take the name of a local storage over from a folder that is gone",
-     .help = "For weirs that share a Redis. weir replicate resync then compares what it holds.",
+     .help = "For weirs that share a Redis: makes the name of the local storage mean this "
+             "weir's folder, after another folder had the name. Run weir replicate resync "
+             "afterwards to compare what the folder holds.",
      .examples = "weir storage claim local",
      .call = &claim},
     {.name = "storage notify",
@@ -327,10 +328,11 @@ const struct command storage_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Show where a storage may tell weir of changes",
-     .help = "A storage that others write to beside weir can tell weir of changes of replicated "
-             "buckets by S3 event notifications: POST to PATH on weir's API, with TOKEN as bearer "
-             "token, as password of any user, or in the query as token=TOKEN. `weir replicate add "
-             "--notify` sets that up; a MinIO needs it in the configuration of its webhook.",
+     .help = "A storage that others write to directly can report changes of replicated buckets"
+             " to weir, by S3 event notifications. The command shows the path on weir's API to"
+             " POST to, and the token to show: as bearer token, as the password of any user, "
+             "or in the query as token=TOKEN. `weir replicate add --notify` sets this up; "
+             "MinIO also needs it in the configuration of its webhook.",
      .examples = "weir storage notify minio",
      .call = &show_notify},
     {.name = "storage test",
@@ -340,7 +342,8 @@ const struct command storage_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Test whether a storage is there and writable",
-     .help = "The exit status is 1 when it is not.",
+     .help = "Tests whether a storage is there and writable. The exit status is 1 when it is "
+             "not.",
      .examples = "weir storage test local",
      .call = &test},
     {.name = "storage scrub",
@@ -351,8 +354,8 @@ const struct command storage_commands[] = {
      .configured = true,
      .summary = "Verify everything that a local storage holds",
      .help = "Reads every body and verifies its size and checksum, then looks for files that "
-             "nothing names. Counts of what buckets hold are put right. Lists what is damaged; "
-             "the exit status is 1 when something is.",
+             "belong to no object. Corrects the counts of what buckets hold. Lists what is "
+             "damaged; the exit status is 1 when there is damage.",
      .examples = "weir storage scrub local",
      .call = &scrub},
     {0},

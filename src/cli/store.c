@@ -62,12 +62,12 @@ const struct command store_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Show whether the store is the one that weir knows",
-     .help =
-         "Shows the state of the coordination store (known, empty, other, older), the installation "
-         "that this weir remembers and the one that it found, whether replications are being "
-         "compared since the store went back in time, and the copy of the configuration in the "
-         "data folder: when it was made, and the count of changes that it has. While the store is "
-         "not known weir serves nothing but health (docs/store-redis.md).",
+     .help = "Shows the state of the coordination store (known, empty, other, older), the "
+             "installation that this weir knows and the one that the store has, and whether "
+             "replications are being compared because the store went back in time. Also shows "
+             "when weir last copied the configuration to the data folder, and how many changes"
+             " the copy has. While the store is not the known one, weir serves only health "
+             "(docs/store-redis.md).",
      .examples = "weir store status",
      .call = &status},
     {.name = "store accept",

@@ -231,7 +231,8 @@ const struct command task_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Take no more tasks from a queue",
-     .help = "Tasks that run go on; others wait until the queue is resumed.",
+     .help = "Workers take no more tasks from the queue until it is resumed. Tasks that run go"
+             " on.",
      .examples = "weir task pause migrate_obj_copy1",
      .call = &pause_queue},
     {.name = "task resume",

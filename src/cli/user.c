@@ -68,8 +68,8 @@ const struct command user_commands[] = {
      .flags = user_add_flags,
      .configured = true,
      .summary = "Add a user",
-     .help = "Adds a user with an access key and shows its secret key, which is not shown again. "
-             "Name, id, e-mail address and access key belong to one user each.",
+     .help = "Adds a user with an access key and shows the secret key, which is not shown "
+             "again. No two users share a name, id, e-mail address or access key.",
      .examples = "weir user add alice\n"
                  "weir user add bob --display-name 'Bob B.' --email bob@example.org --json",
      .call = &add},
@@ -97,8 +97,9 @@ const struct command user_commands[] = {
      .flags = user_key_flags,
      .configured = true,
      .summary = "Add or remove an access key of a user",
-     .help = "Adds an access key, by default a new one, and shows its secret key, which is not "
-             "shown again; or removes a key. To replace a key, add the new one first.",
+     .help = "Adds an access key, by default a random one, and shows its secret key, which is "
+             "not shown again; or removes an access key. To replace a key, add the new one "
+             "first.",
      .examples = "weir user key alice\n"
                  "weir user key alice --remove AKIAEXAMPLE",
      .run = command_user_key},

@@ -35,8 +35,9 @@ const struct command webhook_commands[] = {
      .flags = webhook_add_flags,
      .configured = true,
      .summary = "Add or replace a webhook for event notifications",
-     .help = "Makes NAME a destination of buckets' notification configurations, as any ARN that "
-             "ends in :NAME. With a secret every call is signed (docs/notifications.md).",
+     .help = "Makes NAME a destination for the notification configurations of buckets: any ARN"
+             " that ends in :NAME means this webhook. With a secret every call is signed "
+             "(docs/notifications.md).",
      .examples = "weir webhook add thumbs https://example.org/s3-events --secret s3cret\n"
                  "aws s3api put-bucket-notification-configuration --bucket photos "
                  "--notification-configuration '{\"TopicConfigurations\":[{\"TopicArn\":"

@@ -29,8 +29,9 @@ static void write_flag_rows(FILE *out, const struct flag *flags)
 void help_commands(const struct command_table *table, FILE *out)
 {
     fputs("# Commands\n\nWritten by `weir help --commands`; a test fails when this page is stale.\n"
-          "Exit status: 0 done, 1 it failed, 2 used or configured wrongly and nothing was begun, 3 "
-          "(of weir serve) a disk failed\nand a new start may mend it.\n",
+          "The exit status is 0 for success, 1 for failure, and 2 when the command was used or "
+          "configured wrongly and nothing\nwas begun. `weir serve` ends with 3 when a disk has "
+          "failed and a new start may help.\n",
           out);
     for (size_t i = 0; i < table->count; i++) {
         const struct command *c = &table->rows[i];

@@ -379,11 +379,12 @@ const struct command replicate_commands[] = {
      .flags = replicate_add_flags,
      .configured = true,
      .summary = "Replicate a bucket, or all buckets of a user, to a storage",
-     .help = "Copies what the bucket holds to STORAGE, into a bucket of the same name that is made "
-             "when it is missing, and from then on every change. The source is where the route of "
-             "the bucket leads. A bucket may have several destinations; one with another name "
-             "there (--to-bucket) is blocked for direct use.\n\nWithout a BUCKET, with --user: all "
-             "buckets that the user has or will make.",
+     .help = "Copies the objects of a bucket to STORAGE, and from then on every change. The "
+             "bucket there has the same name, and is made when it is missing. The source is "
+             "the storage where the bucket's route leads. A bucket may have several "
+             "destinations. A destination with another name (--to-bucket) is blocked for "
+             "direct use.\n\nWithout a BUCKET, with --user: replicates all buckets that the "
+             "user has or will make.",
      .examples = "weir replicate add photos disk2 --watch\nweir replicate add photos ceph "
                  "--to-bucket photos-copy --priority 3\nweir replicate add ceph --user alice",
      .call = &replicate_add_call},
@@ -393,11 +394,11 @@ const struct command replicate_commands[] = {
      .flags = replicate_list_flags,
      .configured = true,
      .summary = "List the replications and how far they are",
-     .help = "Shows for each what was copied of what was listed, changes that wait (lag), objects "
-             "that failed, and while the first copy goes on its rate and the time left. States: "
-             "listing, copying (the first copy), in sync, behind (changes wait), paused, archived, "
-             "misrouted (clients do not use the source), policy (of a user, which makes "
-             "replications).",
+     .help = "Shows for each replication how much of the first copy is done, with its rate and"
+             " the time left, the changes that wait to be copied (lag), and the objects that "
+             "failed. States: listing, copying (the first copy), in sync, behind (changes "
+             "wait), paused, archived, misrouted (clients do not use the source), policy (of a"
+             " user, which makes replications).",
      .examples = "weir replicate list\nweir replicate list photos --watch\nweir replicate list "
                  "--user alice --json",
      .call = &replicate_list_call},
@@ -407,8 +408,8 @@ const struct command replicate_commands[] = {
      .flags = replicate_select_flags,
      .configured = true,
      .summary = "Show a replication and what it could not copy",
-     .help = "Shows everything about one replication, and the objects that failed for good by name "
-             "with the reason; weir task run tries one again.",
+     .help = "Shows everything about one replication, with the objects that failed for good "
+             "and the reasons. weir task run tries one of them again.",
      .examples = "weir replicate show photos --to disk2",
      .call = &replicate_show_call},
     {.name = "replicate pause",
@@ -418,8 +419,8 @@ const struct command replicate_commands[] = {
      .flags = replicate_select_flags,
      .configured = true,
      .summary = "Pause a replication",
-     .help =
-         "Nothing is copied until it is resumed. Changes are still recorded, so nothing is missed.",
+     .help = "Copies nothing until the replication is resumed. Changes are still recorded, so "
+             "none is missed.",
      .examples = "weir replicate pause photos --to disk2",
      .call = &replicate_pause_call},
     {.name = "replicate resume",
@@ -438,9 +439,10 @@ const struct command replicate_commands[] = {
      .flags = replicate_remove_flags,
      .configured = true,
      .summary = "Remove a replication",
-     .help = "Ends it, and removes all that weir keeps about it. What was copied stays at the "
-             "destination. Without a BUCKET, with --user: the policy of the user; replications "
-             "that it made stay unless --with-buckets is given, now or later.",
+     .help = "Ends the replication and removes its state. What was copied stays at the "
+             "destination. Without a BUCKET, with --user: removes the policy of the user. The "
+             "replications that the policy made stay, unless --with-buckets is given, now or "
+             "later.",
      .examples = "weir replicate remove photos --to disk2\nweir replicate remove --user alice "
                  "--with-buckets",
      .call = &replicate_remove_call},
@@ -451,11 +453,11 @@ const struct command replicate_commands[] = {
      .flags = replicate_list_flags,
      .configured = true,
      .summary = "Compare everything again and repair what differs",
-     .help =
-         "Lists both sides again and compares every object with its copy, whatever is known about "
-         "it: after the coordination data were lost, or when somebody changed the destination. "
-         "What the source does not have is removed at the destination; in a bucket of another name "
-         "only what came there since the replication was made.",
+     .help = "Lists both sides again and compares every object with its copy, whatever weir "
+             "knows about it. Use it after the coordination data were lost, or when somebody "
+             "changed the destination. Objects that the source does not have are removed at "
+             "the destination; in a bucket of another name only those that came there since "
+             "the replication was made.",
      .examples = "weir replicate resync photos --to disk2 --watch",
      .call = &replicate_resync_call},
     {0},

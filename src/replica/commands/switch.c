@@ -548,11 +548,11 @@ const struct command switch_commands[] = {
      .flags = switch_start_flags,
      .configured = true,
      .summary = "Switch a bucket to the storage that it is replicated to, without downtime",
-     .help = "Clients go on all the time: what they write goes to the new storage, what they read "
-             "comes from the one that has it, uploads that were begun are finished where they were "
-             "begun and copied over. It is done when nothing is left to copy.\n\nThe bucket has "
-             "one replication, under the same name, whose first copy is done. weir switch abort "
-             "goes back at any time and loses nothing.",
+     .help = "Clients are served all the time. They write to the new storage, and read from "
+             "the storage that has the object. Uploads that were begun are finished where they"
+             " were begun, and then copied. The switch is done when nothing is left to "
+             "copy.\n\nThe bucket must have one replication, under the same name, whose first "
+             "copy is done. weir switch abort goes back at any time and loses nothing.",
      .examples = "weir switch start photos --watch\nweir switch start photos --continue "
                  "--multipart-ttl 6h",
      .call = &switch_start_call},
@@ -563,12 +563,13 @@ const struct command switch_commands[] = {
      .flags = switch_plan_flags,
      .configured = true,
      .summary = "Switch a bucket to the storage that it is replicated to, with downtime",
-     .help =
-         "When it begins the bucket is blocked for all clients (503), until every change has "
-         "been copied and both buckets have been compared. If they differ, or it takes too long "
-         "(--max-duration), everything is as before, and weir switch show tells why.\n\nWithout "
-         "--start-at, --cron and --on-init-done it begins at once. A plan that has not begun, "
-         "has failed or was skipped is changed by planning again. Uploads: open on the old side.",
+     .help = "When the switch begins, the bucket is blocked for all clients (503) until every "
+             "change is copied and both buckets have been compared. If they differ, or if it "
+             "takes too long (--max-duration), the bucket stays on the old storage, and weir "
+             "switch show says why.\n\nWithout --start-at, --cron and --on-init-done the "
+             "switch begins at once. To change a plan that has not begun, has failed or was "
+             "skipped, plan again. The column uploads shows the uploads that are open on the "
+             "old storage.",
      .examples = "weir switch plan photos --watch\nweir switch plan photos --cron \"0 3 * * 6\" "
                  "--max-duration 30m --max-event-lag 1000 --continue",
      .call = &switch_plan_call},
@@ -578,10 +579,9 @@ const struct command switch_commands[] = {
      .flags = switch_list_flags,
      .configured = true,
      .summary = "List the switches and where they are",
-     .help =
-         "States: not_started, in_progress, check_in_progress (both buckets are compared), done, "
-         "error, skipped (not everything was there at its time), going_back (it was given up). "
-         "Lag is the number of changes that are not copied yet.",
+     .help = "States: not_started, in_progress, check_in_progress (both buckets are compared),"
+             " done, error, skipped (the conditions were not met at its time), going_back (it "
+             "was given up). Lag is the number of changes that are not copied yet.",
      .examples = "weir switch list\nweir switch list --json",
      .call = &switch_list_call},
     {.name = "switch show",
@@ -591,8 +591,9 @@ const struct command switch_commands[] = {
      .flags = switch_select_flags,
      .configured = true,
      .summary = "Show a switch and its history",
-     .help = "Shows the switch of a bucket, what it waits for, which uploads are open on the old "
-             "storage, how long they are still waited for and what ends that, and its history.",
+     .help = "Shows the switch of a bucket: what it waits for, the uploads that are open on "
+             "the old storage, how long it still waits for them and what ends the wait, and "
+             "its history.",
      .examples = "weir switch show photos\nweir switch show photos --watch",
      .call = &switch_show_call},
     {.name = "switch set",
@@ -602,9 +603,9 @@ const struct command switch_commands[] = {
      .flags = switch_set_flags,
      .configured = true,
      .summary = "Change how long a switch waits for uploads",
-     .help = "Works at any time before the switch is done, also while it waits. Uploads that are "
-             "open on the old storage when the time is over are left there: their clients get 404 "
-             "NoSuchUpload and begin anew.",
+     .help = "Works at any time before the switch is done, also while it waits. Uploads that "
+             "are still open on the old storage when the time is over stay there: their "
+             "clients get 404 NoSuchUpload and must begin anew.",
      .examples = "weir switch set photos --multipart-ttl 10m\nweir switch set photos "
                  "--multipart-ttl 0s",
      .call = &switch_set_call},
@@ -615,10 +616,9 @@ const struct command switch_commands[] = {
      .flags = switch_select_flags,
      .configured = true,
      .summary = "Give up a switch",
-     .help =
-         "Without downtime it goes back: clients use the old storage again, and what was written "
-         "to the new one is copied there. With downtime the block is taken away. One that has "
-         "not begun or has ended is forgotten, and nothing else happens.",
+     .help = "A switch without downtime goes back: clients use the old storage again, and what"
+             " they wrote to the new one is copied there. A switch with downtime ends its "
+             "block of the bucket. A switch that has not begun or has ended is forgotten.",
      .examples = "weir switch abort photos --watch",
      .call = &switch_abort_call},
     {0},

@@ -127,10 +127,10 @@ const struct command torrent_commands[] = {
      .flags = torrent_create_flags,
      .configured = true,
      .summary = "Make a torrent of an object",
-     .help = "Hashes the object, unless that was done before, and shows its info hash and magnet "
-             "link. The tracker of this weir is in it, and as a web seed the object's own address, "
-             "which clients can use when everybody may read the object. A large object is hashed "
-             "in the background: the state says how far it is.",
+     .help = "Hashes the object, unless that was done before, and shows its info hash and "
+             "magnet link. The torrent names the tracker of this weir, and as a web seed the "
+             "object's own address, which clients can use when everybody may read the object. "
+             "A large object is hashed in the background: the state says how far it is.",
      .examples = "weir torrent create datasets 2026/genomes.tar --out genomes.torrent\n"
                  "weir torrent create datasets 2026/genomes.tar --v hybrid --json",
      .call = &create_call},
@@ -151,8 +151,8 @@ const struct command torrent_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "List the torrents of objects",
-     .help = "Lists the object versions that torrents were made of, with their info hashes, and "
-             "those that are being hashed, with how far they are.",
+     .help = "Lists the object versions that have torrents, with their info hashes, and those "
+             "that are being hashed, with how far they are.",
      .examples = "weir torrent list",
      .call = &list_call},
     {.name = "torrent remove",
@@ -162,8 +162,8 @@ const struct command torrent_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Forget a torrent of an object",
-     .help = "Forgets the hashes of the object version and takes its torrents off the tracker. The "
-             "object stays, and who asks for a torrent of it makes it anew.",
+     .help = "Forgets the hashes of the object version and takes its torrents off the tracker."
+             " The object stays. The next request for a torrent of the object makes it anew.",
      .examples = "weir torrent remove 568de0292643e7f60455f6174d7c36ad88caccd8",
      .call = &remove_call},
     {0},
