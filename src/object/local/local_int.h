@@ -18,27 +18,27 @@ enum {
     BUCKET_NAME_MAX = 255,
     OWNER_MAX = 512,
     DOCUMENT_NAME_MAX = 64,
-    BLOB_BLOCK = 256 * 1024, /* what a checksum goes by; never changes */
+    BLOB_BLOCK = 256 * 1024, /* bytes of a checksum's block; never changes */
     EPOCH_BITS = 24,
-    COUNTER_BITS = 40,     /* the highest is set for rows of family "bytes" */
+    COUNTER_BITS = 40,     /* the highest bit is set for rows of the family "bytes" */
     BLOB_FOLDER_BITS = 12, /* log2 of the files in a folder of blobs */
-    GENERATIONS = 256,     /* buckets share them by the hash of their names */
+    GENERATIONS = 256,     /* buckets share these numbers, by the hash of their names */
     BLOB_ETAG_MAX = 36,
 };
 
-/* Readers of many blobs, and what they keep the collector from (L9). */
+/* Readers of many blobs, whose blobs the collector must not remove (L9). */
 struct pins {
     struct mutex lock; /* class "local.pins" */
     struct cond resolved;
     struct list readers; /* struct pin, in the order of their registration */
-    uint64_t registered; /* how many there have been */
-    bool skipped;        /* the collector left something because of a pin */
+    uint64_t registered; /* number of pins since the start */
+    bool skipped;        /* the collector left a blob because of a pin */
 };
 
 struct pin {
     struct list node;
     uint64_t number;
-    bool resolving;  /* its row is being read */
+    bool resolving;  /* the row that names its blobs is being read */
     uint64_t *blobs; /* ordered; owned */
     size_t count;
 };
@@ -46,16 +46,16 @@ struct pin {
 struct collector {
     struct mutex lock; /* class "local.collector" */
     struct cond wake, finished;
-    uint64_t asked, done; /* rounds */
-    unsigned holds;       /* backups that copy the files: no round begins */
+    uint64_t asked, done; /* number of rounds asked for, and done */
+    unsigned holds;       /* backups under way; no round begins */
     bool running;
     bool stop;
-    bool given_up;          /* a folder that is not there is not looked for */
-    VEC(uint64_t) doubtful; /* blobs whose commit failed: their rows may come back */
+    bool given_up;          /* a missing folder is no longer looked for */
+    VEC(uint64_t) doubtful; /* blobs whose commit failed; their rows may come back */
     struct thread thread;
 };
 
-/* A file of an object could not be written or synced, and nothing has been since. */
+/* Set when a file could not be written or synced, until one could. */
 struct trouble {
     struct mutex lock; /* class "local.trouble" */
     bool set;
@@ -69,18 +69,18 @@ struct local {
     _Atomic(const struct change_tap *) tap; /* NULL: none */
     char *name, *folder;
     int lock_fd;           /* held while the storage is open */
-    _Atomic(bool) present; /* its folder was entered; never goes back */
+    _Atomic(bool) present; /* the folder is in service; never false again */
     const struct log *log;
     uint32_t id, epoch;
     size_t inline_max;
     uint64_t reserve_bytes, part_min;
     unsigned char identity[IDENTITY_LEN];
-    bool identified; /* by its row; not written any more when others may read */
+    bool identified; /* `identity` is known from the storage's row, and no longer changes */
     struct hash_key version_key;
-    uint64_t sequence; /* the last given out; touched only inside changes, so never by two */
+    uint64_t sequence; /* the last number given out; used only inside changes, so by one thread */
     _Atomic(uint64_t) next_file, next_bytes; /* counters of blob ids */
-    _Atomic(uint64_t) blob_folders_synced;   /* of this epoch: those before it are durable */
-    _Atomic(bool) leaked; /* a file of this epoch may have no row: the epoch stays open */
+    _Atomic(uint64_t) blob_folders_synced; /* folders of this epoch below this number are durable */
+    _Atomic(bool) leaked; /* a file of this epoch may have no row, so the epoch stays open */
     _Atomic(uint64_t) list_steps, collected, swept;
     _Atomic(uint64_t)
         generations[GENERATIONS]; /* L10; the lowest 16 bits count changes under way */
@@ -103,7 +103,7 @@ struct local *local_of(struct storage *s);
 struct local_bucket *local_bucket_of(struct bucket *b);
 extern const struct bucket_ops local_bucket_ops;
 
-/* ERR_OFFLINE while its folder is not there. */
+/* ERR_OFFLINE: the storage's folder is missing. */
 int local_present(const struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_trouble.c --- */
@@ -113,10 +113,11 @@ int trouble_try(struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_folder.c --- */
 
-/* Takes the folder into service and begins an epoch. *missing: it failed for what the disk is like,
- * and may go another time. */
+/* Takes the folder into service and begins an epoch. *missing: it failed because of the disk, and
+ * may succeed at another time. */
 int folder_enter(struct local *l, bool *missing, struct err *err) MUST_CHECK;
-/* The folder must be the one that the rows are about: a disk that is not mounted looks empty. */
+/* Checks that the rows are about this folder: a disk that is not mounted looks like an empty one.
+ */
 int folder_check(const struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_rows.c: keys of rows, ids --- */
@@ -142,7 +143,7 @@ enum tag {
 
 enum { ROW_PREFIX_LEN = 5, ROW_BUCKET_LEN = 13, ROW_VERSION_TAIL = 9, ROW_UPLOAD_TAIL = 17 };
 
-/* A key being built; what the functions return is borrowed from it. */
+/* Memory for the key of a row; the functions below return strings that point into it. */
 struct row {
     char bytes[ROW_BUCKET_LEN + OBJECT_KEY_MAX + ROW_UPLOAD_TAIL];
     size_t len;
@@ -152,7 +153,7 @@ struct str row_tag(struct row *r, const struct local *l, enum tag tag);
 struct str row_name(struct row *r, const struct local *l, enum tag tag, struct str name);
 struct str row_owned(struct row *r, const struct local *l, struct str owner, struct str bucket);
 struct str row_id(struct row *r, const struct local *l, enum tag tag, uint64_t id);
-struct str row_bytes(struct row *r, const struct local *l, uint64_t id); /* of family "bytes" */
+struct str row_bytes(struct row *r, const struct local *l, uint64_t id); /* in the family "bytes" */
 struct str row_key(struct row *r, const struct local_bucket *b, enum tag tag, struct str key);
 struct str row_version(struct row *r, const struct local_bucket *b, struct str key,
                        uint64_t sequence);
@@ -168,7 +169,7 @@ struct str version_text(const struct local_bucket *b, struct arena *a, struct st
                         const struct object_record *r);
 struct str version_id(const struct local_bucket *b, struct arena *a, struct str key,
                       uint64_t sequence);
-/* False when it is not an id that this storage gave to a version of this key. */
+/* False: this storage gave no version of this key such an id. */
 bool version_parse(const struct local_bucket *b, struct str key, struct str text,
                    uint64_t *sequence);
 
@@ -177,7 +178,7 @@ int key_check(struct str key, struct err *err) MUST_CHECK;
 
 /* --- local_version.c: which version is where, and changes of it --- */
 
-/* A record and the bytes that it points into. */
+/* A record, and the row that it points into. */
 struct stored {
     struct buf row;
     struct object_record r;
@@ -185,83 +186,88 @@ struct stored {
 
 void stored_release(struct stored *s);
 
-/* The record at this key of a row. ERR_NOT_FOUND. */
+/* The record of the row with this key. ERR_NOT_FOUND. */
 int stored_get(struct stored *out, struct db_view *view, struct local *l, struct str row,
                struct err *err) MUST_CHECK;
-/* The version named, in `o` or in `v`; not for the empty one. ERR_NOT_FOUND. */
+/* The named version, in `o` or in `v`. `version` must not be empty. ERR_NOT_FOUND. */
 int stored_find(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
                 struct str version, struct err *err) MUST_CHECK;
 /* The newest of the `v` rows. ERR_NOT_FOUND. */
 int stored_newest(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
                   struct err *err) MUST_CHECK;
-/* The list of parts, of the record or of its row; appended. ERR_AGAIN: the row is gone. */
+/* Appends the list of parts, from the record or from a row of its own. ERR_AGAIN: that row is gone.
+ */
 int stored_parts(struct buf *out, struct db_view *view, struct local *l,
                  const struct object_record *r, struct err *err) MUST_CHECK;
 
-/* A change of one bucket's rows: embed it first, set `fn`, hand it to change_apply. */
+/* A change of one bucket's rows. The caller embeds it as the first member, sets `fn`, and calls
+ * change_apply(). */
 struct row_change {
     struct local_bucket *b;
     struct str key;
-    enum meta_set set; /* of what is kept beside the bytes */
-    bool frees;        /* it is to make room: allowed on a full disk (P7) */
+    enum meta_set set; /* the meta that it sets */
+    bool frees;        /* it makes room, so it is allowed on a full disk (P7) */
     int (*fn)(struct row_change *c, struct err *err);
     /* While fn runs: */
     struct db_tx *tx;
     struct db_view *view;
     struct buf bucket_row;
     struct bucket_record bucket;
-    struct bucket_usage counted; /* what came less what went, modulo 2^64 (L11) */
+    struct bucket_usage counted; /* change of the bucket's usage, modulo 2^64 (L11) */
     uint64_t tapped;             /* number of the tap's row; 0: none (L12) */
     /* Afterwards: */
-    bool refused; /* by fn: nothing of it can come back with the next start */
-    bool garbage; /* blobs lost their last reference */
+    bool refused; /* fn has failed, so nothing was committed, not even in doubt */
+    bool garbage; /* some blobs have lost their last reference */
 };
 
 int change_apply(struct row_change *c, struct err *err) MUST_CHECK;
-/* What is current, or a record of nothing with sequence 0 when that is a marker or nothing. */
+/* The current version; an empty record with sequence 0 when that is a marker, or there is none. */
 int change_current(struct row_change *c, struct stored *out, struct err *err) MUST_CHECK;
 int change_sequence(struct row_change *c, uint64_t *out, struct err *err) MUST_CHECK;
-/* Make `r` the current version in place of `current`: gives it sequence, time and null flag, writes
- * its row, and moves or drops what was there by the bucket's state. A marker goes to `v`. */
+/* Makes `r` the current version in place of `current`: gives it sequence, time and null flag and
+ * writes its row. The version that was current is kept or dropped, as the bucket keeps versions or
+ * not. A marker is written to `v`. */
 int change_install(struct row_change *c, const struct stored *current, struct object_record *r,
                    struct err *err) MUST_CHECK;
-/* Drop a version's row and its bytes. ERR_DENIED when it is locked. */
+/* Drops a version's row and its bytes. ERR_DENIED: it is locked. */
 int change_drop(struct row_change *c, const struct object_record *r, bool in_o, bool bypass,
                 struct err *err) MUST_CHECK;
-/* After the current version went: the newest older one becomes current, unless it is a marker. */
+/* After the current version was dropped: makes the newest older one current, unless it is a marker.
+ */
 int change_promote(struct row_change *c, struct err *err) MUST_CHECK;
 /* Tells the tap, and `note` (may be NULL), what became of the version: `changes` is a set of enum
  * thing_kind. The rows that they keep are part of this change. */
 int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
                 const struct object_record *r, struct err *err) MUST_CHECK;
-/* One more or one fewer mention of the blob (L6). */
+/* One reference to the blob more, or one fewer (L6). */
 int change_ref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
 int change_unref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
-/* The record's bytes: one more mention of each of its blobs; inline rows are copied under a new id,
- * which r gets. */
+/* Shares the record's bytes: one more reference to each of its blobs. An inline body is copied
+ * under a new id, which `r` gets. */
 int change_share(struct row_change *c, struct object_record *r, struct err *err) MUST_CHECK;
 int change_free(struct row_change *c, const struct object_record *r, struct err *err) MUST_CHECK;
 
 /* --- local_tap.c: the log of changes (L12) --- */
 
-/* Keeps a row if the tap wants one; `sequence` is its number, 0: a new one. `r`: of what version
- * the change is, NULL: of the bucket. */
+/* Keeps a row if the tap wants one. `sequence` is its number; 0: a new one. `r` is the version that
+ * was changed; NULL: the bucket was. */
 int change_keep(struct row_change *c, struct tapped *t, const struct object_record *r,
                 uint64_t sequence, struct err *err) MUST_CHECK;
-/* After the commit. */
+/* Tells the tap that its row is committed. */
 void change_tapped(const struct row_change *c);
 
 /* --- local_usage.c: counts (L11) --- */
 
-/* A row of the version is put (sign 1) or deleted (-1) under TAG_OBJECT or TAG_VERSION. */
+/* Counts a row of a version that is put (sign 1) or deleted (-1), under TAG_OBJECT or TAG_VERSION.
+ */
 void change_count(struct row_change *c, enum tag tag, const struct object_record *r, int sign);
-/* Writes what was counted; the last step of a change. */
+/* Writes the counts; the last step of a change. */
 int change_count_end(struct row_change *c, struct err *err) MUST_CHECK;
 int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
-/* Counts every bucket, and gives each owner its own (L13); durable with the next durable change.
- * While nothing else is written. */
+/* Counts every bucket, and writes the row of each owner (L13). Durable with the next durable
+ * change. Nothing else may be written meanwhile. */
 int usage_build(struct local *l, struct err *err) MUST_CHECK;
-/* Compares the bucket's counts with its rows and puts them right; writes may go on meanwhile. */
+/* Compares the bucket's counts with its rows, and corrects them. Writes may go on meanwhile. */
 int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err) MUST_CHECK;
 
 /* --- local_condition.c --- */
@@ -271,7 +277,7 @@ int condition_read(const struct object_conditions *c, const struct object_record
                    struct err *err) MUST_CHECK;
 int condition_write(const struct object_conditions *c, const struct object_record *r,
                     struct err *err) MUST_CHECK;
-/* Of a version that is there; of a marker too. */
+/* `r` is an existing version or marker. */
 int condition_remove(const struct object_conditions *c, const struct object_record *r,
                      struct err *err) MUST_CHECK;
 bool condition_given(const struct object_conditions *c);
@@ -280,57 +286,58 @@ bool condition_given(const struct object_conditions *c);
 
 struct blob {
     uint64_t id;                /* 0: none was made */
-    uint64_t size, checksum;    /* of what is stored */
-    uint64_t plain;             /* bytes of the body; as `size` when it is not sealed */
-    unsigned char md5[MD5_LEN]; /* of the body, when wanted */
-    char etag[BLOB_ETAG_MAX];   /* the same in hex, or hidden; empty when not wanted */
+    uint64_t size, checksum;    /* of the stored bytes */
+    uint64_t plain;             /* bytes of the body; `size`, unless it is sealed */
+    unsigned char md5[MD5_LEN]; /* of the body, if asked for */
+    char etag[BLOB_ETAG_MAX];   /* the MD5 in hex, or hidden; empty if not asked for */
 };
 
 void blob_path(struct buf *out, const struct local *l, uint64_t id);
 uint64_t blob_bytes_id(struct local *l); /* a new id for a row of family "bytes" */
 
-/* A body: up to `inline_max` bytes come back in *small, with out->id 0; more become a file that is
- * durable on return. size UINT64_MAX: not known. */
+/* A body to be stored. Up to `inline_max` bytes are returned in *small, with out->id 0; a longer
+ * body becomes a file, which is durable on return. */
 struct blob_source {
     struct reader *body;
-    uint64_t size;
-    size_t inline_max; /* 0 makes a file of any body */
+    uint64_t size;     /* UINT64_MAX: not known */
+    size_t inline_max; /* 0: any body becomes a file */
     bool md5;
 };
 int blob_write(struct local *l, const struct blob_source *from, struct blob *out, struct buf *small,
                struct err *err) MUST_CHECK;
-/* A file that no committed row can name. */
+/* Removes a file that no committed row can name. */
 void blob_discard(struct local *l, uint64_t id);
-/* After a failure: the change was refused, or its commit failed and the collector must find out
- * what became of it. id 0 is fine. */
+/* After a failed change: removes the blob if the change was refused. If its commit failed, the
+ * collector finds out whether a row names the blob. id 0 is fine. */
 void blob_unused(struct local *l, const struct row_change *c, uint64_t id);
-/* ERR_NOT_FOUND when it is not there. */
+/* ERR_NOT_FOUND: there is no such file. */
 int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err) MUST_CHECK;
-/* The next block's share of a checksum. */
+/* The checksum, continued with the next block. */
 uint64_t blob_checksum(uint64_t sum, struct str block);
 int blob_space(struct local *l, uint64_t need, struct err *err) MUST_CHECK;
-/* All of a body, through the digests that are wanted of it. */
+/* Reads all of a body through the digests. */
 int blob_digest(struct reader *from, struct digests *d, struct err *err) MUST_CHECK;
 void blob_hex(const unsigned char md5[MD5_LEN], char etag[33]);
 
 /* --- local_reader.c: bodies --- */
 
-/* Opens [first, first + len) of the record's bytes. ERR_AGAIN: they are gone, read the row again.
- * Objects of parts need a pin, which the reader takes. */
+/* Opens [first, first + len) of the record's bytes. ERR_AGAIN: they are gone, and the caller reads
+ * the row again. An object of parts needs a pin, which the reader takes over. */
 int body_open(struct reader **out, struct local *l, struct arena *a, const struct object_record *r,
               const uint64_t range[2], struct pin **pin, struct err *err) MUST_CHECK;
-/* The pin keeps the blobs of this list of parts (L9). */
+/* Pins the blobs of this list of parts (L9). */
 int pin_resolve(struct local *l, struct pin *pin, struct str list, struct err *err) MUST_CHECK;
 struct pin *pin_begin(struct local *l);
 void pin_end(struct local *l, struct pin *pin); /* NULL is fine */
 
 /* --- local_sealed.c: bodies under a key --- */
 
-/* As blob_write(), sealed when `meta`, with which the bytes will be kept, has an encryption. */
+/* As blob_write(); the bytes are sealed when `meta`, which will be kept with them, has an
+ * encryption. */
 struct blob_target {
     const struct put_options *o;
     const struct object_meta *meta;
-    uint32_t part; /* 0: none */
+    uint32_t part; /* number of the part; 0: a whole object */
 };
 int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
               struct blob *out, struct buf *small, struct err *err) MUST_CHECK;
@@ -356,7 +363,7 @@ int local_put(struct bucket *b, struct arena *a, struct str key, struct reader *
 int local_copy(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                const struct object_info *source, const struct put_options *o,
                struct put_result *out, struct err *err);
-/* What a put answers about the record that it installed. */
+/* The result of a put that installed this record. */
 int put_answer(const struct row_change *c, struct arena *a, const struct object_record *r,
                struct put_result *out, struct err *err);
 
@@ -374,9 +381,9 @@ int local_list(struct bucket *b, struct arena *a, const struct list_options *o,
                struct list_result *out, struct err *err);
 int local_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
                         struct list_result *out, struct err *err);
-/* The part of `key` up to the delimiter behind the prefix; empty when there is none. */
+/* The common prefix of `key`: up to the first delimiter behind o->prefix; empty: there is none. */
 struct str list_common(struct str key, const struct list_options *o);
-/* Where a listing begins: the row of the first key that may be an entry. */
+/* The row where a listing begins: that of the first key that may be listed. */
 void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
                 const struct list_options *o);
 
@@ -387,10 +394,11 @@ struct kept_parts {
     size_t count;
 };
 
-/* ERR_NOT_FOUND; else the upload's row is appended. */
+/* Appends the upload's row. ERR_NOT_FOUND. */
 int upload_there(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
                  struct err *err) MUST_CHECK;
-/* Every part's row goes, with its share of its blob unless `kept` (may be NULL) has it. */
+/* Deletes the row of every part, and its reference to the blob unless the part is in `kept` (may be
+ * NULL). */
 int upload_drop_parts(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN],
                       const struct kept_parts *kept, struct err *err) MUST_CHECK;
 bool local_row_expired(struct str key, struct str value, int64_t now_wall_ms);
@@ -414,15 +422,15 @@ int local_object_parts(struct bucket *b, struct arena *a, const struct object_in
                        uint32_t after, size_t limit, struct part_list *out, struct err *err);
 int local_list_uploads(struct bucket *b, struct arena *a, const struct list_options *o,
                        struct upload_list *out, struct err *err);
-/* ERR_NOT_FOUND for an id that cannot be one. */
+/* ERR_NOT_FOUND: the text cannot be an id. */
 int upload_id_parse(struct str text, unsigned char id[UPLOAD_ID_LEN], struct err *err) MUST_CHECK;
-/* Which bytes of an object of this size a range means. ERR_RANGE. */
+/* The bytes that a range means in an object of this size. ERR_RANGE. */
 int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[2],
                   struct err *err) MUST_CHECK;
 
 /* --- local_bucket.c --- */
 
-/* The bucket's row as it is now; ERR_NO_BUCKET when it is gone, or another has its name. */
+/* The bucket's row as it is now. ERR_NO_BUCKET: it is gone, or another bucket has its name. */
 int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,
                    struct bucket_record *out, struct err *err) MUST_CHECK;
 int local_bucket_info(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
@@ -446,10 +454,10 @@ void local_bucket_unref(struct bucket *b);
 
 int collector_start(struct local *l, struct err *err) MUST_CHECK;
 void collector_stop(struct local *l);
-void collector_ask(struct local *l); /* there is garbage */
-/* Whether a file without a row of this epoch can be on its way or about to be swept. */
+void collector_ask(struct local *l); /* asks for a round, as there is garbage */
+/* Whether a file of this epoch without a row may be in the making, or may be swept later. */
 bool epoch_is_open(struct local *l, uint32_t epoch);
-/* Calls fn for every file under blobs/ of an epoch. `id` is 0 for a name that is not ours. */
+/* Calls fn for every file of an epoch under blobs/. `id` is 0 for a file name that is not ours. */
 typedef int blob_file_fn(void *ctx, uint64_t id, const char *path, struct err *err);
 int epoch_each_file(struct local *l, uint32_t epoch, blob_file_fn *fn, void *ctx, struct err *err);
 

@@ -1,10 +1,10 @@
-/* A remote storage: buckets and objects behind any S3 endpoint. docs/remote-storage.md has its
- * promise, what each failure of the peer becomes, and its limits.
+/* A remote storage: buckets and objects behind any S3 endpoint (the *peer*). docs/remote-storage.md
+ * has its promise, its limits, and the error for each failure of the peer.
  *
  * Every request is signed (SigV4) with the credentials that the asking weir user has on that
- * storage, and travels over kept connections (http/upstream.h). Calls block: blocking threads and
- * workers only. While the peer is down they fail at once, and a thread of the storage's own tries
- * to reach it until it is back. */
+ * storage, and travels over kept connections (http/upstream.h). Calls block, so only blocking
+ * threads and workers make them. While the peer is down, calls fail at once, and a thread of the
+ * storage tries to reach the peer until it is back. */
 #ifndef OBJECT_REMOTE_REMOTE_H
 #define OBJECT_REMOTE_REMOTE_H
 
@@ -18,12 +18,12 @@ struct remote_credential {
 
 /* How long the peer may take; 0: the default, see remote_timeouts[]. */
 struct remote_times {
-    uint64_t connect_ms;  /* to be connected, with name look-up and TLS */
-    uint64_t response_ms; /* from a request that is sent to the head of its answer */
-    uint64_t idle_ms;     /* of a body, either way, without progress */
+    uint64_t connect_ms;  /* connecting, with name look-up and TLS */
+    uint64_t response_ms; /* from the end of a request to the head of its answer */
+    uint64_t idle_ms;     /* a body, in either direction, without progress */
 };
 
-/* The same as a table, for who reads, keeps and shows them. */
+/* The same as a table, for code that reads, stores or shows them. */
 struct remote_timeout {
     const char *name; /* "connect_timeout" */
     uint64_t usual_ms, min_ms, max_ms;
@@ -31,9 +31,9 @@ struct remote_timeout {
 };
 enum { REMOTE_TIMEOUTS = 3 };
 extern const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS];
-/* Of the row `i`. */
+/* The member that row `i` describes. */
 uint64_t *remote_time(struct remote_times *times, size_t i);
-/* ERR_INVALID names the row that is out of its bounds, and them. */
+/* ERR_INVALID: a time is out of bounds; the message names it and the bounds. */
 int remote_times_check(const struct remote_times *times, struct err *err) MUST_CHECK;
 
 struct remote_options {
@@ -47,12 +47,12 @@ struct remote_options {
     const struct log *log; /* borrowed until the close */
 };
 
-/* Does not connect. ERR_INVALID: the URL. */
+/* Does not connect yet. ERR_INVALID: the URL cannot be used. */
 int remote_open(struct storage **out, const struct remote_options *o, struct err *err) MUST_CHECK;
 
-/* Sets the credentials of one user, or removes them when `secret` is empty. Any time, any thread:
- * requests under way end with those that they began with. The strings are copied; secrets are
- * overwritten before their memory is given back. ERR_INVALID: an empty user, a malformed key. */
+/* Sets the credentials of one user, or removes them when `secret` is empty. Any time, any thread;
+ * requests under way end with the credentials that they began with. The strings are copied; secrets
+ * are overwritten before their memory is freed. ERR_INVALID: an empty user, a malformed key. */
 int remote_set_credential(struct storage *s, const struct remote_credential *c,
                           struct err *err) MUST_CHECK;
 bool remote_has_credential(struct storage *s, struct str user);

@@ -12,15 +12,16 @@
 #include "sign/sign.h"
 
 enum {
-    REMOTE_ERROR_MAX = 64 * 1024,      /* bytes of an error's document that are looked at */
-    REMOTE_DOCUMENT_MAX = 1024 * 1024, /* of a bucket's document */
+    REMOTE_ERROR_MAX = 64 * 1024,      /* bytes of an error's document that are read */
+    REMOTE_DOCUMENT_MAX = 1024 * 1024, /* bytes of a bucket's document */
     REMOTE_GATHER_MAX = 64 * 1024,     /* bodies up to this are read before they are sent */
-    REMOTE_PIECE = 8 * 1024 * 1024,    /* of a body of unknown size, held in memory */
+    REMOTE_PIECE = 8 * 1024 * 1024,    /* bytes of a body of unknown size held in memory */
 };
-#define REMOTE_PUT_MAX   ((uint64_t)5 * GIB) /* of one PUT or copy; S3's limit */
+#define REMOTE_PUT_MAX   ((uint64_t)5 * GIB) /* bytes of one PUT or copy; S3's limit */
 #define REMOTE_PART_SIZE ((uint64_t)64 * MIB)
 
-/* What a user signs with: counted, so that it can be replaced while it is in use. */
+/* The credentials that a user's requests are signed with. They are counted, so that they can be
+ * replaced while they are in use. */
 struct credential {
     _Atomic(size_t) refs;
     struct str user, access, secret; /* in `bytes` */
@@ -35,12 +36,12 @@ struct credential_table {
 
 struct remote {
     struct storage storage;
-    /* never change */
+    /* These never change. */
     struct upstream *upstream;
     struct sign_keys *keys;
-    struct buf name, host, region; /* host[:port] as it goes into Host */
+    struct buf name, host, region; /* host: host[:port], as in the header Host */
     bool virtual_host;
-    uint64_t put_max, part_size; /* past put_max an object goes as parts of at least part_size */
+    uint64_t put_max, part_size; /* bytes; a larger object is sent in parts of part_size or more */
 
     struct credential_table credentials;
 
@@ -51,7 +52,7 @@ struct remote_bucket {
     struct bucket bucket;
     struct remote *remote;
     _Atomic(size_t) refs;
-    struct str user; /* whose credentials; behind the name in `bytes` */
+    struct str user; /* whose credentials sign; stored behind the name in `bytes` */
     char bytes[];
 };
 
@@ -64,14 +65,14 @@ void remote_wake_prober(struct remote *r);
 
 void credential_table_init(struct credential_table *c);
 void credential_table_release(struct credential_table *c);
-/* A reference; NULL: the user has none. */
+/* A reference to the user's credentials; NULL: there are none. */
 struct credential *credential_table_get(struct credential_table *c, struct str user);
-/* Of any user; NULL: there are none. */
+/* Those of any user; NULL: there are none. */
 struct credential *credential_table_any(struct credential_table *c);
-/* The users that have some, in the arena. */
+/* The users that have credentials, in the arena. */
 int credential_table_users(struct credential_table *c, struct arena *a, struct str **out,
                            size_t *count, struct err *err) MUST_CHECK;
-void credential_unref(struct credential *c); /* NULL is fine; wipes the last */
+void credential_unref(struct credential *c); /* NULL is fine; the last one overwrites the secret */
 
 /* --- remote_request.c --- */
 
@@ -84,56 +85,57 @@ struct ask {
     struct remote *remote;
     struct forward_request request;
     struct http_header headers[HTTP_MAX_HEADERS];
-    struct arena a; /* what the headers say, and what the answer says */
+    struct arena a; /* memory of the headers and of the answer */
     struct buf path, query;
     struct str_reader document;
     bool too_many; /* headers */
     struct exchange *exchange;
     const struct http_head *head; /* NULL: no answer */
-    struct str error;             /* the answer's code when it is an error; may be empty */
+    struct str error;             /* S3 code of an answer that is an error; may be empty */
 };
 
-/* Of the service (no bucket), a bucket (no key) or an object. `method` is a literal. GET, HEAD and
- * DELETE are idempotent; who makes another so sets request.idempotent. */
+/* A request to the service (no bucket), a bucket (no key) or an object. `method` is a literal. GET,
+ * HEAD and DELETE are idempotent; the caller sets request.idempotent for others. */
 void ask_init(struct ask *q, struct remote *r, struct str user, const char *method);
 void ask_init_bucket(struct ask *q, struct remote_bucket *b, const char *method, struct str key);
 void ask_release(struct ask *q);
 void ask_name(struct ask *q, struct str bucket, struct str key);
-void ask_param(struct ask *q, const char *name, struct str value); /* NULL p: without '=' */
+void ask_param(struct ask *q, const char *name, struct str value); /* value.p NULL: no "=" */
 void ask_param_u64(struct ask *q, const char *name, uint64_t value);
-void ask_param_given(struct ask *q, const char *name, struct str value); /* not when empty */
+void ask_param_given(struct ask *q, const char *name, struct str value); /* nothing when empty */
 void ask_header(struct ask *q, const char *name, struct str value);      /* not when empty */
 void ask_time(struct ask *q, const char *name, int64_t ms);              /* not when 0 */
 void ask_body(struct ask *q, struct reader *body, uint64_t len);
-/* A document as the body; borrowed. */
+/* Sends a document as the body; borrowed. */
 void ask_document(struct ask *q, struct str text);
-/* A body in memory; borrowed. Its hash is signed when it is short. */
+/* Sends a body in memory; borrowed. Its hash is signed when it is short. */
 void ask_bytes(struct ask *q, struct str bytes);
 
-/* Sends and judges (M1): 0 is a status of 2xx. */
+/* Sends the request and judges the answer (M1). 0: the status is 2xx. */
 int ask_send(struct ask *q, struct err *err) MUST_CHECK;
-/* The same, the answer's body dropped. */
+/* The same, and releases `q` without reading the answer's body. */
 int ask_done(struct ask *q, struct err *err) MUST_CHECK;
-/* The body, in the arena; past `max` it is ERR_PEER. */
+/* The answer's body, in the arena. ERR_PEER: it is longer than `max`. */
 int ask_text(struct ask *q, struct arena *a, size_t max, struct str *out,
              struct err *err) MUST_CHECK;
 /* The value of a header of the answer, or empty. */
 struct str ask_answer(const struct ask *q, const char *name);
-/* What an answer that is not 2xx means (M1). */
+/* The error for an answer that is not 2xx (M1). */
 int remote_error_of(int status, struct str code, struct str message, struct err *err);
-/* Whether the answer is about a delete marker. */
+/* Whether the answer says that the version is a delete marker. */
 bool ask_is_marker(const struct ask *q);
 
-/* --- remote_xml.c: the documents of answers; hostile --- */
+/* --- remote_xml.c: the documents of answers, which may be hostile --- */
 
 struct remote_error {
     struct str code, message;
 };
 
-/* Root `name`; one that is <Error> is that error, though its status was 200 (M3). ERR_PEER. */
+/* Parses a document whose root must be `name` (else ERR_PEER). A root <Error> is that error, though
+ * the status was 200 (M3). */
 int remote_read_root(struct xml_node **out, struct arena *a, struct str text, const char *name,
                      struct err *err) MUST_CHECK;
-/* Empty strings when it is not <Error>. */
+/* Both strings are empty when the root is not <Error>. */
 struct remote_error remote_read_error(struct arena *a, struct str text);
 int remote_read_list(struct list_result *out, struct arena *a, struct str text,
                      const struct list_options *o, struct err *err) MUST_CHECK;
@@ -152,22 +154,22 @@ int remote_read_tags(struct str *out, struct arena *a, struct str text, struct e
 struct remote_bucket_page {
     struct bucket_info *buckets; /* name and created_ms */
     size_t count;
-    struct str token; /* of the next page; empty: none */
+    struct str token; /* for the next page; empty: this is the last */
 };
 int remote_read_buckets(struct remote_bucket_page *out, struct arena *a, struct str text,
                         struct err *err) MUST_CHECK;
 /* Without quotes, in the arena. */
 struct str remote_etag(struct arena *a, struct str text);
-/* 0 when it is no time. */
+/* 0: the text is no time. */
 int64_t remote_iso_time(struct str text);
 
-/* --- remote_meta.c: what is kept beside the bytes, as headers --- */
+/* --- remote_meta.c: object_meta as headers --- */
 
 int remote_meta_check(const struct object_meta *meta, struct err *err) MUST_CHECK;
 void ask_meta(struct ask *q, const struct object_meta *meta);
 void ask_checksum(struct ask *q, const struct object_checksum *sum);
 void ask_conditions(struct ask *q, const struct object_conditions *c);
-/* Of an answer to HEAD or GET; ERR_PEER when it is not that of S3. */
+/* The info in an answer to HEAD or GET. ERR_PEER: the answer is not S3's. */
 int remote_info_of(struct object_info *out, struct arena *a, const struct ask *q, struct str key,
                    struct err *err) MUST_CHECK;
 struct object_checksum remote_checksum_of(struct arena *a, const struct http_head *head);
@@ -177,7 +179,8 @@ struct object_checksum remote_checksum_of(struct arena *a, const struct http_hea
 int remote_put(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out,
                struct err *err) MUST_CHECK;
-/* Sends a body of known size with `q`, under M4; `meta` is o's, which verify may fill. */
+/* Sends a body of known size with `q`, under M4. `meta` is a copy of o's, which verify() may fill.
+ */
 int remote_send_body(struct ask *q, struct reader *body, uint64_t size, const struct put_options *o,
                      struct object_meta *meta, struct err *err) MUST_CHECK;
 
@@ -217,7 +220,7 @@ int remote_get_acl(struct bucket *b, struct arena *a, struct str key, struct str
                    struct err *err);
 int remote_object_parts(struct bucket *b, struct arena *a, const struct object_info *object,
                         uint32_t after, size_t limit, struct part_list *out, struct err *err);
-/* x-amz-copy-source, pinned to the source's version and ETag. */
+/* Adds x-amz-copy-source, with the source's version and ETag. */
 void ask_copy_source(struct ask *q, struct bucket *from, const struct object_info *source);
 
 int remote_list(struct bucket *b, struct arena *a, const struct list_options *o,
