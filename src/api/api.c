@@ -2,7 +2,6 @@
 #include "api/api_int.h"
 #include "http/endpoint.h"
 #include "base/clock.h"
-#include "replica/room.h"
 #include "room/room.h"
 
 static http_handler_fn api_handle;
@@ -23,16 +22,6 @@ static struct str api_log_path(const struct http_head *head)
     return encoded || str_starts(head->path, users) ? users : head->path;
 }
 
-static void api_take_rooms(struct api *api)
-{
-    for (size_t i = 0; i < api->o.room_count; i++) {
-        const struct room_instance *r = &api->o.rooms[i];
-        struct replica_room *replica = r->state;
-        if (r->room == &replica_room)
-            api->taps = replica->taps, api->store_keep = replica->store_keep;
-    }
-}
-
 static void api_add_table(struct api *api, const struct rest_table *table, void *ctx)
 {
     BUG_ON(api->table_count == API_TABLES_MAX);
@@ -43,21 +32,9 @@ static void api_add_table(struct api *api, const struct rest_table *table, void 
 static void api_add_tables(struct api *api)
 {
     static const struct rest_table *const own[] = {
-        &api_server_rows,
-        &api_notice_rows,
-        &api_store_rows,
-        &api_user_rows,
-        &api_storage_rows,
-        &api_remote_rows,
-        &api_bucket_rows,
-        &api_bucket_show_rows,
-        &api_webhook_rows,
-        &api_queue_rows,
-        &api_replication_rows,
-        &api_replication_add_rows,
-        &api_replication_change_rows,
-        &api_switch_rows,
-        &api_diff_rows,
+        &api_server_rows,      &api_notice_rows,  &api_user_rows,
+        &api_storage_rows,     &api_remote_rows,  &api_bucket_rows,
+        &api_bucket_show_rows, &api_webhook_rows, &api_queue_rows,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(own); i++)
@@ -90,7 +67,6 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
     if (code == 0)
         code = endpoint_options(&server, conf, err);
     api->o = *o;
-    api_take_rooms(api);
     api_add_tables(api);
     api->started_mono_ms = clock_mono_ms();
     api->started_wall_ms = clock_wall_ms();

@@ -20,26 +20,17 @@ struct api {
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
     _Atomic(bool) backing_up; /* one backup at a time */
-    /* What the API needs of two rooms; NULL: the room is not there. */
-    struct taps *taps; /* record this process's changes */
-    struct store_keep *store_keep;
 };
 
 /* The routes of each file. Their `ctx` is filled in when the API starts. */
-extern const struct rest_table api_server_rows, api_store_rows, api_user_rows, api_storage_rows,
-    api_remote_rows, api_bucket_rows, api_bucket_show_rows, api_webhook_rows, api_queue_rows,
-    api_replication_rows, api_replication_add_rows, api_replication_change_rows, api_switch_rows,
-    api_diff_rows, api_notice_rows;
+extern const struct rest_table api_server_rows, api_user_rows, api_storage_rows, api_remote_rows,
+    api_bucket_rows, api_bucket_show_rows, api_webhook_rows, api_queue_rows, api_notice_rows;
 
 /* Answers 401, 429 or 503 to a caller that auth_check() or auth_check_token() refused with `code`.
  */
 int api_send_denied(struct http_request *req, int code) MUST_CHECK;
 /* Is the caller an administrator? For open routes that tell administrators more. */
 bool api_is_admin(struct api *api, struct http_request *req);
-
-/* `needs` of rows about replications, switches and diffs: ERR_UNSUPPORTED when replication is off
- * in this weir; the text says what to do. */
-rest_fn api_needs_replication;
 
 /* --- remotes.c --- */
 
@@ -48,10 +39,6 @@ rest_fn api_needs_replication;
 int api_add_remote(struct rest_call *c, struct err *err) MUST_CHECK;
 /* Writes the members that only a remote storage has into the open object. */
 void api_write_remote(struct json_out *w, const struct remote_entry *e);
-/* ERR_NOT_FOUND: there is no remote storage so named. */
-int api_find_remote(struct api *api, struct arena *a, struct str name, struct remote_entry *out,
-                    struct err *err) MUST_CHECK;
-
 /* --- buckets.c --- */
 
 /* The members of a bucket in an answer, and the function that writes them. */

@@ -143,7 +143,7 @@ static int shown_add_remote(struct shown *s, struct storage *storage, struct err
     struct bucket_info info, seen = {0};
     size_t before = s->found;
     bool anyone = false;
-    int code = api_find_remote(s->api, s->a, storage->name, &e, err);
+    int code = services_find_remote(s->api->o.services, s->a, storage->name, &e, err);
 
     for (size_t i = 0; i < e.user_count && code == 0; i++) {
         code = shown_look(s, storage, e.users[i], &info, err);

@@ -1,5 +1,6 @@
 /* Buckets and their routes. */
-#include "api/owners.h"
+#include "api/api_int.h"
+#include "room/owners.h"
 #include "object/bucket.h"
 #include "object/overlay.h"
 #include "route/route.h"
@@ -123,9 +124,10 @@ static int seen_add(struct seen_buckets *seen, struct arena *a, struct storage *
 /* Lists what all users with credentials there see, because no single user sees everything. */
 static int bucket_list_seen(struct rest_call *c, struct storage *s, struct err *err)
 {
+    const struct api *api = c->ctx;
     struct remote_entry e = {0};
     struct seen_buckets seen = {0};
-    int code = api_find_remote(c->ctx, c->arena, s->name, &e, err);
+    int code = services_find_remote(api->o.services, c->arena, s->name, &e, err);
 
     for (size_t i = 0; i < e.user_count && code == 0; i++)
         code = seen_add(&seen, c->arena, s, e.users[i], err);
@@ -202,8 +204,8 @@ static int bucket_route_set(struct rest_call *c, struct err *err)
     if (rest_given(c, "blocked")) {
         code = route_block(api->o.routes, storage, bucket, rest_bool(c, "blocked"), err);
     } else {
-        code = api_user_id(api, c->arena, rest_text(c, "user"),
-                           &(struct owner_of){.bucket = bucket, .routed = true}, &id, err);
+        code = owners_user_id(api->o.services, c->arena, rest_text(c, "user"),
+                              &(struct owner_of){.bucket = bucket, .routed = true}, &id, err);
         if (code == 0)
             code = route_set(api->o.routes, id, bucket, storage, err);
     }
@@ -214,7 +216,7 @@ static int user_route_set(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
     struct str user = rest_text(c, "name"), id = STR_EMPTY;
-    int code = api_user_id(api, c->arena, user, NULL, &id, err);
+    int code = owners_user_id(api->o.services, c->arena, user, NULL, &id, err);
 
     if (code == 0)
         code = route_set(api->o.routes, id, STR_EMPTY, rest_text(c, "storage"), err);

@@ -15,8 +15,6 @@ enum {
     FROM_ACCESS_LOG,
     FROM_WORKER,
     FROM_QUEUE,
-    FROM_REPLICATIONS,
-    FROM_REPLICATION,
     FROM_PART
 };
 
@@ -29,18 +27,16 @@ struct part_numbers {
     uint64_t ready;
 };
 
-#define PROCESS(member)      METRIC_ONE(FROM_PROCESS, struct process_numbers, member)
-#define PART(member)         METRIC_ONE(FROM_PART, struct part_numbers, member)
-#define DB(member)           METRIC_ONE(FROM_DB, struct db_stats, member)
-#define POOL(member)         METRIC_ONE(FROM_POOL, struct pool_stats, member)
-#define SERVER(member)       METRIC_ONE(FROM_SERVER, struct http_server_stats, member)
-#define LIFECYCLE(member)    METRIC_ONE(FROM_LIFECYCLE, struct lifecycle_stats, member)
-#define NOTIFY(member)       METRIC_ONE(FROM_NOTIFY, struct notify_stats, member)
-#define ACCESS_LOG(member)   METRIC_ONE(FROM_ACCESS_LOG, struct access_log_stats, member)
-#define WORKER(member)       METRIC_ONE(FROM_WORKER, struct worker_stats, member)
-#define QUEUE(member)        METRIC_ONE(FROM_QUEUE, struct queue_stats, member)
-#define REPLICATIONS(member) METRIC_ONE(FROM_REPLICATIONS, struct metrics_replications, member)
-#define REPLICATION(member)  METRIC_ONE(FROM_REPLICATION, struct metrics_replication, member)
+#define PROCESS(member)    METRIC_ONE(FROM_PROCESS, struct process_numbers, member)
+#define PART(member)       METRIC_ONE(FROM_PART, struct part_numbers, member)
+#define DB(member)         METRIC_ONE(FROM_DB, struct db_stats, member)
+#define POOL(member)       METRIC_ONE(FROM_POOL, struct pool_stats, member)
+#define SERVER(member)     METRIC_ONE(FROM_SERVER, struct http_server_stats, member)
+#define LIFECYCLE(member)  METRIC_ONE(FROM_LIFECYCLE, struct lifecycle_stats, member)
+#define NOTIFY(member)     METRIC_ONE(FROM_NOTIFY, struct notify_stats, member)
+#define ACCESS_LOG(member) METRIC_ONE(FROM_ACCESS_LOG, struct access_log_stats, member)
+#define WORKER(member)     METRIC_ONE(FROM_WORKER, struct worker_stats, member)
+#define QUEUE(member)      METRIC_ONE(FROM_QUEUE, struct queue_stats, member)
 
 _Static_assert(sizeof(size_t) == sizeof(uint64_t),
                "pool_stats and worker_stats are read as uint64_t");
@@ -128,20 +124,6 @@ static const struct metric metrics[] = {
     {"weir_worker_failed_total", METRIC_COUNTER, "Tries that failed here.", WORKER(failed)},
     {"weir_worker_put_back_total", METRIC_COUNTER, "Tasks put back here without using a try.",
      WORKER(put_back)},
-    {"weir_replications", METRIC_GAUGE, "Replications of buckets.", REPLICATIONS(count)},
-    {"weir_replications_paused", METRIC_GAUGE, "Of these, paused ones.", REPLICATIONS(paused)},
-    {"weir_replication_objects", METRIC_GAUGE,
-     "Objects of the first copy, for administrators alone, as the following ones.",
-     REPLICATION(objects)},
-    {"weir_replication_objects_done", METRIC_GAUGE, "Of these, copied ones.",
-     REPLICATION(objects_done)},
-    {"weir_replication_objects_failed", METRIC_GAUGE, "Of these, given up ones.",
-     REPLICATION(objects_failed)},
-    {"weir_replication_bytes", METRIC_GAUGE, "Bytes of the first copy.", REPLICATION(bytes)},
-    {"weir_replication_bytes_done", METRIC_GAUGE, "Of these, copied ones.",
-     REPLICATION(bytes_done)},
-    {"weir_replication_lag", METRIC_GAUGE, "Changes that have not reached the destination yet.",
-     REPLICATION(lag)},
 #define X(name, help)                                                                              \
     {"weir_lifecycle_" #name "_total", METRIC_COUNTER, help, LIFECYCLE(counts.name)},
     LIFECYCLE_COUNTS(X)
@@ -204,11 +186,6 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     for (size_t i = 0; i < size_min(in->queue_count, MAX_QUEUES); i++)
         metric_numbers_add_labelled(&numbers, FROM_QUEUE, "queue", in->queues[i].name,
                                     &in->queues[i]);
-    if (in->replications)
-        metric_numbers_add(&numbers, FROM_REPLICATIONS, in->replications);
-    for (size_t i = 0; i < in->replication_count; i++)
-        metric_numbers_add_labelled(&numbers, FROM_REPLICATION, "replication",
-                                    in->each_replication[i].id, &in->each_replication[i]);
     for (size_t i = 0; i < in->server_count; i++) {
         http_server_stats(in->servers[i].server, &servers[i]);
         metric_numbers_add_labelled(&numbers, FROM_SERVER, "server", str_z(in->servers[i].name),

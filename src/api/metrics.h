@@ -13,17 +13,6 @@
 #include "s3/lifecycle/lifecycle_worker.h"
 #include "s3/notify/notify.h"
 
-struct metrics_replications {
-    uint64_t count, paused;
-};
-
-enum { METRICS_REPLICATIONS_MAX = 100 }; /* replications that have metrics of their own */
-
-struct metrics_replication {
-    struct str id;
-    uint64_t objects, objects_done, objects_failed, bytes, bytes_done, lag;
-};
-
 /* The sources of the numbers; all borrowed. */
 struct metrics_input {
     struct db *db;
@@ -36,11 +25,8 @@ struct metrics_input {
     size_t server_count;
     struct lifecycle_worker *lifecycle; /* NULL: not running */
     struct worker *worker;              /* likewise */
-    const struct queue_stats *queues;   /* the first METRICS_REPLICATIONS_MAX */
+    const struct queue_stats *queues;   /* the first 32 are shown */
     size_t queue_count;
-    const struct metrics_replications *replications; /* NULL: off */
-    const struct metrics_replication *each_replication;
-    size_t replication_count;
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
 };

@@ -1,5 +1,5 @@
 /* POST /notify/<storage>: storages report changes. docs/replication.md, "By notification". */
-#include "api/replications.h"
+#include "api/api_int.h"
 #include "base/clock.h"
 #include "replica/notice.h"
 #include "route/route.h"
@@ -46,7 +46,7 @@ static int notice_check_token(struct rest_call *c, struct err *err)
         c->sent = true;
         return api_send_denied(c->req, code);
     }
-    return api_needs_replication(c, err);
+    return services_need_replication(api->o.services, err);
 }
 
 static int notice_show(struct rest_call *c, struct err *err)

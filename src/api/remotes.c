@@ -131,26 +131,6 @@ int api_add_remote(struct rest_call *c, struct err *err)
     return code;
 }
 
-int api_find_remote(struct api *api, struct arena *a, struct str name, struct remote_entry *out,
-                    struct err *err)
-{
-    struct remote_entry *list;
-    size_t count;
-    int code = remotes_list(api->o.remotes, a, &list, &count, err);
-
-    for (size_t i = 0; code == 0 && i < count; i++)
-        if (str_eq(list[i].name, name)) {
-            *out = list[i];
-            return 0;
-        }
-    if (code < 0)
-        return code;
-    return routes_storage(api->o.routes, name)
-               ? err_set(err, ERR_NOT_FOUND, "the storage " STR_FMT " is not a remote one",
-                         STR_ARG(name))
-               : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
-}
-
 /* --- the calls --- */
 
 /* Logs the event when the code says success; returns the code. */
@@ -173,7 +153,7 @@ static int credential_list(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
     struct remote_entry e = {0};
-    int code = api_find_remote(api, c->arena, rest_text(c, "name"), &e, err);
+    int code = services_find_remote(api->o.services, c->arena, rest_text(c, "name"), &e, err);
 
     for (size_t i = 0; code == 0 && i < e.user_count; i++) {
         struct user user = {0};

@@ -1,5 +1,5 @@
 /* The server itself: health, readiness, metrics, the list of routes, the version, backups. */
-#include "api/replications.h"
+#include "api/api_int.h"
 #include "room/room.h"
 
 static rest_fn server_health, server_ready, server_metrics, server_routes, server_version,
@@ -105,8 +105,6 @@ static int server_metrics(struct rest_call *c, struct err *err)
     /* weir_ready shows that a store is down. */
     if (queue_list(api->o.queue, c->arena, &queues, &queue_count, NULL) == 0)
         in.queues = queues, in.queue_count = queue_count;
-    if (api->o.replications)
-        api_count_replications(api, c->req, &in);
     for (size_t i = 0; api->o.services && i < api->o.services->server_count; i++)
         servers[in.server_count++] = api->o.services->servers[i];
     metrics_write(&in, &text);

@@ -1,14 +1,14 @@
 /* Storages: which there are, adding one, whether it works, whether what it holds is whole. */
-#include "api/replications.h"
+#include "api/api_int.h"
+#include "coord/replication.h"
 #include "object/local/local.h"
 #include "object/overlay.h"
-#include "replica/tap/tap.h"
 #include "route/route.h"
 
 enum { FINDINGS_MAX = 1000 /* listed; all are counted */ };
 
-static rest_fn storage_list, storage_add, storage_remove, storage_set_limits, storage_claim,
-    storage_test, storage_scrub;
+static rest_fn storage_list, storage_add, storage_remove, storage_set_limits, storage_test,
+    storage_scrub;
 
 #define LIMIT_FIELDS                                                                               \
     {"requests_per_minute", "Requests a minute that replication may make; 0: any number.",         \
@@ -74,10 +74,6 @@ static const struct rest_row storage_rows[] = {
      "out stays as it was.",
      storage_set_limits, .in_path = storage_path, .body = REST_FIELDS(LIMIT_FIELDS),
      .answer = storage_fields},
-    {HTTP_POST, "/api/v1/storages/{name}/claim", REST_ADMIN,
-     "Make the name of a local storage mean this weir's folder in all replications of the store. "
-     "For a folder that took the place of another one.",
-     storage_claim, .status = 204, .needs = api_needs_replication, .in_path = storage_path},
     {HTTP_POST, "/api/v1/storages/{name}/test", REST_ADMIN,
      "Test whether the storage is there and writable.", storage_test, .in_path = storage_path,
      .answer = REST_FIELDS({"name", "The storage's name."}, {"ok", "Does it work?", REST_BOOLEAN},
@@ -209,21 +205,6 @@ static int storage_add(struct rest_call *c, struct err *err)
         return code;
     log_info(http_request_log(c->req), "storage.added", log_s("storage", name));
     return storage_show(c, err);
-}
-
-static int storage_claim(struct rest_call *c, struct err *err)
-{
-    struct api *api = c->ctx;
-    struct str name = rest_text(c, "name");
-    struct storage *s = routes_storage(api->o.routes, name);
-    int code =
-        storage_can(s, STORAGE_FOLDER)
-            ? taps_claim(api->taps, s, true, err)
-            : err_set(err, ERR_NOT_FOUND, "this weir has no local storage " STR_FMT, STR_ARG(name));
-
-    if (code == 0)
-        log_warn(http_request_log(c->req), "storage.claimed", log_s("storage", name));
-    return code;
 }
 
 static int storage_set_limits(struct rest_call *c, struct err *err)

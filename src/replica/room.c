@@ -294,6 +294,10 @@ static const struct room_part replica_parts[] = {
     {ROOM_LISTEN, keeper_begin, keeper_end},
 };
 
+static const struct rest_table *const replica_routes[] = {
+    &replica_list_routes, &replica_add_routes,   &replica_change_routes, &replica_switch_routes,
+    &replica_diff_routes, &replica_claim_routes, &replica_store_routes,  NULL};
+
 static const struct command *const replica_command_tables[] = {replicate_commands, switch_commands,
                                                                diff_commands, NULL};
 
@@ -304,5 +308,8 @@ const struct room replica_room = {
     .queues = tasks_queues,
     .queue_count = TASKS_QUEUES,
     .tasks = list_replica_tasks,
+    .routes = replica_routes,
     .commands = replica_command_tables,
+    ROOM_ROWS(metric, replica_metrics),
+    .count = replica_count,
 };

@@ -23,7 +23,13 @@ struct replica_room {
     struct keeper *keeper;
 };
 
-/* For struct room: commands (replica/commands/). */
+/* For struct room: routes (replica/rest/), commands (replica/commands/) and metrics
+ * (replica/metrics.c). */
+extern const struct rest_table replica_list_routes, replica_add_routes, replica_change_routes,
+    replica_switch_routes, replica_diff_routes, replica_claim_routes, replica_store_routes;
 extern const struct command replicate_commands[], switch_commands[], diff_commands[];
+enum { REPLICA_METRICS = 8 };
+extern const struct metric replica_metrics[REPLICA_METRICS];
+void replica_count(void *state, struct metric_numbers *out);
 
 #endif

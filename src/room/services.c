@@ -1,6 +1,8 @@
 /* Questions that every part asks of the shared services. */
 #include "room/services.h"
 #include "conf/keys.h"
+#include "route/remotes.h"
+#include "route/route.h"
 
 bool services_has_role(const struct services *s, const char *role)
 {
@@ -13,6 +15,36 @@ bool services_has_role(const struct services *s, const char *role)
         if (str_eq(word, str_z(role)))
             return true;
     return false;
+}
+
+int services_need_replication(const struct services *s, struct err *err)
+{
+    if (s->replications)
+        return 0;
+    return err_set(err, ERR_UNSUPPORTED,
+                   "replication is off: it needs the four databases of the store on one server; "
+                   "set store.redis.appDB, queueDB, lockDB and configDB to numbers, which are "
+                   "databases of store.redis.url, and start weir again");
+}
+
+int services_find_remote(const struct services *s, struct arena *a, struct str name,
+                         struct remote_entry *out, struct err *err)
+{
+    struct remote_entry *list;
+    size_t count;
+    int code = remotes_list(s->remotes, a, &list, &count, err);
+
+    for (size_t i = 0; code == 0 && i < count; i++)
+        if (str_eq(list[i].name, name)) {
+            *out = list[i];
+            return 0;
+        }
+    if (code < 0)
+        return code;
+    return routes_storage(s->routes, name)
+               ? err_set(err, ERR_NOT_FOUND, "the storage " STR_FMT " is not a remote one",
+                         STR_ARG(name))
+               : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
 void services_path(const struct services *s, const char *name, struct buf *out)

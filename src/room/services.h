@@ -24,6 +24,7 @@ struct locks;
 struct notify;
 struct object_torrents;
 struct queue;
+struct remote_entry;
 struct remotes;
 struct replications;
 struct routes;
@@ -96,6 +97,14 @@ struct services {
 
 /* Whether this process has the role: "gateway", "worker", or the role of a room. */
 bool services_has_role(const struct services *s, const char *role);
+
+/* ERR_UNSUPPORTED when replication is off in this weir; the text says what to do. */
+int services_need_replication(const struct services *s, struct err *err) MUST_CHECK;
+
+/* The entry of a remote storage (route/remotes.h), in the arena. ERR_NOT_FOUND: there is no remote
+ * storage of that name. */
+int services_find_remote(const struct services *s, struct arena *a, struct str name,
+                         struct remote_entry *out, struct err *err) MUST_CHECK;
 
 /* "<data folder>/<name>", appended. */
 void services_path(const struct services *s, const char *name, struct buf *out);

@@ -55,6 +55,21 @@ void api_lab_start(struct api_lab *l)
     open_parts(l);
     ready_init(&l->ready);
     l->pool = pool_new("api", 4, 16, 0);
+    l->services = (struct services){
+        .conf = l->conf,
+        .stores = {l->stores[0], l->stores[1], l->stores[2], l->stores[3], l->stores[4]},
+        .queue = l->queue,
+        .replications = l->replications,
+        .users = l->users,
+        .routes = l->routes,
+        .remotes = l->remotes,
+        .notify = l->notify,
+        .pool = l->pool,
+        .ready = &l->ready};
+    l->replica.services = &l->services;
+    l->swarm.services = &l->services;
+    l->rooms[0] = (struct room_instance){&replica_room, &l->replica};
+    l->rooms[1] = (struct room_instance){&swarm_room, &l->swarm};
     CHECK_OK(api_start(&l->api,
                        &(struct api_options){.conf = l->conf,
                                              .db = l->db,
@@ -67,6 +82,9 @@ void api_lab_start(struct api_lab *l)
                                              .queues = queues,
                                              .queue_count = ARRAY_SIZE(queues),
                                              .replications = l->replications,
+                                             .services = &l->services,
+                                             .rooms = l->rooms,
+                                             .room_count = ARRAY_SIZE(l->rooms),
                                              .pool = l->pool,
                                              .ready = &l->ready,
                                              .admin = &l->root},

@@ -6,6 +6,8 @@
 #include "base/json.h"
 #include "coord/replication.h"
 #include "http/client.h"
+#include "replica/room.h"
+#include "swarm/room.h"
 #include "unit/test.h"
 
 struct api_lab {
@@ -20,6 +22,10 @@ struct api_lab {
     struct notify *notify;
     struct pool *pool;
     struct ready ready;
+    struct services services;
+    struct replica_room replica; /* the rooms' states; none of their parts runs */
+    struct swarm_room swarm;
+    struct room_instance rooms[2];
     struct credentials root;
     struct api *api;
     struct client *client;

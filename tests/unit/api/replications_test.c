@@ -1,5 +1,5 @@
 /* The calls about replications. */
-#include "api/replications.h"
+#include "replica/rest/rest.h"
 #include "object/bucket.h"
 #include "replica/first.h"
 #include "route/route.h"

@@ -1,8 +1,9 @@
 /* The owner of a bucket, for calls that name no user (docs/replication.md, "Whose bucket"). */
-#include "api/owners.h"
+#include "room/owners.h"
 #include "object/overlay.h"
 #include "base/buf.h"
 #include "object/bucket.h"
+#include "route/remotes.h"
 #include "route/route.h"
 #include "route/users.h"
 
@@ -13,7 +14,7 @@ enum {
 
 /* A search under way. */
 struct search {
-    struct api *api;
+    const struct services *services;
     struct arena *a;
     const struct owner_of *of;
     struct owner *list;
@@ -39,11 +40,11 @@ static int owner_add(struct search *s, struct str user, struct str storage, bool
     return 0;
 }
 
-struct str api_user_name(struct api *api, struct arena *a, struct str id)
+struct str owners_user_name(const struct services *services, struct arena *a, struct str id)
 {
     struct user user = {0};
 
-    return users_by_id(api->o.users, a, id, &user, NULL) == 0 ? user.name : id;
+    return users_by_id(services->users, a, id, &user, NULL) == 0 ? user.name : id;
 }
 
 /* *owner is empty when the storage does not say who owns the bucket. ERR_NO_BUCKET. */
@@ -77,7 +78,7 @@ static int search_local(struct search *s, struct storage *storage, struct err *e
 static bool owner_is_routed(struct search *s, const struct storage *storage, struct str user)
 {
     struct storage *at = NULL;
-    int code = route_storage(s->api->o.routes, user, s->of->bucket, &at, NULL);
+    int code = route_storage(s->services->routes, user, s->of->bucket, &at, NULL);
 
     return (code == 0 || code == ERR_DENIED || code == ERR_BUSY) && at == storage;
 }
@@ -100,14 +101,14 @@ static int ask_as(struct search *s, struct storage *storage, struct str user, st
                         "the owner of bucket " STR_FMT " is not known, because storage " STR_FMT
                         " cannot be asked with the keys of user " STR_FMT "; name the user",
                         STR_ARG(s->of->bucket), STR_ARG(storage->name),
-                        STR_ARG(api_user_name(s->api, s->a, user)));
+                        STR_ARG(owners_user_name(s->services, s->a, user)));
     return owner_add(s, user, storage->name, owner.len > 0, err);
 }
 
 static int search_remote(struct search *s, struct storage *storage, struct err *err)
 {
     struct remote_entry e = {0};
-    int code = api_find_remote(s->api, s->a, storage->name, &e, err);
+    int code = services_find_remote(s->services, s->a, storage->name, &e, err);
 
     for (size_t i = 0; i < e.user_count && code == 0; i++)
         if (!s->of->routed || owner_is_routed(s, storage, e.users[i]))
@@ -115,12 +116,12 @@ static int search_remote(struct search *s, struct storage *storage, struct err *
     return code == ERR_NOT_FOUND ? 0 : code; /* it was removed meanwhile */
 }
 
-int api_owners(struct api *api, struct arena *a, const struct owner_of *of, struct owners *out,
-               struct err *err)
+int owners_find(const struct services *services, struct arena *a, const struct owner_of *of,
+                struct owners *out, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
-    struct search s = {.api = api, .a = a, .of = of};
-    size_t n = routes_storages(api->o.routes, all, ARRAY_SIZE(all)), kept = 0;
+    struct search s = {.services = services, .a = a, .of = of};
+    size_t n = routes_storages(services->routes, all, ARRAY_SIZE(all)), kept = 0;
     int code = 0;
 
     for (size_t i = 0; i < n && code == 0; i++) {
@@ -147,7 +148,7 @@ static bool is_among(const struct owners *o, struct str user, size_t before)
     return false;
 }
 
-void api_owners_meet(struct owners *of, const struct owners *with)
+void owners_meet(struct owners *of, const struct owners *with)
 {
     size_t kept = 0;
 
@@ -169,8 +170,8 @@ static void owners_prefer(struct owners *o, struct str storage)
         o->count = kept;
 }
 
-int api_owners_one(struct api *api, struct arena *a, struct str bucket, const struct owners *o,
-                   struct str *out, struct err *err)
+int owners_one(const struct services *services, struct arena *a, struct str bucket,
+               const struct owners *o, struct str *out, struct err *err)
 {
     struct buf names = BUF_INIT(TEXT_MAX);
     size_t users = 0;
@@ -178,7 +179,8 @@ int api_owners_one(struct api *api, struct arena *a, struct str bucket, const st
     for (size_t i = 0; i < o->count; i++) {
         users += !is_among(o, o->list[i].user, i);
         buf_appendf(&names, "%s" STR_FMT " (storage " STR_FMT ")", i ? ", " : "",
-                    STR_ARG(api_user_name(api, a, o->list[i].user)), STR_ARG(o->list[i].storage));
+                    STR_ARG(owners_user_name(services, a, o->list[i].user)),
+                    STR_ARG(o->list[i].storage));
     }
     int code = 0;
     if (users == 1)
@@ -194,23 +196,23 @@ int api_owners_one(struct api *api, struct arena *a, struct str bucket, const st
     return code;
 }
 
-int api_user_id(struct api *api, struct arena *a, struct str name, const struct owner_of *of,
-                struct str *out, struct err *err)
+int owners_user_id(const struct services *services, struct arena *a, struct str name,
+                   const struct owner_of *of, struct str *out, struct err *err)
 {
     struct owners owners = {0};
     struct user user;
     int code;
 
     if (name.len) {
-        code = users_by_name(api->o.users, a, name, &user, err);
+        code = users_by_name(services->users, a, name, &user, err);
         if (code == 0)
             *out = user.id;
         return code == ERR_NOT_FOUND
                    ? err_set(err, code, "there is no user " STR_FMT, STR_ARG(name))
                    : code;
     }
-    code = api_owners(api, a, of, &owners, err);
+    code = owners_find(services, a, of, &owners, err);
     if (code == 0)
         owners_prefer(&owners, of->prefer);
-    return code < 0 ? code : api_owners_one(api, a, of->bucket, &owners, out, err);
+    return code < 0 ? code : owners_one(services, a, of->bucket, &owners, out, err);
 }

@@ -1,11 +1,12 @@
 /* Switches of buckets: listing, planning, changing and giving them up. */
-#include "api/owners.h"
-#include "api/replications.h"
+#include "room/owners.h"
+#include "replica/rest/rest.h"
 #include "base/clock.h"
 #include "coord/switch.h"
 #include "replica/cron.h"
 #include "replica/switch/switch.h"
 #include "replica/tap/tap.h"
+#include "route/route.h"
 
 enum {
     TTL_MS = MS_PER_HOUR,                 /* how long uploads are waited for by default */
@@ -61,13 +62,13 @@ static const struct rest_field switch_fields[] = {
 static const struct rest_row switch_rows[] = {
     {HTTP_GET, "/api/v1/switches", REST_ADMIN,
      "Switches of buckets to another storage, and where each is.", switch_list_call,
-     .needs = api_needs_replication,
+     .needs = replica_needs,
      .query = REST_FIELDS({"user", "Only those of this user."}, {"bucket", "Only of this bucket."}),
      .list = "switches", .by_place = true, .items = REST_FIELDS(SWITCH_FIELDS)},
     {HTTP_POST, "/api/v1/switches", REST_ADMIN,
      "Switch a bucket to the destination of its replication. A switch of the bucket that has not "
      "begun gets these options.",
-     switch_plan_call, .status = 201, .needs = api_needs_replication,
+     switch_plan_call, .status = 201, .needs = replica_needs,
      .body = REST_FIELDS(
          {"replication", "The id of the replication.", .required = true},
          {"multipart_ttl_ms",
@@ -86,18 +87,18 @@ static const struct rest_row switch_rows[] = {
      .answer = switch_fields},
     {HTTP_GET, "/api/v1/switches/{id}", REST_ADMIN,
      "One switch, with its history, what it waits for and the uploads that are open.", switch_show,
-     .needs = api_needs_replication, .in_path = switch_path, .answer = switch_fields},
+     .needs = replica_needs, .in_path = switch_path, .answer = switch_fields},
     {HTTP_PUT, "/api/v1/switches/{id}", REST_ADMIN,
      "Change how long open uploads are waited for, also while they are.", switch_set_ttl_call,
-     .status = 204, .needs = api_needs_replication, .in_path = switch_path,
+     .status = 204, .needs = replica_needs, .in_path = switch_path,
      .body = REST_FIELDS({"multipart_ttl_ms", "Milliseconds; 0: not at all.", REST_INTEGER,
                           .required = true, .min = 0, .max = DURATION_MAX_MS})},
     {HTTP_DELETE, "/api/v1/switches/{id}", REST_ADMIN,
      "Give up a switch: without downtime the bucket goes back and loses nothing. A switch that has "
      "not begun or has ended is forgotten.",
-     switch_give_up_call, .status = 204, .needs = api_needs_replication, .in_path = switch_path},
+     switch_give_up_call, .status = 204, .needs = replica_needs, .in_path = switch_path},
 };
-const struct rest_table api_switch_rows = {REST_ROWS(switch_rows)};
+const struct rest_table replica_switch_routes = {REST_ROWS(switch_rows)};
 
 /* --- writing --- */
 
@@ -106,13 +107,13 @@ static const char *switch_state(const struct bucket_switch *s)
     return s->aborted_ms ? "going_back" : switch_status_names[s->status];
 }
 
-static void switch_write_names(struct json_out *w, struct api *api, struct arena *a,
+static void switch_write_names(struct json_out *w, const struct replica_room *room, struct arena *a,
                                const struct bucket_switch *s)
 {
     struct user user = {0};
     struct buf id = {0};
 
-    if (users_by_id(api->o.users, a, s->id.user, &user, NULL) < 0)
+    if (users_by_id(room->services->users, a, s->id.user, &user, NULL) < 0)
         user.name = STR_EMPTY;
     store_key_part(&id, s->id.user);
     buf_append_char(&id, ':');
@@ -144,22 +145,23 @@ static void switch_write_options(struct json_out *w, const struct switch_options
 }
 
 /* Changes that the side where the route leads, or will lead, does not have. */
-static int64_t switch_lag(struct api *api, struct arena *a, const struct bucket_switch *s)
+static int64_t switch_lag(const struct replica_room *room, struct arena *a,
+                          const struct bucket_switch *s)
 {
     struct replication_status status = {0};
     struct replication_look look;
     int64_t lag = 0;
 
-    if (api_look_begin(&look, api, a, NULL) == 0 &&
-        api_look(&look, &s->id, &status, &lag, NULL) < 0)
+    if (replication_look_begin(&look, room, a, NULL) == 0 &&
+        replication_look_at(&look, &s->id, &status, &lag, NULL) < 0)
         lag = 0;
-    api_look_end(&look);
+    replication_look_end(&look);
     return lag;
 }
 
 /* The initiator is a user of weir's, or a name that only the storage knows. */
-static void switch_write_upload(struct json_out *w, struct api *api, struct arena *a,
-                                const struct upload_info *u)
+static void switch_write_upload(struct json_out *w, const struct replica_room *room,
+                                struct arena *a, const struct upload_info *u)
 {
     struct str by = u->initiator.len ? u->initiator : u->meta.owner;
 
@@ -167,26 +169,26 @@ static void switch_write_upload(struct json_out *w, struct api *api, struct aren
     json_out_member_str(w, "key", u->key);
     json_out_member_str(w, "upload_id", u->id);
     rest_time(w, "initiated", u->started_ms);
-    json_out_member_str(w, "initiator", by.len ? api_user_name(api, a, by) : by);
+    json_out_member_str(w, "initiator", by.len ? owners_user_name(room->services, a, by) : by);
     json_out_close(w, '}');
 }
 
 /* Uploads that are open on the storage that is left. Clients must begin them anew, or the switch
  * waits for them. A switch that is done waits for none. */
-static void switch_write_uploads(struct json_out *w, struct api *api, struct arena *a,
-                                 const struct bucket_switch *s)
+static void switch_write_uploads(struct json_out *w, const struct replica_room *room,
+                                 struct arena *a, const struct bucket_switch *s)
 {
-    struct storage *from = routes_storage(api->o.routes, s->id.from);
+    struct storage *from = routes_storage(room->services->routes, s->id.from);
     struct upload_list open = {0};
     bool known = s->status == SWITCH_DONE ||
-                 (from && taps_owns(api->taps, from) &&
+                 (from && taps_owns(room->taps, from) &&
                   switch_uploads(from, a, s->id.user, s->id.bucket, &open, NULL) == 0);
 
     rest_known_i64(w, "uploads", known, (int64_t)open.count);
     json_out_key(w, "open_uploads");
     json_out_open(w, '[');
     for (size_t i = 0; i < open.count && i < UPLOADS_SHOWN; i++)
-        switch_write_upload(w, api, a, &open.uploads[i]);
+        switch_write_upload(w, room, a, &open.uploads[i]);
     json_out_close(w, ']');
 }
 
@@ -199,7 +201,8 @@ static void switch_write_until(struct json_out *w, const struct bucket_switch *s
 }
 
 /* What the switch's task last had to wait for; empty: it runs, or has nothing left to do. */
-static struct str switch_waits_for(struct api *api, struct arena *a, const struct bucket_switch *s)
+static struct str switch_waits_for(const struct replica_room *room, struct arena *a,
+                                   const struct bucket_switch *s)
 {
     struct replication_id id = s->id;
     struct task_info info = {0};
@@ -209,35 +212,36 @@ static struct str switch_waits_for(struct api *api, struct arena *a, const struc
         id.to = s->id.from;
     }
     struct task t = switch_task(a, &id, switch_is_live(s));
-    if (s->status == SWITCH_DONE || queue_task(api->o.queue, a, t.queue, t.id, &info, NULL) < 0)
+    if (s->status == SWITCH_DONE ||
+        queue_task(room->services->queue, a, t.queue, t.id, &info, NULL) < 0)
         return STR_EMPTY;
     return info.task.error;
 }
 
-static int switch_write(struct json_out *w, struct api *api, struct arena *a,
+static int switch_write(struct json_out *w, const struct replica_room *room, struct arena *a,
                         const struct bucket_switch *s, bool whole, struct err *err)
 {
     struct str *lines = NULL;
     size_t count = 0;
-    int code =
-        switch_history(api->o.replications, a, s->id.user, s->id.bucket, &lines, &count, err);
+    int code = switch_history(room->services->replications, a, s->id.user, s->id.bucket, &lines,
+                              &count, err);
 
     if (code < 0)
         return code;
-    switch_write_names(w, api, a, s);
+    switch_write_names(w, room, a, s);
     json_out_member_str(w, "state", str_z(switch_state(s)));
     switch_write_options(w, &s->o);
     rest_time(w, "created", s->created_ms);
     rest_time(w, "started", s->started_ms);
     rest_time(w, "done", s->done_ms);
     rest_time(w, "aborted", s->aborted_ms);
-    json_out_member_i64(w, "lag", switch_lag(api, a, s));
+    json_out_member_i64(w, "lag", switch_lag(room, a, s));
     json_out_member_str(w, "last", count ? lines[count - 1] : STR_EMPTY);
     if (!whole)
         return 0;
-    switch_write_uploads(w, api, a, s);
+    switch_write_uploads(w, room, a, s);
     switch_write_until(w, s);
-    json_out_member_str(w, "waits_for", switch_waits_for(api, a, s));
+    json_out_member_str(w, "waits_for", switch_waits_for(room, a, s));
     json_out_key(w, "history");
     json_out_open(w, '[');
     for (size_t i = 0; i < count; i++)
@@ -255,22 +259,22 @@ static bool switch_passes(struct str wanted, struct str value)
 
 static int switch_list_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct bucket_switch *list = NULL;
     struct str user = rest_text(c, "user");
     struct user known;
     size_t count = 0;
-    int code = user.len ? users_by_name(api->o.users, c->arena, user, &known, err) : 0;
+    int code = user.len ? users_by_name(room->services->users, c->arena, user, &known, err) : 0;
 
     if (code == 0 && user.len)
         user = known.id;
     if (code == 0)
-        code = switch_list(api->o.replications, c->arena, &list, &count, err);
+        code = switch_list(room->services->replications, c->arena, &list, &count, err);
     for (size_t i = 0; i < count && code == 0; i++) {
         if (!switch_passes(user, list[i].id.user) ||
             !switch_passes(rest_text(c, "bucket"), list[i].id.bucket) || !rest_item(c, STR_EMPTY))
             continue;
-        code = switch_write(c->w, api, c->arena, &list[i], false, err);
+        code = switch_write(c->w, room, c->arena, &list[i], false, err);
         rest_item_end(c);
     }
     return code;
@@ -300,14 +304,14 @@ static int switch_call_id(const struct rest_call *c, struct str *user, struct st
 
 static int switch_show(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct bucket_switch s = {0};
     struct str user, bucket;
     int code = switch_call_id(c, &user, &bucket, err);
 
     if (code == 0)
-        code = switch_read(api->o.replications, c->arena, user, bucket, &s, err);
-    return code < 0 ? code : switch_write(c->w, api, c->arena, &s, true, err);
+        code = switch_read(room->services->replications, c->arena, user, bucket, &s, err);
+    return code < 0 ? code : switch_write(c->w, room, c->arena, &s, true, err);
 }
 
 /* --- planning --- */
@@ -353,12 +357,12 @@ static int switch_read_options(struct switch_options *o, const struct rest_call 
     return switch_read_times(o, c, err);
 }
 
-static int switch_plan_one(struct api *api, struct arena *a, struct str name,
+static int switch_plan_one(const struct replica_room *room, struct arena *a, struct str name,
                            const struct switch_options *o, struct bucket_switch *out,
                            struct err *err)
 {
     struct replication p = {0};
-    int code = api_find_replication(api, a, name, &p, err);
+    int code = replication_by_text(room, a, name, &p, err);
 
     if (code < 0)
         return code;
@@ -366,8 +370,11 @@ static int switch_plan_one(struct api *api, struct arena *a, struct str name,
     code = arena_error(a);
     if (code < 0)
         return err_code(err, code);
-    code = switch_plan(api->o.replications, &p.id, o, &t, routes_main_name(api->o.routes), err);
-    return code < 0 ? code : switch_read(api->o.replications, a, p.id.user, p.id.bucket, out, err);
+    code = switch_plan(room->services->replications, &p.id, o, &t,
+                       routes_main_name(room->services->routes), err);
+    return code < 0
+               ? code
+               : switch_read(room->services->replications, a, p.id.user, p.id.bucket, out, err);
 }
 
 static int switch_plan_call(struct rest_call *c, struct err *err)
@@ -389,13 +396,13 @@ static int switch_plan_call(struct rest_call *c, struct err *err)
 
 static int switch_set_ttl_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct str user, bucket;
     int64_t ttl_ms = rest_integer(c, "multipart_ttl_ms");
     int code = switch_call_id(c, &user, &bucket, err);
 
     if (code == 0)
-        code = switch_set_ttl(api->o.replications, user, bucket, ttl_ms * NS_PER_MS, err);
+        code = switch_set_ttl(room->services->replications, user, bucket, ttl_ms * NS_PER_MS, err);
     if (code == 0)
         log_info(http_request_log(c->req), "switch.changed", log_s("switch", rest_text(c, "id")),
                  log_i("multipart_ttl_ms", ttl_ms));
@@ -404,12 +411,12 @@ static int switch_set_ttl_call(struct rest_call *c, struct err *err)
 
 static int switch_give_up_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct str user, bucket;
     int code = switch_call_id(c, &user, &bucket, err);
 
     if (code == 0)
-        code = switch_abort(api->o.replications, user, bucket, err);
+        code = switch_abort(room->services->replications, user, bucket, err);
     if (code == 0)
         log_info(http_request_log(c->req), "switch.given_up", log_s("switch", rest_text(c, "id")));
     return code;

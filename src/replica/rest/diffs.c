@@ -1,7 +1,7 @@
 /* Diffs: checks of buckets, their reports and fixes (docs/diff.md). */
-#include "api/owners.h"
+#include "room/owners.h"
 #include "object/overlay.h"
-#include "api/replications.h"
+#include "replica/rest/rest.h"
 #include "base/clock.h"
 #include "coord/check.h"
 #include "object/bucket.h"
@@ -47,10 +47,10 @@ static const struct rest_field diff_fields[] = {
 
 static const struct rest_row diff_rows[] = {
     {HTTP_GET, "/api/v1/diffs", REST_ADMIN, "Comparisons of buckets, and how far each is.",
-     diff_list, .needs = api_needs_replication, .list = "diffs", .items = diff_fields},
+     diff_list, .needs = replica_needs, .list = "diffs", .items = diff_fields},
     {HTTP_POST, "/api/v1/diffs", REST_ADMIN,
      "Compare buckets. The same locations are the same diff.", diff_start, .status = 201,
-     .needs = api_needs_replication,
+     .needs = replica_needs,
      .body =
          REST_FIELDS({"locations", "What to compare: STORAGE:BUCKET each, two or more.",
                       REST_STRINGS, .required = true, .min = 2, .max = CHECK_LOCATIONS_MAX},
@@ -61,10 +61,10 @@ static const struct rest_row diff_rows[] = {
                      {"last_versions_only", "Compare only the latest versions?", REST_BOOLEAN}),
      .answer = diff_fields},
     {HTTP_GET, "/api/v1/diffs/{id}", REST_ADMIN, "One diff, with what it counted.", diff_show,
-     .needs = api_needs_replication, .in_path = diff_path, .answer = diff_fields},
+     .needs = replica_needs, .in_path = diff_path, .answer = diff_fields},
     {HTTP_GET, "/api/v1/diffs/{id}/entries", REST_ADMIN,
      "The differences; the first 10,000 are kept. docs/diff.md describes an entry.", diff_entries,
-     .needs = api_needs_replication, .in_path = diff_path,
+     .needs = replica_needs, .in_path = diff_path,
      .answer = REST_FIELDS({"locations", "What is compared: STORAGE:BUCKET each.", REST_STRINGS},
                            {"differences", "Keys that differ.", REST_INTEGER},
                            {"kept", "Differences that are kept and can be shown.", REST_INTEGER}),
@@ -72,20 +72,20 @@ static const struct rest_row diff_rows[] = {
      .items = REST_FIELDS({"*", "A member of an entry (docs/diff.md).", REST_ANY})},
     {HTTP_POST, "/api/v1/diffs/{id}/fix", REST_ADMIN,
      "Make all locations equal to one of them, then compare again.", diff_fix, .status = 202,
-     .needs = api_needs_replication, .in_path = diff_path,
+     .needs = replica_needs, .in_path = diff_path,
      .body = REST_FIELDS({"source", "The location to make the others equal to.", .required = true}),
      .answer = diff_fields},
     {HTTP_POST, "/api/v1/diffs/{id}/restart", REST_ADMIN,
      "Compare again from the beginning, whatever the diff is doing.", diff_restart, .status = 202,
-     .needs = api_needs_replication, .in_path = diff_path, .answer = diff_fields},
+     .needs = replica_needs, .in_path = diff_path, .answer = diff_fields},
     {HTTP_DELETE, "/api/v1/diffs/{id}", REST_ADMIN, "Forget the diff.", diff_remove, .status = 204,
-     .needs = api_needs_replication, .in_path = diff_path},
+     .needs = replica_needs, .in_path = diff_path},
 };
-const struct rest_table api_diff_rows = {REST_ROWS(diff_rows)};
+const struct rest_table replica_diff_routes = {REST_ROWS(diff_rows)};
 
-static struct checks checks_of(const struct api *api)
+static struct checks checks_of(const struct replica_room *room)
 {
-    return (struct checks){.app = api->o.app, .queue = api->o.queue};
+    return (struct checks){.app = room->services->stores[APP_DB], .queue = room->services->queue};
 }
 
 /* --- locations: "<storage>:<bucket>"; buckets have no colons --- */
@@ -146,11 +146,12 @@ static void diff_write_pace(struct json_out *w, const struct check *c)
                    known ? (int64_t)((double)(c->total - c->keys) / rate + 0.5) : 0);
 }
 
-static void diff_write(struct json_out *w, struct api *api, struct arena *a, const struct check *c)
+static void diff_write(struct json_out *w, const struct replica_room *room, struct arena *a,
+                       const struct check *c)
 {
     struct user user = {0};
 
-    if (users_by_id(api->o.users, a, c->user, &user, NULL) < 0)
+    if (users_by_id(room->services->users, a, c->user, &user, NULL) < 0)
         user.name = STR_EMPTY;
     json_out_member_str(w, "id", c->id);
     json_out_member_str(w, "user", user.name);
@@ -231,10 +232,10 @@ static int location_no_bucket(const struct check_location *l, struct err *err)
                    STR_ARG(l->bucket), STR_ARG(l->storage));
 }
 
-static int location_check(struct api *api, struct arena *a, struct str user,
+static int location_check(const struct replica_room *room, struct arena *a, struct str user,
                           const struct check_location *l, struct err *err)
 {
-    struct storage *s = routes_storage(api->o.routes, l->storage);
+    struct storage *s = routes_storage(room->services->routes, l->storage);
     struct bucket_info info = {0};
     struct bucket *b = NULL;
 
@@ -248,46 +249,48 @@ static int location_check(struct api *api, struct arena *a, struct str user,
     if (code == ERR_NO_BUCKET)
         return location_no_bucket(l, err);
     if (code == 0 && info.owner.len && !str_eq(info.owner, user))
-        return err_set(
-            err, ERR_CONFLICT,
-            "bucket " STR_FMT " on storage " STR_FMT " belongs to a user other than " STR_FMT,
-            STR_ARG(l->bucket), STR_ARG(l->storage), STR_ARG(api_user_name(api, a, user)));
+        return err_set(err, ERR_CONFLICT,
+                       "bucket " STR_FMT " on storage " STR_FMT
+                       " belongs to a user other than " STR_FMT,
+                       STR_ARG(l->bucket), STR_ARG(l->storage),
+                       STR_ARG(owners_user_name(room->services, a, user)));
     if (code == 0)
-        code = taps_claim(api->taps, s, false, err);
+        code = taps_claim(room->taps, s, false, err);
     return code < 0 ? err_wrap(err, code,
                                "storage " STR_FMT " cannot be asked for bucket " STR_FMT
                                " with the keys of user " STR_FMT,
                                STR_ARG(l->storage), STR_ARG(l->bucket),
-                               STR_ARG(api_user_name(api, a, user)))
+                               STR_ARG(owners_user_name(room->services, a, user)))
                     : 0;
 }
 
 /* Without a name: the only user who has all of these buckets. */
-static int diff_read_user(struct check *c, struct api *api, struct arena *a, struct str name,
-                          struct err *err)
+static int diff_read_user(struct check *c, const struct replica_room *room, struct arena *a,
+                          struct str name, struct err *err)
 {
     const struct check_location *first = &c->locations[0];
     struct owners owners = {0}, others = {0};
     int code = 0;
 
     if (name.len)
-        return api_user_id(api, a, name, NULL, &c->user, err);
+        return owners_user_id(room->services, a, name, NULL, &c->user, err);
     for (size_t i = 0; i < c->count && code == 0; i++) {
         const struct check_location *l = &c->locations[i];
-        if (!routes_storage(api->o.routes, l->storage))
+        if (!routes_storage(room->services->routes, l->storage))
             return location_no_storage(l, err);
-        code = api_owners(api, a, &(struct owner_of){.bucket = l->bucket, .storage = l->storage},
-                          &others, err);
+        code = owners_find(room->services, a,
+                           &(struct owner_of){.bucket = l->bucket, .storage = l->storage}, &others,
+                           err);
         if (code == 0 && others.count == 0)
             return location_no_bucket(l, err);
         if (i == 0)
             owners = others;
         else
-            api_owners_meet(&owners, &others);
+            owners_meet(&owners, &others);
     }
     if (code == 0 && owners.count == 0)
         return err_set(err, ERR_CONFLICT, "no user has all of these buckets; name the user");
-    return code < 0 ? code : api_owners_one(api, a, first->bucket, &owners, &c->user, err);
+    return code < 0 ? code : owners_one(room->services, a, first->bucket, &owners, &c->user, err);
 }
 
 static int diff_read(struct check *out, const struct rest_call *c, struct err *err)

@@ -1,13 +1,14 @@
 /* Adding a replication. Whatever would keep it from working is found before it is added, and the
  * error says what to do. */
-#include "api/owners.h"
+#include "room/owners.h"
 #include "object/overlay.h"
-#include "api/replications.h"
+#include "replica/rest/rest.h"
 #include "object/bucket.h"
 #include "replica/first.h"
 #include "replica/notice_setup.h"
 #include "replica/tap/tap.h"
 #include "replica/tasks/tasks.h"
+#include "route/remotes.h"
 #include "route/resolve.h"
 #include "s3/gateway/bucket_name.h"
 
@@ -20,7 +21,7 @@ static const struct rest_row replication_add_rows[] = {
      "Replicate a bucket to another storage; or, with a user and without a bucket, all buckets "
      "that "
      "the user has or will have.",
-     replication_add_call, .status = 201, .needs = api_needs_replication,
+     replication_add_call, .status = 201, .needs = replica_needs,
      .body = REST_FIELDS(
          {"bucket", "The bucket; left out: all buckets of the user."},
          {"user", "The user; left out: the owner of the bucket."},
@@ -38,10 +39,10 @@ static const struct rest_row replication_add_rows[] = {
                                                    {"added", "Is it replicated?", REST_BOOLEAN},
                                                    {"error", "Why it is not; empty: it is."})})},
 };
-const struct rest_table api_replication_add_rows = {REST_ROWS(replication_add_rows)};
+const struct rest_table replica_add_routes = {REST_ROWS(replication_add_rows)};
 
 struct adding {
-    struct api *api;
+    const struct replica_room *room;
     struct arena *a;
     struct user user;
     struct storage *from, *to;
@@ -59,9 +60,9 @@ static int adding_read_user(struct adding *x, struct str name, struct err *err)
     if (!name.len && !x->n.id.bucket.len)
         return err_set(err, ERR_INVALID,
                        "name a bucket, or a user to replicate all of its buckets");
-    code = api_user_id(x->api, x->a, name, &of, &id, err);
+    code = owners_user_id(x->room->services, x->a, name, &of, &id, err);
     if (code == 0)
-        code = users_by_id(x->api->o.users, x->a, id, &x->user, err);
+        code = users_by_id(x->room->services->users, x->a, id, &x->user, err);
     if (code == 0)
         x->n.id.user = x->user.id;
     return code;
@@ -117,7 +118,7 @@ static int adding_no_storage(struct str name, struct err *err)
 static int adding_check_source(struct adding *x, struct err *err)
 {
     struct replication_id *id = &x->n.id;
-    int code = route_storage(x->api->o.routes, id->user, id->bucket, &x->from, err);
+    int code = route_storage(x->room->services->routes, id->user, id->bucket, &x->from, err);
 
     if (code == ERR_DENIED)
         return err_set(err, ERR_CONFLICT,
@@ -128,7 +129,7 @@ static int adding_check_source(struct adding *x, struct err *err)
         return code;
     if (!id->from.len)
         id->from = arena_str(x->a, x->from->name);
-    if (!routes_storage(x->api->o.routes, id->from))
+    if (!routes_storage(x->room->services->routes, id->from))
         return adding_no_storage(id->from, err);
     if (!str_eq(id->from, x->from->name))
         return err_set(err, ERR_CONFLICT,
@@ -144,7 +145,7 @@ static int adding_check_destination(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
 
-    x->to = routes_storage(x->api->o.routes, id->to);
+    x->to = routes_storage(x->room->services->routes, id->to);
     if (!x->to)
         return adding_no_storage(id->to, err);
     if (x->to == x->from && !id->to_bucket.len)
@@ -173,8 +174,9 @@ static int adding_check_notify(const struct adding *x, struct err *err)
 static int adding_check_keys(struct adding *x, const struct storage *s, struct err *err)
 {
     struct remote_entry e = {0};
-    int code =
-        storage_can(s, STORAGE_CREDENTIALS) ? api_find_remote(x->api, x->a, s->name, &e, err) : 0;
+    int code = storage_can(s, STORAGE_CREDENTIALS)
+                   ? services_find_remote(x->room->services, x->a, s->name, &e, err)
+                   : 0;
 
     if (code < 0 || !storage_can(s, STORAGE_CREDENTIALS))
         return code;
@@ -227,7 +229,7 @@ static int adding_check_present(struct adding *x, struct err *err)
     const struct replication_id *id = &x->n.id;
     struct route_ask ask = {.user = id->user, .bucket = id->bucket, .may_wait = true};
     struct target at;
-    int code = route_resolve(x->api->o.routes, &ask, &at, err);
+    int code = route_resolve(x->room->services->routes, &ask, &at, err);
 
     if (code < 0)
         return code;
@@ -250,7 +252,8 @@ static int adding_check_others(struct adding *x, struct err *err)
     const struct replication_id *id = &x->n.id;
     struct route_policy *list;
     size_t count;
-    int code = id->to_bucket.len ? 1 : route_list(x->api->o.routes, x->a, &list, &count, err);
+    int code =
+        id->to_bucket.len ? 1 : route_list(x->room->services->routes, x->a, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
         if (!list[i].blocked && str_eq(list[i].bucket, id->bucket) &&
@@ -288,13 +291,13 @@ static int adding_check_buckets(struct adding *x, struct err *err)
 
 /* --- adding --- */
 
-static bool is_still_notified(struct api *api, const struct replication *p)
+static bool is_still_notified(const struct replica_room *room, const struct replication *p)
 {
     const struct replication *const *list;
     struct replication_view *view = NULL;
     bool found = false;
 
-    if (replications_view(api->o.replications, &view, NULL) < 0)
+    if (replications_view(room->services->replications, &view, NULL) < 0)
         return true;
     size_t count = replication_view_from(view, p->id.from, p->id.bucket, &list);
     for (size_t i = 0; i < count; i++)
@@ -303,18 +306,19 @@ static bool is_still_notified(struct api *api, const struct replication *p)
     return found;
 }
 
-void api_notify_undo(struct api *api, const struct replication *p)
+void replication_end_notices(const struct replica_room *room, const struct replication *p)
 {
-    struct notice_setup s = {.storage = routes_storage(api->o.routes, p->id.from),
+    struct notice_setup s = {.storage = routes_storage(room->services->routes, p->id.from),
                              .bucket = p->id.bucket,
                              .user = p->id.user,
                              .target = p->agent_url};
     struct err err = {0};
 
-    if (!p->agent_url.len || !storage_can(s.storage, STORAGE_NOTIFIES) || is_still_notified(api, p))
+    if (!p->agent_url.len || !storage_can(s.storage, STORAGE_NOTIFIES) ||
+        is_still_notified(room, p))
         return;
     if (notice_setup_undo(&s, &err) < 0)
-        log_warn(api->o.log, "replication.still_notified", log_s("bucket", p->id.bucket),
+        log_warn(room->services->log, "replication.still_notified", log_s("bucket", p->id.bucket),
                  log_s("storage", p->id.from), log_z("error", err.text));
 }
 
@@ -329,7 +333,7 @@ static int adding_set_up_notify(struct adding *x, struct err *err)
 
     if (!x->n.agent_url.len)
         return 0;
-    remotes_notify_token(x->api->o.remotes, x->from->name, &token);
+    remotes_notify_token(x->room->services->remotes, x->from->name, &token);
     s.token = buf_str(&token);
     code = notice_setup(&s, err);
     secure_zero(token.p, token.cap);
@@ -355,9 +359,10 @@ static int adding_add_bucket(struct adding *x, struct err *err)
     code = arena_error(x->a);
     if (code < 0)
         return err_code(err, code);
-    code = replication_add(x->api->o.replications, &x->n, routes_main_name(x->api->o.routes), err);
+    code = replication_add(x->room->services->replications, &x->n,
+                           routes_main_name(x->room->services->routes), err);
     if (code < 0 && code != ERR_TIMEOUT) /* then it may be there */
-        api_notify_undo(x->api, &made);
+        replication_end_notices(x->room, &made);
     return code;
 }
 
@@ -397,13 +402,14 @@ static int adding_add_all(struct adding *x, struct json_out *w, struct err *err)
 static int adding_add_policy(struct adding *x, struct err *err)
 {
     struct task t = first_task_user(x->a, &x->n.id);
-    struct queue *q = x->api->o.queue;
+    struct queue *q = x->room->services->queue;
     int code = arena_error(x->a);
 
     code = code < 0 ? err_code(err, code) : queue_add(q, &t, USER_LATER_S, err);
     if (code < 0)
         return code;
-    code = replication_add(x->api->o.replications, &x->n, routes_main_name(x->api->o.routes), err);
+    code = replication_add(x->room->services->replications, &x->n,
+                           routes_main_name(x->room->services->routes), err);
     if (code == 0)
         (void)!queue_run_now(q, t.queue, t.id, NULL);
     else if (code != ERR_TIMEOUT) /* then it may be there */
@@ -424,9 +430,9 @@ static int adding_add(struct adding *x, struct json_out *w, struct err *err)
     if (code == 0)
         code = adding_check_keys(x, x->to, err);
     if (code == 0)
-        code = taps_claim(x->api->taps, x->from, false, err);
+        code = taps_claim(x->room->taps, x->from, false, err);
     if (code == 0)
-        code = taps_claim(x->api->taps, x->to, false, err);
+        code = taps_claim(x->room->taps, x->to, false, err);
     if (code < 0)
         return code;
     if (x->n.id.bucket.len) {
@@ -439,23 +445,23 @@ static int adding_add(struct adding *x, struct json_out *w, struct err *err)
     }
     if (code == 0) /* reads the routes that the replication has set; a load that fails is repeated
                       by itself */
-        (void)!routes_reload(x->api->o.routes, NULL);
+        (void)!routes_reload(x->room->services->routes, NULL);
     return code;
 }
 
 static int replication_add_call(struct rest_call *c, struct err *err)
 {
-    struct adding x = {.api = c->ctx, .a = c->arena};
+    struct adding x = {.room = c->ctx, .a = c->arena};
     int code = adding_read(&x, c, err);
 
     if (code == 0)
         code = adding_add(&x, c->w, err);
     if (code == 0)
-        code =
-            api_write_one(c->w, c->ctx, c->arena,
-                          &(struct replication){
-                              .id = x.n.id, .priority = x.n.priority, .agent_url = x.n.agent_url},
-                          err);
+        code = replication_write_one(c->w, c->ctx, c->arena,
+                                     &(struct replication){.id = x.n.id,
+                                                           .priority = x.n.priority,
+                                                           .agent_url = x.n.agent_url},
+                                     err);
     if (code == 0)
         log_info(http_request_log(c->req), "replication.added", log_s("user", x.n.id.user),
                  log_s("bucket", x.n.id.bucket), log_s("from", x.n.id.from),

@@ -1,5 +1,5 @@
 /* Pausing, resuming, repeating and removing replications. */
-#include "api/replications.h"
+#include "replica/rest/rest.h"
 #include "replica/first.h"
 
 static rest_fn replication_remove_call, replication_pause_call, replication_resume_call,
@@ -10,22 +10,20 @@ static const struct rest_field replication_path[] = {{"id", "The replication's i
 static const struct rest_row replication_change_rows[] = {
     {HTTP_DELETE, "/api/v1/replications/{id}", REST_ADMIN,
      "Remove the replication and its state; what was copied stays.", replication_remove_call,
-     .status = 204, .needs = api_needs_replication, .in_path = replication_path,
+     .status = 204, .needs = replica_needs, .in_path = replication_path,
      .query = REST_FIELDS(
          {"buckets", "Of a user's policy: also the replications of its buckets?", REST_BOOLEAN})},
     {HTTP_PUT, "/api/v1/replications/{id}/pause", REST_ADMIN,
      "Copy nothing until it is resumed; changes are still recorded.", replication_pause_call,
-     .status = 204, .needs = api_needs_replication, .in_path = replication_path},
+     .status = 204, .needs = replica_needs, .in_path = replication_path},
     {HTTP_PUT, "/api/v1/replications/{id}/resume", REST_ADMIN, "Copy again.",
-     replication_resume_call, .status = 204, .needs = api_needs_replication,
-     .in_path = replication_path},
+     replication_resume_call, .status = 204, .needs = replica_needs, .in_path = replication_path},
     {HTTP_POST, "/api/v1/replications/{id}/resync", REST_ADMIN,
      "List both sides again and compare every object with its copy, whatever is known of it. "
      "Objects that the source does not have are removed at the destination.",
-     replication_resync_call, .status = 204, .needs = api_needs_replication,
-     .in_path = replication_path},
+     replication_resync_call, .status = 204, .needs = replica_needs, .in_path = replication_path},
 };
-const struct rest_table api_replication_change_rows = {REST_ROWS(replication_change_rows)};
+const struct rest_table replica_change_routes = {REST_ROWS(replication_change_rows)};
 
 /* Logs the event when the code says success; returns the code. */
 static int replication_changed(const struct rest_call *c, const char *event, int code)
@@ -37,16 +35,16 @@ static int replication_changed(const struct rest_call *c, const char *event, int
 
 static int replication_set_paused(struct rest_call *c, bool paused, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct replication p = {0};
-    int code = api_find_replication(api, c->arena, rest_text(c, "id"), &p, err);
+    int code = replication_by_text(room, c->arena, rest_text(c, "id"), &p, err);
 
     if (code == 0 && !p.id.bucket.len)
         code = err_set(err, ERR_INVALID,
                        "a user's policy copies nothing itself; pause the replications of its "
                        "buckets, or remove the policy");
     if (code == 0)
-        code = replication_pause(api->o.replications, &p.id, paused, err);
+        code = replication_pause(room->services->replications, &p.id, paused, err);
     return replication_changed(c, paused ? "replication.paused" : "replication.resumed", code);
 }
 
@@ -66,11 +64,11 @@ enum { CLEAN_LATER_S = 60 };
 
 /* The task that cleans up is queued before the replication is removed, so that a crash leaves
  * nothing behind. The task does no harm to a replication that is still there. */
-static int replication_remove_bucket(struct api *api, struct arena *a, const struct replication *p,
-                                     struct err *err)
+static int replication_remove_bucket(const struct replica_room *room, struct arena *a,
+                                     const struct replication *p, struct err *err)
 {
     struct task t = first_task_clean(a, &p->id);
-    struct queue *q = api->o.queue;
+    struct queue *q = room->services->queue;
     int code = arena_error(a);
 
     if (code == 0)
@@ -79,7 +77,7 @@ static int replication_remove_bucket(struct api *api, struct arena *a, const str
     if (code == ERR_EXISTS) /* a replication of the same id was removed a moment ago */
         code = 0;
     if (code == 0)
-        code = replication_remove(api->o.replications, &p->id, err);
+        code = replication_remove(room->services->replications, &p->id, err);
     /* Should one of these calls fail, the task runs in a minute. */
     if (code == 0)
         (void)!queue_run_now(q, t.queue, t.id, NULL);
@@ -88,26 +86,26 @@ static int replication_remove_bucket(struct api *api, struct arena *a, const str
     return code;
 }
 
-static int replication_remove_one(struct api *api, struct arena *a, const struct replication *p,
-                                  struct err *err)
+static int replication_remove_one(const struct replica_room *room, struct arena *a,
+                                  const struct replication *p, struct err *err)
 {
-    int code = p->id.bucket.len ? replication_remove_bucket(api, a, p, err)
-                                : replication_remove(api->o.replications, &p->id, err);
+    int code = p->id.bucket.len ? replication_remove_bucket(room, a, p, err)
+                                : replication_remove(room->services->replications, &p->id, err);
 
     if (code == 0)
-        api_notify_undo(api, p);
+        replication_end_notices(room, p);
     return code;
 }
 
 /* Removes the replications of a user's buckets between the storages of its policy; *removed counts
  * them. */
-static int policy_remove_buckets(struct api *api, struct arena *a,
+static int policy_remove_buckets(const struct replica_room *room, struct arena *a,
                                  const struct replication_id *policy, size_t *removed,
                                  struct err *err)
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
-    int code = replications_view(api->o.replications, &view, err);
+    int code = replications_view(room->services->replications, &view, err);
     size_t count = code == 0 ? replication_view_all(view, &all) : 0;
 
     for (size_t i = 0; i < count && code == 0; i++) {
@@ -115,7 +113,7 @@ static int policy_remove_buckets(struct api *api, struct arena *a,
         if (!id->bucket.len || id->to_bucket.len || !str_eq(id->user, policy->user) ||
             !str_eq(id->from, policy->from) || !str_eq(id->to, policy->to))
             continue;
-        code = replication_remove_one(api, a, all[i], err);
+        code = replication_remove_one(room, a, all[i], err);
         *removed += code == 0;
         if (code == ERR_NOT_FOUND)
             code = 0;
@@ -125,14 +123,14 @@ static int policy_remove_buckets(struct api *api, struct arena *a,
 }
 
 /* The policy, which may have been removed before, and the replications that it has made. */
-static int policy_remove_with_buckets(struct api *api, struct arena *a,
+static int policy_remove_with_buckets(const struct replica_room *room, struct arena *a,
                                       const struct replication *policy, bool there, struct err *err)
 {
     size_t removed = 0;
-    int code = there ? replication_remove_one(api, a, policy, err) : 0;
+    int code = there ? replication_remove_one(room, a, policy, err) : 0;
 
     if (code == 0)
-        code = policy_remove_buckets(api, a, &policy->id, &removed, err);
+        code = policy_remove_buckets(room, a, &policy->id, &removed, err);
     return code == 0 && !there && !removed
                ? err_set(err, ERR_NOT_FOUND,
                          "there is neither such a policy nor a replication that it may have made")
@@ -141,40 +139,40 @@ static int policy_remove_with_buckets(struct api *api, struct arena *a,
 
 static int replication_remove_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct replication p = {0};
-    int code = api_find_replication(api, c->arena, rest_text(c, "id"), &p, err);
+    int code = replication_by_text(room, c->arena, rest_text(c, "id"), &p, err);
     bool with_buckets = p.id.user.len && !p.id.bucket.len && rest_bool(c, "buckets");
 
     if (with_buckets && (code == 0 || code == ERR_NOT_FOUND))
-        code = policy_remove_with_buckets(api, c->arena, &p, code == 0, err);
+        code = policy_remove_with_buckets(room, c->arena, &p, code == 0, err);
     else if (code == 0)
-        code = replication_remove_one(api, c->arena, &p, err);
+        code = replication_remove_one(room, c->arena, &p, err);
     return replication_changed(c, "replication.removed", code);
 }
 
 /* --- repeating --- */
 
-static int replication_start_resync(struct api *api, struct arena *a, const struct replication *p,
-                                    struct err *err)
+static int replication_start_resync(const struct replica_room *room, struct arena *a,
+                                    const struct replication *p, struct err *err)
 {
     struct task t = first_task_resync(a, &p->id);
     int code = arena_error(a);
 
     return code < 0 ? err_code(err, code)
-                    : replication_resync(api->o.replications, &p->id, &t, false, err);
+                    : replication_resync(room->services->replications, &p->id, &t, false, err);
 }
 
 static int replication_resync_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct replication p = {0};
-    int code = api_find_replication(api, c->arena, rest_text(c, "id"), &p, err);
+    int code = replication_by_text(room, c->arena, rest_text(c, "id"), &p, err);
 
     if (code == 0 && !p.id.bucket.len)
         code = err_set(err, ERR_INVALID,
                        "a user's policy has nothing to compare; name one of its buckets");
     if (code == 0)
-        code = replication_start_resync(api, c->arena, &p, err);
+        code = replication_start_resync(room, c->arena, &p, err);
     return replication_changed(c, "replication.resync", code);
 }

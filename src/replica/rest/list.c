@@ -1,7 +1,8 @@
 /* Replications: the list, and one of them with what failed. */
-#include "api/replications.h"
+#include "replica/rest/rest.h"
 #include "base/clock.h"
 #include "replica/first.h"
+#include "route/route.h"
 
 enum {
     SCAN_PAGE = 500,                   /* archived tasks that are read at once */
@@ -15,14 +16,14 @@ static rest_fn replication_list_call, replication_show_call;
 static const struct rest_row replication_rows[] = {
     {HTTP_GET, "/api/v1/replications", REST_ADMIN,
      "Replications and users' policies, with how far each is.", replication_list_call,
-     .needs = api_needs_replication,
+     .needs = replica_needs,
      .query = REST_FIELDS({"user", "Only those of this user."}, {"bucket", "Only of this bucket."},
                           {"from", "Only from this storage."}, {"to", "Only to this storage."},
                           {"to_bucket", "Only to a bucket of this name."}),
      .list = "replications", .by_place = true, .items = REST_FIELDS(REPLICATION_FIELDS)},
     {HTTP_GET, "/api/v1/replications/{id}", REST_ADMIN,
      "One replication, with the objects that could not be copied and why.", replication_show_call,
-     .needs = api_needs_replication, .in_path = REST_FIELDS({"id", "The replication's id."}),
+     .needs = replica_needs, .in_path = REST_FIELDS({"id", "The replication's id."}),
      .answer =
          REST_FIELDS(REPLICATION_FIELDS,
                      {"failed", "Tasks that failed for good.", REST_OBJECTS,
@@ -32,7 +33,7 @@ static const struct rest_row replication_rows[] = {
                           {"queue", "The task's queue."}, {"task", "The task's id."})},
                      {"failed_more", "Are there more than the 1000 shown?", REST_BOOLEAN})},
 };
-const struct rest_table api_replication_rows = {REST_ROWS(replication_rows)};
+const struct rest_table replica_list_routes = {REST_ROWS(replication_rows)};
 
 /* --- ids --- */
 
@@ -77,15 +78,16 @@ int replication_id_read(struct replication_id *out, struct arena *a, struct str 
 
 /* B5: clients write to the source, and nobody to the destination. While a switch has blocked the
  * bucket (ERR_BUSY), nobody writes at all. */
-static bool replication_is_routed(struct api *api, const struct replication_id *id)
+static bool replication_is_routed(const struct replica_room *room, const struct replication_id *id)
 {
     struct storage *route = NULL;
-    int code = route_storage(api->o.routes, id->user, id->bucket, &route, NULL);
+    int code = route_storage(room->services->routes, id->user, id->bucket, &route, NULL);
 
     if (code == ERR_BUSY)
         return true;
     return code == 0 && str_eq(route->name, id->from) &&
-           (id->to_bucket.len || route_is_copy(api->o.routes, id->to, id->bucket, id->user));
+           (id->to_bucket.len ||
+            route_is_copy(room->services->routes, id->to, id->bucket, id->user));
 }
 
 static const char *replication_state(const struct replication_status *s, int64_t lag, bool routed)
@@ -154,13 +156,13 @@ static void replication_write_status(struct json_out *w, const struct replicatio
 }
 
 /* A user who was removed since has no name. */
-static void replication_write_names(struct json_out *w, struct api *api, struct arena *a,
-                                    const struct replication *p)
+static void replication_write_names(struct json_out *w, const struct replica_room *room,
+                                    struct arena *a, const struct replication *p)
 {
     struct user user = {0};
     struct buf id = {0};
 
-    if (users_by_id(api->o.users, a, p->id.user, &user, NULL) < 0)
+    if (users_by_id(room->services->users, a, p->id.user, &user, NULL) < 0)
         user.name = STR_EMPTY;
     replication_id_write(&id, &p->id);
     json_out_member_str(w, "id", buf_str(&id));
@@ -176,18 +178,18 @@ static void replication_write_names(struct json_out *w, struct api *api, struct 
     buf_release(&id);
 }
 
-int api_write_replication(struct json_out *w, struct replication_look *l,
-                          const struct replication *p, struct err *err)
+int replication_write(struct json_out *w, struct replication_look *l, const struct replication *p,
+                      struct err *err)
 {
     struct replication_status status = {0};
     int64_t lag = 0;
-    int code = p->id.bucket.len ? api_look(l, &p->id, &status, &lag, err) : 0;
+    int code = p->id.bucket.len ? replication_look_at(l, &p->id, &status, &lag, err) : 0;
 
     if (code < 0)
         return code;
-    replication_write_names(w, l->api, l->a, p);
+    replication_write_names(w, l->room, l->a, p);
     if (p->id.bucket.len)
-        replication_write_status(w, &status, lag, replication_is_routed(l->api, &p->id));
+        replication_write_status(w, &status, lag, replication_is_routed(l->room, &p->id));
     else
         json_out_member_str(w, "state", STR("policy"));
     return 0;
@@ -195,16 +197,11 @@ int api_write_replication(struct json_out *w, struct replication_look *l,
 
 /* --- looking --- */
 
-int api_needs_replication(struct rest_call *c, struct err *err)
+int replica_needs(struct rest_call *c, struct err *err)
 {
-    const struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
 
-    if (api->o.replications)
-        return 0;
-    return err_set(err, ERR_UNSUPPORTED,
-                   "replication is off: it needs the four databases of the store on one server; "
-                   "set store.redis.appDB, queueDB, lockDB and configDB to numbers, which are "
-                   "databases of store.redis.url, and start weir again");
+    return services_need_replication(room->services, err);
 }
 
 /* What the query chooses by; an empty member chooses all. */
@@ -214,7 +211,7 @@ struct replication_filter {
 
 static int filter_read(struct replication_filter *out, const struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct user user;
 
     *out = (struct replication_filter){rest_text(c, "user"), rest_text(c, "bucket"),
@@ -222,7 +219,7 @@ static int filter_read(struct replication_filter *out, const struct rest_call *c
                                        rest_text(c, "to_bucket")};
     if (!out->user.len)
         return 0;
-    int code = users_by_name(api->o.users, c->arena, out->user, &user, err);
+    int code = users_by_name(room->services->users, c->arena, out->user, &user, err);
     if (code == 0)
         out->user = user.id;
     return code;
@@ -253,7 +250,7 @@ static int replication_offer(struct rest_call *c, struct replication_look *look,
         return 0;
     json_out_init(&w, &text);
     json_out_open(&w, '{');
-    int code = api_write_replication(&w, look, p, err);
+    int code = replication_write(&w, look, p, err);
     json_out_close(&w, '}');
     if (code == 0)
         json_out_raw(c->w, buf_str(&text));
@@ -263,7 +260,7 @@ static int replication_offer(struct rest_call *c, struct replication_look *look,
 
 static int replication_list_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct replication_filter filter;
     struct replication_view *view = NULL;
     const struct replication *const *all;
@@ -273,30 +270,30 @@ static int replication_list_call(struct rest_call *c, struct err *err)
 
     if (code < 0)
         return code;
-    code = api_look_begin(&look, api, &a, err);
+    code = replication_look_begin(&look, room, &a, err);
     if (code == 0)
-        code = replications_view(api->o.replications, &view, err);
+        code = replications_view(room->services->replications, &view, err);
     size_t count = code == 0 ? replication_view_all(view, &all) : 0;
     for (size_t i = 0; i < count && code == 0; i++) {
         if (filter_passes(&filter, &all[i]->id))
             code = replication_offer(c, &look, all[i], err);
         arena_reset(&a);
     }
-    api_look_end(&look);
+    replication_look_end(&look);
     arena_release(&a);
     replication_view_unref(view);
     return code;
 }
 
-int api_find_replication(struct api *api, struct arena *a, struct str text, struct replication *out,
-                         struct err *err)
+int replication_by_text(const struct replica_room *room, struct arena *a, struct str text,
+                        struct replication *out, struct err *err)
 {
     struct replication_view *view = NULL;
     const struct replication *const *all;
     int code = replication_id_read(&out->id, a, text, err);
 
     if (code == 0)
-        code = replications_view(api->o.replications, &view, err);
+        code = replications_view(room->services->replications, &view, err);
     if (code < 0)
         return code;
     size_t count = replication_view_all(view, &all);
@@ -342,7 +339,7 @@ static void failure_write(struct json_out *w, const struct task *t, const json_t
 
 /* A search for tasks that failed for good. */
 struct failures {
-    struct api *api;
+    const struct replica_room *room;
     const struct replication_id *id;
     struct json_out *w;
     size_t count;
@@ -354,7 +351,7 @@ static int failures_scan_page(struct failures *f, struct queue_page *page, size_
 {
     struct arena a = ARENA_INIT(SCAN_ARENA_MAX);
     struct task_info *list = NULL;
-    int code = queue_tasks(f->api->o.queue, &a, page, &list, count, err);
+    int code = queue_tasks(f->room->services->queue, &a, page, &list, count, err);
 
     for (size_t i = 0; code == 0 && i < *count && !f->more; i++) {
         json_t *payload = NULL;
@@ -401,27 +398,27 @@ static int failures_write(struct failures *f, struct arena *a, int priority, str
     return code;
 }
 
-int api_write_one(struct json_out *w, struct api *api, struct arena *a, const struct replication *p,
-                  struct err *err)
+int replication_write_one(struct json_out *w, const struct replica_room *room, struct arena *a,
+                          const struct replication *p, struct err *err)
 {
     struct replication_look look;
-    int code = api_look_begin(&look, api, a, err);
+    int code = replication_look_begin(&look, room, a, err);
 
     if (code == 0)
-        code = api_write_replication(w, &look, p, err);
-    api_look_end(&look);
+        code = replication_write(w, &look, p, err);
+    replication_look_end(&look);
     return code;
 }
 
 static int replication_show_call(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct replication p = {0};
-    struct failures f = {.api = api, .id = &p.id, .w = c->w};
-    int code = api_find_replication(api, c->arena, rest_text(c, "id"), &p, err);
+    struct failures f = {.room = room, .id = &p.id, .w = c->w};
+    int code = replication_by_text(room, c->arena, rest_text(c, "id"), &p, err);
 
     if (code == 0)
-        code = api_write_one(c->w, api, c->arena, &p, err);
+        code = replication_write_one(c->w, room, c->arena, &p, err);
     if (code == 0)
         code = failures_write(&f, c->arena, p.priority, err);
     return code;

@@ -2,10 +2,10 @@
  * bucket. A remote storage is asked with the keys of each user who has keys there whether that user
  * has a bucket of the name. These functions wait for the storages. Strings are in the arena that
  * the caller gives. */
-#ifndef API_OWNERS_H
-#define API_OWNERS_H
+#ifndef ROOM_OWNERS_H
+#define ROOM_OWNERS_H
 
-#include "api/api_int.h"
+#include "room/services.h"
 
 struct owner {
     struct str user;    /* the user's id */
@@ -22,25 +22,25 @@ struct owners {
 struct owner_of {
     struct str bucket;
     struct str storage; /* only on this storage; empty: on any */
-    struct str prefer;  /* for api_user_id(): prefer a bucket on this storage to others */
+    struct str prefer;  /* for owners_user_id(): prefer a bucket on this storage to others */
     bool routed;        /* on a remote storage, only users whose route leads there count */
 };
 
 /* All users who have such a bucket. A storage that cannot be asked is an error, as the bucket may
  * be there. */
-int api_owners(struct api *api, struct arena *a, const struct owner_of *of, struct owners *out,
-               struct err *err) MUST_CHECK;
+int owners_find(const struct services *services, struct arena *a, const struct owner_of *of,
+                struct owners *out, struct err *err) MUST_CHECK;
 /* Leaves in `of` only users that are also in `with`. */
-void api_owners_meet(struct owners *of, const struct owners *with);
+void owners_meet(struct owners *of, const struct owners *with);
 /* The id of the only user among the owners. ERR_NO_BUCKET: there is none. ERR_CONFLICT: there are
  * several, and the text lists them. */
-int api_owners_one(struct api *api, struct arena *a, struct str bucket, const struct owners *o,
-                   struct str *out, struct err *err) MUST_CHECK;
+int owners_one(const struct services *services, struct arena *a, struct str bucket,
+               const struct owners *o, struct str *out, struct err *err) MUST_CHECK;
 
 /* The id of the user of that name, or ERR_NOT_FOUND; without a name, of the owner of the bucket. */
-int api_user_id(struct api *api, struct arena *a, struct str name, const struct owner_of *of,
-                struct str *out, struct err *err) MUST_CHECK;
+int owners_user_id(const struct services *services, struct arena *a, struct str name,
+                   const struct owner_of *of, struct str *out, struct err *err) MUST_CHECK;
 /* For messages: the user's name, or the id when the user was removed. */
-struct str api_user_name(struct api *api, struct arena *a, struct str id);
+struct str owners_user_name(const struct services *services, struct arena *a, struct str id);
 
 #endif

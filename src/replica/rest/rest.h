@@ -1,11 +1,14 @@
-/* Between the files of the API that are about replications. */
-#ifndef API_REPLICATIONS_H
-#define API_REPLICATIONS_H
+/* Between the files of the room's routes. */
+#ifndef REPLICA_REST_REST_H
+#define REPLICA_REST_REST_H
 
-#include "api/api_int.h"
 #include "coord/replication.h"
+#include "replica/room.h"
 #include "replica/tap/unrecorded.h"
 #include "route/users.h"
+
+/* `needs` of rows that are about replications: ERR_UNSUPPORTED when replication is off. */
+rest_fn replica_needs;
 
 /* An id as text: "user:bucket:from:to[:to bucket]", each part escaped as in keys of the store. The
  * bucket of a user's policy is empty. Reading gives ERR_NOT_FOUND when the text cannot be an id. */
@@ -14,10 +17,10 @@ int replication_id_read(struct replication_id *out, struct arena *a, struct str 
                         struct err *err) MUST_CHECK;
 
 /* The replication with this id. ERR_NOT_FOUND. Strings are in the arena. */
-int api_find_replication(struct api *api, struct arena *a, struct str text, struct replication *out,
-                         struct err *err) MUST_CHECK;
+int replication_by_text(const struct replica_room *room, struct arena *a, struct str text,
+                        struct replication *out, struct err *err) MUST_CHECK;
 
-/* Members of a replication in an answer; api_write_replication() writes them. A user's policy has
+/* Members of a replication in an answer; replication_write() writes them. A user's policy has
  * only those up to `state`. */
 #define REPLICATION_FIELDS                                                                         \
     {"id", "The replication's id."}, {"user", "The user's name; empty: the user was removed."},    \
@@ -55,33 +58,28 @@ int api_find_replication(struct api *api, struct arena *a, struct str text, stru
     }
 
 /* A look at how far replications are. Every change that was answered before the look began counts,
- * also when it is not recorded yet. api_look_end() is called also after an error. */
+ * also when it is not recorded yet. replication_look_end() is called also after an error. */
 struct replication_look {
-    struct api *api; /* borrowed */
-    struct arena *a; /* borrowed */
+    const struct replica_room *room; /* borrowed */
+    struct arena *a;                 /* borrowed */
     struct unrecorded unrecorded;
 };
-int api_look_begin(struct replication_look *l, struct api *api, struct arena *a,
-                   struct err *err) MUST_CHECK;
+int replication_look_begin(struct replication_look *l, const struct replica_room *room,
+                           struct arena *a, struct err *err) MUST_CHECK;
 /* *lag: changes that the destination lacks. ERR_NOT_FOUND: the replication is gone. */
-int api_look(struct replication_look *l, const struct replication_id *id,
-             struct replication_status *out, int64_t *lag, struct err *err) MUST_CHECK;
-void api_look_end(struct replication_look *l);
+int replication_look_at(struct replication_look *l, const struct replication_id *id,
+                        struct replication_status *out, int64_t *lag, struct err *err) MUST_CHECK;
+void replication_look_end(struct replication_look *l);
 
 /* Writes the replication's members, with how far it is. ERR_NOT_FOUND: it is gone. */
-int api_write_replication(struct json_out *w, struct replication_look *l,
-                          const struct replication *p, struct err *err) MUST_CHECK;
+int replication_write(struct json_out *w, struct replication_look *l, const struct replication *p,
+                      struct err *err) MUST_CHECK;
 /* The same, with a look of its own. */
-int api_write_one(struct json_out *w, struct api *api, struct arena *a, const struct replication *p,
-                  struct err *err) MUST_CHECK;
+int replication_write_one(struct json_out *w, const struct replica_room *room, struct arena *a,
+                          const struct replication *p, struct err *err) MUST_CHECK;
 
 /* Ends the source's notifications, unless another replication from the same bucket needs them. A
  * source that cannot be asked is logged. */
-void api_notify_undo(struct api *api, const struct replication *p);
-
-/* For the metrics: the number of replications; for an administrator also each of the first ones,
- * whose names of users and buckets nobody else may see. Replications that cannot be read now are
- * left out. */
-void api_count_replications(struct api *api, struct http_request *req, struct metrics_input *in);
+void replication_end_notices(const struct replica_room *room, const struct replication *p);
 
 #endif

@@ -1,6 +1,6 @@
 /* The coordination store: is it the one that weir knows? An administrator may accept or restore it.
  */
-#include "api/api_int.h"
+#include "replica/rest/rest.h"
 #include "replica/store_keep.h"
 
 static rest_fn store_show, store_accept, store_restore;
@@ -42,18 +42,18 @@ static const struct rest_row store_rows[] = {
                      {"replace", "Replace a configuration that the store has?", REST_BOOLEAN}),
      .answer = store_answer},
 };
-const struct rest_table api_store_rows = {REST_ROWS(store_rows)};
+const struct rest_table replica_store_routes = {REST_ROWS(store_rows)};
 
-static void store_write(struct json_out *w, struct api *api)
+static void store_write(struct json_out *w, const struct replica_room *room)
 {
     struct installation_status s;
     struct config_copy copy = {0};
     struct err why = {0};
 
-    installation_status(api->o.installation, &s);
+    installation_status(room->services->installation, &s);
     if (s.state != INSTALLATION_KNOWN)
-        installation_why(api->o.installation, &why);
-    bool copied = store_keep_copy(api->store_keep, &copy, NULL) == 0;
+        installation_why(room->services->installation, &why);
+    bool copied = store_keep_copy(room->store_keep, &copy, NULL) == 0;
     json_out_member_str(w, "state", str_z(installation_state_name(s.state)));
     json_out_member_str(w, "why", str_z(why.text));
     json_out_member_str(w, "installation", str_z(s.id));
@@ -68,11 +68,11 @@ static void store_write(struct json_out *w, struct api *api)
 /* When the store cannot be reached, its last known state is shown. */
 static int store_show(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
 
     (void)err;
-    (void)!installation_check(api->o.installation, NULL);
-    store_write(c->w, api);
+    (void)!installation_check(room->services->installation, NULL);
+    store_write(c->w, room);
     return 0;
 }
 
@@ -87,28 +87,28 @@ static enum installation_accepted accepted_of(struct str what)
 
 static int store_accept(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct str what = rest_text(c, "what");
-    int code = installation_accept(api->o.installation, accepted_of(what),
+    int code = installation_accept(room->services->installation, accepted_of(what),
                                    rest_text(c, "installation"), err);
 
     if (code < 0)
         return code;
     log_warn(http_request_log(c->req), "store.accepted", log_s("what", what));
-    store_write(c->w, api);
+    store_write(c->w, room);
     return 0;
 }
 
 static int store_restore(struct rest_call *c, struct err *err)
 {
-    struct api *api = c->ctx;
+    const struct replica_room *room = c->ctx;
     struct str from = rest_text(c, "from");
 
     if (from.len && from.p[0] != '/')
         return err_set(err, ERR_INVALID, "from must be an absolute path of a file on the server");
-    int code = store_keep_restore(api->store_keep, from.len ? rest_text_z(c, "from") : NULL,
+    int code = store_keep_restore(room->store_keep, from.len ? rest_text_z(c, "from") : NULL,
                                   rest_bool(c, "replace"), err);
     if (code == 0)
-        store_write(c->w, api);
+        store_write(c->w, room);
     return code;
 }
