@@ -69,9 +69,8 @@ TEST(http_go_on, without_a_thread_the_handler_gives_up)
     for (unsigned i = 0; i < 2; i++) { /* one on the thread, one in its queue */
         fds[i] = lab_dial(&lab);
         lab_say(fds[i], STR(GET));
-        LAB_UNTIL(begun == i + 1);
+        LAB_UNTIL(moved == 1 && pool_stats(pool).waiting == i); /* else the queue might be full */
     }
-    LAB_UNTIL(moved == 1 && pool_stats(pool).waiting == 1);
     fds[2] = lab_dial(&lab);
     lab_ask(fds[2], &a, STR(GET), 503);
     CHECK_STR(buf_str(&a.body), STR("full"));
