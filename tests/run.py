@@ -39,7 +39,7 @@ PYTHON = "/usr/bin/python3"
 CORES = len(os.sched_getaffinity(0))
 LANES, UNIT_JOBS = 3 * CORES, min(16, 2 * CORES)
 SLOWEST = 15
-MEMORY, MEMORY_BYTES = "/dev/shm", 4 << 30  # bytes that must be free there; twice as many must be available in all
+MEMORY, MEMORY_BYTES = "/dev/shm", 6 << 30  # bytes that must be free there; twice as many must be available in all
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 TOOK = re.compile(r"^took (\d+\.\d+) s (.+)$")
 FAILED = re.compile(r"^(?:FAIL|(?:FAILED|ERROR)(?= \S+\.py)) (\S+)")  # as the unit tests' runner and pytest print it
@@ -49,12 +49,12 @@ FAILED = re.compile(r"^(?:FAIL|(?:FAILED|ERROR)(?= \S+\.py)) (\S+)")  # as the u
 E2E = {
     "api": ("api rest", 8, ""),
     "backup": ("server db", 8, ""),
-    "bad_days": ("replica copy", 75, "npm"),
+    "bad_days": ("replica copy", 100, "npm"),
     "clients": ("s3", 60, "clients npm"),
     "cluster_docs": ("server", 25, "cluster"),
     "commands": ("cli command", 5, ""),
     "config": ("conf", 5, ""),
-    "diff": ("replica copy", 60, ""),
+    "diff": ("replica copy", 80, ""),
     "disks": ("object db", 40, ""),
     "failover": ("store replica", 25, ""),
     "in_sync": ("replica", 10, ""),
@@ -75,7 +75,7 @@ E2E = {
     "s3_notify": ("s3", 15, ""),
     "s3_tls": ("s3 http", 10, ""),
     "s3_website": ("s3", 5, ""),
-    "scenarios": ("replica", 100, "npm"),
+    "scenarios": ("replica", 120, "npm"),
     "sentinel": ("store", 35, ""),
     "serve": ("server", 20, ""),
     "storage_names": ("route", 20, ""),
@@ -85,9 +85,9 @@ E2E = {
     "swarm_clients": ("swarm", 60, "swarm npm"),
     "swarm_docs": ("swarm", 1, ""),
     "swarm_load": ("swarm", 30, ""),
-    "switch": ("replica coord", 120, ""),
-    "switch_kills": ("replica coord", 120, ""),
-    "switch_live": ("replica coord", 110, ""),
+    "switch": ("replica coord", 125, ""),
+    "switch_kills": ("replica coord", 70, ""),
+    "switch_live": ("replica coord", 150, ""),
     "tasks": ("coord", 10, ""),
     "torrent": ("swarm s3", 25, "swarm"),
     "users": ("api meta", 15, ""),
@@ -198,7 +198,7 @@ def crash_suites(build):
     yield suite("serve", 40, PYTHON, os.path.join(ROOT, "tests/crash/serve_crash.py"), build, "--runs", "10")
     chaos = [PYTHON, os.path.join(ROOT, "tests/crash/replica_chaos.py"), build, "--runs", "1", "--seconds", "15"]
     yield suite("replica", 60, *chaos, "--kind", "redis")
-    yield suite("replica-mixed", 100, *chaos, "--setup", "mixed", "--kind", "sentinel,embedded")
+    yield suite("replica-mixed", 65, *chaos, "--setup", "mixed", "--kind", "sentinel,embedded")
 
 
 def e2e_suites():
