@@ -157,7 +157,7 @@ static int default_lock(struct call *c, struct object_meta *out, struct err *err
     return code;
 }
 
-static int meta_read_lock(struct call *c, struct object_meta *out, struct err *err)
+static int meta_lock_from_request(struct call *c, struct object_meta *out, struct err *err)
 {
     struct lock_headers h = {0};
     int code = lock_headers_read(&h, c->head, c->now_ms, err);
@@ -187,7 +187,7 @@ int meta_common(struct call *c, struct object_meta *out, struct err *err)
 
     if (code == 0)
         code = read_acl(c, out, err);
-    return code < 0 ? code : meta_read_lock(c, out, err);
+    return code < 0 ? code : meta_lock_from_request(c, out, err);
 }
 
 static int condition_read_date(struct call *c, const char *prefix, const char *name, int64_t *out)

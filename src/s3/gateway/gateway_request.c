@@ -114,7 +114,7 @@ static int name_of_segment(struct call *c, struct str segment, struct err *err)
     return code;
 }
 
-static int check_names(struct call *c, struct err *err)
+static int call_check_names(struct call *c, struct err *err)
 {
     int code = c->bucket_name.len ? bucket_name_read(&c->bucket_name, c->bucket_name, err) : 0;
 
@@ -143,7 +143,7 @@ static int parse_path(struct call *c, struct err *err)
     c->level = c->key.len ? LEVEL_OBJECT : c->bucket_name.len ? LEVEL_BUCKET : LEVEL_SERVICE;
     if (c->level == LEVEL_OBJECT && c->bucket_name.len == 0)
         return s3_fail(err, S3_INVALID_BUCKET_NAME);
-    return check_names(c, err);
+    return call_check_names(c, err);
 }
 
 int call_parse(struct call *c, struct err *err)

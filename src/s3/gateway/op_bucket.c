@@ -112,7 +112,8 @@ static int bucket_exists(struct call *c, struct bucket *there, struct str acl, s
     return same_list(c, there, acl, err);
 }
 
-static int bucket_create(struct call *c, struct str acl, struct str ownership, struct err *err)
+static int create_bucket_named(struct call *c, struct str acl, struct str ownership,
+                               struct err *err)
 {
     bool lock = str_ieq(http_header(c->head, "x-amz-bucket-object-lock-enabled"), STR("true"));
     struct bucket_info info = {.name = c->bucket_name,
@@ -148,7 +149,7 @@ int op_create_bucket(struct call *c, struct err *err)
     if (code == 0)
         code = bucket_read_documents(c, &acl, &ownership, err);
     if (code == 0)
-        code = bucket_create(c, buf_str(&acl), buf_str(&ownership), err);
+        code = create_bucket_named(c, buf_str(&acl), buf_str(&ownership), err);
     buf_release(&acl);
     buf_release(&ownership);
     if (code < 0)

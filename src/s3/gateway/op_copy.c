@@ -338,7 +338,8 @@ static int copy_move_bytes(struct call *c, struct copy_source *s, struct put_opt
 }
 
 /* `o` gets the options that the copy was made with. */
-static int copy_make(struct call *c, struct put_options *o, struct put_result *out, struct err *err)
+static int copy_object_make(struct call *c, struct put_options *o, struct put_result *out,
+                            struct err *err)
 {
     struct copy_source *s;
     int code = copy_source_open(c, &s, err);
@@ -375,7 +376,7 @@ int op_copy_object(struct call *c, struct err *err)
     struct put_options o = {0};
     struct put_result out = {0};
     struct buf xml = BUF_INIT(CALL_OUT_MAX);
-    int code = copy_make(c, &o, &out, err);
+    int code = copy_object_make(c, &o, &out, err);
 
     if (code == 0) {
         c->has_size = true;

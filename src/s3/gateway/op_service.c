@@ -134,7 +134,7 @@ static int buckets_collect(struct call *c, struct bucket_page *p, struct err *er
     return 0;
 }
 
-static int buckets_read_page(struct call *c, struct bucket_page *p, struct err *err)
+static int buckets_ask_page(struct call *c, struct bucket_page *p, struct err *err)
 {
     struct str token = call_param(c, "continuation-token");
     struct buf after = BUF_INIT(256);
@@ -183,7 +183,7 @@ int op_list_buckets(struct call *c, struct err *err)
     struct bucket_page p = {0};
     int code;
 
-    code = buckets_read_page(c, &p, err);
+    code = buckets_ask_page(c, &p, err);
     bool elsewhere = p.region.len && !str_eq(p.region, c->g->region);
     if (code == 0 && c->user && !elsewhere) /* an anonymous request has no buckets */
         code = buckets_collect(c, &p, err);
