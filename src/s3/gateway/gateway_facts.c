@@ -84,7 +84,8 @@ const struct call_target *facts_target(const struct facts *f)
     return &f->target;
 }
 
-bool facts_document(const struct facts *f, const char *name, struct str *out)
+/* The bucket's document of this name; empty: it has none. False: the facts do not include it. */
+static bool facts_document(const struct facts *f, const char *name, struct str *out)
 {
     for (size_t i = 0; i < (f->all ? ARRAY_SIZE(names) : ALWAYS_DOCUMENTS); i++)
         if (strcmp(names[i], name) == 0) {
@@ -92,6 +93,20 @@ bool facts_document(const struct facts *f, const char *name, struct str *out)
             return true;
         }
     return false;
+}
+
+int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
+                  struct err *err)
+{
+    if (b == c->target.bucket && c->target.facts && facts_document(c->target.facts, name, out))
+        return 0;
+    int code = b->ops->get_document(b, c->a, name, out, err);
+
+    if (code == ERR_NOT_FOUND) {
+        *out = STR_EMPTY;
+        return 0;
+    }
+    return code;
 }
 
 /* --- making facts --- */

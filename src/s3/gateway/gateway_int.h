@@ -232,10 +232,6 @@ int call_check_route(struct call *c, struct err *err) MUST_CHECK;
  * ERR_AGAIN as above. */
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err) MUST_CHECK;
 void call_close(struct call_target *t);
-/* The bucket's document of this name; empty: it has none. For the target's bucket, the document is
- * as it was when the target was opened. */
-int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
-                  struct err *err) MUST_CHECK;
 
 /* --- gateway_access.c --- */
 
@@ -283,8 +279,10 @@ int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err 
 void facts_unref(struct facts *f); /* NULL is fine */
 /* What is known of the bucket, without `at`. It never changes. */
 const struct call_target *facts_target(const struct facts *f);
-/* The bucket's document of this name; empty: it has none. False: the facts do not include it. */
-bool facts_document(const struct facts *f, const char *name, struct str *out);
+/* The bucket's document of this name; empty: it has none. For the target's bucket, the document is
+ * as it was when the target was opened. */
+int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
+                  struct err *err) MUST_CHECK;
 
 /* A reference to facts of this bucket that hold at this moment; NULL: none are known. */
 struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bucket);

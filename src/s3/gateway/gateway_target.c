@@ -83,20 +83,6 @@ int call_check_route(struct call *c, struct err *err)
 
 /* --- what is known of it --- */
 
-int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
-                  struct err *err)
-{
-    if (b == c->target.bucket && c->target.facts && facts_document(c->target.facts, name, out))
-        return 0;
-    int code = b->ops->get_document(b, c->a, name, out, err);
-
-    if (code == ERR_NOT_FOUND) {
-        *out = STR_EMPTY;
-        return 0;
-    }
-    return code;
-}
-
 /* The owner that the client expects the bucket to have; empty: any. */
 static struct str expected_owner(struct call *c, const struct call_target *t)
 {
