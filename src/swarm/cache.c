@@ -133,8 +133,8 @@ int call_run(struct cache_call *k, enum swarm_script which, struct err *err)
 {
     if (arena_error(&k->arena) < 0)
         return err_code(err, ERR_NO_MEMORY);
-    return swarm_eval(k->cache->o.store, &k->arena, &k->reply, which,
-                      &(struct store_args){k->args, k->count}, err);
+    return swarm_eval(k->cache->o.store, &k->arena, which, &(struct store_args){k->args, k->count},
+                      &k->reply, err);
 }
 
 int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out, struct err *err)
@@ -190,7 +190,7 @@ static int check_passkey(struct str passkey, struct err *err)
     return 0;
 }
 
-int cache_find_user(struct cache *c, struct swarm_user *out, struct str passkey, struct err *err)
+int cache_find_user(struct cache *c, struct str passkey, struct swarm_user *out, struct err *err)
 {
     struct cache_call k;
 
@@ -323,7 +323,7 @@ int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err)
     return code == 0 && t->id == 0 ? err_set(err, ERR_PRECONDITION, "it was withdrawn") : code;
 }
 
-int cache_torrent_listed(struct cache *c, bool *out, const uint8_t *info_hash, struct err *err)
+int cache_torrent_listed(struct cache *c, const uint8_t *info_hash, bool *out, struct err *err)
 {
     struct arena a = ARENA_INIT(CACHE_CALL_MAX);
     struct str hash = str_n(info_hash, INFO_HASH_LEN);
@@ -367,7 +367,7 @@ int cache_withdraw_torrent(struct cache *c, const uint8_t *info_hash, struct err
 
 /* --- clients --- */
 
-int cache_client_whitelisted(struct cache *c, bool *out, struct str client, struct err *err)
+int cache_client_whitelisted(struct cache *c, struct str client, bool *out, struct err *err)
 {
     struct cache_call k;
 

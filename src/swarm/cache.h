@@ -68,15 +68,15 @@ struct torrent_peers {
 /* --- the seed's interface --- */
 
 /* ERR_NOT_FOUND: there is none. */
-int cache_find_user(struct cache *c, struct swarm_user *out, struct str passkey,
+int cache_find_user(struct cache *c, struct str passkey, struct swarm_user *out,
                     struct err *err) MUST_CHECK;
 /* The passkey of the user with this id. People name a user by the id, since the passkey is secret.
  */
-int cache_find_passkey(struct cache *c, char out[PASSKEY_LEN + 1], uint64_t id,
+int cache_find_passkey(struct cache *c, uint64_t id, char out[PASSKEY_LEN + 1],
                        struct err *err) MUST_CHECK;
-int cache_find_torrent(struct cache *c, struct arena *a, struct torrent_peers *out,
-                       const uint8_t *info_hash, struct err *err) MUST_CHECK;
-int cache_client_whitelisted(struct cache *c, bool *out, struct str client,
+int cache_find_torrent(struct cache *c, struct arena *a, const uint8_t *info_hash,
+                       struct torrent_peers *out, struct err *err) MUST_CHECK;
+int cache_client_whitelisted(struct cache *c, struct str client, bool *out,
                              struct err *err) MUST_CHECK;
 
 /* Adds one snatch (a completed download) to the user and to the torrent, and puts the new numbers
@@ -118,7 +118,7 @@ int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_
  * keeps its multipliers. ERR_PRECONDITION: an operator has withdrawn the torrent. */
 int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 /* Whether the torrent exists and is not withdrawn. */
-int cache_torrent_listed(struct cache *c, bool *out, const uint8_t *info_hash,
+int cache_torrent_listed(struct cache *c, const uint8_t *info_hash, bool *out,
                          struct err *err) MUST_CHECK;
 /* Removes the torrent with all of its peers and gives their slots back. ERR_NOT_FOUND. */
 int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;

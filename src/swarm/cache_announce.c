@@ -221,8 +221,8 @@ static int scrape_page(struct cache *c, const uint8_t *hashes, size_t count,
         args[0] = c->o.prefix;
         for (size_t i = 0; i < count; i++)
             args[i + 1] = str_n(hashes + i * INFO_HASH_LEN, INFO_HASH_LEN);
-        code = swarm_eval(c->o.store, &a, &r, SCRIPT_swarm_scrape,
-                          &(struct store_args){args, count + 1}, err);
+        code = swarm_eval(c->o.store, &a, SCRIPT_swarm_scrape,
+                          &(struct store_args){args, count + 1}, &r, err);
     }
     if (code == 0)
         code = reply_expect(r, REPLY_ARRAY, err);

@@ -1,7 +1,7 @@
 /* Users by their id. */
 #include "swarm/cache_int.h"
 
-int cache_find_passkey(struct cache *c, char out[PASSKEY_LEN + 1], uint64_t id, struct err *err)
+int cache_find_passkey(struct cache *c, uint64_t id, char out[PASSKEY_LEN + 1], struct err *err)
 {
     struct arena a = {0};
     struct reply *reply;

@@ -29,8 +29,8 @@ static int read_model_page(struct cache *c, const char *kind, struct buf *cursor
     const struct str args[] = {c->o.prefix, str_z(kind), buf_str(cursor),
                                arena_fmt(&a, "%d", PAGE)};
     struct reply *r;
-    int code = swarm_eval(c->o.store, &a, &r, SCRIPT_swarm_page,
-                          &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    int code = swarm_eval(c->o.store, &a, SCRIPT_swarm_page,
+                          &(struct store_args){args, ARRAY_SIZE(args)}, &r, err);
 
     if (code == 0)
         code = reply_expect(r, REPLY_ARRAY, err);
@@ -146,7 +146,7 @@ static int check_model_keys(struct cache *c, const struct reply *keys, size_t fr
     for (size_t i = from; i < keys->count && count <= CHECK_PAGE; i++)
         args[count++] = keys->items[i].str;
     int code =
-        swarm_eval(c->o.store, &a, &r, SCRIPT_swarm_check, &(struct store_args){args, count}, err);
+        swarm_eval(c->o.store, &a, SCRIPT_swarm_check, &(struct store_args){args, count}, &r, err);
     if (code == 0)
         code = reply_expect(r, REPLY_ARRAY, err);
     for (size_t i = 0; code == 0 && i + 1 < r->count; i += 2)

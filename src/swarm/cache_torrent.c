@@ -83,13 +83,13 @@ static int read_peers(struct arena *a, const struct reply *entries, struct torre
     return 0;
 }
 
-int cache_find_torrent(struct cache *c, struct arena *a, struct torrent_peers *out,
-                       const uint8_t *info_hash, struct err *err)
+int cache_find_torrent(struct cache *c, struct arena *a, const uint8_t *info_hash,
+                       struct torrent_peers *out, struct err *err)
 {
     const struct str args[] = {c->o.prefix, str_n(info_hash, INFO_HASH_LEN)};
     struct reply *reply;
-    int code = swarm_eval(c->o.store, a, &reply, SCRIPT_swarm_find,
-                          &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    int code = swarm_eval(c->o.store, a, SCRIPT_swarm_find,
+                          &(struct store_args){args, ARRAY_SIZE(args)}, &reply, err);
 
     *out = (struct torrent_peers){0};
     if (code == 0 && reply_is_nil(reply))

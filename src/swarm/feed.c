@@ -104,8 +104,8 @@ int feed_read(struct cache *c, struct arena *a, struct str name, size_t max, str
         return no_consumer(err);
     if (max == 0)
         return 0;
-    code = swarm_eval(c->o.store, a, &r, SCRIPT_feed_read,
-                      &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    code = swarm_eval(c->o.store, a, SCRIPT_feed_read, &(struct store_args){args, ARRAY_SIZE(args)},
+                      &r, err);
     if (code == 0 && reply_is_nil(r))
         return no_consumer(err);
     return code == 0 ? read_feed_records(a, r, out, count, err) : code;
@@ -169,8 +169,8 @@ int feed_consumers(struct cache *c, struct arena *a, struct feed_consumer **out,
 {
     struct reply *r;
     uint64_t last = 0;
-    int code = swarm_eval(c->o.store, a, &r, SCRIPT_feed_consumers,
-                          &(struct store_args){&c->o.prefix, 1}, err);
+    int code = swarm_eval(c->o.store, a, SCRIPT_feed_consumers,
+                          &(struct store_args){&c->o.prefix, 1}, &r, err);
 
     if (code == 0)
         code = reply_expect(r, REPLY_ARRAY, err);

@@ -21,8 +21,8 @@ static void swarm_scripts_init(void)
     scripts_init(scripts, rows, SWARM_SCRIPTS);
 }
 
-int swarm_eval(struct store *s, struct arena *a, struct reply **out, enum swarm_script which,
-               const struct store_args *args, struct err *err)
+int swarm_eval(struct store *s, struct arena *a, enum swarm_script which,
+               const struct store_args *args, struct reply **out, struct err *err)
 {
     pthread_once(&once, swarm_scripts_init);
     return script_eval(s, a, out, &(struct script_run){.script = &scripts[which], .args = *args},

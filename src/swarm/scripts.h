@@ -12,7 +12,7 @@ enum swarm_script {
 };
 
 /* Runs a script. An error reply becomes ERR_INVALID with the reply's text. Any thread. */
-int swarm_eval(struct store *s, struct arena *a, struct reply **out, enum swarm_script which,
-               const struct store_args *args, struct err *err) MUST_CHECK;
+int swarm_eval(struct store *s, struct arena *a, enum swarm_script which,
+               const struct store_args *args, struct reply **out, struct err *err) MUST_CHECK;
 
 #endif

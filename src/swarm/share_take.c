@@ -68,8 +68,8 @@ static int take_torrent_page(struct share *s, struct str info_hash, struct buf *
                                arena_fmt(&a, "%d", PEERS)};
     struct reply *r;
     uint64_t now;
-    int code = swarm_eval(s->o.store, &a, &r, SCRIPT_share_torrent,
-                          &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    int code = swarm_eval(s->o.store, &a, SCRIPT_share_torrent,
+                          &(struct store_args){args, ARRAY_SIZE(args)}, &r, err);
 
     if (code == 0)
         code = read_page_head(r, &now, err);
@@ -104,8 +104,8 @@ static int take_page(struct share *s, struct err *err)
                                arena_fmt(&a, "%d", TORRENTS), arena_fmt(&a, "%d", PEERS)};
     struct reply *r;
     uint64_t now;
-    int code = swarm_eval(s->o.store, &a, &r, SCRIPT_share_page,
-                          &(struct store_args){args, ARRAY_SIZE(args)}, err);
+    int code = swarm_eval(s->o.store, &a, SCRIPT_share_page,
+                          &(struct store_args){args, ARRAY_SIZE(args)}, &r, err);
 
     if (code == 0)
         code = read_page_head(r, &now, err);

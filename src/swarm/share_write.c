@@ -177,7 +177,7 @@ int share_write(struct share *s, struct err *err)
     int code = arena_error(&a) < 0 || buf_error(&message) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 
     if (code == 0)
-        code = swarm_eval(s->o.store, &a, &r, SCRIPT_share_write, &(struct store_args){args, argc},
+        code = swarm_eval(s->o.store, &a, SCRIPT_share_write, &(struct store_args){args, argc}, &r,
                           err);
     if (code == 0)
         code = read_outcome(s, r, err);

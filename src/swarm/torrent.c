@@ -7,7 +7,7 @@
 
 const char *const torrent_kind_names[TORRENT_KINDS] = {"1", "2", "hybrid"};
 
-bool torrent_kind_parse(struct str name, enum torrent_kind *out)
+bool torrent_kind_parse(enum torrent_kind *out, struct str name)
 {
     for (int i = 0; i < TORRENT_KINDS; i++)
         if (str_eq(name, str_z(torrent_kind_names[i]))) {

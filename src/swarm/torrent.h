@@ -11,7 +11,7 @@ enum torrent_kind { TORRENT_V1, TORRENT_V2, TORRENT_HYBRID, TORRENT_KINDS };
 extern const char *const torrent_kind_names[TORRENT_KINDS]; /* "1", "2", "hybrid" */
 
 /* False: there is no kind of that name. */
-bool torrent_kind_parse(struct str name, enum torrent_kind *out);
+bool torrent_kind_parse(enum torrent_kind *out, struct str name);
 
 enum { TORRENT_NAME_MAX = 240, TORRENT_ANNOUNCES_MAX = 2, TORRENT_SEEDS_MAX = 2 };
 

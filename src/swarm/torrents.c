@@ -92,7 +92,7 @@ static int check_torrent_object(const struct torrent_ask *ask, enum torrent_kind
     struct envelope e;
 
     *kind = TORRENT_V1;
-    if (ask->kind.len && !torrent_kind_parse(ask->kind, kind))
+    if (ask->kind.len && !torrent_kind_parse(kind, ask->kind))
         return err_set(err, S3_INVALID_ARGUMENT, "v is 1, 2 or hybrid");
     if (info->size == 0)
         return err_set(err, S3_INVALID_REQUEST, "There is no torrent of an empty object.");
@@ -146,9 +146,9 @@ static int is_tracked(struct torrents *t, const struct making *m, bool *out, str
 
     *out = m->record.hashes[m->known.kind].len > 0;
     if (*out && h->has_v1 && !t->o.track)
-        code = cache_torrent_listed(t->cache, out, h->v1, err);
+        code = cache_torrent_listed(t->cache, h->v1, out, err);
     if (code == 0 && *out && h->has_v2 && !t->o.track)
-        code = cache_torrent_listed(t->cache, out, h->v2, err);
+        code = cache_torrent_listed(t->cache, h->v2, out, err);
     return code;
 }
 
@@ -439,7 +439,7 @@ int torrents_show(struct torrents *t, struct arena *a, const struct torrent_row 
     struct making m = {.ask = ask};
     int code = 0;
 
-    if (ask->kind.len && !torrent_kind_parse(ask->kind, &m.known.kind))
+    if (ask->kind.len && !torrent_kind_parse(&m.known.kind, ask->kind))
         code = err_set(err, ERR_INVALID, "v is 1, 2 or hybrid");
     if (code == 0)
         code = record_read(t, &own, row->position, true, &m.record, err);

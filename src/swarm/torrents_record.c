@@ -140,7 +140,7 @@ int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct t
     if (r->count == 0)
         return err_set(err, ERR_NOT_FOUND, "no torrent has this info hash");
     c->text = r->items[0].str;
-    if (!str_cut(c->text, ':', &name, &c->member) || !torrent_kind_parse(name, &c->kind))
+    if (!str_cut(c->text, ':', &name, &c->member) || !torrent_kind_parse(&c->kind, name))
         return err_set(err, ERR_CORRUPT, "what has this info hash cannot be read");
     return 0;
 }

@@ -282,7 +282,7 @@ static enum swarm_failure scrape_store(struct tracker *t, struct str passkey, co
 
     if (passkey.len != PASSKEY_LEN)
         return SWARM_PASSKEY;
-    code = cache_find_user(t->cache, &user, passkey, &err);
+    code = cache_find_user(t->cache, passkey, &user, &err);
     if (code == ERR_NOT_FOUND)
         return SWARM_USER;
     secure_zero(&user, sizeof(user));

@@ -73,14 +73,14 @@ static int absent(int code)
 static int find_user(struct bench *b)
 {
     struct swarm_user u;
-    int code = cache_find_user(b->cache, &u, str_z(b->user.passkey), &b->err);
+    int code = cache_find_user(b->cache, str_z(b->user.passkey), &u, &b->err);
     return expect(code, code == 0 && u.id == b->user.id);
 }
 
 static int find_no_user(struct bench *b)
 {
     struct swarm_user u;
-    return absent(cache_find_user(b->cache, &u, STR("nobodynobodynobodynobodynobodyno"), &b->err));
+    return absent(cache_find_user(b->cache, STR("nobodynobodynobodynobodynobodyno"), &u, &b->err));
 }
 
 static int find_torrent(struct bench *b)
@@ -89,7 +89,7 @@ static int find_torrent(struct bench *b)
     int code;
 
     arena_reset(&b->arena);
-    code = cache_find_torrent(b->cache, &b->arena, &t, b->torrent.info_hash, &b->err);
+    code = cache_find_torrent(b->cache, &b->arena, b->torrent.info_hash, &t, &b->err);
     return expect(code, t.seeder_count == SEEDERS && t.leecher_count == LEECHERS);
 }
 
@@ -98,21 +98,21 @@ static int find_no_torrent(struct bench *b)
     struct torrent_peers t;
 
     arena_reset(&b->arena);
-    return absent(cache_find_torrent(b->cache, &b->arena, &t,
-                                     (const uint8_t *)"a torrent not there.", &b->err));
+    return absent(cache_find_torrent(b->cache, &b->arena, (const uint8_t *)"a torrent not there.",
+                                     &t, &b->err));
 }
 
 static int whitelisted(struct bench *b)
 {
     bool is = false;
-    int code = cache_client_whitelisted(b->cache, &is, STR("-WB0001-"), &b->err);
+    int code = cache_client_whitelisted(b->cache, STR("-WB0001-"), &is, &b->err);
     return expect(code, is);
 }
 
 static int not_whitelisted(struct bench *b)
 {
     bool is = true;
-    int code = cache_client_whitelisted(b->cache, &is, STR("-XX0001-"), &b->err);
+    int code = cache_client_whitelisted(b->cache, STR("-XX0001-"), &is, &b->err);
     return expect(code, !is);
 }
 

@@ -150,7 +150,7 @@ static void put_any(struct worker *w)
     name_user(passkey, (unsigned)(next_random(&w->random) % USERS));
     name_torrent(t.info_hash, 1);
     name_peer(p.id, w->id, PEERS);
-    if (cache_find_user(w->cache, &u, str_z(passkey), &err) < 0)
+    if (cache_find_user(w->cache, str_z(passkey), &u, &err) < 0)
         return;
     p.user_id = u.id;
     int code = next_random(&w->random) % 2 ? cache_leecher_finished(w->cache, &t, &p, &moved, &err)
@@ -284,11 +284,11 @@ static void check(struct cache *c, struct shared *sh)
     name_user(passkey, 0);
     name_torrent(hash, 0);
     must(cache_check(c, found, sh, &err), &err);
-    must(cache_find_user(c, &u, str_z(passkey), &err), &err);
+    must(cache_find_user(c, str_z(passkey), &u, &err), &err);
     read_feed(c, sh, u.id, &sum);
     if (u.snatches != sum.snatches)
         problem(sh, "snatches of a user that stays", u.snatches, sum.snatches);
-    must(cache_find_torrent(c, &a, &t, hash, &err), &err);
+    must(cache_find_torrent(c, &a, hash, &t, &err), &err);
     for (size_t i = 0; i < t.seeder_count; i++)
         check_peer(sh, &t.seeders[i], &sum);
     arena_release(&a);

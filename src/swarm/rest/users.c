@@ -149,7 +149,7 @@ static int swarm_user_remove(struct rest_call *c, struct err *err)
     else if (str_u64(name, &id) < 0)
         code = err_set(err, ERR_INVALID, "name the user by its id or its passkey");
     else
-        code = cache_find_passkey(swarm_models(c), passkey, id, err);
+        code = cache_find_passkey(swarm_models(c), id, passkey, err);
     if (code == 0)
         code = cache_remove_user(swarm_models(c), str_z(passkey), err);
     if (code == 0)
@@ -194,7 +194,7 @@ static int swarm_client_remove(struct rest_call *c, struct err *err)
 {
     struct str client = rest_text(c, "client");
     bool there = false;
-    int code = cache_client_whitelisted(swarm_models(c), &there, client, err);
+    int code = cache_client_whitelisted(swarm_models(c), client, &there, err);
 
     if (code == 0 && !there)
         code = err_set(err, ERR_NOT_FOUND, "there is no such client");

@@ -89,7 +89,7 @@ struct swarm_user user_now(struct cache *c, char name)
     struct swarm_user u;
     struct err err = {0};
 
-    CHECK_OK(cache_find_user(c, &u, passkey_of(name), &err));
+    CHECK_OK(cache_find_user(c, passkey_of(name), &u, &err));
     return u;
 }
 
@@ -98,7 +98,7 @@ struct torrent_peers torrent_now(struct cache *c, struct arena *a, char name)
     struct torrent_peers t;
     struct err err = {0};
 
-    CHECK_OK(cache_find_torrent(c, a, &t, hash_of(name), &err));
+    CHECK_OK(cache_find_torrent(c, a, hash_of(name), &t, &err));
     return t;
 }
 

@@ -151,7 +151,7 @@ TEST(cache_race, redis_restart_noscript_reload)
     CHECK_INT(announce_now(c, 'u', 't', 1, 4, EVENT_NONE), SWARM_NONE);
     redis_server_kill(&f.server);
     struct swarm_user u;
-    CHECK(cache_find_user(c, &u, passkey_of('u'), &err) != ERR_NOT_FOUND); /* down is not absent */
+    CHECK(cache_find_user(c, passkey_of('u'), &u, &err) != ERR_NOT_FOUND); /* down is not absent */
     CHECK(redis_server_start(&f.server));
     CHECK_SOON(store_ping(swarm_store(&f), &err) == 0);
     CHECK_INT(announce_now(c, 'u', 't', 2, 5, EVENT_STARTED), SWARM_SLOTS); /* it knows of 1 */

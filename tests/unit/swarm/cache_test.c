@@ -23,8 +23,8 @@ TEST_FOUR(cache, a_user_is_found_as_it_was_added)
               STR("[\"77\", \"uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu\", \"1.5\", \"0.1\", \"3\", "
                   "\"0\", \"0\"]"));
     CHECK_STR(str_z(says(swarm_store(f), STR("HLEN"), key)), STR("7"));
-    CHECK_ERR(cache_find_user(c, &got, passkey_of('v'), &err), ERR_NOT_FOUND);
-    CHECK_ERR(cache_find_user(c, &got, STR("short"), &err), ERR_NOT_FOUND);
+    CHECK_ERR(cache_find_user(c, passkey_of('v'), &got, &err), ERR_NOT_FOUND);
+    CHECK_ERR(cache_find_user(c, STR("short"), &got, &err), ERR_NOT_FOUND);
     cache_close(c);
 }
 
@@ -95,7 +95,7 @@ TEST_FOUR(cache, a_torrent_is_found_with_all_of_its_peers)
         CHECK(memcmp(p->id, peer_id_of((unsigned)p->downloaded), PEER_ID_LEN) == 0);
         CHECK(p->last_announce > 1600000000);
     }
-    CHECK_ERR(cache_find_torrent(c, &a, &got, hash_of('x'), &err), ERR_NOT_FOUND);
+    CHECK_ERR(cache_find_torrent(c, &a, hash_of('x'), &got, &err), ERR_NOT_FOUND);
     check_invariants(c);
     arena_release(&a);
     cache_close(c);
@@ -145,13 +145,13 @@ TEST_FOUR(cache, clients_are_approved_and_not)
     struct err err = {0};
     bool is;
 
-    CHECK_OK(cache_client_whitelisted(c, &is, STR("-TR"), &err));
+    CHECK_OK(cache_client_whitelisted(c, STR("-TR"), &is, &err));
     CHECK(!is);
     CHECK_OK(cache_whitelist_client(c, STR("-TR"), &err));
-    CHECK_OK(cache_client_whitelisted(c, &is, STR("-TR"), &err));
+    CHECK_OK(cache_client_whitelisted(c, STR("-TR"), &is, &err));
     CHECK(is);
     CHECK_OK(cache_unwhitelist_client(c, STR("-TR"), &err));
-    CHECK_OK(cache_client_whitelisted(c, &is, STR("-TR"), &err));
+    CHECK_OK(cache_client_whitelisted(c, STR("-TR"), &is, &err));
     CHECK(!is);
     CHECK_ERR(cache_whitelist_client(c, STR("123456789012345678901"), &err), ERR_INVALID);
     cache_close(c);
@@ -360,8 +360,8 @@ TEST_FOUR(cache, prefix_isolation)
     add_user(c, 'u', 1);
     add_torrent(c, 't');
     CHECK_INT(announce_now(c, 'u', 't', 1, 5, EVENT_STARTED), SWARM_NONE);
-    CHECK_ERR(cache_find_user(d, &u, passkey_of('u'), &err), ERR_NOT_FOUND);
-    CHECK_ERR(cache_find_torrent(d, &a, &t, hash_of('t'), &err), ERR_NOT_FOUND);
+    CHECK_ERR(cache_find_user(d, passkey_of('u'), &u, &err), ERR_NOT_FOUND);
+    CHECK_ERR(cache_find_torrent(d, &a, hash_of('t'), &t, &err), ERR_NOT_FOUND);
     add_user(d, 'u', 1);
     add_torrent(d, 't');
     CHECK_INT(torrent_now(d, &a, 't').leecher_count, 0);
@@ -439,14 +439,14 @@ TEST_FOUR(cache, the_torrent_of_an_object_that_was_withdrawn_is_not_offered_agai
 
     memcpy(t.info_hash, hash_of('a'), INFO_HASH_LEN);
     memcpy(mine.info_hash, hash_of('a'), INFO_HASH_LEN);
-    CHECK_OK(cache_torrent_listed(c, &listed, t.info_hash, &err));
+    CHECK_OK(cache_torrent_listed(c, t.info_hash, &listed, &err));
     CHECK(!listed);
     CHECK_OK(cache_offer_torrent(c, &t, &err));
     CHECK_OK(cache_add_torrent(c, &mine, &err));
     CHECK_OK(cache_offer_torrent(c, &t, &err));
-    CHECK_OK(cache_find_torrent(c, &a, &found, t.info_hash, &err));
+    CHECK_OK(cache_find_torrent(c, &a, t.info_hash, &found, &err));
     CHECK(found.torrent.up_multiplier == 3);
-    CHECK_OK(cache_torrent_listed(c, &listed, t.info_hash, &err));
+    CHECK_OK(cache_torrent_listed(c, t.info_hash, &listed, &err));
     CHECK(listed);
 
     CHECK_OK(cache_withdraw_torrent(c, t.info_hash, &err)); /* of no object: nothing is kept */
@@ -460,7 +460,7 @@ TEST_FOUR(cache, the_torrent_of_an_object_that_was_withdrawn_is_not_offered_agai
     CHECK_OK(cache_withdraw_torrent(c, t.info_hash, &err));
     t.id = 0;
     CHECK_ERR(cache_offer_torrent(c, &t, &err), ERR_PRECONDITION);
-    CHECK_OK(cache_torrent_listed(c, &listed, t.info_hash, &err));
+    CHECK_OK(cache_torrent_listed(c, t.info_hash, &listed, &err));
     CHECK(!listed);
     mine.id = 0;
     CHECK_OK(cache_add_torrent(c, &mine, &err));
