@@ -8,13 +8,13 @@ static const char *const store_names[STORE_DATABASES] = {
 
 /* --- the stores --- */
 
-/* A store that answers and takes no writes (a replica, one that is full) is not ready. */
+/* A store that answers but takes no writes (a replica, or a full one) is not ready. */
 static int check_store_ready(void *ctx, struct err *err)
 {
     return store_probe(ctx, err);
 }
 
-/* A number is a database on store.redis.url; a url stands for itself. */
+/* The key of a database holds a number, which is a database of store.redis.url, or another URL. */
 static int open_redis_store(struct server *s, int i, struct err *err)
 {
     static const char *const keys[STORE_DATABASES] = {"store.redis.appDB", "store.redis.queueDB",
@@ -44,14 +44,14 @@ static int open_redis_store(struct server *s, int i, struct err *err)
 
 static int open_embedded_store(struct server *s, int i, struct err *err)
 {
-    enum { LOCKS = 2 }; /* need not survive a crash of the machine: they expire anyway */
-    enum store_durability d = i == LOCKS ? STORE_VOLATILE : STORE_DURABLE;
+    /* Locks expire anyway, so they need not survive a crash of the machine. */
+    enum store_durability d = i == LOCK_DB ? STORE_VOLATILE : STORE_DURABLE;
     int code = store_open_embedded(&s->services.stores[i], s->db, i, d, &s->log, err);
 
     return code < 0 ? err_wrap(err, code, "%s", store_names[i]) : 0;
 }
 
-/* Without it all works but what needs scripts over several databases. */
+/* Stores that cannot be joined turn replication off, since its scripts use several databases. */
 static void join_stores(struct server *s)
 {
     struct err err = {0};
@@ -123,7 +123,7 @@ int server_start_installation(struct server *s, struct err *err)
     return 0;
 }
 
-/* Nothing asks the stores any more but their closing. */
+/* From here on the stores are only closed, so nothing asks the installation any more. */
 void server_stop_installation(struct server *s)
 {
     installation_close(s->services.installation);
