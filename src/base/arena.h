@@ -18,8 +18,8 @@ struct arena {
     struct arena_block *blocks; /* newest first */
     size_t used;                /* bytes handed out, in all blocks */
     size_t max;                 /* 0: ARENA_DEFAULT_MAX */
-    struct budget *budget;      /* that new blocks are taken from; NULL: none */
-    size_t charged;             /* bytes taken from it */
+    struct budget *budget;      /* pays for new blocks; NULL: there is none */
+    size_t charged;             /* bytes that the budget has paid for */
     bool failed;
 };
 
@@ -31,8 +31,8 @@ void arena_init(struct arena *a, size_t max);
 void arena_release(struct arena *a);
 void arena_reset(struct arena *a); /* keeps one block for the next user */
 
-/* From now on new blocks are taken from the budget, until the arena is reset or released; when
- * there is nothing left the arena fails. One budget at a time. */
+/* From now on the budget pays for new blocks, until the arena is reset or released. The arena fails
+ * when the budget has nothing left. An arena has one budget at a time. */
 void arena_charge(struct arena *a, struct budget *budget);
 
 /* Aligned for any type; zeroed. NULL past the limit. */

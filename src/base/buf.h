@@ -13,11 +13,12 @@ struct buf {
     size_t cap;
     size_t max;     /* largest len; 0 means BUF_DEFAULT_MAX */
     bool failed;    /* an append went past max; the content is what fitted before it */
-    bool no_memory; /* it failed for want of memory */
+    bool no_memory; /* the append failed because there was no memory */
 };
 
-/* A buf that has to grow past BUF_SURE fails when there is no memory for that, as it does past its
- * limit: whoever lets one become so large checks it. Below, the process ends, as with xzalloc(). */
+/* A buf that has to grow past BUF_SURE bytes fails when there is no memory, as it does past its
+ * limit: callers that let a buf grow so large check for the error. Below BUF_SURE the process ends
+ * when there is no memory, as with xzalloc(). */
 enum { BUF_DEFAULT_MAX = 64 * 1024 * 1024, BUF_SURE = 64 * 1024 };
 
 #define BUF_INIT(limit) ((struct buf){.max = (limit)})
@@ -44,8 +45,9 @@ void buf_append_le16(struct buf *b, uint16_t v);
 void buf_append_le32(struct buf *b, uint32_t v);
 void buf_append_le64(struct buf *b, uint64_t v);
 
-/* Room for `len` more bytes: returns where they go (borrowed until the next call) or NULL when
- * past the limit or out of memory. Write there, then buf_commit() what was written. */
+/* Makes room for `len` more bytes and returns where they go (borrowed until the next call), or NULL
+ * past the limit or without memory. The caller writes there, then says with buf_commit() how many
+ * bytes it wrote. */
 char *buf_reserve(struct buf *b, size_t len);
 void buf_commit(struct buf *b, size_t len);
 

@@ -97,7 +97,7 @@ static int date_to_ms(const struct date *d, int64_t *wall_ms)
     return 0;
 }
 
-/* Write `v` with `width` digits at *p and advance. */
+/* Writes `v` with `width` digits at *p and moves *p behind them. */
 static void digits_put(char **p, uint64_t v, int width)
 {
     for (int i = width; i-- > 0; v /= 10)
@@ -105,8 +105,8 @@ static void digits_put(char **p, uint64_t v, int width)
     *p += width;
 }
 
-/* Write a pattern: Y O D h m s f stand for year, month, day, hour, minute, second, milliseconds, W
- * and N for the names of weekday and month, everything else for itself. */
+/* Writes a date by a pattern: Y O D h m s f stand for year, month, day, hour, minute, second,
+ * milliseconds, W and N for the names of weekday and month, everything else for itself. */
 static void date_format(const struct date *d, const char *pattern, char *out)
 {
     for (; *pattern; pattern++) {
@@ -198,8 +198,8 @@ static bool weekday_take(struct str *s, bool whole)
     return false;
 }
 
-/* Read by a pattern: as date_format(), and w/W a short/long weekday, d a day padded by a blank, y a
- * year of two digits (RFC 9110: more than 50 years ahead means the past century). */
+/* Reads a date by a pattern of date_format(); also: w/W a short/long weekday, d a day padded by a
+ * blank, y a year of two digits (RFC 9110: more than 50 years ahead means the past century). */
 static bool date_parse(struct str *s, const char *pattern, struct date *d)
 {
     uint64_t v = 0;
@@ -250,7 +250,7 @@ static bool date_parse(struct str *s, const char *pattern, struct date *d)
     return true;
 }
 
-/* ".5", ".123456": milliseconds, the rest is dropped. */
+/* Reads a fraction (".5", ".123456") as milliseconds; further digits are dropped. */
 static bool fraction_take(struct str *s, unsigned *ms)
 {
     unsigned scale = 100;

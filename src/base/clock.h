@@ -1,4 +1,4 @@
-/* Time: what passes, what the calendar says, and how protocols write it. Any thread. */
+/* Time: clocks for intervals, the wall clock, and dates as protocols write them. Any thread. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -1,4 +1,5 @@
-/* The table of error codes. Names in parentheses are not taken for the analyzer's macros. */
+/* The table of error codes. Function names are in parentheses so that the analyzer's macros of the
+ * same names do not replace them. */
 #include "base/err.h"
 
 #include <errno.h>

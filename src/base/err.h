@@ -1,8 +1,8 @@
 /* Error codes and the text that goes with them.
  *
- * A function that can fail returns int: 0, or one of the negative codes below. What went wrong, in
- * words for the person who will read it, goes into a struct err that the caller owns (a request, a
- * task, a command line). Three kinds, never mixed:
+ * A function that can fail returns int: 0, or one of the negative codes below. A text for a person,
+ * which says what went wrong, goes into a struct err that the caller owns (a request, a task, a
+ * command line). There are three kinds of errors, which are never mixed:
  *   expected  the caller asked a question and this is the answer (not found, precondition failed);
  *             never logged;
  *   failure   I/O, a peer, a limit; logged once, where it is handled;
@@ -64,17 +64,17 @@ enum err_code {
 #undef X
 };
 
-/* Initialise with {0}. `text` is always terminated; what does not fit is cut. */
+/* Initialise with {0}. `text` is always terminated; a text that does not fit is cut. */
 struct err {
     int code;
     char text[512];
 };
 
-/* Set code and text; return the code, so that `return err_set(err, ERR_X, "...")` reads well.
- * `err` may be NULL: then only the code travels. */
+/* Sets code and text and returns the code, so that a caller can write `return err_set(...)`. `err`
+ * may be NULL: then only the code is returned. */
 int err_set(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* The code with its default text. */
+/* Sets the code with its default text, and returns the code. */
 int err_code(struct err *err, int code);
 
 /* Puts the formatted words and ": " before the text that is there (before the default text of
@@ -82,13 +82,14 @@ int err_code(struct err *err, int code);
  * call that failed, pass what that call returned. */
 int err_wrap(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* Translate errno (ENOENT, ENOSPC, ETIMEDOUT, ...), with strerror behind the formatted words. */
+/* Translates errno (ENOENT, ENOSPC, ETIMEDOUT, ...); the text is the formatted words and strerror.
+ */
 int err_errno(struct err *err, int errnum, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int err_from_errno(int errnum);
 
 #ifdef __clang_analyzer__
-/* The analyzer does not see that an error comes back, and would follow paths on which it does not.
- */
+/* The analyzer does not know that these functions return negative codes, and would follow paths on
+ * which they do not. */
 static inline int err_returned(int code)
 {
     if (code >= 0)

@@ -4,10 +4,11 @@
 
 #include "base/str.h"
 
-/* XXH3, 64 bits: fast, for what we wrote ourselves and for sums of stored data. */
+/* XXH3, 64 bits: fast. For keys that weir chose itself, and for checksums of stored data. */
 uint64_t hash_xxh3(struct str s, uint64_t seed);
 
-/* SipHash-2-4: for tables whose keys a peer chooses; without the key no collisions can be made. */
+/* SipHash-2-4: for tables whose keys a peer chooses. A peer that does not know the hash key cannot
+ * make keys collide. */
 struct hash_key {
     uint64_t k0, k1;
 };

@@ -16,8 +16,9 @@ static inline int hex_digit(char c)
 /* 2 * len digits in lower case, not terminated. */
 void hex_write(char *out, const void *bytes, size_t len);
 
-/* The text of exactly `len` bytes. False: it is not that, and `out` may hold a part.
- * hex_parse takes lower case only, for what hex_write has written: one text for one value. */
+/* Reads the digits of exactly `len` bytes. False when the text is anything else; `out` may then be
+ * partly written. hex_parse accepts lower case only, as hex_write() writes it, so that a value has
+ * exactly one text. */
 bool hex_parse(struct str text, void *out, size_t len);
 bool hex_parse_any_case(struct str text, void *out, size_t len);
 

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-/* From the kernel; aborts if it has none. */
+/* Bytes from the kernel; the process ends when the kernel gives none. */
 void random_bytes(void *out, size_t len);
 uint64_t random_u64(void);
 
@@ -17,7 +17,8 @@ enum { ID_HEX_LEN = 32, ID_TIME_LEN = 26 };
 void id_hex(char out[ID_HEX_LEN + 1]);
 
 /* A ULID: 48 bits of milliseconds and 80 random bits in 26 characters (Crockford's base 32),
- * terminated; later ids of one process sort behind earlier ones. Also the request id. */
+ * terminated. Ids that one process makes later sort behind its earlier ones. Request ids are such
+ * ids. */
 void id_time(char out[ID_TIME_LEN + 1]);
 
 /* `len` characters and a NUL: from A-Z, 2-7 (access keys), or A-Z, a-z, 0-9, + and / (secrets). */

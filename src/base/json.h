@@ -1,9 +1,11 @@
 /* JSON: reading into jansson's values under limits, writing straight into a buf.
  *
  * Reading: a document is at most JSON_MAX_BYTES long and JSON_MAX_DEPTH deep; duplicate keys are
- * refused (two readers that choose differently are a hole). The value is jansson's: json_decref.
+ * refused, since two readers that pick different ones of them are a security hole. The caller owns
+ * the value and gives it back with json_decref().
  *
- * Writing: no tree. The writer puts commas and quotes; the caller opens and closes.
+ * Writing: there is no tree. The writer adds commas and quotes; the caller opens and closes objects
+ * and arrays.
  *
  *     struct json_out w;
  *     json_out_init(&w, &buf);
@@ -21,7 +23,7 @@
 
 enum { JSON_MAX_BYTES = 16 * 1024 * 1024, JSON_MAX_DEPTH = 64 };
 
-/* ERR_PARSE with line and column in the text, ERR_TOO_LARGE. *out is the caller's. */
+/* ERR_PARSE (its text has line and column), ERR_TOO_LARGE. The caller owns *out. */
 int json_read(json_t **out, struct str text, struct err *err) MUST_CHECK;
 
 /* Members of an object; `fallback` when absent or of another type. Strings are borrowed from it. */
@@ -29,14 +31,15 @@ struct str json_get_str(const json_t *object, const char *key, struct str fallba
 int64_t json_get_i64(const json_t *object, const char *key, int64_t fallback);
 bool json_get_bool(const json_t *object, const char *key, bool fallback);
 
-/* Takes the next character off *rest (not empty) and writes it as it stands between quotes; returns
- * how many bytes. What is not UTF-8 becomes U+FFFD, controls are escaped. */
+/* Takes the next character off *rest (not empty) and writes it in the form that it has between
+ * quotes; returns how many bytes it wrote. Bytes that are not UTF-8 become U+FFFD; control
+ * characters are escaped. */
 enum { JSON_ESCAPE_MAX = 6 };
 size_t json_escape(struct str *rest, char out[JSON_ESCAPE_MAX]);
 
 struct json_out {
     struct buf *out;
-    bool comma; /* the next value needs one before it */
+    bool comma; /* the next value needs a comma before it */
 };
 
 void json_out_init(struct json_out *w, struct buf *out);
@@ -51,7 +54,7 @@ void json_out_f64(struct json_out *w,
                   double v); /* shortest form that reads back; not finite: null */
 void json_out_bool(struct json_out *w, bool v);
 void json_out_null(struct json_out *w);
-void json_out_raw(struct json_out *w, struct str json); /* a value, as it is written */
+void json_out_raw(struct json_out *w, struct str json); /* a value that is JSON already */
 
 /* key and value in one call */
 void json_out_member_str(struct json_out *w, const char *key, struct str s);

@@ -41,7 +41,8 @@ static inline void list_push_front(struct list *l, struct list *node)
     list_insert(l->next, node);
 }
 
-static inline void list_remove(struct list *node) /* of a removed node: nothing happens */
+static inline void
+list_remove(struct list *node) /* a node that was removed already may be removed again */
 {
     node->prev->next = node->next;
     node->next->prev = node->prev;

@@ -1,5 +1,5 @@
-/* Log lines: built on the stack, cut at LOG_LINE_MAX, written whole. Nothing that a peer chose can
- * end a line, open a field or leave the quotes. */
+/* Log lines are built on the stack, cut at LOG_LINE_MAX, and written whole. No value that a peer
+ * chose can end a line, begin a field or end its quotes. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log_int.h"
@@ -20,7 +20,7 @@ struct log_sink {
     struct log_rate rate; /* under lock */
 };
 
-/* The tail is kept free for what closes a line that was cut. */
+/* The tail is kept free for the end of a line that was cut. */
 enum { TAIL_MAX = 32 };
 
 struct line {
@@ -202,7 +202,7 @@ static void put_tail(struct line *line)
 }
 
 /* Under the sink's lock, so that a long line that a pipe takes in parts stays in one piece. A line
- * that cannot be written is lost: there is nobody to tell. */
+ * that cannot be written is lost, since there is no other place to report it. */
 static void line_write(struct log_sink *sink, const struct line *line)
 {
     size_t done = 0;
@@ -229,7 +229,7 @@ static void build(struct line *line, const struct log *log, enum log_level level
     put_tail(line);
 }
 
-/* Says how many lines were left out of the windows that are over. */
+/* Logs how many lines were left out in windows that are over. */
 static void log_settle(struct log_sink *sink, uint64_t now_ms)
 {
     const struct log log = {.sink = sink};

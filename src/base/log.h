@@ -11,9 +11,9 @@
  *     2026-11-15T21:30:00.123Z info bucket.created bucket=photos objects=3
  *     {"time":"2026-11-15T21:30:00.123Z","level":"info","event":"bucket.created","bucket":"photos"}
  *
- * The same failure over and over is cut: per event at most
- * LOG_BURST lines of level warn and above in ten seconds; when they are over, the next line of any
- * event is preceded by log.left_out with the number. Any thread. */
+ * A failure that repeats does not flood the log: per event at most LOG_BURST lines of level warn
+ * and above are written in ten seconds. After those ten seconds a line log.left_out says how many
+ * lines were left out; it comes before the next line of any event. Any thread. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -43,7 +43,7 @@ struct log {
 
 struct log_sink *log_sink_new(int fd, enum log_level level, enum log_format format);
 void log_sink_free(
-    struct log_sink *sink); /* nobody logs any more; the descriptor is the caller's */
+    struct log_sink *sink); /* after the last line was logged; the caller closes the descriptor */
 void log_sink_set(struct log_sink *sink, enum log_level level, enum log_format format); /* reload */
 
 struct log log_with(const struct log *parent, struct log_field field); /* one field more */
@@ -72,7 +72,8 @@ static inline struct log_field log_i(const char *key, int64_t i)
     return (struct log_field){.key = key, .kind = LOG_FIELD_I64, .u = (uint64_t)i};
 }
 
-/* Of a fixed size, so that the end is there without __VA_OPT__, which cppcheck cannot read. */
+/* The array has a fixed size, so that it has an end marker without __VA_OPT__, which cppcheck
+ * cannot read. */
 #define LOG_FIELDS(...) ((const struct log_field[LOG_FIELDS_MAX + 1]){__VA_ARGS__})
 #define log_at(log, level, event, ...)                                                             \
     do {                                                                                           \

@@ -1,4 +1,4 @@
-/* Cuts the same failure over and over to LOG_BURST lines a window. */
+/* Limits each event to LOG_BURST lines per window. */
 #include "base/hash.h"
 #include "base/log_int.h"
 

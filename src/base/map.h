@@ -17,7 +17,7 @@ struct map {
 };
 
 void map_init(struct map *m);
-void map_release(struct map *m); /* the values are the caller's */
+void map_release(struct map *m); /* the caller owns the values */
 
 void *map_get(const struct map *m, struct str key);        /* borrowed; NULL when absent */
 void *map_put(struct map *m, struct str key, void *value); /* returns the value replaced, or NULL */

@@ -33,7 +33,7 @@ int str_cmp(struct str a, struct str b)
     return a.len < b.len ? -1 : a.len > b.len;
 }
 
-/* Names mostly have the same case on both sides: the bytes as they are come first. */
+/* Names mostly have the same case on both sides, so the bytes are compared as they are first. */
 static bool same8(const char *a, const char *b)
 {
     return memcmp(a, b, 8) == 0 || lower8(a) == lower8(b);

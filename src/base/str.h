@@ -34,7 +34,8 @@ static inline bool str_eq(struct str a, struct str b)
 }
 
 bool str_ieq_bytes(const char *a, const char *b, size_t len);
-/* ASCII case folded. Names differ in length more often than not: that is seen without a call. */
+/* Equal when ASCII case is ignored. Most names that differ have different lengths, which is
+ * compared here without a call. */
 static inline bool str_ieq(struct str a, struct str b)
 {
     return a.len == b.len && str_ieq_bytes(a.p, b.p, a.len);
@@ -69,8 +70,9 @@ struct str str_trim(struct str s);       /* spaces and tabs at both ends */
 ptrdiff_t str_chr(struct str s, char c);
 ptrdiff_t str_find(struct str s, struct str needle);
 
-/* Cut at the first `sep`: *head gets what is before, *rest what is behind. Without a separator
- * returns false and *head is all, *rest empty. head and rest may alias &s. */
+/* Cuts at the first `sep`: *head is the part before it, *rest the part behind it. Without a
+ * separator it returns false, *head is the whole string and *rest is empty. head and rest may alias
+ * &s. */
 bool str_cut(struct str s, char sep, struct str *head, struct str *rest);
 
 /* The next non-empty token of *rest up to any byte of `seps`; false at the end. */
@@ -84,7 +86,7 @@ int str_i64(struct str s, int64_t *out) MUST_CHECK;
 int str_size(struct str s, uint64_t *out) MUST_CHECK;
 int str_duration_ms(struct str s, uint64_t *out) MUST_CHECK;
 
-/* For secrets: the time does not depend on where they differ. */
+/* Compares secrets: the time it takes does not depend on where they differ. */
 bool str_eq_secret(struct str a, struct str b);
 
 /* Well-formed UTF-8 (no surrogates, no over-long forms). */

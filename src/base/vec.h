@@ -56,7 +56,7 @@ static inline void *vec_grown(void *items, size_t *cap, size_t need, size_t size
         (v)->len = (v)->cap = 0;                                                                   \
     } while (0)
 
-/* An empty one has no items to add to: NULL + 0 is undefined. */
+/* An empty vector has no items; adding 0 to their NULL pointer would be undefined. */
 #define vec_each(v, type, it) for (type it = (v)->items; it && it < (v)->items + (v)->len; it++)
 
 #endif

@@ -192,7 +192,7 @@ static const char *replacement(char c, bool in_attr)
     }
 }
 
-/* The character at the front, of which nothing is known; returns its length. */
+/* Writes the character at the front, which may be any byte; returns its length. */
 static size_t put_character(struct buf *out, struct str s, bool in_attr)
 {
     size_t n = str_utf8_len(s);

@@ -19,24 +19,25 @@ struct xml_attr {
 };
 
 struct xml_node {
-    struct str name;           /* without its prefix; of "a:" nothing is left */
+    struct str name;           /* without its prefix; empty for the name "a:" */
     struct str text;           /* all character data directly inside, joined */
     struct xml_attr *attrs;    /* in order */
     struct xml_node *children; /* the first; in order */
     struct xml_node *next;     /* sibling */
 };
 
-/* ERR_PARSE with line and column, ERR_TOO_LARGE past a limit, ERR_NO_MEMORY past the arena's. */
+/* ERR_PARSE (its text has line and column), ERR_TOO_LARGE past a limit of this header,
+ * ERR_NO_MEMORY past the arena's. */
 int xml_read(struct xml_node **out, struct arena *arena, struct str text,
              struct err *err) MUST_CHECK;
 
-/* Of a NULL node: as if there were none. */
+/* A NULL node has no children. */
 struct xml_node *xml_child(const struct xml_node *node, const char *name); /* first, or NULL */
 struct xml_node *xml_next(const struct xml_node *node, const char *name);  /* next so named */
 struct str xml_child_text(const struct xml_node *node, const char *name, struct str fallback);
 struct str xml_attr_value(const struct xml_node *node, const char *name, struct str fallback);
 
-/* Writing. Text is escaped so that it reads back equal; what is not UTF-8 becomes U+FFFD.
+/* Writing. Text is escaped so that it reads back equal; bytes that are not UTF-8 become U+FFFD.
  * Characters that XML 1.0 cannot carry at all are written as &#xN; like S3 does: lenient readers
  * take them, xml_read() does not. Names are literals. */
 void xml_prolog(struct buf *out);

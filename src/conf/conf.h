@@ -1,9 +1,9 @@
 /* Configuration: one immutable snapshot of every key's value, and where each value came from.
  * docs/config.md lists the keys (generated from the table in keys.c).
  *
- * Layers, each over the one before: built-in defaults, the YAML file, the environment, flags. A
- * wrong value anywhere is a problem: all problems are found and told, one line each, and then there
- * is no snapshot at all.
+ * Values come from four layers, each of which overrides the one before: built-in defaults, the YAML
+ * file, the environment, flags. A wrong value anywhere is a problem: all problems are reported, one
+ * line each, and then there is no snapshot at all.
  *
  * A snapshot never changes, so any thread may read one that it holds a reference to. Reloading
  * makes a new one; keys that cannot change while running keep the old value in it. */
@@ -28,7 +28,7 @@ struct conf_tls {
     const char *cert, *key; /* both "" or both given */
 };
 
-/* Remote storages and users of the file (docs/config.md). `given` is conf/'s own. */
+/* Remote storages and users of the file (docs/config.md). Only conf/ uses `given`. */
 struct conf_credential {
     const char *user; /* name of a user */
     const char *access_key, *secret_key;
@@ -63,12 +63,12 @@ struct conf {
         const char *region, *domain;
         bool signature_v2;
         const char *website_domain;
-        const char *url;             /* by which everybody reaches it */
+        const char *url;             /* under which clients reach the gateway */
         const char *storage_classes; /* names with commas between them */
         uint64_t max_buckets;        /* 0: any number */
         uint64_t document_memory;
         struct {
-            uint64_t day_ms, interval_ms; /* interval 0: chosen by the day */
+            uint64_t day_ms, interval_ms; /* interval 0: follows from the day */
         } lifecycle;
         struct {
             uint64_t interval_ms;
@@ -92,7 +92,7 @@ struct conf {
         uint64_t max_per_user, max_per_address;
         const char *prefix;
         const char *trusted; /* networks with commas between them */
-        const char *url;     /* by which everybody reaches it */
+        const char *url;     /* under which clients reach the tracker */
         uint64_t hash_at_once;
     } tracker;
     struct {
@@ -128,7 +128,7 @@ struct conf {
     VEC(struct conf_user) users;
 
     /* Private to conf/. */
-    uint64_t groups_digest; /* of what the two lists were read from */
+    uint64_t groups_digest; /* of the text that the two lists were read from */
     atomic_int refs;
     struct arena arena;
     const char *file;            /* "" when none was read */
@@ -159,7 +159,7 @@ int conf_load_text(struct conf **out, const char *file, struct str text,
                    struct buf *problems) MUST_CHECK;
 
 struct conf *conf_ref(struct conf *c);
-void conf_unref(struct conf *c); /* NULL is fine; secrets are overwritten with the last one */
+void conf_unref(struct conf *c); /* NULL is fine; the last reference overwrites the secrets */
 
 /* For a reload: `next` (not yet shared) gets the values of `old` for every key that differs and
  * cannot change while running; their names are appended to *kept, ", " between them. */

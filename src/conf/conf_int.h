@@ -13,7 +13,7 @@ struct conf_origin {
     const char *text; /* the value as it was written */
 };
 
-/* What is wrong, gathered: lines, counted, cut at CONF_MAX_PROBLEMS. */
+/* The problems found so far, one line each, at most CONF_MAX_PROBLEMS. */
 struct conf_problems {
     struct buf *lines; /* borrowed */
     size_t count;
@@ -27,14 +27,15 @@ bool conf_problems_full(const struct conf_problems *p);
 int conf_value_set(struct conf *c, const struct conf_key *key, struct str text,
                    struct err *err) MUST_CHECK;
 
-/* As it may be shown: secrets and passwords in URLs masked. */
+/* The value as it may be shown: secrets, and passwords in URLs, are masked. */
 void conf_value_mask(const struct conf_key *key, struct str text, struct buf *out);
 
 /* Called for each scalar of the file with its full dotted name. */
 typedef void conf_yaml_fn(void *ctx, size_t line, struct str name, struct str value);
 
-/* Walk a YAML document of nested maps. What is no such document (lists, anchors, tags, a second
- * document, a group given twice, too deep) goes to `p`, named by file and line. */
+/* Walks a YAML document of nested maps. Anything else in it (lists, anchors, tags, a second
+ * document, a group given twice, too many levels) is a problem, reported to `p` with file and line.
+ */
 void conf_yaml_walk(const char *file, struct str text, struct conf_problems *p, conf_yaml_fn *fn,
                     void *ctx);
 

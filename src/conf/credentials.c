@@ -1,4 +1,4 @@
-/* Two lines in a file that only its owner reads. */
+/* The first administrator's keys: two lines in a file that only its owner can read. */
 #include "conf/credentials.h"
 #include "base/ids.h"
 #include "os/file.h"

@@ -13,13 +13,14 @@ struct credentials {
     char secret_key[CREDENTIALS_MAX + 1];
 };
 
-/* What is in force: set by configuration, else kept in the data folder. ERR_NOT_FOUND: neither. */
+/* The keys that apply: those of the configuration, else those in the data folder. ERR_NOT_FOUND:
+ * there are neither. */
 int credentials_find(struct credentials *out, const struct conf *conf, struct err *err) MUST_CHECK;
-/* New random ones. */
+/* Makes new random keys. */
 void credentials_make(struct credentials *out);
-/* Make the file hold them; one that does already is left alone. */
+/* Writes the keys to the file, unless the file holds them already. */
 int credentials_keep(const struct credentials *c, const char *data, struct err *err) MUST_CHECK;
-/* "Basic ...", the header by which a client shows them, appended. */
+/* Appends the value of the Authorization header for these keys, "Basic ...". */
 void credentials_basic(struct buf *out, const struct credentials *c);
 void credentials_release(struct credentials *c); /* overwrites them */
 

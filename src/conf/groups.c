@@ -81,7 +81,7 @@ static const struct {
     {"users.NAME.", user_fields, ARRAY_SIZE(user_fields)},
 };
 
-/* Where a value goes. */
+/* The field that a value is for. */
 struct place {
     const struct field *fields;
     size_t count;
@@ -137,7 +137,7 @@ static struct conf_user *user_of(struct conf *c, struct str name, size_t line)
     return vec_last(&c->users);
 }
 
-/* At the last '.': names of users may hold some. */
+/* Cuts at the last '.', since names of users may hold dots. */
 static bool cut_field(struct str text, struct str *name, struct str *field)
 {
     for (size_t i = text.len; i-- > 0;)

@@ -6,7 +6,7 @@
 
 struct conf_problems;
 
-/* Where in the file. */
+/* A place in the file. */
 struct conf_where {
     const char *file;
     size_t line;
@@ -14,13 +14,14 @@ struct conf_where {
     struct conf_problems *problems;
 };
 
-/* Takes the value when the key is of one of the groups; what is wrong with it becomes a problem. */
+/* Sets the value when the key belongs to one of the groups. A wrong value is reported as a problem.
+ */
 bool conf_group_value(struct conf *c, const struct conf_where *w, struct str value);
-/* What is missing, or contradicts itself; `w`: file and problems. */
+/* Reports members that are missing or contradict each other; `w`: file and problems. */
 void conf_groups_check(struct conf *c, const struct conf_where *w);
 void conf_groups_release(struct conf *c); /* overwrites secrets; before the arena is released */
 
-/* Each key: "storages.NAME.", "url", a sentence. */
+/* Calls `fn` for each key: "storages.NAME.", "url", and a sentence about it. */
 void conf_groups_document(void (*row)(void *ctx, const char *prefix, const char *name,
                                       const char *doc),
                           void *ctx);

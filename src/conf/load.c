@@ -108,7 +108,7 @@ static struct conf_origin *origin_of(const struct conf *c, const struct conf_key
     return &c->origins[key - conf_keys];
 }
 
-/* A value that is wrong leaves the key as it was; the caller tells. */
+/* A wrong value leaves the key unchanged; the caller reports it. */
 static int assign(struct load *l, const struct conf_key *key, struct str value,
                   struct conf_origin origin, struct err *err)
 {
@@ -141,7 +141,7 @@ void conf_problem(struct conf_problems *p, const char *fmt, ...)
     buf_append_char(p->lines, '\n');
 }
 
-/* Why `name` is no key, and what may have been meant. */
+/* Reports that `name` is not a key, and which key may have been meant. */
 static void unknown_key(struct load *l, const char *where, struct str name)
 {
     struct nearest near = NEAREST_INIT(name);
@@ -239,8 +239,8 @@ static void layer_text(struct load *l, struct str text)
 
 /* --- the environment --- */
 
-/* A variable that is nearly a key's is a slip of the pen; others may be anybody's (Kubernetes sets
- * WEIR_SERVICE_HOST and the like beside a service called weir). */
+/* A variable whose name is nearly that of a key is a typing mistake; other variables may have
+ * another purpose (Kubernetes sets WEIR_SERVICE_HOST and the like beside a service called weir). */
 static void check_near_variable(struct load *l, struct str name)
 {
     struct buf env = BUF_INIT(256);
@@ -358,7 +358,7 @@ static bool names_database(struct str url)
     return str_cut(rest, '/', &skipped, &rest) && rest.len > 0;
 }
 
-/* It would win over the four numbers, and all four databases would be one. */
+/* A database in the URL would override the numbers, and all databases would be one. */
 static void check_redis_url(struct load *l)
 {
     if (names_database(str_z(l->conf->store.redis.url)))

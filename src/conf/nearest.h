@@ -1,11 +1,11 @@
-/* "Did you mean": the name nearest to what was typed. */
+/* "Did you mean ...?": finds the name that is nearest to a typed one. */
 #ifndef CONF_NEAREST_H
 #define CONF_NEAREST_H
 
 #include "base/str.h"
 
-/* Start with NEAREST_INIT(typed), offer every name, then read `best`: NULL when none is near enough
- * (more than a third of the letters wrong) to be what was meant. */
+/* Start with NEAREST_INIT(typed), offer every name, then read `best`. It is NULL when no name is
+ * near enough: in every one more than a third of the letters differ. */
 struct nearest {
     struct str typed;
     const char *best; /* borrowed from the offers */
@@ -17,8 +17,8 @@ struct nearest {
 
 void nearest_offer(struct nearest *n, const char *name);
 
-/* Letters inserted, dropped, changed or swapped with their neighbour; case is not counted. Of names
- * longer than NEAREST_MAX: NEAREST_MAX. */
+/* How many letters were inserted, dropped, changed or swapped with their neighbour; case is
+ * ignored. For names longer than NEAREST_MAX it is NEAREST_MAX. */
 enum { NEAREST_MAX = 64 };
 size_t nearest_distance(struct str a, struct str b);
 

@@ -152,7 +152,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* In the largest unit that leaves no rest. */
+/* Writes a number in the largest unit that divides it. */
 static void append_number(struct buf *out, enum conf_type type, uint64_t number)
 {
     static const struct unit sizes[] = {{"TiB", 1024 * GIB}, {"GiB", GIB}, {"MiB", MIB},
@@ -202,7 +202,8 @@ void conf_key_allowed(const struct conf_key *key, struct buf *out)
     }
 }
 
-/* user:password@ -> user:***@, also in what is not quite a URL: better too much than a password. */
+/* user:password@ becomes user:***@, also in a text that is not quite a URL: masking too much is
+ * better than showing a password. */
 static void mask_login(struct str text, struct buf *out)
 {
     ptrdiff_t scheme = str_find(text, STR("://"));

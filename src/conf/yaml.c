@@ -1,5 +1,6 @@
-/* The YAML file as a walk over dotted names. Only what a configuration needs is taken: one document
- * of nested maps with scalars; everything by which two readers could see two things is refused. */
+/* The YAML file as a walk over dotted names. Only what a configuration needs is accepted: one
+ * document of nested maps with scalars. Everything that two readers could understand differently is
+ * refused. */
 #include "conf/conf_int.h"
 
 #include <yaml.h>
@@ -39,7 +40,7 @@ static event_fn *const handlers[] = {
     [YAML_MAPPING_END_EVENT] = on_map_end,
 };
 
-/* What is refused here cannot be walked on from. */
+/* Reports a problem after which the walk cannot go on. */
 static void walk_refuse(struct walk *w, size_t line, const char *what)
 {
     conf_problem(w->problems, "%s:%zu: %s", w->file, line, what);
@@ -121,7 +122,7 @@ static bool refuse_marks(struct walk *w, const yaml_event_t *e, const yaml_char_
     return anchor || tag;
 }
 
-/* The name of the map that is open: what comes next is one of its keys. */
+/* Opens a map: the next scalar is one of its keys. */
 static void back_to_map(struct walk *w)
 {
     w->name.len = w->depth ? w->levels[w->depth - 1].name_len : 0;

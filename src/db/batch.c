@@ -1,4 +1,4 @@
-/* The pending state: what changes write into a batch, what they see of it, and how it gets into
+/* The pending state: how changes write into a batch and read from it, and how a batch gets into
  * RocksDB. docs/db.md has the invariants (W1 to W11). */
 #include "db/db_int.h"
 
@@ -79,7 +79,7 @@ int64_t db_tx_now_ms(struct db_tx *tx)
     return tx->now_ms;
 }
 
-/* Notes a write of this change; false when it may not be made. */
+/* Counts a write of this change; false when the change may write no more. */
 static bool tx_write(struct db_tx *tx, struct db_cf *cf, struct str key, size_t bytes)
 {
     struct batch *b = tx->into, *below = tx->below;

@@ -23,32 +23,33 @@
 
 struct db;
 struct db_cf;   /* a column family: one use's own key space; borrowed from the db */
-struct db_view; /* what reads go through */
+struct db_view; /* every read names one: a snapshot, the latest state, or a pending state */
 struct db_tx;   /* a change under way */
 struct db_iter;
 
-/* True when the row is past its time: it may be dropped at any moment from then on. Readers must
- * treat such a row as absent themselves. Called by compaction threads. */
+/* True when the row has expired: from then on compaction may drop it at any moment. Readers must
+ * treat an expired row as absent themselves. Compaction threads call this. */
 typedef bool db_expired_fn(struct str key, struct str value, int64_t now_wall_ms);
 
 struct db_cf_spec {
     const char *name;
     db_expired_fn *expired; /* NULL: nothing expires */
-    bool skips;             /* remember what db_iter_skip found */
+    bool skips;             /* keep what db_iter_skip() found, for later calls */
 };
 
-/* Called once, by a thread in the middle of a write, when the disk has failed: no write is taken
- * any more until the database is opened anew. Must neither block nor call the database. */
+/* Called once when the disk has failed, by a thread in the middle of a write: from then on no write
+ * is accepted until the database is opened anew. It must neither block nor call the database. */
 typedef void db_failed_fn(void *ctx);
 
 struct db_options {
     const char *path;             /* created, with mode 0700, if absent */
     const struct db_cf_spec *cfs; /* families to open or create; others found stay untouched */
     size_t cf_count;
-    size_t cache_bytes;    /* block cache, as much again for rows, a 16th for skips; 0: 64 MiB */
+    size_t cache_bytes;    /* of the block cache; the row cache takes as much again, skips a 16th of
+                              it; 0: 64 MiB */
     size_t memtable_bytes; /* all write buffers together; 0: 16 MiB */
-    size_t reserve_bytes;  /* with less free on the disk writes are refused; 0: 64 MiB. Half as
-                              much again is kept as ballast, for urgent ones */
+    size_t reserve_bytes;  /* writes are refused while less than this is free on the disk; 0: 64
+                              MiB. Ballast of half that size is kept for urgent writes */
     const struct log *log; /* NULL: silent */
     db_failed_fn *failed;  /* may be NULL */
     void *failed_ctx;
@@ -56,8 +57,8 @@ struct db_options {
 
 /* ERR_IN_USE: another process has it. ERR_VERSION: written by a newer weir. ERR_CORRUPT. */
 int db_open(struct db **out, const struct db_options *o, struct err *err) MUST_CHECK;
-/* Waits for changes handed in; every view and iterator must be gone. One that has failed
- * (db_failed()) stays locked until the process ends. */
+/* Waits for the changes that were handed in. Every view and iterator must be closed before. The
+ * folder of a database that has failed (db_failed()) stays locked until the process ends. */
 void db_close(struct db *db);
 
 /* BUG_ON when the name was not in db_options.cfs. */
@@ -82,7 +83,7 @@ int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *o
 struct db_range {
     struct str from, to; /* borrowed until db_iter_close */
     bool reverse;
-    bool skips; /* db_iter_skip will be called; without it, it finds the same, but slowly */
+    bool skips; /* makes db_iter_skip() fast on this iterator */
 };
 int db_iter_open(struct db_iter **out, struct db_view *view, struct db_cf *cf,
                  const struct db_range *r, struct err *err) MUST_CHECK;
@@ -92,11 +93,11 @@ int db_iter_next(struct db_iter *it, struct str *key, struct str *value,
 /* Go to the first row at or behind `key` (reverse: at or before), inside the range; db_iter_next
  * returns it. */
 void db_iter_seek(struct db_iter *it, struct str key);
-/* The same, and says the key of that row (ERR_END: there is none), which in a family that skips is
- * often known without a look at the files. What is known is so now, not when the iterator was
- * opened: rows that were written or deleted since then may be found or skipped; db_iter_next
- * returns the row as it was then, or the first behind it. Not in reverse, and not for rows that
- * expire. */
+/* The same, and gives the key of that row (ERR_END: there is none). In a family that skips, the key
+ * is often known without reading files. It is then the key as of now, not as of the iterator's
+ * opening: rows written or deleted since then may be found or skipped. db_iter_next() still returns
+ * the row as it was at the opening, or the first one behind it. Not in reverse, and not for rows
+ * that expire. */
 int db_iter_skip(struct db_iter *it, struct str from, struct str *key, struct err *err) MUST_CHECK;
 void db_iter_close(struct db_iter *it); /* NULL is fine */
 
@@ -107,11 +108,11 @@ void db_prefix_end(struct str prefix, struct buf *out);
 /* --- writing --- */
 
 enum db_durability {
-    DB_DURABLE,  /* returns when it is on disk */
-    DB_VOLATILE, /* returns when it is visible; a crash of the machine may lose it. For locks,
-                    leases; as urgent as the next */
-    DB_URGENT,   /* durable, and allowed while a rest of the reserve is free: for what makes room,
-                    and what a start or a stop cannot do without */
+    DB_DURABLE,  /* db_apply() returns when the change is on disk */
+    DB_VOLATILE, /* db_apply() returns when the change is visible; a crash of the machine may lose
+                    it. For locks and leases. It may use the reserve, as DB_URGENT */
+    DB_URGENT,   /* durable, and may use the reserve: for changes that make room, and those that a
+                    start or a stop cannot do without */
 };
 
 /* Return 0 to commit, or an error to undo this change alone (the caller of db_apply gets it). */
@@ -136,8 +137,9 @@ int db_put(struct db *db, struct db_cf *cf, struct str key, struct str value, en
 int db_delete(struct db *db, struct db_cf *cf, struct str key, enum db_durability d,
               struct err *err) MUST_CHECK;
 
-/* Drop every row in [from, to) at once, at a cost that does not follow their number. Not part of a
- * change: for ranges that nothing can reach any more (their owner row is gone). Durable. */
+/* Drops every row in [from, to) at once; the cost does not depend on how many there are. It is not
+ * part of a change, so it is for ranges that nothing can reach any more (the row that led to them
+ * is gone). Durable. */
 int db_delete_range(struct db *db, struct db_cf *cf, struct str from, struct str to,
                     struct err *err) MUST_CHECK;
 
@@ -157,7 +159,7 @@ struct db_stats {
     uint64_t changes; /* committed */
     uint64_t groups;  /* batches written */
     uint64_t syncs;
-    uint64_t failed;       /* undone by their own error */
+    uint64_t failed;       /* changes undone because they returned an error */
     uint64_t memory_bytes; /* cache, memtables, table readers */
     uint64_t disk_bytes;   /* table files; the log comes on top, at most 4 x memtable_bytes */
 };

@@ -3,8 +3,8 @@
 
 #include "os/file.h"
 
-/* RocksDB waits for room by itself and goes on; a close is no failure. After everything else it
- * refuses all writes until it is opened again. */
+/* Errors after which RocksDB accepts writes again by itself: a full disk, and a close. After every
+ * other error it refuses all writes until it is opened again. */
 static bool rocksdb_goes_on(const char *message)
 {
     static const char *const words[] = {"No space left on device", "Shutdown in progress"};
@@ -15,7 +15,7 @@ static bool rocksdb_goes_on(const char *message)
     return false;
 }
 
-/* The first one counts: what RocksDB says later repeats it. */
+/* Only the first failure is kept: later messages of RocksDB repeat it. */
 static void failure_note(struct db *db, const struct err *why)
 {
     struct failure *f = &db->failure;
@@ -58,8 +58,8 @@ int db_try_disk(const struct db *db, struct err *err)
 }
 
 /* A close would let RocksDB write to the log that has failed, and end the process by an assertion.
- * It stays open until the process ends, which leaves on disk what a crash would. The list is there
- * for leak checkers alone. */
+ * It stays open until the process ends, so that the disk looks as after a crash. The list exists
+ * only for leak checkers. */
 void failure_abandon(struct db *db)
 {
     static _Atomic(struct db *) last;

@@ -1,5 +1,5 @@
-/* Known gaps between rows: a sorted array of chunks of sorted gaps, the least used chunk goes when
- * memory runs out. */
+/* The cache of gaps between rows: a sorted array of chunks of sorted gaps. The chunk that was used
+ * least is dropped when memory runs out. */
 #include "db/gaps.h"
 
 #include "base/vec.h"
@@ -34,7 +34,7 @@ struct gaps {
     unsigned ranges;                        /* writes of ranges under way */
 };
 
-/* Where a gap is, or would be put. */
+/* The place of a gap, or the place where it would be put. */
 struct place {
     size_t chunk, at;
 };

@@ -10,7 +10,7 @@ enum {
     GATHER_MIN_NS = 100 * NS_PER_US, /* less cannot be slept exactly */
 };
 
-/* What a change that ran waits for. */
+/* Which write a change that was run waits for. */
 enum due {
     DUE_NOW,        /* it neither wrote nor saw what is pending (W6) */
     DUE_WITH_BELOW, /* it saw rows of the batch below */
@@ -28,7 +28,7 @@ static void count(_Atomic(uint64_t) *counter, size_t by)
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* Answer those on `done`, which have their results. */
+/* Answers the waiters on `done`, whose results are set. */
 static void group_answer(struct group *g, struct list *done, struct waiter *self)
 {
     struct waiter *waker = NULL;
@@ -47,8 +47,8 @@ static void group_answer(struct group *g, struct list *done, struct waiter *self
     wake_tree(done, self);
 }
 
-/* All or nothing for those that share a batch, also for one that failed by itself: what it saw has
- * not come to be (W5). */
+/* All changes of a batch fail together, also one that had failed by itself: the rows that it read
+ * never became true (W5). */
 static void waiter_fail(struct waiter *w, int result, const struct err *err)
 {
     w->result = result;
@@ -67,8 +67,8 @@ static enum due run_change(struct db_tx *tx, struct waiter *w)
     return tx->saw_below ? DUE_WITH_BELOW : DUE_NOW;
 }
 
-/* The tree for waking grows with the batch: the writer, whom all wait for, need not walk over the
- * members. */
+/* The tree of who wakes whom is built as the batch grows, so that the writer, whom all wait for,
+ * need not walk over the members. */
 static void batch_join(struct batch *b, struct waiter *w)
 {
     list_push(&b->members, &w->node);
@@ -77,9 +77,9 @@ static void batch_join(struct batch *b, struct waiter *w)
     wake_by(&b->waker, w);
 }
 
-/* The open batch goes its way, the spare one takes its place, and what was sealed before (done
- * with, W2) becomes the spare once the writer has emptied it. By the runner, or with nobody
- * running. */
+/* Seals the open batch and puts the spare one in its place. The batch that was sealed before is
+ * done with (W2) and becomes the spare once the writer has emptied it. Called by the runner, or by
+ * the writer while the runner's role is free. */
 static void group_seal(struct group *g)
 {
     struct batch *done = g->sealed;
@@ -91,7 +91,8 @@ static void group_seal(struct group *g)
     g->pending = true;
 }
 
-/* The writer waits: give it the open batch. False when it needs the runner's role itself. */
+/* The writer waits: the runner gives it the open batch. False when the writer needs the runner's
+ * role itself. */
 static bool give_batch(struct group *g)
 {
     if (g->pending || !list_empty(&g->fast))
@@ -104,9 +105,9 @@ static bool give_batch(struct group *g)
     return true;
 }
 
-/* By the runner, with the lock: run what waits into the open batch. Those that need not wait for
- * the disk are put on `settled`. A caller leaves when the batch with its own change is on its way:
- * it may have others to wake (W10). */
+/* Called by the runner, with the lock: runs the changes that wait into the open batch. Changes that
+ * need not wait for the disk are put on `settled`. A caller gives up the role when the batch with
+ * its own change is being written, since it may have others to wake (W10). */
 static void run_waiting(struct db *db, struct list *settled, const struct waiter *self)
 {
     struct group *g = &db->group;
@@ -142,14 +143,14 @@ static void note_idle(struct group *g)
         cond_signal(&g->idle);
 }
 
-/* Nobody runs and yet some wait: the open batch has no room. */
+/* The runner's role is free although changes wait: the open batch has no room. */
 static bool group_gathered(const struct group *g)
 {
     return g->open->member_count >= g->expected || !list_empty(&g->fast) ||
            (!g->running && !list_empty(&g->waiting));
 }
 
-/* With the lock. True when nobody writes what was run: the caller has the writer's role now. */
+/* Called with the lock. True when the writer's role was free and the caller has it now. */
 static bool leave_running(struct group *g)
 {
     bool writes = !g->writing && more_to_write(g);
@@ -164,8 +165,8 @@ static bool leave_running(struct group *g)
     return writes;
 }
 
-/* By the writer, with the lock: either nobody else runs any more and the role is ours, or the
- * runner has sealed a batch. */
+/* Called by the writer, with the lock. Afterwards either the writer has the runner's role too, or
+ * the runner has sealed a batch. */
 static void want_running(struct group *g)
 {
     g->wanted = true;
@@ -176,7 +177,7 @@ static void want_running(struct group *g)
     g->wanted = false;
 }
 
-/* Write what volatile changes have made, without a sync, and answer them. Unlocks meanwhile. */
+/* Writes the rows of volatile changes without a sync, and answers them. Unlocks meanwhile. */
 static void write_fast(struct db *db, struct list *done, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -193,8 +194,8 @@ static void write_fast(struct db *db, struct list *done, struct waiter *self)
     mutex_lock(&g->lock);
 }
 
-/* Run one volatile change into the spare batch over the open one. True when it has to come behind
- * the open batch. */
+/* Runs one volatile change into the spare batch, over the open one. True when it must be written
+ * after the open batch. */
 static bool run_fast(struct db *db, struct list *done)
 {
     struct group *g = &db->group;
@@ -213,9 +214,9 @@ static bool run_fast(struct db *db, struct list *done)
     return tx.wrote && (tx.saw_below || tx.crossed_below);
 }
 
-/* By the writer between two durable batches, with both roles and the lock: volatile changes are
- * written at once, ahead of the open batch. One that has to come behind it stays, and so do those
- * after it: then the spare batch is the next (W4). */
+/* Called by the writer between two durable batches, with both roles and the lock: volatile changes
+ * are written at once, ahead of the open batch. A change that must come after the open batch stays
+ * in the spare batch, and so do those after it: then the spare batch is the next (W4). */
 static void run_fast_all(struct db *db, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -235,8 +236,9 @@ static void run_fast_all(struct db *db, struct waiter *self)
     group_answer(g, &done, self);
 }
 
-/* With a slow disk it pays to wait a little for those just woken to come back: otherwise the
- * callers fall into two halves that take turns, with half the changes for each sync (W11). */
+/* With a slow disk it pays to wait a little until the callers that were just woken come back:
+ * otherwise the callers split into two halves that take turns, with half the changes for each sync
+ * (W11). */
 static void group_gather(struct group *g)
 {
     uint64_t deadline = clock_mono_ns() + g->took_ns / GATHER_SHARE;
@@ -253,8 +255,9 @@ static bool slow_disk(const struct group *g)
     return g->took_ns / GATHER_SHARE >= GATHER_MIN_NS;
 }
 
-/* By the writer, with the lock: volatile changes first, then seal what was run. A caller that has
- * its answer leaves the sealing to the writer thread, unless order demands it. */
+/* Called by the writer, with the lock: writes volatile changes, then seals the open batch. A caller
+ * that has its answer leaves the sealing to the writer thread, unless the order of changes demands
+ * it. */
 static void group_prepare(struct db *db, struct list *settled, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -274,8 +277,8 @@ static void group_prepare(struct db *db, struct list *settled, struct waiter *se
     leave_running(g);
 }
 
-/* What was run meanwhile is sealed before those are woken that would come back: nothing is between
- * one sync and the next but the waking. */
+/* The batch that was run meanwhile is sealed before the callers are woken, who would come back with
+ * new changes: only the waking lies between two syncs. */
 static void seal_next(struct group *g)
 {
     if (!g->running && list_empty(&g->fast) && list_empty(&g->waiting) &&
@@ -283,8 +286,8 @@ static void seal_next(struct group *g)
         group_seal(g);
 }
 
-/* The sealed batch did not come to be, and what ran over it has seen it: all of that fails too
- * (W5). Nobody runs when this is done; with the lock. */
+/* The write of the sealed batch failed, and the changes of the open batch may have read its rows:
+ * they all fail too (W5). Called with the lock; the runner's role is free when it returns. */
 static void fail_sealed(struct db *db, int result, const struct err *err)
 {
     struct group *g = &db->group;
@@ -329,8 +332,8 @@ static void write_sealed(struct db *db, struct waiter *self)
     wake_tree(&done, self);
 }
 
-/* The writer's turn: at most one durable batch. False when there is no more and the role was laid
- * down. */
+/* One turn of the writer: writes at most one durable batch. False when no change waits any more and
+ * the role was given up. */
 static bool write_turn(struct db *db, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -353,8 +356,8 @@ static bool write_turn(struct db *db, struct waiter *self)
     return more;
 }
 
-/* Takes the writer's role over while there is more to do than one caller should do for the others.
- */
+/* The writer thread takes the writer's role when there is more to do than one caller should do for
+ * the others. */
 static void writer_main(void *ctx)
 {
     struct db *db = ctx;
@@ -368,7 +371,7 @@ static void writer_main(void *ctx)
     }
 }
 
-/* Put the change on its list. `runs` and `writes`: which role falls to its caller. */
+/* Puts the change on its list. `runs` and `writes`: the roles that its caller takes. */
 static int hand_in(struct group *g, struct waiter *w, enum db_durability d, bool *runs,
                    bool *writes)
 {

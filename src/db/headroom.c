@@ -1,10 +1,10 @@
-/* Room that is taken ahead for urgent changes, for a disk that gives no more at all: root's reserve
- * on ext4 is free and still nobody else's (docs/db.md, "Full disk").
+/* Headroom: room that is allocated ahead, for urgent changes on a disk that is completely full.
+ * Free space need not be usable: ext4 keeps some of it for root (docs/db.md, "Full disk").
  *
  * A change needs room on the disk for the log, and in memory for the memtables: writing one out
  * would need new files. So behind the end of the log blocks are allocated, and memtables are
- * written out long before RocksDB would have to. Both are looked after as bytes are written, so
- * that they hold at whatever moment the disk gets full. */
+ * written out long before RocksDB would have to. Both are renewed as bytes are written, so that the
+ * headroom is there at whatever moment the disk gets full. */
 #include "db/db_int.h"
 
 #include "os/file.h"
@@ -49,8 +49,8 @@ uint64_t headroom_logs(const struct db *db, uint64_t *last)
     return bytes;
 }
 
-/* Another thread of RocksDB's may make the next log meanwhile: that one gets room ahead when it is
- * made. On a file system that has no such thing there is the ballast alone. */
+/* Another thread of RocksDB may make the next log meanwhile: that log gets its room when it is
+ * made. A file system that cannot allocate ahead has only the ballast. */
 static void extend_log(const struct db *db, uint64_t number)
 {
     uint64_t ahead = 2 * (spendable(db) + 2 * (db->memtable_bytes / LOOK_SHARE));
@@ -85,7 +85,7 @@ static void write_out(struct db *db, struct db_cf *cf)
     rocksdb_flushoptions_destroy(o);
 }
 
-/* The largest family, when it or all together are past what the options say. */
+/* The largest family, when it, or all families together, are larger than the options allow. */
 static void shrink_memtables(struct db *db)
 {
     struct db_cf *largest = NULL;
@@ -103,7 +103,7 @@ static void shrink_memtables(struct db *db)
         write_out(db, largest);
 }
 
-/* Logs go when no memtable needs them any more; that takes a moment. */
+/* RocksDB removes a log when no memtable needs it any more, which takes a moment. */
 static void shrink_logs(struct db *db, uint64_t bytes)
 {
     struct space *s = &db->group.space;

@@ -1,4 +1,4 @@
-/* Ranges that go at once, copies, numbers. */
+/* Range deletes, checkpoints, statistics. */
 #include "db/db_int.h"
 
 #include "os/file.h"
@@ -27,7 +27,7 @@ static int partition_delete_rows(struct db *db, struct db_cf *cf, struct str fro
     return message ? failure_take(db, err, message, "deleting from") : 0;
 }
 
-/* RocksDB has no "to the end": the end is put behind the last row that is there. */
+/* RocksDB cannot delete "to the end": the end is set behind the last row. */
 static int delete_to_end(struct db *db, struct db_cf *cf, struct str from, struct err *err)
 {
     struct db_range all = {.from = from, .reverse = true};
@@ -89,15 +89,15 @@ static int put_in_place(const char *from, const char *to, struct err *err)
     return code;
 }
 
-/* Made under another name in a folder that only we can enter, complete with its FORMAT, and then
- * renamed: under `path` there is a whole copy or nothing. */
+/* The copy is made under another name in a folder that only we can enter, gets its FORMAT, and is
+ * then renamed: under `path` there is a complete copy or nothing. */
 int db_checkpoint(struct db *db, const char *path, struct err *err)
 {
     struct buf staging = BUF_INIT(0), copy = BUF_INIT(0);
     int code;
 
     if (file_exists(path))
-        return err_set(err, ERR_EXISTS, "%s is there already", path);
+        return err_set(err, ERR_EXISTS, "%s exists already", path);
     buf_appendf(&staging, "%s.weir-partial", path);
     buf_appendf(&copy, "%s/copy", staging.p);
     code = dir_remove_tree(staging.p, err);

@@ -112,8 +112,8 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_compression(o, rocksdb_lz4_compression);
 }
 
-/* RocksDB takes room for its log ahead, as much as a write buffer and more; on a disk that is
- * nearly full that would be the last. There is no other way to say so in C. */
+/* RocksDB allocates room for its log ahead, more than a write buffer; on a disk that is nearly full
+ * that would be the last room. The C interface has no other way to turn this off. */
 static void take_no_room_ahead(rocksdb_options_t **o)
 {
     rocksdb_options_t *other = rocksdb_options_create();

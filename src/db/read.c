@@ -75,7 +75,8 @@ struct db_view *db_latest(struct db *db)
     return &db->latest;
 }
 
-/* The one row by a range of itself: slow, and right for every kind of row in every layer. */
+/* Reads one row through an iterator over just its key: slow, but right for every kind of row in
+ * every layer. */
 static int get_by_range(struct db_view *view, struct db_cf *cf, struct str key, struct buf *out,
                         struct err *err)
 {
@@ -98,9 +99,9 @@ static int get_by_range(struct db_view *view, struct db_cf *cf, struct str key, 
     return code == ERR_END ? err_code(err, ERR_NOT_FOUND) : code;
 }
 
-/* A batch does not tell a row that it deletes from one that it does not have, unless it is asked
- * together with the database. So where both batches may have the key, a delete in the upper one is
- * looked for the slow way. */
+/* A batch alone cannot say whether it deletes a row or does not have it; only a look-up together
+ * with the database can. So where both batches may have the key, a delete in the upper one is
+ * looked for in the slow way. */
 static int get_pending(struct db_view *view, unsigned where, const struct rows_look *look,
                        struct buf *out, struct err *err)
 {
@@ -271,7 +272,7 @@ static void iter_advance(struct db_iter *it)
         rocksdb_iter_next(it->rows);
 }
 
-/* ERR_END when the iterator stands on no row of the range; then that is the end. */
+/* ERR_END when the iterator is at no row of the range: then the range has ended. */
 static int on_row(struct db_iter *it, struct err *err)
 {
     char *message = NULL;

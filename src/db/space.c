@@ -1,5 +1,5 @@
-/* Room on the disk: reserves, and a ballast that is thrown off when there is none (docs/db.md,
- * "Full disk"). */
+/* Room on the disk: the reserve, and the ballast, a file that is removed when the disk is full
+ * (docs/db.md, "Full disk"). */
 #include "db/db_int.h"
 
 #include "base/clock.h"
@@ -28,7 +28,8 @@ static uint64_t ballast_bytes(const struct space *s)
     return s->reserve / BALLAST_SHARE;
 }
 
-/* Blocks of a file that nobody reads. False: this file system has no such thing, or no room. */
+/* Allocates the blocks of a file that nobody reads. False: the file system cannot, or has no room.
+ */
 static bool fill_ballast(const char *path, uint64_t bytes)
 {
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -40,7 +41,8 @@ static bool fill_ballast(const char *path, uint64_t bytes)
     return done;
 }
 
-/* With room for twice as much: one that is hardly taken on must not be thrown off again. */
+/* Makes the ballast only when there is room for twice as much: a new ballast must not have to be
+ * removed again at once. */
 static void take_ballast(struct db *db, uint64_t available)
 {
     struct space *s = &db->group.space;
@@ -54,7 +56,7 @@ static void take_ballast(struct db *db, uint64_t available)
     buf_release(&path);
 }
 
-/* False: there is none. */
+/* Removes the ballast. False: there is none. */
 static bool drop_ballast(struct db *db)
 {
     struct buf path = BUF_INIT(0);
@@ -75,7 +77,7 @@ static int space_look(struct db *db, uint64_t *available, struct err *err)
     return file_free_space(db->path, available, &total, err);
 }
 
-/* Room for `need` bytes, if need be without the ballast. */
+/* Makes room for `need` bytes, if necessary by removing the ballast. */
 static int space_make_room(struct db *db, uint64_t need, uint64_t *available, struct err *err)
 {
     int code = space_look(db, available, err);
@@ -112,8 +114,8 @@ int space_admit(struct db *db, struct err *err)
     return 0;
 }
 
-/* Refusing while some is left keeps RocksDB from ever meeting a full disk in the middle of a log
- * record, and leaves it room to compact, which is what frees space again. */
+/* Refusing writes while some room is left keeps RocksDB from meeting a full disk in the middle of a
+ * log record, and leaves it room to compact, which frees space again. */
 int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *err)
 {
     struct space *s = &db->group.space;
@@ -136,7 +138,7 @@ int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *e
     return space_refuse(db, available, floor, err);
 }
 
-/* RocksDB ends the process when it meets a full disk in there. */
+/* RocksDB ends the process when it meets a full disk while it opens. */
 int space_to_open(struct db *db, struct err *err)
 {
     uint64_t last, available;

@@ -1,4 +1,4 @@
-/* New connections: accepting them, the caps, and the books kept of them. */
+/* New connections: accepting them, the caps on their number, and the lists and counts of them. */
 #include "http/server_int.h"
 #include "os/file.h"
 
@@ -8,8 +8,8 @@
 
 enum { BATCH = 64 };
 
-/* Counts one more of this address; false when it has all that it may have. A proxy's address is not
- * counted: it stands for many. */
+/* Counts one more connection of this address; false when the address has as many as it may. The
+ * connections of a proxy are not counted, since it speaks for many clients. */
 static bool address_enter(struct http_server *s, const struct sock_addr *peer, struct address **out)
 {
     unsigned char key[16];
@@ -77,8 +77,8 @@ void conn_forget(struct conn *c)
     address_leave(c->server, c->address);
 }
 
-/* A word and goodbye. What the peer has sent is read first, or the close would be a reset that
- * overtakes the word. */
+/* Sends a short answer and closes. The bytes that the peer has sent are read first: otherwise the
+ * close would be a reset, which may overtake the answer. */
 static void turn_away(struct http_server *s, int fd)
 {
     static const char word[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
@@ -146,7 +146,8 @@ static bool accept_one(struct http_server *s)
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        /* Nobody can help at once, and the listener stays readable: the sweeper tries again. */
+        /* There are no descriptors now, and the listener stays readable: the sweeper tries again.
+         */
         log_warn(s->log, "http.accept_failed", log_z("server", s->name),
                  log_z("error", strerrorname_np(errno)));
         atomic_store(&s->accept_stalled, true);

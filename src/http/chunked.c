@@ -2,7 +2,7 @@
 #include "base/hex.h"
 #include "http/wire_int.h"
 
-/* A size line with its extensions; and how much all trailers may hold. */
+/* The most bytes of a size line with its extensions, and of all trailers together. */
 enum { MAX_SIZE_LINE = 256, MAX_TRAILERS = HTTP_MAX_HEAD };
 
 enum state {
@@ -69,7 +69,7 @@ static void trailers_keep(struct buf *trailers, const void *p, size_t len)
         buf_append(trailers, p, len);
 }
 
-/* Blanks behind a value are no part of it. */
+/* Blanks behind a value are not part of it. */
 static void end_trailer(struct buf *trailers)
 {
     if (!trailers || trailers->failed)

@@ -1,4 +1,4 @@
-/* Calls through libcurl: the stack of handles, and trying again. The rules cited (C1, ...) are in
+/* Calls through libcurl: the pool of handles, and retries. The rules cited (C1, ...) are in
  * docs/upstream.md. */
 #include "http/client_int.h"
 #include "base/clock.h"

@@ -8,13 +8,13 @@
 #include "base/err.h"
 #include "http/wire.h"
 
-struct client; /* a stack of reusable handles; shared by all threads */
+struct client; /* shared by all threads; keeps handles of libcurl for reuse */
 
 struct client_options {
     const char *ca_file;
     const char *unix_path; /* connect to this socket whatever the URL's host is */
     bool tls_insecure;
-    bool direct;                 /* not by the proxy that the environment names */
+    bool direct;                 /* ignore the proxy that the environment names */
     const char *user_agent;      /* NULL: "weir" */
     uint64_t connect_timeout_ms; /* 0: 10 s */
     uint64_t timeout_ms;         /* 0: 60 s for the whole call, retries not counted */
@@ -24,7 +24,8 @@ struct client_options {
 struct client *client_new(const struct client_options *o);
 void client_free(struct client *c);
 
-/* Pieces of the body as they come; a non-zero return aborts the call with that code. */
+/* Gets the pieces of the body as they come. A return value other than 0 ends the call with that
+ * code. */
 typedef int client_body_fn(void *ctx, struct str piece, struct err *err);
 
 struct client_request {
@@ -38,7 +39,7 @@ struct client_request {
                                     connection failures, time-outs, 429 and 5xx; others only when
                                     it never got there, or on 429/503 with Retry-After; nothing
                                     once on_body had a piece */
-    bool no_redirect;            /* a redirect is an answer like any other */
+    bool no_redirect;            /* return a redirect as the response instead of following it */
     const _Atomic(bool) *cancel; /* checked while waiting; may be NULL */
 };
 

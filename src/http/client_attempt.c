@@ -1,7 +1,8 @@
-/* One attempt: a libcurl transfer, and those that its redirects ask for.
+/* One attempt: a libcurl transfer, and the transfers that its redirects lead to.
  *
  * Redirects are followed here and not by libcurl, which drops Authorization and Cookie on the way
- * to another host but passes on every other header; forges put their tokens into such ones. */
+ * to another host but passes on every other header; forges put their tokens into other headers too.
+ */
 #include "http/client_int.h"
 #include "http/wire_int.h"
 
@@ -16,7 +17,7 @@ struct hop {
     struct curl_slist *headers;
 };
 
-/* libcurl's codes that say more than "something went wrong on the way" (ERR_PEER). */
+/* The codes of libcurl that are not simply ERR_PEER. */
 static const struct {
     CURLcode curl;
     int code;
@@ -117,7 +118,8 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
     return line.len;
 }
 
-/* The first piece of a body, or the end of one that is empty: what is this response? */
+/* Decides what to do with a response, at the first piece of its body or at the end of an empty one.
+ */
 static void attempt_judge(struct attempt *a, CURL *handle)
 {
     long status = 0;
@@ -164,7 +166,7 @@ static int attempt_progress(void *ctx, curl_off_t down_total, curl_off_t down, c
     return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
 }
 
-/* What a server that is not the caller's choice may see. */
+/* The headers that another origin may see, to which a redirect led. */
 static bool is_harmless(struct str name)
 {
     static const struct str harmless[] = {
@@ -184,7 +186,7 @@ static void header_list_append(struct curl_slist **list, const char *line)
     *list = longer;
 }
 
-/* libcurl's words: "Name;" sends an empty value, "Name:" leaves the header out. */
+/* For libcurl "Name;" sends an empty value, and "Name:" leaves the header out. */
 static void add_line(struct curl_slist **list, struct str name, struct str value)
 {
     struct buf line = BUF_INIT(0);
@@ -231,8 +233,8 @@ static void set_method(CURL *handle, const struct attempt *a, const struct hop *
     }
     if (strcmp(h->method, "HEAD") != 0)
         curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, h->method);
-    /* On a connection that was used before, libcurl sends a request again by itself when it was
-     * stale: not what may arrive only once. */
+    /* libcurl repeats a request by itself when a reused connection turns out to be closed. A
+     * request that may arrive only once gets a new connection. */
     if (!a->repeatable)
         curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
 }

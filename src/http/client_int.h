@@ -13,7 +13,7 @@ enum {
     CLIENT_MAX_REDIRECTS = 5,
     CLIENT_MAX_BODY = 64 * 1024 * 1024,
     CLIENT_MAX_HEAD = 64 * 1024,
-    CLIENT_MAX_IDLE = 16, /* handles kept, each with its few open connections */
+    CLIENT_MAX_IDLE = 16, /* idle handles that are kept, each with its few open connections */
     CLIENT_RETRY_AFTER_MAX_MS = 5 * MS_PER_MINUTE,
 };
 
@@ -26,27 +26,27 @@ struct client {
     VEC(CURL *) idle; /* under `lock`; last in, first out */
 };
 
-/* What a failed attempt says about trying again. */
+/* Whether a failed attempt may be repeated. */
 enum again {
     AGAIN_NEVER,
-    AGAIN_IF_REPEATABLE, /* the peer may have acted */
-    AGAIN_ALWAYS,        /* it never got there */
+    AGAIN_IF_REPEATABLE, /* the peer may have acted on it */
+    AGAIN_ALWAYS,        /* it never reached the peer */
 };
 
 struct attempt {
     struct client *client;
     const struct client_request *request;
-    bool last;       /* no other will follow: whatever is answered is the answer */
+    bool last;       /* the last attempt: its response is the result, whatever it is */
     bool repeatable; /* the method is idempotent */
 
-    /* of the response at hand */
+    /* The response of this attempt: */
     int status;
     struct buf head; /* "Name: value\r\n" lines */
     size_t header_count;
     struct buf body;
     bool body_begun;
-    bool delivered; /* the caller's function has had a piece: no way back */
-    bool dropped;   /* a redirect's or refused response's body is of no use */
+    bool delivered; /* the caller's function has got a piece: the request cannot be repeated */
+    bool dropped;   /* the body is of no use: of a redirect, or of a response that is repeated */
 
     int stopped; /* the code with which one of our own callbacks ended the transfer */
     struct err *err;
@@ -56,9 +56,9 @@ struct attempt {
 
 void attempt_init(struct attempt *a, struct client *c, const struct client_request *r);
 void attempt_release(struct attempt *a);
-/* One request with its redirects. */
+/* Sends one request and follows its redirects. */
 int attempt_run(struct attempt *a, struct err *err) MUST_CHECK;
-/* Is this status one to be tried again (C1)? */
+/* Whether a request is repeated after this status (C1). */
 bool attempt_refused(const struct attempt *a);
 
 /* The wait that Retry-After asks for, or UINT64_MAX when it says nothing (C2). */

@@ -1,4 +1,4 @@
-/* A connection from event to event: which phase it is in, who owns it, what comes next.
+/* The life of a connection: its phases, its owner, and what follows each event.
  * docs/http.md draws the phases; [n] cites its invariants. */
 #include "http/server_int.h"
 #include "base/clock.h"
@@ -26,7 +26,7 @@ static void conn_close(struct conn *c)
     tls_close(c->tls);
     fd_close(&c->fd);
     free(c);
-    /* Under the lock, because with the last connection the server may go [9]. */
+    /* Under the lock, because the server may be freed after the last connection [9]. */
     mutex_lock(&s->lock);
     if (atomic_fetch_sub(&s->connections, 1) == 1)
         cond_broadcast(&s->changed);
@@ -74,8 +74,8 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
     }
 }
 
-/* The same for a handler that waits for a socket of its own. False: it cannot be waited for, and
- * the connection is still ours. */
+/* The same for a handler that waits for a socket of its own. False: epoll cannot wait for that
+ * socket, and the connection is still ours. */
 static bool park_await(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -92,7 +92,8 @@ static bool park_await(struct conn *c)
     return false;
 }
 
-/* Is the peer of a response that waits still taking it fast enough? Begins the next window. */
+/* Whether the peer takes a response fast enough that waits for room in its socket. Begins the next
+ * window. */
 static bool still_taking(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -102,7 +103,7 @@ static bool still_taking(struct conn *c)
     return (moved - mark) * MS_PER_S >= s->body_min_rate * s->window_ms;
 }
 
-/* Does a peer that let the deadline of a phase pass still get an answer? */
+/* Whether a peer that let the deadline of a phase pass still gets an answer. */
 static bool is_answered_late(enum phase phase)
 {
     return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_BODY;
@@ -122,7 +123,8 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
         atomic_compare_exchange_strong(&c->due, &due, next);
         return;
     }
-    /* Marked first: a thread that took it in this moment keeps it, and nothing is shut [3]. */
+    /* Marked first: a thread that took the connection at this moment keeps it, and the socket is
+     * not shut down [3]. */
     if (!atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
         return;
     count(&counters_mine(c->server)->timeouts, 1);
@@ -173,8 +175,8 @@ static void linger_on(struct conn *c)
     conn_park(c, PHASE_LINGER, EPOLLIN);
 }
 
-/* Closing with bytes unread makes the kernel reset the connection, and the reset may overtake our
- * answer: so say that we are done, and read away what comes, for a while. */
+/* When bytes are unread at a close, the kernel resets the connection, and the reset may overtake
+ * our answer. So we end only our direction, and read and drop what comes for a while. */
 static void conn_linger(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -189,7 +191,7 @@ static void conn_linger(struct conn *c)
     linger_on(c);
 }
 
-/* Without the query, which may hold a signature or a token. */
+/* The path is logged without the query, which may hold a signature or a token. */
 static struct str logged_path(const struct http_request *req)
 {
     const struct http_server *s = req->conn->server;
@@ -257,7 +259,7 @@ static void park_sending(struct conn *c)
     conn_park(c, PHASE_SENDING, EPOLLOUT);
 }
 
-/* Sends what the response still has to send. True as response_done(). */
+/* Sends the rest of the response. True as response_done(). */
 static bool send_on(struct conn *c, bool may_read_disk)
 {
     struct http_request *req = c->req;
@@ -283,7 +285,7 @@ static bool send_on(struct conn *c, bool may_read_disk)
     return false;
 }
 
-/* What a handler's error means to the peer: if it is the body's own, the peer is to blame. */
+/* The answer to a handler's error: an error of the body's reader is the peer's fault. */
 static int failure_status(const struct http_request *req, int code)
 {
     if (code == ERR_BUSY)
@@ -336,8 +338,8 @@ static bool handled(struct conn *c, int code)
     return send_on(c, req->may_block);
 }
 
-/* The handler is called again when the bytes are here that it waits for; they come at the minimum
- * rate, after one window in which they need not. */
+/* The handler is called again when the bytes that it waits for have arrived. The deadline allows
+ * the minimum rate, and one window more. */
 static void park_body(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -410,7 +412,7 @@ static bool conn_resume(struct conn *c, bool may_block)
     return handled(c, code);
 }
 
-/* A request that never reached a handler. */
+/* Answers a request that never reached a handler. */
 static void conn_refuse(struct conn *c, int status, const char *text)
 {
     struct http_request *req = c->req;
@@ -444,7 +446,7 @@ static int refusal_status(const struct http_request *req, int code)
     }
 }
 
-/* False: there is no memory for it. */
+/* Gives the connection a request. False: there is no memory. */
 static bool attach_request(struct conn *c)
 {
     struct http_request *req = request_take(c->server);
@@ -463,7 +465,8 @@ static bool attach_request(struct conn *c)
     return true;
 }
 
-/* Keeps a part of a head in just its size, so that a slow sender costs what it sent [4]. */
+/* Keeps a part of a head in a block of just its size, so that a slow sender costs no more than the
+ * bytes that it sent [4]. */
 static void wait_for_head(struct conn *c)
 {
     struct http_request *req = c->req;
@@ -510,7 +513,7 @@ static int conn_parse(struct conn *c, struct err *err)
     return http_parse_request(&req->head, str_n(req->in, req->in_len), &c->seen, err);
 }
 
-/* A whole head into c->req, from what is here (leftover) or what the socket has. */
+/* Reads a whole head into c->req, from the bytes in the buffer (leftover) or from the socket. */
 static int next_head(struct conn *c, bool leftover, struct err *err)
 {
     int code = leftover && c->req->in_len ? conn_parse(c, err) : ERR_AGAIN;
@@ -525,7 +528,7 @@ static int next_head(struct conn *c, bool leftover, struct err *err)
     return code;
 }
 
-/* A head is complete. True as response_done(). */
+/* Begins a request whose head is complete. True as response_done(). */
 static bool conn_begin_request(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -543,7 +546,7 @@ static bool conn_begin_request(struct conn *c)
     return conn_handle(c, false);
 }
 
-/* Requests as long as there are whole ones, and no longer than a turn. */
+/* Serves requests as long as complete ones are in the buffer, and not longer than a turn. */
 static void conn_serve(struct conn *c, bool leftover)
 {
     struct err err;
@@ -577,8 +580,8 @@ static void conn_serve(struct conn *c, bool leftover)
     conn_park(c, PHASE_READY, EPOLLIN | EPOLLOUT);
 }
 
-/* The connection is free for its next request. None of it here is the usual case: epoll says when
- * there is, for the price of the read that would find nothing. */
+/* The connection is free for its next request. Usually no byte of it has arrived yet: waiting with
+ * epoll costs no more than a read that would find nothing. */
 static void conn_go_on(struct conn *c)
 {
     if (c->req->in_len)
@@ -587,7 +590,7 @@ static void conn_go_on(struct conn *c)
         to_idle(c);
 }
 
-/* The same, but a fast worker shall take it. */
+/* The same, but a fast worker goes on with it. */
 static void go_on_later(struct conn *c)
 {
     if (c->req->in_len)
@@ -596,7 +599,7 @@ static void go_on_later(struct conn *c)
         to_idle(c);
 }
 
-/* More of a body that a handler waits for. */
+/* Receives more of a body that a handler waits for. */
 static void body_on(struct conn *c)
 {
     int code = conn_receive(c);
@@ -638,8 +641,8 @@ static void skip_on(struct conn *c)
     }
 }
 
-/* Handshakes are arithmetic, for which a fast worker has no time, and waiting, for which the pool
- * has no thread: each step runs there, the peer is waited for in epoll. */
+/* A handshake is computing, for which fast workers have no time, and waiting, for which the pool
+ * spares no thread: each step runs on the pool, and between steps epoll waits for the peer. */
 static void shake_hands(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -685,7 +688,7 @@ static void on_pool(void *ctx)
     }
 }
 
-/* False when the pool is full: then it is still ours. */
+/* False when the pool is full: then the connection is still ours. */
 static bool to_pool(struct conn *c, enum work work)
 {
     c->work = work;

@@ -1,4 +1,4 @@
-/* What the configuration says of every endpoint. */
+/* The options of HTTP servers that come from the configuration. */
 #include "http/endpoint.h"
 
 static size_t per_address(const struct conf *conf)

@@ -1,4 +1,5 @@
-/* What the configuration says of every endpoint: caps, threads, deadlines. */
+/* The options of an HTTP server that every endpoint takes from the configuration: caps, threads,
+ * deadlines. */
 #ifndef HTTP_ENDPOINT_H
 #define HTTP_ENDPOINT_H
 
@@ -6,11 +7,11 @@
 #include "http/server.h"
 
 enum {
-    PER_ADDRESS_SHARE = 8,   /* one address may have one in so many connections */
-    PER_ADDRESS_LEAST = 256, /* but this many, where there are so many */
+    PER_ADDRESS_SHARE = 8,   /* one address may have an eighth of all connections, */
+    PER_ADDRESS_LEAST = 256, /* but always this many, as far as the cap on all allows */
 };
 
-/* Into `o`; the rest of it stays. ERR_INVALID: http.proxies. */
+/* Sets those options in `o`; the others stay. ERR_INVALID: http.proxies cannot be read. */
 int endpoint_options(struct http_server_options *o, const struct conf *conf,
                      struct err *err) MUST_CHECK;
 

@@ -48,7 +48,7 @@ static int broke(struct conn *c)
     return ERR_CLOSED;
 }
 
-/* The parts one by one; as much as fits. */
+/* Sends the parts one after another, as much as fits. */
 static int tls_send_parts(struct conn *c, const struct iovec *parts, int n, size_t *sent)
 {
     for (int i = 0; i < n; i++) {
@@ -106,8 +106,8 @@ int conn_send_all(struct http_request *req, struct str bytes, bool more)
     return 0;
 }
 
-/* What left the socket for good: a full send buffer is no progress, and a half-read one is, long
- * before there is room again [6]. */
+/* Bytes that the peer has acknowledged. They count as progress, not room in the send buffer: a peer
+ * may take bytes for a long time before there is room again [6]. */
 uint64_t conn_acknowledged(struct conn *c)
 {
     uint64_t pushed = atomic_load_explicit(&c->pushed, memory_order_relaxed);

@@ -1,9 +1,9 @@
-/* The rest of a response out of the door: bytes in memory, then a file range, never waiting for the
+/* Sends the rest of a response: bytes in memory, then a file range, without ever waiting for the
  * peer.
  *
  * A small file is read into the bytes of the head and both go in one send; a large one goes by
  * sendfile. Reading a file can wait for a disk, and there are few fast workers, so before they read
- * they ask whether the pages are in memory (RWF_NOWAIT); what is not is read on the blocking pool,
+ * they ask whether the pages are in memory (RWF_NOWAIT); other pages are read on the blocking pool,
  * one turn at a time, and the wait for the peer in between holds no thread [5]. */
 #include "http/server_int.h"
 
@@ -50,7 +50,7 @@ static bool in_memory(const struct file_range *file, uint64_t len)
            pump_read_file(file->fd, &byte, 1, file->offset + (off_t)len - 1, false, &got) == 0;
 }
 
-/* A file that is shorter than it was promised breaks the response off. */
+/* When the file is shorter than the promised length, the connection is broken off. */
 static enum pump pump_load(struct http_request *req, bool may_read_disk)
 {
     struct file_range *file = &req->file;
@@ -110,7 +110,7 @@ static enum pump send_range(struct http_request *req, bool may_read_disk)
     return file->len ? PUMP_TURN : PUMP_DONE;
 }
 
-/* What the next turn will send is asked for now, so that it is usually in memory by then. */
+/* The pages of the next turn are requested now, so that they are usually in memory by then. */
 static void read_ahead(const struct file_range *file)
 {
     if (file->len)

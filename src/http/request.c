@@ -27,7 +27,7 @@ static int send_continue(struct http_request *req)
     return conn_send_all(req, STR("HTTP/1.1 100 Continue\r\n\r\n"), false);
 }
 
-/* Some bytes to `to`. Waits only where the handler may. */
+/* Receives some bytes into `to`. Waits only where the handler may wait. */
 static int request_receive(struct http_request *req, void *to, size_t len, size_t *got)
 {
     int code = ERR_AGAIN;
@@ -45,7 +45,7 @@ static int request_receive(struct http_request *req, void *to, size_t len, size_
     return code == 0 && *got == 0 ? ERR_CLOSED : code;
 }
 
-/* More bytes behind those in the buffer. On a fast worker nothing in the buffer is given up, so
+/* Receives more bytes behind those in the buffer. On a fast worker all bytes stay in the buffer, so
  * that the handler can be called again from its start [7]. */
 static int request_fill(struct http_request *req)
 {
@@ -359,7 +359,7 @@ size_t body_missing(const struct http_request *req)
     return here < req->await_body ? req->await_body - here : 0;
 }
 
-/* Once it was asked for its body the peer waits no more. */
+/* After 100-continue the peer does not wait any more. */
 int body_ask(struct http_request *req)
 {
     struct str line = STR("HTTP/1.1 100 Continue\r\n\r\n");
@@ -403,7 +403,7 @@ struct str http_request_trailers(struct http_request *req)
     return buf_str(&req->body.trailers);
 }
 
-/* A body that is in the buffer whole is used where it is. */
+/* A body that is completely in the buffer is used in place. */
 static int read_in_place(struct http_request *req, size_t len, struct str *out, struct err *err)
 {
     struct body *body = &req->body;

@@ -61,8 +61,8 @@ void http_respond(struct http_request *req, int status)
     response_status_line(&req->out, status);
 }
 
-/* Framing is the server's alone: what a handler passes on of it is dropped, but the length of a
- * body that HEAD does not send is taken. */
+/* The server alone sets the headers of the framing: those of a handler are dropped, except the
+ * length of a body that HEAD does not send. */
 static bool is_ours(struct http_request *req, struct str name)
 {
     switch (name.len) {
@@ -126,8 +126,9 @@ static void date_line(struct http_request *req)
     buf_append(&req->out, line, 6 + CLOCK_HTTP_LEN + 2);
 }
 
-/* Must the connection end because of what is left of the request's body? Called when the response
- * is about to begin; a handler that streams may still read, so for it this is judged at the end. */
+/* Whether the connection must be closed because of the unread rest of the request's body. Called
+ * when the response begins; a handler that streams its response may still read the body, so for it
+ * this is decided at the end. */
 static bool body_is_in_the_way(struct http_request *req)
 {
     struct body *body = &req->body;
@@ -139,7 +140,7 @@ static bool body_is_in_the_way(struct http_request *req)
     return req->head.chunked || body->left > SKIP_MAX;
 }
 
-/* `len` UINT64_MAX: not known. Ends the head. */
+/* Ends the head; `len` UINT64_MAX: the length is not known. */
 static void end_head(struct http_request *req, uint64_t len)
 {
     struct buf *out = &req->out;
@@ -169,7 +170,7 @@ static void end_head(struct http_request *req, uint64_t len)
     buf_append_str(out, crlf);
 }
 
-/* What did not fit waits in `out`. */
+/* Bytes that did not fit into the socket wait in `out`. */
 static void keep_rest(struct http_request *req, struct str body, size_t sent)
 {
     if (sent < req->out.len) {
@@ -288,7 +289,7 @@ static void append_chunk_size(struct buf *out, size_t len)
     buf_append_str(out, crlf);
 }
 
-/* Small pieces are gathered with their framing into one send, large ones are not copied. */
+/* A small piece is sent together with its framing; a large one is not copied for that. */
 static int response_send_piece(struct http_request *req, struct str piece)
 {
     struct buf *out = &req->out;
@@ -370,8 +371,8 @@ static int response_copy_some(struct http_request *req, struct reader *r, uint64
     return code;
 }
 
-/* Known length. What the source has waiting is spliced; where it has nothing its own read waits,
- * under its own deadline. */
+/* Sends a body of known length. Bytes that have arrived at the source are spliced; when it has
+ * none, its read function waits under its own deadline. */
 static int send_known(struct http_request *req, struct reader *r, uint64_t len, char *piece)
 {
     int pipe_fd[2] = {-1, -1}, code = 0;
@@ -410,7 +411,7 @@ static int send_unknown(struct http_request *req, struct reader *r, char *piece)
     return code;
 }
 
-/* A reader that is a file is sent as one, and the thread is free. */
+/* A reader that is a file is sent as a file, so that the thread is free at once. */
 static int send_as_file(struct http_request *req, struct reader *r, struct file_range range,
                         uint64_t len)
 {

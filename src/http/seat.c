@@ -1,11 +1,11 @@
-/* Seats: how many threads of the blocking pool may wait for peers, and for whose (docs/http.md).
+/* Seats: how many threads of the blocking pool may wait for peers, and for which (docs/http.md).
  *
  * A handler takes a seat before the first time that it waits for its peer, and keeps it until it
- * has returned, so that nobody is turned out in the middle of a body because others came. The pool
+ * has returned, so that no request loses it in the middle of a body because others came. The pool
  * then no longer counts its thread among those that work. */
 #include "http/server_int.h"
 
-/* Of all seats of the pool, a share of which is one in so many. */
+/* The shares of all seats: 16 means a sixteenth. */
 static const struct {
     size_t all, address;
 } shares[STANDINGS] = {

@@ -337,7 +337,7 @@ bool http_server_stop(struct http_server *s, uint64_t deadline_ns)
     return empty || wait_empty(s, clock_mono_ns() + DROP_MS * NS_PER_MS);
 }
 
-/* Handlers that still run are waited for: they use what the caller will free. */
+/* Waits for handlers that still run, since they use memory that the caller will free. */
 static void end_threads(struct http_server *s)
 {
     uint64_t one = 1;

@@ -36,23 +36,25 @@ struct http_server_options {
     http_handler_fn *handler;
     void *ctx;
     const struct log *log;
-    struct tls_context *tls;  /* NULL: plain; a reference is taken; replaced by http_server_tls() */
-    struct pool *pool;        /* the blocking pool; borrowed; several servers may share it */
-    size_t fast_workers;      /* 0: two per core */
-    size_t max_connections;   /* 0: 20000 */
-    size_t max_per_address;   /* 0: max_connections */
-    struct networks proxies;  /* whose addresses stand for many clients: the caps for one address do
-                                 not hold for them, nor for unix sockets */
-    uint64_t head_timeout_ms; /* 0: 10 s from the first byte of a head */
-    uint64_t idle_timeout_ms; /* 0: 75 s between requests */
-    uint64_t body_min_rate;   /* bytes/s both ways, over windows of rate_window_ms; 0: 1024 */
-    uint64_t rate_window_ms;  /* 0: 10 s */
-    uint64_t max_body;        /* 0: no limit of the server's; the handler has its own */
+    struct tls_context *tls; /* NULL: plain; a reference is taken; replaced by http_server_tls() */
+    struct pool *pool;       /* the blocking pool; borrowed; several servers may share it */
+    size_t fast_workers;     /* 0: two per core */
+    size_t max_connections;  /* 0: 20000 */
+    size_t max_per_address;  /* 0: max_connections */
+    struct networks proxies; /* proxies, each of which speaks for many clients: the caps per address
+                                do not apply to them, nor to unix sockets */
+    uint64_t head_timeout_ms;  /* 0: 10 s from the first byte of a head */
+    uint64_t idle_timeout_ms;  /* 0: 75 s between requests */
+    uint64_t body_min_rate;    /* bytes per second that a peer must send or take, over windows of
+                                  rate_window_ms; 0: 1024 */
+    uint64_t rate_window_ms;   /* 0: 10 s */
+    uint64_t max_body;         /* bytes; 0: the server has no limit; the handler has its own */
     const char *server_header; /* NULL: "weir" */
-    /* What the log shows as a request's path, where paths may hold secrets. NULL: the path. */
+    /* The path that the log shows for a request, where paths may hold secrets. NULL: the path. */
     struct str (*log_path)(const struct http_head *head);
-    /* Called once by http_server_stop() when its deadline has passed and handlers still run: ends
-     * what they wait for besides their peers. NULL: nothing. */
+    /* http_server_stop() calls this once when its deadline has passed and handlers still run. It
+     * ends whatever handlers wait for besides their peers, such as upstream storages. May be NULL.
+     */
     void (*on_drop)(void *ctx);
     void *drop_ctx;
 };
@@ -64,15 +66,16 @@ void http_server_address(struct http_server *s,
                          struct sock_addr *out); /* the real port when 0 was asked */
 void http_server_tls(struct http_server *s, struct tls_context *tls); /* for new connections */
 
-/* Stop accepting, close idle connections, let running requests finish (answering with Connection:
- * close), until the deadline; then drop what is left. False when a second later handlers still run:
- * they wait for something that on_drop() does not end, and http_server_free() waits for them. */
+/* Stops accepting, closes idle connections, and lets running requests finish (they answer with
+ * Connection: close) until the deadline; then it drops the connections that are left. False when
+ * handlers still run a second later: they wait for something that on_drop() does not end, and
+ * http_server_free() will wait for them. */
 bool http_server_stop(struct http_server *s, uint64_t deadline_ns);
 void http_server_free(struct http_server *s);
 
 struct http_server_stats {
     uint64_t connections;       /* open now */
-    uint64_t accepted, refused; /* refused: over a cap, or without a seat */
+    uint64_t accepted, refused; /* refused: over a cap, or no seat was free */
     uint64_t requests;          /* answered */
     uint64_t bad_requests;      /* refused by the parser or a limit */
     uint64_t timeouts;
@@ -88,77 +91,81 @@ struct arena *http_request_arena(struct http_request *req);   /* limit 8 MiB */
 const struct log *http_request_log(struct http_request *req); /* carries the request id */
 const char *http_request_id(struct http_request *req);
 const struct sock_addr *http_request_peer(struct http_request *req);
-struct http_server *http_request_server(struct http_request *req); /* that it came to */
+struct http_server *http_request_server(struct http_request *req); /* that received the request */
 bool http_request_is_tls(struct http_request *req);
 /* OpenSSL's name, and "TLSv1.3"; empty without TLS. */
 const char *http_request_cipher(struct http_request *req);
 const char *http_request_tls_version(struct http_request *req);
 bool http_may_block(struct http_request *req);
-/* The handler has found out who asks. Those who are not known get a smaller share of the threads
- * that may wait for their peers (docs/http.md, "Seats"). */
+/* The handler says that it has found out who sent the request. Requests of unknown senders get a
+ * smaller share of the threads that may wait for peers (docs/http.md, "Seats"). */
 void http_request_know(struct http_request *req);
 
-/* The body, to be pulled; ends at once when there is none. The first read that needs bytes not yet
- * here sends 100-continue if the peer waits for it: a handler that refuses before reading refuses
- * before the bytes. Answers ERR_CLOSED (truncated), ERR_TIMEOUT (too slow), ERR_TOO_LARGE,
- * ERR_PARSE (bad chunk), ERR_BUSY (no seat to wait in), ERR_AGAIN (fast worker). */
+/* The reader of the body; it ends at once when there is no body. The first read that needs bytes
+ * which have not arrived sends 100-continue if the peer waits for it. So a handler that refuses
+ * before it reads refuses before the peer sends the body. Reads return ERR_CLOSED (truncated),
+ * ERR_TIMEOUT (too slow), ERR_TOO_LARGE, ERR_PARSE (bad chunk), ERR_BUSY (no seat to wait in),
+ * ERR_AGAIN (fast worker). */
 struct reader *http_request_body(struct http_request *req);
-/* Before anything of the body is read: waits without a thread until its first `want` bytes are
- * here, or all of it, or as much as the buffer holds (at least 16 KiB). 0: they are. ERR_AGAIN: the
- * handler returns it at once, on whichever thread, and is called again from its start when they
- * are. A body that is chunked is not waited for. */
+/* Called before anything of the body is read. 0: the first `want` bytes of the body have arrived,
+ * or all of it, or as much as the buffer holds (at least 16 KiB). ERR_AGAIN: they have not; the
+ * handler returns ERR_AGAIN at once, on whichever thread it is, and is called again from its start
+ * when they have. No thread waits meanwhile. For a chunked body the answer is always 0. */
 int http_await_body(struct http_request *req, size_t want) MUST_CHECK;
 /* Declared length, or UINT64_MAX when chunked. */
 uint64_t http_request_length(struct http_request *req);
 /* Trailer lines ("Name: value\r\n"), complete once the body has ended. */
 struct str http_request_trailers(struct http_request *req);
-/* Whole body, for small bodies; lives as long as the request. Over `max`: ERR_TOO_LARGE, and a
- * handler that returns it has answered 413. */
+/* Reads the whole of a small body; it lives as long as the request. ERR_TOO_LARGE when it has more
+ * than `max` bytes; a handler that returns that code has answered 413. */
 int http_request_read_all(struct http_request *req, size_t max, struct str *out,
                           struct err *err) MUST_CHECK;
 
 /* --- waiting for another socket without a thread --- */
 
-/* In place of a response, by a handler on a fast worker, which then returns 0: `fn` is called when
- * `fd` can be read or has ended, or (in_time false) after `timeout_ms`. `fd` is a plain socket that
- * nobody else waits for, and stays open until then. fn is called as a handler is, on a fast worker;
- * it may wait for another socket again. When it answers ERR_AGAIN it is called again on the pool,
- * but what it kept, and the request's arena, stay as they were; when there is no thread for that
- * either, again at once with in_time false: then it must give up. */
+/* A handler on a fast worker calls this in place of a response, and then returns 0. The server
+ * calls `fn` when `fd` can be read or has ended, or, with in_time false, after `timeout_ms`. `fd`
+ * is a plain socket that nobody else waits for; it stays open until then. `fn` runs on a fast
+ * worker as a handler does, and may wait for another socket again. When it returns ERR_AGAIN it is
+ * called again on the pool; the request's arena and all that `fn` kept stay as they were. When the
+ * pool has no thread for it, it is called again at once with in_time false: then it must give up.
+ */
 typedef int http_resume_fn(struct http_request *req, void *ctx, bool in_time);
 void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resume_fn *fn,
                 void *ctx);
 
 /* For a handler on a fast worker that has to wait: returns ERR_AGAIN, which the handler returns at
- * once. `fn` goes on in its place on the pool, with the request's arena as it is, so that nothing
- * is done twice. With in_time false there is no thread for it: then `fn` must give up. Neither the
- * body nor the response has been begun. */
+ * once. `fn` then continues the request on the pool, with the request's arena as it is, so that no
+ * work is done twice. With in_time false the pool has no thread for it, and `fn` must give up. When
+ * this is called, neither reading the body nor the response may have begun. */
 int http_go_on(struct http_request *req, http_resume_fn *fn, void *ctx) MUST_CHECK;
 
 /* --- the response: status, headers, then one of the body calls --- */
 
 void http_respond(struct http_request *req, int status);
-/* Name and value are copied. What http_field_is_valid() refuses is a bug. */
+/* Name and value are copied. A field that http_field_is_valid() refuses is a bug (BUG_ON). */
 void http_respond_header(struct http_request *req, struct str name, struct str value);
 void http_respond_header_u64(struct http_request *req, struct str name, uint64_t value);
 
 /* Exactly one of these ends the response. HEAD, 204 and 304 send no body but the same headers. */
-int http_send(struct http_request *req, struct str body) MUST_CHECK; /* copied when it must wait */
-/* A range of a regular file. Never waits for the peer: the server pumps it with sendfile while the
- * handler has long returned, and a slow reader holds no thread. Takes `fd` (closed when sent). */
+int http_send(struct http_request *req,
+              struct str body) MUST_CHECK; /* the body is copied when sending has to wait */
+/* Sends a range of a regular file. It never waits for the peer: the server sends the file with
+ * sendfile after the handler has returned, so that a slow peer holds no thread. The server owns
+ * `fd` from then on and closes it. */
 int http_send_file(struct http_request *req, struct file_range range) MUST_CHECK;
-/* From a reader (borrowed; until this returns). `len` UINT64_MAX: chunked. Waits. ERR_BUSY: nothing
- * was sent, there is no seat to wait in. */
+/* Sends the bytes of a reader, which is borrowed until this returns. `len` UINT64_MAX: chunked.
+ * Waits. ERR_BUSY: no seat was free to wait in, and nothing was sent. */
 int http_send_reader(struct http_request *req, struct reader *r, uint64_t len) MUST_CHECK;
-/* Piecewise, chunked: begin, write any number of times, end. Waits. */
+/* Sends a chunked body in pieces: begin, write any number of times, end. Waits. */
 int http_send_begin(struct http_request *req) MUST_CHECK;
 int http_send_write(struct http_request *req, struct str piece) MUST_CHECK;
 int http_send_end(struct http_request *req) MUST_CHECK;
 
-/* Of the response's body, once one of the above was called: what was sent or will be. */
+/* Bytes of the response's body that were sent or will be, once one of the calls above was made. */
 uint64_t http_response_bytes(struct http_request *req);
 
-/* Short answer with a text/plain or JSON body. */
+/* Sends a short text/plain or JSON body. */
 int http_send_text(struct http_request *req, int status, struct str type,
                    struct str body) MUST_CHECK;
 

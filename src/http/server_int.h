@@ -1,5 +1,5 @@
-/* The server's own parts. Who may touch what, and when, is in docs/http.md; [n] cites an invariant
- * there. */
+/* Declarations that the files of the server share. docs/http.md says which thread may use which
+ * part of a connection; [n] cites an invariant there. */
 #ifndef HTTP_SERVER_INT_H
 #define HTTP_SERVER_INT_H
 
@@ -15,42 +15,41 @@
 enum {
     READ_BUFFER = HTTP_MAX_HEAD + 16 * 1024, /* a head, and always room for some body behind it */
     STRIPES = 16,
-    EVENTS = 8,             /* taken by a worker in one epoll_wait */
-    TURN_REQUESTS = 32,     /* of one connection before others get their turn */
+    EVENTS = 8,             /* that a worker takes in one epoll_wait */
+    TURN_REQUESTS = 32,     /* served of one connection before others get their turn */
     KEEP_OUT = 64 * 1024,   /* a larger output buffer is not kept for the next request */
-    SPARE_REQUESTS = 64,    /* kept beside the one that each fast worker keeps */
-    SKIP_MAX = 64 * 1024,   /* an unread body up to this is read away to save the connection */
-    INLINE_MAX = 1 << 20,   /* a reply from memory that may be copied to wait for the socket */
-    COPY_PIECE = 64 * 1024, /* of a body that must pass through memory */
-    UNSENT_MAX = 512 * 1024 /* of a response, in the kernel, for a peer that does not read */
+    SPARE_REQUESTS = 64,    /* unused requests that are kept, beside one for each fast worker */
+    SKIP_MAX = 64 * 1024,   /* an unread body up to this size is read, to keep the connection */
+    INLINE_MAX = 1 << 20,   /* a body in memory up to this size is copied when it has to wait */
+    COPY_PIECE = 64 * 1024, /* a body that must pass through memory is copied in such pieces */
+    UNSENT_MAX = 512 * 1024 /* bytes of responses in the kernel, for a peer that does not read */
 };
 
-/* What a connection that no thread holds is waiting for. */
+/* What a connection waits for while no thread owns it. */
 enum phase {
     PHASE_RUNNING, /* nothing: a thread or the pool's queue owns it [1] */
     PHASE_HELLO,   /* the first bytes of a TLS handshake */
-    PHASE_IDLE,    /* a request */
+    PHASE_IDLE,    /* the next request */
     PHASE_HEAD,    /* the rest of a head */
-    PHASE_READY,   /* its turn; more of its requests are already here */
+    PHASE_READY,   /* its turn; its next request has arrived already */
     PHASE_BODY,    /* the first bytes of a body, before the handler is called again */
     PHASE_SKIP,    /* the rest of a body that the handler did not want */
     PHASE_SENDING, /* room in the socket for the rest of a response */
-    PHASE_LINGER,  /* the peer's end, before we close */
-    PHASE_AWAIT,   /* a socket of the handler's own; ours is not armed */
+    PHASE_LINGER,  /* the peer's close, before we close */
+    PHASE_AWAIT,   /* a socket of the handler's own; epoll does not watch the connection */
     PHASE_COUNT
 };
 
-/* What the blocking pool shall do with it. */
+/* What the blocking pool does with a connection. */
 enum work { WORK_HANDSHAKE, WORK_HANDLER, WORK_RESUME, WORK_PUMP };
 
-/* Who a request is from, as far as the server was told: strangers get less (docs/http.md, "Seats").
- */
+/* Whether the sender of a request is known; strangers get fewer seats (docs/http.md, "Seats"). */
 enum standing { STRANGER, KNOWN, STANDINGS };
 
-/* One peer address under the cap per address. */
+/* One peer address, for the caps per address. */
 struct address {
     unsigned char key[16];
-    size_t count; /* connections; the entry goes with the last */
+    size_t count; /* its connections; the entry is freed with the last one */
     _Atomic(size_t) seats[STANDINGS];
 };
 
@@ -61,19 +60,19 @@ struct conn {
     _Atomic(uint64_t) due; /* deadline (server ms) << 8 | DUE_EXPIRED | phase [3] */
     int fd;
     bool registered; /* with epoll */
-    bool broken;     /* a send failed: nothing more can be said to the peer */
+    bool broken;     /* a send failed: nothing more can be sent to the peer */
     enum work work;
     struct list node;         /* in its stripe */
-    struct http_request *req; /* NULL while idle: it holds the buffers */
+    struct http_request *req; /* with the buffers; NULL while the connection is idle */
     struct tls *tls;          /* NULL: plain, or no handshake yet */
     char *saved;              /* a part of a head, kept while no request is attached */
     size_t saved_len, seen;
     uint64_t phase_end;            /* server ms; of HEAD, SKIP, LINGER, SENDING (its window) */
     uint64_t received;             /* bytes */
-    uint64_t linger_left;          /* bytes still read away before closing */
+    uint64_t linger_left;          /* bytes that may still be read and dropped before closing */
     _Atomic(uint64_t) pushed;      /* bytes given to the socket */
     _Atomic(uint64_t) window_mark; /* bytes acknowledged when the send window began */
-    struct address *address;       /* NULL: not counted, such as a proxy's */
+    struct address *address;       /* NULL: the caps do not apply, as to a proxy */
     struct pool_job job;
     union {
         struct sockaddr any;
@@ -84,7 +83,7 @@ struct conn {
 
 enum { DUE_PHASE = 0x0f, DUE_EXPIRED = 0x80, DUE_SHIFT = 8 };
 
-/* A body as it comes in: the bytes of the buffer from `at`, then the socket. */
+/* A body that is being received: bytes in the buffer from `at` on, then those of the socket. */
 struct body {
     struct reader reader;
     size_t at;     /* in the buffer */
@@ -94,17 +93,17 @@ struct body {
     struct buf trailers;
     bool done;
     bool wants_continue; /* the peer waits for 100 */
-    int failed;          /* sticky */
+    int failed;          /* the first error; later reads return it again */
 };
 
 enum stage {
     STAGE_NONE,
     STAGE_HEAD,   /* status and headers are being gathered */
     STAGE_STREAM, /* head sent, pieces follow */
-    STAGE_DONE    /* nothing more from the handler; `out` and `file` may still have to go */
+    STAGE_DONE    /* the handler has ended the response; `out` and `file` may still be unsent */
 };
 
-/* Time that the peer let us wait, and what it moved in that time. */
+/* How long the peer made us wait, and how many bytes moved in that time. */
 struct pace {
     bool running;
     uint64_t waited_ns;
@@ -113,7 +112,7 @@ struct pace {
 
 /* What a handler waits for (PHASE_AWAIT). */
 struct await {
-    http_resume_fn *fn; /* NULL: it does not */
+    http_resume_fn *fn; /* NULL: the handler does not wait */
     void *ctx;
     int fd;
     uint64_t timeout_ms;
@@ -128,16 +127,16 @@ struct http_request {
     struct pace in_pace, out_pace;
     struct await await;
     size_t await_body;            /* bytes of the body that the handler waits for; 0: it does not */
-    enum standing standing, seat; /* `seat`: as what it has one */
+    enum standing standing, seat; /* `seat`: the standing whose seat it has taken */
     bool seated;
     bool may_block;
-    bool close;    /* after this response */
-    bool linger;   /* then not before the peer has ended: it may still be sending */
+    bool close;    /* the connection is closed after this response */
+    bool linger;   /* and not before the peer has closed: it may still be sending */
     bool no_body;  /* HEAD, 204, 304 */
     bool framed;   /* the response is chunked */
-    bool own_date; /* the handler gave the header itself */
+    bool own_date; /* the handler has set the Date header itself */
     bool own_length;
-    bool streamed; /* begun before its end was known */
+    bool streamed; /* the response began before its length was known */
     enum stage stage;
     int status;
     uint64_t started_ns; /* 0 unless requests are logged */
@@ -182,9 +181,9 @@ struct http_server {
     void (*on_drop)(void *ctx);
     void *drop_ctx;
     size_t max_connections, max_per_address;
-    struct networks proxies;                /* addresses that the caps per address do not count */
-    size_t seats_of_address[STANDINGS];     /* most that one may have */
-    size_t seats_of_all[STANDINGS];         /* most in all */
+    struct networks proxies;                /* to which the caps per address do not apply */
+    size_t seats_of_address[STANDINGS];     /* the most that one address may have */
+    size_t seats_of_all[STANDINGS];         /* the most that all have together */
     _Atomic(size_t) seats_taken[STANDINGS]; /* by requests of this server */
     uint64_t max_body, body_min_rate;
     uint64_t timeout_ms[PHASE_COUNT];
@@ -197,12 +196,12 @@ struct http_server {
     struct worker *workers;
     struct loop sweeper;
     struct conn_stripe stripes[STRIPES];
-    struct counters *counters; /* one a worker, one for all other threads */
+    struct counters *counters; /* one for each worker, and one for all other threads */
 
     _Atomic(uint64_t) now_ms; /* monotonic, as of the last tick */
     _Atomic(int64_t) wall_ms; /* for the Date header */
     _Atomic(size_t) connections;
-    _Atomic(bool) stopping;       /* no new requests, answer with close */
+    _Atomic(bool) stopping;       /* no new requests; responses close the connection */
     _Atomic(bool) dropping;       /* the deadline of stop has passed */
     _Atomic(bool) accept_stalled; /* out of descriptors: the sweeper tries again */
 
@@ -228,7 +227,7 @@ bool server_stopping(struct http_server *s);
 
 /* accept.c */
 void accept_some(struct http_server *s);
-void conn_await_sweep(struct conn *c); /* until the sweeper has done with it */
+void conn_await_sweep(struct conn *c); /* waits until the sweeper does not use it any more */
 void conn_forget(struct conn *c);      /* leaves its stripe and its address's count */
 void addresses_release(struct http_server *s);
 
@@ -243,28 +242,31 @@ void conn_hang_up(struct conn *c, bool only_idle); /* under the stripe's lock */
 int conn_recv_now(struct conn *c, void *to, size_t len, size_t *got);
 int conn_send_now(struct conn *c, const struct iovec *parts, int n, bool more, size_t *sent);
 int conn_send_all(struct http_request *req, struct str bytes, bool more);
-int conn_wait(struct http_request *req, short events); /* charged to the peer's pace */
+int conn_wait(struct http_request *req, short events); /* the time counts towards the peer's pace */
 uint64_t conn_acknowledged(struct conn *c);
 void conn_pushed(struct conn *c, size_t n);
 
 /* seat.c */
 void seats_init(struct http_server *s);
-/* For a handler that is about to wait for its peer, until seat_leave(). ERR_BUSY: it must not. */
+/* A handler takes a seat before it waits for its peer, and leaves it with seat_leave(). ERR_BUSY:
+ * no seat is free, and the handler must not wait. */
 int seat_take(struct http_request *req) MUST_CHECK;
-void seat_leave(struct http_request *req); /* without one: nothing */
+void seat_leave(struct http_request *req); /* does nothing for a request without a seat */
 
 /* request.c */
 void request_begin(struct http_request *req);  /* `head` is parsed */
 void request_rewind(struct http_request *req); /* to be handled again from its start */
 void request_reset(struct http_request *req);  /* for the next one */
-int body_skip(struct http_request *req); /* what is here: 0 at its end, ERR_AGAIN, or an error */
-/* Bytes of the body that the handler waits for and that are not here yet. */
+int body_skip(struct http_request *req); /* drops the body as far as it has arrived: 0 at its end,
+                                            ERR_AGAIN before it, or an error */
+/* Bytes of the body that the handler waits for and that have not arrived. */
 size_t body_missing(const struct http_request *req);
-int body_ask(struct http_request *req); /* 100-continue, if the peer waits for it; does not wait */
+int body_ask(
+    struct http_request *req); /* sends 100-continue if the peer waits for it; never waits */
 
 /* response.c */
 void response_reset(struct http_request *req);
-/* A whole short answer of the server itself; the connection closes after it. */
+/* A short response of the server itself; the connection is closed after it. */
 void response_refuse(struct http_request *req, int status, const char *text);
 
 /* pump.c */

@@ -112,7 +112,7 @@ static int read_small_body(struct sending *s, struct err *err)
     return rc;
 }
 
-/* Waits until TLS can go on, or the peer has something to say. */
+/* Waits until TLS can go on, or the peer has sent something. */
 static int wait_tls(struct sending *s, struct exchange *e, struct err *err)
 {
     int rc = sock_wait(e->conn->fd, POLLIN | POLLOUT, upstream_deadline(s->u->timeout_ms), err);
@@ -256,7 +256,7 @@ static int transmit(struct sending *s, struct exchange *e, struct err *err)
     return rc;
 }
 
-/* R3: the peer that closes on us may have said why. */
+/* R3: a peer that closes while we send may have answered before. */
 static int last_words(struct exchange *e, int rc)
 {
     return exchange_read_head(e, upstream_deadline(UPSTREAM_CONTINUE_MS), NULL) == 0 ? 0 : rc;

@@ -43,8 +43,8 @@ struct upstream_request {
     bool expect_continue; /* wait (1 s) for 100 before sending the body */
     bool idempotent;      /* may be sent twice: retried once on a stale connection even
                              after the head was sent, if the body was not yet read */
-    /* Asked when there is a connection, before anything is sent: it fails with this error. NULL:
-     * it may be sent. Not by upstream_send_now(). */
+    /* Called when there is a connection, before anything is sent: an error that it returns is the
+     * result of upstream_send(). May be NULL. upstream_send_now() does not call it. */
     int (*may)(void *ctx, struct err *err);
     void *may_ctx;
 };
@@ -55,41 +55,46 @@ struct upstream_request {
 int upstream_send(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                   struct err *err) MUST_CHECK;
 
-/* For who must not wait: a request without a body over an idle plain connection. ERR_AGAIN: there
- * is none, or it is not sent whole: nothing can have been acted on, use upstream_send(). Of the
- * exchange only the following four may be used until exchange_poll() has answered 0. */
+/* For callers that must not wait: sends a request without a body over an idle plain connection.
+ * ERR_AGAIN: there is no such connection, or the request could not be sent whole; the peer cannot
+ * have acted on it, and the caller may use upstream_send(). Until exchange_poll() has returned 0,
+ * only the next four functions may be called with the exchange. */
 int upstream_send_now(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                       struct err *err) MUST_CHECK;
-int exchange_fd(const struct exchange *e); /* can be read when there is something to poll for */
-uint64_t exchange_head_ms(const struct exchange *e); /* that the head may take: head_timeout_ms */
-/* Takes what has come. 0: the head is there. ERR_AGAIN: not yet. ERR_CLOSED, ERR_PEER. */
+int exchange_fd(const struct exchange *e); /* readable when exchange_poll() should be called */
+uint64_t
+exchange_head_ms(const struct exchange *e); /* how long the head may take: head_timeout_ms */
+/* Reads the bytes that have arrived. 0: the head is complete. ERR_AGAIN: not yet. ERR_CLOSED,
+ * ERR_PEER. */
 int exchange_poll(struct exchange *e, struct err *err) MUST_CHECK;
-/* After it failed: the peer had closed an idle connection, as may happen; not a byte came. */
+/* After exchange_poll() failed: whether the peer had just closed its idle connection, so that not a
+ * byte came. */
 bool exchange_is_stale(const struct exchange *e);
 
 const struct http_head *exchange_head(struct exchange *e);
-/* Did the peer answer before all of the request was sent? */
+/* Whether the peer answered before all of the request was sent. */
 bool exchange_is_early(const struct exchange *e);
 /* The body; as_socket() works for plain connections with a known length. */
 struct reader *exchange_body(struct exchange *e);
-/* Gives the connection back to the pool when the body was read to its end (a short rest is read and
- * dropped), else closes it. NULL is fine. */
+/* Gives the connection back to the pool when the body was read to its end, else closes it. A short
+ * rest of the body is read and dropped first. NULL is fine. */
 void exchange_close(struct exchange *e);
 
-/* Ends what is under way, from any thread: exchanges break off (ERR_CLOSED), callers that connect
- * or wait for a connection, and all that come later, are ERR_UNAVAILABLE within a moment. For a
- * stop: only closing and upstream_free() make sense after it. */
+/* Ends all exchanges, from any thread: exchanges under way fail with ERR_CLOSED; callers that
+ * connect or wait for a connection, and all later callers, get ERR_UNAVAILABLE at once. It is
+ * called when the process stops: afterwards exchanges can only be closed, and the upstream freed.
+ */
 void upstream_abort(struct upstream *u);
 
 /* Health: after `connect` failures in a row the upstream is down: upstream_send fails at once with
  * ERR_UNAVAILABLE, but one caller per second is let through as a probe. */
 bool upstream_is_up(struct upstream *u);
-/* Connects when it is down, as such a caller does, and keeps the connection for the next exchange:
- * for a timer or thread, so that a peer comes back without a caller that waits for it. */
+/* Tries to connect when the upstream is down, and keeps the connection for the next exchange. A
+ * thread calls this, so that no request has to wait to find out that the peer is back. */
 void upstream_probe(struct upstream *u);
 
-/* Closes idle connections past their time. Each request does it too; a timer that calls
- * this keeps a quiet one from holding descriptors. */
+/* Closes connections that were idle for too long. Each request does this too; a thread that calls
+ * it keeps an upstream without requests from holding descriptors. */
 void upstream_sweep(struct upstream *u);
 
 struct upstream_stats {

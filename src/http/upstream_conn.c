@@ -12,7 +12,7 @@ uint64_t upstream_deadline(uint64_t ms)
     return clock_mono_ns() + ms * NS_PER_MS;
 }
 
-/* Out of descriptors or threads of our own says nothing about the peer. */
+/* When we have no descriptors or threads, that says nothing about the peer. */
 static int not_open(const struct upstream *u, int rc, const struct err *why, struct err *err)
 {
     return err_set(err, rc == ERR_BUSY ? ERR_BUSY : ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",

@@ -1,5 +1,5 @@
-/* The answer's side of an exchange: its head, its body as a reader, and what becomes of the
- * connection. */
+/* The response's side of an exchange: its head, its body as a reader, and whether the connection is
+ * reused. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 
@@ -13,7 +13,7 @@ struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool 
     struct exchange *e = c->spare ? c->spare : xzalloc(sizeof(*e));
 
     c->spare = NULL;
-    /* no zeroes for its 24 KiB of buffer */
+    /* its buffer of 24 KiB is not zeroed */
     memset(e, 0, offsetof(struct exchange, head));
     e->body.ops = &body_ops;
     e->upstream = u;
@@ -74,7 +74,7 @@ static int exchange_received(struct exchange *e, size_t got, struct err *err)
     return 0;
 }
 
-/* The same, and looks for the answer; 0 too when more of it is needed. */
+/* The same, and looks for the response; 0 also when more bytes of it are needed. */
 static int received_answer(struct exchange *e, size_t got, struct err *err)
 {
     int rc = exchange_received(e, got, err);
@@ -305,7 +305,7 @@ static bool body_as_bytes(struct reader *r, struct str *out)
     return true;
 }
 
-/* Of bytes that were here: as_bytes; else of the socket's. */
+/* Skips bytes in the buffer (the caller used as_bytes), or else bytes of the socket. */
 static void exchange_body_skip(struct reader *r, uint64_t n)
 {
     struct exchange *e = container_of(r, struct exchange, body);
@@ -323,7 +323,7 @@ static const struct reader_ops body_ops = {
     .skip = exchange_body_skip,
 };
 
-/* A rest that is short and already here costs less to read than a new connection. */
+/* Reading a short rest that has already arrived costs less than a new connection. */
 static void exchange_drain(struct exchange *e)
 {
     uint64_t deadline = upstream_deadline(UPSTREAM_DRAIN_MS);

@@ -11,10 +11,10 @@
 enum {
     UPSTREAM_DOWN_AFTER = 3,     /* connect failures in a row */
     UPSTREAM_PROBE_MS = 1000,    /* between probes while down */
-    UPSTREAM_CONTINUE_MS = 1000, /* for 100-continue */
-    UPSTREAM_DRAIN_MS = 100,     /* to read a short rest */
+    UPSTREAM_CONTINUE_MS = 1000, /* the longest wait for 100-continue */
+    UPSTREAM_DRAIN_MS = 100,     /* the longest read of the short rest of a body */
     UPSTREAM_DRAIN_MAX = 64 * 1024,
-    UPSTREAM_SMALL_BODY = 64 * 1024, /* read ahead and sent in one piece with the head */
+    UPSTREAM_SMALL_BODY = 64 * 1024, /* a body up to this size is sent together with the head */
     UPSTREAM_MAX_INTERIM = 16,       /* 1xx responses before the final one */
 };
 
@@ -24,8 +24,8 @@ struct upstream_conn {
     int fd;
     struct tls *tls; /* NULL: plain */
     uint64_t idle_since_ns;
-    bool reused;            /* it has carried an exchange before: it may be stale */
-    struct exchange *spare; /* of its last exchange, for the next; NULL: none */
+    bool reused;            /* it has carried an exchange before, so the peer may have closed it */
+    struct exchange *spare; /* memory of its last exchange, for the next one; NULL: none */
 };
 
 struct upstream {
@@ -45,7 +45,7 @@ struct upstream {
     struct cond room;    /* a connection came back or went away */
     struct list idle;    /* of struct upstream_conn, most recently used first */
     struct list busy;    /* the others, so that an abort can shut them down */
-    uint64_t next_probe; /* ns; while down, the first caller past it tries */
+    uint64_t next_probe; /* clock_mono_ns(); while down, the first caller after it tries */
     uint64_t connects;
     size_t open, idle_count;
 
@@ -59,13 +59,15 @@ uint64_t upstream_deadline(uint64_t ms);
 
 /* --- connections: ERR_TIMEOUT, ERR_PEER (TLS), every other failure is ERR_CLOSED --- */
 
-/* ERR_UNAVAILABLE; ERR_BUSY: for want of something of our own. Without TLS yet. */
+/* Connects, without TLS yet. ERR_UNAVAILABLE: the peer; ERR_BUSY: we have no descriptor or memory.
+ */
 int upstream_conn_open(struct upstream_conn **out, struct upstream *u, uint64_t deadline_ns,
                        struct err *err) MUST_CHECK;
 int upstream_conn_secure(struct upstream_conn *c, struct upstream *u, uint64_t deadline_ns,
                          struct err *err) MUST_CHECK;
 void upstream_conn_close(struct upstream_conn *c);
-/* Open and with nothing to read, as far as can be known without asking the peer. */
+/* Whether the connection is open with nothing to read, as far as we know without asking the peer.
+ */
 bool upstream_conn_is_quiet(struct upstream_conn *c);
 int upstream_conn_recv(struct upstream_conn *c, void *p, size_t len, size_t *got,
                        uint64_t deadline_ns, struct err *err) MUST_CHECK;
@@ -80,7 +82,7 @@ int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh,
                   struct err *err) MUST_CHECK;
 /* An idle connection that is quiet, without waiting. ERR_AGAIN. */
 int upstream_take_now(struct upstream_conn **out, struct upstream *u, struct err *err) MUST_CHECK;
-/* Back to the idle ones, or closed when not reusable. */
+/* Puts the connection back among the idle ones, or closes it when it cannot be reused. */
 void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable);
 static inline void upstream_count(_Atomic(uint64_t) *counter)
 {
@@ -105,8 +107,8 @@ struct mover {
 
 void mover_init(struct mover *m, struct reader *from, int to, uint64_t timeout_ms);
 void mover_release(struct mover *m);
-/* Sends some bytes: what is pending or in the pipe, else at most `max` from the reader. *moved = 0:
- * the reader's end. ERR_AGAIN (only with `watch`) has sent nothing. */
+/* Sends some bytes: pending ones or those in the pipe, else at most `max` from the reader. *moved =
+ * 0: the reader has ended. After ERR_AGAIN, which comes only with `watch`, nothing was sent. */
 int mover_step(struct mover *m, uint64_t max, uint64_t *moved, struct err *err) MUST_CHECK;
 
 /* --- the exchange --- */
@@ -121,28 +123,28 @@ struct exchange {
     bool to_head;               /* the request is HEAD */
     bool answered;              /* the final head is in `head` */
     bool continued;             /* 100 was received */
-    bool reusable;              /* the connection, if the body ends well */
-    bool early;                 /* answered before all was sent */
+    bool reusable;              /* the connection can be reused if the body ends well */
+    bool early;                 /* the peer answered before the whole request was sent */
     unsigned interim;           /* 1xx so far */
-    uint64_t received;          /* bytes of the peer's, in all */
-    size_t seen;                /* of the head parser */
+    uint64_t received;          /* bytes of the peer, in all */
+    size_t seen;                /* bytes that the head parser has looked through */
     enum framing framing;
     uint64_t left; /* BODY_LENGTH */
     struct http_chunked chunked;
-    bool ended;        /* the body's last byte was handed out */
+    bool ended;        /* the caller has the body's last byte */
     int failed;        /* sticky error of the body */
     size_t start, end; /* bytes in `in` that nobody has taken yet */
     struct http_head head;
     char in[HTTP_MAX_HEAD + 8 * KIB]; /* the head stays in front; behind it the body is buffered */
 };
 
-/* Its memory is the connection's, and goes back to it. */
+/* The connection lends the memory of the exchange and gets it back. */
 struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool to_head);
 /* Reads on until the final head. */
 int exchange_read_head(struct exchange *e, uint64_t deadline_ns, struct err *err) MUST_CHECK;
-/* Takes what has already come, without waiting. */
+/* Reads the bytes that have arrived, without waiting. */
 int exchange_look(struct exchange *e, struct err *err) MUST_CHECK;
-/* Until 100, the final head, or the time for it is over (which is no error). */
+/* Waits for 100, for the final head, or until UPSTREAM_CONTINUE_MS are over (which is no error). */
 int exchange_await_continue(struct exchange *e, struct err *err) MUST_CHECK;
 
 #endif

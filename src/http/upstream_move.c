@@ -1,9 +1,8 @@
 /* Moving bytes from a reader to a plain socket: sendfile from a file, splice through a pipe from a
  * socket, a copy otherwise.
  *
- * Only what is plainly there is moved behind the reader's back. Whatever is odd (the file is
- * shorter, the source has ended or failed) is left to reader_read(), which knows the right error.
- */
+ * Bytes bypass the reader only in the plain case. In every other case (the file is shorter, the
+ * source has ended or failed) reader_read() is called, which knows the right error. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -57,7 +56,7 @@ static int wait_any(struct mover *m, struct pollfd *fds, nfds_t count, struct er
     }
 }
 
-/* Until `to` takes more. */
+/* Waits until `to` takes more. */
 static int wait_writable(struct mover *m, struct err *err)
 {
     struct pollfd p = {.fd = m->to, .events = POLLOUT | (m->watch ? POLLIN : 0)};
@@ -68,7 +67,7 @@ static int wait_writable(struct mover *m, struct err *err)
     return rc;
 }
 
-/* Until the source has bytes. */
+/* Waits until the source has bytes. */
 static int wait_readable(struct mover *m, int from, struct err *err)
 {
     struct pollfd p[2] = {{.fd = from, .events = POLLIN}, {.fd = m->to, .events = POLLIN}};
@@ -81,7 +80,8 @@ static int wait_readable(struct mover *m, int from, struct err *err)
     return rc;
 }
 
-/* What a send to `to` returned: bytes, wait and try again (0 in *moved), or an error. */
+/* Judges the result of a send to `to`: bytes were moved, or it must wait and try again (*moved =
+ * 0), or it failed. */
 static int after_send(struct mover *m, ssize_t n, uint64_t *moved, struct err *err)
 {
     if (n >= 0) {
@@ -161,7 +161,7 @@ static bool mover_make_pipe(struct mover *m)
     return true;
 }
 
-/* From a socket into the pipe. *odd: let the reader read. */
+/* Moves bytes from a socket into the pipe. *odd: the reader must be called instead. */
 static int fill_pipe(struct mover *m, int from, uint64_t len, bool *odd, struct err *err)
 {
     ssize_t n = splice(from, NULL, m->pipe[1], NULL, len < PIPE_SIZE ? (size_t)len : PIPE_SIZE,

@@ -81,7 +81,8 @@ void upstream_free(struct upstream *u)
     free(u);
 }
 
-/* Out of the idle list and out of the count; the caller closes it once the lock is free. */
+/* Takes a connection off the idle list and the count; the caller closes it after it has released
+ * the lock. */
 static void retire(struct upstream *u, struct upstream_conn *c, struct list *dead)
 {
     list_remove(&c->node);
@@ -150,7 +151,8 @@ static struct upstream_conn *take_idle(struct upstream *u)
 
 enum choice { USE_IDLE, USE_NEW, REFUSED, NO_ROOM };
 
-/* An idle connection into *conn, or leave to open one, waiting for room until the deadline. */
+/* Gives an idle connection in *conn, or permission to open one; waits for room until the deadline.
+ */
 static enum choice upstream_choose(struct upstream *u, bool fresh, uint64_t deadline,
                                    struct upstream_conn **conn, struct list *dead)
 {
@@ -179,7 +181,7 @@ static void log_up(struct upstream *u)
     log_info(u->log, "upstream.up", log_s("host", buf_str(&u->host_header)));
 }
 
-/* Health and count after a try to connect. */
+/* Updates health and count after an attempt to connect. */
 static void connected(struct upstream *u, int rc, const struct err *why)
 {
     struct list dead;
@@ -212,7 +214,7 @@ static void connected(struct upstream *u, int rc, const struct err *why)
         log_up(u);
 }
 
-/* A new one; an abort that has passed already did not see it. */
+/* Opens a new connection. An abort that came before did not see it, so that is checked here. */
 static void make_busy(struct upstream *u, struct upstream_conn *c)
 {
     mutex_lock(&u->lock);

@@ -12,7 +12,7 @@
 
 enum { MAX_METHOD = 32 };
 
-/* Where the parser stands, and what can only be judged when all fields are known. */
+/* The parser's position, and facts that can only be checked when all fields are known. */
 struct parse {
     struct http_head *head;
     const char *p, *end;
@@ -107,9 +107,9 @@ bool http_field_is_valid(struct str name, struct str value)
     return p == end;
 }
 
-/* Is the empty line there? Looks on from *seen. 0, ERR_AGAIN, or what is already known to be wrong;
- * a bare LF, or what is not HTTP at all (TLS to a plain port), is found here so that its sender is
- * not left waiting for an answer. */
+/* Looks for the empty line, from *seen on. 0, ERR_AGAIN, or an error that is already certain. A
+ * bare LF, or bytes that are not HTTP at all (TLS to a plain port), are found here, so that their
+ * sender does not wait for an answer in vain. */
 static int find_end(struct str in, size_t *seen, struct err *err)
 {
     if (in.len >= 4 && memcmp(in.p + in.len - 4, "\r\n\r\n", 4) == 0)
@@ -361,7 +361,8 @@ static int host_rules(const struct parse *s, struct err *err)
 {
     if (s->host_count == 0 && s->head->minor > 0)
         return err_set(err, ERR_PARSE, "no Host");
-    /* 9112 3.2.2 lets the target win over Host; a sender that says two things is refused. */
+    /* RFC 9112 section 3.2.2 prefers the target to Host; we refuse a request in which they differ.
+     */
     if (s->authority.len && s->host_count && !str_ieq(s->authority, s->host))
         return err_set(err, ERR_PARSE, "Host is not the target's host");
     return 0;
@@ -388,7 +389,7 @@ static int parse_status_line(struct parse *s, struct err *err)
     return line_end(s, begin, "the status line", err);
 }
 
-/* All but the headers' array, whose 3 kB need no zeroes. */
+/* Zeroes all but the array of headers, whose 3 kB need not be zeroed. */
 static void head_clear(struct http_head *h)
 {
     memset(h, 0, offsetof(struct http_head, headers));

@@ -57,19 +57,21 @@ int http_parse_request(struct http_head *out, struct str in, size_t *seen,
 int http_parse_response(struct http_head *out, struct str in, size_t *seen,
                         struct err *err) MUST_CHECK;
 
-/* The first header so named (case folded), or NULL p. Repeated headers: http_header_next. */
+/* The value of the first header with this name, in any case; p is NULL when there is none.
+ * http_header_next() finds repeated headers. */
 struct str http_header(const struct http_head *head, const char *name);
 const struct http_header *http_header_next(const struct http_head *head, const char *name,
                                            const struct http_header *after);
-/* May a field like this be sent? Its name is a token, and its value has no control character but
+/* Whether a field may be sent: its name is a token, and its value has no control character but
  * tabs, so that it cannot end its line (RFC 9110 sections 5.1 and 5.5). */
 bool http_field_is_valid(struct str name, struct str value);
 
-/* Is `token` in a comma-separated list such as Connection or Accept-Encoding? */
+/* Whether `token` is in a comma-separated list such as Connection or Accept-Encoding. */
 bool http_list_has(struct str list, struct str token);
 
-/* Has this response a body? Not to HEAD, nor with 1xx, 204 or 304, whatever its headers say (RFC
- * 9112 section 6.3). One that is neither chunked nor has a length goes on until the peer closes. */
+/* Whether the response has a body: not to HEAD, nor with 1xx, 204 or 304, whatever its headers say
+ * (RFC 9112 section 6.3). A body that is neither chunked nor has a length ends when the peer
+ * closes. */
 bool http_response_has_body(const struct http_head *head, bool to_head_request);
 
 enum http_method http_method(struct str text);
@@ -89,8 +91,8 @@ struct http_chunked {
  * when it is not NULL. Call until done. */
 int http_chunked_next(struct http_chunked *c, struct str in, struct str *body, size_t *used,
                       struct buf *trailers, struct err *err) MUST_CHECK;
-/* How many body bytes are certain to come next with no framing between: as many may be received
- * straight to where they belong and then shown to the decoder. */
+/* How many body bytes come next for certain, without framing between them. So many may be received
+ * straight to their destination and then shown to the decoder. */
 uint64_t http_chunked_run(const struct http_chunked *c);
 
 /* URLs. Decoding appends; ERR_PARSE on a bad escape. plus_is_space for form bodies and queries. */
@@ -99,8 +101,8 @@ int url_decode(struct buf *out, struct str in, bool plus_is_space) MUST_CHECK;
 void url_encode(struct buf *out, struct str in, bool keep_slash);
 /* The next name[=value] of a query, still encoded; false at the end. */
 bool url_query_next(struct str *rest, struct str *name, struct str *value);
-/* Of a record that is kept as a query: the value of the next one, which has this name, decoded, in
- * the arena. ERR_CORRUPT when it has not. */
+/* For records that are stored as a query: the decoded value of the next pair, in the arena.
+ * ERR_CORRUPT when the next pair has another name. */
 int url_query_take(struct str *rest, struct arena *a, const char *name, struct str *out) MUST_CHECK;
 
 struct url {

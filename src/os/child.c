@@ -22,7 +22,7 @@ struct failure {
     bool in_cwd; /* chdir failed, not exec */
 };
 
-/* What the child needs, all of it made ready before the fork. */
+/* Everything that the child needs, prepared before the fork. */
 struct plan {
     const struct child_options *o;
     const char **env; /* owned; NULL: the caller's own */
@@ -72,8 +72,9 @@ static int child_make_pipe(int *read_end, int *write_end, struct err *err)
     return 0;
 }
 
-/* Handlers are ours and an ignored signal stays ignored over exec: back to the defaults. The mask
- * was full since before the fork, so that no handler of ours ran in the child. */
+/* Sets all signals back to their defaults: our handlers do not exist in the child, and an ignored
+ * signal would stay ignored after exec. All signals were blocked since before the fork, so that no
+ * handler of ours ran in the child. */
 static void reset_signals(void)
 {
     const struct sigaction fallback = {.sa_handler = SIG_DFL};
@@ -111,7 +112,8 @@ NORETURN static void in_child(const struct plan *plan)
     _exit(127);
 }
 
-/* Apart and not inlined: nothing of the caller's may be in registers that the child changes. */
+/* A function of its own that is not inlined: the child must not change registers that the caller
+ * uses. */
 static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
 {
     sigset_t all, old;
@@ -126,7 +128,7 @@ static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
     return pid;
 }
 
-/* What the child said before it could not exec; nothing when it did. */
+/* Reads the error that the child sent when it could not exec; nothing comes when it could. */
 static int exec_result(int fd, const struct child_options *o, struct err *err)
 {
     struct failure failure;
@@ -214,7 +216,7 @@ out:
     return code;
 }
 
-/* Until it has ended, but not yet reaped. */
+/* Waits until the child has ended, without reaping it. */
 static int wait_end(const struct child *c, uint64_t deadline_ns, struct err *err)
 {
     int fd = pidfd_open(c->pid, 0), code;
@@ -248,7 +250,7 @@ void child_end(struct child *c, uint64_t deadline_ns)
         close_pipes(c);
         if (wait_end(c, deadline_ns, NULL) < 0)
             kill(c->pid, SIGKILL);
-        /* Not reaped yet, so the group's number is still its own. */
+        /* The child is not reaped yet, so its process group cannot belong to others. */
         kill(-c->pid, SIGKILL);
         reap(c->pid, &status);
     }
@@ -256,7 +258,7 @@ void child_end(struct child *c, uint64_t deadline_ns)
     c->pid = 0;
 }
 
-/* Feeding and reading at once, so that neither side waits for the other with a full pipe. */
+/* Writes and reads at the same time, so that neither side waits for the other with a full pipe. */
 struct exchange {
     struct child *c;
     struct str input; /* what is left */
@@ -271,7 +273,7 @@ static int feed(struct exchange *x, struct err *err)
         return err_errno(err, errno, "writing to a process");
     if (n > 0)
         x->input = str_skip(x->input, (size_t)n);
-    /* One that does not want its input (head, grep -q) has not failed. */
+    /* A child that does not read all of its input (head, grep -q) has not failed. */
     if (x->input.len == 0 || (n < 0 && errno == EPIPE))
         fd_close(&x->c->in);
     return 0;
@@ -317,8 +319,8 @@ static int exchange_step(struct exchange *x, uint64_t deadline_ns, struct err *e
     return code;
 }
 
-/* Writing to a process that is gone must not end ours: SIGPIPE is held back in this thread, and the
- * one that we caused is taken off again. */
+/* Writing to a process that has ended must not end ours: SIGPIPE is blocked in this thread, and a
+ * SIGPIPE that we caused is removed again. */
 static int exchange_all(struct exchange *x, uint64_t deadline_ns, struct err *err)
 {
     const struct timespec at_once = {0};

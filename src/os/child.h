@@ -14,7 +14,7 @@ struct child {
     int err;   /* read end of its stderr, or -1 */
 };
 
-/* Pipes that are wanted; the others are /dev/null. */
+/* Which of the child's descriptors are pipes to us; the others are /dev/null. */
 enum child_flags { CHILD_STDIN = 1, CHILD_STDOUT = 2, CHILD_STDERR = 4 };
 
 struct child_options {
@@ -25,25 +25,28 @@ struct child_options {
 };
 
 /* The child gets no other descriptor of ours, default signals and a process group of its own. It is
- * killed when the thread that started it ends (PR_SET_PDEATHSIG), so also when we are: start what
- * lives long from a thread that lives long. ERR_NOT_FOUND when the program (or cwd) does not exist,
- * ERR_DENIED when it may not be run. Our ends of the pipes block and are closed on exec. */
+ * killed when the thread that started it ends (PR_SET_PDEATHSIG), and so when our process ends:
+ * start a long-lived child from a long-lived thread. ERR_NOT_FOUND when the program (or cwd) does
+ * not exist, ERR_DENIED when it may not be run. Our ends of the pipes block and are closed on exec.
+ */
 int child_start(struct child *out, const struct child_options *o, struct err *err) MUST_CHECK;
 
-/* Exit status 0-255, or 128 + the signal. ERR_TIMEOUT leaves it running. The pipes stay open. */
+/* *status: the exit status 0-255, or 128 + the signal. After ERR_TIMEOUT the child still runs. The
+ * pipes stay open. */
 int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
-/* SIGTERM to its group, SIGKILL at the deadline; reaps; closes the pipes. Of an ended or empty one:
- * only the last. */
+/* Sends SIGTERM to the child's process group and SIGKILL at the deadline, reaps the child, closes
+ * the pipes. For a child that has ended or was never started it only closes the pipes. */
 void child_end(struct child *c, uint64_t deadline_ns);
 
-/* What goes in and where what comes out is gathered, each under its buf's limit; NULL drops it. */
+/* The bytes for the child's stdin, and the bufs that gather its stdout and stderr, each up to its
+ * limit. NULL: the output is dropped. */
 struct child_io {
     struct str in;
     struct buf *out, *err;
 };
 
-/* Run to the end. ERR_TIMEOUT and ERR_TOO_LARGE kill it and what it started. `flags` is not looked
- * at. */
+/* Runs a child to its end. On ERR_TIMEOUT and ERR_TOO_LARGE the child and all that it started are
+ * killed. `flags` is ignored. */
 int child_run(int *status, const struct child_options *o, const struct child_io *io,
               uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

@@ -154,8 +154,9 @@ int file_rename_over(const char *from, const char *to, struct err *err)
     return code;
 }
 
-/* File systems without RENAME_NOREPLACE (NFS, some of FUSE) say EINVAL. There the look comes first;
- * a folder that appears in between is replaced only if it is empty. */
+/* File systems without RENAME_NOREPLACE (NFS, some of FUSE) return EINVAL. There we check first
+ * whether the target exists; a folder that appears after the check is replaced only if it is empty.
+ */
 static int rename_new(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)

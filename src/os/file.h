@@ -9,37 +9,39 @@
 
 int file_read(const char *path, struct buf *out, struct err *err) MUST_CHECK;
 
-/* Replace the file so that after a crash it holds the old content or the new, never a mix: written
- * to a temporary beside it, fsynced, renamed over it, folder fsynced. */
+/* Replaces the file so that after a crash it holds the old content or the new, never a mix: the
+ * content is written to a temporary file beside it and synced, the file is renamed over the old
+ * one, and the folder is synced. */
 int file_write_durable(const char *path, struct str content, mode_t mode,
                        struct err *err) MUST_CHECK;
 
-/* Rename a file or folder, never over something that is there (ERR_EXISTS); the folder that gets it
- * is fsynced. */
+/* Renames a file or folder, but not over something that exists (ERR_EXISTS). The folder that `to`
+ * is in is synced. */
 int file_rename_new(const char *from, const char *to, struct err *err) MUST_CHECK;
 
-/* The last step of what file_write_durable() does, for content too large to be held: `from` was
- * written beside `to` and synced; renamed over it, folder fsynced. */
+/* The last steps of file_write_durable(), for content that is too large for memory: the caller has
+ * written `from` beside `to` and synced it; `from` is renamed over `to` and the folder synced. */
 int file_rename_over(const char *from, const char *to, struct err *err) MUST_CHECK;
 
 int file_write_all(int fd, const void *p, size_t len, struct err *err) MUST_CHECK;
 int file_pread_full(int fd, void *p, size_t len, off_t at, struct err *err) MUST_CHECK;
 int file_sync(int fd, struct err *err) MUST_CHECK; /* fdatasync */
 int dir_sync(const char *path, struct err *err) MUST_CHECK;
-/* With its parents, each made durable in its own; exists is fine. */
+/* Makes the folder and its parents, and syncs each in the folder that it is in. It is no error when
+ * the folder exists. */
 int dir_make(const char *path, mode_t mode, struct err *err) MUST_CHECK;
 int dir_remove_tree(const char *path,
-                    struct err *err) MUST_CHECK; /* absent is fine; links not followed */
+                    struct err *err) MUST_CHECK; /* no error when absent; links are not followed */
 
-/* For a file with a secret: nobody but its owner may read or write it (0600). ERR_NOT_FOUND. */
+/* Lets nobody but the file's owner read or write it (0600): for files with secrets. ERR_NOT_FOUND.
+ */
 int file_make_private(const char *path, struct err *err) MUST_CHECK;
 
 bool file_exists(const char *path);
 int file_free_space(const char *path, uint64_t *free_bytes, uint64_t *total_bytes,
                     struct err *err) MUST_CHECK;
 
-/* Whether the disk of a folder takes writes: a file of its own is made there, synced and removed.
- */
+/* Tries whether the folder's disk takes writes: makes a file there, syncs it and removes it. */
 int file_try_folder(const char *folder, struct err *err) MUST_CHECK;
 
 /* Exclusive advisory lock on path (created 0600), held until the descriptor is closed; ERR_IN_USE

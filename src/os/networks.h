@@ -7,8 +7,8 @@
 enum { NETWORKS_MAX = 64, IP_LEN = 16, IP_V4_BITS = 96 };
 
 struct network {
-    uint8_t ip[IP_LEN]; /* an IPv4 address as ::ffff:a.b.c.d; bits behind the prefix do not count */
-    uint8_t bits;       /* of the prefix, out of 128 */
+    uint8_t ip[IP_LEN]; /* an IPv4 address as ::ffff:a.b.c.d; bits behind the prefix are ignored */
+    uint8_t bits;       /* length of the prefix, of 128 */
 };
 
 struct networks {
@@ -16,13 +16,16 @@ struct networks {
     size_t count;
 };
 
-/* "10.1.0.0/16,fd00::/8, 192.0.2.1"; empty: none. ERR_INVALID names what is wrong. */
+/* Reads "10.1.0.0/16,fd00::/8, 192.0.2.1"; an empty text is an empty list. The text of ERR_INVALID
+ * names the item that is wrong. */
 int networks_parse(struct networks *out, struct str list, struct err *err) MUST_CHECK;
 bool network_has(const struct network *n, const uint8_t ip[IP_LEN]);
 bool networks_have_ip(const struct networks *n, const uint8_t ip[IP_LEN]);
-bool networks_have(const struct networks *n, const struct sock_addr *addr); /* unix: no */
+bool networks_have(const struct networks *n,
+                   const struct sock_addr *addr); /* false for unix sockets */
 
-/* The 16 bytes of an address, by text or of a socket. False: it is none. */
+/* The 16 bytes of an IP address, from a text or from a socket address. False: it is no IP address.
+ */
 bool ip_parse(uint8_t out[IP_LEN], struct str text);
 bool ip_of(uint8_t out[IP_LEN], const struct sock_addr *addr);
 bool ip_is_v4(const uint8_t ip[IP_LEN]);

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is mapped, for pages_file_at(). A place is taken by its first byte's address, stored last.
- */
+/* The mapped files, for pages_file_at(). An entry counts once its address is set, which is stored
+ * last. */
 static struct mapped {
     _Atomic(char *) from;
     size_t size;
@@ -65,7 +65,7 @@ void pages_free(void *p, size_t size)
     BUG_ON(munmap(p, size) != 0);
 }
 
-/* A page that has no place on the disk would end the process when it is stored to. */
+/* A store to a page that has no room on the disk would end the process. */
 static int take_room(int fd, size_t size, const char *path, struct err *err)
 {
     int code = ftruncate(fd, (off_t)size) < 0 ? errno : posix_fallocate(fd, 0, (off_t)size);

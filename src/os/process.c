@@ -74,7 +74,7 @@ static void write_err(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* Only what may be called in the middle of anything. */
+/* A signal handler: it calls only functions that are safe there. */
 static void on_bad_page(int number, siginfo_t *info, void *context)
 {
     const char *path = info->si_code == BUS_ADRERR ? pages_file_at(info->si_addr) : NULL;
@@ -189,7 +189,7 @@ void process_notify(struct str state)
     memcpy(address.sun_path, path, len);
     if (path[0] == '@') /* an abstract name */
         address.sun_path[0] = '\0';
-    /* A supervisor that does not listen is no reason to fail. */
+    /* It is no error when the supervisor does not listen. */
     (void)!sendto(fd, state.p, state.len, MSG_NOSIGNAL, (struct sockaddr *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
     close(fd);

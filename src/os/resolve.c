@@ -19,7 +19,7 @@ struct lookup {
     char host[NI_MAXHOST];
 };
 
-/* Look-ups under way in the process: those left behind must not pile up without end. */
+/* Number of look-ups under way in the process; it is limited, since some may be left behind. */
 static _Atomic(unsigned) running;
 
 static void lookup_free(struct lookup *l)
@@ -68,7 +68,7 @@ static int lookup_start(struct lookup *l, struct err *err)
     return code;
 }
 
-/* Waits for the answer. When it fails the thread has taken the look-up over. */
+/* Waits for the answer. When it fails, the look-up belongs to its thread, which frees it. */
 static int lookup_wait(struct lookup *l, struct addrinfo **out, const struct sock_limit *limit)
 {
     int code = 0;

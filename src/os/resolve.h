@@ -1,6 +1,7 @@
 /* Names to addresses, with a deadline. getaddrinfo() has none of its own: a resolver that does not
  * answer holds it for half a minute. Numeric hosts are answered in place; a name is looked up on a
- * thread of its own, which a caller whose deadline has passed leaves behind to end by itself. */
+ * thread of its own. When the deadline passes, the caller leaves that thread behind; it ends by
+ * itself. */
 #ifndef OS_RESOLVE_H
 #define OS_RESOLVE_H
 

@@ -126,7 +126,8 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16])
     }
 }
 
-/* A unix socket's file outlives whoever listened on it. One that nobody answers on is removed. */
+/* The file of a unix socket stays when its listener has ended. A file that nobody answers on is
+ * removed. */
 static bool remove_stale(const struct sock_addr *addr)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&addr->sa;

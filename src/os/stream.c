@@ -37,7 +37,7 @@ static int reader_at_end(struct reader *r, bool *end, struct err *err)
     return code;
 }
 
-/* Room for `len` more, taken from the budget if there is one. */
+/* Makes room for `len` more bytes, which the budget pays for if there is one. */
 static int reserve_within(struct buf *out, size_t len, struct budget *budget, char **to,
                           struct err *err)
 {

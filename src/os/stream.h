@@ -21,11 +21,11 @@ struct file_range {
 };
 
 struct reader_ops {
-    /* Up to `len` bytes into `to`; *got = 0 is the end. May block. */
+    /* Reads up to `len` bytes into `to`; *got = 0: the end. May block. */
     int (*read)(struct reader *r, void *to, size_t len, size_t *got, struct err *err);
 
-    /* What is left is exactly this range of a regular file; false when it is not. May be NULL.
-     * After a consumer has sent `n` bytes of it by itself it calls skip(n). */
+    /* True when the rest of the body is a range of a regular file: *range. May be NULL. A consumer
+     * that has sent `n` bytes of that range itself calls skip(n). */
     bool (*as_file)(struct reader *r, struct file_range *out);
 
     /* The next `*len` bytes (at least) come unchanged from this plain socket with nothing buffered
@@ -39,7 +39,7 @@ struct reader_ops {
 
     void (*skip)(struct reader *r, uint64_t n);
 
-    /* Drops what the reader holds. May be NULL. */
+    /* Releases all that the reader holds. May be NULL. */
     void (*close)(struct reader *r);
 };
 
@@ -49,12 +49,13 @@ struct reader {
 };
 
 int reader_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err) MUST_CHECK;
-/* Exactly `len` bytes, or ERR_CLOSED when it ends early. */
+/* Reads exactly `len` bytes, or ERR_CLOSED when the reader ends early. */
 int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MUST_CHECK;
-/* All that is left, appended; ERR_TOO_LARGE past the buf's limit, ERR_NO_MEMORY. */
+/* Appends the rest of the body; ERR_TOO_LARGE past the buf's limit, ERR_NO_MEMORY. */
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
-/* The same into an empty buf, whose memory is taken from the budget as it grows: whoever releases
- * it gives out->cap back. ERR_BUSY: nothing is left; then the buf is empty. */
+/* The same into an empty buf whose memory the budget pays for as it grows: whoever releases the buf
+ * gives out->cap bytes back to the budget. ERR_BUSY: the budget has nothing left; then the buf is
+ * empty. */
 int reader_read_within(struct reader *r, struct buf *out, struct budget *budget,
                        struct err *err) MUST_CHECK;
 bool reader_as_file(struct reader *r, struct file_range *out);

@@ -11,7 +11,7 @@
 
 enum { IDLE_SECONDS = 10 };
 
-/* What pthread calls return is never an expected answer: a failure is a bug of ours. */
+/* These calls of pthread fail only because of a bug of ours. */
 static void must(int result)
 {
     BUG_ON(result != 0);
@@ -178,7 +178,7 @@ struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, 
     return p;
 }
 
-/* Has the job of this thread stepped aside? */
+/* Whether the job of this thread has stepped aside. */
 static _Thread_local bool is_aside;
 
 /* Threads that have no job, or one that counts as busy. */
@@ -234,8 +234,8 @@ static void pool_thread(void *ctx)
     thread_join(&before);
 }
 
-/* One more thread if every thread that exists has a job coming. Without one at all a failure to
- * start is the caller's problem; otherwise the job waits for the threads there are. */
+/* Starts one more thread if every thread that exists has a job. When the start fails and there is
+ * no thread at all, that is an error; otherwise the job waits for the threads that exist. */
 static int pool_grow(struct pool *p)
 {
     struct thread t;

@@ -1,7 +1,7 @@
 /* Threads, locks and the pool of blocking threads.
  *
- * Locks go through this wrapper so that "held" can be asserted and a class can be named; the order
- * in which classes may be taken is written in docs/threads.md. */
+ * Locks go through this wrapper, so that code can assert that a lock is held and each lock has a
+ * class. docs/threads.md lists the classes and the order in which they may be taken. */
 #ifndef OS_THREAD_H
 #define OS_THREAD_H
 
@@ -46,17 +46,17 @@ struct thread {
  * stack_size 0 is the system's default. */
 int thread_start(struct thread *t, const char *name, size_t stack_size, thread_fn *fn, void *ctx,
                  struct err *err) MUST_CHECK;
-void thread_join(struct thread *t); /* of one never started: nothing */
+void thread_join(struct thread *t); /* does nothing for a thread that was never started */
 
 /* A bounded pool that grows on demand and shrinks when idle (10 s). Jobs run in the order given.
  *
- * Threads whose pace somebody outside decides, such as the peer of a connection, are counted apart
- * from those that work: a job that is about to wait for one steps aside, and another thread may be
- * started in its stead. So jobs that only wait can neither keep others from running nor become more
- * than POOL_ASIDE times as many. */
+ * A job that is about to wait for somebody outside, such as the peer of a connection, steps aside:
+ * it no longer counts as busy, and the pool may start another thread in its place. So jobs that
+ * only wait cannot keep others from running. At most POOL_ASIDE times max_threads jobs may have
+ * stepped aside at a time. */
 struct pool;
 
-enum { POOL_ASIDE = 4 }; /* so many times max_threads may step aside */
+enum { POOL_ASIDE = 4 };
 
 struct pool_job {
     struct list node; /* owned by the pool from pool_submit() until fn is called */
@@ -65,8 +65,8 @@ struct pool_job {
 };
 
 struct pool_stats {
-    size_t threads;       /* all of them */
-    size_t busy, waiting; /* jobs that work, and jobs for which there is no thread yet */
+    size_t threads;       /* that exist */
+    size_t busy, waiting; /* jobs that run, and jobs for which there is no thread yet */
     size_t aside;         /* jobs that have stepped aside */
 };
 
@@ -74,12 +74,13 @@ struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, 
 /* ERR_BUSY when max_threads are busy and max_waiting wait; ERR_SHUTDOWN after pool_stop(). */
 int pool_submit(struct pool *p, struct pool_job *job) MUST_CHECK;
 struct pool_stats pool_stats(struct pool *p);
-/* Of the job that calls it, until it returns: it no longer counts as busy. False when as many as
- * may have done so already; then it stays busy, and should not wait. A second call changes nothing.
+/* The job that calls this no longer counts as busy, until it returns. False when too many have
+ * stepped aside already: then the job stays busy and should not wait. A second call changes
+ * nothing.
  */
 bool pool_step_aside(struct pool *p) MUST_CHECK;
 size_t pool_aside_max(const struct pool *p);
-/* No new jobs; returns when all that were accepted have run, or at the deadline (then false). */
+/* Takes no new jobs. Returns true when all accepted jobs have run, or false at the deadline. */
 bool pool_stop(struct pool *p, uint64_t deadline_ns);
 void pool_free(struct pool *p); /* stopped first; waits for jobs that still run */
 

@@ -29,8 +29,8 @@ struct tls {
     bool broken;                 /* OpenSSL allows nothing more but freeing */
 };
 
-/* The oldest entry of OpenSSL's error queue, which is the cause; the others say who passed it on.
- * Empties the queue. */
+/* The oldest entry of OpenSSL's error queue, which is the cause; later entries come from its
+ * callers. Empties the queue. */
 static void queue_text(char *out, size_t size)
 {
     const char *data = "";
@@ -48,7 +48,7 @@ static void queue_text(char *out, size_t size)
     ERR_clear_error();
 }
 
-/* The words, then what OpenSSL says. */
+/* Sets the error: the formatted words, then OpenSSL's text. */
 static int tls_fail(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static int tls_fail(struct err *err, int code, const char *fmt, ...)
 {
@@ -62,8 +62,7 @@ static int tls_fail(struct err *err, int code, const char *fmt, ...)
     return err_set(err, code, "%s: %s", words, reason);
 }
 
-/* An encrypted key cannot be asked for its password: without this OpenSSL would ask the terminal.
- */
+/* Refuses encrypted keys: without this, OpenSSL would ask for the password at the terminal. */
 static int no_password(char *to, int size, int writing, void *ctx)
 {
     (void)to, (void)size, (void)writing, (void)ctx;
@@ -84,7 +83,8 @@ static struct tls_context *context_new(const SSL_METHOD *method)
      * from another place. */
     SSL_CTX_set_mode(c->ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    /* Resumption is by tickets, which the client keeps: no table of ours that peers can fill. */
+    /* Sessions are resumed by tickets, which the client keeps; we have no table that peers could
+     * fill. */
     SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_default_passwd_cb(c->ctx, no_password);
     return c;
@@ -218,7 +218,7 @@ static void tls_free(struct tls *t)
     ERR_clear_error();
 }
 
-/* What an OpenSSL call that returned `result` wants: 0 to try again at once, POLLIN or POLLOUT to
+/* What to do after an OpenSSL call returned `result`: 0 to try again at once, POLLIN or POLLOUT to
  * wait for, or an error. */
 static int tls_wants(struct tls *t, int result, const char *doing, struct err *err)
 {
@@ -242,7 +242,7 @@ static int tls_wants(struct tls *t, int result, const char *doing, struct err *e
     return tls_fail(err, ERR_PEER, "TLS: %s", doing);
 }
 
-/* Waits for what tls_wants() answered; 0 to go on. */
+/* Waits for the event that tls_wants() returned; 0: go on. */
 static int tls_wait_for(struct tls *t, int wanted, uint64_t deadline_ns, struct err *err)
 {
     return wanted <= 0 ? wanted : sock_wait(t->fd, (short)wanted, deadline_ns, err);
@@ -299,8 +299,8 @@ int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write
     return code;
 }
 
-/* Who the peer must be: an address or a name; a name is also asked for (RFC 6066 section 3: SNI
- * carries no addresses). */
+/* Sets who the peer must be, an address or a name. A name is also sent as SNI, which carries no
+ * addresses (RFC 6066 section 3). */
 static int expect_host(struct tls *t, const char *host, struct err *err)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(t->ssl);

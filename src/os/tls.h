@@ -21,7 +21,8 @@ struct tls;
  * must not be encrypted. */
 int tls_server_context(struct tls_context **out, const char *cert_file, const char *key_file,
                        struct err *err) MUST_CHECK;
-/* Verifies peers against the system's roots, or `ca_file`, unless `insecure`. */
+/* A context for connecting. Peers are verified against the system's roots or those in `ca_file`,
+ * and not at all when `insecure`. */
 struct tls_client_options {
     const char *ca_file;
     bool insecure;
@@ -37,8 +38,9 @@ int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadlin
                struct err *err) MUST_CHECK;
 int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,
                 uint64_t deadline_ns, struct err *err) MUST_CHECK;
-/* One step of accepting that never waits; *t is NULL at the first. ERR_AGAIN: call it again when
- * the socket is readable, or, if *to_write, writable. After another error *t is NULL again. */
+/* One step of the handshake that never waits. *t is NULL at the first step. ERR_AGAIN: call it
+ * again when the socket is readable, or, if *to_write, when it is writable. After another error *t
+ * is NULL again. */
 int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write,
                    struct err *err) MUST_CHECK;
 
@@ -49,15 +51,16 @@ int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_
 int tls_recv_now(struct tls *t, void *p, size_t len, size_t *got, struct err *err) MUST_CHECK;
 int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
-/* What can go without waiting, at least one byte; else ERR_AGAIN, and then the next send must begin
- * with the same bytes. */
+/* Sends as many bytes as it can without waiting, at least one. ERR_AGAIN: none; then the next send
+ * must begin with the same bytes. */
 int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent,
                  struct err *err) MUST_CHECK;
 /* After the handshake: OpenSSL's name of the cipher, "TLSv1.3". Static. */
 const char *tls_cipher(struct tls *t);
 const char *tls_version(struct tls *t);
 bool tls_pending(struct tls *t); /* decrypted bytes wait inside */
-/* Sends close_notify if that needs no waiting; frees; NULL is fine. The descriptor stays open. */
+/* Sends close_notify if it can without waiting, and frees the connection. NULL is fine. The
+ * descriptor stays open. */
 void tls_close(struct tls *t);
 
 #endif

@@ -1,6 +1,6 @@
-/* HMAC and SHA-256 over OpenSSL's plain hash functions. Those of its EVP layer cost as much again
- * as the hashing of texts as short as a signature's, and do not let the state behind a key be kept.
- */
+/* HMAC and SHA-256 over OpenSSL's plain hash functions. For texts as short as those of a
+ * signature, the functions of its EVP layer cost twice as much, and they do not let us keep the
+ * state behind a key. */
 #define OPENSSL_SUPPRESS_DEPRECATED /* the plain functions, since 3.0 */
 #include "sign/hmac.h"
 

@@ -6,8 +6,9 @@
 
 enum { SHA256_LEN = 32, HMAC_SHA256_LEN = 32, HMAC_SHA1_LEN = 20 };
 
-/* A key of HMAC-SHA-256 made ready: what SHA-256 has become behind the key's block of each of the
- * two hashes. Saves half the work for a short text. As secret as the key: secure_zero() it. */
+/* A prepared key of HMAC-SHA-256: the states of SHA-256 after the key's block, for the inner and
+ * the outer hash. It saves half the work for a short text. It is as secret as the key:
+ * secure_zero() it. */
 struct hmac_key {
     uint32_t inner[8], outer[8];
 };

@@ -1,6 +1,6 @@
 /* The arithmetic of AWS signatures, version 4 and 2: used to verify clients (s3/auth.h,
- * s3/framing.h, s3/form.h) and to sign towards other storages (object/remote.h). No I/O, nothing is
- * decided here. Any thread.
+ * s3/framing.h, s3/form.h) and to sign requests to other storages (object/remote.h). There is no
+ * I/O here, and whether a request is allowed is decided elsewhere. Any thread.
  *
  * Version 4 signs SHA-256 of a canonical form of the request with a key that is derived from the
  * secret, the day, the region and the service:
@@ -12,10 +12,10 @@
  *     x-amz-date:20130524T000000Z                as one, repeated ones joined by ','
  *                                                (empty line)
  *     host;x-amz-date                            their names
- *     UNSIGNED-PAYLOAD                           hash of the body, or what stands for it
+ *     UNSIGNED-PAYLOAD                           hash of the body, or a word in its place
  *
- * Path and query are decoded first because clients differ in what they leave unescaped on the wire;
- * what they sign is always the fully escaped form. '+' in a query is a blank, as everywhere else in
+ * Path and query are decoded first because clients differ in which characters they leave unescaped
+ * on the wire; they all sign the fully escaped form. '+' in a query is a blank, as everywhere in
  * s3/. */
 #ifndef SIGN_SIGN_H
 #define SIGN_SIGN_H
@@ -31,7 +31,7 @@ enum { SIGN_HASH_LEN = 32, SIGN_HEX_LEN = 64, SIGN_DATE_LEN = 8, SIGN_TIME_LEN =
 #define SIGN_EMPTY_SHA256  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define SIGN_EXPIRES_MAX_S UINT64_C(604800)
 
-/* What is signed; borrowed. */
+/* The parts of a request that are signed; borrowed. */
 struct sign_request {
     struct str method;
     struct str path;  /* as on the wire, percent-encoded */
@@ -55,26 +55,27 @@ struct sign_key { /* a secret: secure_zero() it */
  * ERR_PARSE: a malformed escape; ERR_TOO_LARGE past the buf's limit. */
 int sign_canonical(struct buf *out, const struct sign_request *r,
                    struct str signed_headers) MUST_CHECK;
-/* The next of "host;x-amz-date"; false at the end. */
+/* The next name of a list such as "host;x-amz-date"; false at the end. */
 bool sign_next_name(struct str *rest, struct str *name);
 /* "20130524/us-east-1/s3/aws4_request", appended. */
 void sign_append_scope(struct buf *out, const struct sign_scope *scope);
-/* What the key signs, appended. */
+/* Appends the string that the key signs. */
 void sign_string(struct buf *out, struct str timestamp, const struct sign_scope *scope,
                  struct str canonical);
 /* Lower-case hex of the HMAC of `bytes`; not terminated. */
 void sign_hex(char out[SIGN_HEX_LEN], const struct sign_key *key, struct str bytes);
 
-/* Four HMACs. */
+/* Derives the key; costs four HMACs. */
 void sign_derive(struct sign_key *out, struct str secret, const struct sign_scope *scope);
 
-/* Derived keys, kept: a bounded table, shared by threads. Entries are found by a keyed hash of
- * secret and scope; the secret itself is not in it. Keep a key only after a signature by it was
- * right, so that requests that anybody can make do not push out those in use. */
+/* A bounded cache of derived keys, shared by threads. Entries are found by a keyed hash of secret
+ * and scope; the secret itself is not stored. Keep a key only after a signature made with it was
+ * right: otherwise requests that anybody can make would push out keys in use. */
 struct sign_keys;
 struct sign_keys *sign_keys_new(void);
 void sign_keys_free(struct sign_keys *keys); /* NULL is fine; wipes */
-/* The kept key, or derived now; returns whether it was kept. `keys` may be NULL. */
+/* Gives the key from the cache, or derives it; returns whether it was in the cache. `keys` may be
+ * NULL. */
 bool sign_keys_get(struct sign_keys *keys, struct sign_key *out, struct str secret,
                    const struct sign_scope *scope);
 void sign_keys_keep(struct sign_keys *keys, const struct sign_key *key, struct str secret,
@@ -88,7 +89,7 @@ struct sign_credentials {
     struct sign_keys *keys; /* may be NULL */
 };
 
-/* The headers that a signed request has beside those that it had; in the arena. */
+/* The headers that signing adds to a request; in the arena. */
 struct signed_headers {
     struct str authorization, date,
         content_sha256; /* Authorization, x-amz-date, x-amz-content-.. */
@@ -112,7 +113,7 @@ int sign_query(struct buf *out, const struct sign_request *r, const struct sign_
  */
 int sign_v2_string(struct buf *out, const struct sign_request *r, struct str date,
                    struct str bucket) MUST_CHECK;
-/* Does the signature cover the parameter, whose name is as on the wire? */
+/* Whether the signature covers the parameter; `name` as it is on the wire. */
 bool sign_v2_covers(struct str parameter);
 /* Base64 of HMAC-SHA1, appended. */
 void sign_v2(struct buf *out, struct str secret, struct str bytes);

@@ -1,14 +1,14 @@
 /* The table of derived keys: direct mapped, so that a look-up is one comparison and the bound needs
- * no list of what was used last. An entry's name is 128 bits of keyed hash: nobody outside can make
- * the first half collide, and the second is cheap. */
+ * no list of recently used entries. An entry is named by 128 bits of keyed hash, so that nobody who
+ * does not know the key can make two names collide. */
 #include "base/hash.h"
 #include "os/thread.h"
 #include "sign/sign.h"
 
 #include <stdlib.h>
 
-/* NAMED_MAX: of secret and scope. Longer ones than anybody has are not kept, so that naming needs
- * no memory. */
+/* NAMED_MAX: bytes of secret and scope together. Keys with longer ones, which nobody has, are not
+ * kept, so that naming needs no memory. */
 enum { STRIPES = 16, SLOTS = 128, NAMED_MAX = 256 };
 
 struct name {
@@ -51,7 +51,8 @@ void sign_keys_free(struct sign_keys *keys)
     free(keys);
 }
 
-/* Each part has its length in front: no two sets of parts make the same bytes. False: too long. */
+/* Each part is preceded by its length, so that different parts never make the same bytes. False:
+ * too long. */
 static bool name_of(struct name *out, const struct sign_keys *keys, struct str secret,
                     const struct sign_scope *scope)
 {

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "sign/sign.h"
 
-/* USUAL_*: what one allocation is enough for. */
+/* USUAL_*: the sizes that bufs get at first; longer texts allocate again. */
 enum {
     MAX_SIGNED = HTTP_MAX_HEADERS + 2,
     MAX_TEXT = 4 * HTTP_MAX_HEAD,
@@ -30,7 +30,7 @@ static struct str lower_copy(struct arena *a, struct str s)
     return str_n(copy, copy ? s.len : 0);
 }
 
-/* Into `names`, which are sorted and `count`, at its place. They are few. */
+/* Inserts the name into `names`, which are sorted, `count` in number, and few. */
 static void names_insert(struct str *names, size_t count, struct str name)
 {
     while (count && str_cmp(names[count - 1], name) > 0) {

@@ -1,4 +1,4 @@
-/* The decision who may do what, and the two small documents that shape it. */
+/* The decision who may do what, and the documents PublicAccessBlock and OwnershipControls. */
 #include "s3/access/access.h"
 
 #include "meta/document.h"
@@ -150,7 +150,7 @@ static bool is_about_the_policy(enum s3_action action)
            action == S3_ACTION_DELETE_BUCKET_POLICY;
 }
 
-/* An object of somebody else, which only its own list opens. */
+/* An object of another owner than the bucket's: only its own ACL grants access. */
 static bool needs_object_list(const struct access_request *r)
 {
     return r->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED && r->object_owner.len &&
@@ -172,7 +172,7 @@ static bool keeps_the_policy(const struct access_request *r)
     return is_bucket_owner(r) && is_about_the_policy(r->ask.action) && !r->policy_binds_owner;
 }
 
-/* Does what the policy allows count for this asker? */
+/* Whether what the policy allows applies to this user. */
 static bool may_trust_policy(const struct access_request *r)
 {
     return is_bucket_owner(r) || r->ask.who.service.len || !r->block.restrict_buckets ||

@@ -3,8 +3,8 @@
  *
  * The decision is asked once for each action that a request needs: a copy asks for GetObject on
  * its source and PutObject on its target; a PUT with tags also for PutObjectTagging, one with a
- * list or grants for PutObjectAcl. It is pure: what it decides on has been read before. Any
- * thread. */
+ * list or grants for PutObjectAcl. The decision does no I/O: the caller has read everything that it
+ * depends on. Any thread. */
 #ifndef S3_ACCESS_ACCESS_H
 #define S3_ACCESS_ACCESS_H
 
@@ -15,9 +15,9 @@
 
 struct public_block {
     bool block_acls;       /* BlockPublicAcls: a public ACL cannot be set */
-    bool ignore_acls;      /* IgnorePublicAcls: what groups are granted does not count */
+    bool ignore_acls;      /* IgnorePublicAcls: grants to groups are ignored */
     bool block_policy;     /* BlockPublicPolicy: a public policy cannot be set */
-    bool restrict_buckets; /* RestrictPublicBuckets: a public policy lets in nobody but the owner */
+    bool restrict_buckets; /* RestrictPublicBuckets: a public policy allows only the owner */
 };
 
 int public_block_read(struct public_block *out, struct arena *a, struct str xml,
@@ -31,7 +31,7 @@ void public_block_write(struct buf *out, const struct public_block *block);
 enum ownership {
     OWNERSHIP_OBJECT_WRITER,
     OWNERSHIP_BUCKET_OWNER_PREFERRED,
-    OWNERSHIP_BUCKET_OWNER_ENFORCED, /* ACLs count for nothing */
+    OWNERSHIP_BUCKET_OWNER_ENFORCED, /* ACLs are ignored */
 };
 
 int ownership_read(enum ownership *out, struct arena *a, struct str xml,
@@ -41,7 +41,7 @@ const char *ownership_name(enum ownership ownership);
 /* x-amz-object-ownership; InvalidArgument. */
 int ownership_parse(enum ownership *out, struct str name, struct err *err) MUST_CHECK;
 
-/* Who owns an object that `writer` puts: by the mode, and the canned ACL that came with it. */
+/* The owner of an object that `writer` puts, by the mode and by the canned ACL of the request. */
 struct str ownership_of_new(enum ownership ownership, struct str writer, struct str bucket_owner,
                             struct str canned_acl);
 
@@ -52,24 +52,27 @@ struct access_request {
     struct str bucket_owner;     /* user id */
     struct str object_owner;     /* of the object acted on; empty: a bucket, or no such object */
     const struct policy *policy; /* NULL: none */
-    bool policy_binds_owner;     /* it was set with x-amz-confirm-remove-self-bucket-access */
+    bool policy_binds_owner;     /* set with x-amz-confirm-remove-self-bucket-access */
     const struct acl *bucket_acl, *object_acl; /* NULL: none */
     struct public_block block;
     enum ownership ownership;
 };
 
-/* In this order:
- *  1. a policy that denies, denies; but the bucket's owner may always read, replace and delete the
- *     policy, unless it binds the owner;
- *  2. the bucket's owner may do all in the bucket, but what an object's own ACL grants (reading it
- *     and its ACL) on an object of somebody else;
- *  3. a policy that allows, allows; unless RestrictPublicBuckets is set and it is public;
- *  4. unless ownership is BucketOwnerEnforced, what the ACL of the bucket or object grants. */
+/* Whether the action is allowed. The rules apply in this order:
+ *  1. when the policy denies it, it is denied; but the bucket's owner may always read, replace and
+ *     delete the policy, unless the policy binds the owner;
+ *  2. the bucket's owner may do everything in the bucket, except read an object of somebody else
+ * and its ACL: only the object's ACL grants that;
+ *  3. when the policy allows it, it is allowed, unless RestrictPublicBuckets is set and the policy
+ * is public;
+ *  4. when the ACL of the bucket or object grants it, it is allowed, unless ownership is
+ *     BucketOwnerEnforced;
+ *  5. otherwise it is denied. */
 bool access_allowed(const struct access_request *r);
-/* Whether any request of the asker's for the action in this bucket could be allowed: true if there
- * is a key, an object and a value for each condition with which access_allowed() might be. */
+/* Whether any request of this user for the action in this bucket could be allowed: true if
+ * access_allowed() could be true for some key, some object and some values of the conditions. */
 bool access_possible(const struct access_request *r);
-/* Whether rule 1 is what refuses it. */
+/* Whether rule 1 denies the action. */
 bool access_denied(const struct access_request *r);
 
 /* The ACL permission that also grants an action, on the bucket's or the object's list. */

@@ -1,21 +1,23 @@
 /* Who sent a request: its signature is checked, in the header or in the query, version 4 or 2.
  *
- * A request without a signature is anonymous, which is a result and not an error: what anonymous
- * may do is for ACLs and policies. POST forms carry their signature in the body: form.h.
+ * A request without a signature is anonymous. That is a result and not an error: ACLs and policies
+ * say what anonymous requests may do. POST forms carry their signature in the body: form.h.
  *
- * What is refused, in S3's words (codes of error.h with the text in struct err):
+ * Errors are those of S3 (codes of meta/error.h, with the text in struct err):
  *   InvalidArgument                    two signatures; an unknown kind of Authorization; a payload
- *                                      hash that is none
- *   AuthorizationHeaderMalformed       the header's parts; the scope's date, service or end
- *   AuthorizationQueryParametersError  the same of a presigned query; its lifetime past a week
+ *                                      hash that is malformed
+ *   AuthorizationHeaderMalformed       the header is malformed; the scope's date, service or end is
+ *                                      wrong
+ *   AuthorizationQueryParametersError  the same for a presigned query; its lifetime is over a week
  *   InvalidRequest                     x-amz-content-sha256 missing; version 2 where not allowed
  *   AccessDenied                       no date; signed chunks without a signature of version 4; a
- * presigned query past its time or before it; host or an x-amz-* header that is sent but not signed
+ *                                      presigned query before or after its time; host or an x-amz-*
+ *                                      header is sent but not signed
  *   RequestTimeTooSkewed               a date more than 15 minutes from ours
  *   InvalidAccessKeyId, SignatureDoesNotMatch, InvalidURI (malformed escapes)
  *
- * Any region is taken (clients are configured with many), the service must be s3. Signatures are
- * compared in constant time. Any thread. */
+ * Any region is accepted, since clients are configured with many; the service must be s3.
+ * Signatures are compared in constant time. Any thread. */
 #ifndef S3_ACCESS_AUTH_H
 #define S3_ACCESS_AUTH_H
 
@@ -26,8 +28,8 @@ enum { AUTH_SKEW_MS = 15 * MS_PER_MINUTE, AUTH_SECRET_MAX = 128, AUTH_ACCESS_KEY
 
 enum auth_kind { AUTH_ANONYMOUS, AUTH_V4_HEADER, AUTH_V4_QUERY, AUTH_V2_HEADER, AUTH_V2_QUERY };
 
-/* What is promised of the body. By x-amz-content-sha256, signed or not: a header that no signature
- * covers still says how the body is framed, and a hash in it still has to be right. */
+/* What x-amz-content-sha256 says about the body. It applies even when no signature covers the
+ * header: it still says how the body is framed, and a hash in it must still be right. */
 enum auth_payload {
     AUTH_PAYLOAD_UNSIGNED,        /* nothing */
     AUTH_PAYLOAD_HASH,            /* its SHA-256 */
@@ -46,16 +48,16 @@ struct auth_request {
     int64_t now_ms;    /* clock_wall_ms() */
 };
 
-/* What is known of an access key. */
+/* What find_key() knows about an access key. */
 struct auth_key {
     char secret[AUTH_SECRET_MAX];
     size_t secret_len;
-    void *user; /* whatever the finder wants to hand through */
+    void *user; /* find_key() sets it; auth_verify() passes it on */
 };
 
 struct auth_options {
-    /* 0, ERR_NOT_FOUND, or a failure of ours, which auth_verify passes on. A key that may not be
-     * used is not found. The secret is wiped after use. */
+    /* Returns 0, ERR_NOT_FOUND (also for a key that may not be used), or a failure, which
+     * auth_verify() returns. The secret is overwritten after use. */
     int (*find_key)(void *ctx, struct str access_key, struct auth_key *out, struct err *err);
     void *ctx;
     struct sign_keys *keys; /* may be NULL */
@@ -71,19 +73,20 @@ struct identity {
     unsigned char payload_sha256[SIGN_HASH_LEN]; /* AUTH_PAYLOAD_HASH */
     struct str signed_headers;                   /* version 4: "host;x-amz-date" */
     struct str payload_hash; /* version 4: what was signed for the body, or UNSIGNED-PAYLOAD */
-    int64_t signed_ms;       /* when; 0: the signature does not say */
+    int64_t signed_ms;       /* time of the signature; 0: unknown */
     /* version 4, for the chunks of the body: */
     struct sign_scope scope;
     struct sign_key key;
     char timestamp[SIGN_TIME_LEN];
-    char signature[SIGN_HEX_LEN]; /* of the head: the seed of the chunks' */
+    char signature[SIGN_HEX_LEN]; /* of the head; the chain of the chunks' signatures begins with it
+                                   */
 };
 
-/* 0, an S3 code, or what find_key failed with. *out is filled on success only. */
+/* Returns 0, an S3 code, or the error of find_key(). *out is filled on success only. */
 int auth_verify(struct identity *out, struct arena *a, const struct auth_request *r,
                 const struct auth_options *o, struct err *err) MUST_CHECK;
 void auth_release(struct identity *auth);
-/* Does a signature of version 4 cover the header? */
+/* Whether a signature of version 4 covers the header. */
 bool auth_signs(const struct identity *auth, struct str header);
 
 /* --- parts that form.h and the fuzz targets use --- */
@@ -103,7 +106,7 @@ struct auth_header {
 };
 int auth_parse_header(struct auth_header *out, struct str text, struct err *err) MUST_CHECK;
 
-/* find_key, with its errors as S3 has them. */
+/* Calls find_key() and translates its errors into those of S3. */
 int auth_find(struct auth_key *out, const struct auth_options *o, struct str access_key,
               struct err *err) MUST_CHECK;
 

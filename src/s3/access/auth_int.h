@@ -1,4 +1,4 @@
-/* What the files of auth share: the way of each kind of signature. */
+/* Functions that the files of auth share. */
 #ifndef S3_ACCESS_AUTH_INT_H
 #define S3_ACCESS_AUTH_INT_H
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* USUAL_*: what one allocation is enough for. */
+/* USUAL_*: the sizes that bufs get at first; longer texts allocate again. */
 enum { MAX_TEXT = 4 * HTTP_MAX_HEAD, USUAL_TEXT = 1000, USUAL_STRING = 200 };
 
 #define CREDENTIAL_FORM "\"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\""
@@ -21,7 +21,7 @@ static const struct {
     {STR("STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"), AUTH_PAYLOAD_CHUNKS_TRAILER},
 };
 
-/* What is to be checked, from wherever it stood. */
+/* The signature and what it claims, from the header or from the query. */
 struct claim {
     struct auth_credential credential;
     struct str signed_headers, signature, timestamp, payload_hash;
@@ -45,7 +45,7 @@ static int parse_payload(struct identity *out, struct str text, struct err *err)
                    "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a valid sha256 value.");
 }
 
-/* From the right, since only an access key may hold more slashes. */
+/* Cuts from the right, since only the access key may hold further slashes. */
 int auth_parse_credential(struct auth_credential *out, struct str text)
 {
     struct str *const parts[] = {&out->end, &out->scope.service, &out->scope.region,
@@ -110,8 +110,8 @@ bool auth_signs(const struct identity *auth, struct str header)
     return header.len && has_name(auth->signed_headers, header);
 }
 
-/* `presigned`: a hash of the body that is sent beside a query that does not sign it says nothing
- * and harms nothing. */
+/* `presigned`: a header with a hash of the body, beside a query that does not sign it, is allowed:
+ * it only adds a check. */
 static int check_signed_headers(const struct auth_request *r, struct str names, bool presigned,
                                 struct err *err)
 {
@@ -265,8 +265,8 @@ static int check_lifetime(const struct auth_request *r, struct str timestamp, st
     if (str_i64(expires, &lifetime) < 0)
         return err_set(err, S3_AUTHORIZATION_QUERY_PARAMETERS_ERROR,
                        "X-Amz-Expires should be a number");
-    /* A lifetime that none may have: AWS says 400, Ceph and the public suite 403 as of a lifetime
-     * that is over; nobody gets in either way. */
+    /* For a lifetime that is not allowed AWS answers 400; Ceph and the public test suite expect
+     * 403, as for a lifetime that is over. */
     if (lifetime < 0)
         return err_set(err, S3_ACCESS_DENIED, "X-Amz-Expires must be non-negative");
     if (lifetime > (int64_t)SIGN_EXPIRES_MAX_S)
@@ -327,7 +327,7 @@ int auth_unsigned_payload(struct identity *out, const struct auth_request *r, st
     return code;
 }
 
-/* What was signed: in the query, else in the header when that is signed, else nothing. */
+/* The payload hash that was signed: the query's, else the header's if it is signed, else none. */
 static struct str query_payload(const struct auth_request *r, const struct str p[PARAMETERS])
 {
     struct str header = auth_header_of(r, "x-amz-content-sha256");

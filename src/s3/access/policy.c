@@ -61,7 +61,7 @@ static int compile_actions(struct statement *s, const json_t *json, bool negated
     return 0;
 }
 
-/* What is behind "arn:aws:s3:::", or all of "*". */
+/* The part behind "arn:aws:s3:::", or the whole of "*". */
 static bool cut_resource(struct str text, struct str *rest)
 {
     struct str fields[5];
@@ -76,7 +76,7 @@ static bool cut_resource(struct str text, struct str *rest)
            str_eq(fields[2], STR("s3")) && fields[3].len == 0 && fields[4].len == 0 && rest->len;
 }
 
-/* A resource must be able to be this bucket or in it. */
+/* A resource must be able to match this bucket or an object in it. */
 static bool is_of_bucket(const struct pattern *p, struct str bucket)
 {
     struct str name, rest;
@@ -123,7 +123,7 @@ static int check_fields(const json_t *json, const char *const *names, size_t cou
     return 0;
 }
 
-/* Which of a field and its negation is there: exactly one must be. */
+/* Which of a field and its negation the statement has; it must have exactly one. */
 static int pick(const json_t *json, const char *name, const char *negation, const json_t **out,
                 bool *negated, struct err *err)
 {
@@ -290,7 +290,7 @@ int policy_check_keys(const struct policy *p, struct err *err)
     return code;
 }
 
-/* A service is let in by its own name alone; a denial for all is for services too. */
+/* A service is allowed only by its own name; a denial for everybody applies to services too. */
 static bool principal_is(const struct principal *p, const struct policy_who *who, bool denies)
 {
     switch (p->kind) {

@@ -7,8 +7,8 @@
  * Principals: weir has users and no accounts, so each user is an account of its own with the
  * user's id. "arn:aws:iam::ID:root" and a bare ID are the user with that id, "arn:aws:iam::ID:user/
  * NAME" (ID may be empty) the one whose id or name is NAME. Roles and federated identities match
- * nobody. Whether those exist that a policy names is asked when it is set, not when it is compiled:
- * a user may be removed later. */
+ * nobody. Whether the users that a policy names exist is checked when the policy is set, not when
+ * it is compiled: a user may be removed later. */
 #ifndef S3_ACCESS_POLICY_H
 #define S3_ACCESS_POLICY_H
 
@@ -16,10 +16,11 @@
 #include "meta/error.h"
 #include "s3/access/policy_table.h"
 
-/* S3's own limit; and up to which one is compiled and asked where nothing may wait. */
+/* S3's limit on the size of a policy; and the size up to which one is compiled and asked on threads
+ * where nothing may wait. */
 enum { POLICY_MAX_BYTES = 20 * 1024, POLICY_FAST_BYTES = 4 * 1024 };
 
-/* aws:userid and aws:PrincipalAccount of who signs nothing. */
+/* aws:userid and aws:PrincipalAccount of anonymous requests. */
 #define POLICY_ANONYMOUS "anonymous"
 
 struct policy;
@@ -57,28 +58,29 @@ int policy_compile(struct policy **out, struct arena *a, struct str json, struct
 typedef int policy_find_fn(void *ctx, struct str account, struct str name, bool by_name,
                            struct err *err);
 
-/* MalformedPolicy when one is named that does not exist: a denial of nobody would do nothing. In a
- * statement that allows, roles and accounts ("...:root", where Ceph has tenants) may be unknown. */
+/* MalformedPolicy when the policy names a user that does not exist: denying that user would have no
+ * effect. In a statement that allows, roles and accounts ("...:root", where Ceph has tenants) may
+ * be unknown. */
 int policy_check_principals(const struct policy *p, policy_find_fn *find, void *ctx,
                             struct err *err) MUST_CHECK;
 
 /* MalformedPolicy when a condition can never hold, or a variable never has a value, because no
- * request to weir has the key: a denial by it would do nothing. Asked when a policy is set; one
- * that is kept from before is judged as it stands. */
+ * request to weir has the key: a denial with it would have no effect. Checked when a policy is set;
+ * policies that were stored before are applied as they are. */
 int policy_check_keys(const struct policy *p, struct err *err) MUST_CHECK;
 
-/* Whether compiling or asking it takes long enough to be kept from fast workers. */
+/* Whether compiling or asking the policy takes too long for fast workers. */
 bool policy_is_large(const struct policy *p);
 
-/* Whether a statement lets `who` do the action at all, whatever the resource and the conditions: if
- * not, no request of theirs can be allowed by it. */
+/* Whether a statement allows `who` the action for some resource under some conditions. If not, the
+ * policy allows no request of `who` for the action. */
 bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum s3_action action);
 
 /* DENY when any statement denies, else ALLOW when one allows, else NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);
 
-/* Allows something to everybody without a condition that fixes who they are (S3: "The meaning of
- * public"). */
+/* Whether the policy allows something to everybody, without a condition that limits who they are
+ * (S3: "The meaning of public"). */
 bool policy_is_public(const struct policy *p);
 
 #endif

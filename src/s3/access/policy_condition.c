@@ -283,7 +283,8 @@ static bool condition_compare_numbers(double a, double b, enum condition_compare
     }
 }
 
-/* Field by field: a wildcard does not reach over a colon, but in the last of the six. */
+/* Compares field by field: a wildcard does not match a colon, except in the last of the six fields.
+ */
 static bool arn_match(struct str pattern, struct str arn)
 {
     for (int field = 0; field < 5; field++) {
@@ -332,8 +333,8 @@ static bool value_matches(const struct condition *c, const struct condition_valu
     }
 }
 
-/* One value of the request against all of the policy: any is enough, of a negated operator none
- * may match. */
+/* Compares one value of the request with all values of the policy: one match is enough; for a
+ * negated operator none may match. */
 static bool one_holds(const struct condition *c, struct str s, const struct policy_request *r)
 {
     for (size_t i = 0; i < c->count; i++)
@@ -393,7 +394,7 @@ bool conditions_hold(const struct condition *list, const struct policy_request *
     return true;
 }
 
-/* S3 takes ranges wider than /8 of IPv4 and /32 of IPv6 for the public. */
+/* S3 treats ranges wider than /8 of IPv4 and /32 of IPv6 as public. */
 static bool range_is_narrow(const struct ip_range *range)
 {
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};

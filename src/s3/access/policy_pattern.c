@@ -141,8 +141,8 @@ enum {
     SEARCH_MAX = 64 * 1024 /* more than a head, or a field of a form, holds */
 };
 
-/* Where what stands before the next block of a piece can end: bit i, before byte i of the string.
- */
+/* The places in the string where the part of the piece before the next block can end: bit i means
+ * before byte i. */
 struct search {
     struct str s;
     bool fold_case;
@@ -162,7 +162,7 @@ static void search_set(struct search *f, size_t i, bool on)
     f->ends[i / 64] = on ? f->ends[i / 64] | bit : f->ends[i / 64] & ~bit;
 }
 
-/* Is byte i of the string a character's second, third or fourth? */
+/* Whether byte i of the string is the second, third or fourth byte of a character. */
 static bool is_inside(struct str s, size_t i)
 {
     if (((unsigned char)s.p[i] & 0xc0) != 0x80)
@@ -240,7 +240,7 @@ static ptrdiff_t search_piece(struct search *f, struct str piece, size_t from, b
     return (ptrdiff_t)(to_end ? f->last : f->first);
 }
 
-/* The same of plain characters. */
+/* The same for a piece of plain characters. */
 static ptrdiff_t find_plain(struct str s, struct str piece, size_t from, bool anywhere, bool to_end)
 {
     size_t room = s.len - from;

@@ -39,7 +39,7 @@ static int check_wildcards(const struct str_list *list, const char *name, size_t
     return 0;
 }
 
-/* They become headers of answers. */
+/* The values become headers of responses, so control characters are refused. */
 static int check_printable(const struct str_list *list, const char *name, struct err *err)
 {
     for (size_t i = 0; i < list->count; i++)

@@ -1,5 +1,5 @@
-/* Cross-origin rules of a bucket: the document, and what a browser is told. Strings live in the
- * arena; a compiled configuration does not change and may be asked by any thread. */
+/* Cross-origin rules of a bucket: the document, and the response headers for a browser. Strings
+ * live in the arena; a compiled configuration does not change and may be asked by any thread. */
 #ifndef S3_DOCUMENTS_CORS_H
 #define S3_DOCUMENTS_CORS_H
 
@@ -31,8 +31,8 @@ struct cors {
 int cors_read(struct cors *out, struct arena *a, struct str xml, struct err *err) MUST_CHECK;
 void cors_write(struct buf *out, const struct cors *cors);
 
-/* What a request comes with. For a preflight, method and headers are those that it announces
- * (Access-Control-Request-*). */
+/* The parts of a request that rules look at. For a preflight, method and headers are those that it
+ * announces (Access-Control-Request-*). */
 struct cors_request {
     struct str origin, method;
     struct str headers; /* comma-separated; empty: none */
@@ -44,7 +44,7 @@ struct cors_answer {
     bool any_origin; /* the rule says "*" */
 };
 
-/* The first rule that takes origin, method and all headers; false when there is none. */
+/* The first rule that allows origin, method and all headers; false when there is none. */
 bool cors_match(const struct cors *cors, const struct cors_request *request,
                 struct cors_answer *out);
 

@@ -1,10 +1,10 @@
 /* The document of DeleteObjects. */
 #include "s3/documents/deletion.h"
 
-/* Of an Object; Key is the one that must be there. */
+/* The elements that an Object may have; only Key is required. */
 static const char *const parts[] = {"Key", "VersionId", "ETag", "LastModifiedTime", "Size"};
 
-/* Nothing in an Object is an element itself. */
+/* The members of an Object must not contain elements. */
 static int check_object(const struct xml_node *object, struct err *err)
 {
     int code = document_shape(object, "Key! VersionId? ETag? LastModifiedTime? Size?", err);

@@ -1,5 +1,5 @@
 /* Object lock: the bucket's default, an object's retention and legal hold, as documents and as
- * headers. Whether a locked version may be changed or removed is the storage's to decide. */
+ * headers. The storage decides whether a locked version may be changed or removed. */
 #ifndef S3_DOCUMENTS_LOCK_H
 #define S3_DOCUMENTS_LOCK_H
 

@@ -1,11 +1,11 @@
-/* Names of storage classes. What a class costs or how fast it is, no storage of weir's knows: a
- * class is a label that is kept beside a version (docs/lifecycle.md). */
+/* Names of storage classes. For weir a class is only a label that is stored with a version
+ * (docs/lifecycle.md): it changes neither cost nor speed. */
 #ifndef S3_DOCUMENTS_STORAGE_CLASS_H
 #define S3_DOCUMENTS_STORAGE_CLASS_H
 
 #include "base/str.h"
 
-/* Those of S3, for a gateway that is not told which. */
+/* The classes of S3: the default of a gateway. */
 #define STORAGE_CLASSES                                                                            \
     "STANDARD,STANDARD_IA,ONEZONE_IA,INTELLIGENT_TIERING,GLACIER,DEEP_ARCHIVE,GLACIER_IR,"         \
     "REDUCED_REDUNDANCY"
@@ -13,13 +13,13 @@
 /* Whether `name` is in the list, which has commas between its names, or STANDARD. */
 bool storage_class_known(struct str list, struct str name);
 
-/* As it is kept: STANDARD is empty. */
+/* The stored form: STANDARD is stored as an empty string. */
 static inline struct str storage_class_kept(struct str name)
 {
     return str_eq(name, STR("STANDARD")) ? STR_EMPTY : name;
 }
 
-/* As it is shown where it always is. */
+/* The shown form: STANDARD for an empty string. */
 static inline struct str storage_class_shown(struct str kept)
 {
     return kept.len ? kept : STR("STANDARD");

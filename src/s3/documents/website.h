@@ -1,5 +1,5 @@
-/* Website configurations: the document, and what a website read becomes. Strings live in the arena.
- */
+/* Website configurations: the document, and what a GET of a website's path reads or redirects to.
+ * Strings live in the arena. */
 #ifndef S3_DOCUMENTS_WEBSITE_H
 #define S3_DOCUMENTS_WEBSITE_H
 
@@ -9,7 +9,7 @@
 
 enum { WEBSITE_MAX_RULES = 50 };
 
-/* Empty strings and 0 were not given. */
+/* Strings that are empty and numbers that are 0 were not given. */
 struct website_redirect {
     struct str protocol; /* "http", "https" */
     struct str host;

@@ -1,9 +1,10 @@
-/* Lifecycle configurations: the document, and what a rule wants done with an object and when. The
- * worker that does it is elsewhere; here nothing is touched.
+/* Lifecycle configurations: the document, and what its rules say about an object: which action, and
+ * when. lifecycle_sweep.h does the actions; nothing is changed here.
  *
- * A "day" is given by the caller, so that tests need not wait for one. With real days (MS_PER_DAY)
- * every time is rounded up to the next midnight UTC, as S3 does; shorter days are not rounded.
- * Strings live in the arena; a read configuration does not change and may be asked by any thread.
+ * The caller gives the length of a "day", so that tests need not wait for one. With real days
+ * (MS_PER_DAY) every time is rounded up to the next midnight UTC, as S3 does; shorter days are not
+ * rounded. Strings live in the arena; a read configuration does not change and may be asked by any
+ * thread.
  */
 #ifndef S3_LIFECYCLE_LIFECYCLE_H
 #define S3_LIFECYCLE_LIFECYCLE_H
@@ -46,13 +47,13 @@ struct lifecycle {
     size_t count;
 };
 
-/* MalformedXML, InvalidArgument, InvalidRequest as S3 answers them. A rule without an id gets a
- * random one, so what is kept is what lifecycle_write() makes of it. */
+/* MalformedXML, InvalidArgument and InvalidRequest as in S3. A rule without an id gets a random
+ * one; so the form of lifecycle_write() is stored, not the client's document. */
 int lifecycle_read(struct lifecycle *out, struct arena *a, struct str xml,
                    struct err *err) MUST_CHECK;
 void lifecycle_write(struct buf *out, const struct lifecycle *config);
 
-/* What is known of a version. */
+/* The facts about a version that rules look at. */
 struct lifecycle_facts {
     struct str key;
     uint64_t size;
@@ -67,10 +68,10 @@ struct lifecycle_facts {
 
 enum lifecycle_action {
     LIFECYCLE_NONE,
-    LIFECYCLE_EXPIRE,        /* the current version: as a DELETE without a version would */
-    LIFECYCLE_REMOVE_MARKER, /* a delete marker with nothing behind it */
-    LIFECYCLE_REMOVE,        /* this noncurrent version */
-    LIFECYCLE_TRANSITION,    /* to storage_class */
+    LIFECYCLE_EXPIRE,        /* delete the current version, as a DELETE without a version does */
+    LIFECYCLE_REMOVE_MARKER, /* remove a delete marker that has no versions behind it */
+    LIFECYCLE_REMOVE,        /* remove this noncurrent version */
+    LIFECYCLE_TRANSITION,    /* change the class to storage_class */
 };
 
 struct lifecycle_due {
@@ -80,13 +81,14 @@ struct lifecycle_due {
     struct str storage_class;
 };
 
-/* The earliest removal that enabled rules want, due or still to come; when it is not due by now but
- * a transition to another class is, that transition (of several the last that came due). */
+/* The earliest removal that enabled rules ask for, whether it is due or still to come. When no
+ * removal is due by now but a transition to another class is, that transition (of several, the one
+ * that came due last). */
 struct lifecycle_due lifecycle_due(const struct lifecycle *config,
                                    const struct lifecycle_facts *facts, int64_t now_ms,
                                    int64_t day_ms);
 
-/* When an upload begun at `started_ms` is aborted: false when no rule wants it. */
+/* When an upload that began at `started_ms` is to be aborted; false: no rule asks for it. */
 bool lifecycle_abort(const struct lifecycle *config, struct str key, int64_t started_ms,
                      int64_t day_ms, struct lifecycle_due *out);
 

@@ -1,4 +1,4 @@
-/* How far a bucket's sweeps have come, as the bucket keeps it. */
+/* The stored progress of a bucket's sweeps. */
 #include "base/hex.h"
 #include "base/json.h"
 #include "s3/lifecycle/lifecycle_sweep.h"
@@ -29,7 +29,7 @@ static void read_counts(const json_t *object, const char *key, struct lifecycle_
 #undef X
 }
 
-/* A key may have bytes that JSON has not. */
+/* A key may have bytes that JSON cannot hold. */
 static struct str read_hex(struct arena *a, struct str hex)
 {
     size_t len = hex.len / 2;

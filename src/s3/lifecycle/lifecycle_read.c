@@ -7,7 +7,7 @@
 
 #define MAX_DAYS INT64_C(2147483647)
 
-/* A number of at least `least`, or InvalidArgument; -1 when it is not there. */
+/* Reads a number of at least `least`, or InvalidArgument; -1 when the element is absent. */
 static int lifecycle_read_number(const struct xml_node *node, const char *name, int64_t least,
                                  int64_t *out, struct err *err)
 {
@@ -94,7 +94,7 @@ static int lifecycle_read_prefix(struct lifecycle_filter *f, const struct xml_no
     return 0;
 }
 
-/* Adds what the node asks for to what the filter does. */
+/* Adds the predicates of the node to the filter. */
 static int read_predicates(struct lifecycle_filter *f, struct arena *a, const struct xml_node *node,
                            struct err *err)
 {
@@ -130,8 +130,8 @@ static int read_and(struct lifecycle_filter *f, struct arena *a, const struct xm
     return code == 0 ? read_predicates(f, a, and, err) : code;
 }
 
-/* Several predicates without And are MalformedXML in S3. Ceph takes them, and so clients send them;
- * all of them together remove the least. */
+/* Several predicates without And are MalformedXML in S3. Ceph accepts them, so clients send them;
+ * requiring all of them removes the fewest objects. */
 static int lifecycle_read_filter(struct lifecycle_filter *f, struct arena *a,
                                  const struct xml_node *rule, struct err *err)
 {
@@ -263,7 +263,7 @@ static int read_actions(struct lifecycle_rule *rule, struct arena *a, const stru
     return code;
 }
 
-/* What each part allows but their meeting does not. */
+/* Checks for parts that are allowed alone but not together. */
 static int rule_check_together(const struct lifecycle_rule *rule, struct err *err)
 {
     const struct lifecycle_filter *f = &rule->filter;

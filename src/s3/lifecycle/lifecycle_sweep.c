@@ -1,9 +1,10 @@
-/* Sweeping a bucket: pages of versions and uploads, judged, and what is due done under a guard. */
+/* Sweeps a bucket: goes through pages of versions and uploads, and does the actions that are due
+ * under a guard. */
 #include "s3/lifecycle/lifecycle_sweep.h"
 
 #include "s3/documents/storage_class.h"
 
-/* One page on its way. */
+/* The page in progress. */
 struct page {
     struct lifecycle_sweep *s;
     struct arena arena;
@@ -12,7 +13,7 @@ struct page {
     int64_t now_ms;
 };
 
-/* What was decided about a version, for the guard. */
+/* The decision about a version, for the guard. */
 struct decision {
     const struct page *page;
     struct str etag;
@@ -55,7 +56,7 @@ static int info_read_tags(struct tag_set *out, struct arena *a, const struct obj
 
 /* --- doing --- */
 
-/* C1. Runs inside the commit. */
+/* The guard (C1). It runs inside the commit. */
 static int still_so(void *ctx, const struct object_info *info, struct err *err)
 {
     const struct decision *d = ctx;
@@ -81,7 +82,7 @@ static int still_so(void *ctx, const struct object_info *info, struct err *err)
     return code;
 }
 
-/* *out: for the change of the key; NULL: nobody wants it told. */
+/* *out: the note for the change of the key; NULL: no rule asks for a notification. */
 static int page_note(struct page *p, struct notify_event *e, const struct change_note **out,
                      struct err *err)
 {
@@ -139,13 +140,13 @@ static uint64_t *counter(struct lifecycle_counts *c, enum lifecycle_action actio
     }
 }
 
-/* What the guard, a lock or a removal by somebody else says is an answer, not a failure. */
+/* A refusal by the guard or by a lock, or a version that is already gone, is not a failure. */
 static bool sweep_is_refusal(int code)
 {
     return code == ERR_CONFLICT || code == ERR_NOT_FOUND || code == ERR_DENIED;
 }
 
-/* C2. ERR_AGAIN: the configuration is not the page's any more. */
+/* C2: compares the configuration. ERR_AGAIN: it has changed since the page began. */
 static int unchanged(struct page *p, struct err *err)
 {
     struct bucket *b = p->s->b;
@@ -224,7 +225,7 @@ static int page_judge(struct page *p, const struct object_info *info,
     return code;
 }
 
-/* What all rules have in common: nothing outside it need be looked at. */
+/* The prefix that all rules have in common: only keys with it are looked at. */
 static struct str common_prefix(const struct lifecycle *config)
 {
     struct str common = STR_EMPTY;

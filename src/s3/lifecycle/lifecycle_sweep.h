@@ -1,4 +1,4 @@
-/* One bucket swept by its lifecycle configuration, a page at a time, and what of that is kept
+/* Sweeps one bucket by its lifecycle configuration, a page at a time, and stores its progress
  * between pages and starts. docs/lifecycle.md has the invariants (C1 to C6).
  *
  * A sweep belongs to one thread. Time comes from the caller. */
@@ -33,18 +33,19 @@ struct lifecycle_counts {
 
 void lifecycle_counts_add(struct lifecycle_counts *to, const struct lifecycle_counts *from);
 
-/* What is known of a bucket's sweeps; all zero: there was none. */
+/* The progress of a bucket's sweeps; all zero: there was no sweep yet. */
 struct lifecycle_progress {
     int64_t slot_ms;                /* the interval of the last sweep that was begun */
-    bool done;                      /* it came to its end */
-    bool uploads;                   /* not done: it is at the uploads */
+    bool done;                      /* that sweep is complete */
+    bool uploads;                   /* not done: versions are complete, uploads are not */
     struct str cursor;              /* not done: the last key that was judged whole (C5) */
-    struct lifecycle_counts counts; /* of it */
-    int64_t finished_ms;            /* when the last whole one ended; 0: never */
-    struct lifecycle_counts last;   /* of that one */
+    struct lifecycle_counts counts; /* of that sweep */
+    int64_t finished_ms;            /* when the last complete sweep ended; 0: never */
+    struct lifecycle_counts last;   /* of the last complete sweep */
 };
 
-/* Strings live in the arena. None kept, or one that cannot be read: all zero. */
+/* Reads the stored progress; strings live in the arena. All zero when none is stored or it cannot
+ * be read. */
 int lifecycle_progress_read(struct lifecycle_progress *out, struct bucket *b, struct arena *a,
                             struct err *err) MUST_CHECK;
 int lifecycle_progress_keep(const struct lifecycle_progress *p, struct bucket *b,
@@ -65,13 +66,13 @@ struct lifecycle_sweep {
     uint64_t noncurrent; /* how many of its noncurrent versions were judged */
 };
 
-/* Goes on where `from` ended; a new one when that is done, or NULL. */
+/* Continues the sweep `from`, or begins a new one when `from` is done or NULL. */
 void lifecycle_sweep_init(struct lifecycle_sweep *s, struct bucket *b, int64_t day_ms,
                           const struct lifecycle_progress *from);
 void lifecycle_sweep_release(struct lifecycle_sweep *s);
 
-/* Judges the next page and does what is due by now. s->done: there is nothing left, or no rule. An
- * error leaves the sweep where the page failed. */
+/* Goes through the next page of entries and does the actions that are due by now. s->done: nothing
+ * is left, or there is no rule. After an error the sweep stands where the page failed. */
 int lifecycle_sweep_page(struct lifecycle_sweep *s, int64_t now_ms, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* When buckets are swept, and how fast. */
+/* The worker: when buckets are swept, and how fast. */
 #include "s3/lifecycle/lifecycle_worker.h"
 #include "object/overlay.h"
 
@@ -84,7 +84,7 @@ static void add_counts(struct lifecycle_worker *w, const struct lifecycle_counts
     mutex_unlock(&w->lock);
 }
 
-/* A page, and the wait behind it. */
+/* Goes through a page, and waits after it. */
 static int one_page(struct lifecycle_worker *w, struct lifecycle_sweep *s, struct err *err)
 {
     struct lifecycle_counts before = s->counts;
@@ -116,7 +116,7 @@ static bool worker_may_sweep(const struct lifecycle_worker *w, const struct buck
            !(w->o.rests && w->o.rests(w->o.ctx, bucket_home(b), b->name));
 }
 
-/* From where the progress says to the end, or until it must stop. */
+/* Sweeps the bucket from where the progress stands to its end, or until the worker must stop. */
 static int worker_sweep_bucket(struct lifecycle_worker *w, struct bucket *b,
                                struct lifecycle_progress *p, struct err *err)
 {
@@ -150,7 +150,8 @@ static int sweep_bucket(struct lifecycle_worker *w, struct bucket *b, int64_t sl
 
     if (code == 0)
         code = lifecycle_progress_read(&p, b, &a, err);
-    /* One that an earlier interval began is ended first: its cursor is where nobody was since. */
+    /* A sweep that an earlier interval began is completed first: nobody has looked at the keys
+     * behind its cursor since. */
     while (code == 0 && worker_may_sweep(w, b) && !(p.done && p.slot_ms == slot)) {
         if (p.done || p.slot_ms == 0 || p.slot_ms > slot)
             p.slot_ms = slot;

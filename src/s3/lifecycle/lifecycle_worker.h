@@ -1,8 +1,8 @@
 /* The thread that sweeps the buckets of this weir's local storages by their lifecycle
  * configurations: once an interval, at a quarter of the speed that it could (docs/lifecycle.md).
  *
- * Remote storages have a lifecycle of their own. A local storage belongs to one weir, so there is
- * nobody else who sweeps it and no lock. */
+ * Remote storages have a lifecycle of their own. A local storage belongs to one process, so nobody
+ * else sweeps it and no lock is needed. */
 #ifndef S3_LIFECYCLE_LIFECYCLE_WORKER_H
 #define S3_LIFECYCLE_LIFECYCLE_WORKER_H
 
@@ -26,7 +26,7 @@ struct lifecycle_worker_options {
     const struct log *log;
 };
 
-/* Since the start. */
+/* Counts since the start of the process. */
 struct lifecycle_stats {
     struct lifecycle_counts counts;
     uint64_t sweeps;   /* over all buckets, ended */
@@ -39,13 +39,13 @@ struct lifecycle_stats {
 
 int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle_worker_options *o,
                            struct err *err) MUST_CHECK;
-/* Ends behind the change that is under way. NULL is fine. */
+/* Ends after the action that is under way. NULL is fine. */
 void lifecycle_worker_stop(struct lifecycle_worker *w);
 /* Any thread. */
 void lifecycle_worker_stats(struct lifecycle_worker *w, struct lifecycle_stats *out);
 
-/* The interval's beginning that `now_ms` is in: multiples of it since 1970, so that days begin at
- * midnight UTC. */
+/* When the present interval began. Intervals are counted from 1970, so that days begin at midnight
+ * UTC. */
 int64_t lifecycle_slot(int64_t now_ms, int64_t interval_ms);
 
 #endif

@@ -51,7 +51,8 @@ static void dropped(struct access_log *l, const char *why, struct str bucket, ui
              log_u("records", records));
 }
 
-/* Too much of its source waits already (A6): told once, until it was delivered. */
+/* Whether the source may have more rows (A6). A source that is full is logged once, until its rows
+ * were delivered. */
 static bool has_room(struct access_log *l, const struct log_lines *lines)
 {
     struct buf name = BUF_INIT(0);
@@ -69,8 +70,8 @@ static bool has_room(struct access_log *l, const struct log_lines *lines)
     return room;
 }
 
-/* What is in memory, as rows. What cannot be written is dropped: a full disk must not fill memory
- * too. */
+/* Writes the lines in memory as rows. Lines that cannot be written are dropped: a full disk must
+ * not fill memory too. */
 static void log_drain(struct access_log *l)
 {
     VEC(struct log_lines *) lines = {0};
@@ -212,8 +213,8 @@ static int64_t pending_due(const struct access_log *l, const struct log_pending 
     return due > p->not_before_ms ? due : p->not_before_ms;
 }
 
-/* When there is something to do; INT64_MAX: nothing is known. A wall clock that went back puts
- * nothing off by more than it would be put off now. */
+/* When the next work is due; INT64_MAX: none is known. When the wall clock has gone back, times
+ * that are too far ahead are brought back. */
 static int64_t next_due(struct access_log *l, int64_t now)
 {
     int64_t due = INT64_MAX, interval = (int64_t)l->o.interval_ms;
@@ -240,7 +241,7 @@ static void pending_forget(struct access_log *l, struct log_pending *p)
     vec_remove(&l->pending, (size_t)(p - l->pending.items));
 }
 
-/* What failed is put off by an interval. */
+/* A delivery that failed is tried again after an interval. */
 static int pending_deliver(struct access_log *l, struct log_pending *p, struct buf *key,
                            struct err *err)
 {

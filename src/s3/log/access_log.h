@@ -25,24 +25,26 @@ struct access_log_options {
 /* Before the first request, after the storages are open. */
 int access_log_open(struct access_log **out, const struct access_log_options *o,
                     struct err *err) MUST_CHECK;
-/* What is in memory is written; what waits, waits for the next start. NULL is fine. */
+/* Writes the lines in memory as rows; rows that wait are delivered after the next start. NULL is
+ * fine.
+ */
 void access_log_close(struct access_log *l);
 
-/* Whose record it is. */
+/* The bucket whose request is logged. */
 struct access_log_source {
     const struct bucket *bucket;
     struct str owner;
-    struct str config; /* the kept form of struct logging */
+    struct str config; /* the stored form of struct logging */
 };
 
-/* One line, with its newline, of a request that began at `now_ms`. Never waits for disk or thread;
- * dropped when memory is full (A1). */
+/* Adds the line of a request that began at `now_ms`; the line ends with a newline. It never waits
+ * for disk or thread. The line is dropped when memory is full (A1). */
 void access_log_append(struct access_log *l, const struct access_log_source *s, int64_t now_ms,
                        struct str line);
 
-/* Delivers what waits of a bucket. *key: the last object that was made, in the arena; empty: there
- * was nothing. Waits. When none could be made: as access_log_target_open(), or the storage's
- * errors; what waits, waits on. */
+/* Delivers the records of a bucket that wait, and waits until that is done. *key: the last object
+ * that was made, in the arena; empty: no record waited. When no object could be made: the errors of
+ * access_log_target_open() or of the storage; the records wait on. */
 int access_log_flush(struct access_log *l, const struct bucket *b, struct arena *a, struct str *key,
                      struct err *err) MUST_CHECK;
 
@@ -60,7 +62,7 @@ void access_log_stats(struct access_log *l, struct access_log_stats *out);
 struct access_log_target {
     struct bucket *bucket; /* a reference */
     struct bucket_info info;
-    bool lists; /* access control lists count there */
+    bool lists; /* access control lists apply there */
 };
 
 struct access_log_ask {
@@ -68,11 +70,11 @@ struct access_log_ask {
     const struct logging *config;
     struct str owner, bucket, storage; /* of the source */
     struct str key;                    /* of an object that is to be made */
-    bool setting; /* the configuration is being set: what only that forbids is asked too */
+    bool setting; /* the configuration is being set: also check what is forbidden only then */
 };
 
-/* Opens it if the log may be delivered there (the table in docs/bucket-logging.md). NoSuchKey,
- * InvalidArgument, AccessDenied, or errors of the storage. */
+/* Opens the target bucket if the log may be delivered there (see the table in
+ * docs/bucket-logging.md). NoSuchKey, InvalidArgument, AccessDenied, or errors of the storage. */
 int access_log_target_open(struct access_log_target *out, struct arena *a,
                            const struct access_log_ask *ask, struct err *err) MUST_CHECK;
 

@@ -5,7 +5,7 @@
 #include "base/ids.h"
 #include "s3/notify/notify.h"
 
-/* What an object is made of. */
+/* One log object that is being made. */
 struct delivery {
     struct access_log *l;
     struct arena a;
@@ -35,7 +35,7 @@ static int delivery_describe(struct delivery *d, struct str name, const struct l
     return 0;
 }
 
-/* The target's owner, and who TargetGrants name, where lists count. */
+/* The ACL of the object: the target's owner, and TargetGrants where ACLs apply. */
 static struct str list_of(struct delivery *d, const struct access_log_target *t)
 {
     struct acl acl = {.owner = t->info.owner};
@@ -114,7 +114,7 @@ static int make_object(struct delivery *d, struct str name, const struct log_bat
     return code;
 }
 
-/* Too old to be tried again, or not to be read by anybody (A4). */
+/* Whether the records are dropped: they are too old to be tried again, or cannot be read (A4). */
 static bool delivery_give_up(struct access_log *l, struct str bucket, const struct log_batch *batch,
                              int code)
 {
@@ -128,8 +128,8 @@ static bool delivery_give_up(struct access_log *l, struct str bucket, const stru
     return true;
 }
 
-/* One object and its rows, which are behind *from; it becomes what is behind them. *more false:
- * nothing waits there. */
+/* Makes one object of the rows from *from on, and moves *from behind them. *more false: no row
+ * waits there. */
 static int deliver_one(struct access_log *l, struct log_pending *p, uint64_t *from, struct buf *key,
                        bool *more, struct err *err)
 {

@@ -12,9 +12,9 @@
 
 enum {
     LOG_MEMORY_MAX = 8 * 1024 * 1024, /* lines in memory (A1) */
-    LOG_DRAIN_BYTES = 1024 * 1024,    /* so many are written before their second is over */
+    LOG_DRAIN_BYTES = 1024 * 1024,    /* so many are written as rows without waiting a second */
     LOG_DRAIN_MS = 1000,
-    LOG_OBJECT_BYTES = 4 * 1024 * 1024, /* a bucket with so many is due; about an object's size */
+    LOG_OBJECT_BYTES = 4 * 1024 * 1024, /* about an object's size; so many are delivered at once */
     LOG_LOOK_MS = MS_PER_MINUTE,        /* the wall clock may jump: look at it that often */
     LOG_SEQUENCE_LEN = 8,               /* at the end of a row's key */
 };
@@ -30,12 +30,12 @@ struct log_lines {
     struct buf text;
 };
 
-/* A source whose rows wait. */
+/* A source (a logged bucket) whose rows wait for their delivery. */
 struct log_pending {
-    struct buf name;   /* of its rows' keys, before the sequence */
+    struct buf name;   /* the part of its rows' keys before the sequence */
     int64_t oldest_ms; /* of its records */
     uint64_t bytes;
-    int64_t not_before_ms; /* after a delivery that failed; 0: none did */
+    int64_t not_before_ms; /* time of the next try after a delivery failed; 0: none failed */
     bool full;             /* records were dropped, and that was logged (A6) */
 };
 
@@ -61,9 +61,9 @@ struct access_log {
     struct mutex lock; /* class "access_log"; guards what follows */
     struct cond flushed;
     VEC(struct log_lines *) lines;
-    size_t bytes;        /* in all of them, with what keeps them */
-    uint64_t lost;       /* records that found it full, since the last drain */
-    int64_t drain_at_ms; /* while there are lines */
+    size_t bytes;        /* of memory that the lines take */
+    uint64_t lost;       /* records dropped since the last drain, because memory was full */
+    int64_t drain_at_ms; /* when the lines become rows; only while there are lines */
     VEC(struct log_flush *) flushes;
 };
 
@@ -72,7 +72,7 @@ struct access_log {
 /* storage, 0x00, bucket, 0x00 */
 void log_rows_name(struct buf *out, struct str storage, struct str bucket);
 
-/* A row's value taken apart; borrowed. */
+/* The parts of a row's value; borrowed. */
 struct log_row {
     int64_t first_ms;
     uint64_t records;
@@ -80,14 +80,14 @@ struct log_row {
     struct str text;
 };
 int log_row_parse(struct str value, struct log_row *out) MUST_CHECK;
-/* What `same` says; strings in the arena. */
+/* The parts of `same`; strings in the arena. */
 int log_row_source(struct arena *a, struct str same, struct str *owner, int64_t *day,
                    struct str *config) MUST_CHECK;
 
-/* Writes the lines as rows, one commit, and tells what waits of it. */
+/* Writes the lines as rows in one commit, and adds them to the pending sources. */
 int log_rows_write(struct access_log *l, struct log_lines **lines, size_t count,
                    struct err *err) MUST_CHECK;
-/* Finds what waits, at the start. */
+/* Finds the sources whose rows wait, at the start. */
 int log_rows_load(struct access_log *l, struct err *err) MUST_CHECK;
 struct log_pending *log_pending_find(struct access_log *l, struct str name); /* NULL: none */
 /* Rows of one object, from the first that waits with at least the sequence `from`: the text is
@@ -106,9 +106,9 @@ void log_batch_release(struct log_batch *b);
 
 /* --- access_log_deliver.c --- */
 
-/* All rows of the source, object after object; `key` gets the last one's name. What cannot be
- * delivered does not keep what is behind it, which may go elsewhere; the first error is returned. A
- * stop ends it behind an object: ERR_SHUTDOWN. */
+/* Delivers all rows of the source, object after object; `key` gets the name of the last object.
+ * Rows that cannot be delivered do not hold up those behind them, which may go to another bucket;
+ * the first error is returned. A stop ends it after the present object: ERR_SHUTDOWN. */
 int log_deliver(struct access_log *l, struct log_pending *p, struct buf *key,
                 struct err *err) MUST_CHECK;
 

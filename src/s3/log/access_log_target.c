@@ -1,4 +1,4 @@
-/* Whether a bucket's log may be delivered to another. */
+/* Whether the log of a bucket may be delivered to another bucket. */
 #include "s3/log/access_log.h"
 
 #include "base/clock.h"
@@ -70,8 +70,8 @@ static int document(struct bucket *b, struct arena *a, const char *name, struct 
     return code;
 }
 
-/* For the prefix, as Ceph's policies name it, or the object, as AWS's do; what denies either
- * denies. */
+/* Asks the policy about the prefix, which Ceph's policies name, and about the object, which those
+ * of AWS name. A denial of either denies. */
 static int ask_policy(struct access_log_target *t, struct arena *a,
                       const struct access_log_ask *ask, enum policy_effect *out, struct err *err)
 {
@@ -125,7 +125,8 @@ static int check_access(struct access_log_target *t, struct arena *a,
     if (code == 0 && effect == POLICY_NONE && str_eq(ask->owner, t->info.owner))
         code = ask_list(t, a, &listed, err);
     if (code == 0 && effect != POLICY_ALLOW && !listed)
-        code = err_set(err, S3_ACCESS_DENIED, "The target bucket does not let the log in");
+        code =
+            err_set(err, S3_ACCESS_DENIED, "The target bucket does not allow the delivery of logs");
     return code;
 }
 

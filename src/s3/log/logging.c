@@ -1,10 +1,10 @@
-/* BucketLoggingStatus: reading, writing, the kept form, names of log objects. */
+/* BucketLoggingStatus: reading, writing, the stored form, names of log objects. */
 #include "s3/log/logging.h"
 
 #include "base/clock.h"
 #include "meta/document.h"
 
-/* By enum logging_format: in the kept form, and PartitionDateSource. */
+/* For each enum logging_format: its letter in the stored form, and its PartitionDateSource. */
 static const char *const letters = "sed";
 static const char *const date_sources[] = {NULL, "EventTime", "DeliveryTime"};
 

@@ -5,7 +5,7 @@
 
 #include "meta/acl.h"
 
-/* A key is up to 1024 bytes; owner, region, bucket and time have room behind the prefix. */
+/* A key has up to 1024 bytes; the prefix leaves room for owner, region, bucket and time. */
 enum { LOGGING_PREFIX_MAX = 512 };
 
 enum logging_format { LOGGING_SIMPLE, LOGGING_BY_EVENT, LOGGING_BY_DELIVERY };
@@ -29,14 +29,14 @@ void logging_encode(struct buf *out, const struct logging *config);
 int logging_decode(struct logging *out, struct arena *a, struct str kept,
                    struct err *err) MUST_CHECK;
 
-/* Who makes a log, of what. */
+/* The source of a log. */
 struct logging_source {
     struct str owner, bucket; /* of the logged bucket */
     struct str region;
 };
 
-/* The name of an object that is made now, appended; `unique` tells it from others of the same
- * second. `day` counts from 1970, of the records: LOGGING_BY_EVENT alone. */
+/* Appends the name of a log object that is made now; `unique` makes it differ from others of the
+ * same second. `day`: days from 1970 to the records; only for LOGGING_BY_EVENT. */
 void logging_key(struct buf *out, const struct logging *config, const struct logging_source *s,
                  int64_t now_ms, int64_t day, uint64_t unique);
 

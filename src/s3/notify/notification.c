@@ -1,4 +1,4 @@
-/* Notification configurations: reading, writing, and which rules an event meets. */
+/* Notification configurations: reading, writing, and which rules match an event. */
 #include "s3/notify/notification.h"
 
 #include "base/ids.h"
@@ -24,7 +24,9 @@ const char *s3_event_name(enum s3_event event)
     return events[event];
 }
 
-/* "s3:ObjectCreated:*" is all that begin so; any other must be one. */
+/* "s3:ObjectCreated:*" means all events with that beginning; any other name must be that of an
+ * event.
+ */
 static uint32_t event_bits(struct str name)
 {
     bool all = str_ends(name, STR(":*"));

@@ -1,6 +1,6 @@
 /* Notification configurations: the document, and which rules an event meets. weir delivers to
  * webhooks only, so a rule is a TopicConfiguration whose Topic is the ARN of one; queues and
- * functions are taken and kept, for the caller to refuse what it cannot reach. */
+ * functions are read as well; the caller refuses those that it cannot reach. */
 #ifndef S3_NOTIFY_NOTIFICATION_H
 #define S3_NOTIFY_NOTIFICATION_H
 

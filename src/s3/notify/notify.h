@@ -1,9 +1,9 @@
 /* Event notifications: webhooks, and the outbox that never loses an event whose change was
  * acknowledged. docs/notifications.md has the promise, its invariants and the crash points.
  *
- * The way of an event: notify_event_init() before the change; the storage gets &event.note and
- * tells it inside its commit, which keeps the event's rows; notify_sent() after the change wakes
- * the webhooks' threads. Any thread. */
+ * An event takes this way: the caller fills it with notify_event_init() before the change and gives
+ * &event.note to the storage; the storage calls the note inside its commit, which writes the
+ * event's rows; notify_sent() after the change wakes the webhooks' threads. Any thread. */
 #ifndef S3_NOTIFY_NOTIFY_H
 #define S3_NOTIFY_NOTIFY_H
 
@@ -18,29 +18,31 @@ struct store;
 enum { NOTIFY_WEBHOOKS_MAX = 64, NOTIFY_NAME_MAX = 64, NOTIFY_URL_MAX = 2048 };
 
 struct notify_options {
-    struct db *db; /* with family LOCAL_OUTBOX; borrowed, as all of these */
+    struct db *db; /* with family LOCAL_OUTBOX; borrowed, as all pointers here */
     struct store *config;
-    const char *key_file;     /* what secrets are sealed with: seal_key_open() */
-    struct str region;        /* empty: us-east-1 */
-    uint64_t max_age_ms;      /* older events are given up; 0: a day */
-    uint64_t max_pending;     /* of one webhook, more than that: the oldest are; 0: a million */
+    const char *key_file; /* with the key that seals the secrets: seal_key_open() */
+    struct str region;    /* empty: us-east-1 */
+    uint64_t max_age_ms;  /* older events are dropped; 0: a day */
+    uint64_t max_pending; /* per webhook; beyond this the oldest events are dropped; 0: a million */
     uint64_t call_timeout_ms; /* 0: 10 s */
     uint64_t retry_ms;        /* the first wait; doubles up to 128 times as long; 0: 500 */
-    bool direct;              /* not by the proxy that the environment names */
+    bool direct;              /* ignore the proxy that the environment names */
     const struct log *log;
 };
 
-/* Before anything can change an object: what waits is counted. A store that is down is no error. */
+/* Called before anything can change an object, since it counts the events that wait. A store that
+ * is down is no error. */
 int notify_open(struct notify **out, const struct notify_options *o, struct err *err) MUST_CHECK;
-void notify_close(struct notify *n); /* what waits, waits for the next start; NULL is fine */
+void notify_close(
+    struct notify *n); /* events that wait are sent after the next start; NULL is fine */
 
 /* --- webhooks --- */
 
 struct notify_stats {
     uint64_t pending;
     uint64_t delivered;
-    uint64_t failed;    /* calls that were not taken; the event waits */
-    uint64_t dropped;   /* events given up */
+    uint64_t failed;    /* calls that failed; their events wait on */
+    uint64_t dropped;   /* events dropped */
     uint64_t oldest_ms; /* age of the oldest that waits */
 };
 
@@ -54,7 +56,7 @@ struct webhook_info {
  * name (letters, digits, '-', '_') or the URL (http, https); ERR_TOO_LARGE. */
 int notify_add_webhook(struct notify *n, struct str name, struct str url, struct str secret,
                        struct err *err) MUST_CHECK;
-/* What waits for it is given up. ERR_NOT_FOUND. */
+/* Events that wait for the webhook are dropped. ERR_NOT_FOUND. */
 int notify_remove_webhook(struct notify *n, struct str name, struct err *err) MUST_CHECK;
 /* By name. */
 int notify_webhooks(struct notify *n, struct arena *a, struct webhook_info **out, size_t *count,
@@ -69,7 +71,7 @@ int notify_test(struct notify *n, const struct notification *config, struct str 
 
 /* --- events --- */
 
-/* Who did it, for the record. */
+/* Who made the change; part of the event's record. */
 struct notify_source {
     struct str principal;  /* user id; empty: nobody signed */
     struct str address;    /* of the peer */
@@ -90,7 +92,7 @@ struct notify_event {
     unsigned char rules[NOTIFICATION_MAX_RULES]; /* private */
 };
 
-/* False: no rule wants it, give no note. */
+/* False: no rule matches the event; the storage gets no note. */
 bool notify_event_init(struct notify_event *e, struct notify *n);
 /* After the change has succeeded. */
 void notify_sent(struct notify_event *e);

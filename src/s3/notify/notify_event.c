@@ -1,4 +1,4 @@
-/* Events: which rules want one, its record as AWS writes it, and its rows in the outbox. */
+/* Events: which rules match one, its record as AWS writes it, and its rows in the outbox. */
 #include "s3/notify/notify_int.h"
 
 #include "base/bytes.h"
@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "http/wire.h"
 
-/* What becomes of a rule for one event. */
+/* What a rule does with one event. */
 enum rule_state {
     RULE_NO,      /* does not want it */
     RULE_WANTS,   /* may want it: it depends on what the change does */
@@ -15,7 +15,7 @@ enum rule_state {
     RULE_LOST,    /* would have one */
 };
 
-/* MD5 of nothing: what S3 gives as the ETag of a marker. */
+/* The MD5 of an empty body, which S3 gives as the ETag of a delete marker. */
 #define EMPTY_ETAG "d41d8cd98f00b204e9800998ecf8427e"
 
 struct str arn_webhook(struct str arn)
@@ -170,7 +170,7 @@ static void write_record(struct buf *out, const struct notify_event *e, enum s3_
 
 /* --- events --- */
 
-/* The storage's call, inside the commit (N1). */
+/* The storage calls this inside the commit (N1). */
 static void notify_tell(void *ctx, const struct change_fact *f, struct outbox *out)
 {
     struct notify_event *e = ctx;
@@ -199,7 +199,7 @@ static void notify_tell(void *ctx, const struct change_fact *f, struct outbox *o
     buf_release(&value);
 }
 
-/* A removal may turn out to make a marker. */
+/* A removal may create a delete marker instead, which only the commit knows. */
 static bool may_want(const struct notify_event *e, const struct notification_rule *rule)
 {
     bool removes = e->event == S3_EVENT_REMOVED_DELETE || e->event == S3_EVENT_EXPIRED_DELETE;

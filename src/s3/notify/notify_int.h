@@ -12,14 +12,14 @@
 
 #include <stdatomic.h>
 
-/* How far the rows of one storage are read (N3). */
+/* The last row of one storage that was dealt with (N3). */
 struct progress {
     uint32_t storage;
     uint64_t sequence;
     unsigned char rule; /* the last one deleted */
 };
 
-/* A destination and its thread. */
+/* A webhook and the thread that sends to it. */
 struct webhook {
     struct notify *n;
     char *name;
@@ -53,7 +53,7 @@ struct notify {
 /* --- notify.c --- */
 
 struct webhook *notify_find(struct notify *n, struct str name); /* under the lock */
-/* One event more waits for it. */
+/* One more event waits for the webhook; wakes its thread. */
 void notify_wake(struct notify *n, struct str name);
 
 /* --- notify_webhooks.c: the set of them, in the store and here --- */
@@ -84,9 +84,9 @@ bool outbox_parse(struct progress *out, struct str place);
 int sender_start(struct webhook *w, struct err *err) MUST_CHECK;
 /* Asks the thread to end and waits for it. */
 void sender_stop(struct webhook *w);
-/* Rows that wait for it; before its thread starts. */
+/* Counts the rows that wait for the webhook; before its thread starts. */
 int sender_count(struct webhook *w, int64_t *out, struct err *err) MUST_CHECK;
-/* All of them are given up; after its thread has ended. */
+/* Drops all rows of the webhook; after its thread has ended. */
 void sender_forget(struct webhook *w);
 
 #endif

@@ -1,4 +1,6 @@
-/* A webhook's thread: the first row that waits is sent until it is taken or given up. */
+/* A webhook's thread: it sends the first row that waits until the webhook accepts it or it is
+ * dropped.
+ */
 #include "s3/notify/notify_int.h"
 
 #include "base/clock.h"
@@ -9,7 +11,7 @@
 
 enum { STACK = 512 * 1024, MOST_DOUBLINGS = 7, ANSWER_MAX = 64 * 1024 };
 
-/* The row in hand. */
+/* The row that is being sent. */
 struct waiting {
     struct progress at;
     struct buf place, value;
@@ -167,7 +169,7 @@ static void write_body(struct buf *out, struct str value)
         buf_append_z(out, "]}");
 }
 
-/* What a webhook answers is of no interest, and may be endless. */
+/* The body of a webhook's answer is ignored, and cut since it may be endless. */
 static int ignore_body(void *ctx, struct str piece, struct err *err)
 {
     size_t *left = ctx;
@@ -239,8 +241,8 @@ static void rest(struct webhook *w, uint64_t deadline_ns)
     mutex_unlock(&n->lock);
 }
 
-/* Why the row is to be given up; NULL: it is not. Old ones are tried first: they may be from before
- * a stop. */
+/* Why the row is to be dropped; NULL: it is not. An old row is sent once first: it may be from
+ * before a stop. */
 static const char *too_much(const struct webhook *w, const struct waiting *row, unsigned failures)
 {
     int64_t age = clock_wall_ms() - (int64_t)(row->at.sequence / US_PER_MS);
@@ -263,7 +265,7 @@ static int sender_give_up(struct webhook *w, const struct waiting *row, const ch
     return 0;
 }
 
-/* Full jitter, so that many that wait for one receiver do not come together. */
+/* A random wait, so that many webhooks that wait for one receiver do not call at the same time. */
 static uint64_t sender_back_off(const struct webhook *w, unsigned failures)
 {
     unsigned doublings = failures - 1 < MOST_DOUBLINGS ? failures - 1 : MOST_DOUBLINGS;

@@ -33,7 +33,8 @@ void webhook_free(struct webhook *w)
     free(w);
 }
 
-/* What a secret belongs to, so that it opens nowhere else. */
+/* The name of the secret's owner is sealed with it, so that it cannot be used for another webhook.
+ */
 static void seal_owner(struct buf *out, struct str name)
 {
     buf_append_z(out, "webhook:");
@@ -117,7 +118,8 @@ static void swap_text(char **a, char **b)
     *b = t;
 }
 
-/* Those that stay take over URL and secret and leave *wanted; those that go come out in *gone. */
+/* Webhooks that stay take over URL and secret and are removed from *wanted; those that are gone are
+ * moved to *gone. */
 static void webhooks_compare(struct notify *n, webhook_vec *wanted, webhook_vec *gone)
 {
     webhook_vec kept = {0};
@@ -234,7 +236,7 @@ static int check_room(struct notify *n, struct str name, struct err *err)
                 : 0;
 }
 
-/* The change and the message that tells of it, as one step; then what it made is loaded. */
+/* Makes the change and publishes it in one step; then loads the new set. */
 static int webhooks_change(struct notify *n, struct store_args command, int64_t *answer,
                            struct err *err)
 {
