@@ -39,7 +39,7 @@ PYTHON = "/usr/bin/python3"
 CORES = len(os.sched_getaffinity(0))
 LANES, UNIT_JOBS = 3 * CORES, min(16, 2 * CORES)
 SLOWEST = 15
-MEMORY, MEMORY_BYTES = "/dev/shm", 6 << 30  # bytes that must be free there; twice as many must be available in all
+MEMORY, MEMORY_BYTES = "/dev/shm", 8 << 30  # bytes that must be free there; twice as many must be available in all
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 TOOK = re.compile(r"^took (\d+\.\d+) s (.+)$")
 FAILED = re.compile(r"^(?:FAIL|(?:FAILED|ERROR)(?= \S+\.py)) (\S+)")  # as the unit tests' runner and pytest print it

@@ -385,7 +385,8 @@ def test_a_resync_repairs_all_after_the_store_was_flushed(serve, weir, tmp_path,
         store.call("SELECT", number)
         store.call("FLUSHDB")
     run("replicate", "resume", "photos")
-    assert run("replicate", "list", "photos", "--json")[0]["lag"] > 0
+    row = run("replicate", "list", "photos", "--json")[0]  # weir may have noticed, and compare everything by itself
+    assert row["lag"] > 0 or row["state"] != "in sync"
     run("replicate", "resync", "photos", "--watch")
     row = run("replicate", "list", "photos", "--json")[0]
     assert row["state"] == "in sync" and row["lag"] == 0 and row["objects_failed"] == 0
