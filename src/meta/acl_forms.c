@@ -1,4 +1,4 @@
-/* The written forms of access control lists: headers, XML, and the one that is kept. */
+/* The written forms of access control lists: headers, XML, and the stored form. */
 #include "meta/acl.h"
 
 #include "meta/acl_int.h"
@@ -17,7 +17,7 @@ static const struct {
      BY_EMAIL},
 };
 
-/* A list that is being made of what a client sent. */
+/* A list that is being read from a request. */
 struct making {
     struct acl acl;
     struct arena *arena;

@@ -1,4 +1,4 @@
-/* The shape of XML documents, checked by a line of names. */
+/* Checks the shape of XML documents against a line of names. */
 #include "meta/document.h"
 
 int document_read(struct xml_node **out, struct arena *a, struct str text, const char *root,

@@ -81,7 +81,7 @@ int sse_customer_read(struct sse_customer *out, const struct http_head *head, bo
 
 /* --- keys of ours --- */
 
-/* A JSON object of texts, in base64. */
+/* Checks that the context is base64 of a JSON object. */
 static int check_context(struct str text, struct err *err)
 {
     struct buf plain = BUF_INIT(CONTEXT_PLAIN_MAX);
@@ -152,7 +152,7 @@ bool sse_managed_given(const struct http_head *head)
     return false;
 }
 
-/* Every read asks: one pass, and most names are too short to be looked at. */
+/* Every GET calls this, so it is one pass, and most header names are too short to compare. */
 bool sse_given(const struct http_head *head)
 {
     struct str prefix = str_z(managed[0]);

@@ -15,7 +15,8 @@ enum {
 
 static const char letters[] = {[SSE_C] = 'c', [SSE_S3] = 's', [SSE_KMS] = 'k'};
 
-/* A key that is used for one wrapping only, by the salt: so the nonce may be a constant. */
+/* Makes a key that is used for one wrapping alone, because of the salt. So the nonce may be
+ * constant. */
 static void envelope_wrapping_key(const struct sealed_key *with, enum sse_kind kind,
                                   const unsigned char salt[SEALED_SALT_LEN], struct sealed_key *out)
 {

@@ -1,4 +1,4 @@
-/* The table of S3 error codes, what weir's own codes become, and the body of an error. */
+/* The table of S3 error codes, the translation of weir's own codes, and the body of an error. */
 #include "meta/error.h"
 
 #include "base/xml.h"
@@ -15,7 +15,7 @@ static const struct row rows[] = {
 #undef X
 };
 
-/* By the index of base/err.h's table. A failure behind us is 5xx, so that clients try again. */
+/* By the index of base/err.h's table. A failure of a storage is 5xx, so that clients try again. */
 static const enum s3_code from_err[ERR_COUNT] = {
     [ERR_INDEX_NOT_FOUND] = S3_NO_SUCH_KEY,
     [ERR_INDEX_NO_BUCKET] = S3_NO_SUCH_BUCKET,

@@ -59,7 +59,7 @@ static bool is_key_word(struct str s, size_t max)
     return s.len > 0 && s.len <= max;
 }
 
-/* "name id key"; false when it is not that. */
+/* Parses "name id key"; false: the line has another form. */
 static bool parse_line(struct str line, struct entry *out)
 {
     struct str name = STR_EMPTY, id = STR_EMPTY, key = STR_EMPTY;
@@ -85,7 +85,7 @@ static struct entry *keyring_entry(struct keyring *k, struct str name, struct st
     return NULL;
 }
 
-/* A line of the file is never in a message: it may hold a key. */
+/* No message has a line of the file, as it may hold a key. */
 static int keyring_parse(struct keyring *k, struct str text, struct err *err)
 {
     struct entry entry;
@@ -94,7 +94,8 @@ static int keyring_parse(struct keyring *k, struct str text, struct err *err)
 
     for (size_t i = 0; i < text.len; i++)
         lines += text.p[i] == '\n';
-    vec_grow(&k->entries, size_min(lines, KEYRING_MAX)); /* growing later leaves copies behind */
+    vec_grow(&k->entries,
+             size_min(lines, KEYRING_MAX)); /* growing later would leave copies of keys in memory */
     while (text.len && code == 0) {
         struct str line = text, rest = STR_EMPTY;
         str_cut(text, '\n', &line, &rest);
@@ -125,8 +126,8 @@ static bool file_is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* The file's text, for a change of it, may be wanted too; what it replaces is forgotten only when
- * all of it was understood. */
+/* Reads the file; its text is given for a caller that changes it. The old entries are replaced only
+ * when the whole file was understood. */
 static int keyring_read_file(struct keyring *k, const struct stat *now, struct buf *text,
                              struct err *err)
 {
@@ -166,7 +167,8 @@ static int keyring_refresh(struct keyring *k, struct err *err)
     if (stat(k->path, &now) < 0) {
         if (errno != ENOENT)
             return err_errno(err, errno, "%s", k->path);
-        if (k->seen.st_ino) /* what is wrapped now could not be read after a restart (E4) */
+        if (k->seen
+                .st_ino) /* objects that are wrapped now could not be read after a restart (E4) */
             return err_set(err, ERR_CORRUPT, "%s was there and is gone; put it back", k->path);
     } else if (!file_is_same(&now, &k->seen)) {
         code = keyring_read_file(k, &now, &text, err);

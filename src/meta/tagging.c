@@ -1,4 +1,4 @@
-/* Tag sets: one check for all ways in. */
+/* Tag sets, with one check for all forms. */
 #include "meta/tagging.h"
 
 #include "http/wire.h"
@@ -41,7 +41,7 @@ int tag_check(const struct tag *tag, struct err *err)
     return 0;
 }
 
-/* By key, so that a set reads the same whichever way it came in. */
+/* In the order of keys, so that a set is the same whatever form it was read from. */
 static void sort_tags(struct tag_set *set)
 {
     for (size_t i = 1; i < set->count; i++)
@@ -52,7 +52,7 @@ static void sort_tags(struct tag_set *set)
         }
 }
 
-/* Checks the tag just behind the set and takes it in. */
+/* Checks the tag that stands behind the set, and adds it to the set. */
 static int take_tag(struct tag_set *set, enum tag_limit limit, struct err *err)
 {
     const struct tag *tag = &set->tags[set->count];

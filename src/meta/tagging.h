@@ -1,5 +1,5 @@
 /* Tags of objects and buckets: the XML document, the header x-amz-tagging, and the stored form,
- * which is "k=v&k2=v2", URL-encoded, in the client's order.
+ * which is "k=v&k2=v2", URL-encoded, in the order of the keys.
  *
  * A set is checked as a whole: limits, characters, no key twice. Strings live in the arena. */
 #ifndef META_TAGGING_H

@@ -17,7 +17,7 @@
 enum { FOLD_BYTES = 64, FOLD_MIN = 2 * FOLD_BYTES };
 
 /* Made once, by make_tables; constant after that. */
-static uint64_t slices[8][256]; /* of a byte that 0 to 7 bytes follow */
+static uint64_t slices[8][256]; /* CRC of a byte that 0 to 7 zero bytes follow */
 static struct {
     uint64_t lo, hi;
 } fold_16, fold_64; /* over 16 and over 64 bytes */
@@ -80,7 +80,7 @@ static void make_tables(void)
 #endif
 }
 
-/* On the bare register, without the ones. */
+/* Works on the bare register: the ones at start and end are the caller's. */
 static uint64_t by_table(uint64_t crc, const unsigned char *p, size_t len)
 {
     for (; len >= 8; p += 8, len -= 8) {

@@ -11,10 +11,10 @@
 #define CRC32C_POLY    UINT64_C(0x82f63b78)
 #define CRC64NVME_POLY UINT64_C(0x9a6c9329ac4bc9b5)
 
-/* Continues `crc` over more bytes; starts with 0. By carry-less multiplication where the processor
- * has it, else by tables. */
+/* Continues `crc` over more bytes; the first call has a crc of 0. Uses carry-less multiplication
+ * where the processor has it, else tables. */
 uint64_t crc64_nvme(uint64_t crc, struct str bytes);
-/* The same, by tables alone: what the other is tested against. */
+/* The same by tables alone; tests compare both. */
 uint64_t crc64_nvme_table(uint64_t crc, struct str bytes);
 
 /* a * b mod poly, and x^n mod poly. */

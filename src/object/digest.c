@@ -18,16 +18,16 @@ enum { BLOCK = 16 * 1024, EVP_FIRST = DIGEST_SHA1, EVP_KINDS = DIGEST_SHA256 + 1
 
 struct digests {
     unsigned wanted;
-    EVP_MD_CTX *evp[EVP_KINDS]; /* made when first wanted, kept for the next use */
+    EVP_MD_CTX *evp[EVP_KINDS]; /* made at the first use, kept for later ones */
     struct md5 md5;
     uint32_t crc32, crc32c;
     uint64_t crc64;
 };
 
 static const struct {
-    const char *name; /* of OpenSSL */
+    const char *name; /* OpenSSL's name */
     size_t size;
-    unsigned bits; /* of a CRC */
+    unsigned bits; /* width of a CRC */
     uint64_t poly;
 } kinds[DIGEST_KINDS] = {
     [DIGEST_MD5] = {NULL, MD5_LEN},
@@ -38,9 +38,9 @@ static const struct {
     [DIGEST_CRC64NVME] = {NULL, 8, 64, CRC64NVME_POLY},
 };
 
-/* Set once, by start; constant after that. */
+/* Set once, by digest_methods_load(); constant after that. */
 static EVP_MD *algorithms[EVP_KINDS];
-static pthread_key_t spare_key; /* a freed set of this thread */
+static pthread_key_t spare_key; /* the set that this thread freed last */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void destroy(void *set)

@@ -1,4 +1,4 @@
-/* Digests and checksums of a body as it flows: any set of them in one pass.
+/* Digests and checksums of a body as it flows: any number of kinds in one pass.
  *
  * MD5 by md5.h; SHA-1 and SHA-256 by OpenSSL; CRC-32 and CRC-32C by ISA-L; CRC-64/NVME by a
  * carry-less multiply of our own. One owner at a time. */
@@ -27,23 +27,22 @@ struct digest_value {
 
 struct digests;
 
-/* `wanted`: bits 1 << DIGEST_*. 0 is fine: nothing is computed. */
+/* `wanted` has a bit 1 << DIGEST_* for each kind. With 0 nothing is computed. */
 struct digests *digests_new(unsigned wanted);
 void digests_update(struct digests *d, struct str bytes);
-/* Once, at the end; `kind` must have been wanted. */
+/* The value of one kind, which must have been wanted. Call it once, at the end. */
 void digests_final(struct digests *d, enum digest_kind kind, struct digest_value *out);
 void digests_free(struct digests *d); /* NULL is fine */
 
-/* One shot. */
+/* The digest of bytes in memory. */
 void digest_of(enum digest_kind kind, struct str bytes, struct digest_value *out);
 size_t digest_size(enum digest_kind kind);
 
-/* Base64, as S3 writes checksums; empty when the arena is full. */
+/* The value in base64, as S3 writes checksums; empty when the arena is full. */
 struct str digest_text(struct arena *a, const struct digest_value *value);
 
-/* The CRC of a whole from the CRCs of its parts, without the bytes (full-object checksums of
- * multipart uploads). `left` becomes the CRC of left followed by right, which is `right_len` bytes
- * long. */
+/* Joins the CRCs of two parts without their bytes, for the full-object checksum of an upload.
+ * `left` becomes the CRC of left followed by right; `right_len` is the length of right in bytes. */
 void digest_combine(enum digest_kind kind, struct digest_value *left,
                     const struct digest_value *right, uint64_t right_len);
 

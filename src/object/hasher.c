@@ -1,4 +1,5 @@
-/* The thread that hashes for all uploads: takes what waits, a turn at a time. */
+/* The thread that hashes for all uploads. In each turn it takes some pieces of all waiting streams.
+ */
 #include "object/hasher.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct hasher {
     struct thread thread;
 };
 
-/* Who has its turn, and how many bytes of its first piece. */
+/* A stream that has its turn, and how many bytes of its first piece are hashed in it. */
 struct turn {
     struct hash_stream *streams[MD5_LANES];
     size_t bytes[MD5_LANES];
@@ -29,7 +30,8 @@ static void take_turn(struct hasher *h, struct turn *t)
         t->streams[t->count++] = list_entry(node, struct hash_stream, node);
 }
 
-/* Whole blocks side by side; what does not fill a block, or follows one that did not, by itself. */
+/* Whole blocks of several streams are hashed side by side. A stream with bytes that do not fill a
+ * block is hashed by itself. */
 static void hash_turn(struct turn *t)
 {
     struct md5_lane lanes[MD5_LANES];
@@ -144,7 +146,7 @@ void hash_add(struct hash_stream *s, struct str piece)
     mutex_lock(&h->lock);
     wait_until_at_most(s, HASH_PIECES - 1);
     s->pieces[s->count++] = piece;
-    if (s->count == 1) { /* else it is there, or has its turn */
+    if (s->count == 1) { /* else the stream waits already, or has its turn */
         list_push(&h->waiting, &s->node);
         cond_signal(&h->work);
     }

@@ -1,7 +1,7 @@
-/* A body whose end is held back until the body is proved: the read that would give its last bytes
- * asks first, and fails in their place when the answer is no. Who sends the body has then sent less
- * than announced and closes the connection, and no peer stores half a body (docs/remote-storage.md
- * M4, docs/forward.md F4). */
+/* A body whose end is held back until the body is proved. The read that would give the last bytes
+ * calls prove() first, and fails if that fails. The sender has then sent less than it announced,
+ * and closes the connection, so no peer stores half a body (docs/remote-storage.md M4,
+ * docs/forward.md F4). */
 #ifndef OBJECT_HELD_H
 #define OBJECT_HELD_H
 
@@ -10,18 +10,18 @@
 struct held_reader {
     struct reader reader;
     struct reader *from; /* borrowed */
-    uint64_t left;       /* of `from`; UINT64_MAX: not known */
-    /* Set by who makes one: */
-    int (*prove)(void *ctx, struct err *err); /* all of `from` was read */
+    uint64_t left;       /* bytes left in `from`; UINT64_MAX: not known */
+    /* Set by the caller: */
+    int (*prove)(void *ctx, struct err *err); /* called when all of `from` was read */
     void *ctx;
-    uint64_t unspliced; /* bytes of the end that are always read, and so proved */
+    uint64_t unspliced; /* bytes at the end that are never spliced, so that they are held back */
     bool any_file;      /* a file of the right length needs no other proof */
-    /* What came of it: */
-    int failed; /* the code that the body ended with */
+    /* The result: */
+    int failed; /* the error that the body ended with */
 };
 
-/* `len` bytes of `from`; UINT64_MAX: not known, and then `from` itself fails in place of an end
- * that is wrong. */
+/* The body is `len` bytes of `from`. UINT64_MAX: the length is not known, and `from` itself fails
+ * if it ends too early. */
 void held_reader_init(struct held_reader *h, struct reader *from, uint64_t len);
 
 #endif

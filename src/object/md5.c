@@ -132,7 +132,7 @@ __attribute__((target("avx512f"))) static inline __m512i column512(const char **
 #define I(b, c, d)    _mm512_ternarylogic_epi32(b, c, d, 0x39)
 #include "object/md5_kernel.inc"
 
-/* Lanes without a body repeat the first one, and what they compute is dropped. */
+/* Lanes without a body repeat the first body, and their results are dropped. */
 #define DEFINE_LANES(name, kernel, width)                                                          \
     static void name(struct md5_lane *lanes, size_t count, size_t blocks)                          \
     {                                                                                              \
@@ -161,11 +161,11 @@ DEFINE_LANES(avx512_lanes_16, avx512_16, 16)
 /* --- choosing --- */
 
 struct choice {
-    size_t lanes; /* up to so many bodies, and more in several turns */
+    size_t lanes; /* bodies at once; more bodies take several turns */
     kernel_fn *fn;
 };
 
-/* By rising number of lanes; the last is for all that is more. */
+/* In the order of their lanes; the last one is for any larger number of bodies. */
 static const struct choice choices[][4] = {
     [MD5_SCALAR] = {{1, scalar}},
 #ifdef __x86_64__
@@ -174,7 +174,7 @@ static const struct choice choices[][4] = {
 #endif
 };
 
-/* Set once, by look; lowered by tests alone. */
+/* Set once, by md5_kernel_find(); only tests lower it. */
 static enum md5_kernels best;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -235,7 +235,7 @@ void md5_init(struct md5 *m)
 
 static void one_block(struct md5 *m)
 {
-    m->bytes -= MD5_BLOCK; /* they were counted when they came */
+    m->bytes -= MD5_BLOCK; /* they are counted already */
     md5_side_by_side(&(struct md5_lane){m, (const char *)m->rest, 1}, 1);
 }
 

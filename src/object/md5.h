@@ -14,7 +14,7 @@ enum { MD5_BLOCK = 64, MD5_LEN = 16, MD5_LANES = 16 };
 
 struct md5 {
     uint32_t state[4];
-    uint64_t bytes;                /* so far */
+    uint64_t bytes;                /* length of the body so far */
     unsigned char rest[MD5_BLOCK]; /* bytes % MD5_BLOCK of them are not hashed yet */
 };
 
@@ -22,15 +22,15 @@ void md5_init(struct md5 *m);
 void md5_update(struct md5 *m, struct str bytes);
 void md5_final(struct md5 *m, unsigned char out[MD5_LEN]);
 
-/* One body's next whole blocks. */
+/* The next whole blocks of one body. */
 struct md5_lane {
     struct md5 *md5; /* with nothing in `rest` */
     const char *in;
     size_t blocks;
 };
 
-/* Takes the same number of blocks, the most that all of them have, of 1 to MD5_LANES bodies at
- * once. Returns that number; the lanes are moved behind them. */
+/* Hashes the same number of blocks of 1 to MD5_LANES bodies at once: as many as all of them have.
+ * Returns that number, and moves the lanes behind those blocks. */
 size_t md5_side_by_side(struct md5_lane *lanes, size_t count);
 
 /* For tests and measurements: use no more than this kind of kernel; returns the best there is. */

@@ -1,4 +1,4 @@
-/* The names that S3 has for what is kept with an object. */
+/* S3's names of checksums and of headers that are kept with an object. */
 #include "object/names.h"
 
 static const struct {

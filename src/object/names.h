@@ -1,20 +1,20 @@
-/* The names that S3 has for what is kept with an object: for those who speak it to clients and for
- * those who speak it to storages. */
+/* S3's names of checksums and headers that are kept with an object. The gateway uses them towards
+ * clients, the remote storage towards peers. */
 #ifndef OBJECT_NAMES_H
 #define OBJECT_NAMES_H
 
 #include "object/digest.h"
 
-/* NULL for MD5, which is no checksum of S3's. */
+/* NULL for MD5, which S3 does not count as a checksum. */
 const char *checksum_header(enum digest_kind kind);    /* "x-amz-checksum-crc32" */
 const char *checksum_element(enum digest_kind kind);   /* "ChecksumCRC32" */
 const char *checksum_algorithm(enum digest_kind kind); /* "CRC32" */
-/* The other way, in any case; false when it is none. */
+/* The kind of such a name, in upper or lower case; false: there is none. */
 bool checksum_by_header(struct str name, enum digest_kind *kind);
 bool checksum_by_algorithm(struct str name, enum digest_kind *kind);
 
-/* Headers that come back as they were put, in any case. */
+/* Whether the header is kept with an object and comes back as it was put. Any case. */
 bool header_is_kept(struct str name);
-bool header_is_user_meta(struct str name); /* "x-amz-meta-..."; kept as well */
+bool header_is_user_meta(struct str name); /* "x-amz-meta-...", which is kept too */
 
 #endif

@@ -22,7 +22,7 @@ uint64_t sealed_size(uint64_t plain)
 
 /* --- records --- */
 
-/* A key for one body: random by its salt (E2), and useless in the place of another part. */
+/* Makes the key for one body: random by its salt (E2), and useless for another part. */
 static void derive(const struct sealed_key *key, const unsigned char salt[SEALED_SALT_LEN],
                    uint32_t part, unsigned char out[SEALED_KEY_LEN])
 {
@@ -64,7 +64,7 @@ void sealed_cipher_init(struct sealed_cipher *c, const struct sealed_key *key,
 
 void sealed_cipher_release(struct sealed_cipher *c)
 {
-    EVP_CIPHER_CTX_free(c->ctx); /* overwrites what it held */
+    EVP_CIPHER_CTX_free(c->ctx); /* overwrites the key */
     c->ctx = NULL;
 }
 
@@ -114,7 +114,7 @@ int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char
 
 /* --- sealing --- */
 
-/* All of a record and one byte more, or what there is. */
+/* Reads a whole record and one byte more, or up to the end of the body. */
 static int sealer_fill(struct sealer *s, struct err *err)
 {
     size_t got = 1;

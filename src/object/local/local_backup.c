@@ -9,7 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 64 * 1024, BLOB_LEVELS = 2 /* of folders below "blobs": epochs, shards */ };
+enum {
+    PIECE = 64 * 1024,
+    BLOB_LEVELS = 2 /* folders below "blobs": epochs, and folders of blobs */
+};
 
 static int backup_copy_bytes(int from, int to, struct err *err)
 {
@@ -26,7 +29,7 @@ static int backup_copy_bytes(int from, int to, struct err *err)
     return code == 0 ? file_sync(to, err) : code;
 }
 
-/* A file that is gone was never named by a row: nothing else goes away under a hold. */
+/* No row ever named a file that is gone: other files are not removed under a hold. */
 static int copy_one(const char *from, const char *to, struct err *err)
 {
     int in = -1, out = -1, code = 0;
@@ -79,7 +82,7 @@ static int copy_folder(const char *from, const char *to, unsigned levels, struct
     return code;
 }
 
-/* Not the lock: a link of it would be held with the original. */
+/* The lock file is left out: a link of it would be locked together with the original. */
 int local_copy_files(struct storage *s, const char *to, struct err *err)
 {
     static const char *const names[] = {"FORMAT", "blobs"};

@@ -1,5 +1,5 @@
-/* Blobs: the files of a local storage. A file gets its id before its row; L7 and L8 say why nothing
- * is lost. */
+/* Blobs: the files of a local storage. A file is made before its row; L7 and L8 say why no file is
+ * lost. */
 #include "object/local/local_int.h"
 #include "os/file.h"
 
@@ -11,16 +11,16 @@
 #include <unistd.h>
 
 enum {
-    SPACE_EVERY = 64,   /* blocks between two looks at the free space */
-    WRITEOUT_EVERY = 8, /* blocks after which the kernel is told to begin writing them */
+    SPACE_EVERY = 64,   /* blocks between two checks of the free space */
+    WRITEOUT_EVERY = 8, /* blocks after which the kernel is asked to write them to disk */
     BLOCKS = HASH_PIECES + 1,
 };
 
 static const uint64_t COUNTER_MASK = ((uint64_t)1 << COUNTER_BITS) - 1;
 static const uint64_t BYTES_BIT = (uint64_t)1 << (COUNTER_BITS - 1);
 
-/* A body on its way into a row or a file. Of a large one, the blocks go around: while one is read
- * and written, those before it are hashed beside us (H2). */
+/* A body on its way into a row or a file. A large one uses several blocks in turn: while one is
+ * read and written, the hasher works on those before it (H2). */
 struct writing {
     struct local *l;
     int fd;
@@ -29,9 +29,9 @@ struct writing {
     bool streams; /* `md5` is open: the body is longer than a block */
     struct hash_stream md5;
     struct buf blocks[BLOCKS];
-    struct buf *block; /* what was read and not yet written */
-    size_t room;       /* how much of it is read at once: a whole block, or a small body */
-    uint64_t count;    /* of blocks written */
+    struct buf *block; /* bytes that were read and not yet written */
+    size_t room;       /* bytes that are read at once: a whole block, or a small body */
+    uint64_t count;    /* number of blocks written */
 };
 
 static uint32_t epoch_of(uint64_t id)
@@ -138,7 +138,7 @@ static int writing_begin(struct writing *w, uint64_t *id, struct err *err)
     return 0;
 }
 
-/* An error of the disk itself, not of the body or of a limit. */
+/* Whether the disk failed, and not the body or a limit. */
 static int noted(struct writing *w, int code, const struct err *err)
 {
     if (code == ERR_IO)
@@ -160,13 +160,13 @@ static int write_block(struct writing *w, struct blob *out, struct str block, st
         return code;
     out->checksum = blob_checksum(out->checksum, block);
     out->size += block.len;
-    if (++w->count % WRITEOUT_EVERY == 0) /* only a hint: the sync at the end decides */
+    if (++w->count % WRITEOUT_EVERY == 0) /* only a hint; the sync at the end makes it durable */
         (void)sync_file_range(w->fd, (off_t)(out->size - (uint64_t)WRITEOUT_EVERY * BLOB_BLOCK),
                               (off_t)WRITEOUT_EVERY * BLOB_BLOCK, SYNC_FILE_RANGE_WRITE);
     return 0;
 }
 
-/* As many bytes as there are, up to `room`, into the next block. */
+/* Reads up to `room` bytes into the next block. */
 static int fill_block(struct writing *w, struct reader *body, struct err *err)
 {
     struct buf *block = &w->blocks[w->streams ? w->count % BLOCKS : 0];
@@ -212,7 +212,7 @@ static void md5_of_bytes(struct str bytes, struct blob *out)
     blob_hex(out->md5, out->etag);
 }
 
-/* Blocks until the body's end; the first one has been read. */
+/* Writes blocks until the body's end. The first one has been read. */
 static int write_blocks(struct writing *w, const struct blob_source *from, struct blob *out,
                         struct err *err)
 {
@@ -255,7 +255,7 @@ static int blob_write_file(struct writing *w, const struct blob_source *from, st
     return code;
 }
 
-/* All of the body has been read, and a row can hold it: the block is handed over. */
+/* All of the body has been read, and a row can hold it. The caller gets the block. */
 static int keep_small(struct writing *w, const struct blob_source *from, struct blob *out,
                       struct buf *small, struct err *err)
 {
@@ -302,7 +302,8 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
     return code;
 }
 
-/* Synced, or a loss of power could bring it back after its epoch was closed (L8). */
+/* The removal is synced; else a loss of power could bring the file back after its epoch was closed
+ * (L8). */
 void blob_discard(struct local *l, uint64_t id)
 {
     struct buf path = BUF_INIT(PATH_MAX);

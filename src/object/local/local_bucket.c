@@ -47,7 +47,7 @@ uint64_t local_generation(struct storage *s, struct str bucket)
     return value % GENERATION_STEP ? 0 : value;
 }
 
-/* Around a change of a bucket's row or documents, whether it succeeds or not. */
+/* These two stand around a change of a bucket's row or documents, whether it succeeds or not. */
 static void generation_begin(struct local *l, struct str bucket)
 {
     atomic_fetch_add(generation_of(l, bucket), 1);
@@ -128,7 +128,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
     if (code == 0)
         code = bucket_record_get(buf_str(&value), &r, err);
     buf_release(&value);
-    if (code == 0) /* what is absent is absent with or without the disk: the rows say so */
+    if (code == 0) /* the rows know that a bucket is absent, also without the disk */
         code = local_present(l, err);
     if (code < 0)
         return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
@@ -284,7 +284,7 @@ static int bucket_remove_run(struct row_change *c, struct err *err)
     return change_keep(c, &(struct tapped){.changes = CHANGE_BUCKET_GONE}, NULL, 0, err);
 }
 
-/* Takes the reference. */
+/* Takes over the reference. */
 static int remove_opened(struct bucket *bucket, struct err *err)
 {
     struct row_change c = {.b = local_bucket_of(bucket), .fn = bucket_remove_run, .frees = true};
@@ -321,7 +321,7 @@ int local_remove_untapped(struct storage *s, struct str user, struct str name, s
 struct bucket_page {
     struct local *l;
     struct arena *a;
-    struct str owner; /* empty: of all */
+    struct str owner; /* empty: buckets of all owners */
     VEC(struct bucket_info) found;
 };
 
@@ -339,7 +339,7 @@ static int page_add(struct bucket_page *p, struct str name, struct str value, st
     return code;
 }
 
-/* The row of an owner's names says nothing else of the bucket, which may be gone by now. */
+/* The row `w` has nothing but the name of the bucket, which may be gone by now. */
 static int page_add_owned(struct bucket_page *p, struct str name, struct err *err)
 {
     struct buf value = BUF_INIT(0);
@@ -353,7 +353,7 @@ static int page_add_owned(struct bucket_page *p, struct str name, struct err *er
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Buckets behind `after`, by name: an owner's cost what they are, not what all of the storage are
+/* Buckets behind `after`, by name. The cost follows the buckets of the owner, not of the storage
  * (L13). */
 static int page_read(struct bucket_page *p, struct str after, size_t limit, struct err *err)
 {
@@ -447,7 +447,7 @@ int local_get_document(struct bucket *bucket, struct arena *a, const char *name,
     return code;
 }
 
-/* The bucket's own row says whether it notifies, so that nobody else need look. */
+/* The bucket's row says whether it has such a document, so that no request need look for it. */
 static void set_notifies(struct row_change *c, bool on)
 {
     struct bucket_record r = c->bucket;
@@ -461,7 +461,7 @@ static void set_notifies(struct row_change *c, bool on)
     buf_release(&value);
 }
 
-/* Whether the document differs from what is there. */
+/* Whether the document differs from the stored one. */
 static int document_differs(struct row_change *c, struct str row, struct str document, bool *out,
                             struct err *err)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCH = 256, LOOK_AGAIN_MS = 2000 /* for a folder that is not there */ };
+enum { BATCH = 256, LOOK_AGAIN_MS = 2000 /* between two looks for a missing folder */ };
 
 struct batch {
     uint64_t ids[BATCH];
@@ -104,7 +104,7 @@ static void blob_folder_of(struct buf *out, const struct local *l, uint64_t id)
     out->p[out->len] = '\0';
 }
 
-/* Folders of earlier epochs get no files any more: they go when they are empty. */
+/* Folders of earlier epochs get no new files, so they are removed when they are empty. */
 static void remove_folders(struct local *l, struct buf *folder, uint64_t id)
 {
     if (id >> COUNTER_BITS == l->epoch || rmdir(folder->p) < 0)
@@ -274,7 +274,7 @@ static int blob_has_row(struct local *l, enum tag tag, uint64_t id, bool *found,
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Garbage is left to its row. */
+/* A blob with a row `g` is left to the round that handles that row. */
 static int sweep_file(void *ctx, uint64_t id, const char *path, struct err *err)
 {
     struct sweep *s = ctx;
@@ -334,8 +334,8 @@ static int epochs_sweep(struct local *l, struct err *err)
 
 /* --- commits that failed --- */
 
-/* After a sync that failed the database takes no more writes until the next start. So once it takes
- * one, what is not there will not come back. */
+/* After a failed sync the database takes no writes until the next start. So once it takes a write,
+ * a row that is absent will not come back. */
 static int settle_doubtful(struct local *l, struct err *err)
 {
     struct collector *c = &l->collector;
@@ -363,7 +363,7 @@ static int settle_doubtful(struct local *l, struct err *err)
     }
     mutex_lock(&c->lock);
     for (size_t i = 0; i < ids.len && code == 0; i++)
-        vec_remove(&c->doubtful, 0); /* only ever appended to by others */
+        vec_remove(&c->doubtful, 0); /* others only append */
     mutex_unlock(&c->lock);
     vec_release(&ids);
     buf_release(&epoch);
@@ -387,7 +387,7 @@ static void collect_round(struct local *l, bool *swept)
                  log_z("error", err.text));
 }
 
-/* Until it is there, or not wanted any more; with the lock. */
+/* Waits until the folder is there or no longer wanted. The caller holds the lock. */
 static void find_folder(struct local *l)
 {
     struct collector *c = &l->collector;
@@ -446,7 +446,7 @@ int collector_start(struct local *l, struct err *err)
     mutex_init(&l->pins.lock, "local.pins");
     cond_init(&l->pins.resolved);
     list_init(&l->pins.readers);
-    c->asked = 1; /* what the last process left */
+    c->asked = 1; /* the first round collects what the last process left */
     return thread_start(&c->thread, "local-collector", 0, collector_main, l, err);
 }
 

@@ -19,14 +19,14 @@ struct finish_change {
     const struct upload_part *parts;
     size_t count;
     const struct put_options *o;
-    struct object_meta meta; /* o's, as verify left it */
+    struct object_meta meta; /* o's meta after verify() */
     struct object_record r;
     struct buf upload_row, list, etag, digests; /* r points into them */
     uint64_t request;
     bool versioned;
 };
 
-/* What was asked for, and where, so that the same request again is known. */
+/* A digest of the request, by which the same request is recognized when it comes again. */
 static uint64_t request_hash(const struct local_bucket *b, struct str key,
                              const struct upload_part *parts, size_t count)
 {
@@ -128,7 +128,7 @@ static int finish_gather(struct finish_change *p, struct err *err)
     return buf_error(&p->list);
 }
 
-/* Finished before: the same answer for the same key and parts. */
+/* The upload was finished before: the same key and parts get the same answer. */
 static int finish_again(struct finish_change *p, struct err *err)
 {
     struct row_change *c = &p->change;

@@ -1,5 +1,5 @@
-/* The folder of a local storage: whose it is, its lock, the epoch that begins when it is entered.
- */
+/* The folder of a local storage: its identity, its lock, and the epoch that begins when it is taken
+ * into service. */
 #include "base/ids.h"
 #include "base/bytes.h"
 #include "object/local/local_int.h"
@@ -8,8 +8,8 @@
 #include <dirent.h>
 #include <errno.h>
 
-/* Of the file FORMAT, and of the rows: 2 has counts of what buckets hold (L11), 3 also what each
- * owner has (L13). */
+/* Versions of the file FORMAT and of the rows. 2 has the usage of buckets (L11), 3 also a row for
+ * each owner's bucket (L13). */
 enum { FORMAT = 1, ROWS_FORMAT = 3, ROWS_FIRST = 1 };
 
 static void format_text(struct buf *out, const struct local *l)
@@ -19,7 +19,7 @@ static void format_text(struct buf *out, const struct local *l)
     buf_append_char(out, '\n');
 }
 
-/* Two processes on one folder, each with a database of its own, would take the other's blobs for
+/* Two processes on one folder, each with its own database, would take each other's blobs for
  * leftovers of a crash. */
 static int folder_lock(struct local *l, struct err *err)
 {
@@ -89,7 +89,7 @@ static int folder_make(struct local *l, const char *format_path, struct err *err
     return code;
 }
 
-/* *format 0: there is none. */
+/* *format 0: there is no such file. */
 static int storage_row(struct local *l, int *format, struct err *err)
 {
     struct buf value = BUF_INIT(0);
@@ -115,8 +115,8 @@ static int storage_row(struct local *l, int *format, struct err *err)
     return code;
 }
 
-/* A weir that does not count must not write behind this: the row's format keeps it out. Cut short,
- * it is done anew. */
+/* The new format in the row keeps out an older weir, which would write without counting. If this is
+ * cut short, the next start does it again. */
 static int count_first(struct local *l, struct err *err)
 {
     log_info(l->log, "local.counting", log_z("storage", l->name));
@@ -152,8 +152,8 @@ static int number_row(struct db_view *view, struct local *l, enum tag tag, uint6
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* The last epoch that has a folder: later than the rows say when the database is an older copy that
- * was put back. Its names must not be used again. */
+/* The last epoch that has a folder. It is later than the rows say when an older copy of the
+ * database was restored; its names must not be used again. */
 static int highest_epoch(struct local *l, uint32_t *out, struct err *err)
 {
     struct buf path = BUF_INIT(0);
@@ -204,12 +204,12 @@ static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
     return 0;
 }
 
-/* Nothing here is of the database. */
+/* These steps do not use the database. */
 static int take_folder(struct local *l, bool is_new, struct err *err)
 {
     int code = is_new ? 0 : folder_check(l, err);
 
-    if (code == 0 && !is_new) /* not in a folder that may be another's */
+    if (code == 0 && !is_new) /* a new folder may be another storage's */
         code = folder_lock(l, err);
     if (code == 0)
         code = make_blobs(l, err);

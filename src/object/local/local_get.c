@@ -1,8 +1,8 @@
 /* Reading objects: head, get, ranges. */
 #include "object/local/local_int.h"
 
-/* The current version; a marker that is current, and a bucket that is gone, are told apart only
- * when there is no object. */
+/* The current version. Only when there is no object, the function finds out whether a marker is
+ * current or the bucket is gone. */
 static int find_current(struct stored *out, struct local_bucket *b, struct str key, struct err *err)
 {
     struct local *l = b->local;
@@ -169,7 +169,7 @@ int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str
     struct local_bucket *b = local_bucket_of(bucket);
     struct stored found = {0};
     struct pin *pin = NULL;
-    uint64_t tried = 0; /* the sequence whose bytes were not there */
+    uint64_t tried = 0; /* the sequence of the version whose bytes were missing */
     int code;
 
     do {

@@ -1,7 +1,7 @@
 /* Listings: seeks in the index, at a cost that follows the entries returned (P6). */
 #include "object/local/local_int.h"
 
-/* Entries in the arena, doubled as they grow. */
+/* Entries in the arena; their room is doubled when it is full. */
 struct entries {
     struct arena *a;
     struct list_result *out;
@@ -66,7 +66,8 @@ struct str list_common(struct str key, const struct list_options *o)
     return at < 0 ? STR_EMPTY : str_head(key, o->prefix.len + (size_t)at + o->delimiter.len);
 }
 
-/* Behind `after`: it is a common prefix itself, then all that is under it; else the next key. */
+/* The listing begins behind `after`: if that is a common prefix itself, behind all keys under it.
+ */
 void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
                 const struct list_options *o)
 {
@@ -235,11 +236,12 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
 
 /* --- versions --- */
 
-/* Two walks as one: of each key the row of `o`, then those of `v`. */
+/* Two walks merged into one: for each key the row of `o`, then the rows of `v`. */
 struct row_merge {
     struct local_bucket *b;
     struct walk o, v;
-    struct str o_key, o_value, v_key, v_value; /* the next of each; keys without bucket and tail */
+    struct str o_key, o_value, v_key,
+        v_value; /* the next row of each walk; keys without bucket and tail */
     bool o_there, v_there;
     struct buf seen; /* the key of the last row that was taken */
 };
@@ -272,7 +274,7 @@ static void merge_seek_behind(struct row_merge *m, struct str prefix)
     seek_behind(m->v.it, m->b, TAG_VERSION, prefix);
 }
 
-/* Behind the version `after_version` of the key `after`. */
+/* Begins behind the version `after_version` of the key `after`. */
 static int merge_start(struct row_merge *m, struct db_view *view, const struct list_options *o,
                        struct err *err)
 {
@@ -287,7 +289,7 @@ static int merge_start(struct row_merge *m, struct db_view *view, const struct l
     if (o->after.len && o->after.len <= OBJECT_KEY_MAX && o->after_version.len) {
         code = stored_find(&at, view, m->b, o->after, o->after_version, err);
         uint64_t sequence = at.r.sequence;
-        /* It was removed since the last page: its id still says where it was. */
+        /* The version was removed since the last page; its id still says where it was. */
         if (code == ERR_NOT_FOUND && version_parse(m->b, o->after, o->after_version, &sequence))
             code = 0;
         if (code == 0) {
@@ -305,7 +307,7 @@ static int merge_start(struct row_merge *m, struct db_view *view, const struct l
     return code;
 }
 
-/* Adds the smaller of the two, or its common prefix. */
+/* Adds the smaller of the two rows, or its common prefix. */
 static int merge_step(struct row_merge *m, const struct list_options *o, struct entries *e,
                       struct err *err)
 {

@@ -4,7 +4,7 @@
 struct put_change {
     struct row_change change;
     const struct put_options *o;
-    struct object_record r; /* without what the change gives it */
+    struct object_record r; /* the change sets its sequence and time */
     const struct blob *blob;
     struct str small;
 };
@@ -19,7 +19,7 @@ struct copy_change {
     struct buf etag; /* of the source: r.etag points into it */
 };
 
-/* The bytes get their row in the change that gives the object its own. */
+/* The row of an inline body is written in the same change as the object's. */
 static void put_whole_body(struct put_change *p)
 {
     struct local *l = p->change.b->local;
@@ -129,7 +129,7 @@ static int copy_change_run(struct row_change *c, struct err *err)
         buf_reset(&p->etag);
         buf_append_str(&p->etag, p->o->etag.len ? p->o->etag : source.r.etag);
         p->r.etag = buf_str(&p->etag);
-        code = change_share(c, &p->r, err); /* before the old version's share goes */
+        code = change_share(c, &p->r, err); /* before the old version's references are dropped */
     }
     if (code == 0)
         code = change_install(c, &current, &p->r, err);

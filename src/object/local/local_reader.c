@@ -11,7 +11,7 @@ struct row_body {
     struct str rest;
 };
 
-/* What is left of a list of parts: the open file's range first. */
+/* The rest of a list of parts, beginning with the range of the open file. */
 struct chain {
     struct reader reader;
     struct local *l;
@@ -101,7 +101,7 @@ static int open_blob(struct reader **out, struct local *l, struct arena *a,
 
 /* --- chains --- */
 
-/* The next piece that has bytes; `skip` of them are left out. */
+/* Opens the next piece that has bytes, without its first `skip` bytes. */
 static int chain_next(struct chain *c, uint64_t skip, struct err *err)
 {
     struct piece piece = {0};
@@ -141,7 +141,7 @@ static int chain_read(struct reader *base, void *to, size_t len, size_t *got, st
     return code;
 }
 
-/* Only when the rest lies in one file: that is what as_file promises. */
+/* as_file() promises one file, so the rest must lie in one. */
 static bool chain_as_file(struct reader *base, struct file_range *out)
 {
     struct chain *c = container_of(base, struct chain, reader);

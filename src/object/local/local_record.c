@@ -6,7 +6,7 @@ enum { FORMAT = 1 };
 
 enum { FLAG_NULL = 1, FLAG_MARKER = 2, FLAGS_ALL = 3 };
 
-/* Which fields of a meta are there, in this order. */
+/* Bits for the fields that a stored meta has, in this order. */
 enum {
     META_HAS_HEADERS = 1,
     META_HAS_TAGS = 2,
@@ -53,7 +53,7 @@ static uint64_t get_u64(struct cursor *c)
         c->rest = STR_EMPTY;
         c->failed = true;
     } else if (c->rest.p - start > 1 && c->rest.p[-1] == 0) {
-        c->failed = true; /* we never write a last byte that adds nothing */
+        c->failed = true; /* our encoder never writes a last byte of 0 */
     }
     return c->failed ? 0 : v;
 }
@@ -122,7 +122,7 @@ static unsigned meta_fields(const struct object_meta *m, struct str headers_raw)
            (m->retain_compliance ? META_HAS_COMPLIANCE : 0u) | (m->legal_hold ? META_HAS_HOLD : 0u);
 }
 
-/* A string of its own: name, value, name, value. */
+/* The headers as one string: name, value, name, value. */
 static void put_headers(struct buf *out, const struct object_meta *m, struct str raw)
 {
     struct buf headers = BUF_INIT(0);
@@ -174,7 +174,7 @@ static void get_meta(struct cursor *c, struct object_meta *m, struct str *header
         m->retain_until_ms = (int64_t)get_below(c, INT64_MAX);
     m->retain_compliance = fields & META_HAS_COMPLIANCE;
     m->legal_hold = fields & META_HAS_HOLD;
-    c->failed |= fields != meta_fields(m, *headers_raw); /* what is there is not empty */
+    c->failed |= fields != meta_fields(m, *headers_raw); /* a field that is present is not empty */
 }
 
 static int meta_copy(const struct object_meta *from, struct str headers_raw, struct arena *a,
@@ -187,7 +187,8 @@ static int meta_copy(const struct object_meta *from, struct str headers_raw, str
     out->header_count = 0;
     for (size_t i = 0; out->headers && i < from->header_count; i++) {
         struct str name = get_str(&c), value = get_str(&c);
-        if (http_field_is_valid(name, value)) /* older versions kept what nobody can be sent */
+        if (http_field_is_valid(
+                name, value)) /* older versions of weir stored headers that cannot be sent */
             out->headers[out->header_count++] =
                 (struct http_header){arena_str(a, name), arena_str(a, value)};
     }
@@ -383,16 +384,16 @@ unsigned document_things(struct str name)
                                         : THING_BUCKET;
 }
 
-/* A row says what changed by its place in this table. */
+/* A row stores what changed as an index into this table. */
 enum { TAP_SET = 3, TAP_DOCUMENT = 6 };
 static const unsigned tap_changes[] = {
     CHANGE_PUT | THINGS_OF_OBJECT,
     CHANGE_MARKER | THING_OBJECT,
     CHANGE_REMOVED | THING_OBJECT,
-    [TAP_SET] = 0, /* its `set` says it */
+    [TAP_SET] = 0, /* the row's `set` says what changed */
     CHANGE_BUCKET_MADE,
     CHANGE_BUCKET_GONE,
-    [TAP_DOCUMENT] = 0, /* its `document` says it */
+    [TAP_DOCUMENT] = 0, /* the row's `document` says what changed */
     THING_BUCKET,
 };
 

@@ -1,10 +1,10 @@
-/* Removing versions and changing what is kept beside their bytes. */
+/* Removing versions, and changing their meta. */
 #include "object/local/local_int.h"
 
 struct remove_change {
     struct row_change change;
     const struct remove_options *o;
-    struct object_record r; /* what was removed or made; only flags and sequence */
+    struct object_record r; /* the version that was removed or made; only flags and sequence */
 };
 
 static int guard_ask(const struct row_change *c, const struct object_guard *g,
@@ -24,7 +24,8 @@ static int guard_ask(const struct row_change *c, const struct object_guard *g,
     return code;
 }
 
-/* What conditions without a version are about: what is current, a marker too. ERR_NOT_FOUND. */
+/* The version that conditions are about when none is named: the current one, or a current marker.
+ * ERR_NOT_FOUND. */
 static int judge_current(struct remove_change *p, const struct stored *current, struct err *err)
 {
     struct row_change *c = &p->change;
@@ -72,7 +73,7 @@ static int remove_current(struct remove_change *p, struct err *err)
     return code;
 }
 
-/* Where the version is: in `o` or not, and whether it is what readers of the key see. */
+/* Where the version is (in `o` or not), and whether readers of the key see it. */
 static int locate(struct row_change *c, const struct object_record *r, bool *in_o, bool *is_current,
                   struct err *err)
 {
@@ -155,7 +156,7 @@ struct meta_change {
     const struct meta_options *o;
 };
 
-/* Compliance is only ever lengthened; governance as well, and keeps its mode, unless bypassed. */
+/* A retention can only be lengthened, and keeps its mode; governance can be bypassed. */
 static int retention_check(const struct meta_change *p, const struct object_meta *old,
                            struct err *err)
 {

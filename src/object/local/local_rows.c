@@ -108,7 +108,7 @@ uint64_t row_u64(struct str bytes)
     return be64_read(bytes.p);
 }
 
-/* Bound to bucket and key, so that an id cannot be carried over to another. */
+/* The id is bound to bucket and key, so that it is not valid for another key. */
 static uint64_t version_check(const struct local_bucket *b, struct str key, uint64_t sequence)
 {
     struct row r;

@@ -1,4 +1,4 @@
-/* The scrub: reads every body and says which are damaged, and which files nothing names. */
+/* The scrub reads every body, and reports damaged bodies and files without a row. */
 #include "base/clock.h"
 #include "base/bytes.h"
 #include "object/local/local_int.h"
@@ -26,11 +26,12 @@ struct scrubbing {
     VEC(struct bucket_name) buckets;
     char *block;
     uint64_t objects, bytes, began_ns;
-    uint64_t last_blob; /* looked at last: neighbours in a list often share one */
+    uint64_t last_blob; /* the blob that was read last; neighbours in a list often share one */
     int last_damage;
 };
 
-/* The rows that are walked, in this order; the cursor is a row's key behind the storage's id. */
+/* The tags whose rows are walked, in this order. The cursor is a row's key without the storage's
+ * id. */
 static const enum tag walked[] = {TAG_OBJECT, TAG_VERSION, TAG_PART};
 
 const char *local_damage_text(enum local_damage damage)
@@ -124,7 +125,7 @@ static int inline_damage(struct scrubbing *s, const struct object_record *r)
     return damage;
 }
 
-/* *blob is the one that is damaged. */
+/* *blob: the blob that is damaged. */
 static int parts_damage(struct scrubbing *s, const struct object_record *r, uint64_t *blob)
 {
     struct buf parts = BUF_INIT(0);
@@ -175,7 +176,7 @@ static int scrub_add_bucket(struct scrubbing *s, struct str key, struct str valu
     return code;
 }
 
-/* What was found is told unless the row has changed since: then the bytes had to go. */
+/* A finding is reported unless the row has changed since: then the bytes were removed rightly. */
 static bool row_is(struct scrubbing *s, struct str key, struct str value)
 {
     struct buf now = BUF_INIT(0);
@@ -226,7 +227,7 @@ static int scrub_object(struct scrubbing *s, struct str row, struct str value, s
     return code;
 }
 
-/* A part of an upload that is not finished has no bucket in its row: its id names it. */
+/* The row of an unfinished part has no bucket; the id of the upload leads to it. */
 static int scrub_part(struct scrubbing *s, struct str row, struct str value, struct err *err)
 {
     struct local_finding f = {.damage = LOCAL_DAMAGE_RECORD};
@@ -250,8 +251,8 @@ static int scrub_part(struct scrubbing *s, struct str row, struct str value, str
 
 typedef int row_fn(struct scrubbing *s, struct str row, struct str value, struct err *err);
 
-/* Up to ROWS_AT_ONCE rows behind *after, which becomes the last of them; ERR_END past the last. An
- * iterator holds on to what the database would drop, so it must not live for hours. */
+/* Walks up to ROWS_AT_ONCE rows behind *after, which is set to the last of them. ERR_END: there are
+ * no more. An iterator keeps deleted data alive in the database, so it must not live for hours. */
 static int some_rows(struct scrubbing *s, const struct db_range *range, struct buf *after,
                      row_fn *fn, struct err *err)
 {
@@ -386,7 +387,8 @@ static int scrub_files(struct scrubbing *s, struct err *err)
     if (dir)
         closedir(dir);
     for (size_t i = 0; i < epochs.len && code == 0; i++)
-        if (!epoch_is_open(s->l, epochs.items[i])) /* there a file may be on its way (L8) */
+        if (!epoch_is_open(s->l,
+                           epochs.items[i])) /* in an open epoch a file may be in the making (L8) */
             code = epoch_each_file(s->l, epochs.items[i], stray_file, s, err);
     vec_release(&epochs);
     buf_release(&path);

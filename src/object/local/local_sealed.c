@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Everything is counted in plain bytes; only read_at() knows where those are stored. */
+/* All numbers count plain bytes; only read_at() knows where they are stored. */
 struct sealed_body {
     struct reader reader;
     struct local *l;
@@ -14,18 +14,18 @@ struct sealed_body {
     struct str rest; /* of the list, behind the open piece */
     int fd;          /* of the open piece; -1: `bytes` */
     struct piece piece;
-    uint64_t at;   /* in the piece: the next byte to give */
-    uint64_t left; /* to give, of all pieces */
+    uint64_t at;   /* offset in the piece of the next byte to give */
+    uint64_t left; /* bytes to give, of all pieces */
     struct sealed_key key;
     bool unlocked;
     struct sealed_cipher cipher; /* of the open piece, when its ctx is set */
     unsigned char *record;       /* SEALED_STORED bytes, opened in place */
-    struct str plain;            /* of `record`: not yet given */
+    struct str plain;            /* the bytes of `record` that were not given yet */
 };
 
 /* --- writing --- */
 
-/* A hidden one is still the same for the same part sent again. */
+/* A hidden ETag is the same when the same part is sent again. */
 static void take_etag(struct sealer *s, const struct put_seal *seal, struct blob *out)
 {
     unsigned char hidden[MD5_LEN];
@@ -91,7 +91,7 @@ static int read_at(struct sealed_body *b, void *to, size_t len, uint64_t at, str
     return 0;
 }
 
-/* The next piece that has bytes at or behind `skip`. */
+/* Opens the next piece that has bytes at or behind `skip`. */
 static int sealed_next_piece(struct sealed_body *b, uint64_t skip, struct err *err)
 {
     int code = 0;
@@ -118,7 +118,7 @@ static int open_cipher(struct sealed_body *b, struct err *err)
     return code;
 }
 
-/* The record that holds the next byte. */
+/* Reads and opens the record that holds the next byte. */
 static int open_record(struct sealed_body *b, struct err *err)
 {
     uint64_t index = b->at / SEALED_RECORD, from = index * SEALED_RECORD;

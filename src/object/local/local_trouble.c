@@ -30,8 +30,8 @@ int local_trouble(struct storage *s, struct err *err)
     return code;
 }
 
-/* What failed was discarded and its request refused, so that nothing counts on it: the storage is
- * in order as soon as its disk takes writes again. */
+/* The file that failed was discarded, and its request refused. So the storage works again as soon
+ * as its disk takes writes. */
 int trouble_try(struct local *l, struct err *err)
 {
     if (local_trouble(&l->storage, NULL) == 0)

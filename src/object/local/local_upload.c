@@ -18,7 +18,8 @@ struct begin_change {
     unsigned char id[UPLOAD_ID_LEN];
 };
 
-/* Ids begin with the sequence, so that uploads of a key list in the order of their beginning. */
+/* Ids begin with the sequence, so that the uploads of a key are listed in the order in which they
+ * began. */
 static int upload_begin_run(struct row_change *c, struct err *err)
 {
     struct begin_change *p = container_of(c, struct begin_change, change);
@@ -64,10 +65,10 @@ struct part_change {
     unsigned char id[UPLOAD_ID_LEN];
     uint32_t number;
     struct part_record r;
-    const struct blob *blob; /* a new one; NULL: r names a blob of `from` */
+    const struct blob *blob; /* a new blob; NULL: r names a blob of `from` */
     struct local_bucket *from;
     const struct object_info *source;
-    char etag[33]; /* of shared bytes */
+    char etag[33]; /* MD5 of shared bytes */
 };
 
 int upload_there(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
@@ -87,7 +88,7 @@ static int drop_part(struct row_change *c, struct str value, struct err *err)
     return code < 0 ? code : change_unref(c, old.blob, err);
 }
 
-/* The source still names the blob that the part wants to share. */
+/* Checks that the source still names the blob that the part shares. */
 static int source_check(struct part_change *p, struct err *err)
 {
     struct stored source = {0};
@@ -181,7 +182,7 @@ static int part_answer(const struct part_change *p, struct arena *a, struct uplo
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Before a long body is read. What is found points into the row. */
+/* Finds the upload before a long body is read. The result points into the row. */
 static int upload_check(struct part_change *p, struct buf *value, struct upload_record *out,
                         struct err *err)
 {
@@ -227,7 +228,7 @@ int local_upload_part(struct bucket *bucket, struct arena *a, const struct uploa
     return code;
 }
 
-/* The one blob that holds all of the range; false when there is none. */
+/* The blob that holds all of the range; false: it lies in several. */
 static int range_blob(struct part_change *p, const struct object_record *r, const uint64_t range[2],
                       bool *found, struct err *err)
 {
@@ -271,14 +272,14 @@ static int find_shared(struct part_change *p, const struct get_result *got, bool
     return code;
 }
 
-/* Of a whole object that was put in one piece the ETag is the MD5 that the part needs. */
+/* The ETag of an object that was put whole is the MD5 that the part needs. */
 static bool etag_is_md5(const struct get_result *got)
 {
     return got->len == got->info.size && got->info.part_count == 0 && got->info.etag.len == 32 &&
            got->info.meta.encryption.len == 0;
 }
 
-/* What of MD5 and checksum is not known is computed; the bytes stay where they are. */
+/* Computes MD5 and checksum where they are not known. The bytes are not moved. */
 static int digest_shared(struct part_change *p, struct get_result *got, struct arena *a,
                          struct err *err)
 {
@@ -316,7 +317,7 @@ static int share_part(struct part_change *p, struct get_result *got, struct aren
     return code < 0 ? code : part_answer(p, a, out, err);
 }
 
-/* Bytes that cannot be shared; a checksum of them that is not known is the caller's to make. */
+/* For bytes that cannot be shared. The caller computes a checksum that is not known. */
 static int upload_copy_part(struct bucket *bucket, struct arena *a,
                             const struct upload_info *upload, struct get_result *got,
                             struct upload_part *part, struct err *err)

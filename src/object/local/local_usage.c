@@ -1,6 +1,6 @@
-/* What each bucket holds: counted in the change that puts or removes it (L11), and compared with
- * the rows by the scrub. Counts, and what each owner has (L13), are built for storages that lack
- * them. */
+/* The usage of buckets: counted in every change that puts or removes versions (L11), and compared
+ * with the rows by the scrub. For storages of an older format, the usage and the rows of owners
+ * (L13) are built at the start. */
 #include "object/local/local_int.h"
 
 static uint64_t signed_to(uint64_t value, int sign)
@@ -29,8 +29,8 @@ static bool is_nothing(const struct bucket_usage *u)
     return !(u->objects | u->bytes | u->old_versions | u->old_bytes);
 }
 
-/* Differences are modulo 2^64. A count that would fall below zero was wrong before: the scrub's to
- * find, not a reason to refuse a write. */
+/* Differences are modulo 2^64. A count that would fall below zero was wrong before. The scrub finds
+ * that; it is no reason to refuse a write. */
 static uint64_t sum(uint64_t have, uint64_t more)
 {
     bool falls = more >> 63;
@@ -84,7 +84,7 @@ int local_usage(struct bucket *bucket, struct bucket_usage *out, struct err *err
 
 /* --- counting rows --- */
 
-/* A record that cannot be read counts for nothing: it cannot be removed by a change either. */
+/* A record that cannot be read is not counted, as no change can remove it either. */
 static int count_rows(struct local_bucket *b, struct db_view *view, enum tag tag,
                       struct bucket_usage *out, struct err *err)
 {
@@ -159,7 +159,7 @@ int usage_build(struct local *l, struct err *err)
 
 /* --- the scrub's --- */
 
-/* The row and the rows that it counts are of one moment. */
+/* The usage row and the rows that it counts are read in one snapshot. */
 static int usage_compare(struct local_bucket *b, struct bucket_usage *missing, struct err *err)
 {
     struct db_view *view = NULL;
@@ -201,8 +201,8 @@ int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err)
     *was_wrong = code == 0 && !is_nothing(&m.missing);
     if (!*was_wrong)
         return code;
-    code = change_apply(&m.change, err); /* what was missing then is missing still */
+    code = change_apply(&m.change, err); /* the difference of then still applies */
     if (code == ERR_NO_BUCKET)
-        *was_wrong = false; /* removed meanwhile */
+        *was_wrong = false; /* the bucket was removed meanwhile */
     return code == ERR_NO_BUCKET ? 0 : code;
 }

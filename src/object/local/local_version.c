@@ -1,5 +1,5 @@
-/* Which version of a key is where (L1 to L4), who refers to which bytes (L6), and the changes of
- * both. */
+/* Where each version of a key is stored (L1 to L4), which records refer to which bytes (L6), and
+ * the changes of both. */
 #include "db/row_log.h"
 #include "object/local/local_int.h"
 #include "base/clock.h"
@@ -191,7 +191,8 @@ static int tell_note(struct row_change *c, const struct change_note *note, unsig
     fact.storage = c->b->local->id;
     fact.sequence = r->sequence;
     fact.time_ms = db_tx_now_ms(c->tx);
-    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* the version has the number of its making */
+    if (!(changes & (CHANGE_PUT |
+                     CHANGE_MARKER))) /* the version keeps the number of the change that made it */
         code = change_sequence(c, &fact.sequence, err);
     if (c->bucket.info.versions != VERSIONS_NEVER)
         fact.version = version_text(c->b, &a, c->key, r);
@@ -271,7 +272,7 @@ int change_unref(struct row_change *c, uint64_t blob, struct err *err)
     return 0;
 }
 
-/* Of a record in a change nothing can be gone: what is absent is damage. */
+/* Inside a change the bytes of a record cannot be removed meanwhile, so absent bytes are damage. */
 static int change_parts(struct row_change *c, struct buf *out, const struct object_record *r,
                         struct err *err)
 {
@@ -371,7 +372,7 @@ int change_drop(struct row_change *c, const struct object_record *r, bool in_o, 
     return 0;
 }
 
-/* The record goes to `v` as it is (L4). */
+/* The record is written to `v` unchanged (L4). */
 static void version_put_row(struct row_change *c, struct str record, const struct object_record *r)
 {
     struct local_bucket *b = c->b;
@@ -387,7 +388,7 @@ static void version_put_row(struct row_change *c, struct str record, const struc
     buf_release(&sequence);
 }
 
-/* Where versions were kept once there may be a null version that is not current. */
+/* A bucket that once kept versions may have a null version that is not current. */
 static int drop_older_null(struct row_change *c, struct err *err)
 {
     struct stored old = {0};
@@ -399,7 +400,7 @@ static int drop_older_null(struct row_change *c, struct err *err)
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Takes `current` out of the way of a new version; its `o` row is the caller's to replace. */
+/* Moves or drops `current` before a new version is written. The caller replaces its `o` row. */
 static int displace(struct row_change *c, const struct stored *current, bool new_is_null,
                     struct err *err)
 {

@@ -54,7 +54,7 @@ struct remote *remote_of(struct storage *s)
 
 /* --- opening and closing --- */
 
-/* As upstream.c has it: RFC 9110 section 7.2, no port when it is the scheme's. */
+/* As in upstream.c: no port when it is the scheme's own (RFC 9110 section 7.2). */
 static int set_host(struct remote *r, struct str text, struct err *err)
 {
     struct url url;
@@ -74,8 +74,8 @@ static int set_host(struct remote *r, struct str text, struct err *err)
     return 0;
 }
 
-/* While the peer is down it is tried each second (M6); in between, connections that nobody used for
- * long are closed. */
+/* While the peer is down, the thread tries to connect each second (M6). It also closes connections
+ * that were not used for long. */
 static struct loop_sleep probe_later(const struct remote *r)
 {
     return loop_sleep_ms(upstream_is_up(r->upstream) ? SWEEP_MS : PROBE_MS);

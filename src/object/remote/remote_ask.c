@@ -1,15 +1,15 @@
-/* A request of the bucket's calls: put together, sent, and its answer judged (M1). */
+/* One request of a bucket's calls: it is put together and sent, and its answer is judged (M1). */
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 #include "sign/base64.h"
 
 enum {
     SKEW_MAX_S = 15 * 60,
-    NAMED_MAX = 128, /* bytes of a path, and of a query, that an error's text has */
+    NAMED_MAX = 128, /* bytes of a path, and of a query, in an error's text */
 };
 
-/* What the peer's codes mean here. `status` must be the answer's own: "absent" is only what says so
- * in both ways (M1). 0: any. */
+/* What the peer's codes mean here. The answer must have this `status` too (0: any): only an answer
+ * whose code and status both say so means "absent" (M1). */
 static const struct {
     const char *code;
     int status, means;
@@ -51,7 +51,7 @@ static const struct {
 
 static const struct {
     int status, means;
-    bool bare; /* also without a code, as answers to HEAD are */
+    bool bare; /* also for answers without a code, such as those to HEAD */
 } statuses[] = {
     {304, ERR_NOT_MODIFIED, true}, {400, ERR_INVALID, false},    {401, ERR_DENIED, true},
     {403, ERR_DENIED, true},       {405, ERR_UNSUPPORTED, true}, {409, ERR_CONFLICT, false},
@@ -200,8 +200,8 @@ static bool is_verbatim(struct str code)
     return false;
 }
 
-/* The answer to a HEAD cannot say why it is refused. S3 refuses what was signed over a quarter of
- * an hour off; empty: the clocks agree, or nothing is known. */
+/* An answer to HEAD cannot say why the request was refused. S3 refuses signatures that are more
+ * than a quarter of an hour off. Empty: the clocks agree, or the answer has no date. */
 static struct str skew_of(struct ask *q)
 {
     int64_t there;
@@ -214,7 +214,7 @@ static struct str skew_of(struct ask *q)
                : STR_EMPTY;
 }
 
-/* Whoever reads the text may have several storages and users before him. */
+/* The message names storage, request and user, as there may be several. */
 static int name_request(const struct ask *q, int code, struct err *err)
 {
     struct str path = str_head(buf_str(&q->path), NAMED_MAX);
@@ -233,7 +233,7 @@ static int answer_judge(struct ask *q, bool *verbatim, struct err *err)
     struct buf text = BUF_INIT(REMOTE_ERROR_MAX);
     struct remote_error said = {0};
 
-    /* A document that cannot be read says nothing; the status stands alone then. */
+    /* If the document cannot be read, the status alone decides. */
     if (reader_read_all(exchange_body(q->exchange), &text, NULL) == 0 && text.len)
         said = remote_read_error(&q->a, buf_str(&text));
     q->error = arena_str(&q->a, said.code);
@@ -265,7 +265,7 @@ int ask_send(struct ask *q, struct err *err)
         if (q->head->status < 200 || q->head->status >= 300)
             code = answer_judge(q, &verbatim, err);
     }
-    /* A body that was refused on its way out is no word of the storage. */
+    /* An error of the body that was being sent is not the storage's. */
     bool own = verbatim || (!q->head && code == ERR_INVALID);
     return code < 0 && !own ? name_request(q, code, err) : code;
 }

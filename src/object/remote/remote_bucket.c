@@ -47,8 +47,7 @@ static struct remote_bucket *bucket_new(struct remote *r, struct str user, struc
 
 /* --- which there are --- */
 
-/* The answer to HEAD has no document, so what says "404" must say NoSuchBucket to a GET too (M1).
- */
+/* The answer to HEAD has no document, so after a 404 a GET must answer NoSuchBucket (M1). */
 static int bucket_is_there(struct remote_bucket *b, struct err *err)
 {
     struct ask q;
@@ -72,7 +71,8 @@ int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, 
         return err_code(err, ERR_NO_BUCKET);
     struct remote_bucket *b = bucket_new(remote_of(s), user, name);
     int code = bucket_is_there(b, err);
-    if (code == ERR_DENIED && !user.len) /* nobody may look at it, but maybe at its objects */
+    if (code == ERR_DENIED &&
+        !user.len) /* anonymous users may see its objects, though not the bucket */
         code = 0;
     if (code < 0)
         bucket_unref(&b->bucket);
@@ -81,7 +81,7 @@ int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, 
     return code;
 }
 
-/* One page of a user's own; the token of the next goes into page->token. */
+/* One page of the user's own buckets; page->token is set for the next page. */
 static int buckets_read_page(struct remote *r, struct str user, struct str prefix, struct arena *a,
                              struct remote_bucket_page *page, struct err *err)
 {
@@ -92,7 +92,7 @@ static int buckets_read_page(struct remote *r, struct str user, struct str prefi
     ask_param_given(&q, "prefix", prefix);
     ask_param_given(&q, "continuation-token", page->token);
     int code = ask_send(&q, err);
-    /* Of another weir. A bucket that the list lacks may be there, and must not count as gone. */
+    /* Another weir says that its list is not complete, so an absent bucket may exist. */
     if (code == 0 && ask_answer(&q, "x-weir-incomplete").len)
         code = err_set(err, ERR_UNAVAILABLE, "the list of buckets is not complete there");
     if (code == 0)
@@ -103,7 +103,7 @@ static int buckets_read_page(struct remote *r, struct str user, struct str prefi
     return code;
 }
 
-/* What a listing of buckets gathers: the first `limit` behind `after`, by name. */
+/* Collects the first `limit` buckets behind `after`, by name. */
 struct gathered {
     struct arena *a;
     struct str after;
@@ -191,7 +191,7 @@ int remote_check(struct storage *s, struct err *err)
 
 /* --- making and removing --- */
 
-/* Whether the user's own list has it; out->name is empty when not. */
+/* Finds the bucket in the user's own list; out->name is empty if it is not there. */
 static int find_own(struct remote *r, struct arena *a, struct str user, struct str name,
                     struct bucket_info *out, struct err *err)
 {
@@ -259,13 +259,13 @@ int remote_remove_bucket(struct storage *s, struct str user, struct str name, st
         return err_code(err, ERR_NO_BUCKET);
     ask_init(&q, remote_of(s), user, "DELETE");
     ask_name(&q, name, STR_EMPTY);
-    q.request.idempotent = false; /* the second time there is none */
+    q.request.idempotent = false; /* repeated, it would find no bucket */
     return ask_done(&q, err);
 }
 
 /* --- what is known of one --- */
 
-/* What a peer answers that passes over a parameter it does not know, and lists the bucket. */
+/* Whether a peer has ignored the parameter, and has listed the bucket. */
 static bool is_listing(struct str text)
 {
     enum { PROLOG_MAX = 256 };

@@ -1,4 +1,4 @@
-/* Whose credentials sign: a table by user, whose entries are counted (M5). */
+/* The credentials of users: a table whose entries are reference counted (M5). */
 #include "object/remote/remote_int.h"
 
 #include <stdlib.h>
@@ -100,7 +100,7 @@ int credential_table_users(struct credential_table *c, struct arena *a, struct s
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* It goes into a header between '=' and '/'. */
+/* The key stands in a header between '=' and '/'. */
 static bool is_access_key(struct str s)
 {
     for (size_t i = 0; i < s.len; i++)
@@ -123,7 +123,7 @@ int remote_set_credential(struct storage *s, const struct remote_credential *c, 
     if (c->secret.len)
         made = credential_new(c);
     mutex_lock(&all->lock);
-    /* Removed first: the table keeps the key of the entry that it has. */
+    /* The old entry is removed first, because the table keeps the key of an existing entry. */
     old = map_remove(&all->by_user, c->user);
     if (made)
         map_put(&all->by_user, made->user, made);

@@ -1,7 +1,7 @@
-/* Listings: the options of a page as a query, the page read by remote_list_xml.c. */
+/* Listings: writes the options of a page as a query. remote_list_xml.c reads the page. */
 #include "object/remote/remote_int.h"
 
-/* What S3 calls the parts of a listing's query. */
+/* S3's names of the parameters of a listing. */
 struct listing {
     struct {
         const char *name, *value;
@@ -16,7 +16,7 @@ static const struct listing versions = {
 static const struct listing uploads = {
     {{"uploads", ""}}, "key-marker", "upload-id-marker", "max-uploads"};
 
-/* `after` is itself a common prefix of the listing. */
+/* Whether `after` is itself a common prefix of the listing. */
 static bool is_common_prefix(const struct list_options *o)
 {
     struct str rest = str_skip(o->after, o->prefix.len);
@@ -27,9 +27,9 @@ static bool is_common_prefix(const struct list_options *o)
     return at >= 0 && (size_t)at + o->delimiter.len == rest.len;
 }
 
-/* Where the peer is to begin. Peers differ in what follows a common prefix: some list it again,
- * since keys under it are behind it. So they are told to begin behind all of them: the largest
- * character stands for the last key. */
+/* Where the peer is to begin. Behind a common prefix, some peers list the prefix again, since keys
+ * under it are behind it. So they are told to begin behind all those keys: the prefix followed by
+ * the largest character. */
 static struct str begin_after(struct arena *a, const struct list_options *o)
 {
     if (o->after_version.len || !is_common_prefix(o))

@@ -1,5 +1,6 @@
-/* Listings in a peer's answers. A peer may be wrong or hostile: what comes out is in order, under
- * the prefix, behind where the page begins, and at most as many as were asked for (M7). */
+/* Listings in a peer's answers. A peer may be wrong or hostile. The entries that are returned are
+ * in order, under the prefix, behind the beginning of the page, and not more than asked for (M7).
+ */
 #include "object/remote/remote_int.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static bool is_encoded(const struct xml_node *root)
     return str_eq(xml_child_text(root, "EncodingType", STR_EMPTY), STR("url"));
 }
 
-/* '+' is a blank: those who encode by the rules of forms write it so, the others never write it. */
+/* '+' is a blank: peers that encode as forms write a blank so, and other peers never write '+'. */
 static int read_name(struct arena *a, bool encoded, struct str text, struct str *out,
                      struct err *err)
 {
@@ -120,8 +121,8 @@ static int read_entries(struct page *p, bool versions, struct err *err)
     return code;
 }
 
-/* What `after` names itself was on an earlier page: the common prefix, or all versions of the key,
- * which some peers begin with. */
+/* Whether the entry was on an earlier page: the common prefix `after`, or a version of the key
+ * `after`. Some peers begin a page with those. */
 static bool is_seen(const struct page *p, const struct list_entry *e)
 {
     return str_eq(e->info.key, p->o->after) &&
@@ -151,7 +152,7 @@ static int check_place(const struct page *p, const struct list_entry *e, struct 
     return wrong(err, "what was on an earlier page");
 }
 
-/* Versions of a key stay in the order in which they came: newest first. */
+/* Versions of a key stay in the peer's order: newest first. */
 static int entry_order(const void *left, const void *right)
 {
     const struct list_entry *a = left, *b = right;

@@ -1,4 +1,4 @@
-/* What is kept beside an object's bytes, as headers of requests and of answers. */
+/* object_meta as headers of requests and of answers. */
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 
@@ -22,7 +22,7 @@ void ask_checksum(struct ask *q, const struct object_checksum *sum)
         ask_header(q, checksum_header(sum->kind), sum->value);
 }
 
-/* x-amz-grant-* for each permission of an <AccessControlPolicy>. */
+/* Adds x-amz-grant-* for each permission of an <AccessControlPolicy>. */
 static void ask_grants(struct ask *q, struct str policy)
 {
     static const struct {
@@ -135,7 +135,7 @@ static void meta_read_lock(struct object_meta *out, const struct http_head *head
     out->legal_hold = str_eq(http_header(head, "x-amz-object-lock-legal-hold"), STR("ON"));
 }
 
-/* "...-12": made of so many parts. */
+/* The number of parts, by a header or by an ETag "...-12". */
 static uint32_t parts_of(const struct http_head *head, struct str etag)
 {
     struct str text = http_header(head, "x-amz-mp-parts-count");

@@ -1,10 +1,10 @@
-/* Objects: looked at, read, copied, removed, and what is kept beside them changed. */
+/* Objects: head, get, copy and remove. */
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 
 #include <stdlib.h>
 
-/* What is looked at, and where the answer goes. */
+/* The object that is asked for, and the place for the answer. */
 struct look {
     struct remote_bucket *b;
     struct arena *a;
@@ -28,7 +28,7 @@ int remote_key_check(struct str key, struct err *err)
 
 /* --- reading --- */
 
-/* Answers say how many tags there are, not which. */
+/* Answers have the number of tags, so another request asks for them. */
 static int look_read_tags(const struct look *l, const struct ask *answer, struct err *err)
 {
     uint64_t count = 0;
@@ -49,7 +49,7 @@ static int look_read_tags(const struct look *l, const struct ask *answer, struct
     return code;
 }
 
-/* A range other than of all: what the answer says that its body is. */
+/* Reads the range of a partial answer from its headers. */
 static int read_range(struct get_result *out, const struct ask *q, struct err *err)
 {
     struct str text = ask_answer(q, "Content-Range"), first, last, size;
@@ -106,7 +106,7 @@ static void ask_object(struct ask *q, const struct look *l, const char *method)
     ask_header(q, "x-weir-tell", STR("acl"));
 }
 
-/* A marker is not found, but says which it is. */
+/* A marker is ERR_NOT_FOUND, with its version filled in. */
 static int found_marker(const struct look *l, const struct ask *q, struct err *err)
 {
     struct str id = ask_answer(q, "x-amz-version-id");
@@ -118,8 +118,7 @@ static int found_marker(const struct look *l, const struct ask *q, struct err *e
     return err_set(err, ERR_NOT_FOUND, "a delete marker");
 }
 
-/* An answer to HEAD has no document that says what is absent, so a GET of one byte is asked (M1).
- */
+/* An answer to HEAD has no document that says what is absent, so a GET of one byte follows (M1). */
 static int why_absent(const struct look *l, struct err *err)
 {
     struct ask q;
@@ -150,7 +149,7 @@ static int head_once(const struct look *l, const struct object_conditions *c, st
     return code;
 }
 
-/* The conditions did not hold; what they were held against is told too. */
+/* The conditions did not hold: fills in the object that they were judged against. */
 static void fill_info(struct look l)
 {
     struct get_result now = {0}, *out = l.out;
@@ -253,7 +252,7 @@ int remote_get(struct bucket *bucket, struct arena *a, struct str key, struct st
     }
     if (code == ERR_PRECONDITION || code == ERR_NOT_MODIFIED)
         fill_info(l);
-    /* Of a part that is not there AWS says InvalidPartNumber, Ceph InvalidPart. */
+    /* For a missing part AWS answers InvalidPartNumber, Ceph InvalidPart. */
     bool part = range && range->kind == RANGE_PART;
     return code == ERR_INVALID && part ? err_code(err, ERR_RANGE) : code;
 }
@@ -268,7 +267,7 @@ void ask_copy_source(struct ask *q, struct bucket *from, const struct object_inf
     url_encode(&text, from->name, false);
     buf_append_char(&text, '/');
     url_encode(&text, source->key, true);
-    /* A bucket that never kept versions need not know "null". */
+    /* A peer may not know the version "null" in a bucket that never kept versions. */
     if (source->version.len && !(source->is_latest && str_eq(source->version, STR("null")))) {
         buf_append_z(&text, "?versionId=");
         url_encode(&text, source->version, false);
@@ -339,14 +338,14 @@ int remote_remove(struct bucket *bucket, struct arena *a, struct str key,
     ask_conditions(&q, &o->conditions);
     if (o->bypass_governance)
         ask_header(&q, "x-amz-bypass-governance-retention", STR("true"));
-    /* M8: twice would make two markers, or find that the condition no longer holds. */
+    /* M8: repeated, it would make two markers, or the condition would no longer hold. */
     q.request.idempotent = o->version.len > 0 && !has_conditions(&o->conditions);
     code = ask_send(&q, err);
     if (code == ERR_NOT_FOUND && !o->conditions.if_match.len)
         code = 0;
     if (code == 0) {
         out->version = arena_str(a, ask_answer(&q, "x-amz-version-id"));
-        /* Some say only which version it is; without a name nothing else is made or removed. */
+        /* Some peers give the version alone; if none was named, a version can only be a marker. */
         out->is_marker = str_ieq(ask_answer(&q, "x-amz-delete-marker"), STR("true")) ||
                          (o->version.len == 0 && out->version.len > 0);
         code = arena_error(a);

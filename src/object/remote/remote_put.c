@@ -1,10 +1,10 @@
 /* Writing objects: streamed, with the end held back until the body is proved (M4).
  *
- * A body of known size goes out as it comes, but for its last bytes: they leave only after the
- * source has ended where it should and verify() has agreed. Refused, the connection is closed in
- * the middle of the request, and no peer stores half a body. Short bodies are read first. Bodies of
- * unknown size, and those past S3's limit of a PUT, go as parts of an upload, which nobody sees
- * before it is finished. */
+ * A body of known size is sent as it comes, except its last bytes: they are sent only after the
+ * source has ended where it should and verify() has agreed. If the body is refused, the connection
+ * is closed in the middle of the request, and no peer stores half a body. Short bodies are read
+ * before they are sent. Bodies of unknown size, and those over S3's limit of a PUT, are sent as
+ * parts of an upload, which nobody sees before it is finished. */
 #include "object/held.h"
 #include "object/remote/remote_int.h"
 
@@ -22,7 +22,7 @@ struct job {
     struct put_result *out;
 };
 
-/* What is asked before the end of a body leaves. */
+/* The check before the end of a body is sent. */
 struct proof {
     struct reader *from;
     const struct put_options *o;
@@ -102,7 +102,7 @@ static void ask_put(struct ask *q, const struct job *j)
     ask_init_bucket(q, j->b, "PUT", j->key);
     ask_meta(q, &j->o->meta);
     ask_conditions(q, c);
-    /* Judged twice, a condition could fail against what it made itself. */
+    /* Repeated, the condition could fail because of the object that the first try made. */
     q->request.idempotent = !c->if_match.len && !c->if_none_match.len;
 }
 
@@ -137,7 +137,7 @@ static int put_known(const struct job *j, uint64_t size, struct err *err)
 struct parts {
     const struct job *j;
     struct upload_info upload;
-    struct upload_part *list; /* room for all that there can be */
+    struct upload_part *list; /* room for OBJECT_MAX_PARTS */
     size_t count;
 };
 
@@ -153,7 +153,7 @@ static int parts_add(struct parts *p, struct reader *body, uint64_t size, struct
     return code;
 }
 
-/* Known size: each part flows. */
+/* The size is known, so each part is sent as it is read. */
 static int add_known(struct parts *p, uint64_t size, struct err *err)
 {
     struct reader *body = p->j->body;
@@ -172,7 +172,7 @@ static int add_known(struct parts *p, uint64_t size, struct err *err)
     return code < 0 ? code : body_has_ended(body, err);
 }
 
-/* A piece into `room`; *len < REMOTE_PIECE is the last. */
+/* Reads a piece into `room`; *len < REMOTE_PIECE: it is the last. */
 static int body_read_piece(struct reader *body, char *room, size_t *len, struct err *err)
 {
     size_t got = 1;
@@ -183,7 +183,8 @@ static int body_read_piece(struct reader *body, char *room, size_t *len, struct 
     return code;
 }
 
-/* Unknown size: a part must say its length, so it is held in memory; the first one is there. */
+/* The size is not known, and a part must announce its length, so each part is held in memory. The
+ * first one is read already. */
 static int add_unknown(struct parts *p, char *room, struct err *err)
 {
     size_t len = REMOTE_PIECE;
@@ -219,7 +220,7 @@ static int put_in_parts(const struct job *j, uint64_t size, char *room, struct e
         code = j->o->verify(j->o->ctx, &meta, err);
     if (code == 0)
         code = remote_upload_finish(b, j->a, &p.upload, p.list, p.count, &finish, j->out, err);
-    if (code < 0) /* where that fails too, the peer's own rules for old uploads remain */
+    if (code < 0) /* if this fails too, the peer's own rules for old uploads clean up */
         remote_upload_abort(b, &p.upload, NULL);
     free(p.list);
     return code;

@@ -18,8 +18,8 @@ static void outgoing_header(struct outgoing *o, struct str name, struct str valu
     o->headers[o->header_count++] = (struct http_header){name, value};
 }
 
-/* Decoded and encoded again: what is signed is then exactly what is sent, whatever the client left
- * unescaped, and peers that sign the bytes as they come agree with those that decode first. */
+/* Decodes and encodes again, so that exactly the signed bytes are sent, whatever the client left
+ * unescaped. Then peers that check the bytes as they come agree with peers that decode first. */
 static int outgoing_recode(struct outgoing *o, struct str in)
 {
     struct buf decoded = BUF_INIT(TARGET_MAX);
@@ -36,8 +36,8 @@ static int outgoing_recode(struct outgoing *o, struct str in)
     return code;
 }
 
-/* The path is sent as it is given: encoded again, "%2F" in a segment would become a slash between
- * two. So it must be encoded as url_encode() does it, which every peer signs alike. */
+/* The path is sent as it is given: if it were encoded again, "%2F" in a segment would become a
+ * slash. So it must be encoded as url_encode() does it, which every peer signs in the same way. */
 static int append_path(struct outgoing *o, struct str path)
 {
     for (size_t i = 0; i < path.len; i++) {
@@ -157,7 +157,8 @@ static int outgoing_sign(struct outgoing *o, struct remote *r, const struct forw
     return 0;
 }
 
-/* Down: at once, and the prober is told; it alone may wait for a connect (M6). */
+/* While the peer is down, the call fails at once and wakes the prober, which alone may wait for a
+ * connect (M6). */
 static int is_reachable(struct remote *r, struct err *err)
 {
     if (upstream_is_up(r->upstream))

@@ -34,7 +34,7 @@ static void write_acl(struct buf *xml, const struct object_meta *meta)
     buf_append_str(xml, meta->acl);
 }
 
-/* Nothing inside ends the retention. */
+/* An empty document ends the retention. */
 static void write_retention(struct buf *xml, const struct object_meta *meta)
 {
     char until[CLOCK_ISO_LEN + 1];
@@ -68,7 +68,7 @@ static const struct {
     {META_LEGAL_HOLD, "legal-hold", write_hold},
 };
 
-/* Which version, and what it is to have. */
+/* The version, and the meta that it is to get. */
 struct setting {
     struct remote_bucket *b;
     struct str key, version;

@@ -182,7 +182,7 @@ int remote_upload_finish(struct bucket *bucket, struct arena *a, const struct up
     int code = buf_error(&xml);
     if (code == 0)
         code = ask_send(&q, err);
-    if (code == 0) /* M3: 200 may still be followed by an error */
+    if (code == 0) /* M3: an answer of 200 may have an error in its body */
         code = ask_text(&q, a, REMOTE_DOCUMENT_MAX, &text, err);
     if (code == 0)
         code = remote_read_result(out, a, text, "CompleteMultipartUploadResult", err);
