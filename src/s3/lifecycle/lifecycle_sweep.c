@@ -41,7 +41,7 @@ void lifecycle_sweep_release(struct lifecycle_sweep *s)
     buf_release(&s->whole);
 }
 
-static void buf_set(struct buf *b, struct str value)
+static void cursor_set(struct buf *b, struct str value)
 {
     buf_reset(b);
     buf_append_str(b, value);
@@ -182,14 +182,14 @@ static int page_settle(struct page *p, const struct object_info *info, struct de
 static void sweep_advance(struct lifecycle_sweep *s, const struct object_info *info, bool same_key)
 {
     if (!same_key) {
-        buf_set(&s->whole, buf_str(&s->key));
-        buf_set(&s->key, info->key);
+        cursor_set(&s->whole, buf_str(&s->key));
+        cursor_set(&s->key, info->key);
         s->noncurrent = 0;
     }
     s->newer_ms = info->modified_ms;
     s->noncurrent += !info->is_latest;
     s->counts.examined++;
-    buf_set(&s->version, info->version);
+    cursor_set(&s->version, info->version);
 }
 
 /* `next` is the entry behind it, or NULL. */
@@ -317,8 +317,8 @@ static int uploads_page(struct page *p, struct err *err)
     for (size_t i = 0; code == 0 && i < list.count && !sweep_stopped(s); i++) {
         code = judge_upload(p, &list.uploads[i], err);
         if (code == 0) {
-            buf_set(&s->key, list.uploads[i].key);
-            buf_set(&s->version, list.uploads[i].id);
+            cursor_set(&s->key, list.uploads[i].key);
+            cursor_set(&s->version, list.uploads[i].id);
         }
     }
     if (code == 0 && !list.more && !sweep_stopped(s))
