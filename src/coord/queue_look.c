@@ -17,7 +17,7 @@ static int64_t queue_reply_number(const struct reply *r)
     return v;
 }
 
-static int queue_read_stats(const struct reply *row, struct queue_stats *out, struct err *err)
+static int queue_read_stats(struct queue_stats *out, const struct reply *row, struct err *err)
 {
     if (row->type != REPLY_ARRAY || row->count != STATS_FIELDS)
         return err_set(err, ERR_TYPE, "the store gave a malformed answer about a queue");
@@ -49,7 +49,7 @@ int queue_list(struct queue *q, struct arena *a, struct queue_stats **out, size_
     if (!*out)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < reply->count && code == 0; i++)
-        code = queue_read_stats(&reply->items[i], &(*out)[i], err);
+        code = queue_read_stats(&(*out)[i], &reply->items[i], err);
     return code;
 }
 

@@ -72,7 +72,7 @@ static int version_unescape(struct arena *a, struct str part, struct str *out, s
                     : 0;
 }
 
-static int version_read_place(struct arena *a, struct str field, struct place *out, struct err *err)
+static int version_read_place(struct place *out, struct arena *a, struct str field, struct err *err)
 {
     struct str storage, bucket;
 
@@ -81,7 +81,7 @@ static int version_read_place(struct arena *a, struct str field, struct place *o
     return code == 0 ? version_unescape(a, bucket, &out->bucket, err) : code;
 }
 
-static int version_read_vector(struct arena *a, const struct reply *fields, struct vector *out,
+static int version_read_vector(struct vector *out, struct arena *a, const struct reply *fields,
                                struct err *err)
 {
     int code = reply_expect(fields, REPLY_ARRAY, err);
@@ -94,7 +94,7 @@ static int version_read_vector(struct arena *a, const struct reply *fields, stru
     if (arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < out->count && code == 0; i++) {
-        code = version_read_place(a, fields->items[2 * i].str, &out->places[i], err);
+        code = version_read_place(&out->places[i], a, fields->items[2 * i].str, err);
         if (code == 0 && str_i64(fields->items[2 * i + 1].str, &out->numbers[i]) < 0)
             code = err_set(err, ERR_CORRUPT, "'" STR_FMT "' is not a version",
                            STR_ARG(fields->items[2 * i + 1].str));
@@ -108,7 +108,7 @@ int version_read(struct store *app, struct arena *a, const struct thing *t, stru
     struct reply *reply;
     int code = store_call(app, a, &reply, err, STR("HGETALL"), version_key_in(a, t));
 
-    return code == 0 ? version_read_vector(a, reply, out, err) : code;
+    return code == 0 ? version_read_vector(out, a, reply, err) : code;
 }
 
 int version_read_many(struct store *app, struct arena *a, const struct thing *things, size_t count,
@@ -129,7 +129,7 @@ int version_read_many(struct store *app, struct arena *a, const struct thing *th
     if (code == 0 && count && reply->count != count)
         code = err_set(err, ERR_TYPE, "the store answered %zu vectors of %zu", reply->count, count);
     for (size_t i = 0; i < count && code == 0; i++)
-        code = version_read_vector(a, &reply->items[i], &out[i], err);
+        code = version_read_vector(&out[i], a, &reply->items[i], err);
     return code;
 }
 
@@ -158,7 +158,7 @@ int version_bump(struct store *app, const struct thing *t, const struct place *p
 }
 
 /* The answer of HMGET for both fields. */
-static int version_read_pair(const struct reply *r, struct version_pair *out, struct err *err)
+static int version_read_pair(struct version_pair *out, const struct reply *r, struct err *err)
 {
     int64_t *numbers[] = {&out->from, &out->to};
     int code = reply_expect(r, REPLY_ARRAY, err);
@@ -194,7 +194,7 @@ int version_read_pairs(struct store *app, struct arena *a, const struct thing *t
     }
     int code = store_pipeline(app, a, &reply, commands, count, err);
     for (size_t i = 0; code == 0 && i < count; i++)
-        code = version_read_pair(&reply->items[i], &out[i], err);
+        code = version_read_pair(&out[i], &reply->items[i], err);
     return code;
 }
 

@@ -143,7 +143,7 @@ static void keys_open(struct key_walk *k, struct run *run, uint64_t from_hash)
 static bool key_walk_next(struct key_walk *k)
 {
     while (walk_next(&k->w)) {
-        if (meta_decode(k->w.value, &k->m) < 0) {
+        if (meta_decode(&k->m, k->w.value) < 0) {
             run_fail(k->w.run, err_set(k->w.run->err, ERR_CORRUPT, "a key's row is damaged"));
             return false;
         }

@@ -25,7 +25,7 @@ static bool row_expired(struct str key, struct str value, int64_t now_ms)
 {
     struct meta m;
 
-    return key.len && key.p[0] == ROW_META && meta_decode(value, &m) == 0 &&
+    return key.len && key.p[0] == ROW_META && meta_decode(&m, value) == 0 &&
            m.type == TYPE_STRING && m.expire_ms && m.expire_ms < now_ms - FILTER_GRACE_MS;
 }
 

@@ -50,7 +50,7 @@ static bool load_row(struct call *c, struct str key, struct object *o)
     *o = (struct object){.key = key, .hash = run_hash(c->run, key)};
     if (!recall_owner(c->run, o)) {
         row_meta(&row, c->arena, o->hash, key);
-        if (run_get(c->run, row.key, &value) && meta_decode(value, &o->m) < 0)
+        if (run_get(c->run, row.key, &value) && meta_decode(&o->m, value) < 0)
             run_fail(c->run, err_set(c->run->err, ERR_CORRUPT, "a key's row is damaged"));
         if (c->run->code < 0)
             return false;

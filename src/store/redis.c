@@ -151,7 +151,7 @@ static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip
     for (bool fresh = false;; fresh = true) {
         struct redis_conn *c = NULL;
         bool reused;
-        int rc = redis_pool_take(&r->pool, &c, fresh, deadline_ns, err);
+        int rc = redis_pool_take(&r->pool, fresh, deadline_ns, &c, err);
         if (rc < 0)
             return rc;
         rc = redis_conn_send(c, buf_str(&trip->wire), deadline_ns, err);

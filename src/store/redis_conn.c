@@ -24,7 +24,7 @@ static int find_address(struct redis_conn *c, const struct redis_endpoint *e,
                         struct redis_address *out, uint64_t deadline_ns, struct err *err)
 {
     if (e->master)
-        return redis_master_find(e->master, out, &c->generation, deadline_ns, err);
+        return redis_master_find(e->master, deadline_ns, out, &c->generation, err);
     snprintf(out->host, sizeof(out->host), "%s", e->target->host);
     out->port = e->target->port;
     return 0;

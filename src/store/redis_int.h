@@ -150,8 +150,8 @@ void redis_master_unref(struct redis_master *m); /* the last ends the thread; NU
 
 /* The master's address, and its generation, a number that grows when another server becomes the
  * master. ERR_UNAVAILABLE: no sentinel has answered yet. */
-int redis_master_find(struct redis_master *m, struct redis_address *out, uint64_t *generation,
-                      uint64_t deadline_ns, struct err *err) MUST_CHECK;
+int redis_master_find(struct redis_master *m, uint64_t deadline_ns, struct redis_address *out,
+                      uint64_t *generation, struct err *err) MUST_CHECK;
 uint64_t redis_master_generation(struct redis_master *m); /* 0 of NULL */
 
 /* What connections have found out about the master of that generation. Doubt: a connection was
@@ -191,7 +191,7 @@ void redis_pool_release(struct redis_pool *p); /* no connection is in use */
 /* Takes a connection for one call: an idle one, or a new one. `fresh`: never an idle one.
  * ERR_UNAVAILABLE: Redis is down, or in back-off, or no connection came free in time. ERR_DENIED,
  * ERR_INVALID. */
-int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, uint64_t deadline_ns,
+int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, struct redis_conn **out,
                     struct err *err) MUST_CHECK;
 void redis_pool_give(struct redis_pool *p, struct redis_conn *c); /* it may be used again */
 void redis_pool_drop(struct redis_pool *p, struct redis_conn *c); /* it may not */

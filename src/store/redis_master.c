@@ -115,8 +115,8 @@ static int master_start_thread(struct redis_master *m, struct err *err)
     return thread_start(&m->thread, "redis-master", 0, master_thread, m, err);
 }
 
-int redis_master_find(struct redis_master *m, struct redis_address *out, uint64_t *generation,
-                      uint64_t deadline_ns, struct err *err)
+int redis_master_find(struct redis_master *m, uint64_t deadline_ns, struct redis_address *out,
+                      uint64_t *generation, struct err *err)
 {
     int rc;
 

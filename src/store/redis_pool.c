@@ -98,7 +98,7 @@ static int take_place(struct redis_pool *p, struct redis_conn **out, bool fresh,
 }
 
 /* Opens a connection for the place that the caller holds; gives the place back on failure. */
-static int redis_pool_open(struct redis_pool *p, struct redis_conn **out, uint64_t deadline_ns,
+static int redis_pool_open(struct redis_pool *p, uint64_t deadline_ns, struct redis_conn **out,
                            struct err *err)
 {
     struct err failure = {0};
@@ -133,7 +133,7 @@ static bool is_usable(const struct redis_pool *p, struct redis_conn *c)
     return c->generation == redis_master_generation(p->endpoint->master) && redis_conn_is_quiet(c);
 }
 
-int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, uint64_t deadline_ns,
+int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, struct redis_conn **out,
                     struct err *err)
 {
     for (;;) {
@@ -141,7 +141,7 @@ int redis_pool_take(struct redis_pool *p, struct redis_conn **out, bool fresh, u
         if (rc < 0)
             return rc;
         if (!*out)
-            return redis_pool_open(p, out, deadline_ns, err);
+            return redis_pool_open(p, deadline_ns, out, err);
         if (is_usable(p, *out))
             return 0;
         redis_pool_drop(p, *out); /* R2: stale, found before anything was sent on it */

@@ -29,7 +29,7 @@ static void print_quoted(struct str s, struct buf *out)
     buf_append_char(out, '"');
 }
 
-void reply_print(const struct reply *r, struct buf *out)
+void reply_print(struct buf *out, const struct reply *r)
 {
     switch (r->type) {
     case REPLY_NIL:
@@ -53,7 +53,7 @@ void reply_print(const struct reply *r, struct buf *out)
         for (size_t i = 0; i < r->count; i++) {
             if (i)
                 buf_append_z(out, ", ");
-            reply_print(&r->items[i], out);
+            reply_print(out, &r->items[i]);
         }
         buf_append_char(out, ']');
         break;

@@ -31,6 +31,6 @@ static inline bool reply_is_nil(const struct reply *r)
 bool reply_is_error(const struct reply *r, const char *word);
 
 /* A readable form, one line, for tests and debugging: [1, "a", nil]. */
-void reply_print(const struct reply *r, struct buf *out);
+void reply_print(struct buf *out, const struct reply *r);
 
 #endif

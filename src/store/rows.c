@@ -153,7 +153,7 @@ static size_t head_size(enum value_type type, bool small)
     return type == TYPE_LIST ? 24 : 16;
 }
 
-int meta_decode(struct str value, struct meta *out)
+int meta_decode(struct meta *out, struct str value)
 {
     struct meta m = {0};
     struct str rest = str_skip(value, 2);

@@ -64,7 +64,7 @@ enum { META_MAX = 34 }; /* without m->value */
 /* Writes the head of a meta row's value and returns its length; m->value follows it in the row. */
 size_t meta_encode(const struct meta *m, char out[META_MAX]);
 /* 0: the value is valid, also the pairs of a small hash. ERR_CORRUPT. */
-int meta_decode(struct str value, struct meta *out) MUST_CHECK;
+int meta_decode(struct meta *out, struct str value) MUST_CHECK;
 
 /* The size of a pair in a small hash; field and value are shorter than 64 KiB. */
 size_t pair_size(struct str field, struct str value);

@@ -32,7 +32,7 @@ static void check_again(const struct meta *m)
 
     buf_append(&row, head, meta_encode(m, head));
     buf_append_str(&row, m->value);
-    BUG_ON(meta_decode(buf_str(&row), &again) != 0);
+    BUG_ON(meta_decode(&again, buf_str(&row)) != 0);
     BUG_ON(again.type != m->type || again.small != m->small || again.expire_ms != m->expire_ms ||
            again.version != m->version || again.count != m->count || again.head != m->head ||
            !str_eq(again.value, m->value));
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct meta m;
 
-    if (meta_decode(str_n(data, size), &m) < 0)
+    if (meta_decode(&m, str_n(data, size)) < 0)
         return 0;
     BUG_ON(m.value.len && !inside(m.value, str_n(data, size)));
     if (m.small)

@@ -32,7 +32,7 @@ static void print_stream(struct str in, size_t step, bool grow, struct buf *out)
         if (rc != 0)
             continue;
         BUG_ON(depth_of(reply) > RESP_MAX_DEPTH);
-        reply_print(reply, out);
+        reply_print(out, reply);
         buf_append_char(out, '\n');
         arena_reset(&arena);
         resp_begin(&r, &arena);

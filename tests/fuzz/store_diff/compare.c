@@ -72,7 +72,7 @@ static void print_reply(const struct store_args *command, struct reply *r, struc
             }
         page->count = kept;
     }
-    reply_print(r, out);
+    reply_print(out, r);
 }
 
 static void run_one(struct store *s, const struct store_args *command, struct buf *out)
@@ -204,13 +204,13 @@ static bool compare_pop(const struct pair *p, const struct store_args *command, 
               (int64_t)r->count == (size->integer < count ? size->integer : count));
         remove_popped(s, command, r);
         if (!ok) {
-            reply_print(r, &ours);
+            reply_print(&ours, r);
             buf_append_z(&theirs, "(another choice)");
             same(d, at, command, buf_str(&ours), buf_str(&theirs));
         }
     } else {
         if (rc == 0)
-            reply_print(r, &ours);
+            reply_print(&ours, r);
         else
             buf_appendf(&ours, "!%s", err_name(rc));
         run_one(s, command, &theirs);
@@ -233,10 +233,10 @@ static bool compare_choice(const struct pair *p, const struct store_args *comman
     bool free_choice = b->type == REPLY_BULK || (b->type == REPLY_ARRAY && b->count), ok;
 
     if (rc == 0)
-        reply_print(a, &ours);
+        reply_print(&ours, a);
     else
         buf_appendf(&ours, "!%s", err_name(rc));
-    reply_print(b, &theirs);
+    reply_print(&theirs, b);
     if (rc < 0 || !free_choice || a->type != b->type || a->count != b->count)
         ok = same(d, at, command, buf_str(&ours), buf_str(&theirs));
     else if (str_ieq(command->argv[0], STR("RANDOMKEY")))

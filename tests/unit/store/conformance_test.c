@@ -111,7 +111,7 @@ static void check_eval(struct store *s)
     for (int i = 0; i < 2; i++)
         CHECK_OK(store_eval(s, &arena, &reply, &(struct script_run){&script, {&key, 1}, {args, 2}},
                             &err));
-    reply_print(reply, &got);
+    reply_print(&got, reply);
     CHECK_STR(buf_str(&got), STR("[\"new\", 1, 2, \"new\"]"));
     CHECK_OK(store_eval(s, &arena, &reply, &(struct script_run){.script = &readonly}, &err));
     CHECK_STR(reply->str, STR("new"));

@@ -50,7 +50,7 @@ void check_script(struct store *s, const char *source, const char *want)
     if (rc < 0)
         buf_appendf(&got, "!%s", err_name(rc));
     else
-        reply_print(reply, &got);
+        reply_print(&got, reply);
     CHECK_STR(buf_str(&got), str_z(want));
     buf_release(&got);
     arena_release(&arena);

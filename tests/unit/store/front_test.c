@@ -55,7 +55,7 @@ TEST(store_front, replies_print_on_one_line)
     struct reply all = {.type = REPLY_ARRAY, .items = items, .count = ARRAY_SIZE(items)};
     struct buf out = {0};
 
-    reply_print(&all, &out);
+    reply_print(&out, &all);
     CHECK_STR(buf_str(&out), STR("[-7, \"a\\\"\\\\\\x0a\", nil, [], OK, (error) ERR no]"));
     buf_release(&out);
 }

@@ -237,7 +237,7 @@ void play_step_run(const struct play_step *step, struct store *s, struct buf *go
         rc = run_batch(step, s, &arena, &reply, &err);
     }
     if (rc == 0)
-        reply_print(reply, got);
+        reply_print(got, reply);
     else
         buf_appendf(got, "!%s", err_name(rc));
     arena_release(&arena);
@@ -303,7 +303,7 @@ void play_write_command(struct buf *out, const struct store_args *command)
         if (i)
             buf_append_char(out, ' ');
         if (needs_quotes(word.str))
-            reply_print(&word, out);
+            reply_print(out, &word);
         else
             buf_append_str(out, word.str);
     }

@@ -39,7 +39,7 @@ int ask(struct store *s, const char *line, const char **printed)
         count++;
     rc = store_command(s, &arena, &reply, words, count, NULL);
     if (rc == 0) {
-        reply_print(reply, &out);
+        reply_print(&out, reply);
         CHECK(out.len < sizeof(text));
         memcpy(text, out.p, out.len + 1);
         *printed = text;

@@ -167,7 +167,7 @@ static void check_batch(struct store *s, bool atomic, const char *const *lines, 
     rc = atomic ? store_atomic(s, &arena, &reply, commands, count, NULL)
                 : store_pipeline(s, &arena, &reply, commands, count, NULL);
     if (rc == 0)
-        reply_print(reply, &got);
+        reply_print(&got, reply);
     else
         buf_append_z(&got, err_name(rc));
     CHECK_STR(buf_str(&got), str_z(want));
@@ -242,7 +242,7 @@ static void check_eval(struct store *s, const struct script *script, struct str 
 
     CHECK_OK(
         store_eval(s, &arena, &reply, &(struct script_run){script, {&key, 1}, {&arg, 1}}, &err));
-    reply_print(reply, &got);
+    reply_print(&got, reply);
     CHECK_STR(buf_str(&got), str_z(want));
     buf_release(&got);
     arena_release(&arena);

@@ -19,7 +19,7 @@ static void check_read_by(struct str in, size_t step, struct str want)
         in = str_skip(in, used);
     }
     if (rc == 0)
-        reply_print(reply, &got);
+        reply_print(&got, reply);
     else
         buf_append_z(&got, err_name(rc));
     CHECK_STR(buf_str(&got), want);

@@ -84,7 +84,7 @@ static void meta_row(struct checker *k, struct str key, struct str value)
     struct meta m;
 
     k->out->keys++;
-    if (meta_decode(value, &m) < 0) {
+    if (meta_decode(&m, value) < 0) {
         problem(k, "a meta row that cannot be read", key);
         return;
     }

@@ -193,7 +193,7 @@ const char *store_says(struct store *s, const struct str *argv, size_t argc)
     struct err err = {0};
 
     CHECK_OK(store_command(s, &a, &r, argv, argc, &err));
-    reply_print(r, &b);
+    reply_print(&b, r);
     snprintf(text, sizeof(text), STR_FMT, STR_ARG(buf_str(&b)));
     buf_release(&b);
     arena_release(&a);
