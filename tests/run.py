@@ -50,7 +50,7 @@ E2E = {
     "api": ("api rest", 8, ""),
     "backup": ("server db", 8, ""),
     "bad_days": ("replica copy", 100, "npm"),
-    "clients": ("s3", 60, "clients npm"),
+    "clients": ("s3", 140, "clients npm"),
     "cluster_docs": ("server", 25, "cluster"),
     "commands": ("cli command", 5, ""),
     "config": ("conf", 5, ""),
