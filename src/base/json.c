@@ -10,15 +10,15 @@
 static bool too_deep(struct str text)
 {
     size_t depth = 0;
-    bool json_quoted = false;
+    bool in_string = false;
 
     for (size_t i = 0; i < text.len; i++) {
         char c = text.p[i];
-        if (json_quoted) {
+        if (in_string) {
             i += c == '\\';
-            json_quoted = c != '"';
+            in_string = c != '"';
         } else if (c == '"') {
-            json_quoted = true;
+            in_string = true;
         } else if (c == '[' || c == '{') {
             if (++depth > JSON_MAX_DEPTH)
                 return true;
@@ -137,7 +137,7 @@ static size_t plain_run(struct str s)
     return n;
 }
 
-static void json_quoted(struct buf *out, struct str s)
+static void in_string(struct buf *out, struct str s)
 {
     char unit[JSON_ESCAPE_MAX];
 
@@ -155,7 +155,7 @@ static void json_quoted(struct buf *out, struct str s)
 void json_out_key_str(struct json_out *w, struct str key)
 {
     comma(w);
-    json_quoted(w->out, key);
+    in_string(w->out, key);
     buf_append_char(w->out, ':');
     w->comma = false;
 }
@@ -168,7 +168,7 @@ void json_out_key(struct json_out *w, const char *key)
 void json_out_str(struct json_out *w, struct str s)
 {
     comma(w);
-    json_quoted(w->out, s);
+    in_string(w->out, s);
 }
 
 void json_out_u64(struct json_out *w, uint64_t v)

@@ -276,10 +276,10 @@ static void keep_round(struct taps *t)
     uint64_t asked = t->rounds_asked;
     bool waited_for = asked != t->rounds_done;
     mutex_unlock(&t->lock);
-    int code = keep_filter(t, &err);
-    if (intents_announce_astray(t, &other) < 0 && code == 0) {
+    int code = keep_filter(t, &err), left = intents_announce_astray(t, &other);
+    if (code == 0 && left < 0) {
         err = other;
-        code = other.code;
+        code = left; /* other.code may be 0: not every failure sets it */
     }
     if (code < 0 && !waited_for) /* else the lease's thread logs it */
         log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));

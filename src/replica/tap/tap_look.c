@@ -21,7 +21,8 @@ static int walk_one(struct walk *w, const struct task_info *t, struct err *err)
     struct intent in = {.a = ARENA_INIT(0)};
     int code = intent_read(&in, t->task.payload, err);
 
-    if (code == 0)
+    /* An intent whose objects cannot be read is still open: the change may have been made. */
+    if (code == 0 || (code == ERR_INVALID && in.storage.len && in.what.bucket.len))
         w->enough = !w->fn(w->ctx, t, &in);
     arena_release(&in.a);
     return code == ERR_INVALID ? 0 : code; /* the handler of a bad one reports it */

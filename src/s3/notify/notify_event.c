@@ -80,14 +80,14 @@ static void event_write_object(struct json_out *w, const struct notify_event *e,
                                const struct change_fact *f)
 {
     char sequencer[17];
-    bool webhook_exists = !(f->changes & (CHANGE_MARKER | CHANGE_REMOVED));
+    bool object_exists = !(f->changes & (CHANGE_MARKER | CHANGE_REMOVED));
 
     json_out_key(w, "object");
     json_out_open(w, '{');
     event_write_key(w, e->key);
-    if (webhook_exists)
+    if (object_exists)
         json_out_member_u64(w, "size", f->size);
-    if (webhook_exists)
+    if (object_exists)
         json_out_member_str(w, "eTag", f->etag);
     else if (f->changes & CHANGE_MARKER)
         json_out_member_str(w, "eTag", STR(EMPTY_ETAG));

@@ -316,6 +316,27 @@ TEST(intent, is_seen_by_who_waits_for_outcomes)
     tap_lab_close(&l);
 }
 
+/* Who waits for outcomes must not go on because a part of an intent cannot be read. */
+TEST(intent, whose_objects_cannot_be_read_is_open)
+{
+    struct task task = {.type = STR(INTENT_TYPE),
+                        .id = STR("odd"),
+                        .queue = INTENT_QUEUE,
+                        .payload = STR("{\"Storage\":\"far\",\"Bucket\":\"box\",\"Changes\":1,"
+                                       "\"Objects\":[7]}")};
+    struct tap_lab l;
+    bool open = false;
+    struct err err = {0};
+
+    open_lab(&l);
+    CHECK_OK(queue_add(l.queue, &task, INTENT_DELAY_S, &err));
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("box"), 0, &open, &err));
+    CHECK(open);
+    CHECK_OK(taps_intents_open(l.queue, STR("far"), STR("bag"), 0, &open, &err));
+    CHECK(!open);
+    tap_lab_close(&l);
+}
+
 /* --- many at once --- */
 
 enum { REQUESTERS = 8, EACH = 40 };
