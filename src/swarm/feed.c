@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { NAME_MAX_LEN = 64, READ_MAX = 10000 };
+enum { NAME_MAX_LEN = 64 };
 
 static int check_consumer_name(struct str name, struct err *err)
 {
@@ -91,10 +91,11 @@ static int read_feed_records(struct arena *a, const struct reply *r, struct delt
     return code;
 }
 
-int feed_read(struct cache *c, struct arena *a, struct str name, size_t max, struct delta **out,
-              size_t *count, struct err *err)
+int feed_read(struct cache *c, struct arena *a, struct str name, size_t skip, size_t max,
+              struct delta **out, size_t *count, struct err *err)
 {
-    const struct str args[] = {c->o.prefix, name, arena_fmt(a, "%zu", size_min(max, READ_MAX))};
+    const struct str args[] = {c->o.prefix, name, arena_fmt(a, "%zu", skip),
+                               arena_fmt(a, "%zu", max)};
     struct reply *r;
 
     *out = NULL;

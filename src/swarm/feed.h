@@ -24,9 +24,10 @@ struct delta {
 /* The consumer begins behind the newest record. ERR_EXISTS. */
 int feed_add_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
 int feed_remove_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
-/* The next records, at most `max`, in order. ERR_NOT_FOUND: there is no such consumer. */
-int feed_read(struct cache *c, struct arena *a, struct str name, size_t max, struct delta **out,
-              size_t *count, struct err *err) MUST_CHECK;
+/* The next records without the first `skip`, at most `max`, in order. ERR_NOT_FOUND: there is no
+ * such consumer. */
+int feed_read(struct cache *c, struct arena *a, struct str name, size_t skip, size_t max,
+              struct delta **out, size_t *count, struct err *err) MUST_CHECK;
 /* Acknowledges the records up to and including `number`; doing so again is fine. ERR_RANGE: the
  * consumer has not read that far. */
 int feed_acknowledge(struct cache *c, struct str name, uint64_t number, struct err *err) MUST_CHECK;

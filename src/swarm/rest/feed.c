@@ -127,13 +127,12 @@ static void delta_write(struct json_out *w, struct arena *a, const struct delta 
     json_out_member_f64(w, "downloaded", d->downloaded);
 }
 
-/* The feed reads from its consumer's first record on, so records before the page are read too. */
 static int delta_list(struct rest_call *c, struct err *err)
 {
     struct delta *list;
-    size_t count = 0, wanted = c->page.skip + rest_wanted(c);
-    int code =
-        feed_read(swarm_models(c), c->arena, rest_text(c, "name"), wanted, &list, &count, err);
+    size_t count = 0;
+    int code = feed_read(swarm_models(c), c->arena, rest_text(c, "name"), rest_skip(c),
+                         rest_wanted(c), &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
         if (rest_item(c, STR_EMPTY)) {
