@@ -231,6 +231,12 @@ static int send_not_found(struct api *api, struct http_request *req, int code,
     return rest_send_failure(req, code, err);
 }
 
+/* A row that does not say who may call it is for administrators. */
+static bool is_for_admins(const struct rest_row *row)
+{
+    return row->access != REST_ANYONE && row->access != REST_TOKEN;
+}
+
 /* Only administrators learn which paths under /api do not exist. */
 static int api_handle(struct http_request *req, void *ctx)
 {
@@ -239,7 +245,7 @@ static int api_handle(struct http_request *req, void *ctx)
     struct rest_match match;
     struct err err = {0};
     int found = rest_find(&match, api->tables, api->table_count, req, &err);
-    bool admin = found == 0 ? match.row->access == REST_ADMIN : str_starts(head->path, STR("/api"));
+    bool admin = found == 0 ? is_for_admins(match.row) : str_starts(head->path, STR("/api"));
     int code = admin ? api_check_auth(api, req) : 0;
 
     if (code < 0)

@@ -54,9 +54,19 @@ static int check_choice(const struct rest_field *f, struct str text, struct err 
     return ERR_INVALID;
 }
 
+/* A NUL would end the value for functions that take C strings, and not for others. */
+static int check_nul(const struct rest_field *f, struct str text, struct err *err)
+{
+    return str_chr(text, '\0') < 0 ? 0
+                                   : err_set(err, ERR_INVALID, "%s must not have a NUL", f->name);
+}
+
 static int set_text(struct rest_value *v, struct str text, struct err *err)
 {
     v->text = text;
+    int code = check_nul(v->field, text, err);
+    if (code < 0)
+        return code;
     if (v->field->choices)
         return check_choice(v->field, text, err);
     return check_limits(v->field, (int64_t)text.len, "be", " bytes long", err);
@@ -170,12 +180,22 @@ static int read_query(struct rest_call *c, struct err *err)
 
 /* --- body --- */
 
+static struct str json_text(const json_t *string)
+{
+    return str_n(json_string_value(string), json_string_length(string));
+}
+
 static int check_strings(const struct rest_field *f, const json_t *list, struct err *err)
 {
     const json_t *item;
     size_t i;
 
-    json_array_foreach(list, i, item) if (!json_is_string(item)) return wrong_type(f, err);
+    json_array_foreach(list, i, item)
+    {
+        int code = json_is_string(item) ? check_nul(f, json_text(item), err) : wrong_type(f, err);
+        if (code < 0)
+            return code;
+    }
     return check_limits(f, (int64_t)json_array_size(list), "have", " items", err);
 }
 
@@ -186,9 +206,7 @@ static int read_from_json(struct rest_value *v, const json_t *json, struct err *
     switch (v->field->type) {
     case REST_STRING:
     case REST_TIME:
-        return json_is_string(json)
-                   ? set_text(v, str_n(json_string_value(json), json_string_length(json)), err)
-                   : wrong_type(v->field, err);
+        return json_is_string(json) ? set_text(v, json_text(json), err) : wrong_type(v->field, err);
     case REST_INTEGER:
         return json_is_integer(json) ? set_integer(v, json_integer_value(json), err)
                                      : wrong_type(v->field, err);
