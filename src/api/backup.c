@@ -96,8 +96,10 @@ static int backup_find_local(struct api *api, struct storage **out, struct err *
             local++;
         }
     if (local != 1)
-        return err_set(err, ERR_UNSUPPORTED,
-                       "a weir to which local storages were added cannot be backed up this way");
+        return err_set(
+            err, ERR_UNSUPPORTED,
+            "local storages were added to this weir, and a backup can hold the folder of "
+            "one local storage only");
     return 0;
 }
 

@@ -73,7 +73,9 @@ int command_unknown(const struct command_table *table, struct str typed)
 
     list_group(table, typed, &list);
     if (list.len) {
-        complain(EXIT_USAGE, STR_FMT " needs one of %s behind it", STR_ARG(typed), list.p);
+        complain(EXIT_USAGE,
+                 "'" STR_FMT "' is the beginning of several commands; it goes on with one of %s",
+                 STR_ARG(typed), list.p);
         buf_release(&list);
         return EXIT_USAGE;
     }
@@ -229,8 +231,8 @@ static int invocation_parse(struct invocation *inv, int argc, char **argv)
         return complain(EXIT_USAGE, "%s needs %s; `weir help %s` says more", c->name, c->arguments,
                         c->name);
     if (inv->args.len > c->max_args)
-        return complain(EXIT_USAGE, "%s: '%s' is too much; `weir help %s` says more", c->name,
-                        inv->args.items[c->max_args], c->name);
+        return complain(EXIT_USAGE, "%s: unexpected argument '%s'; `weir help %s` says more",
+                        c->name, inv->args.items[c->max_args], c->name);
     return 0;
 }
 

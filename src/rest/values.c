@@ -256,6 +256,9 @@ static int read_object(struct rest_call *c, struct str text, struct err *err)
 {
     int code = json_read(&c->body, text, err);
 
+    if (code == ERR_PARSE)
+        return text.len ? err_wrap(err, code, "the body is not JSON")
+                        : err_set(err, code, "this call needs a body, a JSON object");
     if (code == 0 && !json_is_object(c->body))
         code = err_set(err, ERR_INVALID, "the body must be a JSON object");
     return code < 0 ? code : read_members(c, err);

@@ -186,7 +186,9 @@ int owners_one(const struct services *services, struct arena *a, struct str buck
     if (users == 1)
         *out = o->list[0].user;
     else if (users == 0)
-        code = err_set(err, ERR_NO_BUCKET, "there is no bucket " STR_FMT " yet; name the user",
+        code = err_set(err, ERR_NO_BUCKET,
+                       "there is no bucket " STR_FMT
+                       "; for a bucket that is yet to be made, name the user",
                        STR_ARG(bucket));
     else
         code = err_set(err, ERR_CONFLICT,

@@ -393,7 +393,11 @@ static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, st
     int code = 0;
 
     if (hash.len != 2 * SHA1_LEN && hash.len != 2 * SHA256_LEN)
-        return err_set(err, ERR_INVALID, "an info hash is 40 or 64 hexadecimal digits");
+        return err_set(err, ERR_INVALID,
+                       "'" STR_FMT
+                       "' is neither an info hash (40 or 64 hexadecimal digits) nor the id of "
+                       "a torrent; weir torrent list shows both",
+                       STR_ARG(hash));
     hash = arena_lower(a, hash);
     /* The record may have been replaced since; then the hash is not one of its hashes. */
     while ((code = record_by_hash(t, a, hash, &c, err)) == 0) {

@@ -72,7 +72,7 @@ def test_several_owners_are_listed_and_nobody_is_guessed(front):
     assert "no user has all of these buckets; name the user" in said
     front.run("replicate", "add", "photos", "disk2", "--from", "far")
     assert [r["user"] for r in rows(front)] == ["alice"]
-    assert "there is no bucket none yet; name the user" in front.run("replicate", "add", "none", "disk2", status=1)
+    assert "there is no bucket none; for a bucket that is yet to be made, name the user" in front.run("replicate", "add", "none", "disk2", status=1)
     assert "there is no bucket none on storage far" in front.run("diff", "check", "far:none", "local:photos", status=1)
 
 

@@ -152,7 +152,7 @@ def test_what_cannot_be_switched_is_refused(two):
 
     def refused(*args):
         return run("switch", *args, status=1)
-    assert "has no such replication" in refused("plan", "nothing")
+    assert "the bucket nothing is not replicated to another storage" in refused("plan", "nothing")
     assert "start_at is in the past" in refused("plan", "photos", "--start-at", "2020-01-01T00:00:00Z")
     assert "start_at must be a time" in refused("plan", "photos", "--start-at", "tomorrow")
     assert "not a valid minute in a cron line" in refused("plan", "photos", "--cron", "61 * * * *")

@@ -279,6 +279,8 @@ def test_weir_torrent_create_show_list_remove(public, weir, tmp_path):
     run("remove", made["v1"])
     assert run("list") == []
     assert weir("torrent", "show", made["v1"], "--data", server.data, "--url", server.url).returncode == 1
+    unknown = weir("torrent", "show", "xyz", "--data", server.data, "--url", server.url)
+    assert "'xyz' is neither an info hash (40 or 64 hexadecimal digits) nor the id of a torrent" in unknown.stderr
     assert weir("torrent", "create", "pub", "absent", "--data", server.data, "--url", server.url).returncode == 1
 
 

@@ -180,15 +180,17 @@ static int switch_select_from(struct api_client *r, struct manage_list *list, co
 static int switch_select_replication(struct api_client *r, const struct invocation *inv,
                                      const char **id, struct err *err)
 {
-    struct manage_list list = {.path =
-                                   switch_path(r, inv, "replications", invocation_flag(inv, "to")),
+    const char *to = invocation_flag(inv, "to");
+    struct manage_list list = {.path = switch_path(r, inv, "replications", to),
                                .name = "replications"};
     int code = switch_select_from(r, &list, id, err);
 
     return code == ERR_NOT_FOUND
                ? err_set(err, code,
-                         "the bucket has no such replication; make the copy to switch to with weir "
-                         "replicate add")
+                         "the bucket %s is not replicated to %s%s; weir replicate add makes the "
+                         "copy to "
+                         "switch to",
+                         inv->args.items[0], to ? "storage " : "another storage", to ? to : "")
                : code;
 }
 

@@ -193,7 +193,8 @@ TEST(rest, values_of_the_wrong_kind_or_beyond_their_limits_are_refused)
          "words must not have a NUL"},
         {"GET /letters?after=a%00", NULL, 400, "after must not have a NUL"},
         {"POST /echo/x", "[]", 400, "the body must be a JSON object"},
-        {"POST /echo/x", "", 400, "malformed"},
+        {"POST /echo/x", "", 400, "this call needs a body, a JSON object"},
+        {"POST /echo/x", "{\"must\":", 400, "the body is not JSON: line 1, column 8: "},
         {"POST /raw", "12345678901", 413, NULL},
     };
 
