@@ -253,6 +253,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < MAX_JOBS; i++)
         while (jobs[i].pid)
             reap_one();
+    if (passed + failed + skipped == 0)
+        printf("no test matches; a suite's folder must be in the list of tests/meson.build\n");
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed || passed == 0;
 }

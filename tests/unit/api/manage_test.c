@@ -434,7 +434,8 @@ TEST(api_manage, a_bucket_that_is_here_is_not_routed_to_a_remote_storage)
              "{\"name\":\"far\",\"kind\":\"remote\",\"url\":\"http://127.0.0.1:1\"}", 201);
     api_call(&l, "POST /api/v1/buckets/one/route", "{\"storage\":\"far\"}", 409);
     CHECK_STR(api_error_code(&l), STR("conflict"));
-    CHECK(str_find(api_error_text(&l), STR("on storage local, and a policy does not move it")) >= 0);
+    CHECK(str_find(api_error_text(&l), STR("on storage local, and a policy does not move it")) >=
+          0);
     api_call(&l, "GET /api/v1/policies", NULL, 200);
     CHECK_INT(json_array_size(json_object_get(l.json, "policies")), 0);
     snprintf(body, sizeof(body), "{\"name\":\"disk2\",\"folder\":\"%s/disk2\"}", test_dir());

@@ -55,7 +55,8 @@ TEST(message, fields_that_are_not_known_are_skipped)
     struct err err = {0};
 
     /* 14: a string, 15: a map's entry, 16: fixed64, 17: fixed32, 18: a number */
-    CHECK_OK(message_read(&back, STR("\x0a\x01t\x1a\x01i\x72\x01g\x7a\x04\x0a\x00\x12\x00"
+    CHECK_OK(message_read(&back,
+                          STR("\x0a\x01t\x1a\x01i\x72\x01g\x7a\x04\x0a\x00\x12\x00"
                               "\x81\x01\x01\x02\x03\x04\x05\x06\x07\x08\x8d\x01\x01\x02\x03\x04"
                               "\x90\x01\x05"),
                           &err));
