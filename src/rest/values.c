@@ -39,15 +39,22 @@ static int check_limits(const struct rest_field *f, int64_t size, const char *ve
                    (long long)f->max, unit);
 }
 
+static bool is_choice(const struct rest_field *f, struct str text)
+{
+    for (const char *const *choice = f->choices; *choice; choice++)
+        if (str_eq(str_z(*choice), text))
+            return true;
+    return false;
+}
+
 static int check_choice(const struct rest_field *f, struct str text, struct err *err)
 {
     struct buf all = BUF_INIT(1024);
 
-    for (const char *const *choice = f->choices; *choice; choice++) {
-        if (str_eq(str_z(*choice), text))
-            return 0;
+    if (is_choice(f, text))
+        return 0;
+    for (const char *const *choice = f->choices; *choice; choice++)
         buf_appendf(&all, "%s%s", choice == f->choices ? "" : choice[1] ? ", " : " or ", *choice);
-    }
     err_set(err, ERR_INVALID, "%s must be " STR_FMT ", not '" STR_FMT "'", f->name,
             STR_ARG(buf_str(&all)), STR_ARG(str_head(text, 64)));
     buf_release(&all);
