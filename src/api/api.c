@@ -130,19 +130,22 @@ int api_send_denied(struct http_request *req, int code)
     if (code == ERR_BUSY)
         return rest_send_error(req, 429, "too_many_attempts",
                                "too many wrong keys from this address; try again later", retry);
-    return rest_send_error(
-        req, 401, "unauthorized",
-        "this call needs HTTP Basic authentication with an access key and its secret key", basic);
+    return rest_send_error(req, 401, "unauthorized",
+                           "this call needs HTTP Basic authentication with an administrator's "
+                           "access key and secret key",
+                           basic);
 }
 
 static int send_wrong_method(struct api *api, struct http_request *req)
 {
-    struct buf allow = BUF_INIT(256);
+    struct buf allow = BUF_INIT(256), message = BUF_INIT(512);
     int code;
 
     rest_allowed(&allow, api->tables, api->table_count, req);
-    code = rest_send_error(req, 405, "method_not_allowed", "this path does not take that method",
+    buf_appendf(&message, "this path does not take that method; it takes %s", allow.p);
+    code = rest_send_error(req, 405, "method_not_allowed", message.p,
                            (struct http_header){STR("Allow"), buf_str(&allow)});
+    buf_release(&message);
     buf_release(&allow);
     return code;
 }
@@ -226,7 +229,8 @@ static int send_not_found(struct api *api, struct http_request *req, int code,
     if (code == ERR_UNSUPPORTED)
         return send_wrong_method(api, req);
     if (code == ERR_NOT_FOUND)
-        return rest_send_error(req, 404, "not_found", "there is nothing at this path",
+        return rest_send_error(req, 404, "not_found",
+                               "there is no call with this path; GET /api/v1 lists the calls",
                                (struct http_header){0});
     return rest_send_failure(req, code, err);
 }

@@ -104,7 +104,8 @@ static int api_client_request(struct api_client *r, const char *method, const ch
     if (body || strcmp(method, "GET") != 0) /* every change needs it */
         headers[request.header_count++] =
             (struct http_header){STR("Content-Type"), STR("application/json")};
-    return client_call(r->client, &r->arena, out, &request, err);
+    int code = client_call(r->client, &r->arena, out, &request, err);
+    return code < 0 ? err_wrap(err, code, "no answer from the API at %s", r->url) : 0;
 }
 
 int api_client_call(struct api_client *r, const char *path, const char *body,

@@ -161,8 +161,10 @@ def test_errors_are_json(server):
     assert (answer.status, error(answer)) == (404, "not_found")
     answer = server.get("/api/v1/nothing", keys=keys)
     assert (answer.status, error(answer)) == (404, "not_found")
+    assert "GET /api/v1 lists the calls" in json.loads(answer.body)["error"]["message"]
     answer = server.get("/api/v1/backup", keys=keys)
     assert (answer.status, error(answer), answer.headers["Allow"]) == (405, "method_not_allowed", "POST")
+    assert json.loads(answer.body)["error"]["message"].endswith("it takes POST")
     answer = server.request("DELETE", "/healthz")
     assert (answer.status, answer.headers["Allow"]) == (405, "GET")
 
@@ -181,7 +183,7 @@ def test_status_shows_a_table_and_json(server, weir):
 def test_status_without_a_server_is_a_failure(weir):
     run = weir("status", "--url", "http://127.0.0.1:1")
     assert run.returncode == 1
-    assert run.stderr.startswith("weir: status: ") and len(run.stderr.splitlines()) == 1
+    assert run.stderr.startswith("weir: status: no answer from the API at http://127.0.0.1:1: ") and len(run.stderr.splitlines()) == 1
 
 
 def test_a_body_that_breaks_off_is_no_failure_of_ours(server):
