@@ -21,7 +21,9 @@ struct bucket_space {
     const char *kind; /* for people: "lake" */
     /* Opens and lists the buckets. Of its operations open_bucket, list_buckets, remove_bucket and
      * generation (which may be NULL) are called. A bucket's `storage` is this one, or
-     * it is NULL and the bucket's `home` is this one. */
+     * it is NULL and the bucket's `home` is this one. Where `storage` is this one and generation()
+     * answers, the bucket that was opened for one user serves requests of all users: it must not
+     * depend on the user. */
     struct storage *storage;
     /* Whether the space has a bucket of this name. Every request asks this, so it answers from
      * memory, at the price of one look-up in a hash table, and never waits. Any thread. */

@@ -41,7 +41,7 @@ static int go_on(struct http_request *req, void *ctx)
 
 TEST(http_go_on, a_handler_goes_on_with_what_it_has_found)
 {
-    struct lab lab;
+    struct lab lab = {0};
     struct answer a = {0};
 
     lab_start(&lab, (struct http_server_options){.handler = go_on});
@@ -60,7 +60,7 @@ TEST(http_go_on, a_handler_goes_on_with_what_it_has_found)
 TEST(http_go_on, without_a_thread_the_handler_gives_up)
 {
     struct pool *pool = pool_new("one", 1, 1, 128 * 1024);
-    struct lab lab;
+    struct lab lab = {0};
     struct answer a = {0};
     int fds[3];
 
@@ -110,7 +110,7 @@ static int go_on_with_body(struct http_request *req, void *ctx)
 
 TEST(http_go_on, a_body_may_be_waited_for_afterwards)
 {
-    struct lab lab;
+    struct lab lab = {0};
     struct answer a = {0};
 
     lab_start(&lab, (struct http_server_options){.handler = go_on_with_body});
