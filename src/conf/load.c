@@ -358,7 +358,8 @@ static bool names_database(struct str url)
     return str_cut(rest, '/', &skipped, &rest) && rest.len > 0;
 }
 
-/* A database in the URL would override the numbers, and all databases would be one. */
+/* A database number in the URL would override appDB, queueDB, lockDB and configDB, and all four
+ * would share one database. */
 static void check_redis_url(struct load *l)
 {
     if (names_database(str_z(l->conf->store.redis.url)))

@@ -21,11 +21,11 @@ int gateways_reached_name(struct store *config, struct str name, bool *out,
 /* A process with local storages tells the others up to which moment (ms, the store's clock) all
  * changes of a storage that clients had an answer for are recorded; the hash is `w:settled`.
  *
- * Tells it: the changes of these storages are recorded up to `since_ms`. `count` may be 0. *now_ms
- * is the store's time, for the next call. */
+ * Writes that the changes of these storages are recorded up to `since_ms`. `count` may be 0.
+ * *now_ms is the store's time, for the next call. */
 int gateways_settle(struct store *config, const struct str *storages, size_t count,
                     int64_t since_ms, int64_t *now_ms, struct err *err) MUST_CHECK;
-/* Asks for it: *settled_ms is 0 when no process has told. */
+/* Reads that moment. *settled_ms is 0 when no process has written one. */
 int gateways_settled(struct store *config, struct str storage, int64_t *settled_ms, int64_t *now_ms,
                      struct err *err) MUST_CHECK;
 

@@ -48,7 +48,8 @@ struct replication_view {
     struct map sources;  /* <storage>:<bucket> to struct policies */
     struct map users;    /* <user>:<storage> to struct policies */
     struct map switches; /* <storage>:<bucket> to struct policy */
-    struct map blocked;  /* the same, of destinations of switches with downtime */
+    struct map blocked;  /* <storage>:<bucket> to struct policy, for destinations of switches with
+                            downtime */
     struct policies all;
 };
 

@@ -146,8 +146,9 @@ static void draft_begin_tasks(struct draft *d, uint64_t row)
     vec_push(&d->args, STR("1"));
 }
 
-/* The name of a shared task: the rows of its changes, since a second try may have more rows, and
- * with them other objects. Without rows: a random name. */
+/* The name of a shared task: the numbers of the first and the last row of its changes. A second try
+ * may have more rows, and so other objects; then it has another name. Changes without rows get a
+ * random name. */
 static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
 {
     char id[ID_HEX_LEN + 1];
@@ -158,7 +159,8 @@ static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
     return arena_str(a, str_z(id));
 }
 
-/* Makes one task for as many changes as fit, from number `first` on; *taken: how many. */
+/* Makes one task for as many changes as fit into it, beginning with number `first`. *taken: how
+ * many fit. */
 static int draft_add_some(struct draft *d, const struct together *t, size_t first,
                           const struct replication *r, size_t *taken, struct err *err)
 {

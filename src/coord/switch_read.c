@@ -73,7 +73,8 @@ static const struct field_row switch_rows[] = {
 };
 static const struct fields switch_fields = FIELDS(switch_rows);
 
-/* A hash without a name or a time is one that an older weir wrote, or there is none. */
+/* ERR_NOT_FOUND: the hash has no name or no time, because it does not exist, or an older weir wrote
+ * it. */
 static int switch_read_hash(struct bucket_switch *out, struct arena *a, const struct reply *reply,
                             struct err *err)
 {

@@ -79,9 +79,11 @@ struct space {
     _Atomic(uint64_t) roomy_ns; /* last time when more was free; 0: less was free */
     _Atomic(uint64_t) written;  /* bytes written since then */
     _Atomic(bool) ballast;      /* the ballast file was made, or making it failed */
-    uint64_t unlooked;          /* of the writer: bytes written since headroom_keep() looked */
-    uint64_t unshrunk;          /* of the writer: bytes since all memtables were written out */
-    uint64_t spent;             /* of the writer: bytes of the headroom used since there was room */
+    uint64_t
+        unlooked; /* bytes written since headroom_keep() last looked; only the writer uses it */
+    uint64_t
+        unshrunk; /* bytes written since all memtables were written out; only the writer uses it */
+    uint64_t spent; /* of the writer: bytes of the headroom used since there was room */
 };
 
 struct group {

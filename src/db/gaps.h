@@ -38,8 +38,9 @@ struct gaps_keys {
  */
 struct gaps_reader {
     struct list node;
-    struct str from, to;      /* what it may see; borrowed; an empty `to` has no end */
-    struct gaps_keys written; /* in that range, since it entered; under the lock of the gaps */
+    struct str from, to;      /* keys that the iterator may see; borrowed; empty `to`: no end */
+    struct gaps_keys written; /* those of them that were written since gaps_enter(); guarded by the
+                                 lock of the gaps */
 };
 void gaps_enter(struct gaps *g, struct gaps_reader *r, struct str from, struct str to);
 void gaps_leave(struct gaps *g, struct gaps_reader *r);

@@ -12,7 +12,7 @@ enum {
 
 /* Which write a change that was run waits for. */
 enum due {
-    DUE_NOW,        /* it neither wrote nor saw what is pending (W6) */
+    DUE_NOW,        /* none: it neither wrote rows nor saw pending ones (W6) */
     DUE_WITH_BELOW, /* it saw rows of the batch below */
     DUE_WITH_INTO,  /* its rows, or rows that it saw, are in the batch it ran into */
 };

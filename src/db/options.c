@@ -13,7 +13,7 @@ enum {
     MAX_OPEN_FILES = 256,
     BACKGROUND_JOBS = 2,
     WRITE_BUFFERS =
-        2,           /* as large as they are to get: what is above that is headroom (headroom.c) */
+        2, /* memtables of full size that fit; memory above that is headroom (headroom.c) */
     GAPS_SHARE = 16, /* of the cache's size comes on top, for each family that skips */
 };
 

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 
 enum position {
-    BEFORE, /* not yet placed */
-    AT,     /* on a row that was not handed out yet */
-    OWED,   /* the same, but the row was found by what is known: not placed yet */
-    ON,     /* on the row handed out last */
-    PAST,   /* the end was reached */
+    BEFORE, /* RocksDB's iterator is not placed yet */
+    AT,     /* RocksDB's iterator stands on a row that the caller has not been given yet */
+    OWED, /* the next row is `known` (from the gaps), but RocksDB's iterator is not placed on it yet
+           */
+    ON,   /* RocksDB's iterator stands on the row that the caller was given last */
+    PAST, /* the end was reached */
 };
 
 struct db_iter {
@@ -100,8 +101,8 @@ static int get_by_range(struct db_view *view, struct db_cf *cf, struct str key, 
 }
 
 /* A batch alone cannot say whether it deletes a row or does not have it; only a look-up together
- * with the database can. So where both batches may have the key, a delete in the upper one is
- * looked for in the slow way. */
+ * with the database can. So if both batches may have the key, and `into` may have deleted it, the
+ * slower read by range decides. */
 static int get_pending(struct db_view *view, unsigned where, const struct rows_look *look,
                        struct buf *out, struct err *err)
 {

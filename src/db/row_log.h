@@ -1,5 +1,5 @@
-/* Rows that are written in the commit of a change, read in order by one thread, and then forgotten:
- * how a change tells somebody who works later, without a sync of its own.
+/* A log of rows. A row is written in the commit of a change, read in order by one thread, and then
+ * forgotten. So a change leaves a message for a later reader without a sync of its own.
  *
  *   a row is there exactly when its change is committed;
  *   a row has a place, bytes that its writer chooses and that grow from change to change, so a

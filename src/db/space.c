@@ -52,7 +52,7 @@ static void take_ballast(struct db *db, uint64_t available)
         atomic_exchange(&s->ballast, true))
         return;
     ballast_path(&path, db);
-    (void)fill_ballast(path.p, ballast_bytes(s)); /* without it: the reserve alone */
+    (void)fill_ballast(path.p, ballast_bytes(s)); /* if it fails, there is the reserve alone */
     buf_release(&path);
 }
 

@@ -90,7 +90,7 @@ static struct str attempt_header(const struct attempt *a, struct str name)
 static size_t attempt_stop(struct attempt *a, int code)
 {
     a->stopped = code;
-    return 0; /* not what libcurl offered: it ends the transfer */
+    return 0; /* fewer bytes than libcurl offered: that ends the transfer */
 }
 
 /* A status line, a header, the empty line, or (behind the body) a trailer, which nobody wants. */

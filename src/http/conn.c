@@ -114,7 +114,7 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     uint64_t due = atomic_load(&c->due), next;
     enum phase phase = due & DUE_PHASE;
 
-    if (server_stopping(c->server)) /* one that parked while stop() looked at others */
+    if (server_stopping(c->server)) /* this connection parked while stop() looked at others */
         conn_hang_up(c, !atomic_load(&c->server->dropping));
     if (phase == PHASE_RUNNING || due & DUE_EXPIRED || due >> DUE_SHIFT > now_ms)
         return;

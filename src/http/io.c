@@ -133,7 +133,7 @@ int conn_wait(struct http_request *req, short events)
     int n;
 
     BUG_ON(!req->may_block);
-    if (seat_take(req) < 0) /* in the middle of an answer there is no other way to say so */
+    if (seat_take(req) < 0) /* in the middle of an answer it is too late for "busy" */
         return events == POLLOUT ? broke(c) : ERR_BUSY;
     if (!pace->running)
         *pace = (struct pace){.running = true, .mark = moved_by(c, events)};
@@ -151,7 +151,7 @@ int conn_wait(struct http_request *req, short events)
             uint64_t moved = moved_by(c, events);
             if ((moved - pace->mark) * MS_PER_S < s->body_min_rate * s->window_ms) {
                 count(&counters_mine(s)->timeouts, 1);
-                c->broken |= events == POLLOUT; /* in the middle of what it should have taken */
+                c->broken |= events == POLLOUT; /* the peer got only a part of the answer */
                 return ERR_TIMEOUT;
             }
             *pace = (struct pace){.running = true, .mark = moved};

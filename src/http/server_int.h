@@ -130,8 +130,9 @@ struct http_request {
     enum standing standing, seat; /* `seat`: the standing whose seat it has taken */
     bool seated;
     bool may_block;
-    bool close;    /* the connection is closed after this response */
-    bool linger;   /* and not before the peer has closed: it may still be sending */
+    bool close;    /* close the connection after this response */
+    bool linger;   /* with `close`: wait until the peer has closed its side, because it may still be
+                      sending */
     bool no_body;  /* HEAD, 204, 304 */
     bool framed;   /* the response is chunked */
     bool own_date; /* the handler has set the Date header itself */
@@ -237,8 +238,8 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events);
 void conn_sweep(struct conn *c, uint64_t now_ms);  /* under the stripe's lock */
 void conn_hang_up(struct conn *c, bool only_idle); /* under the stripe's lock */
 
-/* io.c: bytes in and out, plain or TLS. "Now" never waits: ERR_AGAIN; else ERR_CLOSED, ERR_TIMEOUT.
- */
+/* io.c: receives and sends bytes, plain or over TLS. The functions `..._now` never wait, and return
+ * ERR_AGAIN instead. The others return ERR_CLOSED or ERR_TIMEOUT. */
 int conn_recv_now(struct conn *c, void *to, size_t len, size_t *got);
 int conn_send_now(struct conn *c, const struct iovec *parts, int n, bool more, size_t *sent);
 int conn_send_all(struct http_request *req, struct str bytes, bool more);

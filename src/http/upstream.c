@@ -119,12 +119,12 @@ static int wait_tls(struct sending *s, struct exchange *e, struct err *err)
     return rc < 0 ? rc : exchange_look(e, err);
 }
 
-/* All of `bytes`, unless the peer answers first. */
+/* Sends all of `bytes` over TLS, but stops if the peer answers first. */
 static int push_tls(struct sending *s, struct exchange *e, struct str bytes, struct err *err)
 {
     int rc = 0;
 
-    s->any_sent |= bytes.len > 0; /* what OpenSSL has taken may have gone */
+    s->any_sent |= bytes.len > 0; /* bytes that OpenSSL has accepted may have been sent */
     while (rc == 0 && bytes.len && !e->answered) {
         size_t sent = 0;
         rc = tls_send_now(e->conn->tls, bytes.p, bytes.len, &sent, err);

@@ -280,9 +280,11 @@ struct bucket_usage {
 struct bucket {
     const struct bucket_ops *ops;
     struct str name;         /* lives as long as the bucket */
-    struct storage *storage; /* that holds it; NULL: the bucket lies over several, or over none */
+    struct storage *storage; /* the storage that holds the bucket; NULL: it lies over several
+                                storages, or over none */
     /* Only where storage is NULL: */
-    struct storage *home; /* the storage that it is named after (object/overlay.h, route/space.h) */
+    struct storage *home; /* the storage that stands for the bucket where one must be named
+                             (object/overlay.h, route/space.h) */
     unsigned can;         /* enum storage_capability */
 };
 
@@ -494,8 +496,8 @@ static inline bool bucket_can(const struct bucket *b, enum storage_capability wh
     return b->storage ? storage_can(b->storage, what) : b->can & what;
 }
 
-/* The storage to name when the bucket's place has to be told: the one that it is on, else its home
- * (object/overlay.h) or its space's. */
+/* The storage to name as the bucket's place: the storage that the bucket is on, else its home
+ * (object/overlay.h), else the storage of its space. */
 static inline struct storage *bucket_home(const struct bucket *b)
 {
     return b->storage ? b->storage : b->home;

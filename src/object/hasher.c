@@ -9,7 +9,7 @@ enum { TURN = 64 * 1024, HASHER_STACK = 256 * 1024 };
 struct hasher {
     struct mutex lock; /* class "local.hasher"; guards all of this and every stream's pieces */
     struct cond work;
-    struct list waiting; /* streams with pieces, the longest without a turn first */
+    struct list waiting; /* streams with pieces; first the one whose last turn is longest ago */
     bool stop;
     struct thread thread;
 };

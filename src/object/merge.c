@@ -49,7 +49,7 @@ struct merging {
     VEC(struct list_entry) found;
     size_t wanted;
     struct str after, after_version; /* where the next round begins */
-    int inside;                      /* the bucket that after_version is of, or NOT_INSIDE */
+    int inside; /* number of the bucket that has after_version, or NOT_INSIDE */
     bool ended;
 };
 

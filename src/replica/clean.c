@@ -158,7 +158,7 @@ int clean_handle(struct task_run *run, struct err *err)
     if (code < 0)
         return code;
     code = replication_read(x.c->replications, run->arena, &x.id, &status, err);
-    if (code != ERR_NOT_FOUND) /* the replication was made anew, and the cursors and tasks are of
+    if (code != ERR_NOT_FOUND) /* the replication was made anew, and the cursors and tasks belong to
                                   the new one */
         return code;
     code = drop_cursors(&x, err);

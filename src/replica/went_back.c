@@ -1,4 +1,5 @@
-/* Begins every replication anew, since nobody can say which buckets the lost changes were of. */
+/* Begins every replication anew, because nobody can say which buckets the lost changes belong to.
+ */
 #include "replica/went_back.h"
 #include "coord/switch.h"
 #include "replica/first.h"
@@ -48,7 +49,8 @@ static int mend_bucket(const struct went_back *w, const struct replication *r, s
 {
     int code = went_back_resync(w, &r->id, err);
 
-    if (code == ERR_CONFLICT) /* not a copy of now: archived, or in a switch */
+    if (code == ERR_CONFLICT) /* it cannot be copied anew: the replication is archived, or its
+                                 bucket is in a switch */
         code = r->switching || r->blocked ? stop_switch(w, &r->id, err) : 0;
     else if (code == 0)
         log_warn(w->log, "replica.copied_anew", log_s("bucket", r->id.bucket),

@@ -27,7 +27,8 @@ struct metric {
     const char *name;
     enum metric_type type;
     const char *help; /* one sentence */
-    unsigned kind;    /* which kind of struct the offsets are of; the table's owner numbers them */
+    unsigned kind; /* which struct of numbers the offsets refer to; the owner of the table numbers
+                      its structs */
     size_t count;
     const struct metric_series *series;
     unsigned divisor; /* 1000 shows milliseconds as seconds; 0: the number is shown as it is */
@@ -49,7 +50,8 @@ struct metric_source {
 /* The numbers for one answer. */
 struct metric_numbers {
     struct arena *arena; /* lives until the answer is written: for numbers made for the answer */
-    bool admin;          /* an administrator asks; others are not told names of users and buckets */
+    bool admin; /* an administrator asks; the caller is an administrator; others do not see names of
+                   users and buckets */
     VEC(struct metric_source) sources;
 };
 

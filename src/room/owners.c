@@ -130,7 +130,7 @@ int owners_find(const struct services *services, struct arena *a, const struct o
         code = storage_can(all[i], STORAGE_CREDENTIALS) ? search_remote(&s, all[i], err)
                                                         : search_local(&s, all[i], err);
     }
-    /* Users who only see the bucket count when nobody owns it. */
+    /* Users who only see the bucket are considered only if no user owns it. */
     for (size_t i = 0; i < s.count; i++)
         if (s.list[i].owns || !s.owning)
             s.list[kept++] = s.list[i];

@@ -17,10 +17,11 @@ struct routes_view {
     size_t refs; /* under routes.lock */
     struct arena arena;
     struct map policies; /* "<user>" and "<user>:<bucket>" to the storage's name (char *) */
-    struct map blocks;   /* "<storage>:<bucket>" to something */
+    struct map blocks;   /* a set of "<storage>:<bucket>" */
     struct map switches; /* those of `blocks` that a switch with downtime has set */
-    struct map pins;     /* "<user>:<bucket>" whose policy a replication has made, to something */
-    struct map reserved; /* "<bucket>" of every bucket policy, to something */
+    struct map
+        pins; /* a set: "<user>:<bucket>" of each bucket policy that a replication has made */
+    struct map reserved; /* a set: "<bucket>" of every bucket policy */
     struct map named;    /* "<bucket>" to the storage that all its bucket policies name, or to ""
                             when they differ; pins do not count */
     struct map copies;   /* "<storage>:<bucket>", a place that holds a copy, to the id of the user

@@ -12,22 +12,22 @@
 struct side_pair {
     struct storage *route, *other; /* the side that the route leads to now, and the other one */
     struct storage *begun;         /* the side of the uploads that are remembered (S7) */
-    bool route_only; /* the route leads to the side that is being left, so keys of which nothing is
-                        known are there */
+    bool route_only; /* the route still leads to the side that is being left, so a key without a
+                        vector is looked for only there */
     struct str user, bucket; /* the bucket's owner and name; in the arena */
 };
 
 /* What a request reads or changes. */
 struct side_ask {
     enum thing_kind thing;
-    struct str key, version; /* of an object; version may be empty */
+    struct str key, version; /* the object, if the thing belongs to one; version may be empty */
     struct str user;         /* the user who asks; sides are looked at with their credentials */
 };
 
 struct side_choice {
     struct storage *storage;
-    struct storage *facts; /* the side whose policy and lists count; it may be the other one only
-                              where weir serves both */
+    struct storage *facts; /* the side whose policy and ACLs decide about access; may differ from
+                              `storage` only if weir serves both sides itself */
 };
 
 /* The keys that one request removes. */

@@ -21,7 +21,8 @@ enum {
 
 const char *const users_script_sources[USERS_SCRIPTS] = {
     /* KEYS: user, users, users:id, users:email, users:access, users:version. ARGV: channel, name,
-     * id, display name, email, folded email, admin, keys, access keys. Answers what is taken. */
+     * id, display name, email, folded email, admin, keys, access keys. Answers which of the values
+     * another user has already. */
     [SCRIPT_ADD] =
         "if redis.call('EXISTS', KEYS[1]) == 1 then return 'name' end\n"
         "if redis.call('HEXISTS', KEYS[3], ARGV[3]) == 1 then return 'id' end\n"

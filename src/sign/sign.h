@@ -50,9 +50,10 @@ struct sign_key { /* a secret: secure_zero() it */
     struct hmac_key hmac;
 };
 
-/* The canonical request, appended; `signed_headers` ("host;x-amz-date") in the order in which they
- * were signed; one that is missing has the empty value. The parameter X-Amz-Signature is left out.
- * ERR_PARSE: a malformed escape; ERR_TOO_LARGE past the buf's limit. */
+/* Appends the canonical request. `signed_headers` ("host;x-amz-date") names the headers in the
+ * order in which they were signed; a header that is missing counts as empty. The parameter
+ * X-Amz-Signature is left out. ERR_PARSE: a malformed escape; ERR_TOO_LARGE past the buf's limit.
+ */
 int sign_canonical(struct buf *out, const struct sign_request *r,
                    struct str signed_headers) MUST_CHECK;
 /* The next name of a list such as "host;x-amz-date"; false at the end. */

@@ -56,8 +56,8 @@ struct fields {
  * value cannot be read, or a required field is absent; then *out may have been changed in part. */
 int fields_read(void *out, const struct fields *fields, const struct reply *hash,
                 struct arena *keep, struct err *err) MUST_CHECK;
-/* The same of what HMGET answered for the fields of the table, in its order: a nil is an absent
- * field. */
+/* As fields_read(), for an answer of HMGET to the fields of the table, in the table's order. A nil
+ * is an absent field. */
 int fields_read_values(void *out, const struct fields *fields, const struct reply *values,
                        struct arena *keep, struct err *err) MUST_CHECK;
 /* The command HMGET of all fields of the table. In the arena; without arguments when it is full. */

@@ -23,7 +23,7 @@ struct known {
 struct lua_pool {
     struct slot idle[SLOTS]; /* each thread looks in its own first: a state stays in one cache */
     _Atomic(uint64_t) limit_ms;
-    _Atomic(uint64_t) flushes; /* states that compiled before the last one are not used again */
+    _Atomic(uint64_t) flushes; /* count of SCRIPT FLUSH; states of a lower count are dropped */
     struct mutex lock;         /* guards what follows */
     struct map known;          /* digest -> struct known */
     size_t known_bytes;

@@ -23,7 +23,7 @@ struct lua_vm {
     int globals;                   /* registry: the real global table, behind the read-only one */
     int compiled;                  /* registry: digest -> function */
     size_t compiled_count;
-    uint64_t flushes; /* how many SCRIPT FLUSH came before what is compiled */
+    uint64_t flushes; /* the pool's count of SCRIPT FLUSH when this state began to compile */
     uint64_t random;  /* 48 bits, as drand48() */
 
     /* while it runs */

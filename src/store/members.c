@@ -3,9 +3,9 @@
 #include "store/embedded_int.h"
 #include "base/bytes.h"
 
-/* Of a field in the pairs of a small hash. */
+/* The place of a field among the pairs of a small hash. */
 struct place {
-    size_t at, len; /* of its pair; behind the last and 0 if there is none */
+    size_t at, len; /* where its pair is; if there is none: behind the last pair, and 0 */
     struct str value;
 };
 

@@ -121,7 +121,8 @@ static bool object_is_indexed(enum value_type type, int64_t expire_ms)
     return type > TYPE_STRING && expire_ms;
 }
 
-/* Invariant 6: from what is stored to what `type` and `expire_ms` want. */
+/* Invariant 6: changes the expiry row from the stored state to the one that fits `type` and
+ * `expire_ms`. */
 static void index_expiry(struct call *c, const struct object *o, enum value_type type,
                          int64_t expire_ms)
 {

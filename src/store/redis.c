@@ -94,7 +94,7 @@ int redis_refusal(struct str text)
     return row < 0 ? 0 : refusals[row].code;
 }
 
-static const struct str said = STR("redis: "); /* before what Redis refused with */
+static const struct str said = STR("redis: "); /* stands before the error text of Redis */
 
 static int redis_refused(const struct reply *r, struct err *err)
 {

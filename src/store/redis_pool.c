@@ -13,7 +13,8 @@ void redis_backoff_fail(struct redis_backoff *b, uint64_t began_ns)
     if (b->delay_ns == 0)
         b->delay_ns = BACKOFF_FIRST_MS * NS_PER_MS;
     else if (began_ns < b->failed_at_ns)
-        return; /* failed together with one that was counted */
+        return; /* this attempt began before the last failure that was counted: both are one failure
+                 */
     else
         b->delay_ns = size_min(b->delay_ns * 2, BACKOFF_MAX_MS * NS_PER_MS);
     b->failed_at_ns = now;

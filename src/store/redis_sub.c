@@ -29,9 +29,10 @@ struct redis_sub {
     store_message_fn *fn;
     void *ctx;
     enum sub_state state;
-    uint64_t ticket;   /* while SUB_SENT */
-    uint64_t message;  /* number of the latest that it saw */
-    bool lapsed;       /* messages may be missing: tell it once it is confirmed */
+    uint64_t ticket;  /* while SUB_SENT */
+    uint64_t message; /* number of the latest that it saw */
+    bool lapsed; /* messages may have been missed: the subscriber must hear so once it is confirmed
+                  */
     struct err reason; /* of SUB_REFUSED */
 };
 

@@ -22,7 +22,9 @@ enum row_tag {
 
 enum value_type { TYPE_NONE, TYPE_STRING, TYPE_LIST, TYPE_SET, TYPE_ZSET, TYPE_HASH };
 
-enum { ROW_PREFIX = 9, ROW_HASHED = 17 }; /* lengths of: tag version; tag version hash|score */
+/* Lengths of the fixed beginnings of a row's key: tag and version; tag, version, and hash or score.
+ */
+enum { ROW_PREFIX = 9, ROW_HASHED = 17 };
 
 struct row {
     struct str key;

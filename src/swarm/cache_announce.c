@@ -159,8 +159,9 @@ static void take_all_candidates(struct choice *ch, const struct reply *r, bool s
         take_candidates(ch, &r->items[i], &r->items[i + 1], seeders);
 }
 
-/* Behind the head the answer has pairs of keys and entries. All lists but those with IPv6 hold one
- * kind of peer, so taking the preferred kind first puts it first in the answer. */
+/* After its head the answer has pairs of keys and entries. Lists without IPv6 hold only seeders or
+ * only leechers, so the kind that the client prefers is taken first, and stands first in the
+ * answer. */
 static int read_announce_answer(const struct reply *r, struct choice *ch,
                                 struct announce_answer *out, struct err *err)
 {

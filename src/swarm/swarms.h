@@ -26,7 +26,7 @@ void swarms_free(struct swarms *s);
 
 /* What an announce changed; share.h tells other trackers. */
 enum swarm_change {
-    SWARM_CHANGE_NONE, /* a peer was refreshed of which others were told lately */
+    SWARM_CHANGE_NONE, /* a peer was refreshed, and other trackers have heard of it lately */
     SWARM_CHANGE_SEEDER,
     SWARM_CHANGE_LEECHER,
     SWARM_CHANGE_COMPLETED, /* a leecher became a seeder: a snatch */

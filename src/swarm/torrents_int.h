@@ -89,7 +89,8 @@ int record_known(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err) MUST_CHECK;
 int record_remove(struct torrents *t, struct arena *a, struct str member,
                   const struct torrent_record *r, struct err *err) MUST_CHECK;
-/* The next claim of the hash behind `c`, which is empty at first. ERR_NOT_FOUND. */
+/* Replaces `c` by the next claim of the hash; an empty `c` asks for the first one. ERR_NOT_FOUND:
+ * there is no further claim. */
 int record_by_hash(struct torrents *t, struct arena *a, struct str hex, struct torrent_claim *c,
                    struct err *err) MUST_CHECK;
 int record_members(struct torrents *t, struct arena *a, struct str after, size_t limit,

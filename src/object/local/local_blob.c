@@ -138,7 +138,8 @@ static int writing_begin(struct writing *w, uint64_t *id, struct err *err)
     return 0;
 }
 
-/* Whether the disk failed, and not the body or a limit. */
+/* Notes an error of the disk itself (ERR_IO) as trouble of the storage. Errors of the body, and
+ * limits, are not noted. Returns `code`. */
 static int noted(struct writing *w, int code, const struct err *err)
 {
     if (code == ERR_IO)

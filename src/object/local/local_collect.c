@@ -201,8 +201,8 @@ static bool is_resolving(struct pins *pins, uint64_t up_to)
     return false;
 }
 
-/* A reader that registered before our look at the garbage may still name some of it; one that comes
- * later cannot. Those that are resolving do so without waiting for anybody. */
+/* A reader that registered before we looked at the garbage may still use some of it; a later reader
+ * cannot. Readers that are still resolving wait for nobody, so we can wait for them. */
 static void leave_pinned(struct local *l, struct batch *b)
 {
     struct pins *pins = &l->pins;

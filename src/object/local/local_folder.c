@@ -204,7 +204,7 @@ static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
     return 0;
 }
 
-/* These steps do not use the database. */
+/* Checks and locks the folder, and prepares its files. The database is not touched. */
 static int take_folder(struct local *l, bool is_new, struct err *err)
 {
     int code = is_new ? 0 : folder_check(l, err);

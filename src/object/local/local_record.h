@@ -35,7 +35,7 @@ struct object_record {
     uint64_t offset;   /* BLOB: where the body begins in the file */
     uint64_t checksum; /* INLINE: of the body; PARTED: of the list */
     uint32_t part_count;
-    struct str parts;        /* PARTS: encoded, piece_next() reads it */
+    struct str parts;        /* PARTS: the list of parts, encoded; piece_next() reads it */
     struct object_meta meta; /* headers is NULL after decoding; they are in headers_raw */
     struct str headers_raw;
 };

@@ -24,8 +24,8 @@ static int guard_ask(const struct row_change *c, const struct object_guard *g,
     return code;
 }
 
-/* The version that conditions are about when none is named: the current one, or a current marker.
- * ERR_NOT_FOUND. */
+/* Checks the conditions of a removal that names no version. They are about the current version,
+ * which may be a marker. ERR_NOT_FOUND: there is none. */
 static int judge_current(struct remove_change *p, const struct stored *current, struct err *err)
 {
     struct row_change *c = &p->change;

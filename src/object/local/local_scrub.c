@@ -176,7 +176,8 @@ static int scrub_add_bucket(struct scrubbing *s, struct str key, struct str valu
     return code;
 }
 
-/* A finding is reported unless the row has changed since: then the bytes were removed rightly. */
+/* Whether the row still has this value. If it has changed, its old bytes were removed rightly, and
+ * the finding is not reported. */
 static bool row_is(struct scrubbing *s, struct str key, struct str value)
 {
     struct buf now = BUF_INIT(0);

@@ -149,7 +149,7 @@ static int head_once(const struct look *l, const struct object_conditions *c, st
     return code;
 }
 
-/* The conditions did not hold: fills in the object that they were judged against. */
+/* The conditions did not hold: fills in the info of the object that they were compared with. */
 static void fill_info(struct look l)
 {
     struct get_result now = {0}, *out = l.out;
@@ -345,7 +345,8 @@ int remote_remove(struct bucket *bucket, struct arena *a, struct str key,
         code = 0;
     if (code == 0) {
         out->version = arena_str(a, ask_answer(&q, "x-amz-version-id"));
-        /* Some peers give the version alone; if none was named, a version can only be a marker. */
+        /* Some storages answer only the version's id. If the request named no version, that id can
+         * only be the id of a new marker. */
         out->is_marker = str_ieq(ask_answer(&q, "x-amz-delete-marker"), STR("true")) ||
                          (o->version.len == 0 && out->version.len > 0);
         code = arena_error(a);

@@ -57,8 +57,9 @@ int replication_by_text(const struct replica_room *room, struct arena *a, struct
         "last_done", "When a change was last copied.", REST_TIME, .sometimes = true                \
     }
 
-/* A look at how far replications are. Every change that was answered before the look began counts,
- * also when it is not recorded yet. replication_look_end() is called also after an error. */
+/* A look at how far replications are. It includes every change that a client got an answer for
+ * before the look began, even if the change is not recorded yet. Call replication_look_end() after
+ * an error too. */
 struct replication_look {
     const struct replica_room *room; /* borrowed */
     struct arena *a;                 /* borrowed */

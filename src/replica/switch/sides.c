@@ -45,8 +45,8 @@ static int storage_named(struct sides *s, struct str name, struct storage **out,
     return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
-/* The route may be older or newer than the view. Either is right, as both sides are recorded since
- * before the route changed (S4). */
+/* The route may be older or newer than the view. Both are right, because changes of both sides have
+ * been recorded since before the route changed (S4). */
 static int fill_pair(struct sides *s, const struct replication *r, struct side_pair *out,
                      struct err *err)
 {

@@ -65,9 +65,10 @@ struct taps_options {
     struct queue *queue;
     /* The first task of a new replication, for buckets under a user's policy; NULL: none. */
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
-    struct locks *locks;   /* that changes hold during a switch (S10); NULL: they hold none */
+    struct locks *locks;   /* for changes during a switch (S10); NULL: no locks are used */
     struct routes *routes; /* their storages are tapped, also those that are added later */
-    struct store *config;  /* tells other processes what is recorded; NULL: there are none */
+    struct store *config;  /* where other processes read how far this one has recorded; NULL: there
+                              are no other processes */
     /* Names the present start of the machine: a journal with another name may have lost entries
      * (R6). Empty: the store is not embedded, and there is no journal. */
     struct str boot;

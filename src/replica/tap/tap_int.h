@@ -203,9 +203,9 @@ void intents_forget_astray(struct taps *t); /* at the stop; logs those that fail
 
 /* --- tap_marks.c --- */
 
-/* Loads the marks that earlier starts left. A bucket whose mark is of another start of the machine
- * becomes suspect: it is to be copied anew. Unless the journal was `kept`, every marked bucket is.
- */
+/* Loads the marks that earlier starts left. A bucket whose mark was made before the last start of
+ * the machine becomes suspect: it must be copied anew. Unless the journal was `kept`, every marked
+ * bucket becomes suspect. */
 int marks_load(struct taps *t, bool kept, struct err *err) MUST_CHECK;
 void marks_release(struct taps *t);
 /* Call it before an entry of the bucket is written to the journal. When it returns the mark is on
@@ -239,8 +239,8 @@ void names_keep(struct taps *t);
 
 /* --- tap_look.c --- */
 
-/* Calls `fn` for every intent that stays in the queue all the time. An intent that moves from state
- * to state meanwhile may be seen twice. `fn` returns false to stop. */
+/* Calls `fn` for every intent that is in the queue from the beginning of the call to its end. An
+ * intent that changes its state meanwhile may be seen twice. `fn` returns false to stop. */
 typedef bool intent_fn(void *ctx, const struct task_info *t, const struct intent *in);
 int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
@@ -255,7 +255,8 @@ void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
 
 /* --- tap_note.c --- */
 
-/* Opens the journal. *kept: it is of this start of the machine, so no entry was lost. */
+/* Opens the journal. *kept: the journal was made since the last start of the machine, so no entry
+ * was lost. */
 void notes_open(struct taps *t, bool *kept);
 /* Hands the entries that the last process left to the recorder. Call it after marks_load(). */
 int notes_take_left(struct taps *t, struct err *err) MUST_CHECK;

@@ -14,9 +14,9 @@ struct journal_entry {
     unsigned changes; /* a set of enum thing_kind */
 };
 
-/* *kept: the file is of this start of the machine (`boot`), and holds the entries of the last
- * process. Otherwise the file is empty now, and has no head until journal_begin(): the caller first
- * does what the loss of the entries asks for. */
+/* *kept: the file was made since the last start of the machine (`boot`), and holds the entries of
+ * the last process. Otherwise the file is empty now, and has no head until journal_begin(): the
+ * caller first does what the loss of the entries asks for. */
 int journal_open(struct journal **out, const char *path, struct str boot, bool *kept,
                  struct err *err) MUST_CHECK;
 /* Writes the head; call it before the first entry. */

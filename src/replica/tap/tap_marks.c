@@ -25,7 +25,7 @@ enum {
 struct mark {
     struct arena a;
     struct str field, storage, bucket; /* in the arena */
-    bool suspect, told;                /* used only in the role of the announcer */
+    bool suspect, told;                /* only the thread in the role of the announcer uses these */
     uint64_t used_ns;                  /* under the lock, as the members below */
     size_t held;
     bool going;

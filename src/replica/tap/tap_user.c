@@ -7,7 +7,7 @@
 
 enum {
     KNOWN_S = 1,
-    ELSEWHERE_S = 2, /* until a worker that has the storage may take the task */
+    ELSEWHERE_S = 2, /* put the task back for this long, for a worker that has the storage */
 };
 
 static int user_task_read(struct replication_id *out, const json_t *payload, struct err *err)

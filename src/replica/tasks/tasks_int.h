@@ -11,10 +11,10 @@
 enum {
     PLACES_MAX = 64,
     PLACE_LIFE_MS = 10000,
-    PAUSED_S = 30,   /* until a task of a paused replication runs again */
-    ELSEWHERE_S = 2, /* of a task whose storage another worker has: that one may take it */
-    BUSY_S = 2,      /* of a task whose lock is taken, or whose object keeps changing */
-    LISTING_S = 5,   /* of a listing that has too many open copies */
+    PAUSED_S = 30,   /* put a task back for this long: its replication is paused */
+    ELSEWHERE_S = 2, /* put a task back for this long: only another worker has its storage */
+    BUSY_S = 2,      /* put a task back for this long: its lock is taken, or its object changes */
+    LISTING_S = 5,   /* put a listing back for this long: it has too many open copies */
 };
 
 /* An open bucket. */

@@ -17,7 +17,7 @@ struct there {
     const struct list_entry *entries; /* in order */
     size_t count, at;
     struct str last; /* `entries` has all names up to this one */
-    bool all;        /* `entries` has the names behind it too */
+    bool all; /* `entries` goes to the end of the bucket, so it has every name behind `last` too */
 };
 
 struct listing {

@@ -15,7 +15,7 @@ struct objects_run {
     struct listed failed[PAYLOAD_OBJECTS_MAX];
     size_t failed_count, done;
     uint64_t done_bytes;
-    bool look;   /* do not rely on what a listing did not see */
+    bool look;   /* a switch is under way: an object that the listing did not see may be there */
     bool events; /* the objects changed; false: an initial copy */
 };
 _Static_assert((int)PAYLOAD_OBJECTS_MAX <= (int)LOCKS_MAX, "all are locked at once");

@@ -8,10 +8,10 @@
 #include "base/json.h"
 
 enum {
-    BUSY_UPLOAD_S = 60,        /* until an upload is checked again whose object is locked */
-    REMEMBERED_S = S_PER_HOUR, /* the same, if a copy may go on with the upload */
-    UPLOAD_LATER_S = 60,       /* after the upload is no longer remembered */
-    ID_MAX_BYTES = 32 * 1024,  /* of a task's id */
+    BUSY_UPLOAD_S = 60,        /* wait before an upload is checked again, if its object is locked */
+    REMEMBERED_S = S_PER_HOUR, /* the same wait, if a copy may still go on with the upload */
+    UPLOAD_LATER_S = 60,       /* the task runs this long after `w:copy` has forgotten the upload */
+    ID_MAX_BYTES = 32 * 1024,  /* longest id of a task */
 };
 
 /* An upload that may be left over. */

@@ -10,13 +10,14 @@
 
 enum { LOCK_MAX_DAYS = 36500, LOCK_MAX_YEARS = 100 };
 
-/* <ObjectLockConfiguration>; at most one of days and years, neither: no default. */
+/* <ObjectLockConfiguration>. At most one of days and years is set; if neither is, there is no
+ * default retention. */
 struct lock_config {
     bool compliance; /* else governance */
     uint32_t days, years;
 };
 
-/* Of an object: as object_meta has it. */
+/* The retention of an object, as in object_meta. */
 struct lock_retention {
     bool compliance;
     int64_t until_ms; /* 0: none */

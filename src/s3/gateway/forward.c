@@ -132,8 +132,8 @@ static int answer_small(struct call *c, struct exchange *e, struct err *err)
     return http_send(c->http, body);
 }
 
-/* The body of an answer to a change. How the change ended is told before the client has the last
- * byte. */
+/* The body of an answer to a change. The outcome of the change is reported before the client gets
+ * the last byte. */
 struct told_reader {
     struct reader reader;
     struct reader *from;

@@ -25,7 +25,7 @@ struct forward_body {
     bool whole; /* set before it is opened: all of it is read, into `text`, before it is sent */
     struct str text; /* in `bytes` */
     struct buf bytes;
-    struct budget *budget; /* that the memory of `bytes` is taken from; NULL: none */
+    struct budget *budget; /* pays for the memory of `bytes`; NULL: none */
     /* what to send: */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* UINT64_MAX: not known */

@@ -136,7 +136,7 @@ struct call {
     bool waits;      /* another function goes on with the call (http_await, http_go_on) */
     struct str body; /* of OP_XML; in `document` */
     struct buf document;
-    struct budget *budget; /* that the memory of `document` is taken from; NULL: it was not read */
+    struct budget *budget; /* pays for the memory of `document`; NULL: it was not read */
     int body_read;         /* 1: `body` was read; negative: the error of reading it */
     struct notification *notification; /* the bucket's configuration, once it was needed */
     struct notify_event *event;        /* of the change that is being made; NULL: nobody wants it */
@@ -347,10 +347,11 @@ int call_capture(struct call *c, const struct str *keys, size_t count, struct er
 /* Asked just before a remote storage gets the last bytes of a change. ERR_BUSY: they must not be
  * sent. */
 int call_may_send(struct call *c, struct err *err) MUST_CHECK;
-/* Tells how an announced change ended. Does nothing if none was announced, or if that was told
- * already. ERR_BUSY: however it ended, the client must not be told that it succeeded. */
+/* Tells how an announced change ended. Does nothing if no change was announced, or if its outcome
+ * was reported already. ERR_BUSY: however it ended, the client must not be told that it succeeded.
+ */
 int call_captured(struct call *c, enum outcome outcome, struct err *err) MUST_CHECK;
-void call_not_captured(struct call *c); /* tells that the announced change was not made */
+void call_not_captured(struct call *c); /* reports that the announced change was not made */
 
 /* --- gateway_sides.c: buckets that are on two storages (docs/replication.md, D1 to D8) --- */
 
@@ -360,9 +361,9 @@ int call_choose_side(struct call *c, struct err *err) MUST_CHECK;
  * (docs/forward.md, B2): *out. Only for requests that have the header. ERR_AGAIN where nothing may
  * wait. */
 int call_view(struct call *c, struct storage **out, struct err *err) MUST_CHECK;
-/* Turns c->target to the side of this key, for a website. */
+/* For a website: makes c->target the side that serves this key. */
 int call_turn(struct call *c, struct str key, struct err *err) MUST_CHECK;
-/* Turns the source of a copy to its side. */
+/* Chooses the side that the source of a copy is read from, if its bucket is being switched. */
 int call_choose_source(struct call *c, struct copy_source *s, struct err *err) MUST_CHECK;
 /* For a batch of removals in a bucket that is on two storages; elsewhere these two do nothing. They
  * are called before the keys are removed and after that. `alone`: no removal has a version or a
@@ -412,7 +413,7 @@ int xml_object_parts(struct call *c, struct buf *xml, const struct object_info *
 
 /* --- op_upload.c --- */
 
-/* The meta that an upload on a local storage was begun with. NoSuchUpload. */
+/* Reads the meta that an upload on a local storage was begun with. Fails with NoSuchUpload. */
 int upload_meta(struct call *c, const struct upload_info *upload, struct object_meta *out,
                 struct err *err) MUST_CHECK;
 

@@ -39,7 +39,7 @@ struct payload_options {
 };
 
 struct payload {
-    struct reader reader; /* close releases; the raw body stays open */
+    struct reader reader; /* its close() releases the payload, but does not close the raw body */
     struct reader *body;  /* the raw one, or &framing.reader */
     struct framing framing;
     bool framed;

@@ -54,7 +54,7 @@ int lifecycle_progress_keep(const struct lifecycle_progress *p, struct bucket *b
 struct lifecycle_sweep {
     struct bucket *b; /* borrowed */
     int64_t day_ms;
-    struct notify *notify;     /* told of what is done; borrowed; may be NULL */
+    struct notify *notify;     /* announces every removal and transition; borrowed; may be NULL */
     const _Atomic(bool) *stop; /* when it becomes true a page ends early; may be NULL */
     size_t page;               /* entries; 0: LIFECYCLE_PAGE */
     struct lifecycle_counts counts;

@@ -15,7 +15,7 @@ struct lifecycle_worker;
 
 struct lifecycle_worker_options {
     struct routes *routes; /* borrowed; must outlive the worker */
-    struct notify *notify; /* likewise; told of what is done; may be NULL */
+    struct notify *notify; /* likewise; announces every removal and transition; may be NULL */
     int64_t day_ms;        /* 0: MS_PER_DAY */
     int64_t interval_ms;   /* 0: a day, or half of a shorter one */
     /* Whether the bucket there is left alone for now, as it is being switched to another storage:

@@ -289,7 +289,8 @@ static void deliver_asked(struct access_log *l, struct log_flush *f)
     struct log_pending *p = log_pending_find(l, f->name);
     int code = p ? pending_deliver(l, p, &f->key, &f->err) : 0;
 
-    if (f->key.len) /* what waits on is of another configuration, and told when it is due */
+    if (f->key.len) /* an object was written; records of another configuration still wait, and their
+                       errors are reported when they are due */
         code = 0;
     mutex_lock(&l->lock);
     f->code = code;

@@ -15,7 +15,7 @@ struct notify;
 struct access_log_options {
     struct db *db; /* with family LOCAL_ACCESS_LOG; borrowed, as all of these */
     struct routes *routes;
-    struct notify *notify; /* told of log objects; may be NULL */
+    struct notify *notify; /* announces the log objects that are written; may be NULL */
     struct str region;     /* empty: us-east-1 */
     uint64_t interval_ms;  /* from a bucket's first record to its delivery; 0: five minutes */
     uint64_t waiting_max;  /* bytes of one source's records on disk (A6); 0: 64 MiB */

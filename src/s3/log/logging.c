@@ -110,8 +110,8 @@ void logging_write(struct buf *out, const struct logging *config, const struct a
     xml_close(out, "BucketLoggingStatus");
 }
 
-/* "m=<ms>&b=<bucket>&p=<prefix>&f=<letter>&g=<list>", URL-encoded; m first, so that what is behind
- * it tells whether two are the same. */
+/* "m=<ms>&b=<bucket>&p=<prefix>&f=<letter>&g=<list>", URL-encoded; m comes first, so that two
+ * configurations are the same if the text behind it is. */
 void logging_encode(struct buf *out, const struct logging *config)
 {
     struct buf grants = BUF_INIT(0);

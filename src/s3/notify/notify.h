@@ -84,7 +84,8 @@ struct notify_event {
     const struct notification *config;
     const struct bucket_info *bucket;
     struct str key;
-    enum s3_event event; /* of a removal the ...:Delete; what made a marker is told as that */
+    enum s3_event event; /* for a removal ...:Delete; if the removal made a marker, the event
+                            becomes that of a marker */
     struct notify_source source;
     /* --- */
     struct change_note note;

@@ -8,11 +8,11 @@
 
 /* What a rule does with one event. */
 enum rule_state {
-    RULE_NO,      /* does not want it */
-    RULE_WANTS,   /* may want it: it depends on what the change does */
-    RULE_NOWHERE, /* the same, but its webhook is not there */
-    RULE_TOLD,    /* has a row */
-    RULE_LOST,    /* would have one */
+    RULE_NO,      /* does not want the event */
+    RULE_WANTS,   /* may want the event: it depends on what the change does */
+    RULE_NOWHERE, /* may want the event, but its webhook does not exist */
+    RULE_TOLD,    /* a row for the event was written */
+    RULE_LOST,    /* wanted the event, but has no webhook: the event is lost */
 };
 
 /* The MD5 of an empty body, which S3 gives as the ETag of a delete marker. */

@@ -74,9 +74,9 @@ enum { OUTBOX_PLACE = 8 + 8 + 1 }; /* bytes of a row's place: storage, sequence,
 
 /* The rows of one webhook are a row log, whose prefix is the webhook's name and a 0 byte. */
 struct row_log outbox_log(const struct notify *n, struct buf *prefix, struct str webhook);
-/* The place of a row, appended. */
+/* Appends the place of a row. */
 void outbox_place(struct buf *out, const struct progress *at);
-/* False: it is no place of ours. */
+/* False: `place` does not have the form that outbox_place() writes. */
 bool outbox_parse(struct progress *out, struct str place);
 
 /* --- notify_send.c --- */

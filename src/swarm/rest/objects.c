@@ -223,7 +223,7 @@ static int creation_look(struct creation *x, const struct rest_call *c, struct e
     return code == ERR_NOT_FOUND ? err_set(err, code, "there is no such object") : code;
 }
 
-/* ERR_BUSY: the object is being hashed; x->row tells how far when it has a size. */
+/* ERR_BUSY: the object is being hashed; if x->row has a size, it says how far. */
 static int creation_make(struct creation *x, const struct rest_call *c, struct err *err)
 {
     const struct swarm_room *room = c->ctx;
