@@ -38,8 +38,8 @@ void auth_init(struct auth *a, const struct credentials *admin, struct users *us
 int auth_check(struct auth *a, struct str header, const struct sock_addr *peer,
                uint64_t now_mono_ms) MUST_CHECK;
 
-/* The same for a token that a storage shows, which must be `real`. The header has it as "Bearer
- * <token>" or as the password of "Basic ..."; `shown` is one from elsewhere, or empty. 0,
+/* As auth_check(), for a token that a storage sends, which must be `real`. The header has it as
+ * "Bearer <token>" or as the password of "Basic ..."; `shown` is one from elsewhere, or empty. 0,
  * ERR_DENIED, ERR_BUSY. */
 int auth_check_token(struct auth *a, struct str real, struct str header, struct str shown,
                      const struct sock_addr *peer, uint64_t now_mono_ms) MUST_CHECK;

@@ -37,9 +37,9 @@ void api_client_close(struct api_client *r);
 int api_client_call(struct api_client *r, const char *path, const char *body,
                     struct client_response *out, struct err *err) MUST_CHECK;
 
-/* The same with any method. *out is the answer's JSON, the caller's, or NULL when the answer has no
- * body. An answer whose status is not 2xx is an error, with the message of its JSON. `out` and
- * `body` may be NULL. */
+/* As api_client_call(), with any method. *out is the answer's JSON, the caller's, or NULL when the
+ * answer has no body. An answer whose status is not 2xx is an error, with the message of its JSON.
+ * `out` and `body` may be NULL. */
 int api_client_send(struct api_client *r, const char *method, const char *path, const char *body,
                     json_t **out, struct err *err) MUST_CHECK;
 

@@ -20,7 +20,7 @@ help_writer_fn help_sample;     /* a weir.yaml with every key and its default, c
 
 /* Break `text` at blanks into lines of at most `width` columns, each behind `indent` blanks. */
 void help_wrap(FILE *out, const char *text, int indent, int width);
-/* The same for each paragraph of `text`, with an empty line between two. */
+/* Does so for each paragraph of `text`, with an empty line between two. */
 void help_paragraphs(FILE *out, const char *text, int width);
 
 /* "weir serve [FLAGS]" */

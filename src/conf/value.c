@@ -222,8 +222,8 @@ static void mask_login(struct str text, struct buf *out)
     buf_append_str(out, str_skip(rest, (size_t)at));
 }
 
-/* The same, and ?sentinel_password=... -> ?sentinel_password=***. With an '@' behind that it is not
- * clear what is a password, and nothing is shown. */
+/* Masks the password of a URL, and that of ?sentinel_password=... too. If an '@' follows the
+ * latter, it is not clear where the password ends, and nothing is shown. */
 static void mask_url(struct str text, struct buf *out)
 {
     static const struct str mark = STR("sentinel_password=");

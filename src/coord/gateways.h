@@ -14,7 +14,8 @@ enum { GATEWAY_LIFE_S = 10 }; /* nobody waits for a process whose last word is o
 int gateways_forget(struct store *config, struct str id, struct err *err) MUST_CHECK;
 /* Whether every process that is waited for holds this epoch or a later one. */
 int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err) MUST_CHECK;
-/* The same for the epoch of the last change of one replication, by its name in w:epochs. */
+/* As gateways_reached(), for the epoch of the last change of one replication, by its name in
+ * w:epochs. */
 int gateways_reached_name(struct store *config, struct str name, bool *out,
                           struct err *err) MUST_CHECK;
 

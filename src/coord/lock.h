@@ -27,7 +27,7 @@ void lock_key_user(struct buf *out, struct str storage, struct str user);
 struct lock;
 /* ERR_BUSY: somebody else has the lock. */
 int lock_take(struct lock **out, struct locks *l, struct str key, struct err *err) MUST_CHECK;
-/* The same, waiting for up to `wait_ms`. */
+/* As lock_take(), but waits for up to `wait_ms`. */
 int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_ms,
               struct err *err) MUST_CHECK;
 /* Takes several locks in one step; out[i] is NULL where somebody else has the lock. */

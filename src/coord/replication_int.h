@@ -72,7 +72,7 @@ int replications_load(struct replications *r, struct err *err) MUST_CHECK;
  * made. */
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
                         const struct store_args *args, struct err *err) MUST_CHECK;
-/* The same for a script that changes nothing that a view has. */
+/* As replications_change(), for a script that changes nothing that a view holds. */
 int replications_run(struct replications *r, struct arena *a, enum coord_script script,
                      const struct store_args *args, struct err *err) MUST_CHECK;
 /* Wakes idle workers. They listen on queueDB, but scripts that change policies run on configDB. */

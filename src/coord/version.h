@@ -27,7 +27,7 @@ struct place {
 /* Append the key of a vector, and the name of a field in it. */
 void version_key(struct buf *out, const struct thing *t);
 void version_field(struct buf *out, const struct place *p);
-/* The same, as texts in the arena. */
+/* As version_key() and version_field(), as texts in the arena. */
 struct str version_key_in(struct arena *a, const struct thing *t);
 struct str version_field_in(struct arena *a, const struct place *p);
 

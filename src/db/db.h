@@ -93,11 +93,11 @@ int db_iter_next(struct db_iter *it, struct str *key, struct str *value,
 /* Go to the first row at or behind `key` (reverse: at or before), inside the range; db_iter_next
  * returns it. */
 void db_iter_seek(struct db_iter *it, struct str key);
-/* The same, and gives the key of that row (ERR_END: there is none). In a family that skips, the key
- * is often known without reading files. It is then the key as of now, not as of the iterator's
- * opening: rows written or deleted since then may be found or skipped. db_iter_next() still returns
- * the row as it was at the opening, or the first one behind it. Not in reverse, and not for rows
- * that expire. */
+/* As db_iter_seek(), and gives the key of that row (ERR_END: there is none). In a family that
+ * skips, the key is often known without reading files. It is then the key as of now, not as of the
+ * iterator's opening: rows written or deleted since then may be found or skipped. db_iter_next()
+ * still returns the row as it was at the opening, or the first one behind it. Not in reverse, and
+ * not for rows that expire. */
 int db_iter_skip(struct db_iter *it, struct str from, struct str *key, struct err *err) MUST_CHECK;
 void db_iter_close(struct db_iter *it); /* NULL is fine */
 

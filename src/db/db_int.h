@@ -79,11 +79,9 @@ struct space {
     _Atomic(uint64_t) roomy_ns; /* last time when more was free; 0: less was free */
     _Atomic(uint64_t) written;  /* bytes written since then */
     _Atomic(bool) ballast;      /* the ballast file was made, or making it failed */
-    uint64_t
-        unlooked; /* bytes written since headroom_keep() last looked; only the writer uses it */
-    uint64_t
-        unshrunk; /* bytes written since all memtables were written out; only the writer uses it */
-    uint64_t spent; /* of the writer: bytes of the headroom used since there was room */
+    uint64_t unlooked;          /* the writer's: bytes written since headroom_keep() last looked */
+    uint64_t unshrunk;          /* the writer's: bytes written since all memtables were flushed */
+    uint64_t spent;             /* of the writer: bytes of the headroom used since there was room */
 };
 
 struct group {
@@ -170,9 +168,8 @@ int error_take(struct err *err, char *message, const char *what, const char *pat
 
 /* --- failure.c --- */
 
-/* The same for a write. An error after which RocksDB accepts no more writes is noted in
- * db->failure.
- */
+/* As error_take(), for a write. An error after which RocksDB accepts no more writes is noted in
+ * db->failure. */
 int failure_take(struct db *db, struct err *err, char *message, const char *what);
 /* Called instead of a close for a database that has failed and that nobody uses any more. */
 void failure_abandon(struct db *db);

@@ -51,7 +51,7 @@ void rows_keep(struct rows *r, const struct rows_look *look, struct str value);
 uint64_t rows_hash(struct rows *r, struct db_cf *cf, struct str key);
 void rows_write_begin(struct rows *r, const uint64_t *hashes, size_t count); /* of its keys */
 void rows_write_end(struct rows *r, const uint64_t *hashes, size_t count);
-/* The same for a write that changes all keys in [from, to). */
+/* As rows_write_begin() and rows_write_end(), for a write that changes all keys in [from, to). */
 void rows_range_begin(struct rows *r, struct db_cf *cf, struct str from, struct str to);
 void rows_range_end(struct rows *r);
 

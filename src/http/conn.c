@@ -74,8 +74,8 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
     }
 }
 
-/* The same for a handler that waits for a socket of its own. False: epoll cannot wait for that
- * socket, and the connection is still ours. */
+/* As conn_park(), for a handler that waits for a socket of its own. False: epoll cannot wait for
+ * that socket, and the connection is still ours. */
 static bool park_await(struct conn *c)
 {
     struct http_server *s = c->server;

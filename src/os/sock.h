@@ -46,7 +46,7 @@ int sock_limit_check(const struct sock_limit *limit);
  * non-blocking and has TCP_NODELAY. */
 int sock_connect(int *fd, const char *host, uint16_t port, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
-/* The same within a limit: also ERR_CANCELED. */
+/* As sock_connect(), within a limit; fails with ERR_CANCELED too. */
 int sock_connect_within(int *fd, const char *host, uint16_t port, const struct sock_limit *limit,
                         struct err *err) MUST_CHECK;
 int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct err *err) MUST_CHECK;

@@ -53,9 +53,9 @@ int reader_read(struct reader *r, void *to, size_t len, size_t *got, struct err 
 int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MUST_CHECK;
 /* Appends the rest of the body; ERR_TOO_LARGE past the buf's limit, ERR_NO_MEMORY. */
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
-/* The same into an empty buf whose memory the budget pays for as it grows: whoever releases the buf
- * gives out->cap bytes back to the budget. ERR_BUSY: the budget has nothing left; then the buf is
- * empty. */
+/* As reader_read_all(), into an empty buf whose memory the budget pays for as it grows: whoever
+ * releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget has nothing left;
+ * then the buf is empty. */
 int reader_read_within(struct reader *r, struct buf *out, struct budget *budget,
                        struct err *err) MUST_CHECK;
 bool reader_as_file(struct reader *r, struct file_range *out);

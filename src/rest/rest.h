@@ -191,7 +191,7 @@ void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t va
  * `by_place` has no keys, so STR_EMPTY. */
 bool rest_item(struct rest_call *c, struct str key);
 void rest_item_end(struct rest_call *c);
-/* The same, but the caller writes the object, or leaves it out. */
+/* As rest_item(), but the caller writes the object, or leaves it out. */
 bool rest_takes(struct rest_call *c, struct str key);
 /* The page is full and there is more: offering further items has no effect. */
 bool rest_full(const struct rest_call *c);
@@ -237,8 +237,8 @@ int rest_run(const struct rest_match *match, struct http_request *req) MUST_CHEC
 /* As rest_refuse(), where there is no call. */
 int rest_send_error(struct http_request *req, int status, const char *code, const char *message,
                     struct http_header extra) MUST_CHECK;
-/* The same by the table of error codes; 500 (and a line in the log) for codes that are not in it.
- */
+/* As rest_send_error(), by the table of error codes. A code that is not in it becomes 500, and a
+ * line in the log. */
 int rest_send_failure(struct http_request *req, int code, const struct err *err) MUST_CHECK;
 
 #endif

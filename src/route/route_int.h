@@ -19,8 +19,7 @@ struct routes_view {
     struct map policies; /* "<user>" and "<user>:<bucket>" to the storage's name (char *) */
     struct map blocks;   /* a set of "<storage>:<bucket>" */
     struct map switches; /* those of `blocks` that a switch with downtime has set */
-    struct map
-        pins; /* a set: "<user>:<bucket>" of each bucket policy that a replication has made */
+    struct map pins;     /* a set of "<user>:<bucket>" whose policy a replication has made */
     struct map reserved; /* a set: "<bucket>" of every bucket policy */
     struct map named;    /* "<bucket>" to the storage that all its bucket policies name, or to ""
                             when they differ; pins do not count */

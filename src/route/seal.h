@@ -27,7 +27,7 @@ void seal(const struct seal_key *key, struct str owner, struct str plain, struct
 int unseal(const struct seal_key *key, struct str owner, struct str sealed,
            struct buf *out) MUST_CHECK;
 
-/* The same for texts of up to 2 GiB; sealed, they are bytes instead of hex. */
+/* As seal() and unseal(), for texts of up to 2 GiB. The sealed form is bytes instead of hex. */
 void seal_whole(const struct seal_key *key, struct str owner, struct str plain, struct buf *out);
 int unseal_whole(const struct seal_key *key, struct str owner, struct str sealed,
                  struct buf *out) MUST_CHECK;

@@ -240,7 +240,7 @@ struct object {
 
 /* Reads the key. A run that writes removes it if it has expired. False on failure. */
 bool object_load(struct call *c, struct str key, struct object *o);
-/* The same; if the key has another type, answers WRONGTYPE and returns false. */
+/* As object_load(), but if the key has another type, answers WRONGTYPE and returns false. */
 bool object_want(struct call *c, struct str key, enum value_type type, struct object *o);
 
 /* Makes an object that does not exist an empty collection. */
@@ -258,7 +258,7 @@ void object_rename(struct call *c, struct object *o, struct object *to);
 bool member_get(struct call *c, const struct object *o, struct str member, struct str *value);
 /* Sets a member; true when it is new. Changes o->m and o->changed; the caller saves the object. */
 bool member_put(struct call *c, struct object *o, struct str member, struct str value);
-/* The same for a caller that knows whether the member exists. */
+/* As member_put(), for a caller that knows whether the member exists. */
 void member_write(struct call *c, struct object *o, struct str member, struct str value,
                   bool is_new);
 bool member_delete(struct call *c, struct object *o, struct str member);

@@ -56,7 +56,7 @@ void reload_close(struct reload *r);
 
 /* Loads. A failure is returned, and the load is tried again in the background. */
 int reload_now(struct reload *r, struct err *err) MUST_CHECK;
-/* The same, but a failure is logged instead of returned. */
+/* As reload_now(), but a failure is logged instead of returned. */
 void reload_or_log(struct reload *r);
 
 #endif

@@ -112,7 +112,7 @@ struct script {
 };
 void script_init(struct script *script);
 
-/* The same for the table of a room, which its scripts.def makes. */
+/* As script_init(), for the table of a room, which its scripts.def makes. */
 enum script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2, SCRIPT_ALWAYS = 4 };
 struct script_row {
     const char *name, *source;
@@ -129,7 +129,7 @@ struct script_run {
 };
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
                const struct script_run *run, struct err *err) MUST_CHECK;
-/* The same, but an error reply becomes ERR_INVALID with its text. */
+/* As store_eval(), but an error reply becomes ERR_INVALID with its text. */
 int script_eval(struct store *s, struct arena *arena, struct reply **out,
                 const struct script_run *run, struct err *err) MUST_CHECK;
 

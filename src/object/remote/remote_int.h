@@ -113,7 +113,7 @@ void ask_bytes(struct ask *q, struct str bytes);
 
 /* Sends the request and judges the answer (M1). 0: the status is 2xx. */
 int ask_send(struct ask *q, struct err *err) MUST_CHECK;
-/* The same, and releases `q` without reading the answer's body. */
+/* As ask_send(), and releases `q` without reading the answer's body. */
 int ask_done(struct ask *q, struct err *err) MUST_CHECK;
 /* The answer's body, in the arena. ERR_PEER: it is longer than `max`. */
 int ask_text(struct ask *q, struct arena *a, size_t max, struct str *out,

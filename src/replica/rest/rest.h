@@ -75,7 +75,7 @@ void replication_look_end(struct replication_look *l);
 /* Writes the replication's members, with how far it is. ERR_NOT_FOUND: it is gone. */
 int replication_write(struct json_out *w, struct replication_look *l, const struct replication *p,
                       struct err *err) MUST_CHECK;
-/* The same, with a look of its own. */
+/* As replication_write(), with a look of its own. */
 int replication_write_one(struct json_out *w, const struct replica_room *room, struct arena *a,
                           const struct replication *p, struct err *err) MUST_CHECK;
 

@@ -230,7 +230,7 @@ bool marks_has_switch(const struct replication_view *view, struct str storage, s
 /* 0: the storage's name belongs to its folder. ERR_NOT_FOUND: nobody has claimed the name.
  * ERR_CONFLICT: another folder has it. */
 int tap_name_check(struct tap *tap, struct err *err) MUST_CHECK;
-/* The same, but claims a name that nobody has. */
+/* As tap_name_check(), but claims a name that nobody has. */
 int tap_name_take(struct tap *tap, struct err *err) MUST_CHECK;
 /* Whether another folder had the name when the store was last asked. */
 bool tap_name_lost(const struct tap *tap);

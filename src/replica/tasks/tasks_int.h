@@ -94,8 +94,8 @@ struct job_things {
 /* Whether the destination lacks the main thing. */
 bool job_lacks(const struct job_things *t);
 int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
-/* The same for several objects. The vectors of tags and ACL are read only if the object's is known,
- * as other changes have tasks of their own. */
+/* As job_needed(), for several objects. The vectors of tags and ACL are read only if the object's
+ * vector is known, because other changes have tasks of their own. */
 int job_needed_many(struct job *j, const struct task_payload_object *objects, size_t count,
                     struct job_things *out, struct err *err) MUST_CHECK;
 /* Confirms all things at once (V2, C2). */

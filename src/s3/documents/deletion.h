@@ -18,8 +18,8 @@ struct deletion {
 int deletion_read(struct deletion *out, struct arena *a, struct str text,
                   struct err *err) MUST_CHECK;
 
-/* The same in plain words: no comments, prefixes, attributes or CDATA, and nothing that is empty,
- * so that whoever reads it finds the keys and versions that were found here. */
+/* Writes the document anew: without comments, prefixes, attributes, CDATA and empty elements, so
+ * that every reader finds the keys and versions that were found here. */
 void deletion_write(struct buf *out, const struct deletion *d);
 
 #endif

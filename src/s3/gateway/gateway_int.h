@@ -221,9 +221,9 @@ int call_hoist(struct call *c, struct err *err) MUST_CHECK;
  * t->facts when they are known. ERR_AGAIN where nothing may wait; else as route_resolve(). */
 int call_locate(struct call *c, struct call_target *t, struct route_ask *ask,
                 struct err *err) MUST_CHECK;
-/* The same for the request's own bucket: fills c->target. While the bucket is being switched, that
- * is the side that the request goes to. With `at` it is the bucket on that storage, wherever the
- * routes lead. */
+/* As call_locate(), for the request's own bucket: fills c->target. While the bucket is being
+ * switched, that is the side that the request goes to. With `at` it is the bucket on that storage,
+ * wherever the routes lead. */
 int call_resolve(struct call *c, struct storage *at, struct err *err) MUST_CHECK;
 /* For a change that was announced: is the bucket still where c->target has it? The target was found
  * before the change was announced, and a body may have been read since. ERR_BUSY: it is not. */
@@ -325,7 +325,7 @@ int meta_common(struct call *c, struct object_meta *out, struct err *err) MUST_C
 void respond_object(struct call *c, const struct object_info *info);
 /* x-amz-expiration, if a rule of the bucket removes this version while it is current. */
 void respond_expiration(struct call *c, const struct object_info *info);
-/* The same for an object that was just put. */
+/* As respond_expiration(), for an object that was just put. */
 void respond_put_expiration(struct call *c, const struct put_result *put,
                             const struct object_meta *meta);
 int conditions_read(struct call *c, const char *prefix, struct object_conditions *out,
@@ -428,7 +428,8 @@ struct copy_source {
 int copy_source_parse(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
 /* Fills c->source: the names in x-amz-copy-source, and where its bucket is. InvalidArgument. */
 int copy_source_find(struct call *c, struct err *err) MUST_CHECK;
-/* The same; then opens the source, asks for access and judges the conditions. *out is c->source. */
+/* As copy_source_find(); then opens the source, asks for access and judges the conditions. *out is
+ * c->source. */
 int copy_source_open(struct call *c, struct copy_source **out, struct err *err) MUST_CHECK;
 /* The bytes of the version that was judged. ERR_CONFLICT: it was replaced meanwhile. */
 int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
@@ -446,14 +447,15 @@ bool copy_shares(const struct call *c, const struct copy_source *s);
  * encryption. `data` is the key that the bytes are sealed with already; NULL: a new key is made. */
 int encrypt_new(struct call *c, const struct sealed_key *data, struct put_options *o,
                 struct err *err) MUST_CHECK;
-/* The same for a part of an upload with this meta: `o` gets the upload's key, if it has one. */
+/* As encrypt_new(), for a part of an upload with this meta: `o` gets the upload's key, if it has
+ * one. */
 int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err) MUST_CHECK;
 /* Whether the request has the key that it needs to finish an upload with this meta. */
 int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err) MUST_CHECK;
 /* Whether the request has the key of an object that is encrypted with a customer's key. */
 int encrypt_check(struct call *c, const struct object_info *info, struct err *err) MUST_CHECK;
-/* The same; then the body can be read. ERR_AGAIN where nothing may wait. */
+/* As encrypt_check(); then the body can be read. ERR_AGAIN where nothing may wait. */
 int encrypt_unlock(struct call *c, struct get_result *got, struct err *err) MUST_CHECK;
 /* The data key of a copy's source, and its body unlocked. Both do nothing for a source that is not
  * encrypted. */
@@ -472,7 +474,7 @@ void respond_encryption(struct call *c);
 
 /* The kind for a new object or part whose client claims none; DIGEST_MD5: none is made. */
 enum digest_kind checksum_default(const struct call *c);
-/* The same for a part of an upload with this meta. */
+/* As checksum_default(), for a part of an upload with this meta. */
 enum digest_kind checksum_of_part(const struct object_meta *upload);
 /* The kind in x-amz-checksum-algorithm; DIGEST_MD5: the header is not given. InvalidRequest. */
 int checksum_asked(struct call *c, enum digest_kind *out, struct err *err) MUST_CHECK;

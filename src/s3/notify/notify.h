@@ -98,8 +98,9 @@ bool notify_event_init(struct notify_event *e, struct notify *n);
 /* After the change has succeeded. */
 void notify_sent(struct notify_event *e);
 
-/* The same for what weir does by itself (lifecycle): reads the bucket's configuration, which lives
- * in the arena; *wanted false: no note. `e` needs bucket, key and event. */
+/* As notify_event_init(), for a change that weir makes by itself (lifecycle): reads the bucket's
+ * configuration, which lives in the arena; *wanted false: no note. `e` needs bucket, key and event.
+ */
 int notify_event_own(struct notify_event *e, struct notify *n, struct arena *a, struct bucket *b,
                      bool *wanted, struct err *err) MUST_CHECK;
 

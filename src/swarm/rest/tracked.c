@@ -80,8 +80,7 @@ static void swarm_torrent_write(struct json_out *w, const struct torrent *t,
 
 struct torrent_list {
     struct rest_call *c;
-    struct torrent
-        held[COUNT_AT_ONCE]; /* torrents of the page that are not written to the answer yet */
+    struct torrent held[COUNT_AT_ONCE]; /* torrents of the page that are not written yet */
     size_t count;
 };
 
