@@ -89,6 +89,7 @@ static void queue_write(struct json_out *w, const struct queue_stats *q)
     json_out_member_i64(w, "latency_ms", q->latency_ms);
 }
 
+/* Only another program on the same Redis can have added a queue without a name; it is left out. */
 static int queue_list_all(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
@@ -97,7 +98,7 @@ static int queue_list_all(struct rest_call *c, struct err *err)
     int code = queue_list(api->o.queue, c->arena, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
-        if (rest_item(c, list[i].name)) {
+        if (list[i].name.len && rest_item(c, list[i].name)) {
             queue_write(c->w, &list[i]);
             rest_item_end(c);
         }

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 
+#include <stdlib.h>
+
 enum { STATS_FIELDS = 13 };
 
 const char *const task_state_names[TASK_STATES] = {"pending", "active",   "scheduled",
@@ -33,6 +35,14 @@ static int queue_read_stats(struct queue_stats *out, const struct reply *row, st
     return 0;
 }
 
+/* By bytes. The script's own order follows the locale of the Redis server. */
+static int stats_by_name(const void *a, const void *b)
+{
+    const struct queue_stats *one = a, *other = b;
+
+    return str_cmp(one->name, other->name);
+}
+
 int queue_list(struct queue *q, struct arena *a, struct queue_stats **out, size_t *count,
                struct err *err)
 {
@@ -50,6 +60,8 @@ int queue_list(struct queue *q, struct arena *a, struct queue_stats **out, size_
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < reply->count && code == 0; i++)
         code = queue_read_stats(&(*out)[i], &reply->items[i], err);
+    if (code == 0)
+        qsort(*out, *count, sizeof(**out), stats_by_name);
     return code;
 }
 

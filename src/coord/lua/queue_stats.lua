@@ -1,7 +1,6 @@
 -- The numbers of every queue. ARGV: day. Answers for each: name; sizes of pending, active, scheduled, retry, archived, completed;
 -- processed, failed; processed and failed today; age of the oldest pending task (ms); whether it is paused.
 local names = redis.call('SMEMBERS', 'asynq:queues')
-table.sort(names)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local result = {}
