@@ -116,8 +116,8 @@ int row_log_drop_before(const struct row_log *l, struct str to, struct err *err)
     return code;
 }
 
-/* A durable change that writes is answered when all that ran before it are committed. No row has
- * the empty place. */
+/* A durable write returns only when all changes that ran before it are committed. This one deletes
+ * a row that never exists, because no row has an empty place. */
 int row_log_settle(const struct row_log *l, struct err *err)
 {
     return db_delete(l->db, l->cf, l->prefix, DB_DURABLE, err);

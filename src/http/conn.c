@@ -92,8 +92,8 @@ static bool park_await(struct conn *c)
     return false;
 }
 
-/* Whether the peer takes a response fast enough that waits for room in its socket. Begins the next
- * window. */
+/* For a response that waits for room in the socket: whether the peer receives it fast enough.
+ * Begins the next window. */
 static bool still_taking(struct conn *c)
 {
     struct http_server *s = c->server;

@@ -142,7 +142,7 @@ struct http_request {
     int status;
     uint64_t started_ns; /* 0 unless requests are logged */
     uint64_t sent;       /* body bytes */
-    struct buf out;      /* head, and body bytes that must wait, from out_at */
+    struct buf out;      /* from out_at on: bytes of head and body that were not sent yet */
     size_t out_at;
     struct file_range file; /* follows `out`; fd -1: none */
     bool copy_file;         /* through `out`: small, or TLS */

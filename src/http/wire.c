@@ -25,8 +25,8 @@ struct parse {
 typedef int field_fn(struct parse *s, struct str value, struct err *err);
 static field_fn on_connection, on_content_length, on_expect, on_host, on_transfer_encoding;
 
-/* The fields that concern the framing and the connection, by the length of their name: no two have
- * the same. */
+/* The fields that concern the framing and the connection. The index is the length of the name; no
+ * two names have the same length. */
 static const struct {
     struct str name;
     field_fn *fn;

@@ -1,7 +1,11 @@
 /* The row of a request: its path is matched against the rows' paths, segment by segment. */
 #include "rest/rest_int.h"
 
-enum segment_kind { LITERAL, ONE, REST }; /* in the order in which they win */
+enum segment_kind {
+    LITERAL,
+    ONE,
+    REST
+}; /* a path that fits several routes goes to the lowest kind */
 
 struct segment {
     enum segment_kind kind;

@@ -211,7 +211,8 @@ static int step_live(struct switch_run *x, struct err *err)
         return ERR_END;
     if (x->s.blocked)
         return step_unblock(x, err);
-    /* In this order: the end of an upload is recorded after it. */
+    /* Uploads are checked first, because the end of an upload is a change that is recorded only
+     * afterwards. */
     code = check_uploads(x, err);
     if (code == 0)
         code = switch_settled(x, err);

@@ -267,9 +267,9 @@ static int destination_abort_uploads(struct job *j, struct err *err)
     return code;
 }
 
-/* The source's bucket was empty when it was deleted, and the tasks of its objects do nothing once
- * it is gone; so what is left here goes. Only if the deletion was recorded: a storage that suddenly
- * knows no bucket is no reason. */
+/* Removes what the destination's bucket still holds: the source's bucket was empty when it was
+ * deleted, and the tasks of its objects do nothing once it is gone. This is done only if the
+ * deletion was recorded. It is not enough that the source suddenly has no such bucket. */
 static int empty_destination(struct job *j, struct err *err)
 {
     bool more = true;

@@ -37,7 +37,8 @@ static uint64_t chunk_len(uint64_t bytes)
            2;
 }
 
-/* "0\r\nx-amz-checksum-crc32:<base64>\r\n\r\n" */
+/* The length of the body with its chunks and its trailer:
+ * "0\r\nx-amz-checksum-crc32:<base64>\r\n\r\n". */
 static uint64_t framed_len(const struct forward_body *b)
 {
     uint64_t n = b->payload.length, rest = n % FORWARD_CHUNK;

@@ -313,7 +313,8 @@ static int completion_read_part(const struct xml_node *node, struct upload_part 
     return out->etag.len ? 0 : s3_fail(err, S3_MALFORMED_XML);
 }
 
-/* Of a part that is named twice in a row the last counts, as on Ceph, because it was sent again. */
+/* If a part is named twice in a row, the second entry is used, as on Ceph, because that part was
+ * sent again. */
 static int read_parts(struct call *c, struct completion *done, struct err *err)
 {
     struct xml_node *root = NULL;
