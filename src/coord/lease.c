@@ -63,8 +63,7 @@ void lease_heard(struct lease *l, uint64_t sent_ns)
 {
     atomic_store(&l->trouble, NULL);
     mutex_lock(&l->lock);
-    bool anew = lease_is_past(
-        l->heard_until_ns); /* the other processes may have gone on without this one (E3) */
+    bool anew = lease_is_past(l->heard_until_ns); /* others may have gone on without us (E3) */
     if (anew) {
         atomic_store(&l->until_ns, 0);
         atomic_fetch_add(&l->number, 1);

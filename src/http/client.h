@@ -35,11 +35,11 @@ struct client_request {
     struct str body;
     client_body_fn *on_body; /* NULL: gathered in client_response.body (limit 64 MiB) */
     void *ctx;
-    bool no_retry;               /* default: GET, HEAD, PUT, DELETE, OPTIONS are tried again on
-                                    connection failures, time-outs, 429 and 5xx; others only when
-                                    it never got there, or on 429/503 with Retry-After; nothing
-                                    once on_body had a piece */
-    bool no_redirect;            /* return a redirect as the response instead of following it */
+    bool no_retry;    /* never repeat the request. Otherwise GET, HEAD, PUT, DELETE and OPTIONS are
+                         tried again after connection failures, time-outs, 429 and 5xx. Other methods
+                         are tried again only if the request never reached the peer, or after 429 or
+                         503 with Retry-After. Nothing is tried again once on_body() got bytes */
+    bool no_redirect; /* return a redirect as the response instead of following it */
     const _Atomic(bool) *cancel; /* checked while waiting; may be NULL */
 };
 

@@ -490,7 +490,8 @@ static inline bool storage_can(const struct storage *s, enum storage_capability 
     return s && (s->ops->can & what);
 }
 
-/* What the bucket's storage can; of a bucket over several: what all of them can. */
+/* Whether the bucket's storage has the capability; for a bucket over several storages: whether all
+ * of them have it. */
 static inline bool bucket_can(const struct bucket *b, enum storage_capability what)
 {
     return b->storage ? storage_can(b->storage, what) : b->can & what;

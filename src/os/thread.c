@@ -128,7 +128,7 @@ int thread_start(struct thread *t, const char *name, size_t stack_size, thread_f
     if (stack_size)
         must(pthread_attr_setstacksize(&attr, stack_size));
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* stays open: process_exit_on_bad_page() handles it */
+    sigdelset(&all, SIGBUS); /* is not blocked: process_exit_on_bad_page() handles it */
     must(pthread_sigmask(SIG_SETMASK, &all, &old));
     result = pthread_create(&t->id, &attr, thread_main, start);
     must(pthread_sigmask(SIG_SETMASK, &old, NULL));

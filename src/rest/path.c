@@ -1,11 +1,7 @@
 /* The row of a request: its path is matched against the rows' paths, segment by segment. */
 #include "rest/rest_int.h"
 
-enum segment_kind {
-    LITERAL,
-    ONE,
-    REST
-}; /* a path that fits several routes goes to the lowest kind */
+enum segment_kind { LITERAL, ONE, REST }; /* where several fit, the lowest wins */
 
 struct segment {
     enum segment_kind kind;

@@ -59,18 +59,17 @@ struct operation {
 };
 
 enum operation_flags {
-    OP_FAST = 1,      /* may run where nothing may wait */
-    OP_XML = 2,       /* the body is a document: call->body, read once access is granted (G1) */
-    OP_NO_BUCKET = 4, /* the bucket need not be there, or fn opens it */
-    OP_ASKS = 8,      /* fn asks for access itself */
-    OP_LIST = 16,     /* with OP_XML: 10,000 parts with checksums, or 1000 keys, all escaped */
-    OP_MAKES = 32,    /* makes the bucket */
-    OP_COPIES = 64,   /* reads another object, which x-amz-copy-source names */
-    OP_WHOLE = 128,   /* replaces or removes the whole object, whatever was there */
-    OP_AT_ROUTE =
-        256,         /* concerns many keys, or a key that is not there yet: goes where writes go */
-    OP_MERGED = 512, /* lists: made of both sides while a bucket is on two storages */
-    OP_EARLY = 1024, /* its head says success before it is one; the body says it at its end */
+    OP_FAST = 1,       /* may run where nothing may wait */
+    OP_XML = 2,        /* the body is a document: call->body, read once access is granted (G1) */
+    OP_NO_BUCKET = 4,  /* the bucket need not be there, or fn opens it */
+    OP_ASKS = 8,       /* fn asks for access itself */
+    OP_LIST = 16,      /* with OP_XML: 10,000 parts with checksums, or 1000 keys, all escaped */
+    OP_MAKES = 32,     /* makes the bucket */
+    OP_COPIES = 64,    /* reads another object, which x-amz-copy-source names */
+    OP_WHOLE = 128,    /* replaces or removes the whole object, whatever was there */
+    OP_AT_ROUTE = 256, /* for many keys, or a key that is yet to be made: goes where writes go */
+    OP_MERGED = 512,   /* lists: made of both sides while a bucket is on two storages */
+    OP_EARLY = 1024,   /* its head says success before it is one; the body says it at its end */
 };
 
 struct call_param {
