@@ -20,7 +20,7 @@ enum { ALIGN = 16 };
 
 struct arena_block {
     struct arena_block *next;
-    size_t size; /* of data */
+    size_t size; /* bytes in data */
     size_t used;
     _Alignas(ALIGN) char data[];
 };
@@ -77,7 +77,7 @@ void arena_reset(struct arena *a)
             keep = NULL;
         }
     }
-    give_back(a); /* a block that is kept is small */
+    give_back(a); /* also for a block that is kept, because it is small */
     a->blocks = keep;
     a->used = 0;
     a->failed = false;

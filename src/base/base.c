@@ -1,4 +1,4 @@
-/* Allocation that cannot fail, and the end of a program that found its own bug. */
+/* Allocation that ends the process when there is no memory, and bug(), which aborts it. */
 #include "base/base.h"
 
 #include <stdio.h>

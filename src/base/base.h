@@ -1,5 +1,6 @@
-/* What every file may use: fixed-size integers, and helpers that fit no other header. tools/lint
- * lists the calls of the C library that weir does not use (strcpy, sprintf, atoi, gmtime, ...). */
+/* Helpers that every file may use: fixed-size integers, and small functions that fit no other
+ * header. tools/lint lists the functions of the C library that weir does not use (strcpy, sprintf,
+ * atoi, gmtime, ...). */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
@@ -38,9 +39,9 @@ NORETURN void bug(const char *file, int line, const char *what);
             bug(__FILE__, __LINE__, #cond);                                                        \
     } while (0)
 
-/* Allocation of small, fixed sizes: the process ends when there is no memory. A size that came from
- * a peer goes through struct buf or struct arena, which have a limit. xzalloc and xcalloc return
- * zeroed memory, and callers rely on it; what xrealloc adds is not zeroed. */
+/* Allocation of small, fixed sizes: the process ends when there is no memory. For a size that came
+ * from a peer use struct buf or struct arena, which have a limit. Callers rely on xzalloc and
+ * xcalloc to return zeroed memory. The bytes that xrealloc adds are not zeroed. */
 void *xzalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull)); /* an array */
 void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));

@@ -1,4 +1,4 @@
-/* A bound on memory that many requests share. */
+/* A limit on the memory that many requests use together. */
 #include "base/budget.h"
 
 void budget_init(struct budget *b, size_t max, struct budget *whole)

@@ -1,6 +1,7 @@
-/* A bound on the memory that many requests hold together. A request takes bytes from the budget
- * before it holds them, and gives them back when it frees them. A budget may be a part of a larger
- * one: bytes taken from the part are taken from the whole as well. Any thread, no lock. */
+/* A limit on the memory that many requests use together. A request takes bytes from the budget
+ * before it allocates them, and gives them back when it frees them. A budget may be a part of a
+ * larger one: bytes taken from the part are taken from the whole as well. Any thread may use it
+ * without a lock. */
 #ifndef BASE_BUDGET_H
 #define BASE_BUDGET_H
 
@@ -15,7 +16,7 @@ struct budget {
 };
 
 void budget_init(struct budget *b, size_t max, struct budget *whole);
-/* False when fewer bytes are left; then nothing was taken. */
+/* Takes the bytes from the budget. Returns false, and takes nothing, when fewer bytes are left. */
 bool budget_take(struct budget *b, size_t bytes) MUST_CHECK;
 void budget_give(struct budget *b, size_t bytes);
 

@@ -1,5 +1,6 @@
-/* A growable run of bytes with a limit and a sticky error: append as often as you like, check
- * once. Always terminated by a NUL that is not counted, so buf.p can be handed to C. */
+/* A growable run of bytes with a limit. Its error is sticky: append as often as you like, then
+ * check once. A NUL that is not counted always follows the bytes, so buf.p can be handed to C
+ * functions. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -8,23 +9,23 @@
 #include <stdarg.h>
 
 struct buf {
-    char *p; /* never NULL once appended to; NULL while empty */
+    char *p; /* NULL until the first append */
     size_t len;
     size_t cap;
     size_t max;     /* largest len; 0 means BUF_DEFAULT_MAX */
-    bool failed;    /* an append went past max; the content is what fitted before it */
-    bool no_memory; /* the append failed because there was no memory */
+    bool failed;    /* an append went past max; the content is all that was appended before it */
+    bool no_memory; /* that append failed for lack of memory, not because of max */
 };
 
-/* A buf that has to grow past BUF_SURE bytes fails when there is no memory, as it does past its
- * limit: callers that let a buf grow so large check for the error. Below BUF_SURE the process ends
- * when there is no memory, as with xzalloc(). */
+/* A buf that has to grow past BUF_SURE bytes fails when there is no memory, just as it does past
+ * its limit. Callers that let a buf grow so large check for the error. Below BUF_SURE the process
+ * ends when there is no memory, as with xzalloc(). */
 enum { BUF_DEFAULT_MAX = 64 * 1024 * 1024, BUF_SURE = 64 * 1024 };
 
 #define BUF_INIT(limit) ((struct buf){.max = (limit)})
 
 void buf_init(struct buf *b, size_t max);
-void buf_release(struct buf *b); /* frees; the buf is empty and usable again */
+void buf_release(struct buf *b); /* frees the memory; the buf is then empty and usable again */
 void buf_reset(struct buf *b);   /* empties, keeps the memory, clears the error */
 
 void buf_append(struct buf *b, const void *p, size_t len);
@@ -33,12 +34,12 @@ void buf_append_z(struct buf *b, const char *z);
 void buf_append_char(struct buf *b, char c);
 void buf_appendf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_vappendf(struct buf *b, const char *fmt, va_list ap);
-void buf_append_u64(struct buf *b, uint64_t v); /* decimal; no printf */
+void buf_append_u64(struct buf *b, uint64_t v); /* in decimal, without the cost of printf */
 void buf_append_i64(struct buf *b, int64_t v);
-void buf_append_hex(struct buf *b, const void *p, size_t len); /* lower case */
+void buf_append_hex(struct buf *b, const void *p, size_t len); /* digits in lower case */
 
-/* Integers of fixed width (base/bytes.h). Keys are big-endian: their byte order is the order of
- * the numbers. */
+/* These append integers of fixed width (base/bytes.h). Database keys use big-endian, because then
+ * the order of the bytes is the order of the numbers. */
 void buf_append_be16(struct buf *b, uint16_t v);
 void buf_append_be64(struct buf *b, uint64_t v);
 void buf_append_le16(struct buf *b, uint16_t v);
@@ -51,13 +52,13 @@ void buf_append_le64(struct buf *b, uint64_t v);
 char *buf_reserve(struct buf *b, size_t len);
 void buf_commit(struct buf *b, size_t len);
 
-/* Drop `n` bytes at the front. */
+/* Drops `n` bytes at the front. */
 void buf_consume(struct buf *b, size_t n);
 
-/* ERR_TOO_LARGE, or ERR_NO_MEMORY, when an append failed since the last reset, else 0. */
+/* Returns ERR_TOO_LARGE or ERR_NO_MEMORY when an append failed after the last reset, else 0. */
 int buf_error(const struct buf *b) MUST_CHECK;
 
-/* Move the memory out; the caller frees it. Never NULL. */
+/* Moves the memory out of the buf; the caller frees it. Never NULL. */
 char *buf_take(struct buf *b);
 
 static inline struct str buf_str(const struct buf *b)

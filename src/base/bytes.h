@@ -25,7 +25,7 @@
         return (char *)to + sizeof(v);                                                             \
     }
 
-/* be16_read(p), be16_write(to, v), and so on. */
+/* Defines be16_read(p), be16_write(to, v), and so on. */
 BYTES_DEFINE(be, 16, be16toh, htobe16)
 BYTES_DEFINE(be, 32, be32toh, htobe32)
 BYTES_DEFINE(be, 64, be64toh, htobe64)
@@ -35,7 +35,7 @@ BYTES_DEFINE(le, 64, le64toh, htole64)
 
 #undef BYTES_DEFINE
 
-/* Big-endian integers of any size up to eight bytes. */
+/* These read and write big-endian integers of any size up to eight bytes. */
 static inline uint64_t be_read(const void *p, size_t len)
 {
     const unsigned char *bytes = p;
@@ -57,7 +57,7 @@ static inline void *be_write(void *to, uint64_t v, size_t len)
 
 /* Varints, as in protobuf: seven bits a byte, the lowest first; all bytes but the last have their
  * top bit set. */
-enum { VARINT_MAX = 10 }; /* bytes */
+enum { VARINT_MAX = 10 }; /* bytes of the longest varint */
 
 static inline void varint_append(struct buf *out, uint64_t v)
 {

@@ -34,7 +34,7 @@ int64_t clock_wall_ms(void)
 
 struct date {
     int64_t year;
-    unsigned month, day, hour, minute, second, ms; /* month and day from 1 */
+    unsigned month, day, hour, minute, second, ms; /* month and day count from 1 */
     unsigned weekday;                              /* 0 is Sunday */
 };
 
@@ -43,8 +43,8 @@ static const char *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
 static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-/* Days since 1970-01-01 of a civil date and back: Howard Hinnant, "chrono-compatible low-level date
- * algorithms". Eras of 400 years that begin on 1 March. */
+/* Convert a date to days since 1970-01-01 and back. Source: Howard Hinnant, "chrono-compatible
+ * low-level date algorithms". It counts in eras of 400 years that begin on 1 March. */
 static int64_t days_from_civil(int64_t year, unsigned month, unsigned day)
 {
     int64_t y = month <= 2 ? year - 1 : year;
@@ -105,8 +105,9 @@ static void digits_put(char **p, uint64_t v, int width)
     *p += width;
 }
 
-/* Writes a date by a pattern: Y O D h m s f stand for year, month, day, hour, minute, second,
- * milliseconds, W and N for the names of weekday and month, everything else for itself. */
+/* Writes a date by a pattern. Y O D h m s f stand for year, month, day, hour, minute, second and
+ * milliseconds, W and N for the names of weekday and month. Other characters stand for themselves.
+ */
 static void date_format(const struct date *d, const char *pattern, char *out)
 {
     for (; *pattern; pattern++) {
@@ -198,8 +199,9 @@ static bool weekday_take(struct str *s, bool whole)
     return false;
 }
 
-/* Reads a date by a pattern of date_format(); also: w/W a short/long weekday, d a day padded by a
- * blank, y a year of two digits (RFC 9110: more than 50 years ahead means the past century). */
+/* Reads a date by a pattern of date_format(). Further letters: w and W are a short and a long
+ * weekday, d is a day padded by a blank, y is a year of two digits (RFC 9110: a year more than 50
+ * years ahead belongs to the past century). */
 static bool date_parse(struct str *s, const char *pattern, struct date *d)
 {
     uint64_t v = 0;
@@ -250,7 +252,7 @@ static bool date_parse(struct str *s, const char *pattern, struct date *d)
     return true;
 }
 
-/* Reads a fraction (".5", ".123456") as milliseconds; further digits are dropped. */
+/* Reads a fraction of a second (".5", ".123456") as milliseconds; further digits are dropped. */
 static bool fraction_take(struct str *s, unsigned *ms)
 {
     unsigned scale = 100;

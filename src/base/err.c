@@ -1,5 +1,5 @@
-/* The table of error codes. Function names are in parentheses so that the analyzer's macros of the
- * same names do not replace them. */
+/* The table of error codes. Function names are in parentheses because the analyzer defines macros
+ * of the same names, which would replace them. */
 #include "base/err.h"
 
 #include <errno.h>

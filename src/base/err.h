@@ -77,19 +77,19 @@ int err_set(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Sets the code with its default text, and returns the code. */
 int err_code(struct err *err, int code);
 
-/* Puts the formatted words and ": " before the text that is there (before the default text of
- * `code` when there is none), sets the code to `code` and returns `code`. To keep the code of a
- * call that failed, pass what that call returned. */
+/* Puts the formatted words and ": " before the text in `err`, or before the default text of `code`
+ * when `err` has no text. Sets the code to `code` and returns it. To keep the code of a call that
+ * failed, pass the code that this call returned. */
 int err_wrap(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* Translates errno (ENOENT, ENOSPC, ETIMEDOUT, ...); the text is the formatted words and strerror.
- */
+/* Sets the code that fits errno (ENOENT, ENOSPC, ETIMEDOUT, ...) and returns it. The text is the
+ * formatted words and strerror(). */
 int err_errno(struct err *err, int errnum, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int err_from_errno(int errnum);
 
 #ifdef __clang_analyzer__
-/* The analyzer does not know that these functions return negative codes, and would follow paths on
- * which they do not. */
+/* These tell the analyzer that err_set() and its siblings return negative codes. Without them it
+ * would follow paths on which the code is not negative. */
 static inline int err_returned(int code)
 {
     if (code >= 0)

@@ -1,4 +1,4 @@
-/* Hashes that are not digests. */
+/* Hashes for tables and checksums; cryptographic digests are elsewhere. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

@@ -1,4 +1,4 @@
-/* Hexadecimal digits, both ways. */
+/* Bytes to hexadecimal digits and back. */
 #include "base/hex.h"
 
 void hex_write(char *out, const void *bytes, size_t len)

@@ -1,10 +1,11 @@
-/* Hexadecimal digits, both ways. */
+/* Bytes to hexadecimal digits and back. */
 #ifndef BASE_HEX_H
 #define BASE_HEX_H
 
 #include "base/str.h"
 
-/* 0 to 15, in either case; -1: not a hexadecimal digit. */
+/* Returns the value of a digit in either case, 0 to 15, or -1 when `c` is not a hexadecimal digit.
+ */
 static inline int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -13,12 +14,12 @@ static inline int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* 2 * len digits in lower case, not terminated. */
+/* Writes 2 * len digits in lower case, without a NUL. */
 void hex_write(char *out, const void *bytes, size_t len);
 
 /* Reads the digits of exactly `len` bytes. False when the text is anything else; `out` may then be
- * partly written. hex_parse accepts lower case only, as hex_write() writes it, so that a value has
- * exactly one text. */
+ * partly written. hex_parse accepts lower case only, which is what hex_write() writes, so that a
+ * value has exactly one text. */
 bool hex_parse(struct str text, void *out, size_t len);
 bool hex_parse_any_case(struct str text, void *out, size_t len);
 

@@ -27,7 +27,7 @@ uint64_t random_u64(void)
     return v;
 }
 
-/* splitmix64, one state per thread, seeded by the kernel. */
+/* Returns a random number from splitmix64. Each thread has its own state, seeded by the kernel. */
 static uint64_t fast_u64(void)
 {
     static _Thread_local uint64_t state;
@@ -73,7 +73,8 @@ void id_time(char out[ID_TIME_LEN + 1])
     out[ID_TIME_LEN] = '\0';
 }
 
-/* The alphabets have 32 and 64 letters, so a masked byte is uniform. */
+/* Writes `len` random letters. The alphabets have 32 and 64 letters, so a masked random byte
+ * chooses each letter equally often. */
 static void letters(char *out, size_t len, const char *alphabet, unsigned char mask)
 {
     for (size_t i = 0; i < len; i++) {

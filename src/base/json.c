@@ -1,12 +1,12 @@
-/* JSON: jansson reads, we write. */
+/* JSON: jansson reads it, code in this file writes it. */
 #include "base/json.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How deep the text nests, without parsing it: brackets outside strings. Jansson's own limit of
- * 2048 levels of recursion is compiled in, so ours is checked before it starts. */
+/* Whether the text nests too deeply. It counts brackets outside strings, without parsing. Jansson's
+ * own limit of 2048 levels cannot be changed, so ours is checked before jansson starts. */
 static bool too_deep(struct str text)
 {
     size_t depth = 0;
@@ -76,7 +76,7 @@ static size_t escape_unicode(unsigned code, char out[JSON_ESCAPE_MAX])
     return sizeof(text);
 }
 
-/* The code point of a control as str_utf8_is_control() knows them. */
+/* The code point of a control character, one for which str_utf8_is_control() is true. */
 static unsigned control_code(struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -128,7 +128,8 @@ void json_out_close(struct json_out *w, char brace)
     w->comma = true;
 }
 
-/* Length of the run at the front that needs no escape: the common case goes out in one append. */
+/* Length of the run at the front that needs no escape. Most strings are one such run and are
+ * written by one append. */
 static size_t plain_run(struct str s)
 {
     size_t n = 0;
@@ -183,8 +184,8 @@ void json_out_i64(struct json_out *w, int64_t v)
     buf_append_i64(w->out, v);
 }
 
-/* 17 digits always read back equal, 15 often do and look better. A real that is whole keeps its
- * point, so that a reader sees the same type. */
+/* 17 digits always read back as an equal number; 15 digits often do and look better. A real number
+ * without a fraction keeps its point, so that a reader sees a real and not an integer. */
 void json_out_f64(struct json_out *w, double v)
 {
     char text[40];

@@ -49,7 +49,7 @@ list_remove(struct list *node) /* a node that was removed already may be removed
     list_init(node);
 }
 
-static inline struct list *list_shift(struct list *l) /* the first, removed; NULL when empty */
+static inline struct list *list_shift(struct list *l) /* removes the first; NULL when empty */
 {
     struct list *node = l->next;
     if (node == l)
@@ -58,7 +58,7 @@ static inline struct list *list_shift(struct list *l) /* the first, removed; NUL
     return node;
 }
 
-/* Move everything from `from` to the end of `to`. */
+/* Moves everything from `from` to the end of `to`. */
 static inline void list_splice(struct list *to, struct list *from)
 {
     if (list_empty(from))
@@ -76,7 +76,7 @@ static inline void list_splice(struct list *to, struct list *from)
     for (type *it = list_entry((l)->next, type, member); &it->member != (l);                       \
          it = list_entry(it->member.next, type, member))
 
-/* `it` may be removed in the body. */
+/* As list_each(), but the body may remove `it`. */
 #define list_each_safe(l, type, member, it)                                                        \
     for (type *it = list_entry((l)->next, type, member),                                           \
               *it##_next = list_entry(it->member.next, type, member);                              \

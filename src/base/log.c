@@ -10,24 +10,24 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* base/ may not use the locks of os/, so this is a bare mutex. It is a leaf: under it nothing is
- * called that locks. */
+/* The lock is a plain mutex because base/ may not use the locks of os/. Code that holds it calls
+ * nothing that takes another lock. */
 struct log_sink {
     int fd;
     _Atomic(int) level, format;
-    _Atomic(bool) owing; /* rate.owing > 0, to be seen without the lock */
+    _Atomic(bool) owing; /* rate.owing > 0; can be read without the lock */
     pthread_mutex_t lock;
-    struct log_rate rate; /* under lock */
+    struct log_rate rate; /* guarded by lock */
 };
 
-/* The tail is kept free for the end of a line that was cut. */
+/* These last bytes of a line are kept free for the end of a line that was cut. */
 enum { TAIL_MAX = 32 };
 
 struct line {
     char p[LOG_LINE_MAX];
     size_t len;
     enum log_format format;
-    bool cut; /* something did not fit; no more fields are taken */
+    bool cut; /* something did not fit; no more fields are added */
 };
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -48,9 +48,9 @@ static void put_z(struct line *line, const char *z)
     line_put(line, z, strlen(z));
 }
 
-/* Inside a text value: the next character of *rest as itself or escaped; returns its length in
- * `out`. Escaped are controls, also those of Unicode (C1, line and paragraph separator: some
- * readers break lines there), and every byte that is not UTF-8. */
+/* Writes the next character of *rest, as it is or escaped, as a part of a text value; returns its
+ * length in `out`. Control characters are escaped, also those of Unicode (C1, line and paragraph
+ * separators), because some programs break lines there. So is every byte that is not UTF-8. */
 static size_t text_escape(struct str *rest, char out[4])
 {
     static const char hex[] = "0123456789abcdef";
@@ -138,7 +138,8 @@ static void put_key(struct line *line, const char *key)
     }
 }
 
-/* A key that does not fit takes its field with it; a value that does not fit is cut. */
+/* Writes a field. When the key or a number does not fit, the field is left out; a text that does
+ * not fit is cut. */
 static void put_field(struct line *line, const struct log_field *f)
 {
     size_t start = line->len;
@@ -201,8 +202,9 @@ static void put_tail(struct line *line)
     line->len += len;
 }
 
-/* Under the sink's lock, so that a long line that a pipe takes in parts stays in one piece. A line
- * that cannot be written is lost, since there is no other place to report it. */
+/* Writes a line under the sink's lock, so that a long line that a pipe accepts in parts stays in
+ * one piece. A line that cannot be written is lost, because there is no other place to report it.
+ */
 static void line_write(struct log_sink *sink, const struct line *line)
 {
     size_t done = 0;

@@ -32,10 +32,11 @@ struct log_field {
     uint64_t u;
 };
 
-struct log_sink; /* where lines go; shared by all contexts made from it */
+struct log_sink; /* where lines go; shared by all contexts that use it */
 
-/* A context: the sink and up to four fields that every line gets. By value; the fields' strings are
- * borrowed for as long as the context lives. A NULL context pointer logs nothing. */
+/* A context: the sink, and up to four fields that every line gets. It is passed by value. The
+ * strings of its fields are borrowed for as long as the context lives. A NULL context pointer logs
+ * nothing. */
 struct log {
     struct log_sink *sink;
     struct log_field with[4];
@@ -44,13 +45,14 @@ struct log {
 struct log_sink *log_sink_new(int fd, enum log_level level, enum log_format format);
 void log_sink_free(
     struct log_sink *sink); /* after the last line was logged; the caller closes the descriptor */
-void log_sink_set(struct log_sink *sink, enum log_level level, enum log_format format); /* reload */
+/* Changes level and format, at a reload. */
+void log_sink_set(struct log_sink *sink, enum log_level level, enum log_format format);
 
 struct log log_with(const struct log *parent, struct log_field field); /* one field more */
 bool log_enabled(const struct log *log, enum log_level level);
 
 void log_event(const struct log *log, enum log_level level, const char *event,
-               const struct log_field *fields); /* LOG_FIELDS(...) */
+               const struct log_field *fields); /* from LOG_FIELDS(...) */
 
 static inline struct log_field log_s(const char *key, struct str s)
 {
@@ -72,8 +74,8 @@ static inline struct log_field log_i(const char *key, int64_t i)
     return (struct log_field){.key = key, .kind = LOG_FIELD_I64, .u = (uint64_t)i};
 }
 
-/* The array has a fixed size, so that it has an end marker without __VA_OPT__, which cppcheck
- * cannot read. */
+/* The array has a fixed size, so that unused fields at its end are empty and mark the end.
+ * __VA_OPT__ could do the same, but cppcheck cannot read it. */
 #define LOG_FIELDS(...) ((const struct log_field[LOG_FIELDS_MAX + 1]){__VA_ARGS__})
 #define log_at(log, level, event, ...)                                                             \
     do {                                                                                           \

@@ -8,24 +8,25 @@
 enum { LOG_WINDOW_MS = 10000, LOG_RATE_SLOTS = 128 };
 
 struct log_rate_slot {
-    const char *event;    /* borrowed: event names are literals; NULL when free */
+    const char *event;    /* borrowed: event names are literals; NULL: the slot is free */
     uint64_t opened_ms;   /* when the window began */
-    uint64_t lines;       /* written in this window */
-    uint64_t left_out;    /* not written, and not reported yet */
-    enum log_level level; /* of the worst line left out */
+    uint64_t lines;       /* lines written in this window */
+    uint64_t left_out;    /* lines not written and not reported yet */
+    enum log_level level; /* the worst level among the lines left out */
 };
 
-/* One slot per event, by hash; events past the last slot are not limited (weir has fewer). */
+/* One slot per event, found by hash. Events for which no slot is left are not limited, but weir has
+ * fewer events than slots. */
 struct log_rate {
     struct log_rate_slot slots[LOG_RATE_SLOTS];
     size_t owing; /* slots with left_out > 0 */
 };
 
-/* Whether this line may be written. A line that may not is counted as left out. */
+/* Whether this line may be written. A line that may not be written is counted as left out. */
 bool log_rate_admit(struct log_rate *r, const char *event, enum log_level level, uint64_t now_ms);
 
-/* Gives the next event whose window is over and that left lines out, and sets its count back. False
- * when there is none. With UINT64_MAX for `now_ms` every window is over. */
+/* Gives the next event whose window has ended and that left lines out, and sets its count to 0.
+ * False when there is none. With UINT64_MAX for `now_ms` every window has ended. */
 bool log_rate_settle(struct log_rate *r, uint64_t now_ms, struct log_rate_slot *out);
 
 #endif

@@ -6,7 +6,7 @@
 struct map_slot {
     struct str key;
     uint64_t hash;
-    void *value; /* NULL: free; &tomb: removed */
+    void *value; /* NULL: the slot is free; &tomb: its entry was removed */
 };
 
 static char tomb;
@@ -29,7 +29,7 @@ static bool live(const struct map_slot *slot)
     return slot->value && slot->value != &tomb;
 }
 
-/* The slot that holds the key, or NULL. */
+/* Returns the slot that holds the key, or NULL. */
 static struct map_slot *map_find_slot(const struct map *m, struct str key, uint64_t hash)
 {
     if (!m->slots)

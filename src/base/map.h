@@ -11,20 +11,20 @@
 struct map_slot;
 
 struct map {
-    struct map_slot *slots; /* power of two of them, or NULL */
+    struct map_slot *slots; /* their number is a power of two; NULL while there are none */
     size_t mask, len, tombs;
     struct hash_key key;
 };
 
 void map_init(struct map *m);
-void map_release(struct map *m); /* the caller owns the values */
+void map_release(struct map *m); /* does not free the values, which the caller owns */
 
 void *map_get(const struct map *m, struct str key);        /* borrowed; NULL when absent */
 void *map_put(struct map *m, struct str key, void *value); /* returns the value replaced, or NULL */
-void *map_remove(struct map *m, struct str key);           /* returns the value, or NULL */
+void *map_remove(struct map *m, struct str key);           /* returns the removed value, or NULL */
 
-/* Every entry, in no order: start with *cursor = 0, false at the end. The entry just returned may
- * be removed; nothing may be put while iterating. */
+/* Iterates over every entry, in no particular order. Start with *cursor = 0; it returns false at
+ * the end. The entry just returned may be removed; nothing may be put while iterating. */
 bool map_next(const struct map *m, size_t *cursor, struct str *key, void **value);
 
 #endif

@@ -1,4 +1,4 @@
-/* Runs of bytes: comparing, cutting, numbers. */
+/* Runs of bytes: comparing, splitting, reading numbers. */
 #include "base/str.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -10,8 +10,8 @@ static unsigned char ascii_lower(unsigned char c)
     return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : c;
 }
 
-/* Eight at once. The top bit of a byte's sum says whether its low seven bits reach a bound; bytes
- * past ASCII stay as they are. */
+/* Lowers eight ASCII letters at once; bytes past ASCII stay as they are. In the sums `from_a` and
+ * `past_z`, the top bit of each byte says whether its low seven bits reach the bound. */
 static uint64_t lower8(const char *p)
 {
     const uint64_t each = 0x0101010101010101;
@@ -33,7 +33,8 @@ int str_cmp(struct str a, struct str b)
     return a.len < b.len ? -1 : a.len > b.len;
 }
 
-/* Names mostly have the same case on both sides, so the bytes are compared as they are first. */
+/* Whether eight bytes are equal without regard to case. Most names have the same case on both
+ * sides, so the bytes are first compared as they are. */
 static bool same8(const char *a, const char *b)
 {
     return memcmp(a, b, 8) == 0 || lower8(a) == lower8(b);
@@ -50,7 +51,7 @@ bool str_ieq_bytes(const char *a, const char *b, size_t len)
     for (size_t i = 0; i + 8 < len; i += 8)
         if (!same8(a + i, b + i))
             return false;
-    return same8(a + len - 8, b + len - 8); /* overlaps the one before */
+    return same8(a + len - 8, b + len - 8); /* the last eight bytes; overlaps the step before */
 }
 
 struct str str_trim(struct str s)
@@ -100,7 +101,7 @@ bool str_token(struct str *rest, const char *seps, struct str *out)
     return n > 0;
 }
 
-/* Digits at the front of *s; advances past them. */
+/* Reads the digits at the front of *s and moves *s past them. */
 static int digits(struct str *s, uint64_t *out)
 {
     uint64_t v = 0;
@@ -178,13 +179,14 @@ bool str_eq_secret(struct str a, struct str b)
     unsigned char diff = a.len != b.len;
 
     if (diff)
-        b = a; /* as long as if they were of one length */
+        b = a; /* then the comparison takes as long as with equal lengths */
     for (size_t i = 0; i < a.len; i++)
         diff |= (unsigned char)(a.p[i] ^ b.p[i]);
     return diff == 0;
 }
 
-/* Length of the well-formed sequence at p (at most n bytes), or 0. Unicode 15, table 3-7. */
+/* Length in bytes of the well-formed UTF-8 sequence at p (at most n bytes), or 0 when it is
+ * malformed. Source: Unicode 15, table 3-7. */
 static size_t utf8_sequence(const unsigned char *p, size_t n)
 {
     static const struct {

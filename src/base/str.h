@@ -1,5 +1,5 @@
-/* A borrowed run of bytes: pointer and length, by value. Not terminated; may hold any byte. The
- * empty string may have a NULL pointer. */
+/* A borrowed run of bytes: pointer and length, passed by value. It is not NUL-terminated and may
+ * hold any byte. The empty string may have a NULL pointer. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 
@@ -34,8 +34,8 @@ static inline bool str_eq(struct str a, struct str b)
 }
 
 bool str_ieq_bytes(const char *a, const char *b, size_t len);
-/* Equal when ASCII case is ignored. Most names that differ have different lengths, which is
- * compared here without a call. */
+/* Whether two strings are equal when ASCII case is ignored. Most names that differ have different
+ * lengths, so the lengths are compared here without a function call. */
 static inline bool str_ieq(struct str a, struct str b)
 {
     return a.len == b.len && str_ieq_bytes(a.p, b.p, a.len);
@@ -51,7 +51,7 @@ static inline bool str_ends(struct str s, struct str suffix)
     return s.len >= suffix.len && str_eq(str_n(s.p + s.len - suffix.len, suffix.len), suffix);
 }
 
-/* The rest after `n` bytes; `n` is cut to the length. */
+/* The rest after the first `n` bytes; empty when there are fewer. */
 static inline struct str str_skip(struct str s, size_t n)
 {
     n = size_min(n, s.len);
@@ -63,10 +63,10 @@ static inline struct str str_head(struct str s, size_t n)
     return str_n(s.p, size_min(n, s.len));
 }
 
-int str_cmp(struct str a, struct str b); /* byte order, shorter first */
-struct str str_trim(struct str s);       /* spaces and tabs at both ends */
+int str_cmp(struct str a, struct str b); /* by byte values; a prefix comes first */
+struct str str_trim(struct str s);       /* without spaces and tabs at both ends */
 
-/* Index of the first `c` (or of `needle`), or -1. */
+/* Index of the first `c` or the first `needle`, or -1. */
 ptrdiff_t str_chr(struct str s, char c);
 ptrdiff_t str_find(struct str s, struct str needle);
 
@@ -75,28 +75,32 @@ ptrdiff_t str_find(struct str s, struct str needle);
  * &s. */
 bool str_cut(struct str s, char sep, struct str *head, struct str *rest);
 
-/* The next non-empty token of *rest up to any byte of `seps`; false at the end. */
+/* Takes the next non-empty token off *rest; any byte of `seps` separates tokens. False at the end.
+ */
 bool str_token(struct str *rest, const char *seps, struct str *out);
 
-/* Whole-string decimal integers: no blanks, no sign but '-' for i64, no overflow. ERR_PARSE. */
+/* Read a decimal integer that is the whole string. ERR_PARSE: a blank, a sign (except '-' for i64),
+ * or a number that is too large. */
 int str_u64(struct str s, uint64_t *out) MUST_CHECK;
 int str_i64(struct str s, int64_t *out) MUST_CHECK;
 
-/* "64k", "10MiB", "1g" in powers of 1024; "1500ms", "30s", "5m", "1h", "2d" to milliseconds. */
+/* str_size reads "64k", "10MiB" or "1g" as bytes, in powers of 1024. str_duration_ms reads
+ * "1500ms", "30s", "5m", "1h" or "2d" as milliseconds. */
 int str_size(struct str s, uint64_t *out) MUST_CHECK;
 int str_duration_ms(struct str s, uint64_t *out) MUST_CHECK;
 
 /* Compares secrets: the time it takes does not depend on where they differ. */
 bool str_eq_secret(struct str a, struct str b);
 
-/* Well-formed UTF-8 (no surrogates, no over-long forms). */
+/* Whether the string is well-formed UTF-8 (no surrogates, no over-long forms). */
 bool str_is_utf8(struct str s);
-/* Length of the well-formed character at the front, or 0. */
+/* Length in bytes of the UTF-8 character at the front, or 0 when it is malformed. */
 size_t str_utf8_len(struct str s);
-/* Whether the well-formed character at the front is a control: C0, DEL, C1, U+2028 or U+2029. */
+/* Whether the UTF-8 character at the front is a control character: C0, DEL, C1, U+2028 or U+2029.
+ */
 bool str_utf8_is_control(struct str s);
 
-/* A terminated copy on the heap, owned by the caller. */
+/* A NUL-terminated copy on the heap, owned by the caller. */
 char *str_dup(struct str s);
 
 #endif

@@ -29,7 +29,7 @@ static inline void *vec_grown(void *items, size_t *cap, size_t need, size_t size
     return xrealloc(items, *cap * size);
 }
 
-/* Room for `n` more. */
+/* Makes room for `n` more items. */
 #define vec_grow(v, n)                                                                             \
     ((v)->items = vec_grown((v)->items, &(v)->cap, (v)->len + (n), sizeof(*(v)->items)))
 
@@ -42,7 +42,7 @@ static inline void *vec_grown(void *items, size_t *cap, size_t need, size_t size
 #define vec_pop(v)  ((v)->items[--(v)->len])
 #define vec_last(v) (&(v)->items[(v)->len - 1])
 
-/* Remove item `i`, keeping the order. */
+/* Removes item `i` and keeps the order of the others. */
 #define vec_remove(v, i)                                                                           \
     do {                                                                                           \
         size_t at_ = (i);                                                                          \
@@ -56,7 +56,8 @@ static inline void *vec_grown(void *items, size_t *cap, size_t need, size_t size
         (v)->len = (v)->cap = 0;                                                                   \
     } while (0)
 
-/* An empty vector has no items; adding 0 to their NULL pointer would be undefined. */
+/* Iterates over the items. It tests `it` because an empty vector has a NULL pointer, and adding 0
+ * to that is undefined. */
 #define vec_each(v, type, it) for (type it = (v)->items; it && it < (v)->items + (v)->len; it++)
 
 #endif

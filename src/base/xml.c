@@ -1,4 +1,4 @@
-/* XML: expat reads into a tree in an arena, we write. */
+/* XML: expat reads it into a tree in an arena, code in this file writes it. */
 #include "base/xml.h"
 
 #include <expat.h>
@@ -14,7 +14,7 @@ struct reading {
     XML_Parser parser;
     struct arena *arena;
     struct err *err;
-    int code; /* why we stopped the parser, or 0 */
+    int code; /* why a callback stopped the parser, or 0 */
     size_t depth, nodes;
     struct xml_node *root;
     struct open_element open[XML_MAX_DEPTH];
@@ -112,7 +112,8 @@ int xml_read(struct xml_node **out, struct arena *arena, struct str text, struct
     if (text.len > XML_MAX_BYTES)
         return err_set(err, ERR_TOO_LARGE, "XML of %zu bytes, at most %d are read", text.len,
                        XML_MAX_BYTES);
-    /* Expat would follow the byte order mark of UTF-16 even so. */
+    /* Expat is given UTF-8 as the encoding below, but it would still obey a byte order mark of
+     * UTF-16. */
     if (!str_is_utf8(text) || str_chr(text, '\0') >= 0)
         return err_set(err, ERR_PARSE, "the XML is not UTF-8");
     r.parser = XML_ParserCreate("UTF-8");
@@ -168,8 +169,9 @@ struct str xml_attr_value(const struct xml_node *node, const char *name, struct 
     return fallback;
 }
 
-/* How a byte below 0x80 is written, or NULL for as it is. The three blanks are written as numbers
- * where a reader would change them: a carriage return anywhere, all of them in an attribute. */
+/* Returns how a byte below 0x80 is written, or NULL when it is written as it is. Tab, line feed and
+ * carriage return are written as numbers where a reader would change them: a carriage return
+ * anywhere, all three in an attribute. */
 static const char *replacement(char c, bool in_attr)
 {
     switch (c) {
@@ -192,7 +194,7 @@ static const char *replacement(char c, bool in_attr)
     }
 }
 
-/* Writes the character at the front, which may be any byte; returns its length. */
+/* Writes the character at the front, which may be any byte, and returns its length in `s`. */
 static size_t put_character(struct buf *out, struct str s, bool in_attr)
 {
     size_t n = str_utf8_len(s);

@@ -20,20 +20,20 @@ struct xml_attr {
 
 struct xml_node {
     struct str name;           /* without its prefix; empty for the name "a:" */
-    struct str text;           /* all character data directly inside, joined */
-    struct xml_attr *attrs;    /* in order */
-    struct xml_node *children; /* the first; in order */
-    struct xml_node *next;     /* sibling */
+    struct str text;           /* all character data directly inside this element, joined */
+    struct xml_attr *attrs;    /* in the order of the document */
+    struct xml_node *children; /* the first child; the others follow by `next` */
+    struct xml_node *next;     /* next sibling, or NULL */
 };
 
-/* ERR_PARSE (its text has line and column), ERR_TOO_LARGE past a limit of this header,
- * ERR_NO_MEMORY past the arena's. */
+/* Reads a document. ERR_PARSE: it is malformed, and the text has line and column. ERR_TOO_LARGE: it
+ * is past a limit of this header. ERR_NO_MEMORY: it is past the arena's limit. */
 int xml_read(struct xml_node **out, struct arena *arena, struct str text,
              struct err *err) MUST_CHECK;
 
-/* A NULL node has no children. */
-struct xml_node *xml_child(const struct xml_node *node, const char *name); /* first, or NULL */
-struct xml_node *xml_next(const struct xml_node *node, const char *name);  /* next so named */
+/* Find children, siblings and attributes by name. A NULL node has none. */
+struct xml_node *xml_child(const struct xml_node *node, const char *name); /* the first, or NULL */
+struct xml_node *xml_next(const struct xml_node *node, const char *name);  /* next of that name */
 struct str xml_child_text(const struct xml_node *node, const char *name, struct str fallback);
 struct str xml_attr_value(const struct xml_node *node, const char *name, struct str fallback);
 
