@@ -1,4 +1,5 @@
-/* The decision who may do what, and the documents PublicAccessBlock and OwnershipControls. */
+/* Decides who may do what. Also reads and writes the documents PublicAccessBlock and
+ * OwnershipControls. */
 #include "s3/access/access.h"
 
 #include "meta/document.h"
@@ -12,7 +13,8 @@ static const struct {
 #undef X
 };
 
-/* S3's user guide: "Mapping of ACL permissions and access policy permissions". */
+/* Which ACL permission also grants each action. Source: S3's user guide, "Mapping of ACL
+ * permissions and access policy permissions". */
 static const struct access_by_acl by_acl[S3_ACTIONS] = {
     [S3_ACTION_LIST_BUCKET] = {ACL_READ, S3_ON_BUCKET},
     [S3_ACTION_LIST_BUCKET_VERSIONS] = {ACL_READ, S3_ON_BUCKET},
@@ -150,7 +152,8 @@ static bool is_about_the_policy(enum s3_action action)
            action == S3_ACTION_DELETE_BUCKET_POLICY;
 }
 
-/* An object of another owner than the bucket's: only its own ACL grants access. */
+/* Whether only the object's own ACL can grant the action: the object has another owner than the
+ * bucket. */
 static bool needs_object_list(const struct access_request *r)
 {
     return r->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED && r->object_owner.len &&
@@ -172,7 +175,7 @@ static bool keeps_the_policy(const struct access_request *r)
     return is_bucket_owner(r) && is_about_the_policy(r->ask.action) && !r->policy_binds_owner;
 }
 
-/* Whether what the policy allows applies to this user. */
+/* Whether this user may use what the policy allows. */
 static bool may_trust_policy(const struct access_request *r)
 {
     return is_bucket_owner(r) || r->ask.who.service.len || !r->block.restrict_buckets ||
@@ -182,7 +185,8 @@ static bool may_trust_policy(const struct access_request *r)
 bool access_possible(const struct access_request *r)
 {
     const struct access_by_acl *row = &by_acl[r->ask.action];
-    bool by_object = row->permission && row->list == S3_ON_OBJECT; /* any may have such a list */
+    bool by_object = row->permission &&
+                     row->list == S3_ON_OBJECT; /* some object may have an ACL that grants it */
 
     if (is_bucket_owner(r))
         return true;

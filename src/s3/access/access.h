@@ -1,10 +1,11 @@
-/* Who may do what: public access block, object ownership, and the one decision over them, the
- * bucket's policy and the access control lists.
+/* Who may do what: the public access block, object ownership, and the decision that combines them
+ * with the, object ownership, and the one decision over them, the bucket's policy and the access
+ * control lists.
  *
  * The decision is asked once for each action that a request needs: a copy asks for GetObject on
- * its source and PutObject on its target; a PUT with tags also for PutObjectTagging, one with a
- * list or grants for PutObjectAcl. The decision does no I/O: the caller has read everything that it
- * depends on. Any thread. */
+ * its source and PutObject on its target; a PUT with tags asks also for PutObjectTagging, a PUT
+ * with an ACL or grants asks also for PutObjectAcl. The decision does no I/O: the caller has read
+ * everything that it depends on. Any thread. */
 #ifndef S3_ACCESS_ACCESS_H
 #define S3_ACCESS_ACCESS_H
 
@@ -26,7 +27,7 @@ void public_block_write(struct buf *out, const struct public_block *block);
 
 /* --- OwnershipControls ---
  *
- * A bucket that has none behaves as ObjectWriter, as S3's did before 2023 and Ceph's do. */
+ * A bucket without this document behaves as ObjectWriter, as S3's did before 2023 and Ceph's do. */
 
 enum ownership {
     OWNERSHIP_OBJECT_WRITER,
@@ -38,22 +39,26 @@ int ownership_read(enum ownership *out, struct arena *a, struct str xml,
                    struct err *err) MUST_CHECK;
 void ownership_write(struct buf *out, enum ownership ownership);
 const char *ownership_name(enum ownership ownership);
-/* x-amz-object-ownership; InvalidArgument. */
+/* Parses the value of x-amz-object-ownership. InvalidArgument: there is no such mode. */
 int ownership_parse(enum ownership *out, struct str name, struct err *err) MUST_CHECK;
 
-/* The owner of an object that `writer` puts, by the mode and by the canned ACL of the request. */
+/* Returns the owner of a new object that `writer` puts; the mode and the request's canned ACL
+ * decide. */
 struct str ownership_of_new(enum ownership ownership, struct str writer, struct str bucket_owner,
                             struct str canned_acl);
 
 /* --- the decision --- */
 
 struct access_request {
-    struct policy_request ask;   /* who, which action, on what; values for conditions */
-    struct str bucket_owner;     /* user id */
-    struct str object_owner;     /* of the object acted on; empty: a bucket, or no such object */
-    const struct policy *policy; /* NULL: none */
-    bool policy_binds_owner;     /* set with x-amz-confirm-remove-self-bucket-access */
-    const struct acl *bucket_acl, *object_acl; /* NULL: none */
+    struct policy_request
+        ask; /* the user, the action, the bucket and key, and values for conditions */
+    struct str bucket_owner; /* user id */
+    struct str
+        object_owner; /* user id; empty: the action is on a bucket, or there is no such object */
+    const struct policy *policy; /* NULL: the bucket has none */
+    bool policy_binds_owner; /* the policy was set with x-amz-confirm-remove-self-bucket-access: it
+                                can lock out the owner */
+    const struct acl *bucket_acl, *object_acl; /* NULL: there is none */
     struct public_block block;
     enum ownership ownership;
 };
@@ -61,8 +66,8 @@ struct access_request {
 /* Whether the action is allowed. The rules apply in this order:
  *  1. when the policy denies it, it is denied; but the bucket's owner may always read, replace and
  *     delete the policy, unless the policy binds the owner;
- *  2. the bucket's owner may do everything in the bucket, except read an object of somebody else
- * and its ACL: only the object's ACL grants that;
+ *  2. the bucket's owner may do everything in the bucket, except read another user's object or its
+ * ACL: only the object's ACL grants that;
  *  3. when the policy allows it, it is allowed, unless RestrictPublicBuckets is set and the policy
  * is public;
  *  4. when the ACL of the bucket or object grants it, it is allowed, unless ownership is
@@ -75,15 +80,16 @@ bool access_possible(const struct access_request *r);
 /* Whether rule 1 denies the action. */
 bool access_denied(const struct access_request *r);
 
-/* The ACL permission that also grants an action, on the bucket's or the object's list. */
+/* The ACL permission that also grants an action, and whether the bucket's or the object's ACL is
+ * asked. */
 struct access_by_acl {
-    enum acl_permission permission; /* 0: none does */
+    enum acl_permission permission; /* 0: no permission grants the action */
     enum s3_action_on list;
 };
 struct access_by_acl access_by_acl(enum s3_action action);
 
 /* clang-format off */
-/*    operation, action, action when a version is named */
+/* S3 operation, action that it needs, action that it needs when the request names a version */
 #define S3_OPERATION_TABLE(X) \
     X(AbortMultipartUpload, ABORT_MULTIPART_UPLOAD, ABORT_MULTIPART_UPLOAD) \
     X(CompleteMultipartUpload, PUT_OBJECT, PUT_OBJECT) \

@@ -1,20 +1,22 @@
-/* Functions that the files of auth share. */
+/* Functions that auth.c, auth_v2.c and auth_v4.c share. */
 #ifndef S3_ACCESS_AUTH_INT_H
 #define S3_ACCESS_AUTH_INT_H
 
 #include "s3/access/auth.h"
 #include "meta/error.h"
 
-/* The first header so named, or NULL p. */
+/* Returns the first header with the name; its p is NULL when there is none. */
 struct str auth_header_of(const struct auth_request *r, const char *name);
-/* The first parameter so named, still encoded; false when there is none. */
+/* Finds the first query parameter with the name; *value is still encoded. False when there is none.
+ */
 bool auth_parameter(const struct auth_request *r, const char *name, struct str *value);
 
-/* A parameter's value, decoded, in the arena. InvalidURI. */
+/* Decodes a parameter's value into the arena. InvalidURI: an escape is malformed. */
 int auth_decode(struct str *out, struct arena *a, struct str value, struct err *err);
 
-/* The payload by the header alone, which no signature covers: it still says how the body is framed,
- * and a hash still has to be right. `out->kind` is set. */
+/* Sets the payload of `out` from x-amz-content-sha256 when no signature covers that header: it
+ * still says how the body is framed, and a hash in it must still be right. `out->kind` must be set
+ * before. */
 int auth_unsigned_payload(struct identity *out, const struct auth_request *r, struct err *err);
 
 int auth_v4_header(struct identity *out, const struct auth_request *r, const struct auth_options *o,

@@ -48,8 +48,8 @@ static int v2_check(struct identity *out, const struct auth_request *r,
     return code;
 }
 
-/* HTTP dates end in "GMT". Clients also send the other names that RFC 822 has for that zone, and
- * "UTC", which Go's time.RFC1123 makes of it (rclone); AWS takes them all. */
+/* Parses a date. HTTP dates end in "GMT", but clients also send the other names that RFC 822 has
+ * for that zone, and "UTC" (Go's time.RFC1123, as in rclone). AWS accepts them all. */
 static bool v2_parse_date(struct str text, int64_t *time)
 {
     static const char *const zones[] = {" +0000", " -0000", " UTC", " UT"};
@@ -71,7 +71,8 @@ static int check_date(const struct auth_request *r, int64_t *out, struct err *er
 {
     struct str amz = auth_header_of(r, "x-amz-date"), date = auth_header_of(r, "date");
 
-    if (!v2_parse_date(amz.p ? amz : date, out)) /* an empty x-amz-date is none that is valid */
+    if (!v2_parse_date(amz.p ? amz : date,
+                       out)) /* an empty x-amz-date is invalid; Date does not replace it */
         return err_set(err, S3_ACCESS_DENIED,
                        "AWS authentication requires a valid Date or x-amz-date header");
     return llabs(*out - r->now_ms) > AUTH_SKEW_MS ? s3_fail(err, S3_REQUEST_TIME_TOO_SKEWED) : 0;

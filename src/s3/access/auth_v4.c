@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* USUAL_*: the sizes that bufs get at first; longer texts allocate again. */
+/* USUAL_*: initial sizes of buffers, in bytes; longer texts make them grow. */
 enum { MAX_TEXT = 4 * HTTP_MAX_HEAD, USUAL_TEXT = 1000, USUAL_STRING = 200 };
 
 #define CREDENTIAL_FORM "\"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\""
@@ -21,11 +21,11 @@ static const struct {
     {STR("STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"), AUTH_PAYLOAD_CHUNKS_TRAILER},
 };
 
-/* The signature and what it claims, from the header or from the query. */
+/* The signature and the values sent with it, from the header or from the query. */
 struct claim {
     struct auth_credential credential;
     struct str signed_headers, signature, timestamp, payload_hash;
-    int64_t time_ms; /* of the timestamp */
+    int64_t time_ms; /* the timestamp's time */
 };
 
 static int parse_payload(struct identity *out, struct str text, struct err *err)
@@ -45,7 +45,7 @@ static int parse_payload(struct identity *out, struct str text, struct err *err)
                    "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a valid sha256 value.");
 }
 
-/* Cuts from the right, since only the access key may hold further slashes. */
+/* Cuts from the right, because only the access key may have more slashes in it. */
 int auth_parse_credential(struct auth_credential *out, struct str text)
 {
     struct str *const parts[] = {&out->end, &out->scope.service, &out->scope.region,
@@ -90,7 +90,8 @@ int auth_parse_header(struct auth_header *out, struct str text, struct err *err)
     return 0;
 }
 
-/* In "host;x-amz-date". `wanted` is the name of a header: it has no ';' and is not empty. */
+/* Whether a list such as "host;x-amz-date" has the name. `wanted` is the name of a header: it has
+ * no ';' and is not empty. */
 static bool has_name(struct str names, struct str wanted)
 {
     while (names.len >= wanted.len) {
@@ -110,8 +111,8 @@ bool auth_signs(const struct identity *auth, struct str header)
     return header.len && has_name(auth->signed_headers, header);
 }
 
-/* `presigned`: a header with a hash of the body, beside a query that does not sign it, is allowed:
- * it only adds a check. */
+/* Checks that host and all x-amz-* headers are signed. In a presigned request x-amz-content-sha256
+ * may be unsigned, because it only adds a check of the body. */
 static int check_signed_headers(const struct auth_request *r, struct str names, bool presigned,
                                 struct err *err)
 {
@@ -200,7 +201,8 @@ static int check_scope(enum s3_code code, const char *what, const struct auth_cr
     return 0;
 }
 
-/* x-amz-date, else Date; as a timestamp in `text`, too. */
+/* Reads the time of the request from x-amz-date, or else from Date; also writes it as a timestamp
+ * to `text`. */
 static int header_time(const struct auth_request *r, char text[CLOCK_BASIC_LEN + 1], int64_t *out,
                        struct err *err)
 {
@@ -265,8 +267,8 @@ static int check_lifetime(const struct auth_request *r, struct str timestamp, st
     if (str_i64(expires, &lifetime) < 0)
         return err_set(err, S3_AUTHORIZATION_QUERY_PARAMETERS_ERROR,
                        "X-Amz-Expires should be a number");
-    /* For a lifetime that is not allowed AWS answers 400; Ceph and the public test suite expect
-     * 403, as for a lifetime that is over. */
+    /* AWS answers 400 to a lifetime that is not allowed. Ceph and the public test suite expect 403,
+     * as for a presigned query that has expired. */
     if (lifetime < 0)
         return err_set(err, S3_ACCESS_DENIED, "X-Amz-Expires must be non-negative");
     if (lifetime > (int64_t)SIGN_EXPIRES_MAX_S)
@@ -292,7 +294,7 @@ enum {
     PARAMETERS
 };
 
-/* The parameters, decoded, in the arena. */
+/* Decodes the signature's query parameters into the arena. */
 static int query_parameters(struct str out[PARAMETERS], struct arena *a,
                             const struct auth_request *r, struct err *err)
 {
@@ -327,7 +329,8 @@ int auth_unsigned_payload(struct identity *out, const struct auth_request *r, st
     return code;
 }
 
-/* The payload hash that was signed: the query's, else the header's if it is signed, else none. */
+/* Returns the payload hash that was signed: the query's, else the header's if that header is
+ * signed, else UNSIGNED-PAYLOAD. */
 static struct str query_payload(const struct auth_request *r, const struct str p[PARAMETERS])
 {
     struct str header = auth_header_of(r, "x-amz-content-sha256");

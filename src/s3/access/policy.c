@@ -1,9 +1,9 @@
-/* Bucket policies: compiling the statements, and the decision over them. */
+/* Bucket policies: compiling the statements, and deciding by them. */
 #include "s3/access/policy.h"
 
 #include "s3/access/policy_int.h"
 
-enum { RESOURCE_MAX = 2048 /* bucket, '/' and key */ };
+enum { RESOURCE_MAX = 2048 /* bytes: bucket, '/' and key */ };
 
 size_t json_one_or_more(const json_t *json)
 {
@@ -21,7 +21,7 @@ struct str json_text(const json_t *json)
                                 : STR_EMPTY;
 }
 
-/* Sets the bits of all actions that one "s3:Get*" names. */
+/* Sets the bits of all actions that a pattern such as "s3:Get*" matches. */
 static int compile_action(struct statement *s, struct str text)
 {
     char room[128];
@@ -61,7 +61,7 @@ static int compile_actions(struct statement *s, const json_t *json, bool negated
     return 0;
 }
 
-/* The part behind "arn:aws:s3:::", or the whole of "*". */
+/* Sets *rest to the part behind "arn:aws:s3:::", or to "*" when that is the whole text. */
 static bool cut_resource(struct str text, struct str *rest)
 {
     struct str fields[5];
@@ -76,7 +76,7 @@ static bool cut_resource(struct str text, struct str *rest)
            str_eq(fields[2], STR("s3")) && fields[3].len == 0 && fields[4].len == 0 && rest->len;
 }
 
-/* A resource must be able to match this bucket or an object in it. */
+/* Whether the pattern can match this bucket or an object in it. */
 static bool is_of_bucket(const struct pattern *p, struct str bucket)
 {
     struct str name, rest;
@@ -123,7 +123,7 @@ static int check_fields(const json_t *json, const char *const *names, size_t cou
     return 0;
 }
 
-/* Which of a field and its negation the statement has; it must have exactly one. */
+/* Finds the field or its negation in the statement, which must have exactly one of the two. */
 static int pick(const json_t *json, const char *name, const char *negation, const json_t **out,
                 bool *negated, struct err *err)
 {
@@ -290,7 +290,8 @@ int policy_check_keys(const struct policy *p, struct err *err)
     return code;
 }
 
-/* A service is allowed only by its own name; a denial for everybody applies to services too. */
+/* Whether the principal covers `who`. A statement that allows covers a service of weir only if it
+ * names the service; one that denies everybody covers services too. */
 static bool principal_is(const struct principal *p, const struct policy_who *who, bool denies)
 {
     switch (p->kind) {

@@ -1,12 +1,12 @@
-/* Bucket policies: JSON, checked and compiled once, then asked.
+/* Bucket policies: the JSON is checked and compiled once; then requests are decided by it.
  *
- * A compiled policy lives in the arena that it was compiled into, does not change, and may be asked
- * by any number of threads. Asking allocates only for policy variables, in the request's arena;
- * values of the request come from a callback, which is called only for what a statement asks for.
+ * A compiled policy lives in the arena that it was compiled into, does not change, and may be used
+ * by any number of threads. A decision allocates only for policy variables, in the request's arena.
+ * A callback gives the request's values, and is called only for the keys that a statement names.
  *
  * Principals: weir has users and no accounts, so each user is an account of its own with the
  * user's id. "arn:aws:iam::ID:root" and a bare ID are the user with that id, "arn:aws:iam::ID:user/
- * NAME" (ID may be empty) the one whose id or name is NAME. Roles and federated identities match
+ * NAME" (ID may be empty) the user whose id or name is NAME. Roles and federated identities match
  * nobody. Whether the users that a policy names exist is checked when the policy is set, not when
  * it is compiled: a user may be removed later. */
 #ifndef S3_ACCESS_POLICY_H
@@ -16,11 +16,11 @@
 #include "meta/error.h"
 #include "s3/access/policy_table.h"
 
-/* S3's limit on the size of a policy; and the size up to which one is compiled and asked on threads
- * where nothing may wait. */
+/* POLICY_MAX_BYTES is S3's limit on the size of a policy. Larger ones than POLICY_FAST_BYTES are
+ * not compiled or evaluated on threads where nothing may wait. */
 enum { POLICY_MAX_BYTES = 20 * 1024, POLICY_FAST_BYTES = 4 * 1024 };
 
-/* aws:userid and aws:PrincipalAccount of anonymous requests. */
+/* The value of aws:userid and aws:PrincipalAccount in anonymous requests. */
 #define POLICY_ANONYMOUS "anonymous"
 
 struct policy;
@@ -29,7 +29,7 @@ enum policy_effect { POLICY_NONE, POLICY_ALLOW, POLICY_DENY };
 
 struct policy_who {
     struct str id;      /* empty: anonymous */
-    struct str name;    /* of the user */
+    struct str name;    /* the user's name */
     struct str service; /* not empty: a service of weir itself ("logging.s3.amazonaws.com") */
 };
 
@@ -41,45 +41,49 @@ struct policy_values {
 struct policy_request {
     struct policy_who who;
     enum s3_action action;
-    struct str bucket, key; /* key: empty for an action on the bucket */
-    /* The request's values of a condition key; false when it has none. `suffix`: of
-     * ExistingObjectTag/<suffix> and the like. Both are borrowed for the call. */
+    struct str bucket, key; /* `key` is empty for an action on the bucket */
+    /* Gets the request's values of a condition key; false when the request has none. `suffix` is
+     * the tag's name in keys such as ExistingObjectTag/<name>. `suffix` and `out` are borrowed for
+     * the call. */
     bool (*value)(void *ctx, enum policy_key key, struct str suffix, struct policy_values *out);
     void *ctx;
-    struct arena *arena; /* for policy variables; when it is full the answer is POLICY_DENY */
+    struct arena
+        *arena; /* for the values of policy variables; when it is full the answer is POLICY_DENY */
 };
 
-/* For `bucket`: MalformedPolicy, in the words of S3. */
+/* Compiles the policy of `bucket`. MalformedPolicy: the policy is invalid; the message is S3's. */
 int policy_compile(struct policy **out, struct arena *a, struct str json, struct str bucket,
                    struct err *err) MUST_CHECK;
 
-/* Looks for a user by id, or by id or name; with an account, that is the user's id. 0,
- * ERR_NOT_FOUND, or a failure. */
+/* Looks for a user whose id is `name`; with `by_name` also for one whose name it is. `account`, if
+ * not empty, must be the user's id. Returns 0, ERR_NOT_FOUND, or a failure. */
 typedef int policy_find_fn(void *ctx, struct str account, struct str name, bool by_name,
                            struct err *err);
 
-/* MalformedPolicy when the policy names a user that does not exist: denying that user would have no
- * effect. In a statement that allows, roles and accounts ("...:root", where Ceph has tenants) may
- * be unknown. */
+/* Checks that the users that the policy names exist; if not, MalformedPolicy, because denying an
+ * unknown user would have no effect. In a statement that allows, roles and accounts ("...:root",
+ * where Ceph has tenants) may be unknown. */
 int policy_check_principals(const struct policy *p, policy_find_fn *find, void *ctx,
                             struct err *err) MUST_CHECK;
 
-/* MalformedPolicy when a condition can never hold, or a variable never has a value, because no
- * request to weir has the key: a denial with it would have no effect. Checked when a policy is set;
- * policies that were stored before are applied as they are. */
+/* Checks that requests to weir can have the keys of all conditions and variables; if not,
+ * MalformedPolicy, because a denial with such a key would have no effect. The check is made when a
+ * policy is set; policies that were stored before are applied as they are. */
 int policy_check_keys(const struct policy *p, struct err *err) MUST_CHECK;
 
-/* Whether compiling or asking the policy takes too long for fast workers. */
+/* Whether the policy is too large to be compiled or evaluated on a thread where nothing may wait.
+ */
 bool policy_is_large(const struct policy *p);
 
 /* Whether a statement allows `who` the action for some resource under some conditions. If not, the
  * policy allows no request of `who` for the action. */
 bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum s3_action action);
 
-/* DENY when any statement denies, else ALLOW when one allows, else NONE. */
+/* Decides the request: POLICY_DENY when any statement denies it, else POLICY_ALLOW when one allows
+ * it, else POLICY_NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);
 
-/* Whether the policy allows something to everybody, without a condition that limits who they are
+/* Whether the policy allows something to everybody, without a condition that limits who that is
  * (S3: "The meaning of public"). */
 bool policy_is_public(const struct policy *p);
 

@@ -1,4 +1,5 @@
-/* Conditions of policies: operators by table, values compiled, questions answered. */
+/* Conditions of policies: the table of operators, compiling values, and deciding whether a
+ * condition holds. */
 #include "s3/access/policy_int.h"
 
 #include "base/clock.h"
@@ -51,7 +52,7 @@ static bool condition_parse_number(struct str s, double *out)
     return *end == '\0' && isfinite(*out);
 }
 
-/* To milliseconds: ISO 8601, a date alone, or seconds since 1970. */
+/* Parses ISO 8601, a date alone, or seconds since 1970; *out is in milliseconds since 1970. */
 static bool condition_parse_date(struct str s, double *out)
 {
     char text[32];
@@ -156,7 +157,7 @@ static int compile_value(struct condition_value *out, struct arena *a, struct st
     return good ? 0 : ERR_PARSE;
 }
 
-/* Numbers and booleans of JSON are taken as their text. */
+/* Returns a string, integer or boolean of JSON as text; `room` holds the digits of a number. */
 static struct str scalar_text(const json_t *json, char room[32])
 {
     if (json_is_string(json))
@@ -187,7 +188,7 @@ static int compile_values(struct condition *c, struct arena *a, const json_t *js
         char room[32];
         struct str text = scalar_text(json_item(json, i), room);
         if (c->key == POLICY_KEY_X_AMZ_COPY_SOURCE && str_starts(text, STR("/")))
-            text = str_skip(text, 1); /* the value is "bucket/key" */
+            text = str_skip(text, 1); /* the request's value is "bucket/key", without the slash */
         int code =
             text.p ? compile_value(&c->values[i], a, text, c->op->type, variables) : ERR_PARSE;
         if (code == ERR_NO_MEMORY)
@@ -222,7 +223,7 @@ static int parse_operator(struct condition *c, struct str name, struct err *err)
     return 0;
 }
 
-/* All keys under one operator, put in front of *list. */
+/* Compiles all keys under one operator and puts them in front of *list. */
 static int compile_operator(struct condition **list, struct arena *a, const struct condition *like,
                             const json_t *keys, bool variables, struct err *err)
 {
@@ -283,8 +284,8 @@ static bool condition_compare_numbers(double a, double b, enum condition_compare
     }
 }
 
-/* Compares field by field: a wildcard does not match a colon, except in the last of the six fields.
- */
+/* Matches ARNs field by field, so that a wildcard does not match a colon, except in the last of the
+ * six fields. */
 static bool arn_match(struct str pattern, struct str arn)
 {
     for (int field = 0; field < 5; field++) {
@@ -333,7 +334,7 @@ static bool value_matches(const struct condition *c, const struct condition_valu
     }
 }
 
-/* Compares one value of the request with all values of the policy: one match is enough; for a
+/* Compares one value of the request with all values of the policy. One match is enough; for a
  * negated operator none may match. */
 static bool one_holds(const struct condition *c, struct str s, const struct policy_request *r)
 {
@@ -373,7 +374,7 @@ static bool condition_holds(const struct condition *c, const struct policy_reque
 {
     struct policy_values have = {0};
     bool present = r->value(r->ctx, c->key, c->suffix, &have) && have.count > 0;
-    /* With several values and no quantifier a negated operator must hold for each. */
+    /* Without a quantifier, a negated operator must hold for each of the request's values. */
     bool all = c->set == SET_ALL_VALUES || (c->set == SET_NONE && c->op->negated);
 
     if (c->op->type == CONDITION_NULL)
@@ -407,7 +408,8 @@ static bool value_is_fixed(const struct condition *c, const struct condition_val
 {
     if (c->op->type == CONDITION_IP)
         return range_is_narrow(&v->range);
-    if (str_ieq(v->pattern.text, STR(POLICY_ANONYMOUS))) /* that is anybody */
+    if (str_ieq(v->pattern.text,
+                STR(POLICY_ANONYMOUS))) /* it limits nobody: every client can be anonymous */
         return false;
     return !v->pattern.wild && !v->pattern.variables;
 }

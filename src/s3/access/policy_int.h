@@ -1,4 +1,4 @@
-/* Between the files of policy: compiled statements, conditions and patterns. */
+/* Compiled statements, conditions and patterns, shared by the files of policy. */
 #ifndef S3_ACCESS_POLICY_INT_H
 #define S3_ACCESS_POLICY_INT_H
 
@@ -7,38 +7,39 @@
 
 /* --- patterns ---
  *
- * A pattern is a string in which bytes that UTF-8 never has stand for what is special, so that
- * ordinary characters need no escapes and what a variable brings in cannot be special. */
+ * A pattern is a string in which bytes that UTF-8 never has stand for wildcards and variables. So
+ * ordinary characters need no escapes and the value of a variable cannot act as a wildcard. */
 enum pattern_byte {
     PATTERN_ANY = 0xff,     /* '*' */
-    PATTERN_ONE = 0xfe,     /* ? */
-    PATTERN_OPEN = 0xfd,    /* a variable: OPEN key suffix... */
-    PATTERN_DEFAULT = 0xfc, /* OPEN name DEFAULT text CLOSE */
+    PATTERN_ONE = 0xfe,     /* '?' */
+    PATTERN_OPEN = 0xfd,    /* begins a variable: OPEN name CLOSE */
+    PATTERN_DEFAULT = 0xfc, /* a variable with a default: OPEN name DEFAULT text CLOSE */
     PATTERN_CLOSE = 0xfb,
 };
 
 struct pattern {
     struct str text;
-    bool wild;      /* has ANY or ONE */
-    bool variables; /* has OPEN */
+    bool wild;      /* contains PATTERN_ANY or PATTERN_ONE */
+    bool variables; /* contains PATTERN_OPEN */
 };
 
 enum pattern_flags { PATTERN_WILD = 1, PATTERN_VARIABLES = 2 };
 
-/* `flags`: which of wildcards and ${variables} are special. ERR_PARSE for a variable that is not
- * closed or not known. */
+/* Compiles a text. `flags` say whether wildcards and ${variables} are special. ERR_PARSE: a
+ * variable is not closed or not known. */
 int pattern_compile(struct pattern *out, struct arena *a, struct str text, unsigned flags);
 
-/* With its variables' values: false when a variable has none (or not one single one), or when the
- * arena is full, which the arena remembers. */
+/* Replaces the variables by their values. False when a variable does not have exactly one value, or
+ * when the arena is full; the arena remembers that. */
 bool pattern_expand(const struct pattern *p, const struct policy_request *r, struct str *out);
 
-/* A variable of it that no request has and that has no default; an empty string: there is none. */
+/* Returns a variable of the pattern that no request has and that has no default; empty when there
+ * is none. */
 struct str pattern_never(const struct pattern *p);
 
-/* Of an expanded pattern; PATTERN_ONE is one character, or one byte of what is not UTF-8. Takes
- * time in proportion to the length of both (policy_pattern.c). A string past 64 KiB matches no '?'.
- */
+/* Whether the expanded pattern matches `s`. PATTERN_ONE matches one character, or one byte where
+ * `s` is not UTF-8. policy_pattern.c says how long this takes. In a string over 64 KiB '?' never
+ * matches. */
 bool pattern_match(struct str pattern, struct str s, bool fold_case);
 
 /* --- conditions --- */
@@ -67,12 +68,12 @@ struct condition_operator {
 
 struct ip_range {
     unsigned char bytes[16]; /* IPv4 as ::ffff:a.b.c.d */
-    unsigned bits;           /* of 128 */
+    unsigned bits;           /* length of the prefix; at most 128 */
 };
 
 struct condition_value {
-    struct pattern pattern; /* strings, ARNs */
-    double number;          /* numbers; dates in milliseconds */
+    struct pattern pattern; /* for strings and ARNs */
+    double number;          /* for numbers, and for dates in milliseconds since 1970 */
     bool boolean;
     struct ip_range range;
 };
@@ -88,15 +89,16 @@ struct condition {
     struct condition *next;
 };
 
-/* The "Condition" of a statement: a list of conditions that must all hold. */
+/* Compiles the "Condition" of a statement to a list of conditions that must all hold. */
 int conditions_compile(struct condition **out, struct arena *a, const json_t *json, bool variables,
                        struct err *err) MUST_CHECK;
 bool conditions_hold(const struct condition *list, const struct policy_request *r);
 
-/* The first one that can never hold, as no request has its key; NULL: there is none. */
+/* Returns the first condition that can never hold, because no request has its key; NULL when there
+ * is none. */
 const struct condition *conditions_never(const struct condition *list);
 
-/* Whether one of them fixes who may come. */
+/* Whether a condition limits who may send the request, so that the statement is not public. */
 bool conditions_limit_public(const struct condition *list);
 
 /* --- policies --- */
@@ -106,22 +108,22 @@ enum principal_kind {
     PRINCIPAL_ID,
     PRINCIPAL_USER,
     PRINCIPAL_SERVICE,
-    PRINCIPAL_ROLE, /* nobody here, as is: */
+    PRINCIPAL_ROLE, /* weir has no roles: matches nobody */
     PRINCIPAL_FEDERATED
 };
 
 struct principal {
     enum principal_kind kind;
-    struct str account; /* USER: may be empty; ID: of an account's root */
+    struct str account; /* the ARN's account, a user's id; may be empty */
     struct str name;
 };
 
 struct statement {
     enum policy_effect effect;
     bool not_principal, not_resource;
-    uint64_t actions[(S3_ACTIONS + 63) / 64]; /* a bit for each */
+    uint64_t actions[(S3_ACTIONS + 63) / 64]; /* one bit for each action */
     struct principal *principals;
-    struct pattern *resources; /* behind "arn:aws:s3:::" */
+    struct pattern *resources; /* the parts behind "arn:aws:s3:::" */
     size_t principal_count, resource_count;
     struct condition *conditions;
 };
@@ -129,16 +131,17 @@ struct statement {
 struct policy {
     struct statement *statements;
     size_t count;
-    bool variables; /* version 2012-10-17 */
-    bool large;     /* its text has more than POLICY_FAST_BYTES */
+    bool variables; /* the policy's version is 2012-10-17, which has variables */
+    bool large;     /* its JSON has more than POLICY_FAST_BYTES */
 };
 
 int principals_compile(struct statement *s, struct arena *a, const json_t *json,
                        struct err *err) MUST_CHECK;
 
-/* Strings of a member that is one or a list of them; at least one. NULL past the end. */
+/* A member of a policy may be one value or a list. json_one_or_more() returns the number of values
+ * (0: no member); json_item() returns value `i`. */
 size_t json_one_or_more(const json_t *json);
 const json_t *json_item(const json_t *json, size_t i);
-struct str json_text(const json_t *json); /* of a string; else empty with NULL */
+struct str json_text(const json_t *json); /* p is NULL if not a string */
 
 #endif

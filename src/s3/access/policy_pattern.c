@@ -6,7 +6,8 @@ static bool is_special(char c)
     return (unsigned char)c >= PATTERN_CLOSE;
 }
 
-/* A variable at the front of *in, behind its "${": ${*}, ${?} and ${$} stand for themselves. */
+/* Compiles the variable at the front of *in, behind its "${". ${*}, ${?} and ${$} stand for the
+ * characters themselves. */
 static int compile_variable(struct buf *out, struct str *in)
 {
     struct str inside, name, fallback, suffix;
@@ -67,7 +68,8 @@ int pattern_compile(struct pattern *out, struct arena *a, struct str text, unsig
     return arena_error(a);
 }
 
-/* The value of the variable that `name` (with its default) is; false when it has none. */
+/* Gets the value of a variable; `name` is its name, and its default if it has one. False when it
+ * has no value. */
 static bool variable_value(struct str name, const struct policy_request *r, struct str *out)
 {
     struct str fallback, suffix;
@@ -131,22 +133,22 @@ struct str pattern_never(const struct pattern *p)
 /* --- matching ---
  *
  * A pattern is cut at its stars. The first piece must stand at the front of the string, the last at
- * its end, and each between them is taken where it ends first: later pieces then have the most
- * room, so nothing is ever tried again. A piece of plain characters is found by memmem(), in linear
- * time. One with question marks is found by bits, 64 characters of it at a time: the whole costs at
- * most the string's length times a 64th of the pattern's. */
+ * its end, and each piece between them is placed where it ends first. Later pieces then have the
+ * most room, so nothing is ever tried again. A piece of plain characters is found by memmem(), in
+ * linear time. A piece with question marks is found with bit masks, in blocks of 64 characters. All
+ * in all the cost is at most the string's length times a 64th of the pattern's. */
 
 enum {
     PIECE_BITS = 64,
-    SEARCH_MAX = 64 * 1024 /* more than a head, or a field of a form, holds */
+    SEARCH_MAX = 64 * 1024 /* bytes; more than a request's head or a form's field can have */
 };
 
-/* The places in the string where the part of the piece before the next block can end: bit i means
- * before byte i. */
+/* The search for a piece in the string `s`. Bit i of `ends`: the blocks that were matched so far
+ * can end before byte i. */
 struct search {
     struct str s;
     bool fold_case;
-    size_t first, last; /* outside of these no bit is set */
+    size_t first, last; /* bits of `ends` outside of first..last are not set */
     uint64_t ends[SEARCH_MAX / 64 + 1];
 };
 
@@ -174,7 +176,8 @@ static bool is_inside(struct str s, size_t i)
 }
 
 struct block_masks {
-    uint64_t of_byte[256], ones; /* bit j: the block's character j is that byte, or a '?' */
+    uint64_t of_byte[256],
+        ones; /* bit j: the block's character j is that byte; in `ones`: it is a '?' */
 };
 
 static void block_masks(struct block_masks *m, struct str block, bool fold_case)
@@ -193,8 +196,8 @@ static void block_masks(struct block_masks *m, struct str block, bool fold_case)
     }
 }
 
-/* From where the blocks before can end to where this one can; only the first when that is enough.
- */
+/* Replaces the places where the blocks before can end by those where this block can end; with
+ * `first_only` stops at the first. */
 static void search_block(struct search *f, struct str block, bool first_only)
 {
     struct block_masks m;
@@ -220,7 +223,8 @@ static void search_block(struct search *f, struct str block, bool first_only)
     }
 }
 
-/* Where the piece ends first, or at the end of the string if it must; -1: nowhere. */
+/* Returns where the piece ends: the first such place, or the end of the string if `to_end`. -1: it
+ * is not found. */
 static ptrdiff_t search_piece(struct search *f, struct str piece, size_t from, bool anywhere,
                               bool to_end)
 {
@@ -240,7 +244,7 @@ static ptrdiff_t search_piece(struct search *f, struct str piece, size_t from, b
     return (ptrdiff_t)(to_end ? f->last : f->first);
 }
 
-/* The same for a piece of plain characters. */
+/* As search_piece(), for a piece without question marks whose case matters. */
 static ptrdiff_t find_plain(struct str s, struct str piece, size_t from, bool anywhere, bool to_end)
 {
     size_t room = s.len - from;

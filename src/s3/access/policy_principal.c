@@ -6,8 +6,8 @@ static int principal_invalid(struct err *err)
     return err_set(err, S3_MALFORMED_POLICY, "Invalid principal in policy");
 }
 
-/* "arn:aws:iam::ACCOUNT:root", ":user/PATH/NAME", or another kind of identity, which is nobody
- * here. */
+/* Parses "arn:aws:iam::ACCOUNT:root", "arn:aws:iam::ACCOUNT:user/PATH/NAME", or the ARN of a role
+ * or session, which matches no user of weir. */
 static int parse_arn(struct principal *out, struct str arn, struct err *err)
 {
     struct str fields[5], rest = arn;

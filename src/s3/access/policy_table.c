@@ -1,4 +1,4 @@
-/* The rows of actions and condition keys. */
+/* Looks up actions and condition keys in the tables of policy_table.h. */
 #include "s3/access/policy_table.h"
 
 const struct s3_action_row s3_actions[S3_ACTIONS] = {

@@ -5,7 +5,7 @@
 #include "base/str.h"
 
 /* clang-format off */
-/*    name, text behind "s3:", what it acts on */
+/* name, text behind "s3:", what it acts on */
 #define S3_ACTION_TABLE(X) \
     X(ABORT_MULTIPART_UPLOAD, "AbortMultipartUpload", OBJECT) \
     X(BYPASS_GOVERNANCE_RETENTION, "BypassGovernanceRetention", OBJECT) \
@@ -91,10 +91,7 @@
     X(REPLICATE_TAGS, "ReplicateTags", OBJECT) \
     X(RESTORE_OBJECT, "RestoreObject", OBJECT)
 
-/*    name, text (a '/' at the end: a name follows), whether a fixed value of it makes a statement
- *    for everybody one that is not public (S3's "The meaning of public"), whether any request to
- *    weir has it (there are no organisations, VPCs, roles, tokens, access points or second factors
- *    here, and no policy is asked when a bucket is made) */
+/* name; text (behind a '/' at the end a name follows); whether a condition with a fixed value of the key makes a statement for everybody not public (S3's "The meaning of public"); whether some request to weir has the key. weir has no organisations, VPCs, roles, tokens, access points or second factors, and evaluates no policy when a bucket is made. */
 #define POLICY_KEY_TABLE(X) \
     X(CALLED_VIA, "aws:CalledVia", false, false) \
     X(CURRENT_TIME, "aws:CurrentTime", false, true) \
@@ -183,21 +180,21 @@ enum policy_key {
 };
 
 struct s3_action_row {
-    const char *name; /* without "s3:" */
+    const char *name; /* the text without "s3:" */
     enum s3_action_on on;
 };
 
 struct policy_key_row {
     const char *name;
     bool limits_public;
-    bool is_given; /* some request has it */
+    bool is_given; /* some request to weir has this key */
 };
 
 extern const struct s3_action_row s3_actions[S3_ACTIONS];
 extern const struct policy_key_row policy_keys[POLICY_KEYS];
 
-/* By name, case folded; *suffix is what is behind the '/' of a row that ends in one (not empty).
- * False when there is no such key. */
+/* Finds a condition key by its name, in any case. *suffix is the part behind the '/' of a row that
+ * ends in one (not empty). False when there is no such key. */
 bool policy_key_find(struct str name, enum policy_key *key, struct str *suffix);
 
 #endif

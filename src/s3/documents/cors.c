@@ -39,7 +39,7 @@ static int check_wildcards(const struct str_list *list, const char *name, size_t
     return 0;
 }
 
-/* The values become headers of responses, so control characters are refused. */
+/* Refuses control characters, because the values become headers of responses. */
 static int check_printable(const struct str_list *list, const char *name, struct err *err)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -156,7 +156,7 @@ void cors_write(struct buf *out, const struct cors *cors)
     xml_close(out, "CORSConfiguration");
 }
 
-/* `pattern` has at most one star. */
+/* Whether `s` matches `pattern`, which has at most one star. */
 static bool wildcard_match(struct str pattern, struct str s, bool fold_case)
 {
     struct str front, back;

@@ -1,5 +1,6 @@
 /* Cross-origin rules of a bucket: the document, and the response headers for a browser. Strings
- * live in the arena; a compiled configuration does not change and may be asked by any thread. */
+ * live in the arena; a configuration that was read does not change and may be used by any thread.
+ */
 #ifndef S3_DOCUMENTS_CORS_H
 #define S3_DOCUMENTS_CORS_H
 
@@ -16,9 +17,9 @@ struct str_list {
 };
 
 struct cors_rule {
-    struct str id; /* empty: none */
+    struct str id; /* empty: the rule has no id */
     struct str_list origins, methods, headers, expose;
-    int64_t max_age; /* seconds; -1: none */
+    int64_t max_age; /* seconds; -1: not given */
 };
 
 struct cors {
@@ -26,8 +27,9 @@ struct cors {
     size_t count;
 };
 
-/* MalformedXML; InvalidRequest for a method that is not GET, PUT, POST, DELETE or HEAD, and for
- * wildcards where S3 does not take them: one in an origin or header, none in an exposed header. */
+/* Reads the document. MalformedXML: its form is wrong. InvalidRequest: a method other than GET,
+ * PUT, POST, DELETE or HEAD, more than one wildcard in an origin or header, or a wildcard in an
+ * exposed header. */
 int cors_read(struct cors *out, struct arena *a, struct str xml, struct err *err) MUST_CHECK;
 void cors_write(struct buf *out, const struct cors *cors);
 
@@ -35,25 +37,26 @@ void cors_write(struct buf *out, const struct cors *cors);
  * announces (Access-Control-Request-*). */
 struct cors_request {
     struct str origin, method;
-    struct str headers; /* comma-separated; empty: none */
+    struct str headers; /* names, comma-separated; empty: none */
 };
 
 struct cors_answer {
     const struct cors_rule *rule;
     struct cors_request request;
-    bool any_origin; /* the rule says "*" */
+    bool any_origin; /* the rule allows the origin "*" */
 };
 
-/* The first rule that allows origin, method and all headers; false when there is none. */
+/* Finds the first rule that allows the origin, the method and all headers; false when there is
+ * none. */
 bool cors_match(const struct cors *cors, const struct cors_request *request,
                 struct cors_answer *out);
 
-/* A preflight (OPTIONS): BadRequest when it lacks origin or method, AccessForbidden when no rule
- * takes it. `cors` NULL: the bucket has none. */
+/* Decides a preflight (OPTIONS). BadRequest: it lacks origin or method. AccessForbidden: no rule
+ * allows it. `cors` is NULL when the bucket has no rules. */
 int cors_preflight(const struct cors *cors, const struct cors_request *request,
                    struct cors_answer *out, struct err *err) MUST_CHECK;
 
-/* The headers of the response; returns how many. */
+/* Makes the headers of the response and returns their number. */
 size_t cors_headers(const struct cors_answer *answer, struct arena *a,
                     struct http_header out[CORS_MAX_HEADERS]);
 

@@ -4,7 +4,7 @@
 /* The elements that an Object may have; only Key is required. */
 static const char *const parts[] = {"Key", "VersionId", "ETag", "LastModifiedTime", "Size"};
 
-/* The members of an Object must not contain elements. */
+/* Checks an Object: its members must not contain elements. */
 static int check_object(const struct xml_node *object, struct err *err)
 {
     int code = document_shape(object, "Key! VersionId? ETag? LastModifiedTime? Size?", err);

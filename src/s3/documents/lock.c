@@ -1,4 +1,4 @@
-/* Object lock's documents and headers. */
+/* Reads and writes object lock's documents and headers. */
 #include "s3/documents/lock.h"
 
 #include "base/clock.h"

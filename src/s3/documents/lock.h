@@ -13,32 +13,33 @@ enum { LOCK_MAX_DAYS = 36500, LOCK_MAX_YEARS = 100 };
 /* <ObjectLockConfiguration>. At most one of days and years is set; if neither is, there is no
  * default retention. */
 struct lock_config {
-    bool compliance; /* else governance */
+    bool compliance; /* false: governance */
     uint32_t days, years;
 };
 
 /* The retention of an object, as in object_meta. */
 struct lock_retention {
     bool compliance;
-    int64_t until_ms; /* 0: none */
+    int64_t until_ms; /* ms since 1970; 0: no retention */
 };
 
-/* MalformedXML, InvalidRetentionPeriod. */
+/* Reads the document. MalformedXML: its form is wrong. InvalidRetentionPeriod: the number of days
+ * or years is not allowed. */
 int lock_config_read(struct lock_config *out, struct arena *a, struct str xml,
                      struct err *err) MUST_CHECK;
 void lock_config_write(struct buf *out, const struct lock_config *config);
 
-/* What an object put at `now_ms` gets by default; until_ms 0 when there is no default. A year has
- * 365 days. */
+/* Returns the default retention of an object put at `now_ms`; until_ms is 0 when there is no
+ * default. A year has 365 days. */
 struct lock_retention lock_default(const struct lock_config *config, int64_t now_ms);
 
-/* <Retention>; an empty one takes the retention away. MalformedXML, InvalidArgument for a date that
- * is not in the future. */
+/* Reads <Retention>; an empty element removes the retention. MalformedXML: its form is wrong.
+ * InvalidArgument: the date is not in the future. */
 int lock_retention_read(struct lock_retention *out, struct arena *a, struct str xml, int64_t now_ms,
                         struct err *err) MUST_CHECK;
 void lock_retention_write(struct buf *out, const struct lock_retention *retention);
 
-/* <LegalHold> */
+/* Reads <LegalHold>; *out is true for ON. */
 int lock_hold_read(bool *out, struct arena *a, struct str xml, struct err *err) MUST_CHECK;
 void lock_hold_write(struct buf *out, bool on);
 
@@ -49,12 +50,12 @@ struct lock_headers {
     bool hold;
 };
 
-/* InvalidArgument: one of mode and date without the other, words that are not known, a date that
- * is not in the future. */
+/* Reads the headers. InvalidArgument: mode without date or date without mode, unknown words, or a
+ * date that is not in the future. */
 int lock_headers_read(struct lock_headers *out, const struct http_head *head, int64_t now_ms,
                       struct err *err) MUST_CHECK;
 
-/* "GOVERNANCE" or "COMPLIANCE", for headers of a response. */
+/* Returns "GOVERNANCE" or "COMPLIANCE", for headers of a response. */
 const char *lock_mode_name(bool compliance);
 
 #endif

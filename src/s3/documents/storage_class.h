@@ -5,21 +5,21 @@
 
 #include "base/str.h"
 
-/* The classes of S3: the default of a gateway. */
+/* The classes that a gateway accepts by default: those of S3, comma-separated. */
 #define STORAGE_CLASSES                                                                            \
     "STANDARD,STANDARD_IA,ONEZONE_IA,INTELLIGENT_TIERING,GLACIER,DEEP_ARCHIVE,GLACIER_IR,"         \
     "REDUCED_REDUNDANCY"
 
-/* Whether `name` is in the list, which has commas between its names, or STANDARD. */
+/* Whether `name` is STANDARD or in the comma-separated list. */
 bool storage_class_known(struct str list, struct str name);
 
-/* The stored form: STANDARD is stored as an empty string. */
+/* Returns the stored form of a name: STANDARD is stored as an empty string. */
 static inline struct str storage_class_kept(struct str name)
 {
     return str_eq(name, STR("STANDARD")) ? STR_EMPTY : name;
 }
 
-/* The shown form: STANDARD for an empty string. */
+/* Returns the name of a stored form: an empty string is STANDARD. */
 static inline struct str storage_class_shown(struct str kept)
 {
     return kept.len ? kept : STR("STANDARD");

@@ -1,4 +1,5 @@
-/* Website configurations: reading, writing, and where a key leads. */
+/* Website configurations: reading and writing them, and finding the object or redirect for a key.
+ */
 #include "s3/documents/website.h"
 
 #include "http/wire.h"
