@@ -41,31 +41,31 @@ struct object_checksum {
     struct str value; /* base64; composite: "<base64>-<parts>" */
 };
 
-/* Kept with each version beside its bytes. Empty strings were not given. */
+/* What is kept with each version beside its bytes. An empty string: no value was given. */
 struct object_meta {
     struct http_header
         *headers; /* Content-Type, Cache-Control, Content-Disposition, -Encoding, -Language,
                      Expires, x-amz-meta-*, x-amz-website-redirect-location */
     size_t header_count;
-    struct str tags;          /* "k=v&k2=v2", URL-encoded */
-    struct str acl;           /* in the storage's own form: local keeps any text; remote takes
-                                 <AccessControlPolicy>, else ERR_UNSUPPORTED, and tells it by
-                                 get_acl() alone. A caller that carries an ACL to another storage
-                                 translates it (meta/acl.h has both forms) */
-    struct str owner;         /* user id. Remote: set in listings alone, and the peer's id */
+    struct str tags;  /* "k=v&k2=v2", URL-encoded */
+    struct str acl;   /* in the storage's own form: local keeps any text; remote accepts only
+                         <AccessControlPolicy> (else ERR_UNSUPPORTED) and returns it only from
+                         get_acl(). A caller that carries an ACL to another storage translates it
+                         (meta/acl.h has both forms) */
+    struct str owner; /* user id. Remote: set only in listings, and then it is the peer's id */
     struct str storage_class; /* empty: STANDARD */
-    struct str encryption;    /* an envelope (meta/envelope.h), opaque here; not empty: the bytes
+    struct str encryption;    /* an envelope (meta/envelope.h), opaque here. If not empty, the bytes
                                  are sealed (sealed.h) */
     struct object_checksum checksum;
     int64_t retain_until_ms; /* 0: no retention */
-    bool retain_compliance;  /* else governance */
+    bool retain_compliance;  /* true: compliance mode; false: governance */
     bool legal_hold;
 };
 
 struct object_info {
     struct str key;
     struct str version; /* "null" where versions were never kept */
-    bool is_latest;     /* remote: not known after head and get of a named version (false) */
+    bool is_latest;     /* remote: false (not known) after head() or get() of a named version */
     bool is_marker;     /* a delete marker: no bytes */
     uint64_t size;
     int64_t modified_ms;
@@ -75,18 +75,18 @@ struct object_info {
     struct object_meta meta;
 };
 
-/* ETags are written as in the HTTP headers: a list of quoted ETags, or "*". An empty string and a
- * time of 0 are no condition. */
+/* ETags are written as in the HTTP headers: a list of quoted ETags, or "*". An empty string or a
+ * time of 0 means no condition. */
 struct object_conditions {
     struct str if_match, if_none_match;
     int64_t if_modified_since_ms, if_unmodified_since_ms;
-    /* The next two are for removals alone. */
+    /* The next two apply only to removals. */
     int64_t if_modified_at_ms; /* compared to the second */
     bool has_if_size;
     uint64_t if_size;
 };
 
-/* A last check inside the commit of a change, for callers that decided on an older look at the
+/* A last check inside the commit of a change, for callers that decided by an earlier state of the
  * object. fn() gets the version, with its whole meta, as it is at that moment; an error refuses the
  * change. fn() may run more than once. It must not wait and must not call the storage. fn NULL: no
  * check. */
@@ -117,7 +117,8 @@ struct change_fact {
     int64_t time_ms;
 };
 
-/* Keeps a row of the row log with this prefix (db/row_log.h) in the commit of the change. */
+/* Through put() a change note adds a row to the row log with this prefix (db/row_log.h), in the
+ * same commit as the change. */
 struct outbox {
     void (*put)(struct outbox *o, struct str prefix, struct str place, struct str value);
 };
@@ -136,7 +137,7 @@ struct change_note {
 /* How to seal bytes. */
 struct put_seal {
     struct sealed_key key;
-    bool hide_md5; /* the ETag reveals nothing about the body; it has a form that no MD5 has */
+    bool hide_md5; /* the ETag must reveal nothing about the body; its form is not that of an MD5 */
 };
 
 struct put_options {
@@ -159,7 +160,7 @@ struct put_options {
 };
 
 struct put_result {
-    struct str version; /* empty where versions are not kept; suspended: "null" or empty */
+    struct str version; /* empty: versions are not kept. Suspended: "null" or empty */
     struct str etag;
     int64_t modified_ms; /* 0: not known (remote) */
     uint64_t size;
@@ -179,7 +180,7 @@ struct get_result {
 };
 
 struct remove_options {
-    struct str version; /* empty: the current one; where versions are kept that makes a marker */
+    struct str version; /* empty: the current one, where versions are kept by making a marker */
     struct object_conditions conditions;
     bool bypass_governance;
     const struct change_note *note; /* NULL: none */
@@ -192,20 +193,20 @@ struct remove_result {
 };
 
 /* Listings are in byte order of the keys; all keys under a common prefix are one entry. The cost
- * follows the entries that are returned, never the keys that are skipped. */
+ * grows with the entries that are returned, not with the keys that are skipped. */
 struct list_options {
     struct str prefix, delimiter;
     struct str after; /* the listing begins behind this key; a common prefix is listed if a key
                          under it is behind, unless the prefix is exactly this */
-    struct str after_version; /* list_versions: also the versions of `after` behind this one */
+    struct str after_version; /* list_versions: begin behind this version of `after` */
     size_t limit;             /* at most OBJECT_LIST_MAX */
-    bool tags;                /* local: meta.tags of entries too */
+    bool tags;                /* local: fill meta.tags of the entries too */
 };
 
 struct list_entry {
     bool is_prefix;
-    struct object_info info; /* meta has owner, storage_class and checksum alone; a prefix has its
-                                key alone */
+    struct object_info info; /* of meta only owner, storage_class and checksum are set; a common
+                                prefix has only its key */
 };
 
 struct list_result {
@@ -225,13 +226,14 @@ struct upload_part {
 
 struct upload_info {
     struct str key, id;
-    struct str initiator; /* the user who began it, by the storage's name; empty: meta.owner */
+    struct str initiator; /* the user who began the upload, as the storage names them; empty: same
+                             as meta.owner */
     int64_t started_ms;
     struct object_meta meta;
 };
 
 struct upload_list {
-    struct upload_info *uploads; /* by key, then id */
+    struct upload_info *uploads; /* sorted by key, then by id */
     struct str *prefixes;
     size_t count, prefix_count;
     bool more;
@@ -245,7 +247,7 @@ struct part_list {
     bool more;
 };
 
-/* What set_meta() changes of the meta that is kept beside a version's bytes; a set of these. */
+/* Flags that say which fields of a version's meta set_meta() changes. */
 enum meta_set {
     META_TAGS = 1,
     META_ACL = 2,
@@ -265,7 +267,7 @@ struct bucket_info {
     int64_t created_ms;
     enum { VERSIONS_NEVER, VERSIONS_ON, VERSIONS_SUSPENDED } versions;
     bool object_lock;
-    bool notifies; /* it has a document "notification" */
+    bool notifies; /* the bucket has a "notification" document */
 };
 
 /* How much a bucket holds. Bytes are counted as clients put them, before any sealing. Markers and
@@ -282,22 +284,23 @@ struct bucket {
     struct str name;         /* lives as long as the bucket */
     struct storage *storage; /* the storage that holds the bucket; NULL: it lies over several
                                 storages, or over none */
-    /* Only where storage is NULL: */
+    /* The next two are set only where `storage` is NULL. */
     struct storage *home; /* the storage that stands for the bucket where one must be named
                              (object/overlay.h, route/space.h) */
     unsigned can;         /* enum storage_capability */
 };
 
 struct bucket_ops {
-    /* The current state, never a stale one. Local: does not block. */
+    /* Gives the bucket's current state, never a stale one. Local: does not block. */
     int (*info)(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
-    /* Exact, at the cost of one row. Does not block. NULL: not known (remote). */
+    /* Gives exactly how much the bucket holds, by reading one row. Does not block. NULL: the
+     * storage does not know (remote). */
     int (*usage)(struct bucket *b, struct bucket_usage *out, struct err *err);
 
-    /* out->body stays NULL. An empty version is the current one. A marker, current or named by its
-     * version, is ERR_NOT_FOUND. Conditions are judged as in RFC 9110 section 13.2.2 (`c` may be
-     * NULL): ERR_PRECONDITION, ERR_NOT_MODIFIED. In these three cases out->info is filled too.
-     * Local: does not block. */
+    /* Gives what is known about a version; out->body stays NULL. An empty `version` means the
+     * current one. A marker, current or named by its version, is ERR_NOT_FOUND. Conditions are
+     * judged as in RFC 9110 section 13.2.2 (`c` may be NULL): ERR_PRECONDITION, ERR_NOT_MODIFIED.
+     * In these three cases out->info is filled too. Local: does not block. */
     int (*head)(struct bucket *b, struct arena *a, struct str key, struct str version,
                 const struct object_conditions *c, struct get_result *out, struct err *err);
     /* As head(), with the body of the range (NULL: all). Local: does not block by itself; the body
@@ -305,7 +308,7 @@ struct bucket_ops {
     int (*get)(struct bucket *b, struct arena *a, struct str key, struct str version,
                const struct object_conditions *c, const struct object_range *range,
                struct get_result *out, struct err *err);
-    /* `size` UINT64_MAX: not known. */
+    /* Stores the body under the key. `size` UINT64_MAX: not known. */
     int (*put)(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);
     /* Puts the bytes of another version, from a bucket on the same storage, without moving them
@@ -323,14 +326,15 @@ struct bucket_ops {
                 struct list_result *out, struct err *err);
     int (*list_versions)(struct bucket *b, struct arena *a, const struct list_options *o,
                          struct list_result *out, struct err *err);
-    /* Changes what `set` names. An empty version is the current one. `o` may be NULL. Remote: one
-     * request for each thing, so a failure may leave some of them changed. */
+    /* Changes the fields of a version's meta that `set` names. An empty `version` means the current
+     * one. `o` may be NULL. Remote: one request for each field, so a failure may leave some of them
+     * changed. */
     int (*set_meta)(struct bucket *b, struct arena *a, struct str key, struct str version,
                     enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err);
 
-    /* The ACL of the current version, in the form of meta.acl. ERR_UNSUPPORTED, ERR_DENIED: the
-     * storage does not tell it. NULL where head() tells it (STORAGE_KEEPS_META). */
+    /* Gives the ACL of the current version, in the form of meta.acl. ERR_UNSUPPORTED, ERR_DENIED:
+     * the storage does not reveal it. NULL where head() gives it (STORAGE_KEEPS_META). */
     int (*get_acl)(struct bucket *b, struct arena *a, struct str key, struct str *out,
                    struct err *err);
 
@@ -347,33 +351,36 @@ struct bucket_ops {
                             uint32_t number, struct bucket *from, const struct object_info *source,
                             const struct object_range *range, struct upload_part *out,
                             struct err *err);
-    /* `parts` are in the client's order, with the ETags and checksums that the client names.
-     * ERR_INVALID has the text InvalidPart, InvalidPartOrder or EntityTooSmall. The object gets the
-     * meta that the upload began with; of o's meta only the checksum is used. Finishing an upload
-     * again with the same parts gives the same answer. */
+    /* Makes the object from its parts. `parts` are in the client's order, with the ETags and
+     * checksums that the client names. ERR_INVALID has the text InvalidPart, InvalidPartOrder or
+     * EntityTooSmall. The object gets the meta that the upload began with; of o's meta only the
+     * checksum is used. Finishing an upload again with the same parts gives the same answer. */
     int (*upload_finish)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                          const struct upload_part *parts, size_t count, const struct put_options *o,
                          struct put_result *out, struct err *err);
     int (*upload_abort)(struct bucket *b, const struct upload_info *upload, struct err *err);
-    /* The parts whose numbers are above `after`. */
+    /* Lists the upload's parts whose numbers are above `after`. */
     int (*list_parts)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                       uint32_t after, size_t limit, struct part_list *out, struct err *err);
-    /* The parts that a version was made of, behind number `after`: numbers, sizes, checksums. A
-     * version that was put whole has none. Remote: no checksums, none at all where the peer tells
-     * no sizes, and up to one request for each part; ask for all at once. ERR_NOT_FOUND: the
-     * version is gone, or has another ETag. NULL: not known. */
+    /* Lists the parts that a version was made of, whose numbers are above `after`: numbers, sizes,
+     * checksums. A version that was put whole has none. Remote: parts have no checksums, and none
+     * are listed where the peer reports no sizes. It may take one request for each part, so ask for
+     * all at once. ERR_NOT_FOUND: the version no longer exists, or has another ETag. NULL: the
+     * storage does not know. */
     int (*object_parts)(struct bucket *b, struct arena *a, const struct object_info *object,
                         uint32_t after, size_t limit, struct part_list *out, struct err *err);
     int (*list_uploads)(struct bucket *b, struct arena *a, const struct list_options *o,
                         struct upload_list *out, struct err *err);
 
-    /* The bucket's own documents, by S3's name of the sub-resource ("policy", "cors", "lifecycle",
-     * "tagging", "acl", ...). They are opaque here: local keeps any text, remote takes and gives
-     * S3's XML or JSON. ERR_NOT_FOUND: there is none. Setting an empty document removes it. */
+    /* Get and set the bucket's own documents, by S3's name of the sub-resource ("policy", "cors",
+     * "lifecycle", "tagging", "acl", ...). They are opaque here: local keeps any text, remote takes
+     * and gives S3's XML or JSON. ERR_NOT_FOUND: there is no such document. Setting an empty
+     * document removes it. */
     int (*get_document)(struct bucket *b, struct arena *a, const char *name, struct str *out,
                         struct err *err);
     int (*set_document)(struct bucket *b, const char *name, struct str document, struct err *err);
-    /* Off: versions are suspended, also in a bucket that never kept them. */
+    /* Turns the keeping of versions on, or suspends it (off), also in a bucket that never kept
+     * them. */
     int (*set_versions)(struct bucket *b, bool on, struct err *err);
     /* Turns object lock on, for good. ERR_CONFLICT: versions are not on. NULL: the storage has no
      * object lock. */
@@ -392,31 +399,32 @@ struct storage {
         takes_trailers; /* takes bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER; set at open */
     /* Limits for all replication workers together; 0: no limit (route/remotes.h). */
     _Atomic(uint64_t) requests_per_minute, bytes_per_second;
-    /* Copying has learned that If-Match of a write must have its ETag without quotes (Ceph before
-     * 18). */
+    /* Set when a copy has found that the peer wants the ETag in a write's If-Match without quotes
+     * (Ceph before 18). */
     _Atomic(bool) bare_etags;
-    /* Gives the buckets of this storage that lie over several (object/overlay.h); NULL: none do.
-     * Set by route/. */
+    /* Gives the buckets of this storage that lie over several storages (object/overlay.h). NULL:
+     * there are none. Set by route/. */
     _Atomic(struct overlay *) overlay;
 };
 
 struct exchange; /* http/upstream.h */
 
 struct forward_request {
-    struct str user;                   /* whose credentials sign; empty: sent unsigned */
+    struct str user;                   /* whose credentials sign the request; empty: unsigned */
     struct str method;                 /* the method that is sent */
-    struct str signed_as;              /* the method in the signature; empty: the same */
+    struct str signed_as;              /* the method in the signature; empty: `method` */
     struct str path;                   /* by url_encode(), with the bucket: "/bucket/key" */
     struct str query;                  /* percent-encoded, without the client's signature */
     const struct http_header *headers; /* to send; not Host, Authorization, X-Amz-Date,
-                                          X-Amz-Content-Sha256, nor those of the framing */
+                                          X-Amz-Content-Sha256, nor headers of the framing */
     size_t header_count;
     struct reader *body;  /* NULL: none */
     uint64_t body_len;    /* UINT64_MAX: chunked */
     struct str sha256;    /* SHA-256 of the body in hex; empty: not known */
     bool expect_continue; /* as in struct upstream_request */
     bool idempotent;
-    bool now; /* as upstream_send_now(): ERR_AGAIN, or the caller polls for the answer */
+    bool now; /* send by upstream_send_now(): the call fails with ERR_AGAIN, or the caller polls for
+                 the answer */
     int (*may)(void *ctx, struct err *err); /* as in struct upstream_request */
     void *may_ctx;
     struct arena *arena; /* scratch memory; NULL: the call makes an arena of its own */
@@ -441,7 +449,8 @@ enum storage_capability {
     /* All of struct object_meta comes back as it was given, whatever its form: owner, ACL (none:
      * private), encryption. So the storage can keep bytes that this program seals. */
     STORAGE_KEEPS_META = 32,
-    /* The storage is a folder that belongs to this process alone: object/local/local.h takes it. */
+    /* The storage is a folder that belongs to this process alone: the functions of
+     * object/local/local.h accept it. */
     STORAGE_FOLDER = 64,
     /* The version "null" can be named also in a bucket that never kept versions. */
     STORAGE_NULL_VERSION = 128,
@@ -454,37 +463,40 @@ enum storage_capability {
 struct storage_ops {
     const char *kind; /* "local", "remote": for people to read; programs ask storage_can() */
     unsigned can;     /* enum storage_capability */
-    /* ERR_EXISTS: the error's text is the owner. The caller checks whether S3 allows the name. With
-     * info->object_lock versions are on. */
+    /* Makes the bucket that `info` describes. ERR_EXISTS: the bucket exists, and the error's text
+     * is its owner. The caller checks whether S3 allows the name. With info->object_lock versions
+     * are on. */
     int (*create_bucket)(struct storage *s, const struct bucket_info *info, struct err *err);
-    /* ERR_CONFLICT: the bucket is not empty. Local: it has objects or uploads; remote: the peer
-     * decides. */
+    /* Removes the bucket. ERR_CONFLICT: it is not empty. Local: it has objects or uploads; remote:
+     * the peer decides. */
     int (*remove_bucket)(struct storage *s, struct str user, struct str name, struct err *err);
-    /* A reference; ERR_NO_BUCKET. Local: does not block. */
+    /* Gives a reference to the bucket. ERR_NO_BUCKET: there is no such bucket. Local: does not
+     * block. */
     int (*open_bucket)(struct bucket **out, struct storage *s, struct str user, struct str name,
                        struct err *err);
-    /* The buckets of one owner (empty: of all), in the order of their names, behind `after`. */
+    /* Lists the buckets of one owner (empty: of all), in the order of their names, behind `after`.
+     */
     int (*list_buckets)(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err);
     /* The raw pass-through: sends the request, signed anew, and gives the peer's answer. NULL
      * without STORAGE_FORWARDS. Any status is success; the caller reads exchange_head() and
      * exchange_body() of http/upstream.h and calls exchange_close(). ERR_DENIED: the user has no
-     * credentials there. ERR_UNAVAILABLE, ERR_BUSY: down, at once; the others of upstream_send().
-     */
+     * credentials there. ERR_UNAVAILABLE, ERR_BUSY: the peer is down; the call did not wait for it.
+     * Other errors are those of upstream_send(). */
     int (*forward)(struct storage *s, const struct forward_request *r, struct exchange **out,
                    struct err *err);
     int (*check)(struct storage *s, struct err *err); /* is it there and writable? */
-    /* A number for the state of a bucket's info and documents, also of a bucket that does not
+    /* Gives a number for the state of a bucket's info and documents, also of a bucket that does not
      * exist. As long as the number stays the same, info and documents have not changed. 0: a change
      * is under way, or the storage does not know. NULL: it never knows. Does not block. */
     uint64_t (*generation)(struct storage *s, struct str bucket);
-    /* Called before close(), from any thread: calls that wait for the peer fail within a moment,
-     * and so do later ones. NULL: no call waits for a peer. */
+    /* Makes calls that wait for the peer fail within a moment, and later calls too. Called before
+     * close(), from any thread. NULL: no call waits for a peer. */
     void (*abort)(struct storage *s);
     void (*close)(struct storage *s);
 };
 
-/* A storage that is not there (NULL) can do nothing. */
+/* Whether the storage has the capability. NULL (no storage) has none. */
 static inline bool storage_can(const struct storage *s, enum storage_capability what)
 {
     return s && (s->ops->can & what);

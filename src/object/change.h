@@ -17,15 +17,15 @@ enum thing_kind {
     THINGS_OF_OBJECT = THING_OBJECT | THING_OBJECT_TAGS | THING_OBJECT_ACL,
     THINGS_OF_BUCKET = THING_BUCKET | THING_BUCKET_TAGS | THING_BUCKET_ACL,
 
-    /* How a bucket changed. Each stands for a change of THING_BUCKET, without that bit. */
+    /* How a bucket changed. Each implies a change of THING_BUCKET, whose own bit is not set. */
     CHANGE_BUCKET_MADE = 64,
     CHANGE_BUCKET_GONE = 128,
 
     /* How an object changed, beside its things. Only a storage with a commit of its own can tell.
-     * None of the three: what is kept beside a version's bytes was changed. */
+     * If none of the three is set, what is kept beside a version's bytes was changed. */
     CHANGE_PUT = 256,     /* a version was made */
     CHANGE_MARKER = 512,  /* a delete marker was made */
-    CHANGE_REMOVED = 1024 /* a version or a marker is gone for good */
+    CHANGE_REMOVED = 1024 /* a version or a marker was removed for good */
 };
 
 #endif

@@ -14,7 +14,7 @@
 /* Continues `crc` over more bytes; the first call has a crc of 0. Uses carry-less multiplication
  * where the processor has it, else tables. */
 uint64_t crc64_nvme(uint64_t crc, struct str bytes);
-/* The same by tables alone; tests compare both. */
+/* As crc64_nvme(), but by tables alone; tests compare the two. */
 uint64_t crc64_nvme_table(uint64_t crc, struct str bytes);
 
 /* a * b mod poly, and x^n mod poly. */

@@ -1,7 +1,7 @@
 /* Digests in one pass: each block goes through all of them while it is in the cache.
  *
  * OpenSSL's algorithms are fetched once per process, and each thread keeps the last set that it
- * freed: a set costs three allocations and a look-up per algorithm otherwise, which for a small
+ * freed. A new set would cost three allocations and a look-up per algorithm, which for a small
  * object is as much as the hashing. */
 #include "object/digest.h"
 #include "base/bytes.h"

@@ -1,7 +1,7 @@
 /* Digests and checksums of a body as it flows: any number of kinds in one pass.
  *
- * MD5 by md5.h; SHA-1 and SHA-256 by OpenSSL; CRC-32 and CRC-32C by ISA-L; CRC-64/NVME by a
- * carry-less multiply of our own. One owner at a time. */
+ * MD5 by md5.h; SHA-1 and SHA-256 by OpenSSL; CRC-32 and CRC-32C by ISA-L; CRC-64/NVME by crc.h.
+ * One owner at a time. */
 #ifndef OBJECT_DIGEST_H
 #define OBJECT_DIGEST_H
 
@@ -27,10 +27,11 @@ struct digest_value {
 
 struct digests;
 
-/* `wanted` has a bit 1 << DIGEST_* for each kind. With 0 nothing is computed. */
+/* Makes a set of digests. `wanted` has a bit 1 << DIGEST_* for each kind to compute. With 0 nothing
+ * is computed. */
 struct digests *digests_new(unsigned wanted);
 void digests_update(struct digests *d, struct str bytes);
-/* The value of one kind, which must have been wanted. Call it once, at the end. */
+/* Gives the value of one kind, which must have been wanted. Call it once, at the end. */
 void digests_final(struct digests *d, enum digest_kind kind, struct digest_value *out);
 void digests_free(struct digests *d); /* NULL is fine */
 

@@ -9,7 +9,7 @@ enum { TURN = 64 * 1024, HASHER_STACK = 256 * 1024 };
 struct hasher {
     struct mutex lock; /* class "local.hasher"; guards all of this and every stream's pieces */
     struct cond work;
-    struct list waiting; /* streams with pieces; first the one whose last turn is longest ago */
+    struct list waiting; /* streams with pieces; the longest without a turn is first */
     bool stop;
     struct thread thread;
 };
@@ -30,8 +30,8 @@ static void take_turn(struct hasher *h, struct turn *t)
         t->streams[t->count++] = list_entry(node, struct hash_stream, node);
 }
 
-/* Whole blocks of several streams are hashed side by side. A stream with bytes that do not fill a
- * block is hashed by itself. */
+/* Hashes the pieces of a turn. Whole blocks of several streams are hashed side by side. A stream
+ * with bytes that do not fill a block is hashed by itself. */
 static void hash_turn(struct turn *t)
 {
     struct md5_lane lanes[MD5_LANES];

@@ -38,7 +38,7 @@ struct hash_stream {
 };
 
 void hash_begin(struct hash_stream *s, struct hasher *h);
-/* Waits until there is room for the piece (H2). */
+/* Adds a piece to the body. Waits until there is room for it (H2). */
 void hash_add(struct hash_stream *s, struct str piece);
 /* Waits until all pieces are hashed, and gives the MD5. Must be called also after a failure; the
  * result is not used then. */

@@ -20,8 +20,8 @@ struct held_reader {
     int failed; /* the error that the body ended with */
 };
 
-/* The body is `len` bytes of `from`. UINT64_MAX: the length is not known, and `from` itself fails
- * if it ends too early. */
+/* Makes `h` a body of `len` bytes of `from`. UINT64_MAX: the length is not known, and `from` itself
+ * fails if it ends too early. */
 void held_reader_init(struct held_reader *h, struct reader *from, uint64_t len);
 
 #endif

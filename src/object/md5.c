@@ -12,7 +12,8 @@ typedef void kernel_fn(struct md5_lane *lanes, size_t count, size_t blocks);
 
 /* --- one body, one word at a time --- */
 
-/* G's two halves have no bit in common: their sum is shorter a chain than their union. */
+/* G's two halves have no bit in common, so + may replace |. That makes the chain of dependent
+ * operations shorter. */
 #define F(b, c, d)   (d ^ (b & (c ^ d)))
 #define G(b, c, d)   (d & b) + (~d & c)
 #define H(b, c, d)   (b ^ c ^ d)
@@ -50,7 +51,8 @@ static void scalar(struct md5_lane *lanes, size_t count, size_t blocks)
 
 #ifdef __x86_64__
 
-/* The sum is there long before the chain needs it; the compiler would add in another order. */
+/* Keeps the compiler from adding in another order: the sum in `a` is ready long before the chain
+ * needs it. */
 #define KEEP_ORDER(a) __asm__("" : "+v"(a))
 
 static inline __m128i load128(const char *p)
@@ -165,7 +167,8 @@ struct choice {
     kernel_fn *fn;
 };
 
-/* In the order of their lanes; the last one is for any larger number of bodies. */
+/* The functions of each kind of kernel, in the order of their lanes. The last one of a kind is also
+ * for any larger number of bodies. */
 static const struct choice choices[][4] = {
     [MD5_SCALAR] = {{1, scalar}},
 #ifdef __x86_64__
@@ -235,7 +238,7 @@ void md5_init(struct md5 *m)
 
 static void one_block(struct md5 *m)
 {
-    m->bytes -= MD5_BLOCK; /* they are counted already */
+    m->bytes -= MD5_BLOCK; /* md5_side_by_side() counts them again */
     md5_side_by_side(&(struct md5_lane){m, (const char *)m->rest, 1}, 1);
 }
 

@@ -1,7 +1,7 @@
-/* MD5 (RFC 1321) with its state in our hands, so that several bodies can be hashed side by side in
- * the lanes of vector registers. MD5 is one long chain of dependent operations: a core that has
- * four, eight or sixteen chains at once does them in nearly the time of one. OpenSSL keeps its
- * state to itself, and Debian has no multi-buffer MD5.
+/* MD5 (RFC 1321) of several bodies side by side, in the lanes of vector registers. MD5 is one long
+ * chain of dependent operations: a core that has four, eight or sixteen chains at once does them in
+ * nearly the time of one. OpenSSL does not give access to its state, and Debian has no multi-buffer
+ * MD5.
  *
  * With AVX-512 even a single body gains (its three-way logic and rotate shorten the chain by a
  * fifth). The kernels are chosen once, by what the processor has. One owner at a time. */
@@ -24,7 +24,7 @@ void md5_final(struct md5 *m, unsigned char out[MD5_LEN]);
 
 /* The next whole blocks of one body. */
 struct md5_lane {
-    struct md5 *md5; /* with nothing in `rest` */
+    struct md5 *md5; /* its `rest` must be empty */
     const char *in;
     size_t blocks;
 };
@@ -33,7 +33,8 @@ struct md5_lane {
  * Returns that number, and moves the lanes behind those blocks. */
 size_t md5_side_by_side(struct md5_lane *lanes, size_t count);
 
-/* For tests and measurements: use no more than this kind of kernel; returns the best there is. */
+/* For tests and measurements: md5_limit_kernels() forbids kernels better than `most`, and returns
+ * the best that was allowed before. */
 enum md5_kernels { MD5_SCALAR, MD5_AVX2, MD5_AVX512 };
 enum md5_kernels md5_limit_kernels(enum md5_kernels most);
 

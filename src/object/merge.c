@@ -2,19 +2,20 @@
  *
  * The listing is made in rounds. A round reads a page of each bucket behind the end of the round
  * before, and puts the pages together key by key. It decides only about keys up to the smallest
- * last key of those pages that were cut short, as such a page says nothing of what is behind it.
+ * last key of those pages that were cut short, because such a page says nothing about keys behind
+ * its end.
  *
- * Keys that all buckets have alike need no choice. For the others the caller is asked, and then
- * those pages that keys are to be taken from are read again: an object that came to its bucket
- * between the page and the choice would be missing else. Objects move towards lower indexes, so
- * the pages are read from the last bucket to the first. */
+ * Keys that all buckets have alike need no choice. For the others the caller chooses a bucket. Then
+ * the pages of the chosen buckets are read again: otherwise an object that came to its bucket
+ * between the page and the choice would be missing. Objects move towards lower indexes, so the
+ * pages are read from the last bucket to the first. */
 #include "object/merge.h"
 
 #include "base/vec.h"
 
 enum {
     PAGE_MIN = 32,
-    PROBE_PAGE = 16, /* inside a common prefix the first few keys are enough */
+    PROBE_PAGE = 16, /* page size inside a common prefix, where the first few keys are enough */
     NOT_INSIDE = -1,
 };
 
@@ -29,23 +30,23 @@ struct merge_item {
     struct str key;
     bool is_prefix;
     struct key_run *runs; /* one for each bucket */
-    bool chosen;          /* the caller was asked: */
+    bool chosen;          /* the caller was asked, and has set `from` */
     int from;             /* as in struct merge_key */
 };
 typedef VEC(struct merge_item) item_vec;
 
 struct merge_round {
-    struct arena a;            /* of the pages */
+    struct arena a;            /* holds the pages */
     struct list_result *pages; /* one for each bucket */
     item_vec items;
-    struct str end; /* the last key that can be decided about; no p: all can */
+    struct str end; /* the last key that can be decided about; p NULL: all keys can */
 };
 
 struct merging {
     const struct merge *m;
     const struct list_options *o;
     bool versions;
-    struct arena *a; /* of the result */
+    struct arena *a; /* holds the result */
     VEC(struct list_entry) found;
     size_t wanted;
     struct str after, after_version; /* where the next round begins */
@@ -76,7 +77,7 @@ static const struct list_entry *page_entry(const struct merge_round *r, size_t b
     return i < r->pages[bucket].count ? &r->pages[bucket].entries[i] : NULL;
 }
 
-/* All entries from `first` on that have the key of the first. */
+/* Gives all entries from `first` on that have the same key as the entry at `first`. */
 static struct key_run page_run(const struct merging *g, const struct merge_round *r, size_t bucket,
                                size_t first)
 {
@@ -105,7 +106,8 @@ static void round_find_end(const struct merging *g, struct merge_round *r)
     }
 }
 
-/* The least of the entries at these places of the pages; NULL: there is none. */
+/* Gives the entry with the lowest key among the entries at these places of the pages; NULL: there
+ * is none. */
 static const struct list_entry *round_least(const struct merging *g, const struct merge_round *r,
                                             const size_t *at)
 {
@@ -160,7 +162,7 @@ static bool runs_are_alike(const struct merge_round *r, const struct merge_item 
     return alike;
 }
 
-/* Whether all buckets have the same of the key. */
+/* Whether all buckets have the same entries of the key. */
 static bool item_is_alike(const struct merging *g, const struct merge_round *r,
                           const struct merge_item *item)
 {
@@ -171,8 +173,8 @@ static bool item_is_alike(const struct merging *g, const struct merge_round *r,
     return alike;
 }
 
-/* Marks the pages that the key may be taken from. A key of MERGE_FIRST that is in the last bucket
- * alone has not moved yet. */
+/* Marks the pages that the key may be taken from. With MERGE_FIRST the last bucket's page need not
+ * be read again: a key that only that bucket has did not move yet. */
 static void item_mark(const struct merge_item *item, bool *again, size_t count)
 {
     if (item->from != MERGE_FIRST)
@@ -181,7 +183,8 @@ static void item_mark(const struct merge_item *item, bool *again, size_t count)
         again[i] = true;
 }
 
-/* *again: which pages must be read once more. */
+/* Asks the caller which bucket each key is listed from, and sets in `again` which pages must be
+ * read once more. */
 static int round_choose(const struct merging *g, struct merge_round *r, bool *again,
                         struct err *err)
 {
@@ -209,7 +212,7 @@ static int round_choose(const struct merging *g, struct merge_round *r, bool *ag
     return code;
 }
 
-/* What was chosen before, for the items as they are now. */
+/* Copies the choices in `before` to the items of the same keys in `now`. */
 static void items_remember(item_vec *now, const item_vec *before)
 {
     size_t at = 0;
@@ -282,7 +285,7 @@ static struct list_entry entry_copy(struct arena *a, const struct list_entry *e)
     return copy;
 }
 
-/* Whether the prefix holds a key, behind where the listing began, that is listed. */
+/* Whether the prefix holds a key that is listed, behind the place where the listing began. */
 static int prefix_holds_any(const struct merging *g, struct str prefix, bool *out, struct err *err)
 {
     struct merge m = *g->m;
@@ -304,8 +307,9 @@ static int prefix_holds_any(const struct merging *g, struct str prefix, bool *ou
     return code;
 }
 
-/* The bucket that the key is taken from; false: it is not listed. A key that was not chosen was
- * alike in all buckets; where it came or went since, it need not be listed. */
+/* Gives the bucket that the key is listed from; false: it is not listed. A key that the caller was
+ * not asked about was alike in all buckets. If it came or went after that, it need not be listed.
+ */
 static bool item_source(const struct merging *g, const struct merge_item *item, size_t *out)
 {
     size_t has = 0, first = 0;
@@ -348,7 +352,8 @@ static int take_prefix(struct merging *g, const struct merge_item *item, struct 
     return code;
 }
 
-/* The next round begins behind the end; inside that key when its versions were cut short. */
+/* Adds the round's keys to the result. The next round begins behind the last key, or inside that
+ * key when its versions were cut short. */
 static int round_take(struct merging *g, const struct merge_round *r, struct err *err)
 {
     int code = 0;
@@ -404,7 +409,8 @@ static int has_after_version(struct merging *g, size_t bucket, bool *out, struct
     return code == ERR_NOT_FOUND || code == ERR_INVALID ? 0 : code;
 }
 
-/* The versions of a key are listed to their end from the bucket where their listing began. */
+/* Finds the bucket that has after_version. The versions of a key are listed to their end from the
+ * bucket where their listing began. */
 static int merge_find_inside(struct merging *g, struct err *err)
 {
     int code = 0;

@@ -11,16 +11,17 @@ enum { MERGE_FIRST = -1 };
 
 struct merge_key {
     struct str key;
-    int from; /* index of the bucket that the key is listed from, and not at all where that bucket
-                 does not have it; MERGE_FIRST: the first of the buckets that has it */
+    int from; /* index of the bucket that the key is listed from; if that bucket does not have the
+                 key, it is not listed. MERGE_FIRST: the first bucket that has the key */
 };
 
 struct merge {
     struct bucket *const *buckets; /* borrowed */
     size_t count;                  /* at least 1 */
-    /* Sets `from` of all keys, as it is at one moment. Asked for keys that not all buckets have
-     * alike. Objects may be on their way between the buckets, but only towards lower indexes: the
-     * pages are then read again after the choice. NULL: MERGE_FIRST for all, and no key moves. */
+    /* Sets `from` of all `keys`, as it is at one moment. Called for the keys that not all buckets
+     * have alike. Objects may be on their way between the buckets, but only towards lower indexes:
+     * the pages are then read again after the choice. NULL: MERGE_FIRST for all, and no key moves.
+     */
     int (*choose)(void *ctx, struct arena *a, struct merge_key *keys, size_t count,
                   struct err *err);
     void *ctx;

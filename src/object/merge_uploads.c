@@ -11,9 +11,9 @@ struct upload_entry {
 
 struct upload_gathering {
     struct arena *a;
-    VEC(struct upload_entry) all; /* of all buckets, up to: */
+    VEC(struct upload_entry) all; /* entries of all buckets */
     bool cut;
-    struct str end_key, end_id; /* where the shortest page ends; when cut */
+    struct str end_key, end_id; /* where the shortest page ends; set when `cut` */
 };
 
 static int upload_order(const void *one, const void *two)
@@ -42,7 +42,7 @@ static void uploads_add_page(struct upload_gathering *g, const struct upload_lis
     g->cut = true;
 }
 
-/* In order, each prefix once, nothing behind the end. */
+/* Sorts the entries, keeps each prefix once, and drops entries behind the end. */
 static void uploads_put_in_order(struct upload_gathering *g)
 {
     struct upload_entry end = {g->end_key, g->end_id, NULL};

@@ -5,11 +5,11 @@
 
 #include "object/digest.h"
 
-/* NULL for MD5, which S3 does not count as a checksum. */
+/* S3's names of a checksum. NULL for MD5, which S3 does not count as a checksum. */
 const char *checksum_header(enum digest_kind kind);    /* "x-amz-checksum-crc32" */
 const char *checksum_element(enum digest_kind kind);   /* "ChecksumCRC32" */
 const char *checksum_algorithm(enum digest_kind kind); /* "CRC32" */
-/* The kind of such a name, in upper or lower case; false: there is none. */
+/* Finds the kind that has this name, in upper or lower case; false: there is none. */
 bool checksum_by_header(struct str name, enum digest_kind *kind);
 bool checksum_by_algorithm(struct str name, enum digest_kind *kind);
 

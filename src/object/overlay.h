@@ -18,14 +18,15 @@ struct overlay {
     const struct overlay_ops *ops;
 };
 
-/* `home` is the storage that the caller asked. Users are meant as in storage_ops. */
+/* `home` is the storage that the caller asked. `user` means the same as in storage_ops. */
 struct overlay_ops {
     /* Whether the name is a logical bucket at home on this storage. Every request asks this, so it
      * answers from memory and never waits. */
     bool (*has)(struct overlay *o, const struct storage *home, struct str name);
     /* The next two are called for names that has() knows. */
-    /* A reference, whose `storage` is NULL and whose `home` is this one. ERR_NO_BUCKET. Does not
-     * wait where the home's own open_bucket() does not. */
+    /* Gives a reference to the logical bucket; its `storage` is NULL and its `home` is this home.
+     * ERR_NO_BUCKET: there is no such bucket. Does not wait where the home's own open_bucket() does
+     * not. */
     int (*open)(struct overlay *o, struct storage *home, struct str user, struct str name,
                 struct bucket **out, struct err *err);
     /* Removes the logical bucket with all its parts. ERR_CONFLICT: it is not empty. */
@@ -33,7 +34,7 @@ struct overlay_ops {
                   struct err *err);
     /* The next two are called for all names. They call the home's own operation for buckets that
      * are not the overlay's. */
-    /* ERR_EXISTS: the name is a logical bucket or a part of one. */
+    /* Makes a bucket. ERR_EXISTS: the name is a logical bucket or a part of one. */
     int (*make)(struct overlay *o, struct storage *home, const struct bucket_info *info,
                 struct err *err);
     /* As storage_ops.list_buckets, with logical buckets and without their parts. */
@@ -45,7 +46,7 @@ struct overlay_ops {
 /* The overlay, when `name` is one of its buckets at home on `s`; else NULL. Never waits. */
 struct overlay *storage_overlay_of(const struct storage *s, struct str name);
 
-/* As the members of storage_ops, of logical buckets too. */
+/* As the members of storage_ops with these names, but also for logical buckets. */
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
                         struct err *err) MUST_CHECK;
 int storage_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,

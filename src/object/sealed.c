@@ -22,7 +22,8 @@ uint64_t sealed_size(uint64_t plain)
 
 /* --- records --- */
 
-/* Makes the key for one body: random by its salt (E2), and useless for another part. */
+/* Derives the key for one body. The salt makes it random (E2); the part number makes it useless for
+ * any other part. */
 static void derive(const struct sealed_key *key, const unsigned char salt[SEALED_SALT_LEN],
                    uint32_t part, unsigned char out[SEALED_KEY_LEN])
 {
@@ -146,7 +147,7 @@ static void hash_record(struct sealer *s, struct str record)
     hash_add(&s->md5, record);
 }
 
-/* The byte that was read behind the record begins the next one. */
+/* Turns to the next record, which begins with the byte that was read behind this one. */
 static void next_plain(struct sealer *s, size_t len)
 {
     unsigned char **next = &s->plains[s->index % ARRAY_SIZE(s->plains)];

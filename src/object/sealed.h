@@ -27,7 +27,8 @@ uint64_t sealed_size(uint64_t plain);
 /* The number of records of a body of this plain size; at least one. */
 uint64_t sealed_records(uint64_t plain);
 
-/* An ETag in place of the MD5 of the plain bytes; without the key it reveals nothing. */
+/* Makes an ETag to use in place of the MD5 of the plain bytes. It reveals nothing without the key.
+ */
 void sealed_digest(const struct sealed_key *key, const unsigned char md5[MD5_LEN],
                    unsigned char out[MD5_LEN]);
 
@@ -38,12 +39,12 @@ struct sealed_cipher {
     struct evp_cipher_ctx_st *ctx;
 };
 
-/* `part` is the number of the part; 0: a whole body. */
+/* Prepares for the records of one part (its number is `part`) or of a whole body (0). */
 void sealed_cipher_init(struct sealed_cipher *c, const struct sealed_key *key,
                         const unsigned char salt[SEALED_SALT_LEN], uint32_t part);
 void sealed_cipher_release(struct sealed_cipher *c);
 
-/* Writes plain.len + SEALED_TAG_LEN bytes. */
+/* Seals one record: writes plain.len + SEALED_TAG_LEN bytes. */
 void sealed_put(struct sealed_cipher *c, uint64_t index, bool last, struct str plain,
                 unsigned char *out);
 /* Opens a record in place; `len` includes the tag. ERR_CORRUPT: it is not that record under that
@@ -58,8 +59,9 @@ struct sealer {
     struct reader *body;
     uint64_t size; /* plain bytes read so far */
     struct sealed_cipher cipher;
-    /* Records, each with one byte more that shows that it is not the last. They go around: while
-     * one is read and sealed, those before it are hashed beside us (hasher.h, H2). */
+    /* Buffers for a record and one byte more, which shows that the record is not the last. They are
+     * used in turn: while one is filled and sealed, the hasher's thread hashes the earlier ones
+     * (hasher.h, H2). */
     unsigned char *plains[HASH_PIECES + 1];
     unsigned char *plain;  /* the record that is being read */
     unsigned char *stored; /* the salt, or a record */
@@ -70,7 +72,7 @@ struct sealer {
     struct hasher *hasher; /* NULL: the MD5 of the plain bytes is not wanted */
     bool streams;          /* `md5` is open: the body is longer than a record */
     struct hash_stream md5;
-    unsigned char sum[MD5_LEN]; /* MD5 of a body that is not longer */
+    unsigned char sum[MD5_LEN]; /* MD5 of a body that fits one record */
 };
 
 void sealer_init(struct sealer *s, struct reader *body, const struct sealed_key *key, uint32_t part,
