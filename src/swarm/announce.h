@@ -1,5 +1,5 @@
-/* Announces, scrapes and their answers, the same for HTTP and UDP. docs/swarm.md has the rules. All
- * of these are plain values of the caller. */
+/* Announces, scrapes and their answers, the same for HTTP and UDP. docs/swarm.md has the rules. The
+ * caller owns these structs. */
 #ifndef SWARM_ANNOUNCE_H
 #define SWARM_ANNOUNCE_H
 
@@ -9,8 +9,8 @@ enum {
     INFO_HASH_LEN = 20, /* trackers use the first 20 bytes of a version 2 hash (BEP 52) */
     PEER_ID_LEN = 20,
     PASSKEY_LEN = 32,
-    COMPACT4_LEN = 6, /* address and port, in network order */
-    COMPACT6_LEN = 18,
+    COMPACT4_LEN = 6,  /* bytes of an IPv4 address and a port, in network order */
+    COMPACT6_LEN = 18, /* the same for IPv6 */
     NUMWANT_DEFAULT = -1
 };
 
@@ -22,11 +22,11 @@ struct peer_addr {
     bool v6;
 };
 
-/* The first four have the numbers of BEP 15. */
+/* The values of the first four events are the numbers of BEP 15. */
 enum announce_event { EVENT_NONE, EVENT_COMPLETED, EVENT_STARTED, EVENT_STOPPED, EVENT_PAUSED };
 
 struct announce {
-    const uint8_t *info_hash; /* INFO_HASH_LEN bytes; borrowed, as all pointers here */
+    const uint8_t *info_hash; /* INFO_HASH_LEN bytes; all pointers here are borrowed */
     const uint8_t *peer_id;   /* PEER_ID_LEN bytes */
     struct peer_addr addr;
     uint64_t uploaded, downloaded, left;
@@ -36,9 +36,9 @@ struct announce {
     struct str passkey; /* empty: none was given */
 };
 
-/* Might the client have nothing but a magnet link? aria2 then says that 0 bytes are left, since it
- * does not know the size. Such a client counts as a seeder, but it is given seeders, from which it
- * gets the torrent. */
+/* Might the client have nothing but a magnet link? aria2 then says that 0 bytes are left, because
+ * it does not know the size. Such a client counts as a seeder, but the answer gives it seeders,
+ * from which it gets the torrent. */
 static inline bool announce_maybe_link(const struct announce *a)
 {
     return a->event == EVENT_STARTED && (a->left | a->uploaded | a->downloaded) == 0;
@@ -67,12 +67,13 @@ enum swarm_failure {
         SWARM_FAILURE_COUNT
 };
 const char *swarm_failure_text(enum swarm_failure f);
-const char *swarm_failure_name(enum swarm_failure f); /* "SLOTS": for metrics */
-int swarm_failure_retry(enum swarm_failure f);        /* minutes */
+const char *swarm_failure_name(enum swarm_failure f); /* for metrics, as "SLOTS" */
+int swarm_failure_retry(enum swarm_failure f);        /* in minutes; 0 and -1 as above */
 
-/* Peers of one family, in memory of the caller: `at` has room for `max` entries of COMPACT4_LEN or
- * COMPACT6_LEN bytes, one behind the other. With max 0 the family is not wanted. `ids` has room for
- * `max` peer ids, or is NULL when they are not wanted; has_ids tells whether they were known. */
+/* Peers of one address family (IPv4 or IPv6), in memory of the caller: `at` has room for `max`
+ * entries of COMPACT4_LEN or COMPACT6_LEN bytes, one behind the other. With max 0 the family is not
+ * wanted. `ids` has room for `max` peer ids, or is NULL when they are not wanted. has_ids tells
+ * whether the ids were known. */
 struct compact {
     uint8_t *at;
     size_t max, count;
@@ -93,7 +94,7 @@ struct scrape_entry {
     uint32_t downloaders; /* incomplete without the partial seeds (BEP 21) */
 };
 
-/* Clears everything but the room for peers. */
+/* Clears the answer except for the caller's memory for peers. */
 void announce_answer_reset(struct announce_answer *a);
 
 #endif

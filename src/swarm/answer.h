@@ -14,10 +14,11 @@ struct answer_form {
 
 void answer_announce(struct buf *out, const struct announce_answer *a,
                      const struct answer_form *form);
-/* `hashes` must be sorted without duplicates. Unknown torrents are left out of the answer. */
+/* Writes the answer to a scrape. `hashes` must be sorted without duplicates. Unknown torrents are
+ * left out. */
 void answer_scrape(struct buf *out, const uint8_t *hashes, const struct scrape_entry *entries,
                    size_t count, uint32_t min_interval_s);
-/* `words` replace the failure's own text; NULL: its own text. */
+/* Writes the answer of a refused request. `words` replace the failure's own text unless NULL. */
 void answer_failure(struct buf *out, enum swarm_failure failure, const char *words);
 
 #endif

@@ -13,8 +13,8 @@
  *
  * Reading is strict: each value has exactly one accepted form. Integers and lengths have no leading
  * zeros, "-0" is refused, keys are sorted without duplicates, and nesting ends at
- * BENCODE_MAX_DEPTH. So the bytes of a value can be hashed, and equal values have equal hashes.
- * Nothing is allocated; values borrow from the text. */
+ * BENCODE_MAX_DEPTH. So equal values have equal bytes and equal hashes.
+ * Nothing is allocated: values borrow from the text. */
 #ifndef SWARM_BENCODE_H
 #define SWARM_BENCODE_H
 
@@ -28,26 +28,27 @@ struct bencode_out {
     size_t depth;
     struct bencode_level {
         bool dictionary;
-        bool value;         /* a key was written and its value was not yet */
-        size_t key_at, len; /* of the last key in `out`, to compare the next key with it */
+        bool value;         /* the last key still needs its value */
+        size_t key_at, len; /* where the last key is in `out`, to compare the next key with it */
         bool keys;          /* the dictionary has a key already */
     } levels[BENCODE_MAX_DEPTH];
 };
 
-/* `out` is borrowed, may hold bytes already, and keeps the sticky error. It must not be shortened
- * before the last close. */
+/* Prepares a writer that appends to `out`, which is borrowed and keeps the sticky error. `out` must
+ * not be shortened before the last close. */
 void bencode_out_init(struct bencode_out *w, struct buf *out);
 void bencode_open(struct bencode_out *w, char kind); /* 'd' or 'l' */
 void bencode_close(struct bencode_out *w);
 void bencode_key(struct bencode_out *w, struct str key);
 void bencode_int(struct bencode_out *w, int64_t v);
 void bencode_str(struct bencode_out *w, struct str s);
-void bencode_raw(struct bencode_out *w, struct str value); /* a value that is bencoded already */
+void bencode_raw(struct bencode_out *w,
+                 struct str value); /* writes a value that is bencoded already */
 
 /* Begins a string of `len` bytes; the caller appends the bytes to `out` right away. */
 void bencode_str_head(struct bencode_out *w, size_t len);
 
-/* A key and its value in one call. */
+/* Write a key and its value. */
 void bencode_member_int(struct bencode_out *w, const char *key, int64_t v);
 void bencode_member_str(struct bencode_out *w, const char *key, struct str s);
 
@@ -55,26 +56,27 @@ enum bencode_kind { BENCODE_INT, BENCODE_STR, BENCODE_LIST, BENCODE_DICT };
 
 struct bencode {
     enum bencode_kind kind;
-    struct str bytes;  /* the whole value as it was written; an info hash is taken over this */
-    struct str str;    /* of BENCODE_STR: the string */
-    int64_t num;       /* of BENCODE_INT */
-    struct str inside; /* of BENCODE_LIST and BENCODE_DICT: the text for bencode_next() */
+    struct str
+        bytes; /* the whole value as it stands in the text; an info hash is made of these bytes */
+    struct str str;    /* BENCODE_STR: the string */
+    int64_t num;       /* BENCODE_INT: the number */
+    struct str inside; /* BENCODE_LIST and BENCODE_DICT: the text for bencode_next() */
 };
 
 /* Reads the value at the front of *rest, which advances behind the value on success only.
- * ERR_PARSE: the text names the place. */
+ * ERR_PARSE: the bytes are not bencode; err names the place. */
 int bencode_read(struct bencode *out, struct str *rest, struct err *err) MUST_CHECK;
 
-/* As bencode_read(), and nothing may follow the value. */
+/* As bencode_read(), but nothing may follow the value in `text`. */
 int bencode_read_all(struct bencode *out, struct str text, struct err *err) MUST_CHECK;
 
-/* The next item of a list (with an empty key) or of a dictionary. *inside begins as a copy of
- * of->inside and advances. False at the end. */
+/* Gives the next item of a list (with an empty key) or of a dictionary. *inside begins as a copy of
+ * of->inside and advances. False: there are no more items. */
 bool bencode_next(const struct bencode *of, struct str *inside, struct str *key,
                   struct bencode *out);
 
-/* A member of a dictionary by its key. ERR_NOT_FOUND; ERR_TYPE: the member is of another kind, or
- * `of` is not a dictionary. */
+/* Finds a member of a dictionary by its key. ERR_NOT_FOUND: there is no such key. ERR_TYPE: the
+ * member is of another kind, or `of` is not a dictionary. */
 int bencode_find(const struct bencode *of, struct bencode *out, struct str key,
                  enum bencode_kind kind) MUST_CHECK;
 

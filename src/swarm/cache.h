@@ -1,9 +1,9 @@
 /* The models of the tracker (torrents, peers, users and approved clients) in the store, where all
  * trackers share them. docs/swarm.md has the keys and the invariants I1 to I8.
  *
- * Every call is one script or command: one round trip, and atomic while other trackers do the same.
+ * Every call is one script or command: one round trip, which is atomic.
  * A caller sends the change that it wants, and never writes back what it has read. All calls may
- * wait for the store; any thread may call. Only ERR_NOT_FOUND says that something is absent; other
+ * wait for the store. Any thread may call. Only ERR_NOT_FOUND says that something is absent; other
  * negative codes say that the store could not be asked. */
 #ifndef SWARM_CACHE_H
 #define SWARM_CACHE_H
@@ -17,13 +17,15 @@ struct cache;
 
 struct cache_options {
     struct store *store; /* swarmDB; borrowed */
-    struct str prefix;   /* before every key; may be empty */
-    bool feed;           /* each accepted private announce appends a record (feed.h) */
-    /* Bounds. Beyond `feed_max` waiting records announces are refused (SWARM_UNAVAILABLE), beyond
-     * `max_peers` peers in the store new peers are (SWARM_FULL), beyond `max_per_user` peers of a
-     * user this user's new peers are (SWARM_PEERS). 0: a million records, any number of peers. */
+    struct str prefix;   /* begins every key; may be empty */
+    bool feed;           /* each accepted private announce appends a record to the feed (feed.h) */
+    /* Bounds. Beyond `feed_max` waiting records announces are refused (SWARM_UNAVAILABLE). With
+     * `max_peers` peers in the store new peers are refused (SWARM_FULL). With `max_per_user` peers
+     * of a user new peers of this user are refused (SWARM_PEERS). 0: a million records, any number
+     * of peers. */
     uint64_t feed_max, max_peers, max_per_user;
-    uint32_t peer_timeout_s; /* cache_announce() gives out no older peers; 0: peers of any age */
+    uint32_t
+        peer_timeout_s; /* age beyond which cache_announce() does not give out a peer; 0: any age */
     uint32_t numwant, max_numwant; /* peers in an answer: usual and at most; 0: 50 and 200 */
 };
 int cache_open(struct cache **out, const struct cache_options *o, struct err *err) MUST_CHECK;
@@ -67,10 +69,11 @@ struct torrent_peers {
 
 /* --- the seed's interface --- */
 
-/* ERR_NOT_FOUND: there is none. */
+/* ERR_NOT_FOUND: there is no such user. */
 int cache_find_user(struct cache *c, struct str passkey, struct swarm_user *out,
                     struct err *err) MUST_CHECK;
-/* The passkey of the user with this id. People name a user by the id, since the passkey is secret.
+/* The passkey of the user with this id. People name a user by the id, because the passkey is
+ * secret.
  */
 int cache_find_passkey(struct cache *c, uint64_t id, char out[PASSKEY_LEN + 1],
                        struct err *err) MUST_CHECK;
@@ -86,10 +89,10 @@ int cache_record_snatch(struct cache *c, struct swarm_user *u, struct torrent *t
 int cache_mark_active(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 
-/* Add is idempotent, moves a peer out of the other set (I2) and keeps the count of slots (I4);
- * ERR_NOT_FOUND: the torrent or the user is missing. Set refreshes a peer; ERR_NOT_FOUND: the peer
- * is missing. Remove is idempotent. Add finds the torrent by its info hash, Set and Remove by its
- * id; all find the user by the id in the peer. */
+/* cache_add_*() add a peer, move it out of the other set (I2) and keep the count of slots (I4).
+ * ERR_NOT_FOUND: the torrent or the user is missing. cache_set_*() refresh a peer. ERR_NOT_FOUND:
+ * the peer is missing. Adding or removing twice is fine. Add finds the torrent by its info hash,
+ * set and remove by its id. All find the user by the id in the peer. */
 int cache_add_seeder(struct cache *c, const struct torrent *t, const struct peer *p,
                      struct err *err) MUST_CHECK;
 int cache_add_leecher(struct cache *c, const struct torrent *t, const struct peer *p,
@@ -102,8 +105,8 @@ int cache_remove_seeder(struct cache *c, const struct torrent *t, const struct p
                         struct err *err) MUST_CHECK;
 int cache_remove_leecher(struct cache *c, const struct torrent *t, const struct peer *p,
                          struct err *err) MUST_CHECK;
-/* Makes a leecher a seeder and refreshes it. *moved is false when the peer was no leecher; then it
- * is added as a seeder. */
+/* Makes a leecher a seeder and refreshes it. *moved is false when the peer was no leecher; then the
+ * peer is added as a seeder. */
 int cache_leecher_finished(struct cache *c, const struct torrent *t, const struct peer *p,
                            bool *moved, struct err *err) MUST_CHECK;
 
@@ -111,8 +114,9 @@ int cache_leecher_finished(struct cache *c, const struct torrent *t, const struc
 int cache_increment_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 
-/* With id 0 the torrent gets the next free id. A torrent that exists gets only the multipliers. The
- * id goes into the struct. ERR_EXISTS: another torrent has the id. last_action 0: now. */
+/* Adds a torrent; one that exists gets only the multipliers. With id 0 the torrent gets the next
+ * free id, which is put into the struct. last_action 0: now. ERR_EXISTS: another torrent has the
+ * id. */
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 /* As cache_add_torrent(), for the torrent of an object (docs/torrents.md): a torrent that exists
  * keeps its multipliers. ERR_PRECONDITION: an operator has withdrawn the torrent. */
@@ -120,22 +124,24 @@ int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err) MUS
 /* Whether the torrent exists and is not withdrawn. */
 int cache_torrent_listed(struct cache *c, const uint8_t *info_hash, bool *out,
                          struct err *err) MUST_CHECK;
-/* Removes the torrent with all of its peers and gives their slots back. ERR_NOT_FOUND. */
+/* Removes the torrent with all of its peers and gives their slots back. ERR_NOT_FOUND: there is no
+ * such torrent. */
 int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
-/* As cache_remove_torrent(), for an operator: afterwards cache_offer_torrent() does not bring the
- * torrent back, only cache_add_torrent() does. */
+/* As cache_remove_torrent(), for an operator: afterwards only cache_add_torrent() can bring the
+ * torrent back, not cache_offer_torrent(). */
 int cache_withdraw_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
-/* With id 0 the user gets the next free id. A user who exists gets only the multipliers and slots.
- * ERR_INVALID: the passkey is malformed. */
+/* Adds a user; one who exists gets only the multipliers and slots. With id 0 the user gets the next
+ * free id. ERR_INVALID: the passkey is malformed. */
 int cache_add_user(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
-/* Removes the user with all of the user's peers. ERR_NOT_FOUND. */
+/* Removes the user with all of the user's peers. ERR_NOT_FOUND: there is no such user. */
 int cache_remove_user(struct cache *c, struct str passkey, struct err *err) MUST_CHECK;
 int cache_whitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;
 int cache_unwhitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;
 
 /* --- walks over everything --- */
 
-/* Call fn for each, in no order. A negative code of fn ends the walk and is returned. */
+/* Call fn for each torrent, user or approved client, in no order. A negative code of fn ends the
+ * walk and is returned. */
 typedef int cache_torrent_fn(void *ctx, const struct torrent *t, struct err *err);
 typedef int cache_user_fn(void *ctx, const struct swarm_user *u, struct err *err);
 typedef int cache_client_fn(void *ctx, struct str client, struct err *err);
@@ -146,29 +152,29 @@ int cache_each_client(struct cache *c, cache_client_fn *fn, void *ctx, struct er
 
 /* --- the announce path of the private mode --- */
 
-/* The whole announce as one script: it refuses, counts slots and snatches, appends to the feed, and
- * chooses peers (docs/swarm.md, the table of transitions). The caller fills in the intervals. */
+/* Handles an announce in one script, which may refuse it, counts slots and snatches, appends to the
+ * feed, and chooses peers (docs/swarm.md, the table of transitions). The caller fills in the
+ * intervals. */
 int cache_announce(struct cache *c, const struct announce *a, struct announce_answer *out,
                    struct err *err) MUST_CHECK;
 /* `hashes` has `count` times INFO_HASH_LEN bytes. */
 int cache_scrape(struct cache *c, const uint8_t *hashes, size_t count, struct scrape_entry *out,
                  struct err *err) MUST_CHECK;
 
-/* Removes up to `limit` peers that have not announced for `timeout_s`; *gone is how many. Any
- * number of trackers may do so at the same time. */
+/* Removes up to `limit` peers that have not announced for `timeout_s`. *gone is how many were
+ * removed. Any number of trackers may do so at the same time. */
 int cache_reap(struct cache *c, uint64_t timeout_s, size_t limit, size_t *gone,
                struct err *err) MUST_CHECK;
 
-/* Looks for violations of the invariants and calls fn with a sentence on each, for
- * `weir swarm check`. */
+/* Looks for violations of the invariants and calls fn for each, for `weir swarm check`. */
 typedef void cache_finding_fn(void *ctx, const char *invariant, struct str key);
 int cache_check(struct cache *c, cache_finding_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
 /* The channel of the store on which changes of torrents, users and clients are published, as the
  * messages "torrent <hash>", "user" and "client". */
 struct str cache_channel(const struct cache *c);
-/* The key for connection ids, which all trackers share. `key` is replaced by the store's key; a
- * store that has none takes the key that is given. */
+/* Agrees with the other trackers on the key for connection ids: replaces `key` by the store's key.
+ * A store without a key keeps the given one. */
 int cache_shared_key(struct cache *c, uint8_t key[16], struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* Between the files of the cache: cache*.c, feed.c and share*.c. */
+/* Shared by the files of the cache: cache*.c, feed.c and share*.c. */
 #ifndef SWARM_CACHE_INT_H
 #define SWARM_CACHE_INT_H
 
@@ -10,7 +10,7 @@
 enum {
     CACHE_ARGS_MAX = 24,
     CACHE_CALL_MAX = 1024 * 1024, /* bytes of one call's arguments and answer */
-    ID_MAX_BITS = 53,             /* Lua counts in doubles */
+    ID_MAX_BITS = 53,             /* Lua's numbers are doubles, so ids have at most 53 bits */
     IP_TEXT_MAX = 46,
     NUMWANT_STANDARD = 50,
     NUMWANT_MOST = 200,
@@ -32,14 +32,14 @@ struct cache_call {
     struct reply *reply;
 };
 
-/* The first argument of every call is the prefix. */
+/* Begins a call; its first argument is the prefix. */
 void call_init(struct cache_call *k, struct cache *c);
 void call_release(struct cache_call *k);
 void call_str(struct cache_call *k, struct str s); /* borrowed */
 void call_u64(struct cache_call *k, uint64_t n);
 void call_i64(struct cache_call *k, int64_t n);
 void call_double(struct cache_call *k, double d);
-void call_key(struct cache_call *k, const char *kind, struct str rest); /* with the prefix */
+void call_key(struct cache_call *k, const char *kind, struct str rest); /* adds the prefix */
 int call_run(struct cache_call *k, enum swarm_script which, struct err *err) MUST_CHECK;
 /* As call_run(); the answer must be a number. */
 int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out,
@@ -48,10 +48,11 @@ int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out,
 struct str cache_key(const struct cache *c, struct arena *a, const char *kind, struct str rest);
 struct str base36(struct arena *a, uint64_t n);
 
-/* A peer's key begins with its peer id, so an id that looks like another kind of key is refused. */
+/* Whether a peer may have this id. A peer's key begins with its id, so an id that looks like
+ * another kind of key is refused. */
 bool peer_id_allowed(const uint8_t *peer_id);
 
-/* The compact form of an address: 6 bytes of IPv4, 18 of IPv6. Returns how many. */
+/* Writes the compact form of an address and returns its length: 6 bytes for IPv4, 18 for IPv6. */
 size_t addr_compact(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN]);
 void addr_from_compact(struct peer_addr *out, const uint8_t *at, bool v6);
 struct str addr_ip_text(struct arena *a, const struct peer_addr *addr);

@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 
-/* The address has 16 bytes; IPv4 is mapped. The time is the wall clock's, so trackers that share
- * the key agree on ids. */
+/* Makes the id of an address; an IPv4 address is mapped to IPv6. The time is the wall clock's, so
+ * trackers that share the key agree on ids. */
 uint64_t connid_make(const struct hash_key *key, const uint8_t addr[16], int64_t wall_ms);
 /* Whether the id is right. An id is valid for two minutes, or up to 8 s longer, and may be 16 s
  * ahead of our clock. Takes constant time. */
@@ -23,7 +23,7 @@ enum { CONNID_BAD_MAX = 64, CONNID_WINDOW_S = 120, CONNID_BAN_S = 600 };
 struct connid_bans;
 struct connid_bans *connid_bans_new(void);
 void connid_bans_free(struct connid_bans *b);
-/* `host` is as sock_addr_key() gives it. Counts a wrong id. */
+/* Counts a wrong id from `host`, which sock_addr_key() made. */
 void connid_bans_bad(struct connid_bans *b, const uint8_t host[16], uint64_t now_s);
 bool connid_banned(const struct connid_bans *b, const uint8_t host[16], uint64_t now_s);
 

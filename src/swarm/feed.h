@@ -2,9 +2,9 @@
  *
  * Records are numbered from 1 without gaps. A consumer has a name. It reads the records behind the
  * last one that it has acknowledged, as often as it likes, and acknowledges up to a number. A
- * record is removed when all consumers have acknowledged it, so nothing is lost while one stalls. A
- * consumer that stores the last number together with its own data uses no record twice. Without a
- * consumer no records are kept. */
+ * record is removed when all consumers have acknowledged it, so nothing is lost while a consumer
+ * stalls. A consumer that stores the last number together with its own data uses no record twice.
+ * Without a consumer no records are kept. */
 #ifndef SWARM_FEED_H
 #define SWARM_FEED_H
 
@@ -14,22 +14,22 @@ struct delta {
     uint64_t number;
     uint64_t user_id, torrent_id;
     uint8_t peer_id[PEER_ID_LEN];
-    int64_t at;                              /* seconds, by the store's clock */
+    int64_t at;                              /* seconds since 1970, by the store's clock */
     bool created, snatched, stopped, seeder; /* what the announce did */
     uint64_t left;
     uint64_t raw_uploaded, raw_downloaded; /* since the peer's last announce; never below 0 */
-    double uploaded, downloaded;           /* times the multipliers of user and torrent */
+    double uploaded, downloaded; /* the raw numbers times the multipliers of user and torrent */
 };
 
-/* The consumer begins behind the newest record. ERR_EXISTS. */
+/* Adds a consumer, which begins behind the newest record. ERR_EXISTS: the name is in use. */
 int feed_add_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
 int feed_remove_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
-/* The next records without the first `skip`, at most `max`, in order. ERR_NOT_FOUND: there is no
- * such consumer. */
+/* Reads at most `max` of the consumer's next records, in order, without the first `skip`.
+ * ERR_NOT_FOUND: there is no such consumer. */
 int feed_read(struct cache *c, struct arena *a, struct str name, size_t skip, size_t max,
               struct delta **out, size_t *count, struct err *err) MUST_CHECK;
-/* Acknowledges the records up to and including `number`; doing so again is fine. ERR_RANGE: the
- * consumer has not read that far. */
+/* Acknowledges the records up to and including `number`; doing so again is fine. ERR_RANGE: there
+ * is no such record yet. */
 int feed_acknowledge(struct cache *c, struct str name, uint64_t number, struct err *err) MUST_CHECK;
 
 struct feed_consumer {

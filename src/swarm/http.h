@@ -1,6 +1,6 @@
 /* The tracker over HTTP: announce, scrape, /stats (with ?json for programs) and /check.
  * docs/swarm.md has the rules. In public mode no request waits, so all are answered on the fast
- * workers of http/server.h; in private mode on its pool. */
+ * workers of http/server.h. In private mode all are answered on its pool of threads. */
 #ifndef SWARM_HTTP_H
 #define SWARM_HTTP_H
 
@@ -13,12 +13,13 @@ struct swarm_http_options {
     /* The caller sets listen address, pool, limits and log; swarm_http_start() sets the rest. */
     struct http_server_options server;
     struct tracker *tracker; /* borrowed */
-    struct str trusted;      /* networks; trust_parse() */
+    struct str trusted;      /* networks whose X-Forwarded-For is believed, for trust_parse() */
 };
-/* ERR_IN_USE: the text names the address. */
+/* ERR_IN_USE: the address in err is in use. */
 int swarm_http_start(struct swarm_http **out, const struct swarm_http_options *o,
                      struct err *err) MUST_CHECK;
-/* Replaces the trusted networks; one thread at a time. ERR_INVALID: nothing changes. */
+/* Replaces the trusted networks; one thread at a time. ERR_INVALID: the list is malformed, and
+ * nothing changes. */
 int swarm_http_trust(struct swarm_http *h, struct str trusted, struct err *err) MUST_CHECK;
 struct http_server *swarm_http_server(struct swarm_http *h);      /* for its address and metrics */
 bool swarm_http_stop(struct swarm_http *h, uint64_t deadline_ns); /* as http_server_stop() */

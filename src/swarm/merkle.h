@@ -7,14 +7,14 @@
 
 enum { SHA1_LEN = 20, SHA256_LEN = 32, MERKLE_BLOCK = 16 * 1024 };
 
-/* The root over `count` nodes (at least 1), filled up to `width` nodes (a power of two) with `pad`;
- * NULL: zeros. `nodes` is overwritten. */
+/* Computes the root over `count` nodes (at least 1), filled up to `width` nodes (a power of two)
+ * with `pad` (NULL: zeros). `nodes` is overwritten. */
 void merkle_root(uint8_t out[SHA256_LEN], uint8_t *nodes, size_t count, size_t width,
                  const uint8_t *pad);
 
-/* The root over `width` leaves that are all zero. */
+/* Computes the root over `width` leaves that are all zero. */
 void merkle_empty(uint8_t out[SHA256_LEN], size_t width);
 
-size_t merkle_width(size_t count); /* the next power of two; 1 of 0 */
+size_t merkle_width(size_t count); /* the least power of two that is at least `count` */
 
 #endif

@@ -1,6 +1,6 @@
 /* The hashes of a body for torrents of both versions, in one pass over the body: for version 1 the
- * SHA-1 of each piece, for version 2 the hash tree's layer of pieces and its root. A piece takes 52
- * bytes of memory. One thread at a time. */
+ * SHA-1 of each piece, for version 2 the hash tree's layer of pieces and its root. The hashes of a
+ * piece take 52 bytes of memory. One thread at a time. */
 #ifndef SWARM_PIECES_H
 #define SWARM_PIECES_H
 
@@ -9,7 +9,8 @@
 
 #define PIECES_SIZE_MAX ((uint64_t)8192 * GIB) /* 512 Ki pieces, 26 MiB of hashes */
 
-/* The length that libtorrent chooses: 16 KiB to 16 MiB, near the square root of the size. */
+/* The length of a piece that libtorrent chooses: 16 KiB to 16 MiB, near the square root of the
+ * size. */
 uint32_t piece_length(uint64_t size);
 size_t piece_count(uint64_t size, uint32_t length);
 
@@ -17,22 +18,22 @@ struct pieces {
     uint64_t size;
     uint32_t length;
     size_t count;
-    struct str v1;            /* SHA1_LEN each */
-    struct str layer;         /* SHA256_LEN each; empty: the body is one piece */
+    struct str v1;            /* SHA1_LEN bytes for each piece */
+    struct str layer;         /* SHA256_LEN bytes for each piece; empty: the body is one piece */
     uint8_t root[SHA256_LEN]; /* "pieces root" */
 };
 
 struct pieces_plan {
     uint64_t size;   /* 1 to PIECES_SIZE_MAX */
-    uint32_t length; /* a power of two, MERKLE_BLOCK at least; 0: piece_length(size) */
-    /* Called now and then with the bytes that are done; a negative code ends the hashing. May be
+    uint32_t length; /* of a piece: a power of two, at least MERKLE_BLOCK; 0: piece_length(size) */
+    /* Called now and then with the number of bytes hashed. A negative code ends the hashing. May be
      * NULL. */
     int (*progress)(void *ctx, uint64_t done, struct err *err);
     void *ctx;
 };
 
-/* Reads the whole body. ERR_CONFLICT: the body does not have the size of the plan. The caller owns
- * *out: pieces_release(). */
+/* Reads the whole body and hashes it. ERR_CONFLICT: the body does not have the size of the plan.
+ * The caller owns *out: pieces_release(). */
 int pieces_hash(struct pieces *out, struct reader *body, const struct pieces_plan *plan,
                 struct err *err) MUST_CHECK;
 void pieces_release(struct pieces *p);

@@ -2,7 +2,7 @@
  *
  * Values are bytes: "%xx" is a byte, in upper or lower case, and every other character stands for
  * itself, also a "+" (RFC 3986; info hashes are not form fields). Pairs end at "&" or ";". The case
- * of names does not matter, and unknown names are skipped. Nothing is allocated. */
+ * of parameter names does not matter, and unknown names are skipped. Nothing is allocated. */
 #ifndef SWARM_QUERY_H
 #define SWARM_QUERY_H
 
@@ -15,12 +15,13 @@ enum { QUERY_KEY_MAX = 32, QUERY_IP_MAX = 45 };
 
 enum query_action { QUERY_OTHER, QUERY_ANNOUNCE, QUERY_SCRAPE };
 
-/* "/announce", "/<passkey>/announce", "/announce/<passkey>", "/users/<passkey>/announce", and the
- * same for scrape. The passkey is borrowed from the path and may have any length; empty: none. */
+/* Recognizes "/announce", "/<passkey>/announce", "/announce/<passkey>",
+ * "/users/<passkey>/announce", and the same with "scrape". The passkey is borrowed from the path
+ * and may have any length; empty: none. */
 enum query_action query_path(struct str path, struct str *passkey);
 
-/* The passkey of a whole request target: in the path, else "passkey" of the query, which is taken
- * only when it needs no decoding. Also for the URL data of BEP 41. Empty: none. */
+/* Finds the passkey in a request target or in the URL data of BEP 41: in the path, else "passkey"
+ * of the query, which counts only when it needs no decoding. Empty: none. */
 struct str query_passkey(struct str target);
 
 /* --- an announce --- */
@@ -29,18 +30,20 @@ struct announce_query {
     uint8_t info_hash[INFO_HASH_LEN], peer_id[PEER_ID_LEN];
     uint16_t port;
     uint64_t uploaded, downloaded;
-    uint64_t
-        left; /* QUERY_LEFT_UNKNOWN: not given; clients with only a magnet link do not know it */
+    uint64_t left; /* QUERY_LEFT_UNKNOWN: not given, as by clients with only a magnet link */
     enum announce_event event;
-    int32_t numwant;               /* NUMWANT_DEFAULT: not given, or negative */
-    bool compact, no_peer_id;      /* compact is true unless the client refuses it */
-    char key[QUERY_KEY_MAX];       /* a longer key is cut */
-    char passkey[PASSKEY_LEN + 1]; /* of "passkey"; the extra byte lets a longer one be noticed */
+    int32_t numwant;          /* NUMWANT_DEFAULT: not given, or negative */
+    bool compact, no_peer_id; /* compact is true unless the client refuses it */
+    char key[QUERY_KEY_MAX];  /* the client's key; a longer key is cut */
+    char passkey[PASSKEY_LEN +
+                 1]; /* the parameter "passkey"; the extra byte shows that a passkey is too long */
     size_t key_len, passkey_len;
-    char ip[3][QUERY_IP_MAX + 1]; /* of ip, ipv4, ipv6, terminated; "": not given */
+    char ip[3]
+           [QUERY_IP_MAX + 1]; /* the parameters ip, ipv4, ipv6 with a final NUL; "": not given */
 };
 
-/* Returns NULL, or a constant text for the client that says what is wrong. */
+/* Reads an announce's query. Returns NULL, or a constant text for the client that says what is
+ * wrong. */
 const char *query_announce(struct announce_query *out, struct str query);
 
 /* --- a scrape --- */
@@ -52,7 +55,8 @@ struct scrape_query {
     size_t passkey_len;
 };
 
-/* The hashes come out sorted and without duplicates. Returns as query_announce() does. */
+/* Reads a scrape's query. The hashes come out sorted and without duplicates. Returns as
+ * query_announce() does. */
 const char *query_scrape(struct scrape_query *out, struct str query);
 
 #endif

@@ -1,5 +1,6 @@
-/* The room of the BitTorrent tracker and of torrents of objects: its parts in a running weir, and
- * what it brings to worker, gateway and metrics. docs/swarm.md, docs/torrents.md. */
+/* The room (room/room.h) of the BitTorrent tracker and of torrents of objects: its parts in a
+ * running weir, and what it adds to worker, gateway and metrics. docs/swarm.md, docs/torrents.md.
+ */
 #ifndef SWARM_ROOM_H
 #define SWARM_ROOM_H
 
@@ -14,8 +15,8 @@ extern const struct room swarm_room;
 struct swarm_room {
     const struct services *services;
     struct service service;    /* the tracker, and the models in the store that the API manages */
-    struct torrents *torrents; /* of objects; NULL: no tracker is configured */
-    struct keyring *keys;      /* of sealed objects, for the torrents */
+    struct torrents *torrents; /* the torrents of objects; NULL: no tracker is configured */
+    struct keyring *keys;      /* keys of encrypted objects, to make torrents of them */
     char *snapshot;            /* path of the tracker's snapshot; the tracker borrows it */
 };
 

@@ -1,6 +1,6 @@
-/* The tracker of a process: the models in the store, which every process has since its API manages
- * them, and in a process that tracks also the endpoints for clients. One thread starts and stops
- * it; in between any thread may use the members. */
+/* The tracker of a process. Every process has the models in the store, because its API manages
+ * them. A process that tracks also has the endpoints for clients. One thread starts and stops
+ * the service; in between any thread may use the members. */
 #ifndef SWARM_SERVICE_H
 #define SWARM_SERVICE_H
 
@@ -10,8 +10,8 @@
 struct service {
     struct cache *cache;
     struct tracker *tracker; /* NULL: this process does not track */
-    struct swarm_http *http; /* NULL: it does not track, or tracker.http is off */
-    struct udp_server *udp;  /* NULL: it does not track, or tracker.udp is off */
+    struct swarm_http *http; /* NULL: this process does not track, or tracker.http is off */
+    struct udp_server *udp;  /* NULL: this process does not track, or tracker.udp is off */
 };
 
 struct service_options {
@@ -27,9 +27,10 @@ struct service_options {
     struct udp_options udp;
 };
 
-/* An error's text begins with the configuration key that led to the error, if one did. */
+/* Starts the service. An error's text begins with the configuration key that caused the error, if
+ * one did. */
 int service_start(struct service *s, const struct service_options *o, struct err *err) MUST_CHECK;
-/* False: requests still run at the deadline, and nothing may be taken apart. */
+/* Stops the service. False: requests still run at the deadline, so nothing may be freed. */
 bool service_stop(struct service *s, uint64_t deadline_ns);
 
 #endif

@@ -12,19 +12,20 @@ struct share;
 
 struct share_options {
     struct cache *cache;        /* borrowed */
-    struct store *store;        /* the cache's */
+    struct store *store;        /* the store of the cache; borrowed */
     struct swarms *swarms;      /* borrowed */
     uint32_t (*now)(void *ctx); /* the time in seconds for swarms_*() */
     void *ctx;
     uint32_t peer_timeout_s;
-    size_t max_waiting; /* changes; beyond this the oldest are dropped and counted */
-    /* Bounds in the store, beyond which it takes no new torrents and peers. 0 torrents: only
+    size_t
+        max_waiting; /* number of waiting changes beyond which the oldest are dropped and counted */
+    /* Beyond these numbers the store refuses new torrents and peers. 0 torrents: it keeps only
      * torrents that were added. */
     uint64_t max_torrents, max_peers;
     const struct log *log;
 };
-/* Subscribes to the changes of others, then takes over the swarms that are in the store, first the
- * torrents that clients ask for. */
+/* Subscribes to the changes of other trackers, then loads the swarms that are in the store (the
+ * take-over), first the torrents that clients ask for. */
 int share_open(struct share **out, const struct share_options *o, struct err *err) MUST_CHECK;
 void share_close(struct share *s); /* writes waiting changes for up to 2 s */
 
@@ -32,6 +33,7 @@ void share_close(struct share *s); /* writes waiting changes for up to 2 s */
 void share_change(struct share *s, const struct announce *a, enum swarm_change change);
 
 struct share_stats {
+    /* Changes: in memory, written to the store, published, applied from others, dropped. */
     uint64_t waiting, written, told, applied, dropped;
     uint64_t refused; /* changes that the store refused for good (H5) */
     bool behind;      /* the last attempt to reach the store failed */

@@ -1,4 +1,4 @@
-/* Between the files of sharing: share*.c. */
+/* Shared by the files of sharing: share*.c. */
 #ifndef SWARM_SHARE_INT_H
 #define SWARM_SHARE_INT_H
 
@@ -10,14 +10,15 @@
 
 enum {
     INSTANCE_LEN = 8,
-    SHARE_BATCH = 64,   /* changes in one script: it holds up the store for about a millisecond */
+    SHARE_BATCH = 64,   /* changes in one script, which blocks the store for about a millisecond */
     SHARE_KEY_MAX = 64, /* bytes of a client's key that are published */
-    ASKED_MAX = 1024,   /* torrents that wait to be taken over first */
-    ASKED_SEEN = 4096,  /* torrents that are remembered as asked for lately */
-    SHARE_STEPS = 3,    /* a waiting change is written as at most this many changes */
+    ASKED_MAX = 1024,   /* torrents that may wait to be loaded first */
+    ASKED_SEEN = 4096,  /* torrents remembered as recently asked for */
+    SHARE_STEPS = 3,    /* a waiting change is written as up to this many changes */
 };
 
-/* A change that waits: the newest one of a peer, with what earlier changes of the peer leave. */
+/* A change that waits to be written: the newest change of a peer, merged with its earlier waiting
+ * changes. */
 struct share_item {
     struct list node;
     uint8_t name[INFO_HASH_LEN + COMPACT6_LEN]; /* info hash and address: the key in `by_name` */
@@ -28,9 +29,9 @@ struct share_item {
     struct peer_addr addr;
     uint64_t uploaded, downloaded, left;
     enum swarm_change change;
-    bool leeched, completed; /* what the peer did since it was last written, before this change */
+    bool leeched, completed; /* earlier waiting changes made the peer a leecher, or completed it */
     bool paused;
-    uint32_t at_s; /* by share_options.now */
+    uint32_t at_s; /* when the peer announced, by share_options.now */
 };
 
 struct share {
@@ -45,36 +46,37 @@ struct share {
     /* under the lock */
     struct list waiting; /* share_item, the oldest first */
     struct map by_name;
-    struct share_item *batch[SHARE_BATCH]; /* gathered, and perhaps not written yet */
+    struct share_item *batch[SHARE_BATCH]; /* being written */
     size_t batch_len;
-    bool stop, anew; /* anew: all swarms must be taken over again (H4) */
+    bool stop, anew; /* anew: all swarms must be loaded from the store again (H4) */
     struct share_stats stats;
-    uint8_t asked[ASKED_MAX][INFO_HASH_LEN]; /* torrents to take over first */
+    uint8_t asked[ASKED_MAX][INFO_HASH_LEN]; /* torrents to load first */
     size_t asked_count;
-    uint64_t seen[ASKED_SEEN]; /* hashes of torrents that were asked for during the take-over */
+    uint64_t seen[ASKED_SEEN]; /* hashes of torrents that were asked for during the take-over
+                                  (share_open()) */
     bool taking;               /* the take-over is under way */
 
     /* used by the thread alone */
     uint64_t batch_number;
-    size_t batch_written, batch_told; /* changes of the batch, counted by share_write() */
-    struct buf cursor;                /* in the list of torrents, while taking over */
+    size_t batch_written, batch_told; /* changes of the batch that were written, and published */
+    struct buf cursor; /* position in the store's list of torrents during the take-over */
 };
 
 /* share_write.c. Fills the batch from the waiting changes, unless there is a batch already. False:
- * nothing waits. A batch stays the same until the store confirms it: the store recognizes a batch
- * that it has by the batch's number. */
+ * nothing waits. A batch stays the same until the store confirms it, because the store recognizes a
+ * repeated batch by its number. */
 bool share_gather(struct share *s);
-/* Writes the batch. 0: the batch is dealt with; changes that the store refused for good (H5) were
+/* Writes the batch. 0: the batch is done; changes that the store refused for good (H5) were
  * logged. Otherwise the batch must be tried again. */
 int share_write(struct share *s, struct err *err) MUST_CHECK;
-/* Frees the batch once it is dealt with. */
+/* Frees the batch after share_write() returned 0. */
 void share_done(struct share *s);
 /* Applies a message of another tracker. Our own messages and malformed ones are skipped. */
 void share_apply(struct share *s, struct str message);
 
 /* share_take.c. One step of the take-over, by the thread. False: the take-over is complete. */
 bool share_take(struct share *s, int *code, struct err *err);
-/* A client announced this torrent, so it is taken over soon. Under the lock. */
+/* Makes the take-over load this torrent soon, because a client announced it. Under the lock. */
 void share_ask(struct share *s, const uint8_t *info_hash);
 
 #endif

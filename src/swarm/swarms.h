@@ -1,9 +1,9 @@
 /* All swarms in memory; the public mode answers from here. docs/swarm.md, M1 to M7.
  *
  * A peer is an address with a port. Torrents are spread over stripes by a keyed hash (the key is
- * secret, since clients choose the info hashes). Each stripe has a lock, which is held for one
- * announce. An announce allocates memory only when a swarm grows. Old peers go little by little:
- * swarms_clean() looks at a few torrents in each call. Any thread. */
+ * secret, because clients choose the info hashes). Each stripe has a lock, which is held for one
+ * announce. An announce allocates memory only when a swarm grows. Old peers are removed little by
+ * little: swarms_clean() looks at a few torrents in each call. Any thread. */
 #ifndef SWARM_SWARMS_H
 #define SWARM_SWARMS_H
 
@@ -14,7 +14,7 @@
 struct swarms;
 
 struct swarms_options {
-    bool open;                        /* torrents that were not added are tracked too */
+    bool open; /* torrents that nobody added (swarms_add()) are tracked too */
     uint64_t max_torrents, max_peers; /* beyond these, torrents with the fewest peers are dropped */
     uint32_t max_per_address; /* peers of an address or IPv6 /64 in a torrent; 0: any number */
     uint32_t peer_timeout_s;
@@ -24,7 +24,7 @@ struct swarms_options {
 int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *err) MUST_CHECK;
 void swarms_free(struct swarms *s);
 
-/* What an announce changed; share.h tells other trackers. */
+/* What an announce changed. share.h publishes it to other trackers. */
 enum swarm_change {
     SWARM_CHANGE_NONE, /* a peer was refreshed, and other trackers have heard of it lately */
     SWARM_CHANGE_SEEDER,
@@ -34,9 +34,8 @@ enum swarm_change {
     SWARM_CHANGE_STOPPED_COMPLETED /* a leecher stopped with nothing left: a snatch */
 };
 
-/* `now_s` is a clock that counts seconds and never goes back; all calls use the same one. The peers
- * in the answer are those from before the announce, so the client is not among them; the counts
- * include the client. */
+/* Handles an announce. `now_s` is a clock in seconds that never goes back; all calls use the same
+ * clock. The peers in the answer do not include the client; the counts do. */
 enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, uint32_t now_s,
                                   struct announce_answer *out);
 void swarms_scrape(struct swarms *s, const uint8_t *hashes, size_t count, struct scrape_entry *out);
@@ -52,16 +51,17 @@ void swarms_remove(struct swarms *s, const uint8_t *info_hash);
 void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change change,
                   uint32_t now_s, uint32_t seconds_ago);
 
-/* Takes over a peer that was read from the store, unless memory has newer news of the peer. */
+/* Adds a peer that was read from the store, unless memory has newer data of the peer. */
 void swarms_take(struct swarms *s, const struct announce *a, uint32_t now_s, uint32_t seconds_ago);
 
 /* Looks at the next few torrents: removes peers past the timeout, and torrents that have no peers
  * and were not added. Called all the time, by any thread. */
 void swarms_clean(struct swarms *s, uint32_t now_s);
 
-/* Write all swarms to a file, and read them. The file is replaced atomically and durably. Announces
- * go on meanwhile; one call at a time may write a file. Ages of peers are kept by the wall clock.
- * ERR_CORRUPT: the file is damaged, and nothing of it was used. ERR_NOT_FOUND: there is no file. */
+/* Write all swarms to a file, and read them back. The file is replaced atomically and durably.
+ * Announces go on meanwhile. Only one call at a time may write a file. Peers age by the wall clock
+ * between saving and loading. ERR_CORRUPT: the file is damaged, and nothing of it was used.
+ * ERR_NOT_FOUND: there is no file. */
 int swarms_save(struct swarms *s, const char *path, uint32_t now_s, struct err *err) MUST_CHECK;
 int swarms_load(struct swarms *s, const char *path, uint32_t now_s, struct err *err) MUST_CHECK;
 

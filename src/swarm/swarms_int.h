@@ -1,12 +1,12 @@
-/* Between the files of the swarms in memory (swarms*.c): a torrent's entry, its peers, a stripe's
+/* Shared by the files of the swarms in memory (swarms*.c): a torrent's entry, its peers, a stripe's
  * table.
  *
  * The entry of a torrent is one line of the processor's cache: the hash, counts, and up to three
  * IPv4 peers in place. A torrent with more peers, or with an IPv6 peer, has a block for each
- * family. A block has three parts. First come the addresses, in the form in which answers give them
- * out, seeders before leechers: an answer copies one or two runs from a random place. Then come
- * four bytes about each peer (struct peer_meta). From INDEX_FROM peers on there is an index by
- * address; with fewer peers a search through the addresses is as fast.
+ * address family. A block has three parts. First come the addresses, in the form in which answers
+ * give them out, seeders before leechers: an answer copies one or two runs from a random place.
+ * Then come four bytes about each peer (struct peer_meta). From INDEX_FROM peers on there is an
+ * index by address; with fewer peers a search through the addresses is as fast.
  *
  * Time is counted in units of a hundredth of the peer timeout, at least a second. A peer keeps the
  * low 8 bits of the unit of its last announce. These bits are never ambiguous: whenever a torrent
@@ -24,10 +24,10 @@ enum {
     INDEX_FROM = 512,
     TIMEOUT_UNITS = 100,
     TWIN_PEERS_MAX =
-        8192,           /* with more IPv4 peers tags collide too often, so twins are not sought */
-    CROWD_LOOK = 4096,  /* peers examined to count those of one address */
-    CROWD_STRETCH = 64, /* in a larger swarm, examined in runs of this many peers */
-    LOOK_SLOTS = 256    /* slots of a table that a call of swarms_clean() examines */
+        8192, /* with more IPv4 peers tags collide too often to look for twins (struct peer_meta) */
+    CROWD_LOOK = 4096,  /* most peers examined to count the peers of one address */
+    CROWD_STRETCH = 64, /* a larger swarm is sampled in runs of this many peers */
+    LOOK_SLOTS = 256    /* slots of a table that one call of swarms_clean() examines */
 };
 
 enum family { V4, V6, FAMILIES };
@@ -35,16 +35,16 @@ enum family { V4, V6, FAMILIES };
 enum { TOLD_MASK = 0x3f, PEER_PAUSED = 0x40, PEER_TWIN = 0x80 };
 
 struct peer_meta {
-    uint8_t seen; /* unit of the last announce */
-    uint8_t told; /* unit / 4 of the last time that other trackers were told; and the flags */
+    uint8_t seen; /* low 8 bits of the unit of the last announce */
+    uint8_t told; /* TOLD_MASK: told_mark() when the peer was last published; and PEER_ flags */
     uint16_t tag; /* hash of peer id and key; a twin is one client on both families, with one tag */
 };
 
 struct block {
     uint32_t cap, count, seeders, paused;
-    uint32_t twins[2]; /* of IPv6: leechers and seeders that are twins, counted under IPv4 only */
-    uint32_t slots;    /* of the index; 0: there is no index */
-    uint8_t bytes[];   /* addresses, struct peer_meta, index: position + 1, of 2 or 4 bytes */
+    uint32_t twins[2]; /* IPv6: leechers and seeders that are twins, counted under IPv4 only */
+    uint32_t slots;    /* slots of the index; 0: there is no index */
+    uint8_t bytes[];   /* addresses, metas, index (position + 1, in 2 or 4 bytes) */
 };
 
 enum { TORRENT_ADDED = 1, TORRENT_BLOCKS = 2 };
@@ -55,7 +55,7 @@ struct torrent_entry {
     uint32_t touched; /* unit of the last announce */
     uint8_t flags;
     uint8_t oldest;         /* no peer's `seen` is earlier */
-    uint8_t count, seeders; /* of the peers in place */
+    uint8_t count, seeders; /* peers and seeders that are in `few` */
     union {
         struct {
             uint8_t addr[FEW_PEERS * COMPACT4_LEN];
@@ -75,12 +75,13 @@ struct words_key {
     uint64_t k[2][6];
 };
 
-/* A hash table with open addressing. A byte of the hash for each entry tells nearly always which
- * single entry to compare. When an entry is removed, entries behind it move up, so there are no
- * marks of removed entries.
+/* A hash table with open addressing. A byte of the hash is kept for each entry, so nearly always
+ * only one entry must be compared. When an entry is removed, entries behind it move up, so there
+ * are no marks of removed entries.
  *
  * A table is written under its stripe's lock. It is read without the lock to prefetch, and to skip
- * empty tables. All tables stand together in memory, so that they stay in the processor's cache. */
+ * empty tables. All struct table are next to each other, so that they stay in the processor's
+ * cache. */
 struct table {
     _Atomic(uint8_t *) marks; /* 0: free */
     _Atomic(struct torrent_entry *) entries;
@@ -90,8 +91,8 @@ struct table {
 struct stripe {
     struct mutex lock; /* class "swarms"; guards the stripe. No other lock is taken under it */
     struct table *table;
-    uint32_t hand;           /* slot at which cleaning goes on */
-    uint32_t evict_hand;     /* slot at which the search for a torrent to drop goes on */
+    uint32_t hand;           /* slot at which cleaning continues */
+    uint32_t evict_hand;     /* slot at which the search for a torrent to drop continues */
     _Atomic(uint32_t) added; /* torrents that were added, and so are never dropped */
     uint64_t snatches, evicted, bytes, crowded;
     uint64_t peers[FAMILIES][2]; /* leechers, seeders */
@@ -100,11 +101,11 @@ struct stripe {
 struct swarms {
     struct swarms_options options;
     struct words_key key;
-    uint32_t unit_s, limit;                   /* seconds of a unit; units until a peer is too old */
-    uint32_t tell_units;                      /* units until other trackers are told again */
-    _Atomic(uint32_t) now_s;                  /* the latest time that a caller gave */
+    uint32_t unit_s, limit;  /* seconds in a unit; age in units beyond which a peer is removed */
+    uint32_t tell_units;     /* units until a refreshed peer is published again */
+    _Atomic(uint32_t) now_s; /* the latest time that a caller gave */
     _Atomic(uint64_t) torrents, peers;        /* in all stripes, for the bounds */
-    _Atomic(uint32_t) clean_hand, evict_hand; /* the stripe that is next */
+    _Atomic(uint32_t) clean_hand, evict_hand; /* the next stripe to clean, and to drop from */
     struct table tables[STRIPES];
     struct stripe stripes[STRIPES];
 };
@@ -117,13 +118,13 @@ struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20
 /* --- swarms_table.c: the table of a stripe; under the stripe's lock --- */
 
 struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash); /* without the lock */
-void table_prefetch(const struct swarms *s, const uint8_t *info_hash);    /* without it too */
+void table_prefetch(const struct swarms *s, const uint8_t *info_hash);    /* without the lock */
 struct torrent_entry *table_find(struct swarms *s, struct stripe *stripe, const uint8_t *info_hash);
 /* Adds an empty entry; the torrent must not have one. Moves other entries, so pointers to entries
  * are no longer valid. */
 struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
                                    const uint8_t *info_hash);
-/* Removes an entry that has no peers. Moves other entries, too. */
+/* Removes an entry that has no peers. Moves other entries, as table_insert() does. */
 void table_remove(struct swarms *s, struct stripe *stripe, struct torrent_entry *t);
 /* The entry in a slot below table_slots(), or NULL. */
 struct torrent_entry *table_at(struct stripe *stripe, uint32_t slot);
@@ -145,16 +146,16 @@ struct swarm {
     struct swarms *s;
     struct stripe *stripe;
     struct torrent_entry *t;
-    uint32_t now; /* unit */
+    uint32_t now; /* in units */
     struct peers of[FAMILIES];
 };
 
-/* Removes peers past the timeout, too. */
+/* Unpacks a torrent's entry and removes peers past the timeout. */
 void swarm_begin(struct swarm *w, struct swarms *s, struct stripe *stripe, struct torrent_entry *t);
 void swarm_end(struct swarm *w);
 /* The place of the peer, or -1. `addr` is in compact form. */
 int64_t swarm_find(const struct swarm *w, enum family f, const uint8_t *addr);
-/* How many peers have this address, or are in its /64; an estimate in a large swarm. */
+/* How many peers have this IPv4 address, or are in this IPv6 /64. An estimate in a large swarm. */
 uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr);
 void swarm_put(struct swarm *w, enum family f, const uint8_t *addr, struct peer_meta meta,
                bool seeder);
@@ -191,8 +192,8 @@ static inline uint32_t swarm_count(const struct swarm *w, bool seeder)
     return n;
 }
 
-/* Keeps the latest time. It is written only when it changes, since all processors share this line
- * of memory. */
+/* Keeps the latest time. Writes only a changed time, because all processors share this line of
+ * memory. */
 static inline void swarms_set_now(struct swarms *s, uint32_t now_s)
 {
     if (now_s > atomic_load_explicit(&s->now_s, memory_order_relaxed))
@@ -204,7 +205,8 @@ static inline uint32_t swarm_unit(const struct swarms *s)
     return atomic_load_explicit(&s->now_s, memory_order_relaxed) / s->unit_s;
 }
 
-/* Chooses the peers for a client, which is itself at `at` in each family (-1: it is not there). */
+/* Chooses the peers for a client. `at` is the client's own place in each family; -1: it has none.
+ */
 void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t at[FAMILIES],
                   struct announce_answer *out);
 

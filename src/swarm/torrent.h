@@ -1,6 +1,6 @@
 /* Torrent files and magnet links of one body (BEP 3, 12, 19, 52; docs/torrents.md). The info
- * dictionary has only the mandatory keys, so the same bytes with the same name have the same info
- * hash, whoever makes the torrent. Functions without side effects; any thread. */
+ * dictionary has only the mandatory keys, so the same bytes with the same name always have the same
+ * info hash. The functions have no side effects. Any thread. */
 #ifndef SWARM_TORRENT_H
 #define SWARM_TORRENT_H
 
@@ -10,7 +10,7 @@
 enum torrent_kind { TORRENT_V1, TORRENT_V2, TORRENT_HYBRID, TORRENT_KINDS };
 extern const char *const torrent_kind_names[TORRENT_KINDS]; /* "1", "2", "hybrid" */
 
-/* False: there is no kind of that name. */
+/* False: no kind has this name. */
 bool torrent_kind_parse(enum torrent_kind *out, struct str name);
 
 enum { TORRENT_NAME_MAX = 240, TORRENT_ANNOUNCES_MAX = 2, TORRENT_SEEDS_MAX = 2 };
@@ -33,17 +33,17 @@ struct torrent_hashes {
     uint8_t v2[SHA256_LEN]; /* trackers use its first SHA1_LEN bytes */
 };
 
-/* Makes a file name of the last part of an object's key: UTF-8 without control characters, '/' or
+/* Makes a file name from the last part of an object's key: UTF-8 without control characters, '/' or
  * '\\', not "." or "..", at most TORRENT_NAME_MAX bytes, never empty. */
 void torrent_name(struct buf *out, struct str key);
 
-/* Sets the web seed to the URL of the object; f->kind and f->name must be set. libtorrent 2.0
+/* Sets the web seed to the URL of the object. f->kind and f->name must be set. libtorrent 2.0
  * treats a version 2 torrent as one of several files and appends the file's name to the URL. So
- * such a torrent gets a URL that ends in '/' if the name leads to the object from there; BEP 19
+ * the URL of such a torrent ends in '/' if the appended name leads to the object. BEP 19
  * makes every client append the name to such a URL. */
 void torrent_seed(struct torrent_file *f, struct str url);
 
-/* Write the info dictionary, and hash it. */
+/* torrent_info() writes the info dictionary, torrent_hash() hashes it. */
 void torrent_info(struct buf *out, const struct torrent_file *f);
 void torrent_hash(struct torrent_hashes *out, enum torrent_kind kind, struct str info);
 

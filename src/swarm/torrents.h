@@ -21,17 +21,20 @@ struct torrents;
 /* All pointers are borrowed. */
 struct torrents_options {
     struct store *store; /* swarmDB */
-    struct str prefix;   /* before each key; may be empty */
+    struct str prefix;   /* begins each key; may be empty */
     struct queue *queue;
-    struct keyring *keys; /* for encrypted objects; NULL: those cannot be read */
+    struct keyring *keys; /* for encrypted objects; NULL: encrypted objects cannot be read */
     struct storage *(*find)(void *ctx, struct str name);
     void *find_ctx;
     struct str tracker_url; /* "http://tracker.example.org:6969"; empty: made from the addresses */
-    struct sock_addr http, udp; /* where the tracker listens; len 0: not over this protocol */
+    struct sock_addr http,
+        udp; /* where the tracker listens; len 0: it does not use this protocol */
     bool is_private;
     uint64_t at_once;    /* objects up to this size are hashed during the request; 0: 256 MiB */
-    uint64_t collect_ms; /* between two calls of torrents_collect(); 0: it is never called here */
-    /* Makes the tracker know a torrent, or forget it. NULL: through the store. */
+    uint64_t collect_ms; /* pause between two calls of torrents_collect(); 0: this process never
+                            calls it */
+    /* Adds a torrent to the tracker (known), or removes it. NULL: this is done through the store.
+     */
     int (*track)(void *ctx, const uint8_t *info_hash, bool known, struct err *err);
     void *track_ctx;
     const struct log *log;
@@ -41,11 +44,11 @@ int torrents_open(struct torrents **out, const struct torrents_options *o,
 /* No call may be under way. NULL is fine. */
 void torrents_close(struct torrents *t);
 
-/* Where the tracker really listens, when the options have port 0; NULL: as the options say. To be
- * called before any other call. */
+/* Sets where the tracker really listens, when the options have port 0. NULL: as the options say. To
+ * be called before any other function. */
 void torrents_listen(struct torrents *t, const struct sock_addr *http, const struct sock_addr *udp);
 
-/* For struct gateway_options. */
+/* The interface to `t` for struct gateway_options. */
 const struct object_torrents *torrents_of_objects(struct torrents *t);
 
 /* As object_torrents.write. */
@@ -56,7 +59,8 @@ int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask
 int torrents_piece(struct torrents *t, const struct torrent_ask *ask, struct str info_hash,
                    uint64_t piece, struct object_range *out, struct err *err) MUST_CHECK;
 
-/* An object version, and its name as one text: "storage:bucket:key:version", each part escaped. */
+/* Names an object version. torrent_member() writes it as "storage:bucket:key:version", each part
+ * escaped. */
 struct torrent_id {
     struct str storage, bucket, key, version;
 };
@@ -70,28 +74,31 @@ struct torrent_row {
     bool ready;
     uint64_t done;                    /* bytes hashed so far, until it is ready */
     int64_t made_s;                   /* when it became ready, seconds since 1970; 0: not ready */
-    struct str hashes[TORRENT_KINDS]; /* hexadecimal, two with a space between; empty: not made */
-    struct str position;              /* torrent_member() */
+    struct str hashes[TORRENT_KINDS]; /* hexadecimal info hashes, a hybrid's two with a space
+                                         between; empty: not made */
+    struct str position;              /* of the row in the list, from torrent_member() */
 };
-/* Rows behind the position `after`, in the order of storage, bucket, key and version. */
+/* Lists up to `limit` rows behind the position `after`, in the order of storage, bucket, key and
+ * version. */
 int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t limit,
                   struct torrent_row **out, size_t *count, struct err *err) MUST_CHECK;
-/* Finds a row by one of its info hashes (40 or 64 hexadecimal digits), or by its position; then
- * *kind is the first kind that was made. ERR_NOT_FOUND. */
+/* Finds a row by one of its info hashes (40 or 64 hexadecimal digits), or by its position. For a
+ * position *kind is the first kind that was made. ERR_NOT_FOUND: there is no such row. */
 int torrents_find(struct torrents *t, struct arena *a, struct str name, struct torrent_row *out,
                   enum torrent_kind *kind, struct err *err) MUST_CHECK;
-/* The torrent file and magnet link of a row. The object itself is not read. */
+/* Makes the torrent file and magnet link of a row without reading the object. */
 int torrents_show(struct torrents *t, struct arena *a, const struct torrent_row *row,
                   const struct torrent_ask *ask, struct torrent_answer *out,
                   struct err *err) MUST_CHECK;
-/* Forgets the hashes and removes the torrents from the tracker. */
+/* Removes the row with its hashes, and its torrents from the tracker. */
 int torrents_remove(struct torrents *t, struct arena *a, const struct torrent_row *row,
                     struct err *err) MUST_CHECK;
 
-/* Removes the rows of object versions that no longer exist (O6). *gone is how many; may be NULL. */
+/* Removes the rows of object versions that no longer exist (O6). *gone is how many were removed;
+ * may be NULL. */
 int torrents_collect(struct torrents *t, size_t *gone, struct err *err) MUST_CHECK;
 
-/* The handler of TORRENT_TASK_TYPE; ctx is the torrents. */
+/* The handler of TORRENT_TASK_TYPE; its ctx is a struct torrents. */
 int torrents_handle(struct task_run *run, struct err *err);
 
 #endif

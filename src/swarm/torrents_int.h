@@ -1,4 +1,4 @@
-/* Between the files of torrents. */
+/* Shared by the files of torrents: torrents*.c. */
 #ifndef SWARM_TORRENTS_INT_H
 #define SWARM_TORRENTS_INT_H
 
@@ -20,9 +20,9 @@ struct torrents {
     struct cache *cache;        /* through which the tracker learns of torrents */
     struct object_torrents interface;
     struct loop collector;
-    struct mutex lock; /* class "torrents"; guards what follows */
+    struct mutex lock; /* class "torrents"; guards the members below */
     struct cond changed;
-    struct list flights;
+    struct list flights; /* requests that hash an object now */
     size_t flight_count;
     bool stop;
 };
@@ -31,12 +31,13 @@ struct torrents {
 struct torrent_record {
     struct str etag;
     uint64_t size;
-    bool ready;           /* it has hashes */
+    bool ready;           /* the object version has been hashed */
     struct pieces pieces; /* in the arena of the call; must not be released */
     int64_t made_s;
     struct str hashes[TORRENT_KINDS];
 };
 
+/* A torrent of an object version, for the tracker. */
 struct torrent_known {
     struct str etag;
     enum torrent_kind kind;
@@ -54,13 +55,14 @@ struct torrent_job {
     struct bucket *bucket;
     struct str member;
     const struct object_info *info;
-    struct task_run *run; /* of the task that hashes; NULL: a request does */
+    struct task_run *run; /* the task that hashes; NULL: a request does */
 };
 
-/* What the tracker is to do: forget a torrent; know it; know it even if an operator has withdrawn
+/* What the tracker must do: remove a torrent; add it; add it even if an operator has withdrawn
  * it. */
 enum torrent_track { TRACK_NOT, TRACK_OFFER, TRACK_AGAIN };
-/* ERR_PRECONDITION: TRACK_OFFER of a torrent that an operator has withdrawn. */
+/* Adds a torrent to the tracker, or removes it. ERR_PRECONDITION: TRACK_OFFER of a torrent that an
+ * operator has withdrawn. */
 int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_track what,
                    struct err *err) MUST_CHECK;
 
@@ -69,7 +71,8 @@ int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_tr
 int torrent_member_parse(struct torrent_id *out, struct arena *a, struct str member,
                          struct err *err) MUST_CHECK;
 
-/* With `hashes` also the hashes of the pieces are read, which may be megabytes. ERR_NOT_FOUND. */
+/* Reads a record. With `hashes` also the hashes of the pieces are read, which may be megabytes.
+ * ERR_NOT_FOUND: there is no record. */
 int record_read(struct torrents *t, struct arena *a, struct str member, bool hashes,
                 struct torrent_record *out, struct err *err) MUST_CHECK;
 /* Begins a record without hashes; a record with another ETag is replaced. */
@@ -77,14 +80,14 @@ int record_begin(struct torrents *t, struct arena *a, struct str member,
                  const struct object_info *info, struct err *err) MUST_CHECK;
 int record_keep(struct torrents *t, struct arena *a, struct str member, struct str etag,
                 const struct pieces *p, struct err *err) MUST_CHECK;
-/* Several records may have the same info hash. Each claims the hash before the tracker learns of
- * it, and the torrent leaves the tracker with the last claim. */
+/* Several records may have the same info hash. Each record claims the hash before the tracker
+ * learns of it. When the last claim is released, the torrent is removed from the tracker. */
 int record_claim(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err) MUST_CHECK;
 int record_release(struct torrents *t, struct arena *a, struct str member,
                    const struct torrent_known *known, struct err *err) MUST_CHECK;
-/* Notes that the tracker knows the torrent of that kind (O5). ERR_CONFLICT: the record has another
- * ETag. */
+/* Records that the tracker knows the torrent of this kind (O5). ERR_CONFLICT: the record has
+ * another ETag. */
 int record_known(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err) MUST_CHECK;
 int record_remove(struct torrents *t, struct arena *a, struct str member,
@@ -104,14 +107,14 @@ uint64_t record_done(struct torrents *t, struct arena *a, struct str member);
 /* Reads the object and stores its hashes. ERR_CONFLICT: the object has changed. */
 int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err *err) MUST_CHECK;
 /* Makes sure that the object gets its hashes: in this call, in another call that is under way, or
- * by a task. 0: the hashes are there. S3_SLOW_DOWN: not yet. */
+ * by a task. 0: the hashes are stored. S3_SLOW_DOWN: not yet. */
 int torrents_ensure(struct torrents *t, const struct torrent_job *job, struct err *err) MUST_CHECK;
 void torrents_cancel(struct torrents *t, struct str member, struct str etag);
 loop_step_fn torrents_collector;
 
 /* --- torrents_urls.c --- */
 
-/* The announce URLs of the tracker, in the arena. Returns how many. */
+/* Makes the announce URLs of the tracker in the arena. Returns how many there are. */
 size_t torrent_announces(const struct torrents *t, struct arena *a, struct str host,
                          struct str passkey, struct str out[TORRENT_ANNOUNCES_MAX]);
 

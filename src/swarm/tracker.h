@@ -22,35 +22,36 @@ struct tracker_options {
     uint64_t max_per_user;     /* private: peers of one user; 0: any number */
     uint32_t max_per_address;  /* public: peers of one address in a torrent; 0: any number */
     bool approved_clients;     /* public: only approved clients, as always in private mode */
-    bool allow_low_ports;      /* peers below port 1024 */
+    bool allow_low_ports;      /* peers with a port below 1024 are accepted */
     struct cache *cache;       /* borrowed */
-    struct store *store;       /* the cache's */
-    struct str prefix;         /* the cache's */
+    struct store *store;       /* the store of the cache */
+    struct str prefix;         /* the prefix of the cache */
     size_t max_waiting;        /* with share: changes that may wait for the store */
     const char *snapshot_path; /* public without share: file that keeps the swarms over a restart;
-                                  its folder is made */
+                                  its folder is created */
     uint64_t snapshot_ms;
     const struct log *log;
 };
-/* Loads the lists of torrents and clients, and the snapshot. Starts two threads: one keeps the time
- * and cleans, the other does everything that waits: it removes old peers from the store (private
- * mode, or share), saves the snapshot and follows changes of the lists. A store that does not
- * answer is no error: the lists are loaded when it does, and until then announces that need them
- * are refused. */
+/* Loads the lists of torrents and clients, and the snapshot. Starts two threads. The first (the
+ * clock) keeps the time and cleans. The second (the follower) does everything that waits: it
+ * removes old peers from the store (private mode, or share), saves the snapshot and follows changes
+ * of the lists. A store that does not answer is no error: the lists are loaded when it does, and
+ * until then announces that need them are refused. */
 int tracker_open(struct tracker **out, const struct tracker_options *o, struct err *err) MUST_CHECK;
 /* No call may be under way. Saves the snapshot. */
 void tracker_close(struct tracker *t);
 
 /* Whether tracker_announce() and tracker_scrape() ask the store, and so may wait. */
 bool tracker_waits(const struct tracker *t);
-/* For prefetching; NULL in private mode. */
+/* The swarms in memory, for prefetching; NULL in private mode. */
 struct swarms *tracker_swarms(struct tracker *t);
 uint32_t tracker_now(const struct tracker *t); /* the time in seconds, for swarms_*() */
 
-/* Fills the answer. The interval varies a little from peer to peer, so that announces spread out.
- * SWARM_UNAVAILABLE: the store cannot be asked; the first such failure is logged. */
+/* Handles an announce and fills in the answer. The interval varies a little from peer to peer, so
+ * that announces spread out. SWARM_UNAVAILABLE: the store cannot be asked; the first such failure
+ * is logged. */
 void tracker_announce(struct tracker *t, const struct announce *a, struct announce_answer *out);
-/* In private mode an unknown passkey is refused. */
+/* Fills in `count` entries. In private mode an unknown passkey is refused. */
 enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const uint8_t *hashes,
                                   size_t count, struct scrape_entry *out);
 /* The settings in force; valid until the tracker is closed. */
@@ -85,8 +86,8 @@ void tracker_counts(struct tracker *t, struct tracker_counts *out);
 /* All numbers. In private mode the store is asked; numbers that it does not give are 0. */
 struct tracker_stats {
     struct tracker_counts counts;
-    struct swarms_stats swarms; /* of the public mode */
-    struct {                    /* of the private mode */
+    struct swarms_stats swarms; /* public mode */
+    struct {                    /* private mode */
         uint64_t torrents, users, peers;
     } store;
     struct {

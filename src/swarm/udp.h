@@ -10,16 +10,18 @@ struct cache;
 struct udp_server;
 
 struct udp_options {
-    struct sock_addr listen; /* [::] takes IPv4 too */
+    struct sock_addr listen; /* [::] receives IPv4 too */
     size_t workers;          /* loops; 0: one for each processor */
     struct tracker *tracker; /* borrowed */
     uint8_t key[16];         /* the first key for connection ids */
-    struct cache *cache;     /* through which trackers share the key; NULL: not shared. Borrowed */
-    size_t waiting; /* private mode: requests that may wait for the store; others are dropped */
+    struct cache
+        *cache; /* through which trackers share the key; borrowed; NULL: the key is not shared */
+    size_t
+        waiting; /* private mode: requests that may wait for the store; further ones are dropped */
     const struct log *log;
 };
 int udp_start(struct udp_server **out, const struct udp_options *o, struct err *err) MUST_CHECK;
-/* Requests that wait for the store finish first. */
+/* Stops the server; requests that wait for the store finish first. */
 void udp_stop(struct udp_server *u);
 uint16_t udp_port(const struct udp_server *u);
 

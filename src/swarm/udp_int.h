@@ -1,4 +1,4 @@
-/* Between the files of the UDP tracker: udp*.c. */
+/* Shared by the files of the UDP tracker: udp*.c. */
 #ifndef SWARM_UDP_INT_H
 #define SWARM_UDP_INT_H
 
@@ -9,15 +9,15 @@
 
 enum {
     BATCH = 64,
-    REPLY_SHORT = 548, /* bytes that pass every network; whole entries over IPv4 fill them */
+    REPLY_SHORT = 548, /* bytes that pass every network; a whole number of IPv4 peers fills them */
     PACKET_MAX = 1536, /* longer packets are cut; no request is that long */
     WAIT_THREADS = 16  /* private mode: requests that ask the store at the same time */
 };
 
 /* The sender of a packet. */
 struct udp_from {
-    uint8_t addr[16]; /* IPv4 mapped */
-    uint8_t host[16]; /* the address that bans count: of IPv6 its /64 */
+    uint8_t addr[16]; /* an IPv4 address is mapped to IPv6 */
+    uint8_t host[16]; /* the address by which bans count: for IPv6 its /64 */
     bool v6;
 };
 
@@ -39,7 +39,7 @@ struct udp_server {
     _Atomic(bool) stopping;
 
     _Atomic(struct udp_keys *) keys; /* for connection ids */
-    struct cache *cache;             /* through which the key is shared; NULL: it is not */
+    struct cache *cache; /* through which trackers share the key; NULL: the key is not shared */
     struct loop key_loop;
 
     struct udp_loop loops[];
@@ -49,19 +49,19 @@ void udp_loop_run(void *loop);
 
 /* --- udp_key.c --- */
 
-/* Begins with the key of the options. With a cache a thread follows the store's key. */
+/* Sets the key of the options. With a cache it starts a thread that follows the store's key. */
 int udp_key_start(struct udp_server *u, const struct udp_options *o, struct err *err) MUST_CHECK;
 void udp_key_stop(struct udp_server *u);
-void udp_key_release(struct udp_server *u); /* no loop runs any more */
+void udp_key_release(struct udp_server *u); /* after all loops have ended */
 /* connid_make() and connid_check() with the keys in force. Any thread. */
 uint64_t udp_make_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms);
 bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms, uint64_t id);
 
 /* --- udp_serve.c --- */
 
-/* Answers a request whose connection id is right. Returns the length of the answer, 0: none.
- * *failed: the answer is an error. `out` has room for UDP_PAYLOAD4 bytes; `len` is the request's
- * length. */
+/* Answers a request whose connection id is right. Returns the length of the answer; 0: no answer.
+ * *failed says that the answer is an error. `out` has room for UDP_PAYLOAD4 bytes; `len` is the
+ * request's length. */
 size_t udp_serve(struct udp_server *u, struct udp_request *r, const struct udp_from *from,
                  size_t len, uint8_t *out, bool *failed);
 

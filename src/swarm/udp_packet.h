@@ -10,7 +10,7 @@
 enum {
     UDP_CONNECT_LEN = 16,
     UDP_ANNOUNCE_LEN = 98,
-    UDP_ANNOUNCE_HEAD = 20, /* of the reply; the peers follow */
+    UDP_ANNOUNCE_HEAD = 20, /* bytes of the reply before the peers */
     UDP_SCRAPE_HEAD = 8,
     UDP_SCRAPE_ENTRY = 12,
     UDP_ERROR_HEAD = 8,
@@ -25,17 +25,17 @@ struct udp_request {
     enum udp_action action;
     uint32_t transaction;
     uint64_t connection_id;
-    enum swarm_failure failure; /* the values in the packet are impossible; else SWARM_NONE */
-    struct announce announce;   /* of an announce; of its address only the port is set */
-    const uint8_t *hashes;      /* of a scrape */
+    enum swarm_failure failure; /* why impossible values are refused, or SWARM_NONE */
+    struct announce announce;   /* UDP_ANNOUNCE: of its address only the port is set */
+    const uint8_t *hashes;      /* UDP_SCRAPE */
     size_t hash_count;
-    size_t
-        url_len; /* length of the URL data of BEP 41; more than UDP_URL_MAX: it is not in `url` */
+    size_t url_len; /* bytes of URL data (BEP 41); beyond UDP_URL_MAX `url` is not set */
     char url[UDP_URL_MAX];
 };
 
-/* ERR_PARSE: the packet must be dropped without an answer, since it is too short, has an unknown
- * action, or is a connect without the protocol's number. An option that is cut ends the options. */
+/* Reads a packet. ERR_PARSE: it must be dropped without an answer, because it is too short, has an
+ * unknown action, or is a connect without the protocol's number. A truncated option ends the
+ * options. */
 int udp_read(struct udp_request *out, const uint8_t *p, size_t len) MUST_CHECK;
 
 /* Write a reply to `out`, which has room for it, and return its length. */

@@ -1,4 +1,4 @@
-/* Between the files of the room's routes. */
+/* Shared by the files of the room's routes. */
 #ifndef SWARM_REST_REST_H
 #define SWARM_REST_REST_H
 
