@@ -1,7 +1,8 @@
-/* Copies of configDB.
+/* Writes configDB into a sealed file, and reads such a file.
  *
- * The file: a line, then what is sealed: a line for each of installation, count and time, then the
- * commands, each "<words> " and its words, each "<bytes>:" and the bytes. */
+ * The file is the line HEAD, followed by a sealed text. The text has one line each for the
+ * installation, the count and the time, and then the commands. A command is the number of its
+ * words as "<words> ", then each word as "<bytes>:" and its bytes. */
 #include "route/config_copy.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -9,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { WORDS_MAX = 400, PAGE = 200 }; /* arguments of a command; keys of one round trip */
+enum { WORDS_MAX = 400, PAGE = 200 }; /* most arguments of a command; keys read in one round trip */
 #define PLAIN_MAX (512 * MIB)
 
 static const struct str HEAD = {"weir sealed configuration 1\n", 28};
@@ -19,9 +20,10 @@ static const struct str OWNER = {"config.sealed", 13};
 
 struct kind {
     const char *type;
-    const char *read[4]; /* the key is put behind the first word; the last one is NULL */
+    const char *read[4]; /* the command that reads a key, up to NULL; the key is put behind its
+                            first word */
     const char *write;
-    bool swap; /* the store answers member and score, and ZADD wants score and member */
+    bool swap; /* the store answers member and score, but ZADD wants score and member */
 };
 static const struct kind kinds[] = {
     {"string", {"GET"}, "SET", false},
@@ -65,9 +67,9 @@ static int copy_write_key(struct buf *out, const struct kind *k, struct str key,
     return code;
 }
 
-/* Keys by which processes tell of themselves begin with "w:". These begin so too, but are
- * configuration: the owners of the names of folders, and the places that hold copies, where no
- * route may lead. */
+/* Does the key belong into the copy? Keys that begin with "w:" are what processes report about
+ * themselves, except for these four, which are configuration: the owners of folder names, and
+ * the places that hold copies of buckets. */
 static bool is_wanted(struct str key)
 {
     static const struct str kept[] = {STR("w:storages"), STR("w:copies"), STR("w:pins"),
@@ -87,7 +89,7 @@ static const struct kind *kind_of(const struct reply *type)
     return NULL;
 }
 
-/* A page of keys. A key whose kind is NULL is gone, or is left out. */
+/* A page of keys. A key whose kind is NULL no longer exists, or is left out. */
 struct page {
     struct str keys[PAGE];
     const struct kind *kinds[PAGE];
@@ -171,8 +173,8 @@ static int copy_page(void *ctx, const struct reply *keys, struct arena *a, struc
     return copy_read_keys(c->store, keys, c->out, err);
 }
 
-/* SCAN may give a key twice. Its commands are written twice then, which makes the same, since a
- * list begins anew. */
+/* Appends the commands for all keys. SCAN may give a key twice. Writing its commands twice does
+ * no harm, because those of a list first remove it. */
 static int copy_read_all(struct store *s, struct buf *out, struct err *err)
 {
     int code = store_scan(s, STR("*"), copy_page, &(struct copying){s, out}, err);

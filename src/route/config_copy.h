@@ -1,6 +1,7 @@
-/* A copy of configDB in a file, sealed with the key file (docs/store-redis.md, I7). It holds users,
- * storages, routes, replications, switches and webhooks, as commands that make them again. Keys by
- * which processes tell of themselves (most keys that begin with "w:") are left out. Any thread. */
+/* A copy of configDB in a file, sealed with the key file (docs/store-redis.md, I7). It holds
+ * users, storages, routes, replications, switches and webhooks, as commands that make them
+ * again. Keys that processes write about themselves (most keys that begin with "w:") are left
+ * out. Any thread. */
 #ifndef ROUTE_CONFIG_COPY_H
 #define ROUTE_CONFIG_COPY_H
 
@@ -10,19 +11,19 @@
 
 struct config_copy {
     struct str installation;
-    uint64_t count;  /* how often the configuration had been changed when it was read */
-    int64_t time_ms; /* when it was read; since 1970 */
+    uint64_t count;  /* how often the configuration had been changed when the copy was made */
+    int64_t time_ms; /* when the copy was made, in ms since 1970 */
     struct store_args *commands;
     size_t command_count;
 };
 
-/* Reads the database and writes the file: mode 0600, durable, whole or not at all. When all has
- * been read, the store is asked whether it still is the known one. The caller fills in the
- * installation and the count of *head; the other members are filled here. */
+/* Reads the database and writes the file: mode 0600, durable, whole or not at all. Once all is
+ * read, checks that the store still is the known one. The caller sets the installation and the
+ * count in *head; this function sets the other members. */
 int config_copy_write(struct store *config, const struct seal_key *key, const char *path,
                       struct config_copy *head, struct err *err) MUST_CHECK;
-/* Reads the file; what it holds is in the arena. ERR_NOT_FOUND. ERR_CORRUPT: the file is no copy,
- * or it is sealed with another key. */
+/* Reads the file. The result is in the arena. ERR_NOT_FOUND: there is no such file. ERR_CORRUPT:
+ * the file is no copy, or it is sealed with another key. */
 int config_copy_read(struct config_copy *out, struct arena *a, const struct seal_key *key,
                      const char *path, struct err *err) MUST_CHECK;
 

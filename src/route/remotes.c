@@ -10,7 +10,8 @@
 
 enum { FIELDS_MAX = 14 + 2 * REMOTE_TIMEOUTS }; /* arguments of add_script */
 
-/* KEYS: storage, storages. ARGV: channel, name, fields and values. Answers "taken" or "". */
+/* Adds a storage, unless the name is in use. KEYS: storage, storages. ARGV: channel, name,
+ * fields and values. Answers "taken" or "". */
 static const char add_script[] = "if redis.call('EXISTS', KEYS[1]) == 1 then return 'taken' end\n"
                                  "for i = 3, #ARGV, 2 do\n"
                                  "  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])\n"
@@ -50,8 +51,8 @@ static int remotes_load_now(void *ctx, struct err *err)
 
 /* --- opening and closing --- */
 
-/* A store that cannot be asked yet is asked again later. A storage that cannot be opened is tried
- * again later and does not keep weir from starting. */
+/* Starts loading the storages. A store that cannot be reached, or a storage that cannot be
+ * opened, is tried again later and does not keep weir from starting. */
 static int remotes_first_load(struct remotes *r, struct err *err)
 {
     routes_know_storages(r->routes, false);
@@ -218,7 +219,7 @@ static int check_entry(const struct remote_entry *e, struct err *err)
     return code < 0 ? code : remote_times_check(&e->times, err);
 }
 
-/* Every error is found before anything is stored. */
+/* Opens the storage for a trial, so that every error is found before anything is stored. */
 static int try_entry(struct remotes *r, const struct remote_entry *e, struct err *err)
 {
     struct arena a = {0};
@@ -262,7 +263,7 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
     return code;
 }
 
-/* Appends the times that are not the default. Returns the number of arguments then. */
+/* Appends the times that are not the default. Returns the new number of arguments. */
 static size_t add_times(struct str *args, size_t count, struct arena *a,
                         const struct remote_entry *e)
 {
@@ -415,7 +416,7 @@ int remotes_remove(struct remotes *r, struct str name, struct err *err)
     return code;
 }
 
-/* A credential that remote_set_credential() would refuse is refused before it is stored. */
+/* Checks a credential before it is stored, by the rules of remote_set_credential(). */
 static int check_credential(size_t users, const struct remote_credential *c, struct err *err)
 {
     if (c->user.len == 0)

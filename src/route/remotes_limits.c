@@ -1,5 +1,5 @@
-/* Limits of storages. The hash "storages:limits" maps a name to "<requests a minute> <bytes a
- * second>". The limits of a storage of the configuration file are in that file. */
+/* Limits of storages. The hash "storages:limits" maps a name to "<requests per minute> <bytes
+ * per second>". A storage of the configuration file has its limits in that file instead. */
 #include "route/remotes_int.h"
 
 enum { REQUESTS_MAX = 1000 * 1000 * 1000 };
@@ -23,7 +23,7 @@ int remotes_check_limits(const struct remote_limits *limits, struct err *err)
 
 /* --- reading --- */
 
-/* A text that cannot be read is no limit. */
+/* Finds the storage's limits in the hash. A text that cannot be read means no limit. */
 static struct remote_limits remote_limits_of(const struct reply *hash, struct str name)
 {
     struct remote_limits found = {0};

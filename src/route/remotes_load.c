@@ -1,9 +1,9 @@
-/* Reading the remote storages from the store, and making the routes agree with it.
+/* Reads the remote storages from the store, and makes the routes agree with it.
  *
- * Keys: set "storages" of names; hash "storage:<name>" with url, region, ca, style (path or host),
- * insecure (0 or 1), framing (plain or trailer), and the names of remote_timeouts[] in milliseconds
- * where they are not the default; hash "storage_keys:<name>", user id to "<access key> <sealed
- * secret>"; string "storages:main"; hash "storages:limits" (remotes_limits.c). */
+ * Keys: set "storages" of names; hash "storage:<name>" with url, region, ca, style (path or
+ * host), insecure (0 or 1), framing (plain or trailer), and the names of remote_timeouts[] in
+ * milliseconds where they are not the default; hash "storage_keys:<name>", user id to "<access
+ * key> <sealed secret>"; string "storages:main"; hash "storages:limits" (remotes_limits.c). */
 #include "route/remotes_int.h"
 #include "store/fields.h"
 
@@ -35,7 +35,7 @@ static const struct field_row remote_rows[] = {
 };
 static const struct fields remote_fields = FIELDS(remote_rows);
 
-/* A time that cannot be read is the default. */
+/* Reads a storage from its hash. A time that cannot be read gets the default. */
 static int remote_read(struct remote_entry *out, const struct reply *hash, struct err *err)
 {
     for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
@@ -135,8 +135,7 @@ static int remote_load(struct remotes *r, struct arena *a, struct str name, stru
     int code = hash_of(r, a, "storage:", name, &hash, err);
 
     if (code < 0 || hash->count == 0 || (o && o->entry.fixed))
-        return code; /* it was removed since its name was read, or it is a storage of the
-                        configuration file */
+        return code; /* it was removed after its name was read, or it is fixed */
     code = remote_read(&e, hash, err);
     if (code < 0)
         return code;
@@ -163,15 +162,15 @@ static int set_main(struct remotes *r, const struct reply *name, struct err *err
         return 0;
     struct str wanted = name->type == REPLY_BULK && name->str.len ? name->str : r->local_main;
     int code = routes_set_main(r->routes, wanted, err);
-    if (code == ERR_NOT_FOUND) /* the main storage is a folder of another weir, and its requests are
-                                  refused here */
+    if (code == ERR_NOT_FOUND) /* the main storage is a folder of another weir, so requests for it
+                                  are refused here */
         log_warn(r->log, "storages.main_absent", log_s("storage", wanted));
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Reads which storages there are, and which is the main one. A store that was emptied would answer
- * that there are none, and this process's own folder would become the main storage. So the store is
- * asked whether it is the known one before its answers are used. */
+/* Reads which storages there are, and which is the main one. A store that was emptied would
+ * answer that there are none, and this process's own folder would become the main storage. So
+ * the answers are used only after checking that the store is the known one. */
 static int remotes_read_names(struct remotes *r, struct arena *a, struct reply **names,
                               struct reply **main, struct err *err)
 {
@@ -184,8 +183,8 @@ static int remotes_read_names(struct remotes *r, struct arena *a, struct reply *
     return code == 0 ? store_is_known(r->store, err) : code;
 }
 
-/* A storage that cannot be opened does not keep the others from being opened; its error is
- * returned. */
+/* Loads all storages. One that cannot be opened does not keep the others from being opened, but
+ * its error is returned. */
 int remotes_load(struct remotes *r, struct err *err)
 {
     struct arena a = {0};

@@ -1,10 +1,10 @@
-/* From a bucket's name to where it is (docs/forward.md, "Which storage"). */
+/* Finds where a bucket is by its name (docs/forward.md, "Which storage", has the rules). */
 #include "route/resolve.h"
 #include "route/route_int.h"
 
 #include "object/overlay.h"
 
-enum { LOOK_UP_MAX = 384 }; /* bytes of a user's id and a bucket's name together */
+enum { LOOK_UP_MAX = 384 }; /* most bytes of a user's id and a bucket's name together */
 
 /* --- policies in memory --- */
 
@@ -36,9 +36,9 @@ static bool needs_no_escape(struct str s)
     return s.len == 0 || (!memchr(s.p, ':', s.len) && !memchr(s.p, '%', s.len));
 }
 
-/* The value under "<first>" or "<first>:<second>", in the form of the store's keys; NULL: none.
- * Nearly all names need no escape. Their key is put together on the stack, since a request looks up
- * several. */
+/* Returns the value under "<first>" or "<first>:<second>", in the form of the store's keys;
+ * NULL: none. Nearly all names need no escape. Their key is put together on the stack, because
+ * each request looks up several. */
 static const char *policy_look_up(const struct map *map, struct str first, struct str second)
 {
     char plain[LOOK_UP_MAX];
@@ -67,7 +67,7 @@ static bool policy_is_blocked(const struct routes_view *view, const struct stora
     return bucket.len && policy_look_up(&view->blocks, s->name, bucket) != NULL;
 }
 
-/* Is it a switch that blocks the bucket, for a while? */
+/* Is the bucket blocked there by a switch, and so only for a while? */
 static bool policy_is_switched(const struct routes_view *view, const struct storage *s,
                                struct str bucket)
 {
@@ -103,7 +103,7 @@ static int policy_no_main(struct err *err)
     return err_set(err, ERR_OFFLINE, "the main storage is not there");
 }
 
-/* The storage of the bucket policy, else of the user policy, else the main one. */
+/* Finds the storage that the bucket policy names, else the user policy, else the main one. */
 static int policy_storage_named(struct routes *r, const struct routes_view *view, struct str user,
                                 struct str bucket, struct storage **out, struct err *err)
 {
@@ -119,8 +119,8 @@ static int policy_storage_named(struct routes *r, const struct routes_view *view
     return 0;
 }
 
-/* Replaces a storage that holds a copy of the bucket by the one where the route of the copy's owner
- * leads (docs/forward.md, B1, B2). */
+/* If *at holds a copy of the bucket, replaces it by the storage where the route of the copy's
+ * owner leads (docs/forward.md, B1, B2). */
 static int policy_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
                              struct storage **at, struct err *err)
 {
@@ -137,8 +137,9 @@ static int policy_leave_copy(struct routes *r, const struct routes_view *view, s
     return code;
 }
 
-/* The same; where that place holds a copy, the policies of the copy's owner are asked instead.
- * Blocks are checked: *out is set, and the block is the error. */
+/* As policy_storage_named(), but if that storage holds a copy, follows the policies of the
+ * copy's owner instead. If the bucket is blocked there, *out is set all the same and the error
+ * is returned. */
 static int policy_storage(struct routes *r, const struct routes_view *view, struct str user,
                           struct str bucket, struct storage **out, struct err *err)
 {
@@ -155,16 +156,17 @@ static int policy_storage(struct routes *r, const struct routes_view *view, stru
 
 /* --- a question --- */
 
-/* One question, and where the policies of the user who asks lead. */
+/* One request's question where a bucket is, and where the policies of the user who asks lead. */
 struct inquiry {
     struct routes *r;
     const struct routes_view *view;
     struct str user, bucket;
     const char *own;    /* the storage of the user's policy for this bucket; NULL: none */
-    const char *policy; /* that storage, else the one of the user's own policy; NULL: the user has
+    const char *policy; /* `own`, else the storage of the user's general policy; NULL: the user has
                            neither */
-    struct storage *leads; /* where the policies lead, else the main storage; NULL: see `code` */
-    int code;              /* of policy_storage() */
+    struct storage *leads; /* the storage that `policy` names, else the main storage; NULL: none,
+                              and `code` says why */
+    int code;              /* the result of policy_storage() */
 };
 
 static void inquiry_init(struct inquiry *q, struct routes *r, const struct routes_view *view,
@@ -178,7 +180,7 @@ static void inquiry_init(struct inquiry *q, struct routes *r, const struct route
 
 /* --- storages that take requests as they are --- */
 
-/* Rule 5: the storage that the bucket policies of all users agree on; NULL: none. */
+/* Returns the storage that the bucket policies of all users agree on (rule 5); NULL: none. */
 static const char *storage_by_name(const struct inquiry *q)
 {
     const char *name = policy_look_up(&q->view->named, q->bucket, STR_EMPTY);
@@ -186,7 +188,8 @@ static const char *storage_by_name(const struct inquiry *q)
     return name && *name ? name : NULL;
 }
 
-/* The storage that the owner of a local bucket names for it by a bucket policy; NULL: none. */
+/* Returns the storage that the owner of a local bucket names for it by a bucket policy; NULL:
+ * none. */
 static const char *storage_by_owner(const struct inquiry *q, struct storage *at)
 {
     struct arena arena = {0};
@@ -204,7 +207,7 @@ static const char *storage_by_owner(const struct inquiry *q, struct storage *at)
     return policy;
 }
 
-/* Rules 4 and 5, for a user whom no policy of their own leads to a storage that forwards. `at` is
+/* Applies rules 4 and 5, for a user whose own policies lead to no storage that forwards. `at` is
  * the storage that rule 3 has found, or NULL where this process has no main storage. */
 static int resolve_by_others(const struct inquiry *q, struct storage **at, struct err *err)
 {
@@ -213,7 +216,7 @@ static int resolve_by_others(const struct inquiry *q, struct storage **at, struc
     const char *name = here ? storage_by_owner(q, here) : storage_by_name(q);
 
     if (!name && local && !here && (s = routes_local_copy(q->r, q->view, q->bucket)))
-        *at = s; /* policy_leave_copy() finds where the route of the copy's owner leads */
+        *at = s; /* the caller's policy_leave_copy() follows the route of the copy's owner */
     if (!name)
         return *at ? 0 : policy_no_main(err);
     s = routes_storage(q->r, str_z(name));
@@ -224,7 +227,7 @@ static int resolve_by_others(const struct inquiry *q, struct storage **at, struc
     return 0;
 }
 
-/* The storage that the request is passed on to; NULL: weir serves the bucket itself. */
+/* Finds the storage that the request is passed on to; NULL: weir serves the bucket itself. */
 static int resolve_raw(const struct inquiry *q, struct storage **out, struct err *err)
 {
     struct storage *s = q->leads;
@@ -233,7 +236,7 @@ static int resolve_raw(const struct inquiry *q, struct storage **out, struct err
     *out = NULL;
     if ((code == 0 || code == ERR_OFFLINE) && !q->own && q->user.len &&
         routes_local_of(q->r, q->view, q->bucket, q->user))
-        return 0; /* rule 2 */
+        return 0; /* rule 2: the user has a local bucket of this name */
     if (code < 0 && !(code == ERR_OFFLINE && !q->policy))
         return code;
     code = 0;
@@ -251,8 +254,8 @@ static int resolve_raw(const struct inquiry *q, struct storage **out, struct err
 
 /* --- storages that weir serves itself --- */
 
-/* A bucket of another owner is used where its owner's route leads, if it is there. The target gets
- * that bucket instead then. */
+/* If the bucket that was found has another owner, and that owner's route leads to a bucket
+ * elsewhere, makes that bucket the target instead. */
 static int resolve_by_its_owner(const struct inquiry *q, struct target *t, struct err *err)
 {
     struct arena arena = {0};
@@ -267,7 +270,7 @@ static int resolve_by_its_owner(const struct inquiry *q, struct target *t, struc
     if (found == 0 && s && s != t->storage && !storage_can(s, STORAGE_FORWARDS))
         there = storage_open_bucket(&other, s, info.owner, q->bucket, err);
     else if (found == ERR_OFFLINE && policy_look_up(&q->view->policies, info.owner, q->bucket))
-        there = found; /* its policy names a storage that this process has not */
+        there = found; /* the owner's policy names a storage that this process does not have */
     if (there == 0) {
         t->bucket->ops->unref(t->bucket);
         t->bucket = other;
@@ -277,7 +280,7 @@ static int resolve_by_its_owner(const struct inquiry *q, struct target *t, struc
     return code == 0 && there == ERR_OFFLINE ? there : code;
 }
 
-/* Looks at t->storage first, then at all others. */
+/* Opens the bucket on t->storage, else on the first other storage that has it. */
 static int open_somewhere(const struct inquiry *q, struct target *t, struct err *err)
 {
     struct storage *first = t->storage, *all[ROUTES_STORAGES_MAX];
@@ -291,7 +294,7 @@ static int open_somewhere(const struct inquiry *q, struct target *t, struct err 
             routes_copy_of(q->view, all[i], q->bucket))
             continue;
         int blocked = policy_check_block(q->view, all[i], q->bucket, err);
-        if (blocked == ERR_BUSY) /* a switch blocks it: the bucket is there, but not now */
+        if (blocked == ERR_BUSY) /* the bucket is there, but a switch blocks it for a while */
             code = blocked;
         if (blocked < 0)
             continue;
@@ -306,14 +309,14 @@ static int resolve_here(const struct inquiry *q, struct target *t, struct err *e
     int code = q->code;
 
     t->storage = q->leads;
-    /* A user's policy moves nothing (rule 2): a storage that it names in vain costs none of the
-     * buckets that the user has elsewhere. */
+    /* A user policy moves no buckets (rule 2). If the storage that it names is offline, the
+     * buckets that the user has elsewhere can still be used. */
     if (code == ERR_OFFLINE && !q->own &&
         (t->storage = routes_local_of(q->r, q->view, q->bucket, q->user)))
         code = 0;
     if (code == 0)
         code = open_somewhere(q, t, err);
-    /* The asker's own policy for the bucket comes before its owner's. */
+    /* The bucket policy of the user who asks comes before that of the bucket's owner. */
     if (code == 0 && q->view->policies.len && !q->own)
         code = resolve_by_its_owner(q, t, err);
     if (code == 0)
@@ -326,8 +329,8 @@ static int resolve_here(const struct inquiry *q, struct target *t, struct err *e
 
 /* --- both --- */
 
-/* A bucket that the caller has open, where the user's own policies lead, is the answer if it is the
- * user's (rules 1 to 3) or if nobody has a policy. */
+/* Is a bucket that the caller has open the answer? It must be where the user's own policies
+ * lead, and either belong to the user (rules 1 to 3) or nobody may have a policy. */
 static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *ask)
 {
     struct str owner;
@@ -360,16 +363,16 @@ static int resolve_on_storages(const struct inquiry *q, const struct route_ask *
     return 0;
 }
 
-/* Has another user a bucket policy for the name, and this user none? Then the name is theirs,
- * whether the bucket exists or not. It may be on another storage, or deleted while its replication
- * goes on. */
+/* Does another user have a bucket policy for the name, and this user none? Then the name is
+ * reserved for the other user, whether the bucket exists or not: it may be on another storage,
+ * or deleted while its replication goes on. */
 static bool is_reserved(const struct inquiry *q)
 {
     return !q->own && policy_look_up(&q->view->reserved, q->bucket, STR_EMPTY);
 }
 
-/* Where a bucket is to be made: where the policies lead, unless it exists already. It is not made
- * on a remote storage where later requests would not find it. */
+/* Finds where a bucket is to be made: where the policies lead, unless it exists already. It is
+ * not made on a remote storage where later requests would not find it. */
 static int resolve_new(const struct inquiry *q, const struct route_ask *ask, struct target *t,
                        struct err *err)
 {
@@ -387,7 +390,8 @@ static int resolve_new(const struct inquiry *q, const struct route_ask *ask, str
     return 0;
 }
 
-/* A request that names no bucket goes where the user's buckets without a policy would be made. */
+/* Answers a request that names no bucket: it goes where the user's buckets without a bucket
+ * policy would be made. */
 static int resolve_service(const struct inquiry *q, struct target *t)
 {
     t->kind = q->code == 0 && storage_can(q->leads, STORAGE_FORWARDS) ? TARGET_RAW : TARGET_NONE;
@@ -430,7 +434,7 @@ static int resolve_in_space(const struct bucket_space *space, const struct route
     if (ask->knows && ask->knows(ask->ctx, s, ask->bucket, &owner))
         return 0;
     int code = storage_open_bucket(&t->bucket, s, ask->user, ask->bucket, err);
-    if (code == ERR_NO_BUCKET) /* removed just now */
+    if (code == ERR_NO_BUCKET) /* the bucket was removed just now */
         t->kind = TARGET_NONE;
     return code == ERR_NO_BUCKET ? 0 : code;
 }

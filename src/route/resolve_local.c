@@ -1,4 +1,4 @@
-/* Which of the storages that weir serves itself has a bucket of a name. */
+/* Finds which of the storages that weir serves itself has a bucket of a given name. */
 #include "route/route_int.h"
 #include "object/overlay.h"
 
@@ -14,8 +14,8 @@ static bool bucket_is_of(struct bucket *b, struct str owner)
     return is;
 }
 
-/* The sum of the bucket's generations on all these storages (object/bucket.h); 0: one of them
- * cannot say. */
+/* Returns the sum of the bucket's generations on all these storages (object/bucket.h); 0: one of
+ * them does not know its generation. */
 static uint64_t generation_sum(struct storage *const *all, size_t count, struct str bucket)
 {
     uint64_t sum = 0;
@@ -33,8 +33,8 @@ static uint64_t generation_sum(struct storage *const *all, size_t count, struct 
     return sum;
 }
 
-/* The word in the name's slot while the name is known to be absent (route_int.h, ROUTES_ABSENT); 0:
- * that cannot be known now. */
+/* Returns the word that the name's slot has while the name is known to be absent (route_int.h,
+ * ROUTES_ABSENT); 0: it cannot be known now. */
 static uint64_t absent_tag(const struct routes *r, const struct routes_view *view,
                            struct str bucket, uint64_t generation)
 {
@@ -66,8 +66,8 @@ struct storage *routes_local_of(struct routes *r, const struct routes_view *view
             continue;
         int code = storage_open_bucket(&b, all[i], owner, bucket, NULL);
         absent &= code == ERR_NO_BUCKET;
-        /* The owner of a bucket whose disk is not there cannot be asked, and its requests must not
-         * go elsewhere. */
+        /* If the disk of a bucket is not there, its owner is not known. Its requests must not go
+         * to another storage, so it counts as found. */
         if (code == ERR_OFFLINE || (code == 0 && bucket_is_of(b, owner)))
             found = all[i];
         if (code == 0)

@@ -1,4 +1,4 @@
-/* The routes opened and closed, and their storages by name. */
+/* Opens and closes the routes, and finds their storages by name. */
 #include "route/route.h"
 #include "route/route_int.h"
 
@@ -60,8 +60,8 @@ static void abort_storage(struct storage *s)
         s->ops->abort(s);
 }
 
-/* Storages are aborted without the lock (docs/threads.md, T1); they stay open until the routes are
- * closed. */
+/* Aborts all storages, without holding the lock (docs/threads.md, T1). They stay open until the
+ * routes are closed. */
 void routes_abort(struct routes *r)
 {
     VEC(struct storage *) all = {0};
@@ -104,8 +104,8 @@ uint64_t routes_generation(const struct routes *r)
     return atomic_load(&r->generation);
 }
 
-/* Notes what requests ask first of all: is any storage remote, and is the main one? Called whenever
- * the storages or the main one change. */
+/* Notes whether any storage is remote, and whether the main one is, because every request asks
+ * that first. Called whenever the storages or the main one change. */
 static void note_remotes(struct routes *r)
 {
     bool any = false;

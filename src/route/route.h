@@ -25,94 +25,96 @@ enum { ROUTES_STORAGES_MAX = 64 };
 int routes_open(struct routes **out, struct store *config, const struct log *log,
                 struct err *err) MUST_CHECK;
 void routes_close(struct routes *r); /* closes the storages too */
-/* To be called before routes_close(): calls that wait for a remote storage, now or later, fail
- * within a moment. */
+/* To be called before routes_close(): makes calls that wait for a remote storage, now or later,
+ * fail at once. */
 void routes_abort(struct routes *r);
 
-/* Takes the storage over, and closes it at once when this fails. Storages stay open until the
+/* Takes ownership of the storage, and closes it at once on failure. Storages stay open until the
  * routes are closed. The first storage that is added is the main one, unless routes_set_main()
  * chooses another. */
 int routes_add_storage(struct routes *r, struct storage *s, struct err *err) MUST_CHECK;
-/* ERR_NOT_FOUND: there is no such storage. Then there is no main storage, and requests that no
- * policy leads elsewhere are ERR_OFFLINE. */
+/* Chooses the main storage. ERR_NOT_FOUND: there is no such storage. Then there is no main
+ * storage, and requests that no policy leads elsewhere fail with ERR_OFFLINE. */
 int routes_set_main(struct routes *r, struct str name, struct err *err) MUST_CHECK;
-struct storage *routes_storage(struct routes *r, struct str name); /* borrowed; NULL when unknown */
-struct storage *routes_main(struct routes *r);                     /* NULL when there is none */
-struct str routes_main_name(struct routes *r);                     /* empty then */
+struct storage *routes_storage(struct routes *r, struct str name); /* borrowed; NULL: unknown */
+struct storage *routes_main(struct routes *r); /* NULL: there is no main storage */
+struct str routes_main_name(struct routes *r); /* empty: there is no main storage */
 size_t routes_storages(struct routes *r, struct storage **out, size_t max);
 
-/* Takes a storage out; it is closed with the routes. If it was the main storage, the first of those
- * that are left becomes it. */
+/* Removes a storage from the routes; it is closed with the routes. If it was the main storage,
+ * the first remaining one becomes the main storage. */
 void routes_retire_storage(struct routes *r, struct str name);
-/* With `known` false looking up is ERR_UNAVAILABLE, because there may be storages that could not be
- * read from the store yet. */
+/* Says whether all storages are known. While `known` is false, looking up a bucket fails with
+ * ERR_UNAVAILABLE, because some storages could not be read from the store yet. */
 void routes_know_storages(struct routes *r, bool known);
-bool routes_any_remote(struct routes *r); /* has any storage STORAGE_FORWARDS? */
+bool routes_any_remote(struct routes *r); /* does any storage have STORAGE_FORWARDS? */
 bool routes_main_is_remote(struct routes *r);
 
-/* Gives all storages, those that are added later too, this overlay (object/overlay.h), which is
- * borrowed until the close. */
+/* Gives this overlay (object/overlay.h) to all storages, including those that are added later.
+ * It is borrowed until the routes are closed. */
 void routes_set_overlay(struct routes *r, struct overlay *overlay);
 
 /* Opens `main`, whose id is chosen here, and the local storages that were added to this database
  * before. Their names, folders and ids are in the database's family "server". A storage whose
- * folder is not there is missing (object/local/local.h), which is no error. */
+ * folder is not there is opened as missing (object/local/local.h), which is no error. */
 int routes_open_local(struct routes *r, const struct local_options *main,
                       struct err *err) MUST_CHECK;
-/* Adds a local storage for good; its id is chosen here. ERR_EXISTS: the name is taken. ERR_INVALID:
- * the name is not allowed, or the folder is not an absolute path or not empty. */
+/* Adds a local storage permanently; its id is chosen here. ERR_EXISTS: the name is in use.
+ * ERR_INVALID: the name is not allowed, or the folder is not an absolute path or not empty. */
 int routes_add_local(struct routes *r, const struct local_options *wanted,
                      struct err *err) MUST_CHECK;
 
 /* Forgets a local storage that was added; it is closed with the routes. Its folder and its rows
- * stay, and nothing leads to them any more, because a folder that is not empty cannot be added.
- * ERR_IN_USE: it is the main storage. ERR_INVALID: it is the data folder's own. */
+ * stay but cannot be used again, because a folder that is not empty cannot be added. ERR_IN_USE:
+ * it is the main storage. ERR_INVALID: it is the data folder's own storage. */
 int routes_remove_local(struct routes *r, struct db *db, struct str name,
                         struct err *err) MUST_CHECK;
-/* Returns the errors that the removal would have, and removes nothing. */
+/* Returns the errors that routes_remove_local() would return, and removes nothing. */
 int routes_check_removal(struct routes *r, struct db *db, struct str name,
                          struct err *err) MUST_CHECK;
 
-/* The storage that the policies lead the user's bucket to, whether the bucket is there or not.
- * ERR_DENIED: the bucket is blocked there. ERR_BUSY: a switch blocks it, for a while
+/* Finds the storage that the policies lead the user's bucket to, whether the bucket is there or
+ * not. ERR_DENIED: the bucket is blocked there. ERR_BUSY: a switch blocks it for a while
  * (docs/replication.md, S1). ERR_UNAVAILABLE: the policies lead to nothing but copies
  * (docs/forward.md, B2). ERR_OFFLINE: a policy names a storage that is not there. */
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;
 
-/* Whether this storage holds, under this name, a copy of a bucket that is elsewhere
- * (docs/forward.md, B1). Only copies of this user's bucket count, unless `user` is empty. Never
- * waits. False also until the store was reached once. */
+/* Does this storage hold, under this name, a copy of a bucket that is elsewhere
+ * (docs/forward.md, B1)? Only copies of this user's bucket count, unless `user` is empty. Never
+ * waits. Also false until the store was reached once. */
 bool route_is_copy(struct routes *r, struct str storage, struct str bucket, struct str user);
 
-/* Reads the policies again. When it returns, the calls here see every change that was made before
- * it was called. */
+/* Reads the policies again. When it returns, the calls here see every change that was made
+ * before the call. */
 int routes_reload(struct routes *r, struct err *err) MUST_CHECK;
 
-/* A number that changes whenever an answer of the calls here may have become another. A caller
- * reads it first and asks afterwards: as long as the number is the same, the answer still holds. */
+/* Returns a number that changes whenever the calls here may answer differently than before. A
+ * caller reads the number first and asks afterwards. As long as the number is the same, the
+ * answer still holds. */
 uint64_t routes_generation(const struct routes *r);
 
-/* These two set a policy, or a block. The change is durable, and the calls above see it, when they
- * return. An empty bucket sets the user's policy; an empty storage removes the policy.
- * ERR_NOT_FOUND: no such storage. ERR_CONFLICT: the storage is a remote one, and would hide a
- * bucket of that name that the user has on a local one; or a replication or a switch relies on the
- * present policy (docs/replication.md, P6). */
+/* route_set() sets a policy, and the next function a block. When they return, the change is
+ * durable, and the calls above see it. An empty bucket sets the user's policy; an empty storage
+ * removes the policy. ERR_NOT_FOUND: there is no such storage. ERR_CONFLICT: the storage is
+ * remote and would hide a bucket of that name that the user has on a local storage, or a
+ * replication or a switch relies on the present policy (docs/replication.md, P6). */
 int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
               struct err *err) MUST_CHECK;
 int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,
                 struct err *err) MUST_CHECK;
 
-/* A policy or a block; its strings are in the arena of the call. */
+/* A policy or a block. Its strings are in the arena that was passed to route_list(). */
 struct route_policy {
-    struct str user;   /* empty in a block, which is for all users */
-    struct str bucket; /* empty: all buckets of the user that have no policy of their own */
+    struct str user;   /* empty: it is a block, which is for all users */
+    struct str bucket; /* empty: the policy is for all buckets of the user that have no policy of
+                          their own */
     struct str storage;
-    bool blocked; /* the bucket is refused there */
+    bool blocked; /* it is a block: `storage` refuses requests for the bucket */
 };
 
-/* All policies and blocks, sorted by user, bucket and storage; so blocks come first. Never waits.
- */
+/* Lists all policies and blocks, sorted by user, bucket and storage. Blocks have no user, so
+ * they come first. Never waits. */
 int route_list(struct routes *r, struct arena *a, struct route_policy **out, size_t *count,
                struct err *err) MUST_CHECK;
 

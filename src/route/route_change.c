@@ -1,5 +1,5 @@
-/* Changing the policies. One script checks whether a replication or a switch relies on the present
- * ones and makes the change; then all policies are loaded again. */
+/* Changes the policies. One script checks whether a replication or a switch relies on the
+ * present ones, and makes the change. Then all policies are loaded again. */
 #include "route/route_int.h"
 
 #include <pthread.h>
@@ -105,8 +105,8 @@ static int need_storage(struct routes *r, struct str name, struct err *err)
                : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
-/* Rule 1 would lead the user to the remote storage, and hide a bucket that the user has on a local
- * one. */
+/* Checks that a policy may lead to the storage. `at` is the local storage that has the user's
+ * bucket of this name: a policy to a remote storage would hide that bucket (rule 1). */
 static int policy_check_target(struct routes *r, struct str storage, struct storage *at,
                                struct err *err)
 {

@@ -1,4 +1,4 @@
-/* What the files of routes share among each other. */
+/* Declarations that the files of the routes share. */
 #ifndef ROUTE_ROUTE_INT_H
 #define ROUTE_ROUTE_INT_H
 
@@ -11,28 +11,28 @@
 #include "route/space.h"
 #include "store/store.h"
 
-/* All policies at one moment. A view never changes once it is installed. The keys of the maps are
- * the store's keys without their prefixes. A map "to something" is a set. */
+/* All policies at one moment. A view never changes once it is installed. The keys of the maps
+ * are the store's keys without their prefixes. */
 struct routes_view {
-    size_t refs; /* under routes.lock */
+    size_t refs; /* number of references; guarded by routes.lock */
     struct arena arena;
-    struct map policies; /* "<user>" and "<user>:<bucket>" to the storage's name (char *) */
+    struct map policies; /* maps "<user>" and "<user>:<bucket>" to the storage's name (char *) */
     struct map blocks;   /* a set of "<storage>:<bucket>" */
-    struct map switches; /* those of `blocks` that a switch with downtime has set */
-    struct map pins;     /* a set of "<user>:<bucket>" whose policy a replication has made */
-    struct map reserved; /* a set: "<bucket>" of every bucket policy */
-    struct map named;    /* "<bucket>" to the storage that all its bucket policies name, or to ""
-                            when they differ; pins do not count */
-    struct map copies;   /* "<storage>:<bucket>", a place that holds a copy, to the id of the user
-                            whose bucket was copied (char *); docs/forward.md, B1 */
-    uint64_t serial;     /* no other view of this process has it */
+    struct map switches; /* the subset of `blocks` that a switch with downtime has set */
+    struct map pins;     /* a set of "<user>:<bucket>" whose policy was made by a replication */
+    struct map reserved; /* a set of the bucket names that any bucket policy has */
+    struct map named;  /* maps "<bucket>" to the storage that all its bucket policies name, or to ""
+                          when they differ; policies in `pins` do not count */
+    struct map copies; /* maps "<storage>:<bucket>", a place that holds a copy, to the id of the
+                          user whose bucket was copied (char *); docs/forward.md, B1 */
+    uint64_t serial;   /* unique among the views of this process */
 };
 
-/* Slots that remember names of buckets that were on no local storage when they were last looked
- * for, so that a request on its way to a remote storage reads no row. A slot holds a keyed hash of
- * the name, of the view's serial and of the generations of all local storages at that time.
- * Generations only grow and each view has a serial of its own: once a bucket may have been made, or
- * is no copy any more, the hash is another one and the slot does not match. */
+/* Number of slots that remember names of buckets that were on no local storage when last looked
+ * for, so that a request on its way to a remote storage reads no row. A slot holds a keyed hash
+ * of the name, the view's serial, and the generations of all local storages at that time.
+ * Generations only grow, and each view has its own serial. So once a bucket may have been made,
+ * or is no longer a copy, the hash differs and the slot does not match. */
 enum { ROUTES_ABSENT = 1024 };
 
 struct routes {
@@ -41,18 +41,20 @@ struct routes {
 
     struct mutex lock;
     struct cond loaded;
-    bool loading;             /* one load at a time, so that an older view never follows a newer */
-    struct routes_view *view; /* NULL: the store could not be asked yet */
-    uint64_t views;           /* loads that were begun, which gives views their serials */
+    bool loading; /* a thread is loading; only one does at a time, so that an older view never
+                     replaces a newer */
+    struct routes_view *view; /* NULL: the store could not be read yet */
+    uint64_t views;           /* number of loads that were begun; gives views their serials */
     VEC(struct storage *) storages;
-    VEC(struct storage *) retired; /* taken out; open until the close, as others may use them */
+    VEC(struct storage *)
+    retired; /* removed; open until the close, as others may use them */
     struct storage *main;
-    bool aborted;            /* storages that are added from now on are aborted, too */
-    struct overlay *overlay; /* of every storage, now and later; NULL: none */
-    const struct bucket_space *spaces[ROUTES_SPACES_MAX]; /* the first space_count; never changed */
+    bool aborted;            /* storages that are added from now on are aborted too */
+    struct overlay *overlay; /* given to every storage, also to later ones; NULL: none */
+    const struct bucket_space *spaces[ROUTES_SPACES_MAX]; /* the first space_count are set */
     _Atomic(size_t) space_count;
     _Atomic(bool) storages_known, any_remote, main_is_remote;
-    _Atomic(uint64_t) generation; /* raised when what was found before may be found elsewhere */
+    _Atomic(uint64_t) generation; /* raised when a bucket may now be found elsewhere */
 
     struct hash_key absent_key;
     _Atomic(uint64_t) absent[ROUTES_ABSENT];
@@ -60,16 +62,17 @@ struct routes {
 
 #define ROUTES_CHANNEL STR("weir:routes")
 
-/* A reference to the newest view. ERR_UNAVAILABLE: none was ever loaded. */
+/* Gets a reference to the newest view. ERR_UNAVAILABLE: no view was ever loaded. */
 int routes_view_get(struct routes *r, struct routes_view **out, struct err *err) MUST_CHECK;
-/* The local storage that has a bucket of this name, which must be this owner's unless `owner` is
+/* Returns the local storage that has a bucket of this name, and of this owner unless `owner` is
  * empty; NULL: none. Copies do not count. */
 struct storage *routes_local_of(struct routes *r, const struct routes_view *view, struct str bucket,
                                 struct str owner);
-/* A local storage that holds a copy of a bucket of this name; NULL: none. */
+/* Returns a local storage that holds a copy of a bucket of this name; NULL: none. */
 struct storage *routes_local_copy(struct routes *r, const struct routes_view *view,
                                   struct str bucket);
-/* The user whose bucket was copied to this place; NULL: the place holds no copy. */
+/* Returns the id of the user whose bucket was copied to this place; NULL: the place holds no
+ * copy. */
 const char *routes_copy_of(const struct routes_view *view, const struct storage *s,
                            struct str bucket);
 
@@ -85,7 +88,7 @@ int routes_change(struct store *config, struct store_args args, struct err *err)
  * entries in w:copies. */
 int routes_pin(struct store *config, struct err *err) MUST_CHECK;
 
-/* Appends `prefix`, `first` and, unless it is empty, ':' and `second`; the latter two escaped. */
+/* Appends `prefix`, the escaped `first` and, unless it is empty, ':' and the escaped `second`. */
 void routes_key(struct buf *out, const char *prefix, struct str first, struct str second);
 
 #endif

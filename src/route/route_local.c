@@ -1,6 +1,6 @@
 /* Local storages that were added to this weir. The rows of the database's family "server" map
- * "storage:<name>" to "<id> <folder>", and "storage_ids" is the last id that was given. They are in
- * the database and not in configDB because the folder is on this machine. */
+ * "storage:<name>" to "<id> <folder>", and "storage_ids" to the last id that was given. They are
+ * in the database and not in configDB because the folder is on this machine. */
 #include "route/route.h"
 
 #include "base/vec.h"
@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-enum { FIRST_ID = 1 /* id of the first storage; the ids of others follow */, NAME_LONGEST = 64 };
+enum { FIRST_ID = 1 /* of the first storage; others get the next ids */, NAME_LONGEST = 64 };
 
 static const struct str ROW = {"storage:", 8}, IDS = {"storage_ids", 11};
 
@@ -153,7 +153,8 @@ static int storage_keep_row(const struct local_options *o, struct err *err)
     return code;
 }
 
-/* The row is written last, so a crash before that leaves a folder that nothing names. */
+/* Adds the storage. Its row is written last, so a crash before that leaves only a folder that no
+ * row names. */
 int routes_add_local(struct routes *r, const struct local_options *wanted, struct err *err)
 {
     struct local_options o = *wanted;
@@ -199,7 +200,8 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name, struc
     return code;
 }
 
-/* The row is deleted first, so after a crash the storage is either there or gone. */
+/* Removes the storage. Its row is deleted first, so after a crash the storage either still
+ * exists or is fully removed. */
 int routes_remove_local(struct routes *r, struct db *db, struct str name, struct err *err)
 {
     struct storage *s = routes_storage(r, name);

@@ -1,4 +1,4 @@
-/* Reading all policies from the store, and listing them. */
+/* Reads all policies from the store, and lists them. */
 #include "route/route_int.h"
 
 #include <stdlib.h>
@@ -33,14 +33,15 @@ void routes_view_free(struct routes_view *view)
     free(view);
 }
 
-/* `key`: "<user>" or "<user>:<bucket>". */
+/* Adds a policy to the view. `key` is "<user>" or "<user>:<bucket>". */
 static void view_add_policy(struct routes_view *view, struct str key, struct str storage)
 {
     map_put(&view->policies, arena_str(&view->arena, key), arena_z(&view->arena, storage));
 }
 
-/* Fills the maps by bucket names. Pins are read after the policies: a pin that is made in between
- * has no policy in this view, so no pin is ever taken for an administrator's policy. */
+/* Fills the maps by bucket names. Pins (policies that a replication made) are read after the
+ * policies. A pin that is made in between has no policy in this view, so no pin is ever mistaken
+ * for an administrator's policy. */
 static void name_buckets(struct routes_view *view)
 {
     struct str key, user, bucket;
@@ -72,8 +73,8 @@ static int read_pins(struct routes *r, struct routes_view *view, struct err *err
     return code;
 }
 
-/* Reads the policies among the keys in one call, because there is one for each replicated
- * bucket. */
+/* Reads the policies among the keys, all in one call, because each replicated bucket has a
+ * policy. */
 static int read_policies(struct routes *r, struct routes_view *view, const struct reply *keys,
                          struct err *err)
 {
@@ -120,8 +121,8 @@ static int read_block(struct routes *r, struct routes_view *view, struct str key
     return code;
 }
 
-/* Adds both sides of a switch with downtime, or of one that had downtime until now (S11). Their
- * blocks end with the switch; all other blocks stay until somebody removes them. */
+/* Adds both sides of a switch that has downtime, or had it until now (S11). Their blocks end
+ * with the switch; all other blocks stay until somebody removes them. */
 static void add_switch(struct routes_view *view, struct str id)
 {
     struct str user, bucket, from, to;
@@ -159,7 +160,8 @@ struct route_reading {
     struct routes_view *view;
 };
 
-/* SCAN may give a key twice, which changes nothing. */
+/* Reads the policies, blocks and switches among the keys. SCAN may give a key twice, which
+ * changes nothing. */
 static int route_read_keys(void *ctx, const struct reply *keys, struct arena *a, struct err *err)
 {
     struct routes *r = ((const struct route_reading *)ctx)->routes;
@@ -183,7 +185,8 @@ static int read_like(struct routes *r, struct routes_view *view, struct str patt
     return store_scan(r->store, pattern, route_read_keys, &(struct route_reading){r, view}, err);
 }
 
-/* Each field is "<storage>:<bucket>" and each value a user; all are escaped. */
+/* Reads the hash of copies. Each field is "<storage>:<bucket>" and each value a user; all are
+ * escaped. */
 static int read_copies(struct routes *r, struct routes_view *view, struct err *err)
 {
     struct arena arena = {0};
@@ -207,11 +210,12 @@ static int read_copies(struct routes *r, struct routes_view *view, struct err *e
     return code;
 }
 
-/* A switch sets the new route and removes the block in one step. Blocks are read before routes, so
- * an old route is never without its block. Switches are read before and after the blocks: a block
- * whose switch is seen neither time is not a switch's. Copies and routes change together. A view
- * that has one of the two from before the change refuses the bucket (B2) until the next load, which
- * the change has asked for. */
+/* Reads the whole view, in an order that is safe against changes meanwhile. A switch sets the
+ * new route and removes the block in one step. Blocks are read before routes, so an old route is
+ * never without its block. Switches are read before and after the blocks: a block whose switch
+ * is seen neither time is not a switch's. Copies and routes change together. A view that has one
+ * of the two from before the change refuses the bucket (B2) until the next load, which the
+ * change has asked for. */
 static int view_read_all(struct routes *r, struct routes_view *view, struct err *err)
 {
     static const char *const patterns[] = {"p:switch:*", "p:route_block:*", "p:switch:*",
@@ -256,8 +260,7 @@ int routes_load(struct routes *r, struct err *err)
     bool first = !r->view;
     mutex_unlock(&r->lock);
 
-    code = first ? store_is_known(r->store, err)
-                 : 0; /* nothing is written to a store that is not ours */
+    code = first ? store_is_known(r->store, err) : 0; /* nothing is written to an unknown store */
     if (code == 0 && first)
         code = routes_pin(r->store, err);
     if (code == 0)

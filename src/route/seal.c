@@ -54,7 +54,7 @@ void seal_key_release(struct seal_key *key)
 
 /* --- sealing --- */
 
-/* `out` has room for NONCE_LEN + plain.len + TAG_LEN bytes. */
+/* Encrypts `plain`. `out` has room for NONCE_LEN + plain.len + TAG_LEN bytes. */
 static void close_up(const struct seal_key *key, struct str owner, struct str plain,
                      unsigned char *out)
 {
@@ -72,8 +72,8 @@ static void close_up(const struct seal_key *key, struct str owner, struct str pl
     EVP_CIPHER_CTX_free(c);
 }
 
-/* `sealed` has more than NONCE_LEN + TAG_LEN bytes, and `out` has room for the bytes between nonce
- * and tag. */
+/* Decrypts `sealed`, which has more than NONCE_LEN + TAG_LEN bytes. `out` has room for the bytes
+ * between nonce and tag. False: it was changed, or sealed with another key or for another owner. */
 static bool open_up(const struct seal_key *key, struct str owner, struct str sealed,
                     unsigned char *out)
 {

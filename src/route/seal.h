@@ -15,19 +15,19 @@ struct seal_key {
     unsigned char bytes[SEAL_KEY_LEN];
 };
 
-/* Reads the key file. A file that does not exist is made (mode 0600, durable), and *made is true
- * then. ERR_CORRUPT: the file does not hold 32 bytes. ERR_DENIED: others than its owner may read
- * it. */
+/* Reads the key file. A missing file is made (mode 0600, durable), and *made is then true.
+ * ERR_CORRUPT: the file does not hold 32 bytes. ERR_DENIED: others than its owner may read it. */
 int seal_key_open(struct seal_key *out, const char *path, bool *made, struct err *err) MUST_CHECK;
-void seal_key_release(struct seal_key *key); /* overwrites it */
+void seal_key_release(struct seal_key *key); /* overwrites the key */
 
 /* Appends the sealed text to *out. */
 void seal(const struct seal_key *key, struct str owner, struct str plain, struct buf *out);
-/* Appends the plain text to *out. ERR_CORRUPT: it was not sealed with this key for this owner. */
+/* Appends the plain text to *out. ERR_CORRUPT: the text was not sealed with this key for this
+ * owner. */
 int unseal(const struct seal_key *key, struct str owner, struct str sealed,
            struct buf *out) MUST_CHECK;
 
-/* As seal() and unseal(), for texts of up to 2 GiB. The sealed form is bytes instead of hex. */
+/* As seal() and unseal(), for texts of up to 2 GiB. The sealed form is raw bytes, not hex. */
 void seal_whole(const struct seal_key *key, struct str owner, struct str plain, struct buf *out);
 int unseal_whole(const struct seal_key *key, struct str owner, struct str sealed,
                  struct buf *out) MUST_CHECK;

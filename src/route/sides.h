@@ -1,17 +1,19 @@
 /* Buckets that are on two storages at once, because clients are being switched from one to the
- * other without downtime (docs/replication.md, "Reads during a switch"). Each of the two is a
- * *side*. The calls say which side a request goes to. They are declared here and implemented above.
+ * other without downtime (docs/replication.md, "Reads during a switch"). Each of the two
+ * storages is a *side*. The calls say which side a request goes to. They are declared here and
+ * implemented in a higher layer.
  *
- * All calls but may() may wait. ERR_UNAVAILABLE: the store, or a side, cannot be asked. */
+ * All calls but may() may wait. They fail with ERR_UNAVAILABLE if the store, or a side, cannot
+ * be asked. */
 #ifndef ROUTE_SIDES_H
 #define ROUTE_SIDES_H
 
 #include "object/bucket.h"
 
-/* The two sides of a bucket. A bucket that is not being switched has no `route`. */
+/* The two sides of a bucket. `route` is NULL if the bucket is not being switched. */
 struct side_pair {
     struct storage *route, *other; /* the side that the route leads to now, and the other one */
-    struct storage *begun;         /* the side of the uploads that are remembered (S7) */
+    struct storage *begun;         /* the side where the remembered uploads were begun (S7) */
     bool route_only; /* the route still leads to the side that is being left, so a key without a
                         vector is looked for only there */
     struct str user, bucket; /* the bucket's owner and name; in the arena */
@@ -21,7 +23,7 @@ struct side_pair {
 struct side_ask {
     enum thing_kind thing;
     struct str key, version; /* the object, if the thing belongs to one; version may be empty */
-    struct str user;         /* the user who asks; sides are looked at with their credentials */
+    struct str user; /* id of the user who asks, whose credentials are used to look at the sides */
 };
 
 struct side_choice {
@@ -34,22 +36,22 @@ struct side_choice {
 struct side_keys {
     const struct str *keys;
     size_t count;
-    struct str user; /* as in struct side_ask */
+    struct str user; /* id of the user who asks, as in struct side_ask */
 };
 
 struct bucket_sides {
-    /* Whether any bucket is being switched: the only thing that is read while none is. */
+    /* Is any bucket being switched? While none is, nothing else is read. */
     const _Atomic(bool) *any;
-    /* Whether this bucket may be one that is being switched; costs some loads. */
+    /* May this bucket be one that is being switched? Costs only a few loads from memory. */
     bool (*may)(void *ctx, struct str bucket);
-    /* The sides of the bucket, if it is being switched. `at` is the storage that the request would
-     * go to without a switch. */
+    /* Finds the sides of the bucket, if it is being switched. `at` is the storage that the
+     * request would go to without a switch. */
     int (*find)(void *ctx, struct arena *a, const struct storage *at, struct str bucket,
                 struct side_pair *out, struct err *err);
-    /* The side that a request goes to which reads the thing. */
+    /* Chooses the side for a request that reads the thing. */
     int (*read)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                 struct side_choice *out, struct err *err);
-    /* The side that has this upload of the key. */
+    /* Finds the side that has this upload of the key. */
     int (*upload)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                   struct str id, struct side_choice *out, struct err *err);
     /* To be called before a change of the thing is made at the route's side. `alone`: the change
@@ -57,17 +59,19 @@ struct bucket_sides {
      * been copied from the other side. ERR_BUSY: that copy takes too long. */
     int (*write)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                  bool alone, struct side_choice *out, struct err *err);
-    /* The same as write() for each of the keys, which are looked for together. */
+    /* As write(), for the removal of each of the keys, which are looked for together. */
     int (*removals)(void *ctx, struct arena *a, const struct side_pair *p,
                     const struct side_keys *k, bool alone, struct err *err);
-    /* To be called after keys were removed at the route's side and before that is answered: the
-     * objects that the other side has under these keys stay hidden. */
+    /* To be called after keys were removed at the route's side and before the client gets the
+     * answer. Hides the objects that the other side still has under these keys. */
     int (*removed)(void *ctx, struct arena *a, const struct side_pair *p, const struct str *keys,
                    size_t count, struct err *err);
-    /* To be called after an upload was begun at the route's side and before that is answered. */
+    /* To be called after an upload was begun at the route's side and before the client gets the
+     * answer. Remembers the upload. */
     int (*begun)(void *ctx, const struct side_pair *p, struct str key, struct str id,
                  struct err *err);
-    /* One listing made of both sides; `buckets` are the route's and the other's. */
+    /* Makes one listing of both sides. buckets[0] is on the route's side, buckets[1] on the
+     * other. */
     int (*list)(void *ctx, struct arena *a, const struct side_pair *p, struct bucket *buckets[2],
                 const struct list_options *o, bool versions, struct list_result *out,
                 struct err *err);

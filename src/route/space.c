@@ -1,4 +1,4 @@
-/* The tables of names that are on no storage, and the overlay of all storages. */
+/* The spaces of the routes (route/space.h), and the overlay of all storages. */
 #include "route/space.h"
 #include "route/route_int.h"
 

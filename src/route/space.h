@@ -18,27 +18,27 @@ struct routes;
 enum { ROUTES_SPACES_MAX = 4 };
 
 struct bucket_space {
-    const char *kind; /* for people: "lake" */
-    /* Opens and lists the buckets. Of its operations open_bucket, list_buckets, remove_bucket and
-     * generation (which may be NULL) are called. A bucket's `storage` is this one, or
-     * it is NULL and the bucket's `home` is this one. Where `storage` is this one and generation()
-     * answers, the bucket that was opened for one user serves requests of all users: it must not
-     * depend on the user. */
+    const char *kind; /* a word for people, such as "lake" */
+    /* Opens and lists the buckets. Only its operations open_bucket, list_buckets, remove_bucket
+     * and generation (which may be NULL) are called. A bucket's `storage` is this one, or it is
+     * NULL and the bucket's `home` is this one. Where `storage` is this one and generation()
+     * answers, the bucket that was opened for one user serves requests of all users, so it must
+     * not depend on the user. */
     struct storage *storage;
-    /* Whether the space has a bucket of this name. Every request asks this, so it answers from
-     * memory, at the price of one look-up in a hash table, and never waits. Any thread. */
+    /* Does the space have a bucket of this name? Every request asks this, so it must answer from
+     * memory, with one look-up in a hash table, and never wait. Any thread. */
     bool (*has)(void *ctx, struct str name);
     void *ctx;
 };
 
 /* Adds a space for the rest of the routes' life, before the first request is served. `space` and
- * its storage are borrowed until the routes are closed. ERR_TOO_LARGE: there are ROUTES_SPACES_MAX
- * already. */
+ * its storage are borrowed until the routes are closed. ERR_TOO_LARGE: there are
+ * ROUTES_SPACES_MAX spaces already. */
 int routes_add_space(struct routes *r, const struct bucket_space *space,
                      struct err *err) MUST_CHECK;
-/* The space that has a bucket of this name; NULL: none. Never waits. */
+/* Returns the space that has a bucket of this name; NULL: none. Never waits. */
 const struct bucket_space *routes_space_of(struct routes *r, struct str bucket);
-/* All spaces, at most ROUTES_SPACES_MAX; returns how many. */
+/* Lists all spaces, at most ROUTES_SPACES_MAX; returns how many. */
 size_t routes_spaces(struct routes *r, const struct bucket_space **out);
 
 #endif

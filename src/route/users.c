@@ -1,4 +1,4 @@
-/* Opening the users, their views, and finding a user. */
+/* Opens the users, keeps their views, and finds a user. */
 #include "route/users.h"
 #include "route/users_int.h"
 
@@ -72,7 +72,7 @@ void users_close(struct users *u)
     free(u);
 }
 
-/* A change that this process made is loaded already. */
+/* Is this version of the users loaded already, as after a change that this process made? */
 static bool is_loaded(struct users *u, struct str version)
 {
     bool same;
@@ -95,8 +95,8 @@ static int users_load_now(void *ctx, struct err *err)
 
 /* --- the first administrator --- */
 
-/* The member is one allocation with its strings behind it. Id and name never change, so their
- * strings stay when the keys are replaced. */
+/* Sets the first administrator. The member and its strings are one allocation. Id and name never
+ * change, so their strings stay when the keys are replaced. */
 void users_set_root(struct users *u, struct str access, struct str secret)
 {
     struct member *m = xcalloc(1, sizeof(*m) + access.len + 1), *old;
@@ -204,7 +204,8 @@ struct str users_fold(struct arena *a, struct str email)
 
 /* --- finding --- */
 
-/* Copies the user into the arena, and with it the secret of one key; `secret` may be NULL. */
+/* Copies the user into the arena, and with it the secret of the key `access`; `secret` may be
+ * NULL. */
 static int copy_found(const struct member *m, struct arena *a, struct str access, struct user *out,
                       struct str *secret, struct err *err)
 {

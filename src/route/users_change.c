@@ -1,8 +1,8 @@
-/* Changing users. Each change is one script: it checks and writes all of a user's entries, counts
- * the version up and tells the others, or does nothing.
+/* Changes users. Each change is one script: it checks and writes all entries of a user,
+ * increases the version and notifies the other weirs, or does nothing.
  *
- * Beside the keys that users_load.c reads there are three indexes: hashes "users:id",
- * "users:email" (folded) and "users:access", each to the name. */
+ * Beside the keys that users_load.c reads there are three indexes: the hashes "users:id",
+ * "users:email" (in lower case) and "users:access", which map to the user's name. */
 #include "base/ids.h"
 #include "base/json.h"
 #include "route/users_int.h"
@@ -16,13 +16,13 @@ enum {
     SECRET_MIN = 8,
     ACCESS_MIN = 3,
     KEY_MAX = 128,
-    TRIES = 16, /* tries, while others change the same user at the same time */
+    TRIES = 16, /* how often a change is tried while others change the same user */
 };
 
 const char *const users_script_sources[USERS_SCRIPTS] = {
-    /* KEYS: user, users, users:id, users:email, users:access, users:version. ARGV: channel, name,
-     * id, display name, email, folded email, admin, keys, access keys. Answers which of the values
-     * another user has already. */
+    /* KEYS: user, users, users:id, users:email, users:access, users:version. ARGV: channel,
+     * name, id, display name, email, email in lower case, admin, keys, access keys. Answers
+     * which of the values another user has already. */
     [SCRIPT_ADD] =
         "if redis.call('EXISTS', KEYS[1]) == 1 then return 'name' end\n"
         "if redis.call('HEXISTS', KEYS[3], ARGV[3]) == 1 then return 'id' end\n"
@@ -41,8 +41,8 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
         "redis.call('INCR', 'w:config')\n"
         "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[6]))\n"
         "return ''\n",
-    /* KEYS as above. ARGV: channel, name, id, folded email, keys, access keys: as they were read;
-     * answers "changed" when they are no longer that. */
+    /* KEYS as for SCRIPT_ADD. ARGV: channel, name, id, email in lower case, keys, access keys,
+     * all as they were read. Answers "changed" if the user differs by now. */
     [SCRIPT_REMOVE] = "local now = redis.call('HMGET', KEYS[1], 'id', 'keys')\n"
                       "if now[1] ~= ARGV[3] or now[2] ~= ARGV[5] then return 'changed' end\n"
                       "redis.call('DEL', KEYS[1])\n"
@@ -53,8 +53,8 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
                       "redis.call('INCR', 'w:config')\n"
                       "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[6]))\n"
                       "return ''\n",
-    /* KEYS: user, users:access, users:version. ARGV: channel, name, id, keys as they were read, new
-     * keys, access key that is new or '', access key that goes or ''. */
+    /* KEYS: user, users:access, users:version. ARGV: channel, name, id, keys as they were read,
+     * new keys, access key to add or '', access key to remove or ''. */
     [SCRIPT_KEYS] = "local now = redis.call('HMGET', KEYS[1], 'id', 'keys')\n"
                     "if now[1] ~= ARGV[3] or now[2] ~= ARGV[4] then return 'changed' end\n"
                     "if ARGV[6] ~= '' then\n"
@@ -165,8 +165,8 @@ static bool is_fixed(const struct users *u, const struct user *wanted)
     return taken;
 }
 
-/* The script cannot know the first administrator and the users of the configuration file, who are
- * not in the store. */
+/* Checks that the first administrator and the users of the configuration file do not have the
+ * name, id or access key. The script cannot check that, because they are not in the store. */
 static int check_not_root(struct users *u, const struct user *wanted, struct err *err)
 {
     bool taken = str_eq(wanted->name, USER_ROOT) || str_eq(wanted->id, USER_ROOT);
@@ -186,12 +186,12 @@ static int check_not_root(struct users *u, const struct user *wanted, struct err
 
 struct user_change {
     enum users_script script;
-    struct str name; /* of the user */
+    struct str name; /* the user's name */
     struct store_args args;
 };
 
-/* *answer is in the arena. The change is loaded before this returns. When loading fails, the change
- * is made all the same, and the published message has it loaded later. */
+/* Runs the script and loads the change before it returns; *answer is in the arena. If loading
+ * fails, the change is made all the same and is loaded when its published message arrives. */
 static int user_run_change(struct users *u, struct arena *a, const struct user_change *c,
                            struct str *answer, struct err *err)
 {
@@ -305,7 +305,7 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
 
 /* --- users of the configuration file --- */
 
-/* For a user who was added while weir ran. */
+/* Is the name, id or access key that of a user who was added while weir ran? */
 static bool is_stored(struct users *u, const struct user *wanted)
 {
     struct users_view *view;
@@ -418,7 +418,7 @@ int users_remove(struct users *u, struct str name, struct err *err)
     return code;
 }
 
-/* Either `added` or `removed` is given. */
+/* Makes the user's new list of keys. Either `added` or `removed` is given. */
 static int next_keys(const struct member *m, const struct user_key *added, struct str removed,
                      struct user_key *keys, size_t *count, struct err *err)
 {

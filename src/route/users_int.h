@@ -1,4 +1,4 @@
-/* What the files of users share among each other. */
+/* Declarations that the files users*.c share. */
 #ifndef ROUTE_USERS_INT_H
 #define ROUTE_USERS_INT_H
 
@@ -22,28 +22,28 @@ struct member {
 
 /* All users at one moment. A view never changes once it is installed. */
 struct users_view {
-    size_t refs; /* under users.lock */
+    size_t refs; /* number of references; guarded by users.lock */
     struct arena arena;
-    VEC(struct member *) members;                   /* by name */
-    struct map by_name, by_id, by_email, by_access; /* to struct member */
-    struct str version; /* the store's count of changes when it was read */
+    VEC(struct member *) members;                   /* sorted by name */
+    struct map by_name, by_id, by_email, by_access; /* each maps to struct member */
+    struct str version; /* the store's count of changes when the view was read */
 };
 
 struct users {
     struct store *store; /* borrowed */
     struct seal_key key;
     char *key_file;
-    bool key_told; /* the store has a mark of the right key file; only the thread that loads uses it
-                    */
+    bool key_told; /* the store knows where a right key file is; only for the thread that loads */
     struct script scripts[USERS_SCRIPTS];
     struct reload reload;
 
     struct mutex lock;
     struct cond loaded;
-    bool loading; /* one load at a time, so that a newer view is never replaced by an older */
-    struct users_view *view;  /* NULL: the store could not be asked yet */
-    struct member *root;      /* NULL: none */
-    struct users_view *fixed; /* of the configuration file; never changes once requests come */
+    bool loading; /* a thread is loading; only one does at a time, so that an older view never
+                     replaces a newer */
+    struct users_view *view;  /* NULL: the store could not be read yet */
+    struct member *root;      /* the first administrator; NULL: none */
+    struct users_view *fixed; /* users of the configuration file; fixed once requests come */
 };
 
 extern const char *const users_script_sources[USERS_SCRIPTS];
@@ -54,14 +54,14 @@ extern const char *const users_script_sources[USERS_SCRIPTS];
 /* Reads all users and installs them as the new view. */
 int users_load(struct users *u, struct err *err) MUST_CHECK;
 
-/* ERR_CORRUPT: the stored secrets are sealed with another key file. The text says which file to
- * copy. */
+/* Checks the key file. ERR_CORRUPT: the stored secrets are sealed with another key file. The
+ * error's text says which file to copy. */
 int users_check_key(struct users *u, struct err *err) MUST_CHECK;
-/* Both set ERR_CORRUPT with such a text. */
+/* These two set and return ERR_CORRUPT, with a text that says which file to copy. */
 int users_wrong_key(struct users *u, struct err *err);
 int users_missing_key(struct users *u, struct err *err);
 
-/* A reference to the newest view. ERR_UNAVAILABLE: none was ever loaded. */
+/* Gets a reference to the newest view. ERR_UNAVAILABLE: no view was ever loaded. */
 int users_view_get(struct users *u, struct users_view **out, struct err *err) MUST_CHECK;
 void users_view_put(struct users *u, struct users_view *view);
 void users_view_free(struct users_view *view); /* NULL is fine */
@@ -69,7 +69,8 @@ struct users_view *users_view_new(void);
 
 /* Appends the key "user:<name>". */
 void users_key_of(struct buf *out, struct str name);
-/* The address in lower case, in the arena: addresses that differ only in case are the same. */
+/* Returns the address in lower case, in the arena, because addresses that differ only in case
+ * are the same. */
 struct str users_fold(struct arena *a, struct str email);
 
 void member_free_secrets(struct member *m);

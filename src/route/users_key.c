@@ -1,11 +1,11 @@
 /* All weirs of one store must have the same key file, which secrets are sealed with, and should
- * have the same keys of the first administrator. This file finds out whether they do.
+ * have the same keys of the first administrator. This file checks whether they do.
  *
  * Keys in configDB: the string "users:check" is a known text sealed with the key file, so that a
  * wrong file is found before a secret is sealed with it. The string "users:check:at" is the
- * "<host>:<path>" of a key file that opens it. The string "users:root" is "<digest> <host>:<path>"
- * of the weir that was started last; the digest is an HMAC, by the key file, of the keys of its
- * first administrator. */
+ * "<host>:<path>" of a key file that opens it. The string "users:root" is "<digest>
+ * <host>:<path>" of the weir that was started last; the digest is an HMAC, by the key file, of
+ * the keys of its first administrator. */
 #include "route/users_int.h"
 #include "sign/hmac.h"
 
@@ -16,7 +16,7 @@
 static const struct str CHECK_OWNER = {"users:check", 11}, CHECK_TEXT = {"weir", 4},
                         CHECK_AT = {"users:check:at", 14}, ROOT = {"users:root", 10};
 
-/* "<host>:<absolute path>" */
+/* Appends "<host>:<absolute path>". */
 static void append_place(struct buf *out, const char *path)
 {
     char host[256] = "", whole[PATH_MAX];
@@ -70,8 +70,8 @@ int users_missing_key(struct users *u, struct err *err)
     return key_error(u, "is missing, and the users' secrets are sealed with it", err);
 }
 
-/* Stores the place of a right key file, for a weir that has none. This is done once, and a failure
- * is ignored. */
+/* Stores where a right key file is, for the error text of a weir that has none. Done once; a
+ * failure is ignored. */
 static void tell_place(struct users *u)
 {
     struct arena arena = {0};
@@ -86,7 +86,8 @@ static void tell_place(struct users *u)
     arena_release(&arena);
 }
 
-/* The first weir stores the check; all others must be able to open it. */
+/* Checks the key file against "users:check". The first weir stores that text; all others must be
+ * able to open it. */
 int users_check_key(struct users *u, struct err *err)
 {
     struct arena arena = {0};
@@ -115,7 +116,7 @@ int users_check_key(struct users *u, struct err *err)
 
 /* --- the first administrator --- */
 
-/* "<digest> <host>:<path>"; false while there is no first administrator. */
+/* Appends "<digest> <host>:<path>". False: there is no first administrator. */
 static bool describe_root(struct users *u, struct buf *out)
 {
     unsigned char digest[HMAC_SHA256_LEN];

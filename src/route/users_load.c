@@ -1,4 +1,4 @@
-/* Reading all users from the store.
+/* Reads all users from the store.
  *
  * Keys: the set "users" has the names, a hash "user:<name>" has each user, and each change
  * increases the string "users:version". */
@@ -63,7 +63,7 @@ static const struct field_row user_rows[] = {
 };
 static const struct fields user_fields = FIELDS(user_rows);
 
-/* A user who was removed since the name was read is left out. */
+/* Reads one user into the view. A user who was removed after the name was read is left out. */
 static int user_read(struct users *u, struct users_view *view, struct str name,
                      const struct reply *fields, struct err *err)
 {
@@ -121,7 +121,7 @@ static int user_by_name(const void *a, const void *b)
                    (*(struct member *const *)b)->user.name);
 }
 
-/* The version is read first, so the users are at least as new as it says. */
+/* Reads all users. The version is read first, so the users are at least as new as it says. */
 static int users_read_all(struct users *u, struct users_view *view, struct err *err)
 {
     struct arena arena = {0};
@@ -166,7 +166,7 @@ int users_load(struct users *u, struct err *err)
     u->loading = true;
     mutex_unlock(&u->lock);
 
-    code = store_is_known(u->store, err); /* nothing is written to a store that is not ours */
+    code = store_is_known(u->store, err); /* nothing is written to an unknown store */
     if (code == 0)
         code = users_check_key(u, err);
     if (code == 0)
