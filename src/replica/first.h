@@ -5,15 +5,15 @@
 
 #include "coord/payload.h"
 
-/* All are made in the arena; arena_error() tells whether they are whole. */
+/* These functions make a task in the arena. arena_error() tells whether the task is complete. */
 
-/* replication:resync forgets what is known of the destination; then the copy begins as with
- * tasks_first(). */
+/* The task replication:resync forgets what is known of the destination, and begins the copy as
+ * tasks_first() does. */
 struct task first_task_resync(struct arena *a, const struct replication_id *id);
-/* replication:clean removes what a removed replication leaves behind. */
+/* The task replication:clean deletes what a removed replication leaves behind. */
 struct task first_task_clean(struct arena *a, const struct replication_id *id);
-/* migrate:user gives the buckets of a user the replications of a new user policy. Its id is random,
- * since a task that runs may be of an earlier policy. */
+/* The task migrate:user gives the buckets of a user the replications of a new user policy. Its id
+ * is random, because a task that is running may belong to an earlier policy. */
 #define USER_TYPE "migrate:user"
 struct task first_task_user(struct arena *a, const struct replication_id *id);
 

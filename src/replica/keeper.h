@@ -1,6 +1,6 @@
-/* Periodic checks that one worker's process at a time makes: replications whose tasks somebody
- * deleted (docs/replication.md, P8), switches whose task is gone, vectors of buckets that are no
- * longer replicated (V3). */
+/* Periodic checks that one worker process at a time makes. They restore deleted tasks of
+ * replications (docs/replication.md, P8) and of switches, and delete the vectors of buckets that
+ * are no longer replicated (V3). */
 #ifndef REPLICA_KEEPER_H
 #define REPLICA_KEEPER_H
 
@@ -11,7 +11,7 @@
 struct keeper;
 
 struct keeper_options {
-    struct replications *replications; /* borrowed, as the others */
+    struct replications *replications; /* borrowed, like the other pointers */
     struct queue *queue;
     struct locks *locks;
     uint64_t interval_ms;
@@ -20,7 +20,8 @@ struct keeper_options {
 /* Starts the keeper's thread. */
 int keeper_start(struct keeper **out, const struct keeper_options *o, struct err *err) MUST_CHECK;
 void keeper_stop(struct keeper *k); /* NULL is fine */
-/* Does one round now. ERR_BUSY: another process does one. */
+/* Does one round of checks now, until `ended` returns true. ERR_BUSY: another process is doing one.
+ */
 int keeper_run(const struct keeper_options *o, bool (*ended)(void *ctx), void *ctx,
                struct err *err) MUST_CHECK;
 

@@ -5,8 +5,9 @@
  *     {"Records":[{"eventName":"ObjectCreated:Put",
  *                  "s3":{"bucket":{"name":"photos"},"object":{"key":"a+b.jpg"}}}]}
  *
- * A notice says which object; the task compares and does not believe anything else it says (R2). So
- * a notice may come twice, late or out of order, and a wrong one does no harm. */
+ * A notice says which object changed; the task compares both sides and relies on nothing else in
+ * the notice (R2). So a notice may come twice, late or out of order, and a wrong one does no harm.
+ */
 #ifndef REPLICA_NOTICE_H
 #define REPLICA_NOTICE_H
 
@@ -14,29 +15,31 @@
 
 enum { NOTICE_BODY_MAX = 1024 * 1024, NOTICE_KEYS = 2 };
 
-/* Some senders write keys as in a query ("a+b", "a%2Bb"), others as they are, and a body does not
- * say which. Where the two readings differ, the notice has both keys. */
+/* A change of one object. Some senders write keys as in a query ("a+b", "a%2Bb"), others as they
+ * are, and a body does not say which. Where the two readings differ, the notice has both keys. */
 struct notice {
     struct str bucket;
     struct str keys[NOTICE_KEYS];
     size_t key_count;
-    unsigned changes; /* a set of enum thing_kind, of objects */
+    unsigned changes; /* the things of the object that changed: a set of enum thing_kind */
 };
 
 struct notices {
     struct notice *list; /* in the arena */
     size_t count;
     size_t other;   /* records of events that do not concern replication */
-    size_t unclear; /* records that name no object and are left out */
+    size_t unclear; /* records that are left out, because they name no object */
 };
 
-/* Does no I/O. ERR_PARSE: the body is no JSON. ERR_TOO_LARGE: it is past the limits. ERR_INVALID:
- * it has no notifications. A test event is read as a body without records. */
+/* Parses the body of a notification, without I/O. ERR_PARSE: the body is not JSON. ERR_TOO_LARGE:
+ * it exceeds the limits. ERR_INVALID: it holds no notifications. A test event is read as a body
+ * without records. */
 int notices_read(struct notices *out, struct arena *a, struct str body, struct err *err) MUST_CHECK;
 
-/* Records the notices as changes at the storage (R3); they are durable when it returns. *recorded:
- * how many are of buckets that are replicated from there. ERR_UNAVAILABLE, ERR_BUSY: some are not
- * recorded; the call may be repeated with all. Any thread. */
+/* Records the notices as changes at the storage (R3). They are durable when the call returns.
+ * *recorded: how many notices concern buckets that are replicated from the storage.
+ * ERR_UNAVAILABLE, ERR_BUSY: some are not recorded, and the call may be repeated with all. Any
+ * thread may call it. */
 int notices_record(struct replications *r, struct str storage, const struct notices *n,
                    size_t *recorded, struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* The room that copies buckets between storages: its parts in a running weir, and what it brings to
- * the worker. docs/replication.md. */
+/* The room (room/room.h) that copies buckets between storages: its state, routes, commands and
+ * metrics. docs/replication.md. */
 #ifndef REPLICA_ROOM_H
 #define REPLICA_ROOM_H
 
@@ -16,7 +16,8 @@ struct replica_room {
     struct taps *taps; /* replica/tap/tap.h; NULL: replication is off */
     struct sides *sides;
     struct store_keep *store_keep; /* replica/store_keep.h */
-    struct keyring *keys;          /* NULL where no tasks run, as what follows */
+    struct keyring
+        *keys; /* this and the members below are NULL, or unset, in a process that runs no tasks */
     struct tasks *tasks;
     struct switcher switcher;
     struct cleaner cleaner;

@@ -1,6 +1,6 @@
 /* A thread that follows the state of the store (coord/installation.h). It keeps a sealed copy of
- * the configuration, begins copies anew when the store went back in time, and checks the settings
- * of a Redis. docs/store-redis.md, I4 and I7. */
+ * the configuration, begins the copies of replications anew when the store went back in time, and
+ * checks the settings of a store that is a Redis. docs/store-redis.md, I4 and I7. */
 #ifndef REPLICA_STORE_KEEP_H
 #define REPLICA_STORE_KEEP_H
 
@@ -11,7 +11,7 @@
 struct store_keep;
 
 struct store_keep_options {
-    struct installation *installation; /* borrowed, as the others */
+    struct installation *installation; /* borrowed, like the other pointers */
     struct store *config;
     struct went_back mend; /* its `replications` may be NULL: replication is off */
     const char *folder;    /* the data folder, which holds the copy: `config.sealed` */
@@ -26,7 +26,8 @@ void store_keep_stop(struct store_keep *k); /* NULL is fine */
 /* Describes the copy that is on disk, without its commands. ERR_NOT_FOUND: there is none. */
 int store_keep_copy(struct store_keep *k, struct config_copy *out, struct err *err) MUST_CHECK;
 /* Restores the configuration from the copy in the folder, or from the file `from`. ERR_CONFLICT:
- * the copy belongs to another installation. Other errors as installation_restore_begin(). */
+ * the copy belongs to another installation. Other errors are those of installation_restore_begin().
+ */
 int store_keep_restore(struct store_keep *k, const char *from, bool replace,
                        struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Repairs replications after the store went back in time (docs/store-redis.md, I4): comparing finds
- * what was changed and forgotten. */
+/* Repairs replications after the store went back in time (docs/store-redis.md, I4): comparing both
+ * sides finds the changes that the store has forgotten. */
 #ifndef REPLICA_WENT_BACK_H
 #define REPLICA_WENT_BACK_H
 
@@ -7,13 +7,13 @@
 #include "coord/replication.h"
 
 struct went_back {
-    struct replications *replications; /* borrowed, as the others */
+    struct replications *replications; /* borrowed, like the other pointers */
     struct queue *queue;
     struct locks *locks;
     const struct log *log;
 };
-/* Begins the copies of all replications anew. ERR_BUSY: another process does it. Call it again when
- * it fails. */
+/* Begins the copies of all replications anew. ERR_BUSY: another process is doing it. Call it again
+ * after a failure. */
 int went_back_mend(const struct went_back *w, struct err *err) MUST_CHECK;
 
 #endif

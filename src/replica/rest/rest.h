@@ -1,4 +1,4 @@
-/* Between the files of the room's routes. */
+/* Declarations that the files of the room's routes share. */
 #ifndef REPLICA_REST_REST_H
 #define REPLICA_REST_REST_H
 
@@ -7,21 +7,22 @@
 #include "replica/tap/unrecorded.h"
 #include "route/users.h"
 
-/* `needs` of rows that are about replications: ERR_UNSUPPORTED when replication is off. */
+/* The `needs` of routes that are about replications. ERR_UNSUPPORTED: replication is off. */
 rest_fn replica_needs;
 
 /* An id as text: "user:bucket:from:to[:to bucket]", each part escaped as in keys of the store. The
- * bucket of a user's policy is empty. Reading gives ERR_NOT_FOUND when the text cannot be an id. */
+ * bucket of a user's policy is empty. ERR_NOT_FOUND: the text cannot be an id. */
 void replication_id_write(struct buf *out, const struct replication_id *id);
 int replication_id_read(struct replication_id *out, struct arena *a, struct str text,
                         struct err *err) MUST_CHECK;
 
-/* The replication with this id. ERR_NOT_FOUND. Strings are in the arena. */
+/* *out: the replication whose id, as text, is `text`; strings are in the arena. ERR_NOT_FOUND:
+ * there is none. */
 int replication_by_text(const struct replica_room *room, struct arena *a, struct str text,
                         struct replication *out, struct err *err) MUST_CHECK;
 
-/* Members of a replication in an answer; replication_write() writes them. A user's policy has
- * only those up to `state`. */
+/* Members of a replication in an answer; replication_write() writes them. A user's policy has only
+ * the members up to `state`. */
 #define REPLICATION_FIELDS                                                                         \
     {"id", "The replication's id."}, {"user", "The user's name; empty: the user was removed."},    \
         {"user_id", "The user's id."},                                                             \
@@ -67,20 +68,21 @@ struct replication_look {
 };
 int replication_look_begin(struct replication_look *l, const struct replica_room *room,
                            struct arena *a, struct err *err) MUST_CHECK;
-/* *lag: changes that the destination lacks. ERR_NOT_FOUND: the replication is gone. */
+/* *out: how far the replication is; *lag: how many changes the destination lacks. ERR_NOT_FOUND:
+ * the replication was removed. */
 int replication_look_at(struct replication_look *l, const struct replication_id *id,
                         struct replication_status *out, int64_t *lag, struct err *err) MUST_CHECK;
 void replication_look_end(struct replication_look *l);
 
-/* Writes the replication's members, with how far it is. ERR_NOT_FOUND: it is gone. */
+/* Writes the members REPLICATION_FIELDS of a replication. ERR_NOT_FOUND: it was removed. */
 int replication_write(struct json_out *w, struct replication_look *l, const struct replication *p,
                       struct err *err) MUST_CHECK;
-/* As replication_write(), with a look of its own. */
+/* As replication_write(), but takes a look for this call alone. */
 int replication_write_one(struct json_out *w, const struct replica_room *room, struct arena *a,
                           const struct replication *p, struct err *err) MUST_CHECK;
 
-/* Ends the source's notifications, unless another replication from the same bucket needs them. A
- * source that cannot be asked is logged. */
+/* Ends the source's notifications, unless another replication from the same bucket needs them. If
+ * the source cannot be reached, that is logged. */
 void replication_end_notices(const struct replica_room *room, const struct replication *p);
 
 #endif

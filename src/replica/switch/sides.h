@@ -1,4 +1,4 @@
-/* Decides where requests of a bucket go that is in a switch without downtime: implements
+/* Decides where requests go while their bucket is in a switch without downtime; implements
  * route/sides.h. docs/replication.md, "Reads during a switch" (D1 to D8). */
 #ifndef REPLICA_SWITCH_SIDES_H
 #define REPLICA_SWITCH_SIDES_H
@@ -11,11 +11,11 @@ struct sides;
 struct taps;
 
 struct sides_options {
-    struct replications *replications; /* borrowed, as the others */
+    struct replications *replications; /* borrowed, like the other pointers */
     struct routes *routes;
     struct taps *taps;
     struct store *app, *config;
-    uint64_t wait_ms; /* a change waits so long for an older one to be brought over; 0: 15 s */
+    uint64_t wait_ms; /* longest wait of a change until an older one is brought over; 0: 15 s */
 };
 struct sides *sides_new(const struct sides_options *o);
 void sides_free(struct sides *s); /* NULL is fine */

@@ -1,8 +1,8 @@
 /* The tasks of switches (docs/replication.md, "Switch"): `api:switch_zero_downtime` and
  * `api:switch_w_downtime`. A task looks at the state of its switch and makes the steps whose time
- * has come, each of which is one script (coord/switch.h). Then it is put back for a while without
+ * has come. Each step is one script (coord/switch.h). Then the task is put back for a while without
  * using a try, until the switch is done or can go no further. So a task may run at any time and any
- * number of times; one at a time works on a bucket, under the lock `lks:<replication>`. */
+ * number of times. The lock `lks:<replication>` keeps two tasks from working on one bucket. */
 #ifndef REPLICA_SWITCH_SWITCH_H
 #define REPLICA_SWITCH_SWITCH_H
 
@@ -23,20 +23,20 @@ struct switcher {
     struct queue *queue;
     struct locks *locks;
     struct keyring *keys; /* keys of sealed objects, for the check; may be NULL */
-    /* The storage of this name, or NULL. */
+    /* Returns the storage of this name, or NULL. */
     struct storage *(*find)(void *ctx, struct str name);
-    /* The storage of buckets that have no policy. */
+    /* Returns the storage of buckets that have no policy. */
     struct str (*main)(void *ctx);
-    /* As in struct tasks_options. */
+    /* As `settle` in struct tasks_options. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
     /* Whether the store may have lost changes; NULL: never. */
     bool (*unsure)(void *ctx);
     uint64_t (*contact)(void *ctx); /* lease_contact(); NULL: always the same */
     void *ctx;
-    int64_t poll_s; /* between two runs of a task that waits; 0: 2 s */
+    int64_t poll_s; /* seconds between two runs of a task that waits; 0: 2 */
 };
 
-/* The ctx of both is a struct switcher. */
+/* The ctx of both handlers is a struct switcher. */
 task_fn switch_live_handle, switch_down_handle;
 
 enum { SWITCH_UPLOADS_MAX = 1000 };
@@ -44,11 +44,11 @@ enum { SWITCH_UPLOADS_MAX = 1000 };
  * the storage; none when there is no bucket. */
 int switch_uploads(struct storage *s, struct arena *a, struct str user, struct str bucket,
                    struct upload_list *out, struct err *err) MUST_CHECK;
-/* The time until which the switch waits for uploads, by the store's clock (ms since 1970); 0: it
- * does not wait for any now. */
+/* Returns the time until which the switch waits for uploads, by the store's clock (ms since 1970);
+ * 0: it waits for none now. */
 int64_t switch_uploads_until(const struct bucket_switch *s);
 
-/* The task of a switch, for switch_plan(); in the arena. */
+/* Makes the task of a switch, in the arena, for switch_plan(). */
 struct task switch_task(struct arena *a, const struct replication_id *id, bool live);
 
 #endif

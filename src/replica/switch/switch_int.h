@@ -14,22 +14,23 @@ struct switch_run {
     int64_t now_ms; /* by the store's clock */
 };
 
-/* Steps return 0: the switch moved on, look again. ERR_AGAIN: the step must wait; the error says
- * why. ERR_END: there is nothing left to do. */
+/* What a step returns: 0: the switch moved on, so look at it again. ERR_AGAIN: the step must wait,
+ * and the error says why. ERR_END: there is nothing left to do. */
 
-/* S2, S8: 0 when every change of the storage that is left is recorded. Events may still be open. */
+/* S2, S8: returns 0 when every change of the storage that the switch leaves is recorded, even if it
+ * is not copied yet. */
 int switch_settled(struct switch_run *x, struct err *err) MUST_CHECK;
-/* The uploads that are open on the storage that is left, as switch_uploads(). */
+/* *out: the uploads that are open on the storage that the switch leaves, as by switch_uploads(). */
 int switch_uploads_left(struct switch_run *x, struct upload_list *out, struct err *err) MUST_CHECK;
-/* The last step: the switch is done. */
+/* The last step: marks the switch as done. */
 int switch_finish(struct switch_run *x, struct err *err) MUST_CHECK;
-/* Turns the result of a transition into that of a step: if the transition is not legal any more,
- * look again. */
+/* Turns the result of a transition into that of a step. A transition that is no longer legal gives
+ * ERR_AGAIN: a later run looks again. */
 int switch_moved(int code);
 
 /* --- switch_check.c --- */
 
-/* S2: compares both buckets. Ends the switch in done or error. */
+/* S2: compares both buckets, and ends the switch as done or in error. */
 int switch_check(struct switch_run *x, struct err *err) MUST_CHECK;
 /* Whether the maximal duration is over. */
 bool switch_is_late(const struct switch_run *x, int64_t now_ms);

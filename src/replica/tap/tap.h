@@ -1,6 +1,6 @@
-/* The tap: it captures every change of a replicated bucket before its effect, or in the same commit
- * (docs/replication.md, "Capture", R1 to R6), and records it in the store: the vector grows, and
- * every destination gets a task.
+/* The tap captures every change of a replicated bucket before its effect, or in the same commit
+ * (docs/replication.md, "Capture", R1 to R6). It records the change in the store: the version
+ * vector grows, and every destination gets a task.
  *
  * A storage with a commit of its own (local) captures by itself: it writes a row in the commit of
  * each change. One thread for each such storage reads the rows in order, records them and forgets
@@ -8,41 +8,41 @@
  *
  * Any other storage (remote) can fail after it has done the work and before it has said so. So the
  * tap notes an *intent* before the request is sent: "these things may change". When the storage has
- * answered, the change is recorded and the intent is removed, in one step. When nobody comes back,
- * because weir was killed or the storage broke off, the intent is still there, and whoever finds it
- * records the change as one whose outcome is not known: workers compare both sides anyway (R2, R4).
+ * answered, the change is recorded and the intent is removed, in one step. If weir is killed or the
+ * storage breaks off, the intent is still there. The process that finds it records the change as
+ * one whose outcome is not known: workers compare both sides anyway (R2, R4).
  *
- * There are three kinds of intent, because an intent lies on the way of every write, and a write of
- * one small object must not pay for what only a large or rare one needs:
+ * There are three kinds of intent, because every write has one, and a write of one small object
+ * must not pay for what only a large or rare write needs:
  *
- *   A task in the queue `intents` (tap_intent.c) is the general form. It holds any number of keys,
- *   changes of buckets, and it is on disk, or in Redis, before the request is sent. It comes due a
- *   minute later, on any worker, and is postponed while the request lasts. It costs one call of the
- *   store for each request: a sync of the embedded store, or a round trip to Redis. It is used when
- *   the other two cannot be: for several keys, for a bucket, and for a bucket that is being
- *   switched, where each request must hold its own locks and be recorded before it is answered.
+ * 1. A task in the queue `intents` (tap_intent.c) is the general form. It holds any number of keys,
+ * or changes of a bucket, and it is on disk, or in Redis, before the request is sent. It comes due
+ * a minute later, on any worker, and is postponed while the request lasts. It costs one call of the
+ * store for each request: a sync of the embedded store, or a round trip to Redis. It is used when
+ * the other two cannot be: for several keys, for a bucket, and for a bucket that is being switched,
+ * where each request must hold its own locks and be recorded before it is answered.
  *
- *   A shared intent (tap_shared.c) is such a task for several requests of one object each, to one
- *   bucket. Requests that begin while an announcement is under way wait for it, and go together
- * into the next, so 64 clients pay for a few calls instead of 64. The task ends when all members
+ * 2. A shared intent (tap_shared.c) is such a task for several requests to one bucket, each of one
+ * object. Requests that begin while an intent is being announced wait, and go together into the
+ * next one, so 64 clients pay for a few calls instead of 64. The task ends when all its requests
  * are recorded; it stays if the outcome of one is not known. It is used for single objects with
  * Redis, and with the embedded store where the journal cannot be used.
  *
- *   An entry of the journal (tap_note.c, tap_journal.c) costs no call at all: it is some bytes in a
- *   file that is mapped into memory. The kernel keeps them when weir is killed, so the next start
- *   finds them. A crash of the machine may lose them; so the bucket is marked on disk before its
- *   first entry, and after such a crash the marked buckets are compared as a whole (tap_marks.c,
- *   R6). It is used for single objects with the embedded store, which no other process reads:
- * nobody else would find the entries of a process that is gone. Not for a bucket that has a switch,
- * since a switch must see every intent in the queue (S4, S8); nor when the entry does not fit or no
- * slot is free.
+ * 3. An entry of the journal (tap_note.c, tap_journal.c) costs no call at all: it is some bytes in
+ * a file that is mapped into memory. The kernel keeps them when weir is killed, so the next start
+ * finds them. A crash of the machine may lose them. So the bucket is marked on disk before its
+ * first entry, and after such a crash the marked buckets are compared as a whole (tap_marks.c, R6).
+ * It is used for single objects with the embedded store alone: in a store that several processes
+ * share, no other process would find the entries of one that was killed. It is not used for a
+ * bucket that has a switch, because a switch must see every intent in the queue (S4, S8); nor when
+ * the entry does not fit or no slot is free.
  *
- * begin_replicated() in tap_intent.c chooses. The requests of the last two kinds are answered first
- * and recorded a moment later, many at once (tap_recorder.c).
+ * begin_replicated() in tap_intent.c chooses the kind. The requests of the last two kinds are
+ * answered first and recorded a moment later, many at once (tap_recorder.c).
  *
- * Which buckets are replicated is a table of bits, so other buckets cost a load or two. A bit may
- * be set without need: then the change is recorded for no destination. A bit is never missing:
- * until the policies were read once, every bucket counts as replicated. */
+ * A table of bits says which buckets are replicated, so changes of other buckets cost almost
+ * nothing. A bit may be set without need: then the change is recorded for no destination. A bit is
+ * never missing: until the policies were read once, every bucket counts as replicated. */
 #ifndef REPLICA_TAP_TAP_H
 #define REPLICA_TAP_TAP_H
 
@@ -61,32 +61,36 @@ enum { INTENT_DELAY_S = 60, INTENT_AGAIN_S = 600 };
 #define INTENT_TYPE  "intent"
 
 struct taps_options {
-    struct replications *replications; /* borrowed, as all of these */
+    struct replications *replications; /* borrowed, like the other pointers */
     struct queue *queue;
-    /* The first task of a new replication, for buckets under a user's policy; NULL: none. */
+    /* Makes the first task of a replication that a user's policy gives to a new bucket; NULL: there
+     * is none. */
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
-    struct locks *locks;   /* for changes during a switch (S10); NULL: no locks are used */
-    struct routes *routes; /* their storages are tapped, also those that are added later */
-    struct store *config;  /* where other processes read how far this one has recorded; NULL: there
-                              are no other processes */
+    struct locks *locks; /* for changes during a switch (S10); NULL: no locks are used */
+    struct routes
+        *routes; /* the storages of the routes are tapped, also those that are added later */
+    struct store *config; /* tells other processes how far this one has recorded; NULL: there are no
+                             other processes */
     /* Names the present start of the machine: a journal with another name may have lost entries
      * (R6). Empty: the store is not embedded, and there is no journal. */
     struct str boot;
     const char *journal; /* path of the journal's file, with `boot`; NULL: every intent is a task */
-    /* Nothing is changed without a lease (E1). taps_open() adds what must be read before a lease
-     * begins, and taps_epoch() to its words. Call lease_start() afterwards, and lease_stop() before
-     * taps_close(). NULL: this process needs no lease. */
+    /* Nothing is changed without a lease (E1). taps_open() registers with it what must be read
+     * before a lease begins, and taps_epoch() as the epoch that it tells others. Call lease_start()
+     * afterwards, and lease_stop() before taps_close(). NULL: this process needs no lease. */
     struct lease *lease;
-    uint64_t postpone_ms;  /* between two postponements of open intents; 0: 15 s */
-    uint64_t mark_idle_ms; /* without an intent, until a bucket's mark is removed; 0: a minute */
+    uint64_t postpone_ms;  /* time between two postponements of open intents; 0: 15 s */
+    uint64_t mark_idle_ms; /* a bucket's mark is removed after this time without an intent; 0: a
+                              minute */
     const struct log *log; /* NULL: silent */
     int (*record)(struct replications *r, const struct record *rec,
                   struct err *err); /* for tests; NULL: replication_record() */
 };
-/* Call it before anything is written: when it returns, the local storages of the routes have their
- * taps. */
+/* Starts the taps. Call it before anything is written: when it returns, the local storages of the
+ * routes have their taps. */
 int taps_open(struct taps **out, const struct taps_options *o, struct err *err) MUST_CHECK;
-/* Call it when nothing is written any more. The next start records the rows that are left. */
+/* Stops the taps. Call it when nothing is written any more. The next start records the rows that
+ * are left. */
 void taps_close(struct taps *t); /* NULL is fine */
 
 /* For gateway_options.capture; borrowed. */
@@ -95,9 +99,9 @@ const struct change_capture *taps_capture(struct taps *t);
 /* Handler of tasks of type INTENT_TYPE; its ctx is the taps. It records the changes of an intent
  * that nobody has ended (R4). */
 int taps_intent_run(struct task_run *run, struct err *err);
-/* Handler of tasks of type USER_TYPE (replica/first.h); its ctx is the taps. It gives the buckets
- * that a user has the replications of a new user policy, once every gateway knows the policy:
- * buckets that are made later get theirs from whoever records them (P3). */
+/* Handler of tasks of type USER_TYPE (replica/first.h); its ctx is the taps. Once every gateway
+ * knows a new user policy, it gives the user's existing buckets the replications of the policy.
+ * Buckets that are made later get theirs when their creation is recorded (P3). */
 int taps_user_run(struct task_run *run, struct err *err);
 
 /* Whether a bucket of a remote storage has intents in the queue: changes that are under way, or
@@ -116,8 +120,8 @@ int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *o
 bool taps_ready(struct taps *t, struct storage *s);
 /* Waits until the row with this number of a local storage has been recorded. ERR_UNAVAILABLE: the
  * store cannot be asked. ERR_TIMEOUT: it was not recorded by `deadline_ns` (clock_mono_ns()).
- * During a switch without downtime every change waits like this before its call returns, as reads
- * go by the vectors. */
+ * During a switch without downtime every change waits like this before its call returns, because
+ * the vectors decide where reads go. */
 int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 
@@ -132,11 +136,11 @@ int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns,
 int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 
-/* Names of folders (N1 to N5). Whether policies and tasks that name this storage mean the storage
- * of this process. They do if the storage is remote, if no other process uses the store, or if the
- * storage's folder has claimed the name. If nobody has claimed it, they do if the storage has a
- * bucket. Asks the store, unless the name is known to be this folder's; false when the store cannot
- * be asked. `t` may be NULL: nothing is replicated. */
+/* Whether policies and tasks that name this storage mean the storage of this process. They do if
+ * the storage is remote, if no other process uses the store, or if the storage's folder has claimed
+ * the name. If nobody has claimed it, they do if the storage has a bucket. Asks the store, unless
+ * the name is known to be this folder's; false when the store cannot be asked. N1 to N5. `t` may be
+ * NULL: nothing is replicated. */
 bool taps_owns(struct taps *t, struct storage *s);
 /* Claims the name for the storage's folder; call it before a replication, or a check, names the
  * storage. ERR_CONFLICT: another folder has the name. `force`: the other folder loses the name. */
@@ -152,13 +156,13 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
                         struct err *err) MUST_CHECK;
 
 /* The epoch that this process has reached: every change that is under way, or begins from now on,
- * is captured by the policies of that epoch and goes where its routes lead. Changes of before are
- * recorded, or are found by a listing (P3). -1: none yet. */
+ * is captured by the policies of that epoch and goes where its routes lead. Earlier changes are
+ * recorded, or are found by a listing (P3). -1: no epoch is reached yet. */
 int64_t taps_epoch(struct taps *t);
 
 struct taps_stats {
     uint64_t recorded; /* rows of local storages that were recorded since the start */
-    uint64_t intents;  /* that were begun since the start */
+    uint64_t intents;  /* intents that were begun since the start */
     size_t open;       /* intents whose requests are under way */
     uint64_t ended;    /* writes to remote storages that were answered and are not recorded yet */
 };

@@ -19,15 +19,15 @@ enum {
     TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
 };
 
-/* Which buckets and users of which storages have replications, by a hash: a bit that is not set
- * says surely not. Words change one at a time and a bit that stays is never away, so nobody waits
- * and nothing is freed. */
+/* Which buckets and users have replications from which storages. Each has a bit, chosen by a hash;
+ * if the bit is not set, there surely is no replication. An update never clears a bit that stays
+ * set, not even for a moment, so readers need no lock. */
 struct filter {
     _Atomic(bool) any; /* false: no bit is set */
     _Atomic(uint64_t) words[FILTER_BITS / 64];
 };
 
-/* Which folder has the name of a local storage, when the store was last asked. */
+/* Which folder had the name of a local storage when the store was last asked. */
 enum name_state { NAME_UNKNOWN, NAME_FREE, NAME_OURS, NAME_OTHERS };
 
 /* One local storage. */
@@ -38,7 +38,7 @@ struct tap {
     struct thread thread;
     struct mutex lock; /* class "replica.tap" */
     struct cond wake, moved;
-    _Atomic(uint64_t) told;  /* highest number of a row that was committed */
+    _Atomic(uint64_t) told;  /* highest number of a committed row */
     _Atomic(bool) asleep;    /* the thread waits for `wake` */
     _Atomic(bool) ready;     /* the last attempt to record succeeded */
     _Atomic(int) name;       /* enum name_state */
@@ -64,11 +64,12 @@ struct intent {
     struct intended what; /* strings in the arena; its `storage` is not set */
     struct str storage;   /* name of the storage */
     struct intent *next;  /* the next one of the same request */
-    bool again;           /* its task is the second look (R4); set by intent_read() */
-    bool shared;          /* by several requests: each has one of the keys */
-    /* Of a shared intent, under the lock: */
-    bool left;      /* its task stays, since one outcome is not known */
-    size_t members; /* requests that have not been recorded */
+    bool again;           /* its task is the second one, which looks once more later (R4); set by
+                             intent_read() */
+    bool shared;          /* several requests share it: each has one of the keys */
+    /* Only for a shared intent, under the lock: */
+    bool left;      /* its task stays, because one outcome is not known */
+    size_t members; /* requests that are not recorded yet */
 };
 
 /* A request that is handed to the recorder when it has ended: its intent is shared, or is an entry
@@ -76,13 +77,13 @@ struct intent {
 struct ended {
     struct list node;
     struct intent *in; /* shared; NULL: the intent is in the journal */
-    /* Of the journal: */
-    int slot;          /* of the entry */
-    struct mark *mark; /* of the bucket; held until the entry is removed */
-    bool left;         /* a task was made for it, as it could not be recorded */
+    /* Only if the intent is in the journal: */
+    int slot;          /* the entry's slot */
+    struct mark *mark; /* the bucket's mark; held until the entry is removed */
+    bool left;         /* a task was made for the request, as it could not be recorded */
 
     struct journal_entry what; /* strings are borrowed from the intent, or from the entry */
-    unsigned phase;            /* in which the request began; left when it is recorded */
+    unsigned phase; /* the phase in which the request began; left when the request is recorded */
     enum outcome outcome;
     bool last; /* the last member of a shared intent: its task ends with this record */
 };
@@ -129,8 +130,8 @@ struct taps {
     bool marks_began; /* marks_keep() ran once */
     int64_t applied;  /* epoch of the filter; -1: none */
     int64_t pending;  /* epoch that is reached when the writes of the last phase ended; -1: none */
-    bool ended;       /* those writes have ended */
-    int64_t settling_ms; /* by the store's clock; 0: none yet */
+    bool ended;       /* the writes that `pending` waits for have ended */
+    int64_t settling_ms; /* when the taps' `settling` was read, by the store's clock; 0: not yet */
     uint64_t postponed_ns, settled_ns, named_ns;
 };
 
@@ -144,7 +145,7 @@ struct tap *taps_find(struct taps *t, const struct storage *s);
 
 /* --- tap_change.c --- */
 
-/* Collects the changes of one record. */
+/* Collects the changes that one record takes. */
 struct changes_out {
     struct arena *a;
     struct change *items; /* room for QUEUE_BATCH_MAX */
@@ -187,25 +188,30 @@ void intent_free(struct intent *in);
 /* Reads the payload of an intent's task; strings are in in->a, which the caller has initialised.
  * ERR_INVALID: it is no such payload. */
 int intent_read(struct intent *in, struct str payload, struct err *err) MUST_CHECK;
-void intent_keep(struct taps *t, struct intent *in); /* the keeper postpones it from now on */
+void intent_keep(struct taps *t,
+                 struct intent *in); /* the keeper postpones the intent from now on */
 void intent_let_go(struct taps *t, struct intent *in);
 unsigned phase_enter(struct taps *t);
 void phase_leave(struct taps *t, unsigned phase);
 /* The most bytes that a key takes in a payload. */
 size_t intent_key_len(struct str key);
-enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 }; /* more keys are another intent */
+enum {
+    INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2
+}; /* bytes; keys beyond that go into another intent */
 
 /* Postpones all open intents. */
 void intents_postpone(struct taps *t);
-/* Announces the intents that leave_intent() left. */
+/* Announces the intents that leave_intent() put into `astray`. */
 int intents_announce_astray(struct taps *t, struct err *err) MUST_CHECK;
-void intents_forget_astray(struct taps *t); /* at the stop; logs those that fail */
+void intents_forget_astray(
+    struct taps *t); /* when weir stops: announces them, and logs those that it cannot announce */
 
 /* --- tap_marks.c --- */
 
-/* Loads the marks that earlier starts left. A bucket whose mark was made before the last start of
- * the machine becomes suspect: it must be copied anew. Unless the journal was `kept`, every marked
- * bucket becomes suspect. */
+/* Loads the marks that earlier starts left. A mark is a durable note that a bucket may have intents
+ * in the journal. A bucket whose mark was made before the last start of the machine becomes
+ * suspect: it must be copied anew. Unless the journal was `kept`, every marked bucket becomes
+ * suspect. */
 int marks_load(struct taps *t, bool kept, struct err *err) MUST_CHECK;
 void marks_release(struct taps *t);
 /* Call it before an entry of the bucket is written to the journal. When it returns the mark is on
@@ -246,11 +252,12 @@ int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err) MUS
 
 /* --- tap_shared.c --- */
 
-/* Announces an intent that this request, of one object, shares with others that begin now. */
+/* Announces an intent that this request, which changes one object, shares with other requests that
+ * begin now. */
 int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
                  struct err *err) MUST_CHECK;
-/* Hands the request to the recorder, which leaves its phase once it is recorded. Also for requests
- * whose intent is in the journal. */
+/* Hands the request to the recorder, which leaves the request's phase once it is recorded. Requests
+ * whose intent is in the journal end here too. */
 void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
 
 /* --- tap_note.c --- */
@@ -262,8 +269,8 @@ void notes_open(struct taps *t, bool *kept);
 int notes_take_left(struct taps *t, struct err *err) MUST_CHECK;
 /* Writes an intent of one object to the journal. False: it needs an intent of another kind. */
 bool note_begin(struct taps *t, const struct intended *i, struct capture *out);
-/* Makes a task for the entry that stays and runs at once: whoever waits for intents sees it (S4).
- */
+/* Makes a task for the journal's entry. The task is due at once, and a switch that waits for
+ * intents sees it in the queue (S4). */
 int note_leave(struct taps *t, const struct ended *n, struct err *err) MUST_CHECK;
 /* Removes the entry if it is `safe` to do so: the change is recorded, or has a task, or nothing
  * happened. Else the entry stays for the next start. */
@@ -271,11 +278,11 @@ void note_end(struct taps *t, const struct ended *n, bool safe);
 
 /* --- tap_recorder.c --- */
 
-/* Takes `e` over. `answers`: the client gets its answer next; during a switch the call waits until
- * the change is recorded. */
+/* Hands `e` to the recorder, which owns it from now on. `answers`: the client gets its answer next,
+ * so during a switch the call waits until the change is recorded. */
 void recorder_take(struct taps *t, struct ended *e, bool answers);
 int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
-void recorder_stop(struct taps *t); /* records first what was handed over */
+void recorder_stop(struct taps *t); /* first records the requests that were handed over */
 /* Waits until the recorder has tried to record everything that was handed over before the call. */
 int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

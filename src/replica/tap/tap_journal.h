@@ -1,6 +1,6 @@
-/* Intents of single objects in a file that is mapped into memory: one costs some stores and no
- * system call, and outlives the process (docs/replication.md, "The journal", R6). Any thread may
- * call every function. */
+/* Intents of single objects in a file that is mapped into memory: adding one takes a few writes to
+ * memory and no system call, and the entry outlives the process (docs/replication.md, "The
+ * journal", R6). Any thread may call every function. */
 #ifndef REPLICA_TAP_TAP_JOURNAL_H
 #define REPLICA_TAP_TAP_JOURNAL_H
 
@@ -14,9 +14,9 @@ struct journal_entry {
     unsigned changes; /* a set of enum thing_kind */
 };
 
-/* *kept: the file was made since the last start of the machine (`boot`), and holds the entries of
- * the last process. Otherwise the file is empty now, and has no head until journal_begin(): the
- * caller first does what the loss of the entries asks for. */
+/* Opens the journal's file. *kept: the file was made since the last start of the machine (`boot`),
+ * and holds the entries of the last process. Otherwise the file is empty now, and gets a head only
+ * by journal_begin(): before that the caller deals with the loss of the entries. */
 int journal_open(struct journal **out, const char *path, struct str boot, bool *kept,
                  struct err *err) MUST_CHECK;
 /* Writes the head; call it before the first entry. */
@@ -25,11 +25,12 @@ void journal_close(struct journal *j); /* entries stay in the file; NULL is fine
 
 /* Returns the slot of the new entry; -1: the entry does not fit, or no slot is free. */
 int journal_add(struct journal *j, const struct journal_entry *e);
-/* The strings point into the file, and are valid until the entry is removed. */
+/* Reads the entry. Its strings point into the file, and are valid until the entry is removed. */
 void journal_read(const struct journal *j, int slot, struct journal_entry *out);
 void journal_remove(struct journal *j, int slot);
 
-/* Calls `fn` for all entries of one moment. `fn` must not use the journal. */
+/* Calls `fn` for each entry. No entry is added or removed meanwhile, so `fn` must not use the
+ * journal. */
 void journal_each(struct journal *j, void (*fn)(void *ctx, int slot, const struct journal_entry *e),
                   void *ctx);
 

@@ -1,11 +1,11 @@
 /* The handlers of replication's tasks (docs/replication.md, "Work") and of checks (docs/diff.md),
  * for coord/worker.h.
  *
- * Each handler first reads the status of its replication: if it is gone there is nothing to do, if
- * it is paused the task waits. Then come the limits of the storages, the lock of the thing at the
- * destination (C1), its vector (V4), and what both sides have (C6); at the end the confirmation
- * (C2). A task says which thing, never what happened to it (R2), so it may run at any time and any
- * number of times. */
+ * Each handler first reads the status of its replication. If the replication was removed, there is
+ * nothing to do; if it is paused, the task waits. Then the handler waits for the limits of the
+ * storages, takes the lock of the thing at the destination (C1), reads its version vector (V4), and
+ * looks at what both sides have (C6). At the end it confirms what it has done (C2). A task says
+ * which thing changed, never how (R2), so it may run at any time and any number of times. */
 #ifndef REPLICA_TASKS_TASKS_H
 #define REPLICA_TASKS_TASKS_H
 
@@ -16,7 +16,7 @@
 
 struct tasks;
 
-/* 0: no limit. */
+/* The limits of a storage; 0: no limit. */
 struct storage_limits {
     double requests_per_second, bytes_per_second;
 };
@@ -24,31 +24,32 @@ struct storage_limits {
 struct tasks_options {
     struct replications *replications; /* all members are borrowed */
     struct store *app, *lock;          /* appDB and lockDB, joined in one script */
-    /* Joined with them. NULL: there are no checks, and uploads that copies leave stay. */
+    /* Joined with `app` and `lock`. NULL: there are no checks, and uploads that copies leave behind
+     * stay. */
     struct queue *queue;
     struct locks *locks;  /* on `lock` */
-    struct keyring *keys; /* keys of sealed objects; NULL: those cannot be copied */
-    /* The storage of this name, or NULL; borrowed while handlers run. */
+    struct keyring *keys; /* keys of sealed objects; NULL: sealed objects cannot be copied */
+    /* Returns the storage of this name, or NULL; borrowed while handlers run. */
     struct storage *(*find)(void *ctx, struct str name);
     /* The limits of a storage. NULL: there are none. */
     void (*limits)(void *ctx, struct str storage, struct storage_limits *out);
     /* P3: whether every gateway knows the replication, so that its first listing may begin. NULL:
-     * they do. */
+     * every gateway does. */
     bool (*is_known)(void *ctx, const struct replication_id *id);
     /* S10: returns when all changes of the storage that were made before the call are recorded.
      * NULL: they always are. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
-    /* The storage of buckets that have no policy. NULL: not known. */
+    /* Returns the storage of buckets that have no policy. NULL: it is not known. */
     struct str (*main)(void *ctx);
     void *ctx;
-    int64_t pause_retry_s;    /* until a task of a paused replication runs again; 0: 30 s */
-    uint64_t outstanding_max; /* open copies from which on a listing waits; 0: 10,000 */
-    uint64_t check_steps;     /* steps of a check's walk in one task (D9); 0: 100 */
+    int64_t pause_retry_s;    /* seconds until a task of a paused replication runs again; 0: 30 */
+    uint64_t outstanding_max; /* a listing waits while more copies are open; 0: 10,000 */
+    uint64_t check_steps;     /* most steps that one task does of a check's walk (D9); 0: 100 */
     struct copy_options copy; /* only its sizes are used; 0: the defaults */
 };
 
 struct tasks *tasks_new(const struct tasks_options *o);
-void tasks_free(struct tasks *t); /* when no handler runs any more; NULL is fine */
+void tasks_free(struct tasks *t); /* call it when no handler runs any more; NULL is fine */
 
 /* Fills `out` with the handlers and returns their number. */
 enum { TASKS_HANDLERS = 17 };
@@ -58,7 +59,7 @@ size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS]);
 enum { TASKS_QUEUES = 16 };
 extern const struct queue_weight tasks_queues[TASKS_QUEUES];
 
-/* The task that aborts an upload that a copy began and no copy will go on with. */
+/* The task that aborts an upload that a copy began and that no copy will continue. */
 #define UPLOAD_ABORT_TYPE  "upload:abort"
 #define UPLOAD_ABORT_QUEUE STR("api")
 

@@ -11,20 +11,21 @@
 enum {
     PLACES_MAX = 64,
     PLACE_LIFE_MS = 10000,
-    PAUSED_S = 30,   /* put a task back for this long: its replication is paused */
-    ELSEWHERE_S = 2, /* put a task back for this long: only another worker has its storage */
-    BUSY_S = 2,      /* put a task back for this long: its lock is taken, or its object changes */
-    LISTING_S = 5,   /* put a listing back for this long: it has too many open copies */
+    PAUSED_S = 30, /* put a task back for this long: its replication is paused */
+    ELSEWHERE_S =
+        2, /* put a task back for this long: another worker has its storage, this one does not */
+    BUSY_S = 2,    /* put a task back for this long: its lock is taken, or its object changes */
+    LISTING_S = 5, /* put a listing back for this long: it has too many open copies */
 };
 
-/* An open bucket. */
+/* A bucket that is open. */
 struct place_open {
-    struct bucket *bucket; /* a reference */
+    struct bucket *bucket; /* owned: a reference */
     bool versioned;        /* it keeps versions now */
     bool foreign;          /* it belongs to another user, as far as the storage tells */
 };
 
-/* A bucket of a remote storage that is kept open for a while, as opening costs requests. */
+/* A bucket of a remote storage that is kept open for a while, because opening it costs requests. */
 struct place_kept {
     struct storage *storage;
     char *name; /* user, NUL, bucket */
@@ -37,7 +38,7 @@ struct tasks {
     struct tasks_options o;
     struct mutex lock; /* class "places"; guards the members below */
     struct place_kept kept[PLACES_MAX];
-    size_t next; /* index of the one that is replaced next */
+    size_t next; /* index in `kept` of the entry that is replaced next */
 };
 
 /* One run of a handler. */
@@ -49,26 +50,28 @@ struct job {
     struct storage *from, *to;
     struct place_open source, destination;
     struct lock *lock;
-    bool moving; /* clients may write to the destination: a switch without downtime */
+    bool moving; /* a switch without downtime is under way, so clients may write to the destination
+                  */
     struct buf memory_key;
     struct copy_options copy;
 };
 
-/* Reads the payload and the status, and waits for the limits: `requests` to each side, times the
- * number of objects. ERR_END: there is nothing to do (return 0). Always call job_end() afterwards.
- */
+/* Reads the payload and the replication's status, and waits until the limits allow `requests` to
+ * each side, times the number of objects. ERR_END: there is nothing to do, and the handler returns
+ * 0. Always call job_end() afterwards. */
 int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, unsigned requests,
               struct err *err) MUST_CHECK;
 /* Releases everything, and turns `code` into the result for the queue. */
 int job_end(struct job *j, int code, struct err *err);
 
 int job_find(struct job *j, struct str name, struct storage **out, struct err *err) MUST_CHECK;
-/* Waits for the storage's limit if a moment is enough. ERR_AGAIN otherwise; the run has the time.
- */
+/* Waits until the storage's limit allows as many requests or bytes as `wanted`. ERR_AGAIN: requests
+ * would wait too long, and the task is put back until then. */
 int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
              struct err *err) MUST_CHECK;
 struct str job_to_bucket(const struct job *j); /* name of the bucket at the destination */
-/* Takes the lock (C1). ERR_AGAIN: another worker has it. */
+/* Takes the lock of the object or bucket at the destination (C1). ERR_AGAIN: another worker has it.
+ */
 int job_lock_object(struct job *j, struct err *err) MUST_CHECK;
 int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
 /* Opens both buckets, or neither. ERR_NO_BUCKET: the source has none. A bucket that the destination
@@ -77,18 +80,19 @@ int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
 /* P3: 0 when every gateway knows the replication. Waits for a moment. ERR_AGAIN: not all do yet,
  * and the task is put back. */
 int job_need_known(struct job *j, struct err *err) MUST_CHECK;
-/* Called by copies, and by all that takes long: refreshes the lock. Before something is written it
- * checks whether a client was faster (S10): ERR_CONFLICT. */
+/* Refreshes the lock; copies and other long work call it. Before something is written it also
+ * checks whether a client has written first (S10): ERR_CONFLICT. */
 int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);
 
-/* Some things of one object or bucket. The lowest of `kinds` is the main one: the others are
- * brought with it. */
+/* Some things (enum thing_kind) of one object or bucket. The lowest of `kinds` is the main thing:
+ * the others are brought with it. */
 struct job_things {
     unsigned kinds;  /* a set of enum thing_kind */
-    unsigned needed; /* those of them that the destination lacks (V4) */
-    /* The source's numbers before the work began, in the order of the kinds; 0: none is known. */
+    unsigned needed; /* those of `kinds` that the destination lacks (V4) */
+    /* The source's numbers in the version vectors before the work began, in the order of the kinds;
+     * 0: none is known. */
     int64_t numbers[VERSION_THINGS_MAX];
 };
 /* Whether the destination lacks the main thing. */
@@ -98,17 +102,18 @@ int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
  * vector is known, because other changes have tasks of their own. */
 int job_needed_many(struct job *j, const struct task_payload_object *objects, size_t count,
                     struct job_things *out, struct err *err) MUST_CHECK;
-/* Confirms all things at once (V2, C2). */
+/* Confirms, for all things at once, that the destination has them (V2, C2). `gone`: the source does
+ * not have the object. */
 int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err) MUST_CHECK;
 
-/* Brings the object with its tags and its ACL, if it is needed, and confirms it. The object's lock
- * is held. `absent` as in struct copy. */
+/* Brings the object with its tags and its ACL, if the destination needs it, and confirms it. The
+ * caller holds the object's lock. `absent` is as in struct copy. */
 int job_bring_object(struct job *j, const struct job_things *things, bool absent,
                      struct err *err) MUST_CHECK;
 
 /* --- places.c --- */
 
-/* *out: a reference to the bucket, which may be one that was kept unless `anew`. */
+/* Opens the bucket. Unless `anew`, it may be one that was kept open. */
 int place_open(struct place_open *out, struct tasks *t, struct storage *s, struct str user,
                struct str bucket, bool anew, struct err *err) MUST_CHECK;
 void place_release(struct place_open *p);
@@ -116,14 +121,15 @@ void places_release(struct tasks *t);
 
 /* --- tasks_upload.c --- */
 
-/* The key `w:copy:<storage>:<bucket>:<object>`, which says what upload carries the object. */
+/* Appends the key `w:copy:<storage>:<bucket>:<object>`. Its value names the upload that a copy of
+ * the object uses. */
 void upload_memory_key(struct buf *out, struct str storage, struct str bucket, struct str object);
 struct str upload_of_memory(struct str value);
-/* Call it before the upload is remembered for `memory_s`: schedules the task that aborts it after
- * that. */
+/* Schedules the task that aborts the upload after `memory_s` seconds, when no copy remembers it any
+ * more. Call it before the upload is remembered. */
 int upload_watch(const struct job *j, struct str upload, int64_t memory_s,
                  struct err *err) MUST_CHECK;
-void upload_unwatch(const struct job *j, struct str upload); /* the upload has ended */
+void upload_unwatch(const struct job *j, struct str upload); /* call it when the upload has ended */
 
 /* --- the handlers --- */
 
@@ -134,13 +140,13 @@ task_fn task_check, task_check_fix, task_check_fix_object;
 task_fn task_upload_abort;
 
 /* Makes the job's object at the destination equal to the source's, under its lock, whatever the
- * vectors say. `contents`: also when only the bytes differ. */
+ * vectors say. `contents`: also replaces an object whose bytes alone differ. */
 int object_fix(struct job *j, bool contents, struct err *err) MUST_CHECK;
 
-/* A task that copies one object; in the arena. */
+/* Makes a task, in the arena, that copies one object. */
 struct task task_of_copy(struct arena *a, const struct replication_id *id,
                          const struct task_payload_object *object, struct str queue);
-/* A task that lists a prefix, for objects or for versions; in the arena. */
+/* Makes a task, in the arena, that lists the objects or the versions of a prefix. */
 struct task task_of_listing(struct arena *a, const struct replication_id *id, struct str prefix,
                             bool versions);
 
