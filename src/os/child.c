@@ -1,5 +1,6 @@
-/* Child processes by vfork and exec: a process with gigabytes mapped does not copy its page tables
- * to run git. Between the two the child shares our memory, so it only makes system calls. */
+/* Child processes by vfork and exec. Unlike fork, vfork does not copy the page tables, which is
+ * slow in a process with gigabytes mapped. Until exec the child shares our memory, so it only makes
+ * system calls. */
 #include "os/child.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FIRST_FREE_FD = 4 }; /* 0, 1, 2 and the child's end of the failure pipe */
+enum { FIRST_FREE_FD = 4 }; /* above 0, 1, 2 and the child's end of the failure pipe */
 
 struct failure {
     int errnum;
@@ -25,13 +26,13 @@ struct failure {
 /* Everything that the child needs, prepared before the fork. */
 struct plan {
     const struct child_options *o;
-    const char **env; /* owned; NULL: the caller's own */
+    const char **env; /* owned; NULL: the caller gave its own environment */
     int stdio[3];
     int failure_fd;
     pid_t parent;
 };
 
-/* Our environment without our own settings, some of which are secrets. */
+/* Our environment without the WEIR_* variables, because some of those are secrets. */
 static const char **environment(void)
 {
     size_t count = 0, kept = 0;
@@ -46,7 +47,7 @@ static const char **environment(void)
     return env;
 }
 
-/* Moves a descriptor out of the way of those that the child gets. */
+/* Moves a descriptor to a higher number, away from the numbers that the child's descriptors get. */
 static int raise_fd(int *fd)
 {
     int higher;
@@ -72,9 +73,9 @@ static int child_make_pipe(int *read_end, int *write_end, struct err *err)
     return 0;
 }
 
-/* Sets all signals back to their defaults: our handlers do not exist in the child, and an ignored
- * signal would stay ignored after exec. All signals were blocked since before the fork, so that no
- * handler of ours ran in the child. */
+/* Sets all signals back to their defaults. Our handlers do not exist in the child, and an ignored
+ * signal would stay ignored after exec. All signals have been blocked since before the fork, so
+ * none of our handlers ran in the child. */
 static void reset_signals(void)
 {
     const struct sigaction fallback = {.sa_handler = SIG_DFL};
@@ -112,8 +113,8 @@ NORETURN static void in_child(const struct plan *plan)
     _exit(127);
 }
 
-/* A function of its own that is not inlined: the child must not change registers that the caller
- * uses. */
+/* Forks and runs the child. It is not inlined, because the child must not change registers that the
+ * caller uses. */
 static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
 {
     sigset_t all, old;
@@ -128,7 +129,8 @@ static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
     return pid;
 }
 
-/* Reads the error that the child sent when it could not exec; nothing comes when it could. */
+/* Reads the error that the child sends when exec fails. When exec succeeds, the child sends
+ * nothing. */
 static int exec_result(int fd, const struct child_options *o, struct err *err)
 {
     struct failure failure;
@@ -250,7 +252,8 @@ void child_end(struct child *c, uint64_t deadline_ns)
         close_pipes(c);
         if (wait_end(c, deadline_ns, NULL) < 0)
             kill(c->pid, SIGKILL);
-        /* The child is not reaped yet, so its process group cannot belong to others. */
+        /* The child is not reaped yet, so its process group id cannot have been given to other
+         * processes. */
         kill(-c->pid, SIGKILL);
         reap(c->pid, &status);
     }
@@ -258,10 +261,11 @@ void child_end(struct child *c, uint64_t deadline_ns)
     c->pid = 0;
 }
 
-/* Writes and reads at the same time, so that neither side waits for the other with a full pipe. */
+/* Writes to and reads from a child at the same time, so that neither side waits for the other with
+ * a full pipe. */
 struct exchange {
     struct child *c;
-    struct str input; /* what is left */
+    struct str input; /* bytes not written yet */
     struct buf *out, *errout;
 };
 
@@ -319,8 +323,8 @@ static int exchange_step(struct exchange *x, uint64_t deadline_ns, struct err *e
     return code;
 }
 
-/* Writing to a process that has ended must not end ours: SIGPIPE is blocked in this thread, and a
- * SIGPIPE that we caused is removed again. */
+/* Runs the exchange to its end. A write to a process that has ended must not end our process, so
+ * SIGPIPE is blocked in this thread, and a SIGPIPE that we caused is removed again. */
 static int exchange_all(struct exchange *x, uint64_t deadline_ns, struct err *err)
 {
     const struct timespec at_once = {0};

@@ -1,4 +1,4 @@
-/* Child processes: run a program, feed it, read it, end it. No shell is involved. */
+/* Child processes: start a program, write to it, read from it, end it. No shell is involved. */
 #ifndef OS_CHILD_H
 #define OS_CHILD_H
 
@@ -8,45 +8,45 @@
 #include <sys/types.h>
 
 struct child {
-    pid_t pid; /* 0 when none */
-    int in;    /* write end of its stdin, or -1 */
-    int out;   /* read end of its stdout, or -1 */
-    int err;   /* read end of its stderr, or -1 */
+    pid_t pid; /* 0: there is no child */
+    int in;    /* write end of the child's stdin, or -1 */
+    int out;   /* read end of the child's stdout, or -1 */
+    int err;   /* read end of the child's stderr, or -1 */
 };
 
-/* Which of the child's descriptors are pipes to us; the others are /dev/null. */
+/* Which of the child's descriptors are pipes to our process; the others are /dev/null. */
 enum child_flags { CHILD_STDIN = 1, CHILD_STDOUT = 2, CHILD_STDERR = 4 };
 
 struct child_options {
     const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
-    const char *const *env;  /* NULL: ours without WEIR_*; else exactly these "K=V" */
-    const char *cwd;         /* NULL: ours */
+    const char *const *env;  /* exactly these "K=V"; NULL: our own environment without WEIR_* */
+    const char *cwd;         /* working folder; NULL: our own */
     unsigned flags;
 };
 
-/* The child gets no other descriptor of ours, default signals and a process group of its own. It is
- * killed when the thread that started it ends (PR_SET_PDEATHSIG), and so when our process ends:
- * start a long-lived child from a long-lived thread. ERR_NOT_FOUND when the program (or cwd) does
- * not exist, ERR_DENIED when it may not be run. Our ends of the pipes block and are closed on exec.
- */
+/* Starts a child with default signals and a process group of its own. It inherits no descriptor but
+ * its stdin, stdout and stderr. It is killed when the thread that started it ends
+ * (PR_SET_PDEATHSIG), and so when our process ends: start a long-lived child from a long-lived
+ * thread. ERR_NOT_FOUND: the program or cwd does not exist. ERR_DENIED: the program may not be run.
+ * Our ends of the pipes block and are closed on exec. */
 int child_start(struct child *out, const struct child_options *o, struct err *err) MUST_CHECK;
 
-/* *status: the exit status 0-255, or 128 + the signal. After ERR_TIMEOUT the child still runs. The
- * pipes stay open. */
+/* Waits until the child has ended. *status is its exit status 0-255, or 128 + the signal. After
+ * ERR_TIMEOUT the child still runs. The pipes stay open. */
 int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
-/* Sends SIGTERM to the child's process group and SIGKILL at the deadline, reaps the child, closes
- * the pipes. For a child that has ended or was never started it only closes the pipes. */
+/* Sends SIGTERM to the child's process group and SIGKILL at the deadline, reaps the child and
+ * closes the pipes. For a child that has ended or was never started it only closes the pipes. */
 void child_end(struct child *c, uint64_t deadline_ns);
 
-/* The bytes for the child's stdin, and the bufs that gather its stdout and stderr, each up to its
- * limit. NULL: the output is dropped. */
+/* The bytes for the child's stdin, and the bufs that receive its stdout and stderr, each up to its
+ * limit. NULL for a buf: that output is dropped. */
 struct child_io {
     struct str in;
     struct buf *out, *err;
 };
 
-/* Runs a child to its end. On ERR_TIMEOUT and ERR_TOO_LARGE the child and all that it started are
- * killed. `flags` is ignored. */
+/* Runs a child to its end. On ERR_TIMEOUT and ERR_TOO_LARGE the child and all processes that it
+ * started are killed. `flags` of the options is ignored. */
 int child_run(int *status, const struct child_options *o, const struct child_io *io,
               uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

@@ -90,7 +90,7 @@ int dir_sync(const char *path, struct err *err)
     return code;
 }
 
-/* The folder that holds `path`, into out. */
+/* Writes the path of the folder that holds `path` into `out`. */
 static void parent_of(const char *path, struct buf *out)
 {
     const char *slash = strrchr(path, '/');
@@ -154,9 +154,9 @@ int file_rename_over(const char *from, const char *to, struct err *err)
     return code;
 }
 
-/* File systems without RENAME_NOREPLACE (NFS, some of FUSE) return EINVAL. There we check first
- * whether the target exists; a folder that appears after the check is replaced only if it is empty.
- */
+/* Renames, but not over something that exists. File systems without RENAME_NOREPLACE (NFS, some of
+ * FUSE) return EINVAL. There we first check whether the target exists; a folder that appears after
+ * the check is replaced only if it is empty. */
 static int rename_new(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)

@@ -1,4 +1,5 @@
-/* Files and folders: whole reads and writes, durable replacement, locks. Paths are terminated. */
+/* Files and folders: whole reads and writes, durable replacement, locks. Paths are NUL-terminated.
+ */
 #ifndef OS_FILE_H
 #define OS_FILE_H
 
@@ -9,9 +10,9 @@
 
 int file_read(const char *path, struct buf *out, struct err *err) MUST_CHECK;
 
-/* Replaces the file so that after a crash it holds the old content or the new, never a mix: the
- * content is written to a temporary file beside it and synced, the file is renamed over the old
- * one, and the folder is synced. */
+/* Replaces the file so that after a crash it holds either the old content or the new, never a mix.
+ * The content is written to a temporary file beside it and synced, that file is renamed over the
+ * old one, and the folder is synced. */
 int file_write_durable(const char *path, struct str content, mode_t mode,
                        struct err *err) MUST_CHECK;
 
@@ -19,35 +20,35 @@ int file_write_durable(const char *path, struct str content, mode_t mode,
  * is in is synced. */
 int file_rename_new(const char *from, const char *to, struct err *err) MUST_CHECK;
 
-/* The last steps of file_write_durable(), for content that is too large for memory: the caller has
- * written `from` beside `to` and synced it; `from` is renamed over `to` and the folder synced. */
+/* The last steps of file_write_durable(), for content that is too large for memory. The caller has
+ * written `from` beside `to` and synced it. This renames `from` over `to` and syncs the folder. */
 int file_rename_over(const char *from, const char *to, struct err *err) MUST_CHECK;
 
 int file_write_all(int fd, const void *p, size_t len, struct err *err) MUST_CHECK;
 int file_pread_full(int fd, void *p, size_t len, off_t at, struct err *err) MUST_CHECK;
 int file_sync(int fd, struct err *err) MUST_CHECK; /* fdatasync */
 int dir_sync(const char *path, struct err *err) MUST_CHECK;
-/* Makes the folder and its parents, and syncs each in the folder that it is in. It is no error when
- * the folder exists. */
+/* Makes the folder and its parents, and syncs the folder that each new one is in. It is no error
+ * when the folder exists. */
 int dir_make(const char *path, mode_t mode, struct err *err) MUST_CHECK;
 int dir_remove_tree(const char *path,
                     struct err *err) MUST_CHECK; /* no error when absent; links are not followed */
 
-/* Lets nobody but the file's owner read or write it (0600): for files with secrets. ERR_NOT_FOUND.
- */
+/* Lets nobody but the file's owner read or write it (0600): for files with secrets. ERR_NOT_FOUND:
+ * there is no such file. */
 int file_make_private(const char *path, struct err *err) MUST_CHECK;
 
 bool file_exists(const char *path);
 int file_free_space(const char *path, uint64_t *free_bytes, uint64_t *total_bytes,
                     struct err *err) MUST_CHECK;
 
-/* Tries whether the folder's disk takes writes: makes a file there, syncs it and removes it. */
+/* Tests whether the folder's disk accepts writes: makes a file there, syncs it and removes it. */
 int file_try_folder(const char *folder, struct err *err) MUST_CHECK;
 
-/* Exclusive advisory lock on path (created 0600), held until the descriptor is closed; ERR_IN_USE
- * names the holder's process id when it can be read. */
+/* Takes an exclusive advisory lock on the file `path` (created 0600), held until the descriptor is
+ * closed. The text of ERR_IN_USE names the holder's process id when it can be read. */
 int file_lock(int *fd, const char *path, struct err *err) MUST_CHECK;
 
-void fd_close(int *fd); /* if >= 0; sets -1 */
+void fd_close(int *fd); /* closes it if it is open (>= 0) and sets it to -1 */
 
 #endif

@@ -1,8 +1,9 @@
 /* A thread that repeats a step. */
 #include "os/loop.h"
 
-/* A wake sets `woken` before it takes the lock, and the thread looks at `woken` under the lock
- * before it sleeps: either the thread sees the flag, or it sleeps already and gets the signal. */
+/* Sleeps until the time is over, or until a wake or a stop. A wake sets `woken` before it takes the
+ * lock, and the thread looks at `woken` under the lock before it sleeps. So either the thread sees
+ * the flag, or it sleeps already and gets the signal. */
 static void loop_sleep(struct loop *l, struct loop_sleep s)
 {
     uint64_t now = clock_mono_ns(), until = s.ns < UINT64_MAX - now ? now + s.ns : UINT64_MAX;
@@ -25,7 +26,8 @@ static void loop_main(void *ctx)
         loop_sleep(l, s);
         if (atomic_load(&l->stop))
             return;
-        atomic_store(&l->woken, false); /* before the step, which sees why it was woken */
+        /* reset before the step, so that a wake during the step is not lost */
+        atomic_store(&l->woken, false);
     }
 }
 

@@ -14,42 +14,44 @@
 
 /* How long the thread sleeps before the next step; made by the functions below. */
 struct loop_sleep {
-    uint64_t ns; /* 0: not at all; UINT64_MAX: until it is woken */
-    bool deaf;   /* loop_wake() does not end it */
+    uint64_t ns; /* 0: no sleep; UINT64_MAX: until it is woken */
+    bool deaf;   /* loop_wake() does not end the sleep */
 };
 
 typedef struct loop_sleep loop_step_fn(void *ctx);
 
 struct loop_options {
-    const char *name; /* of the thread: shows in ps and gdb (15 characters) */
+    const char *name; /* the thread's name, as ps and gdb show it (15 characters) */
     loop_step_fn *step;
-    void *ctx;               /* of the step */
-    struct loop_sleep first; /* before the first step; {0}: not at all */
-    size_t stack_size;       /* 0: the system's default */
+    void *ctx;               /* passed to the step */
+    struct loop_sleep first; /* the sleep before the first step; {0}: none */
+    size_t stack_size;       /* bytes; 0: the system's default */
 };
 
-/* Embedded by value. {0} is a loop that was never started: waking and stopping it do nothing. */
+/* Embed it by value. {0} is a loop that was never started: waking and stopping it do nothing. */
 struct loop {
     struct loop_options o;
     struct thread thread;
-    struct mutex lock; /* class "loop"; guards nothing but the sleep */
+    struct mutex lock; /* class "loop"; only for going to sleep and waking */
     struct cond changed;
     _Atomic(bool) ready; /* lock and cond are initialised; they stay so after the stop */
     _Atomic(bool) woken, stop;
 };
 
 int loop_start(struct loop *l, const struct loop_options *o, struct err *err) MUST_CHECK;
-/* Any thread, also under a lock, and also while and after the loop is stopped. Costs one atomic
- * exchange when the loop was woken already. */
+/* Wakes the loop. Any thread may call this, also under a lock, and also while and after the loop is
+ * stopped. When the loop was woken already it costs one atomic exchange. */
 void loop_wake(struct loop *l);
-/* Asks the loop to stop without waiting for it, so that several can be stopped at once. */
+/* Asks the loop to stop without waiting for it, so that several loops can stop at the same time. */
 void loop_ask_stop(struct loop *l);
-/* Ends the loop: returns when the step that runs has returned. Not from inside the step. A stopped
- * loop may be started again. */
+/* Ends the loop: returns when the step that runs has returned. It must not be called from inside
+ * the step. A stopped loop may be started again. */
 void loop_stop(struct loop *l);
-/* Any thread: loop_stop() was called. A long step asks this and returns early. */
+/* Whether loop_stop() or loop_ask_stop() was called. A long step asks this and returns early. Any
+ * thread. */
 bool loop_is_stopping(const struct loop *l);
-/* For the step itself, between two parts of its work: sleeps so long, or until loop_stop(). */
+/* Sleeps for `ns`, or until loop_stop(). The step itself calls this between two parts of its work.
+ */
 void loop_pause(struct loop *l, uint64_t ns);
 
 static inline struct loop_sleep loop_again(void)

@@ -1,4 +1,4 @@
-/* Networks of the configuration. */
+/* Lists of networks in the configuration. */
 #include "os/networks.h"
 
 #include <arpa/inet.h>
@@ -48,7 +48,8 @@ bool network_has(const struct network *n, const uint8_t ip[IP_LEN])
     unsigned rest = n->bits % 8;
     bool v4 = n->bits >= IP_V4_BITS && ip_is_v4(n->ip);
 
-    if (v4 != ip_is_v4(ip) || memcmp(n->ip, ip, whole) != 0) /* ::/0 has no IPv4 address */
+    if (v4 != ip_is_v4(ip) ||
+        memcmp(n->ip, ip, whole) != 0) /* so ::/0 does not match IPv4 addresses */
         return false;
     return rest == 0 || ((n->ip[whole] ^ ip[whole]) >> (8 - rest)) == 0;
 }

@@ -1,4 +1,5 @@
-/* Networks of the configuration: lists such as "10.1.0.0/16,fd00::/8". Plain values, any thread. */
+/* Lists of networks in the configuration, such as "10.1.0.0/16,fd00::/8". They are plain values
+ * that any thread may use. */
 #ifndef OS_NETWORKS_H
 #define OS_NETWORKS_H
 
@@ -7,8 +8,8 @@
 enum { NETWORKS_MAX = 64, IP_LEN = 16, IP_V4_BITS = 96 };
 
 struct network {
-    uint8_t ip[IP_LEN]; /* an IPv4 address as ::ffff:a.b.c.d; bits behind the prefix are ignored */
-    uint8_t bits;       /* length of the prefix, of 128 */
+    uint8_t ip[IP_LEN]; /* IPv4 is stored as ::ffff:a.b.c.d; bits behind the prefix are ignored */
+    uint8_t bits;       /* length of the prefix, 0 to 128 */
 };
 
 struct networks {
@@ -24,8 +25,8 @@ bool networks_have_ip(const struct networks *n, const uint8_t ip[IP_LEN]);
 bool networks_have(const struct networks *n,
                    const struct sock_addr *addr); /* false for unix sockets */
 
-/* The 16 bytes of an IP address, from a text or from a socket address. False: it is no IP address.
- */
+/* Give the 16 bytes of an IP address, from a text or from a socket address. False: it is not an IP
+ * address. */
 bool ip_parse(uint8_t out[IP_LEN], struct str text);
 bool ip_of(uint8_t out[IP_LEN], const struct sock_addr *addr);
 bool ip_is_v4(const uint8_t ip[IP_LEN]);

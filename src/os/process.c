@@ -1,4 +1,5 @@
-/* This process: signals by sigwait, use from /proc/self, the supervisor by one datagram. */
+/* This process: signals by sigwait, resource use from /proc/self, messages to the supervisor by
+ * datagram. */
 #include "os/process.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -74,13 +75,13 @@ static void write_err(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* A signal handler: it calls only functions that are safe there. */
+/* A signal handler, so it calls only functions that are safe in one. */
 static void on_bad_page(int number, siginfo_t *info, void *context)
 {
     const char *path = info->si_code == BUS_ADRERR ? pages_file_at(info->si_addr) : NULL;
 
     (void)context;
-    if (!path) { /* no file of ours: a bug, or memory that is broken */
+    if (!path) { /* the page is of no mapped file: a bug, or broken memory */
         signal(number, SIG_DFL);
         raise(number);
         return;
@@ -187,9 +188,9 @@ void process_notify(struct str state)
     if (fd < 0)
         return;
     memcpy(address.sun_path, path, len);
-    if (path[0] == '@') /* an abstract name */
+    if (path[0] == '@') /* an abstract socket name */
         address.sun_path[0] = '\0';
-    /* It is no error when the supervisor does not listen. */
+    /* It is no error when the supervisor is not listening. */
     (void)!sendto(fd, state.p, state.len, MSG_NOSIGNAL, (struct sockaddr *)&address,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
     close(fd);

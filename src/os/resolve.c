@@ -1,4 +1,4 @@
-/* Names to addresses, with a deadline. */
+/* Looks up host names, with a deadline. */
 #include "os/resolve.h"
 #include "os/thread.h"
 
@@ -8,18 +8,19 @@
 
 enum { MAX_LOOKUPS = 64, LOOKUP_STACK = 256 * 1024, SERVICE_LEN = 8 };
 
-/* One look-up, shared by the caller and the thread; the last of the two frees it. */
+/* One look-up, shared by the caller and the thread that runs it; the last of the two frees it. */
 struct lookup {
     struct mutex lock;
     struct cond changed;
     struct addrinfo *list;
-    int failure; /* of getaddrinfo */
+    int failure; /* the result of getaddrinfo() */
     bool done, abandoned;
     char service[SERVICE_LEN];
     char host[NI_MAXHOST];
 };
 
-/* Number of look-ups under way in the process; it is limited, since some may be left behind. */
+/* Number of look-ups that run in the process. It is limited, because callers may have given up on
+ * look-ups that still run. */
 static _Atomic(unsigned) running;
 
 static void lookup_free(struct lookup *l)
@@ -68,7 +69,7 @@ static int lookup_start(struct lookup *l, struct err *err)
     return code;
 }
 
-/* Waits for the answer. When it fails, the look-up belongs to its thread, which frees it. */
+/* Waits for the answer. When it fails, the look-up belongs to its thread, which then frees it. */
 static int lookup_wait(struct lookup *l, struct addrinfo **out, const struct sock_limit *limit)
 {
     int code = 0;

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100 }; /* between looks at a limit's `canceled` */
+enum { LOOK_MS = 100 }; /* between two checks of a limit's `canceled` */
 
 static int sock_parse_unix(struct sock_addr *out, struct str path, struct err *err)
 {
@@ -28,7 +28,7 @@ static int sock_parse_unix(struct sock_addr *out, struct str path, struct err *e
     return 0;
 }
 
-/* The host without its brackets, and the port, of "host:port" or "[host]:port". */
+/* Splits "host:port" or "[host]:port" into the host without its brackets, and the port. */
 static bool split_port(struct str text, struct str *host, uint16_t *port)
 {
     ptrdiff_t colon = -1;
@@ -126,8 +126,8 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16])
     }
 }
 
-/* The file of a unix socket stays when its listener has ended. A file that nobody answers on is
- * removed. */
+/* Removes the file of a unix socket when nobody listens on it. Such a file stays when its listener
+ * has ended. */
 static bool remove_stale(const struct sock_addr *addr)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&addr->sa;
@@ -241,7 +241,7 @@ static int wait_connected(int fd, const struct sock_limit *limit, struct err *er
     return code;
 }
 
-/* Connect one address; *fd is set on success. */
+/* Connects to one address; *fd is set on success. */
 static int connect_one(int *fd, const struct sockaddr *sa, socklen_t len,
                        const struct sock_limit *limit, struct err *err)
 {
@@ -301,7 +301,8 @@ int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct er
         return code;
     code = connect_one(fd, (struct sockaddr *)&addr.sa, addr.len,
                        &(struct sock_limit){deadline_ns, NULL}, err);
-    if (code == ERR_NOT_FOUND || code == ERR_AGAIN) /* no such socket; its backlog is full */
+    if (code == ERR_NOT_FOUND ||
+        code == ERR_AGAIN) /* there is no such socket, or its backlog is full */
         code = ERR_UNAVAILABLE;
     return code < 0 ? err_wrap(err, code, "%s", path) : 0;
 }

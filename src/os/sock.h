@@ -1,6 +1,5 @@
-/* Sockets: addresses, listening, connecting with a deadline, and whole sends and receives.
- * Every call that waits takes a deadline in clock_mono_ns() time and answers ERR_TIMEOUT past it.
- */
+/* Sockets: addresses, listening, connecting with a deadline, and whole sends and receives. Every
+ * call that waits takes a deadline in clock_mono_ns() time and returns ERR_TIMEOUT past it. */
 #ifndef OS_SOCK_H
 #define OS_SOCK_H
 
@@ -18,12 +17,13 @@ struct sock_addr {
 
 enum { SOCK_ADDR_TEXT = 128 };
 
-/* "127.0.0.1:9000", "[::1]:9000", ":9000" (all addresses), "unix:/path". Names are not resolved. */
+/* Reads "127.0.0.1:9000", "[::1]:9000", ":9000" (all addresses) or "unix:/path". Names are not
+ * resolved. */
 int sock_addr_parse(struct sock_addr *out, struct str text, struct err *err) MUST_CHECK;
 void sock_addr_text(const struct sock_addr *addr, char out[SOCK_ADDR_TEXT]);
-/* The host part alone ("127.0.0.1"), for logs and per-address limits. */
+/* Writes the host alone ("127.0.0.1"), for logs and for limits per address. */
 void sock_addr_host(const struct sock_addr *addr, char out[SOCK_ADDR_TEXT]);
-/* 16 bytes that stand for the host: IPv4 mapped, IPv6 cut to its /64. */
+/* Writes 16 bytes that stand for the host: IPv4 as ::ffff:a.b.c.d, IPv6 cut to its /64. */
 void sock_addr_key(const struct sock_addr *addr, unsigned char out[16]);
 
 /* Opens a listening socket: non-blocking, close-on-exec, SO_REUSEADDR. The text of ERR_IN_USE names
@@ -32,21 +32,23 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16]);
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err) MUST_CHECK;
 int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
 
-/* How long a call waits when there is no descriptor yet that another thread could shut down. */
+/* How long a call may wait. `canceled` is for calls that have no descriptor yet which another
+ * thread could shut down. */
 struct sock_limit {
     uint64_t deadline_ns;
     const _Atomic(bool) *canceled; /* checked ten times a second; true: give up; may be NULL */
 };
-/* When to check `canceled` again, or the deadline; clock_mono_ns(). */
+/* When to check the limit again, in clock_mono_ns() time: the deadline, or earlier to check
+ * `canceled`. */
 uint64_t sock_limit_next(const struct sock_limit *limit);
-/* ERR_CANCELED, ERR_TIMEOUT, or 0: the caller may wait on. */
+/* ERR_CANCELED or ERR_TIMEOUT when the limit is reached, 0 when the caller may go on waiting. */
 int sock_limit_check(const struct sock_limit *limit);
 
-/* Resolves `host` and connects, trying each address, all before the deadline. The socket is
- * non-blocking and has TCP_NODELAY. */
+/* Resolves `host` and connects, trying each address until the deadline. The socket is non-blocking
+ * and has TCP_NODELAY. */
 int sock_connect(int *fd, const char *host, uint16_t port, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
-/* As sock_connect(), within a limit; fails with ERR_CANCELED too. */
+/* As sock_connect(), within a limit; also fails with ERR_CANCELED. */
 int sock_connect_within(int *fd, const char *host, uint16_t port, const struct sock_limit *limit,
                         struct err *err) MUST_CHECK;
 int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct err *err) MUST_CHECK;
@@ -54,15 +56,15 @@ int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct er
 /* Waits for POLLIN or POLLOUT until the deadline. */
 int sock_wait(int fd, short events, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
-/* Receives some bytes; *got = 0: the peer has ended. */
+/* Receives at least one byte; *got = 0: the peer has closed its side. */
 int sock_recv(int fd, void *p, size_t len, size_t *got, uint64_t deadline_ns,
               struct err *err) MUST_CHECK;
 int sock_send_all(int fd, const void *p, size_t len, uint64_t deadline_ns,
                   struct err *err) MUST_CHECK;
 
 void sock_nodelay(int fd);
-/* Limits the bytes that wait in the kernel because the peer has no room for them yet: past about so
- * many the socket is not writable. Accepted sockets inherit the limit. */
+/* Limits the unsent bytes that the kernel holds: beyond about this many the socket is not writable.
+ * Accepted sockets inherit the limit. */
 void sock_limit_unsent(int fd, int bytes);
 
 #endif

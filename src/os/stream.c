@@ -26,7 +26,7 @@ int reader_read_full(struct reader *r, void *to, size_t len, struct err *err)
     return 0;
 }
 
-/* True when the reader is at its end; takes a byte off it when not. */
+/* Whether the reader is at its end. It reads one byte to find out, and drops that byte. */
 static int reader_at_end(struct reader *r, bool *end, struct err *err)
 {
     char byte = 0;
@@ -37,7 +37,7 @@ static int reader_at_end(struct reader *r, bool *end, struct err *err)
     return code;
 }
 
-/* Makes room for `len` more bytes, which the budget pays for if there is one. */
+/* Makes room for `len` more bytes. The budget pays for them, if there is one. */
 static int reserve_within(struct buf *out, size_t len, struct budget *budget, char **to,
                           struct err *err)
 {

@@ -21,20 +21,20 @@ struct file_range {
 };
 
 struct reader_ops {
-    /* Reads up to `len` bytes into `to`; *got = 0: the end. May block. */
+    /* Reads up to `len` bytes into `to`; *got = 0 at the end. May block. */
     int (*read)(struct reader *r, void *to, size_t len, size_t *got, struct err *err);
 
-    /* True when the rest of the body is a range of a regular file: *range. May be NULL. A consumer
-     * that has sent `n` bytes of that range itself calls skip(n). */
+    /* True when the rest of the body is a range of a regular file, which is then *out. May be NULL.
+     * After a consumer has sent `n` bytes of that range itself, it calls skip(n). */
     bool (*as_file)(struct reader *r, struct file_range *out);
 
-    /* The next `*len` bytes (at least) come unchanged from this plain socket with nothing buffered
-     * in front; false when not (TLS, chunked, buffered bytes: read those first). May be NULL.
-     * After splicing `n` bytes out of it the consumer calls skip(n). */
+    /* True when at least the next `*len` bytes come unchanged from the plain socket *fd. False for
+     * TLS, for a chunked body, and while bytes are buffered: read those first. May be NULL. After a
+     * consumer has spliced `n` bytes out of the socket, it calls skip(n). */
     bool (*as_socket)(struct reader *r, int *fd, uint64_t *len);
 
-    /* What is left is exactly these bytes in memory, borrowed until the next call on the reader;
-     * false when it is not. May be NULL. After using `n` of them the consumer calls skip(n). */
+    /* True when the rest of the body is in memory: it is then *out, borrowed until the next call on
+     * the reader. May be NULL. After a consumer has used `n` of the bytes, it calls skip(n). */
     bool (*as_bytes)(struct reader *r, struct str *out);
 
     void (*skip)(struct reader *r, uint64_t n);
@@ -43,19 +43,20 @@ struct reader_ops {
     void (*close)(struct reader *r);
 };
 
-/* Embed as the first member. */
+/* Embed this as the first member of a reader. */
 struct reader {
     const struct reader_ops *ops;
 };
 
 int reader_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err) MUST_CHECK;
-/* Reads exactly `len` bytes, or ERR_CLOSED when the reader ends early. */
+/* Reads exactly `len` bytes. ERR_CLOSED: the reader ends before. */
 int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MUST_CHECK;
-/* Appends the rest of the body; ERR_TOO_LARGE past the buf's limit, ERR_NO_MEMORY. */
+/* Appends the rest of the body to `out`. ERR_TOO_LARGE: it is past the buf's limit. ERR_NO_MEMORY.
+ */
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
-/* As reader_read_all(), into an empty buf whose memory the budget pays for as it grows: whoever
- * releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget has nothing left;
- * then the buf is empty. */
+/* As reader_read_all(), into an empty buf whose memory the budget pays for as it grows. Code that
+ * releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget has nothing left,
+ * and the buf is empty. */
 int reader_read_within(struct reader *r, struct buf *out, struct budget *budget,
                        struct err *err) MUST_CHECK;
 bool reader_as_file(struct reader *r, struct file_range *out);
@@ -66,18 +67,18 @@ void reader_close(struct reader *r); /* NULL is fine */
 
 struct str_reader {
     struct reader reader;
-    struct str rest; /* borrowed */
+    struct str rest; /* bytes not read yet; borrowed */
 };
 void str_reader_init(struct str_reader *r, struct str s);
 
 struct file_reader {
     struct reader reader;
-    struct file_range range; /* what is left */
+    struct file_range range; /* the part not read yet */
     bool owns_fd;
 };
 void file_reader_init(struct file_reader *r, struct file_range range, bool owns_fd);
 
-/* Passes through at most `limit` bytes, then ends. */
+/* A reader that passes on at most `limit` bytes of another one, then ends. */
 struct limit_reader {
     struct reader reader;
     struct reader *inner;

@@ -11,7 +11,7 @@
 
 enum { IDLE_SECONDS = 10 };
 
-/* These calls of pthread fail only because of a bug of ours. */
+/* Checks a pthread call that can fail only because of a bug in weir. */
 static void must(int result)
 {
     BUG_ON(result != 0);
@@ -37,8 +37,8 @@ void mutex_release(struct mutex *m)
     must(pthread_mutex_destroy(&m->lock));
 }
 
-/* The owner is written and read by its holder alone, or read by another thread that only wants to
- * know that it is not itself: no order is needed. */
+/* The owner needs no memory order: the holder reads what it wrote itself, and any other thread only
+ * needs to see that the owner is not that thread. */
 void mutex_lock(struct mutex *m)
 {
     must(pthread_mutex_lock(&m->lock));
@@ -128,7 +128,7 @@ int thread_start(struct thread *t, const char *name, size_t stack_size, thread_f
     if (stack_size)
         must(pthread_attr_setstacksize(&attr, stack_size));
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* is not blocked: process_exit_on_bad_page() handles it */
+    sigdelset(&all, SIGBUS); /* stays unblocked, because process_exit_on_bad_page() handles it */
     must(pthread_sigmask(SIG_SETMASK, &all, &old));
     result = pthread_create(&t->id, &attr, thread_main, start);
     must(pthread_sigmask(SIG_SETMASK, &old, NULL));
@@ -148,18 +148,18 @@ void thread_join(struct thread *t)
     t->started = false;
 }
 
-/* A thread that has waited IDLE_SECONDS for a job ends. Each that ends joins the one that ended
- * before it, and pool_free the last: when it returns no thread is left, not even in the destructors
- * that libraries run at a thread's end. */
+/* A thread that has waited IDLE_SECONDS for a job ends. Each thread that ends joins the one that
+ * ended before it, and pool_free() joins the last. So when pool_free() returns no thread is left,
+ * not even in the destructors that libraries run at a thread's end. */
 struct pool {
-    struct mutex lock; /* everything below */
-    struct cond work;  /* a job was added, or stopping */
-    struct cond quiet; /* a job or a thread ended while stopping */
+    struct mutex lock; /* guards all members below */
+    struct cond work;  /* a job was added, or the pool is stopping */
+    struct cond quiet; /* a job or a thread ended while the pool is stopping */
     struct list jobs;
     const char *name;
     size_t max_threads, max_waiting, stack_size;
     size_t threads, busy, waiting, aside; /* as in struct pool_stats */
-    struct thread ended;                  /* the last that ended, not yet joined */
+    struct thread ended;                  /* the last thread that ended, not joined yet */
     bool stopping;
 };
 
@@ -181,19 +181,19 @@ struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, 
 /* Whether the job of this thread has stepped aside. */
 static _Thread_local bool is_aside;
 
-/* Threads that have no job, or one that counts as busy. */
+/* The number of threads that have no job, or a job that counts as busy. */
 static size_t pool_present(const struct pool *p)
 {
     return p->threads - p->aside;
 }
 
-/* The next job, or NULL when this thread should end. */
+/* Takes the next job, or returns NULL when this thread should end. */
 static struct pool_job *next_job(struct pool *p)
 {
     uint64_t deadline = clock_mono_ns() + IDLE_SECONDS * NS_PER_S;
 
     mutex_assert_held(&p->lock);
-    if (pool_present(p) > p->max_threads) /* another has taken its place */
+    if (pool_present(p) > p->max_threads) /* a new thread took its place while its job was aside */
         return NULL;
     while (list_empty(&p->jobs)) {
         if (p->stopping || !cond_wait_until(&p->work, &p->lock, deadline))
@@ -234,8 +234,8 @@ static void pool_thread(void *ctx)
     thread_join(&before);
 }
 
-/* Starts one more thread if every thread that exists has a job. When the start fails and there is
- * no thread at all, that is an error; otherwise the job waits for the threads that exist. */
+/* Starts one more thread if every existing thread has a job. A failed start is an error only when
+ * the pool has no thread at all; otherwise the job waits for the existing threads. */
 static int pool_grow(struct pool *p)
 {
     struct thread t;
@@ -293,7 +293,7 @@ bool pool_step_aside(struct pool *p)
         p->aside++;
         p->busy--;
         if (p->waiting)
-            (void)!pool_grow(p); /* without one more the jobs wait for those that there are */
+            (void)!pool_grow(p); /* when that fails, the jobs wait for the existing threads */
     }
     mutex_unlock(&p->lock);
     return is_aside;

@@ -1,7 +1,6 @@
-/* Threads, locks and the pool of blocking threads.
- *
- * Locks go through this wrapper, so that code can assert that a lock is held and each lock has a
- * class. docs/threads.md lists the classes and the order in which they may be taken. */
+/* Threads, locks and the pool of blocking threads. Locks go through this wrapper, so that code can
+ * assert that a lock is held and each lock has a class. docs/threads.md lists the classes and the
+ * order in which they may be taken. */
 #ifndef OS_THREAD_H
 #define OS_THREAD_H
 
@@ -13,8 +12,8 @@
 
 struct mutex {
     pthread_mutex_t lock;
-    const char *name;       /* the class, as in docs/threads.md */
-    _Atomic(int) owner_tid; /* 0 when free */
+    const char *name;       /* the class of the lock, as in docs/threads.md */
+    _Atomic(int) owner_tid; /* 0: the lock is free */
 };
 
 void mutex_init(struct mutex *m, const char *name);
@@ -24,13 +23,13 @@ void mutex_unlock(struct mutex *m);
 void mutex_assert_held(struct mutex *m);
 
 struct cond {
-    pthread_cond_t cond; /* on the monotonic clock */
+    pthread_cond_t cond; /* uses the monotonic clock */
 };
 
 void cond_init(struct cond *c);
 void cond_release(struct cond *c);
 void cond_wait(struct cond *c, struct mutex *m);
-/* False when `deadline_ns` (clock_mono_ns) passed first. */
+/* Waits for a signal. Returns false when `deadline_ns` (clock_mono_ns() time) passed first. */
 bool cond_wait_until(struct cond *c, struct mutex *m, uint64_t deadline_ns);
 void cond_signal(struct cond *c);
 void cond_broadcast(struct cond *c);
@@ -42,18 +41,17 @@ struct thread {
     bool started;
 };
 
-/* `name` shows in ps and gdb (15 characters). Signals are blocked in every thread but main.
- * stack_size 0 is the system's default. */
+/* Starts a thread. `name` shows in ps and gdb (15 characters). Signals are blocked in every thread
+ * but main. stack_size is in bytes, 0: the system's default. */
 int thread_start(struct thread *t, const char *name, size_t stack_size, thread_fn *fn, void *ctx,
                  struct err *err) MUST_CHECK;
 void thread_join(struct thread *t); /* does nothing for a thread that was never started */
 
-/* A bounded pool that grows on demand and shrinks when idle (10 s). Jobs run in the order given.
- *
- * A job that is about to wait for somebody outside, such as the peer of a connection, steps aside:
- * it no longer counts as busy, and the pool may start another thread in its place. So jobs that
- * only wait cannot keep others from running. At most POOL_ASIDE times max_threads jobs may have
- * stepped aside at a time. */
+/* A bounded pool that starts threads on demand and ends those that were idle for 10 s. Jobs run in
+ * the order in which they were submitted. A job that is about to wait for somebody outside, such as
+ * the peer of a connection, steps aside: it no longer counts as busy, and the pool may start
+ * another thread in its place. So jobs that only wait cannot keep others from running. At most
+ * POOL_ASIDE times max_threads jobs may have stepped aside at a time. */
 struct pool;
 
 enum { POOL_ASIDE = 4 };
@@ -65,23 +63,23 @@ struct pool_job {
 };
 
 struct pool_stats {
-    size_t threads;       /* that exist */
-    size_t busy, waiting; /* jobs that run, and jobs for which there is no thread yet */
+    size_t threads;       /* existing threads */
+    size_t busy, waiting; /* jobs that run, and jobs that wait for a thread */
     size_t aside;         /* jobs that have stepped aside */
 };
 
 struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, size_t stack_size);
-/* ERR_BUSY when max_threads are busy and max_waiting wait; ERR_SHUTDOWN after pool_stop(). */
+/* Adds a job. ERR_BUSY: max_threads are busy and max_waiting jobs wait. ERR_SHUTDOWN: pool_stop()
+ * was called. */
 int pool_submit(struct pool *p, struct pool_job *job) MUST_CHECK;
 struct pool_stats pool_stats(struct pool *p);
-/* The job that calls this no longer counts as busy, until it returns. False when too many have
- * stepped aside already: then the job stays busy and should not wait. A second call changes
- * nothing.
- */
+/* A job calls this before it waits for a peer. It then no longer counts as busy, until its function
+ * returns. False when too many jobs have stepped aside already: then the job stays busy and should
+ * not wait. A second call changes nothing. */
 bool pool_step_aside(struct pool *p) MUST_CHECK;
 size_t pool_aside_max(const struct pool *p);
-/* Takes no new jobs. Returns true when all accepted jobs have run, or false at the deadline. */
+/* Accepts no more jobs. Returns true when all accepted jobs have run, or false at the deadline. */
 bool pool_stop(struct pool *p, uint64_t deadline_ns);
-void pool_free(struct pool *p); /* stopped first; waits for jobs that still run */
+void pool_free(struct pool *p); /* after pool_stop(); waits for jobs that still run */
 
 #endif

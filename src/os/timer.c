@@ -1,14 +1,16 @@
-/* Timers: a binary heap by due time and one thread that sleeps until the first. */
+/* Timers: a binary heap ordered by due time, and one thread that sleeps until the first is due. */
 #include "os/timer.h"
 #include "base/clock.h"
 #include "base/vec.h"
 
 struct timers {
-    struct mutex lock;    /* everything below, and heap_index, due_ns, period_ns of each timer */
-    struct cond changed;  /* the first timer is another one, or stopping */
-    struct cond returned; /* a callback has returned */
+    /* guards all members below, and heap_index, due_ns, period_ns of each timer */
+    struct mutex lock;
+    struct cond changed;      /* another timer is the first one now, or the thread must stop */
+    struct cond returned;     /* a callback has returned */
     VEC(struct timer *) heap; /* item 0 is not used, so that heap_index 0 means "not set" */
-    struct timer *running;    /* whose callback runs now; only compared, it may be freed */
+    /* the timer whose callback runs now; only compared, because it may be freed */
+    struct timer *running;
     struct thread thread;
     bool stopping;
 };
@@ -65,8 +67,8 @@ static uint64_t after(uint64_t ns, uint64_t delay_ns)
     return ns > UINT64_MAX - delay_ns ? UINT64_MAX : ns + delay_ns;
 }
 
-/* Calls the first timer, which is due. A periodic one is set again before its callback, so that the
- * callback may change that; periods that were missed are not made up for. */
+/* Calls the first timer, which is due. A periodic timer is set again before its callback runs, so
+ * that the callback may change or cancel that. Periods that were missed are left out. */
 static void run_first(struct timers *ts, uint64_t now)
 {
     struct timer *t = ts->heap.items[1];
@@ -167,7 +169,7 @@ void timer_cancel(struct timers *ts, struct timer *t)
     heap_remove(ts, t);
     while (ts->running == t) {
         cond_wait(&ts->returned, &ts->lock);
-        heap_remove(ts, t); /* its callback may have set it again */
+        heap_remove(ts, t); /* the callback that ran may have set the timer again */
     }
     mutex_unlock(&ts->lock);
 }

@@ -1,4 +1,4 @@
-/* TLS by OpenSSL over non-blocking sockets that somebody else owns. */
+/* TLS by OpenSSL over non-blocking sockets, which the caller owns. */
 #include "os/tls.h"
 #include "os/sock.h"
 
@@ -17,20 +17,20 @@
 struct tls_context {
     SSL_CTX *ctx;
     _Atomic(int) refs;
-    bool verify; /* the peer's certificate, as a client */
+    bool verify; /* as a client: check the peer's certificate */
 };
 
 struct tls {
     SSL *ssl;
     struct tls_context *context; /* shared, one reference */
     int fd;                      /* borrowed */
-    int errnum;                  /* of the last system call that failed */
-    bool ended;                  /* the socket's end was read */
-    bool broken;                 /* OpenSSL allows nothing more but freeing */
+    int errnum;                  /* errno of the last system call that failed */
+    bool ended;                  /* the peer has closed the socket */
+    bool broken;                 /* OpenSSL allows nothing but freeing the connection */
 };
 
-/* The oldest entry of OpenSSL's error queue, which is the cause; later entries come from its
- * callers. Empties the queue. */
+/* Writes the oldest entry of OpenSSL's error queue, which is the cause; later entries come from
+ * OpenSSL's callers of the function that failed. Empties the queue. */
 static void queue_text(char *out, size_t size)
 {
     const char *data = "";
@@ -48,7 +48,7 @@ static void queue_text(char *out, size_t size)
     ERR_clear_error();
 }
 
-/* Sets the error: the formatted words, then OpenSSL's text. */
+/* Sets the error: its text is the formatted words, then OpenSSL's text. */
 static int tls_fail(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static int tls_fail(struct err *err, int code, const char *fmt, ...)
 {
@@ -79,12 +79,12 @@ static struct tls_context *context_new(const SSL_METHOD *method)
     SSL_CTX_set_min_proto_version(c->ctx, TLS1_2_VERSION);
     SSL_CTX_set_options(c->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                     SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    /* Released buffers make an idle connection small; a send may be taken in parts and repeated
-     * from another place. */
+    /* Released buffers make an idle connection small. The other two modes allow a send to be
+     * accepted in parts, and to be repeated from another address. */
     SSL_CTX_set_mode(c->ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    /* Sessions are resumed by tickets, which the client keeps; we have no table that peers could
-     * fill. */
+    /* Sessions are resumed by tickets, which the client keeps, so peers cannot fill a table of
+     * ours. */
     SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_default_passwd_cb(c->ctx, no_password);
     return c;
@@ -145,8 +145,9 @@ int tls_client_context(struct tls_context **out, const struct tls_client_options
     return code;
 }
 
-/* OpenSSL's own socket BIO writes without MSG_NOSIGNAL, so a peer that is gone would end the
- * process with SIGPIPE. Ours also keeps what happened, for a precise error. */
+/* Our own BIO reads and writes the socket. OpenSSL's socket BIO writes without MSG_NOSIGNAL, so
+ * that a connection closed by the peer would end the process with SIGPIPE. Ours also keeps errno,
+ * for a precise error. */
 static int bio_read(BIO *bio, char *to, int len)
 {
     struct tls *t = BIO_get_data(bio);
@@ -218,8 +219,8 @@ static void tls_free(struct tls *t)
     ERR_clear_error();
 }
 
-/* What to do after an OpenSSL call returned `result`: 0 to try again at once, POLLIN or POLLOUT to
- * wait for, or an error. */
+/* Decides what follows after an OpenSSL call returned `result`: 0 to try again at once, POLLIN or
+ * POLLOUT for the event to wait for, or an error. */
 static int tls_wants(struct tls *t, int result, const char *doing, struct err *err)
 {
     int reason = SSL_get_error(t->ssl, result);
@@ -242,7 +243,7 @@ static int tls_wants(struct tls *t, int result, const char *doing, struct err *e
     return tls_fail(err, ERR_PEER, "TLS: %s", doing);
 }
 
-/* Waits for the event that tls_wants() returned; 0: go on. */
+/* Waits for the event that tls_wants() returned. 0: the caller may go on. */
 static int tls_wait_for(struct tls *t, int wanted, uint64_t deadline_ns, struct err *err)
 {
     return wanted <= 0 ? wanted : sock_wait(t->fd, (short)wanted, deadline_ns, err);
@@ -299,8 +300,8 @@ int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write
     return code;
 }
 
-/* Sets who the peer must be, an address or a name. A name is also sent as SNI, which carries no
- * addresses (RFC 6066 section 3). */
+/* Sets the name or address that the peer's certificate must have. A name is also sent as SNI, which
+ * carries no addresses (RFC 6066 section 3). */
 static int expect_host(struct tls *t, const char *host, struct err *err)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(t->ssl);
@@ -333,7 +334,7 @@ int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *hos
     return code;
 }
 
-/* One read: 0 with *got, POLLIN or POLLOUT when it has to wait, or an error. */
+/* Reads once: 0 with *got, POLLIN or POLLOUT when it has to wait for that event, or an error. */
 static int read_once(struct tls *t, void *p, size_t len, size_t *got, struct err *err)
 {
     int result;

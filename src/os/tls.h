@@ -1,13 +1,10 @@
-/* TLS by OpenSSL, over non-blocking sockets, for both sides.
- *
- * A context holds certificate and settings and is shared by many connections; replacing the
- * server's certificate makes a new context and swaps it (connections keep theirs). TLS 1.2 and up.
- * A connection belongs to one thread at a time.
- *
- * Errors of a connection: ERR_TIMEOUT at the deadline, ERR_CLOSED when the peer is gone without
- * saying so (what was received may be cut short; a proper end is *got = 0), ERR_PEER when it broke
- * the protocol or its certificate is not accepted (the text says why). After one of the last two
- * only tls_close() is left. */
+/* TLS by OpenSSL, over non-blocking sockets, for both sides. TLS 1.2 and up. A connection belongs
+ * to one thread at a time. A context holds certificate and settings and is shared by many
+ * connections. To replace a server's certificate, make a new context for new connections; open ones
+ * keep the old. Errors of a connection: ERR_TIMEOUT at the deadline. ERR_CLOSED when the peer
+ * closed the socket without ending TLS, so that the data may be cut short (after a proper end *got
+ * is 0). ERR_PEER when the peer broke the protocol or its certificate is not accepted (the text
+ * says why). After ERR_CLOSED and ERR_PEER only tls_close() may be called. */
 #ifndef OS_TLS_H
 #define OS_TLS_H
 
@@ -17,12 +14,12 @@
 struct tls_context;
 struct tls;
 
-/* ERR_INVALID says which file is wrong and why (unreadable, not PEM, key does not match). The key
- * must not be encrypted. */
+/* Makes a context for a server. The text of ERR_INVALID says which file is wrong and why
+ * (unreadable, not PEM, key does not match). The key must not be encrypted. */
 int tls_server_context(struct tls_context **out, const char *cert_file, const char *key_file,
                        struct err *err) MUST_CHECK;
-/* A context for connecting. Peers are verified against the system's roots or those in `ca_file`,
- * and not at all when `insecure`. */
+/* Makes a context for a client. The peer's certificate is checked against the system's roots, or
+ * against those in `ca_file`, and not at all when `insecure`. */
 struct tls_client_options {
     const char *ca_file;
     bool insecure;
@@ -32,35 +29,38 @@ int tls_client_context(struct tls_context **out, const struct tls_client_options
 struct tls_context *tls_context_ref(struct tls_context *c);
 void tls_context_unref(struct tls_context *c);
 
-/* `fd` is non-blocking and borrowed until tls_close(). `host`, a name or an address, is checked
- * against the certificate; a name is sent as SNI. */
+/* These make the handshake of a server and of a client. `fd` is non-blocking and borrowed until
+ * tls_close(). The peer's certificate must be for `host`, a name or an address; a name is also sent
+ * as SNI. */
 int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,
                 uint64_t deadline_ns, struct err *err) MUST_CHECK;
-/* One step of the handshake that never waits. *t is NULL at the first step. ERR_AGAIN: call it
- * again when the socket is readable, or, if *to_write, when it is writable. After another error *t
- * is NULL again. */
+/* Makes one step of a server's handshake, without waiting. *t is NULL at the first step. ERR_AGAIN:
+ * call it again when the socket is readable, or, if *to_write, when it is writable. After another
+ * error *t is NULL again. */
 int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write,
                    struct err *err) MUST_CHECK;
 
-/* As sock_recv / sock_send_all. tls_recv_now never waits: ERR_AGAIN. After ERR_TIMEOUT, receiving
- * may go on; sending may only go on with the same bytes, so close instead. */
+/* As sock_recv() and sock_send_all(). tls_recv_now() never waits and returns ERR_AGAIN instead.
+ * After ERR_TIMEOUT, receiving may go on; sending could only go on with the same bytes, so close
+ * instead. */
 int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_ns,
              struct err *err) MUST_CHECK;
 int tls_recv_now(struct tls *t, void *p, size_t len, size_t *got, struct err *err) MUST_CHECK;
 int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
-/* Sends as many bytes as it can without waiting, at least one. ERR_AGAIN: none; then the next send
- * must begin with the same bytes. */
+/* Sends as many bytes as it can without waiting, at least one. ERR_AGAIN: it could send none, and
+ * the next send must begin with the same bytes. */
 int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent,
                  struct err *err) MUST_CHECK;
-/* After the handshake: OpenSSL's name of the cipher, "TLSv1.3". Static. */
+/* After the handshake: OpenSSL's name of the cipher, and the version such as "TLSv1.3". The strings
+ * are static. */
 const char *tls_cipher(struct tls *t);
 const char *tls_version(struct tls *t);
-bool tls_pending(struct tls *t); /* decrypted bytes wait inside */
-/* Sends close_notify if it can without waiting, and frees the connection. NULL is fine. The
- * descriptor stays open. */
+bool tls_pending(struct tls *t); /* whether decrypted bytes are waiting to be received */
+/* Sends close_notify if that needs no waiting, and frees the connection. The descriptor stays open.
+ * NULL is fine. */
 void tls_close(struct tls *t);
 
 #endif
