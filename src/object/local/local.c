@@ -166,7 +166,7 @@ static int local_check(struct storage *s, struct err *err)
     int code = folder_check(l, err);
 
     if (code == 0)
-        code = local_present(l, err); /* the folder may be found at this moment */
+        code = local_present(l, err); /* a missing folder may have been found just now */
     if (code == 0 && access(l->folder, W_OK) < 0)
         code = err_set(err, ERR_IO, "%s cannot be written", l->folder);
     if (code == 0)

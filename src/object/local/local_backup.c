@@ -11,7 +11,8 @@
 
 enum {
     PIECE = 64 * 1024,
-    BLOB_LEVELS = 2 /* folders below "blobs": epochs, and folders of blobs */
+    BLOB_LEVELS =
+        2 /* levels of folders below "blobs": one for each epoch, and in it folders of blobs */
 };
 
 static int backup_copy_bytes(int from, int to, struct err *err)
@@ -29,7 +30,8 @@ static int backup_copy_bytes(int from, int to, struct err *err)
     return code == 0 ? file_sync(to, err) : code;
 }
 
-/* No row ever named a file that is gone: other files are not removed under a hold. */
+/* Copies one file. A file that no longer exists is skipped: no row ever named it, because under a
+ * hold no file with a row is removed. */
 static int copy_one(const char *from, const char *to, struct err *err)
 {
     int in = -1, out = -1, code = 0;
@@ -82,7 +84,7 @@ static int copy_folder(const char *from, const char *to, unsigned levels, struct
     return code;
 }
 
-/* The lock file is left out: a link of it would be locked together with the original. */
+/* Leaves out the lock file: a link of it would be locked together with the original. */
 int local_copy_files(struct storage *s, const char *to, struct err *err)
 {
     static const char *const names[] = {"FORMAT", "blobs"};

@@ -19,8 +19,8 @@ enum {
 static const uint64_t COUNTER_MASK = ((uint64_t)1 << COUNTER_BITS) - 1;
 static const uint64_t BYTES_BIT = (uint64_t)1 << (COUNTER_BITS - 1);
 
-/* A body on its way into a row or a file. A large one uses several blocks in turn: while one is
- * read and written, the hasher works on those before it (H2). */
+/* A body that is being written to a row or a file. A large body uses several blocks in turn: while
+ * one is read and written, the hasher works on the earlier ones (H2). */
 struct writing {
     struct local *l;
     int fd;
@@ -30,7 +30,7 @@ struct writing {
     struct hash_stream md5;
     struct buf blocks[BLOCKS];
     struct buf *block; /* bytes that were read and not yet written */
-    size_t room;       /* bytes that are read at once: a whole block, or a small body */
+    size_t room;       /* bytes to read at once: a whole block, or one more than a small body has */
     uint64_t count;    /* number of blocks written */
 };
 
@@ -92,8 +92,8 @@ static int sync_parent(const struct buf *path, struct err *err)
     return dir_sync(parent, err);
 }
 
-/* Makes the blob's folder durable before a row can name a file in it (L7). There is no lock: each
- * thread that does not know the folder to be durable makes it so itself. */
+/* Makes the blob's folder durable before a row can name a file in it (L7). No lock is needed: each
+ * thread that does not know whether the folder is durable makes it so itself. */
 static int blob_folder_make(struct local *l, uint64_t id, struct err *err)
 {
     uint64_t synced = atomic_load(&l->blob_folders_synced), folder = blob_folder_number(id);
@@ -112,8 +112,8 @@ static int blob_folder_make(struct local *l, uint64_t id, struct err *err)
         buf_appendf(&path, "%s/blobs", l->folder);
         code = dir_sync(path.p, err);
     }
-    /* A later folder may be made before an earlier one; the mark moves only over folders that this
-     * thread knows. */
+    /* Folders may be made out of order, so the mark moves only past the folder that this thread
+     * made durable. */
     if (code == 0 && folder == synced)
         atomic_compare_exchange_strong(&l->blob_folders_synced, &synced, folder + 1);
     buf_release(&path);
@@ -138,8 +138,8 @@ static int writing_begin(struct writing *w, uint64_t *id, struct err *err)
     return 0;
 }
 
-/* Notes an error of the disk itself (ERR_IO) as trouble of the storage. Errors of the body, and
- * limits, are not noted. Returns `code`. */
+/* Notes an error of the disk itself (ERR_IO) as trouble of the storage (local_trouble()). Other
+ * errors are not noted. Returns `code`. */
 static int noted(struct writing *w, int code, const struct err *err)
 {
     if (code == ERR_IO)
@@ -161,7 +161,8 @@ static int write_block(struct writing *w, struct blob *out, struct str block, st
         return code;
     out->checksum = blob_checksum(out->checksum, block);
     out->size += block.len;
-    if (++w->count % WRITEOUT_EVERY == 0) /* only a hint; the sync at the end makes it durable */
+    if (++w->count % WRITEOUT_EVERY ==
+        0) /* only a hint; the sync at the end makes the file durable */
         (void)sync_file_range(w->fd, (off_t)(out->size - (uint64_t)WRITEOUT_EVERY * BLOB_BLOCK),
                               (off_t)WRITEOUT_EVERY * BLOB_BLOCK, SYNC_FILE_RANGE_WRITE);
     return 0;
@@ -213,7 +214,7 @@ static void md5_of_bytes(struct str bytes, struct blob *out)
     blob_hex(out->md5, out->etag);
 }
 
-/* Writes blocks until the body's end. The first one has been read. */
+/* Writes blocks until the body's end. The first block has been read already. */
 static int write_blocks(struct writing *w, const struct blob_source *from, struct blob *out,
                         struct err *err)
 {
@@ -231,7 +232,7 @@ static int write_blocks(struct writing *w, const struct blob_source *from, struc
     return code;
 }
 
-/* The first block has been read. */
+/* Writes the body to a new, durable file. The first block has been read already. */
 static int blob_write_file(struct writing *w, const struct blob_source *from, struct blob *out,
                            struct err *err)
 {
@@ -256,7 +257,7 @@ static int blob_write_file(struct writing *w, const struct blob_source *from, st
     return code;
 }
 
-/* All of the body has been read, and a row can hold it. The caller gets the block. */
+/* Gives the caller the block of a small body, for a row. All of the body has been read. */
 static int keep_small(struct writing *w, const struct blob_source *from, struct blob *out,
                       struct buf *small, struct err *err)
 {
@@ -303,8 +304,8 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
     return code;
 }
 
-/* The removal is synced; else a loss of power could bring the file back after its epoch was closed
- * (L8). */
+/* Removes the file and syncs the removal. Otherwise a loss of power could bring the file back after
+ * its epoch was closed (L8). */
 void blob_discard(struct local *l, uint64_t id)
 {
     struct buf path = BUF_INIT(PATH_MAX);

@@ -47,7 +47,8 @@ uint64_t local_generation(struct storage *s, struct str bucket)
     return value % GENERATION_STEP ? 0 : value;
 }
 
-/* These two stand around a change of a bucket's row or documents, whether it succeeds or not. */
+/* generation_begin() and generation_end() enclose every change of a bucket's row or documents,
+ * whether it succeeds or not. */
 static void generation_begin(struct local *l, struct str bucket)
 {
     atomic_fetch_add(generation_of(l, bucket), 1);
@@ -128,7 +129,8 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
     if (code == 0)
         code = bucket_record_get(buf_str(&value), &r, err);
     buf_release(&value);
-    if (code == 0) /* the rows know that a bucket is absent, also without the disk */
+    if (code ==
+        0) /* only now, because even without the disk the rows tell whether the bucket exists */
         code = local_present(l, err);
     if (code < 0)
         return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
@@ -148,7 +150,7 @@ struct bucket_create {
     struct local *l;
     const struct bucket_info *info;
     bool untapped;
-    struct row_change change; /* of no bucket yet */
+    struct row_change change; /* its bucket does not exist yet */
     struct local_bucket shell;
 };
 
@@ -230,7 +232,7 @@ int local_create_untapped(struct storage *s, const struct bucket_info *info, str
     return bucket_create(&c, err);
 }
 
-/* Calls fn with every row of the bucket under the tag; stops at its first error. */
+/* Calls fn with every row of the bucket under the tag. Stops at the first error of fn. */
 static int bucket_each_row(struct row_change *c, enum tag tag,
                            int (*fn)(struct row_change *, struct str), struct err *err)
 {
@@ -284,7 +286,7 @@ static int bucket_remove_run(struct row_change *c, struct err *err)
     return change_keep(c, &(struct tapped){.changes = CHANGE_BUCKET_GONE}, NULL, 0, err);
 }
 
-/* Takes over the reference. */
+/* Removes the bucket, and releases the caller's reference to it. */
 static int remove_opened(struct bucket *bucket, struct err *err)
 {
     struct row_change c = {.b = local_bucket_of(bucket), .fn = bucket_remove_run, .frees = true};
@@ -339,7 +341,8 @@ static int page_add(struct bucket_page *p, struct str name, struct str value, st
     return code;
 }
 
-/* The row `w` has nothing but the name of the bucket, which may be gone by now. */
+/* Adds the bucket to the page. The name is from an owner's row, so the bucket may have been
+ * removed. */
 static int page_add_owned(struct bucket_page *p, struct str name, struct err *err)
 {
     struct buf value = BUF_INIT(0);
@@ -353,8 +356,8 @@ static int page_add_owned(struct bucket_page *p, struct str name, struct err *er
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Buckets behind `after`, by name. The cost follows the buckets of the owner, not of the storage
- * (L13). */
+/* Reads the owner's buckets behind `after`, by name. The cost grows with the owner's buckets, not
+ * with all buckets of the storage (L13). */
 static int page_read(struct bucket_page *p, struct str after, size_t limit, struct err *err)
 {
     struct local *l = p->l;
@@ -447,7 +450,8 @@ int local_get_document(struct bucket *bucket, struct arena *a, const char *name,
     return code;
 }
 
-/* The bucket's row says whether it has such a document, so that no request need look for it. */
+/* Notes in the bucket's row whether it has a "notification" document, so that no request has to
+ * look for it. */
 static void set_notifies(struct row_change *c, bool on)
 {
     struct bucket_record r = c->bucket;
@@ -505,7 +509,7 @@ int local_set_document(struct bucket *b, const char *name, struct str document, 
 struct versions_change {
     struct row_change change;
     bool on;
-    bool lock; /* turn object lock on instead */
+    bool lock; /* turn object lock on instead of versions */
 };
 
 static int versions_run(struct row_change *c, struct err *err)

@@ -1,4 +1,5 @@
-/* The collector: removes files that lost their last reference, and what a crash left behind. */
+/* The collector: removes files that lost their last reference, and files that a crash left behind.
+ */
 #include "base/clock.h"
 #include "object/local/local_int.h"
 #include "os/file.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCH = 256, LOOK_AGAIN_MS = 2000 /* between two looks for a missing folder */ };
+enum { BATCH = 256, LOOK_AGAIN_MS = 2000 /* time between two looks for a missing folder */ };
 
 struct batch {
     uint64_t ids[BATCH];
@@ -104,7 +105,7 @@ static void blob_folder_of(struct buf *out, const struct local *l, uint64_t id)
     out->p[out->len] = '\0';
 }
 
-/* Folders of earlier epochs get no new files, so they are removed when they are empty. */
+/* Removes empty folders of earlier epochs, which get no new files. */
 static void remove_folders(struct local *l, struct buf *folder, uint64_t id)
 {
     if (id >> COUNTER_BITS == l->epoch || rmdir(folder->p) < 0)
@@ -114,7 +115,8 @@ static void remove_folders(struct local *l, struct buf *folder, uint64_t id)
     (void)rmdir(folder->p); /* not empty: it stays */
 }
 
-/* The ids are in order, so those of a folder are together. Syncs each folder once (L9). */
+/* Removes the files of all blobs in the batch. The ids are in order, so each folder is synced once
+ * (L9). */
 static int unlink_all(struct local *l, const struct batch *b, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX), folder = BUF_INIT(PATH_MAX);
@@ -159,7 +161,7 @@ static int forget_run(struct db_tx *tx, void *ctx, struct err *err)
 
 /* --- garbage --- */
 
-/* The next garbage behind `after`. */
+/* Reads the next blobs without a reference (garbage rows) from id `after` on. */
 static int next_batch(struct local *l, uint64_t after, struct batch *out, struct err *err)
 {
     struct row from, tag;
@@ -201,8 +203,9 @@ static bool is_resolving(struct pins *pins, uint64_t up_to)
     return false;
 }
 
-/* A reader that registered before we looked at the garbage may still use some of it; a later reader
- * cannot. Readers that are still resolving wait for nobody, so we can wait for them. */
+/* Takes blobs that a reader has pinned out of the batch. Only readers that registered before the
+ * garbage was read can use it. Readers that are still resolving wait for nothing, so waiting for
+ * them is safe. */
 static void leave_pinned(struct local *l, struct batch *b)
 {
     struct pins *pins = &l->pins;
@@ -274,7 +277,8 @@ static int blob_has_row(struct local *l, enum tag tag, uint64_t id, bool *found,
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* A blob with a row `g` is left to the round that handles that row. */
+/* Adds a file without a row to the batch to remove. A blob with a garbage row is left to the round
+ * that handles that row. */
 static int sweep_file(void *ctx, uint64_t id, const char *path, struct err *err)
 {
     struct sweep *s = ctx;
@@ -334,8 +338,8 @@ static int epochs_sweep(struct local *l, struct err *err)
 
 /* --- commits that failed --- */
 
-/* After a failed sync the database takes no writes until the next start. So once it takes a write,
- * a row that is absent will not come back. */
+/* Discards the blobs of failed commits that no row names. After a failed sync the database accepts
+ * no writes until the next start. So once it accepts a write, an absent row will not come back. */
 static int settle_doubtful(struct local *l, struct err *err)
 {
     struct collector *c = &l->collector;
@@ -363,7 +367,7 @@ static int settle_doubtful(struct local *l, struct err *err)
     }
     mutex_lock(&c->lock);
     for (size_t i = 0; i < ids.len && code == 0; i++)
-        vec_remove(&c->doubtful, 0); /* others only append */
+        vec_remove(&c->doubtful, 0); /* meanwhile other threads only append */
     mutex_unlock(&c->lock);
     vec_release(&ids);
     buf_release(&epoch);
@@ -387,7 +391,7 @@ static void collect_round(struct local *l, bool *swept)
                  log_z("error", err.text));
 }
 
-/* Waits until the folder is there or no longer wanted. The caller holds the lock. */
+/* Waits until the folder is found, or is no longer looked for. The caller holds the lock. */
 static void find_folder(struct local *l)
 {
     struct collector *c = &l->collector;
@@ -446,7 +450,7 @@ int collector_start(struct local *l, struct err *err)
     mutex_init(&l->pins.lock, "local.pins");
     cond_init(&l->pins.resolved);
     list_init(&l->pins.readers);
-    c->asked = 1; /* the first round collects what the last process left */
+    c->asked = 1; /* the first round removes the garbage of the last process */
     return thread_start(&c->thread, "local-collector", 0, collector_main, l, err);
 }
 

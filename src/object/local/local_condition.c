@@ -2,8 +2,8 @@
 #include "object/local/local_int.h"
 #include "base/clock.h"
 
-/* Whether a list of etags names this one. Quotes may be missing, as some clients send them so. A
- * weak tag never matches where the comparison is strong (RFC 9110 section 8.8.3.2). */
+/* Whether a list of ETags names this ETag. Quotes may be missing, because some clients leave them
+ * out. A weak tag never matches where the comparison is strong (RFC 9110 section 8.8.3.2). */
 static bool etag_listed(struct str list, struct str etag, bool strong)
 {
     struct str one;
@@ -21,7 +21,7 @@ static bool etag_listed(struct str list, struct str etag, bool strong)
     return false;
 }
 
-/* HTTP dates have whole seconds. */
+/* Whether the version is newer than `since_ms`, compared in whole seconds as HTTP dates have. */
 static bool modified_after(const struct object_record *r, int64_t since_ms)
 {
     return r->modified_ms / MS_PER_S > since_ms / MS_PER_S;

@@ -26,7 +26,7 @@ struct finish_change {
     bool versioned;
 };
 
-/* A digest of the request, by which the same request is recognized when it comes again. */
+/* Gives a digest of the request, by which the same request is recognized when it comes again. */
 static uint64_t request_hash(const struct local_bucket *b, struct str key,
                              const struct upload_part *parts, size_t count)
 {
@@ -128,7 +128,8 @@ static int finish_gather(struct finish_change *p, struct err *err)
     return buf_error(&p->list);
 }
 
-/* The upload was finished before: the same key and parts get the same answer. */
+/* Answers a request to finish an upload that was finished before: the same key and parts get the
+ * same answer. */
 static int finish_again(struct finish_change *p, struct err *err)
 {
     struct row_change *c = &p->change;

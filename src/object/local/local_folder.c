@@ -1,5 +1,5 @@
-/* The folder of a local storage: its identity, its lock, and the epoch that begins when it is taken
- * into service. */
+/* The folder of a local storage: its identity, its lock, and the epoch that begins when the storage
+ * starts to use it. */
 #include "base/ids.h"
 #include "base/bytes.h"
 #include "object/local/local_int.h"
@@ -19,8 +19,8 @@ static void format_text(struct buf *out, const struct local *l)
     buf_append_char(out, '\n');
 }
 
-/* Two processes on one folder, each with its own database, would take each other's blobs for
- * leftovers of a crash. */
+/* Locks the folder. Two processes on one folder, each with its own database, would take each
+ * other's blobs for leftovers of a crash. */
 static int folder_lock(struct local *l, struct err *err)
 {
     struct buf path = BUF_INIT(0);
@@ -65,7 +65,8 @@ static int put_storage_row(struct local *l, struct err *err)
     return code;
 }
 
-/* A folder whose making was cut short has no blobs yet, and is made anew. */
+/* Makes the folder and its FORMAT file. A folder whose making was cut short has no blobs yet, and
+ * is made anew. */
 static int folder_make(struct local *l, const char *format_path, struct err *err)
 {
     struct buf text = BUF_INIT(0), blobs = BUF_INIT(0);
@@ -89,7 +90,7 @@ static int folder_make(struct local *l, const char *format_path, struct err *err
     return code;
 }
 
-/* *format 0: there is no such file. */
+/* Reads the storage's row. *format 0: there is no such row. */
 static int storage_row(struct local *l, int *format, struct err *err)
 {
     struct buf value = BUF_INIT(0);
@@ -104,7 +105,7 @@ static int storage_row(struct local *l, int *format, struct err *err)
     else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || *format < ROWS_FIRST))
         code = err_set(err, ERR_CORRUPT, "the row of the storage %s cannot be read", l->name);
     if (code == 0 && *format &&
-        !l->identified) { /* once: others read it while a disk is looked for */
+        !l->identified) { /* set once: other threads read it while the folder is looked for */
         struct str rest = str_skip(buf_str(&value), 1);
         memcpy(l->identity, rest.p, IDENTITY_LEN);
         l->version_key.k0 = row_u64(str_skip(rest, IDENTITY_LEN));
@@ -115,8 +116,9 @@ static int storage_row(struct local *l, int *format, struct err *err)
     return code;
 }
 
-/* The new format in the row keeps out an older weir, which would write without counting. If this is
- * cut short, the next start does it again. */
+/* Counts the usage of all buckets, then writes the new format to the storage's row. That keeps out
+ * an older weir, which would write without counting. If this is cut short, the next start does it
+ * again. */
 static int count_first(struct local *l, struct err *err)
 {
     log_info(l->log, "local.counting", log_z("storage", l->name));
@@ -152,8 +154,8 @@ static int number_row(struct db_view *view, struct local *l, enum tag tag, uint6
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* The last epoch that has a folder. It is later than the rows say when an older copy of the
- * database was restored; its names must not be used again. */
+/* Finds the last epoch that has a folder. It is later than the rows say when an older copy of the
+ * database was restored. Then its file names must not be used again. */
 static int highest_epoch(struct local *l, uint32_t *out, struct err *err)
 {
     struct buf path = BUF_INIT(0);
@@ -179,7 +181,7 @@ static int highest_epoch(struct local *l, uint32_t *out, struct err *err)
     return code;
 }
 
-/* An epoch of our own, open until the storage is closed (L8). */
+/* Begins a new epoch, which stays open until the storage is closed (L8). */
 static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct local *l = ctx;
@@ -209,7 +211,7 @@ static int take_folder(struct local *l, bool is_new, struct err *err)
 {
     int code = is_new ? 0 : folder_check(l, err);
 
-    if (code == 0 && !is_new) /* a new folder may be another storage's */
+    if (code == 0 && !is_new) /* folder_make() has locked a new folder */
         code = folder_lock(l, err);
     if (code == 0)
         code = make_blobs(l, err);

@@ -1,8 +1,8 @@
 /* Reading objects: head, get, ranges. */
 #include "object/local/local_int.h"
 
-/* The current version. Only when there is no object, the function finds out whether a marker is
- * current or the bucket is gone. */
+/* Finds the current version. Only if there is no object, it looks whether a marker is current or
+ * the bucket no longer exists. */
 static int find_current(struct stored *out, struct local_bucket *b, struct str key, struct err *err)
 {
     struct local *l = b->local;
@@ -18,7 +18,8 @@ static int find_current(struct stored *out, struct local_bucket *b, struct str k
         return err_code(err, ERR_NOT_FOUND);
     if (code == 0)
         code = stored_newest(out, latest, b, key, err);
-    /* An older version, not a marker: a put was just undone; there is nothing current. */
+    /* The newest is no marker but an older version, because a put was just undone: nothing is
+     * current. */
     return code == 0 && !out->r.is_marker ? err_code(err, ERR_NOT_FOUND) : code;
 }
 
@@ -56,7 +57,7 @@ static int stored_find_asked(struct stored *out, struct local_bucket *b, struct 
                        : find_current(out, b, key, err);
 }
 
-/* Fills out->info, and judges markers and conditions. */
+/* Fills out->info, and fails for a marker or if the conditions do not hold. */
 static int stored_describe(struct local_bucket *b, struct arena *a, struct str key,
                            const struct stored *found, const struct object_conditions *c,
                            struct get_result *out, struct err *err)
@@ -111,7 +112,7 @@ int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[
     return 0;
 }
 
-/* An object that was not made of parts is part 1 of itself. */
+/* Gives the range of a part. An object that was not made of parts is its own part 1. */
 static int part_range(struct local *l, struct arena *a, const struct object_record *r,
                       uint64_t number, struct get_result *out, struct err *err)
 {
@@ -180,13 +181,13 @@ int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str
         if (code == 0)
             code = stored_describe(b, a, key, &found, c, out, err);
         if (code == 0 && found.r.part_count > 0 && !pin) {
-            pin = pin_begin(b->local); /* and read the row again: L9 */
+            pin = pin_begin(b->local); /* then the row must be read again (L9) */
             code = ERR_AGAIN;
             continue;
         }
         if (code == 0)
             code = stored_open_range(b->local, a, &found.r, range, &pin, out, err);
-        /* The bytes of a row that did not change cannot go. */
+        /* The bytes of a row that did not change cannot have been removed. */
         if (code == ERR_AGAIN && found.r.sequence == tried)
             code = err_set(err, ERR_CORRUPT, "the bytes of the object are missing");
         tried = found.r.sequence;
