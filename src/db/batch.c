@@ -7,14 +7,18 @@
 
 enum {
     BATCH_MAX_MEMBERS = 1024,
-    BATCH_MAX_BYTES = 4 * 1024 * 1024, /* what comes then goes into the next */
-    BATCH_MAX_UNDONE = 64 * 1024,      /* rows: undoing a change indexes the whole batch anew */
-    BATCH_KEEP_BYTES = 256 * 1024,     /* a batch that grew past it gives its memory back */
+    /* a batch of this size is full: later changes go into the next */
+    BATCH_MAX_BYTES = 4 * 1024 * 1024,
+    /* rows indexed again: undoing a change indexes the whole batch, so it is full then */
+    BATCH_MAX_UNDONE = 64 * 1024,
+    /* a batch that grew larger frees its memory when it is reset */
+    BATCH_KEEP_BYTES = 256 * 1024,
     CHANGE_MAX_BYTES = 64 * 1024 * 1024,
-    ROW_OVERHEAD_BYTES = 16, /* about what a row takes in the log beside key and value */
+    /* bytes that a row takes in the log, about, beside its key and value */
+    ROW_OVERHEAD_BYTES = 16,
 };
 
-/* A key's place in a filter. */
+/* The position of a key's bit in a filter. */
 struct bit {
     size_t word;
     uint64_t mask;
@@ -79,7 +83,7 @@ int64_t db_tx_now_ms(struct db_tx *tx)
     return tx->now_ms;
 }
 
-/* Counts a write of this change; false when the change may write no more. */
+/* Counts a write of this change. False: the change has reached its limit and may write no more. */
 static bool tx_write(struct db_tx *tx, struct db_cf *cf, struct str key, size_t bytes)
 {
     struct batch *b = tx->into, *below = tx->below;

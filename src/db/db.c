@@ -1,4 +1,5 @@
-/* Opening and closing: the format's version, the families, the order of things. */
+/* Opening and closing: the version of the format, the families, and the order in which things
+ * end. */
 #include "db/db_int.h"
 
 #include "os/file.h"
@@ -18,7 +19,8 @@ static char *path_join(const char *folder, const char *name)
     return buf_take(&b);
 }
 
-/* Written before RocksDB makes its first file, so that a folder without it is not ours. */
+/* The file is written before RocksDB makes its first file, so a folder without it was not made by
+ * weir. */
 int format_write(const char *folder, struct err *err)
 {
     char *path = path_join(folder, format_name);
@@ -82,7 +84,8 @@ static void add_cf(struct db *db, const struct db_cf_spec *spec)
         (struct db_cf){.name = xstrdup(spec->name), .expired = spec->expired, .skips = spec->skips};
 }
 
-/* RocksDB opens a folder only with every family in it named; "default" is always one of them. */
+/* Fills db->cfs. RocksDB opens a folder only if every family in it is named; "default" is always
+ * one of them. */
 static void collect_cfs(struct db *db, const struct db_options *o)
 {
     char *message = NULL, *current = path_join(db->path, "CURRENT"), **found = NULL;
@@ -103,7 +106,7 @@ static void collect_cfs(struct db *db, const struct db_options *o)
         add_cf(db, &(struct db_cf_spec){.name = found[i]});
     if (found)
         rocksdb_list_column_families_destroy(found, found_count);
-    rocksdb_free(message); /* if the folder is damaged, opening it says so better */
+    rocksdb_free(message); /* if the folder is damaged, opening it gives a better message */
 }
 
 static int open_rocks(struct db *db, struct err *err)
@@ -164,9 +167,9 @@ int db_open(struct db **out, const struct db_options *o, struct err *err)
     return 0;
 }
 
-/* What is only in the log would be replayed and written out by the next start, which should be
- * quick. A failure changes nothing: the log still has it. On a full disk it is not tried, as
- * RocksDB may end the process over it. */
+/* Writes rows that are only in the log to table files. Otherwise the next start, which should be
+ * quick, would have to replay the log. A failure loses nothing, because the log still has the rows.
+ * Not called on a full disk, where RocksDB may end the process over it. */
 static void flush_before_close(struct db *db)
 {
     rocksdb_flushoptions_t *wait = rocksdb_flushoptions_create();
@@ -182,7 +185,8 @@ static void flush_before_close(struct db *db)
     rocksdb_flushoptions_destroy(wait);
 }
 
-/* Families before the database, the database before its options and cache: RocksDB asserts it. */
+/* Frees the families before the database, and the database before its options and cache: RocksDB
+ * asserts this order. */
 void db_close(struct db *db)
 {
     if (!db)

@@ -15,21 +15,23 @@ struct db_cf {
     char *name;
     db_expired_fn *expired;
     bool skips;
-    struct gaps *gaps; /* NULL unless it skips */
+    struct gaps *gaps; /* the cache of gaps; NULL unless `skips` */
     rocksdb_options_t *options;
     rocksdb_column_family_handle_t *handle; /* NULL until opened */
 };
 
 struct db_view {
     struct db *db;
-    struct db_tx *tx;                   /* inside a change: its pending state comes first */
-    rocksdb_readoptions_t *read;        /* the db's own unless there is a snapshot */
-    const rocksdb_snapshot_t *snapshot; /* NULL but for db_snapshot */
-    uint64_t rows_now;                  /* of a snapshot: its rows_now(), to use cached rows */
+    /* the change that this view belongs to, whose pending state is read first; else NULL */
+    struct db_tx *tx;
+    rocksdb_readoptions_t *read;        /* borrowed from the db unless there is a snapshot */
+    const rocksdb_snapshot_t *snapshot; /* NULL unless made by db_snapshot() */
+    /* rows_now() when the snapshot was taken: tells whether it may use cached rows */
+    uint64_t rows_now;
 };
 
-/* A caller in db_apply(). It lives on the caller's stack and is gone as soon as `wake` is posted.
- */
+/* A caller that waits in db_apply(). It is on the caller's stack, so it must not be used any more
+ * once `wake` is posted. */
 struct waiter {
     struct list node;
     db_change_fn *fn;
@@ -38,14 +40,14 @@ struct waiter {
     int result;
     bool urgent; /* may use the reserve */
     bool ran;
-    bool answered; /* its own thread answered it, without `wake` */
+    bool answered; /* the caller's own thread set the result, so `wake` is not posted */
     sem_t wake;
-    struct waiter *wakes[2]; /* the waiters that it wakes when it is woken, or NULL */
+    struct waiter *wakes[2]; /* the waiters that this one wakes when it is woken, or NULL */
 };
 
 enum { FILTER_BITS = 16 * 1024 };
 
-/* Sets of keys with one bit for a key's hash: "no" is certain, "yes" may be wrong. */
+/* Sets of keys, with one bit for a key's hash: the answer "no" is certain, "yes" may be wrong. */
 enum filter {
     FILTER_WRITTEN, /* keys that a change of the batch wrote, undone or not */
     FILTER_DELETED, /* keys that a change of the batch deleted, undone or not */
@@ -57,57 +59,69 @@ enum filter {
  * them. Rows and filters belong to the runner while the batch is open, and do not change once it is
  * sealed (W2). */
 struct batch {
-    size_t slot; /* its number, for gaps.h */
+    size_t slot; /* the batch's number, for gaps_write() */
     rocksdb_writebatch_wi_t *rows;
     size_t count;
-    size_t bytes;         /* written since the last reset, undone or not */
-    size_t undone;        /* rows that rollbacks had to index again */
+    /* bytes written since the last reset, also by changes that were undone */
+    size_t bytes;
+    size_t undone;        /* rows that RocksDB indexed again because a change was undone */
     VEC(uint64_t) hashes; /* rows_hash() of every key written, undone or not */
-    bool read_all;        /* a change of it read a range */
+    bool read_all;        /* a change of the batch read a range */
     uint64_t filters[FILTER_COUNT][FILTER_BITS / 64];
-    bool filled[FILTER_COUNT]; /* has a bit set */
+    bool filled[FILTER_COUNT]; /* the filter has a bit set */
 
     /* Guarded by "db.group". */
-    struct list members;  /* struct waiter: answered with the write */
-    struct waiter *waker; /* the member that can wake one more; wake_by() */
+    /* of struct waiter: changes that are answered when the batch is written */
+    struct list members;
+    struct waiter *waker; /* the member that wakes the next one that joins (wake_by()) */
     size_t member_count, succeeded;
 };
 
 /* How much of the disk is free, checked from time to time. Used by the runner and the writer. */
 struct space {
-    uint64_t reserve;           /* bytes; while less is free, only urgent writes are accepted */
-    _Atomic(uint64_t) roomy_ns; /* last time when more was free; 0: less was free */
-    _Atomic(uint64_t) written;  /* bytes written since then */
-    _Atomic(bool) ballast;      /* the ballast file was made, or making it failed */
-    uint64_t unlooked;          /* the writer's: bytes written since headroom_keep() last looked */
-    uint64_t unshrunk;          /* the writer's: bytes written since all memtables were flushed */
-    uint64_t spent;             /* of the writer: bytes of the headroom used since there was room */
+    uint64_t reserve; /* bytes; while less is free, only urgent writes are accepted */
+    /* monotonic time of the last check, if it found at least the reserve free; 0: less was free */
+    _Atomic(uint64_t) roomy_ns;
+    _Atomic(uint64_t) written; /* bytes written since that check */
+    _Atomic(bool) ballast;     /* the ballast file was made, or making it failed */
+    /* used by the writer: bytes written since headroom_keep() last checked */
+    uint64_t unlooked;
+    /* used by the writer: bytes written since all memtables were flushed */
+    uint64_t unshrunk;
+    /* used by the writer: bytes of the headroom used since the disk last had room */
+    uint64_t spent;
 };
 
 struct group {
-    struct mutex lock;    /* class "db.group"; guards the members above `stop` */
-    struct cond idle;     /* closing, and nobody runs or writes any more */
-    struct cond gathered; /* the open batch has `expected` members, or a volatile change waits */
-    struct cond given;    /* the runner has given a batch, or its role, to the writer */
-    struct list waiting;  /* struct waiter: durable changes in the order of arrival */
-    struct list fast;     /* struct waiter: volatile changes in the order of arrival */
-    bool running;         /* somebody runs changes into the open batch */
-    bool writing;         /* somebody has the writer's role, and owns the members from `stop` on */
-    bool wanted;          /* the writer waits for the runner */
-    bool pending;         /* the sealed batch is not in RocksDB yet: changes read through it */
+    struct mutex lock; /* class "db.group"; guards the members above `stop` */
+    /* signalled when the db is closing and no thread runs or writes any more */
+    struct cond idle;
+    /* signalled when the open batch has `expected` members, or a volatile change waits */
+    struct cond gathered;
+    /* signalled when the runner has given a batch, or its role, to the writer */
+    struct cond given;
+    struct list waiting; /* of struct waiter: durable changes in the order of arrival */
+    struct list fast;    /* of struct waiter: volatile changes in the order of arrival */
+    bool running;        /* a thread (the runner) runs changes into the open batch */
+    /* a thread has the writer's role, and owns the members from `stop` on */
+    bool writing;
+    bool wanted;  /* the writer waits for the runner */
+    bool pending; /* the sealed batch is not in RocksDB yet: changes read through it */
     bool closing;
-    size_t expected; /* how many the writer waits for in the open batch; 0: it does not */
+    /* the writer waits until the open batch has so many members; 0: it does not wait */
+    size_t expected;
     struct batch *open, *sealed, *spare;
-    bool stop;       /* the writer thread ends at its next hand_over */
-    sem_t hand_over; /* posted when the writer thread takes the writer's role, or is to end */
+    bool stop;       /* the writer thread ends when `hand_over` is posted next */
+    sem_t hand_over; /* posted when the writer thread shall take the writer's role, or end */
     struct thread writer;
 
-    size_t taken;     /* members of the last batch */
-    uint64_t took_ns; /* how long its write took, with the sync */
+    size_t taken;     /* how many members the last written batch had */
+    uint64_t took_ns; /* how long the write of that batch took, with the sync */
     struct batch slots[GAPS_BATCHES];
     struct space space;
     rocksdb_writeoptions_t *durable, *fast_write; /* with and without sync */
-    _Atomic(const void *) runner;                 /* the thread inside a change, or NULL */
+    /* identifies the thread that runs a change; NULL: none */
+    _Atomic(const void *) runner;
 
     _Atomic(uint64_t) changes, groups, syncs, failed;
 };
@@ -126,31 +140,37 @@ struct db {
     db_failed_fn *on_failure; /* may be NULL */
     void *failure_ctx;
     struct failure failure;
-    struct db *abandoned; /* list of the databases that failure_abandon() was called for */
+    /* the next in the list of databases that failure_abandon() was called for */
+    struct db *abandoned;
     rocksdb_t *rocks;
     rocksdb_options_t *options;
     size_t memtable_bytes; /* all write buffers together */
     rocksdb_cache_t *cache;
     struct rows *rows; /* cache of rows of the latest state */
-    struct db_cf *cfs; /* families that were asked for, then the others that were found */
+    /* the `cf_asked` families that were asked for, then other families found in the folder */
+    struct db_cf *cfs;
     size_t cf_count, cf_asked;
-    bool scarce;                 /* the disk had little room when the database was opened */
-    rocksdb_readoptions_t *read; /* no snapshot; never changed after open, so shared */
+    bool scarce; /* the disk had little room when the database was opened */
+    /* without a snapshot; never changed after the open, so all threads share it */
+    rocksdb_readoptions_t *read;
     struct db_view latest;
     struct group group;
 };
 
-/* Reads go to `into`, then `below`, then the database; writes to `into`. */
+/* A change that is being run. It reads from `into`, then `below`, then the database; it writes to
+ * `into`. */
 struct db_tx {
     struct db *db;
     struct db_view view;
     int64_t now_ms;
-    struct batch *into, *below; /* `below` is NULL when nothing is pending there */
-    size_t bytes;               /* written by this change */
-    size_t iterators;           /* open */
-    bool urgent;                /* may use the reserve */
+    /* `into` is the batch that the change runs into. `below` is the batch before it that is not in
+     * RocksDB yet; NULL: there is none */
+    struct batch *into, *below;
+    size_t bytes;     /* written by this change */
+    size_t iterators; /* number of open iterators */
+    bool urgent;      /* may use the reserve */
     bool wrote;
-    bool saw_into, saw_below; /* the change may have read a row of `into`, of `below` */
+    bool saw_into, saw_below; /* the change may have read a row of that batch */
     bool crossed_below;       /* the change wrote a key that `below` has read or written */
     bool too_large;
 };
@@ -163,20 +183,21 @@ void options_release(struct db *db);
 
 /* --- error.c --- */
 
-/* Translates RocksDB's message and frees it; the error's text is "<what> <path>: <message>". */
+/* Translates RocksDB's message into a code, and frees the message. The error's text is "<what>
+ * <path>: <message>". */
 int error_take(struct err *err, char *message, const char *what, const char *path);
 
 /* --- failure.c --- */
 
-/* As error_take(), for a write. An error after which RocksDB accepts no more writes is noted in
- * db->failure. */
+/* As error_take(), for an error of a write. If RocksDB accepts no more writes after it, the error
+ * is noted in db->failure. */
 int failure_take(struct db *db, struct err *err, char *message, const char *what);
 /* Called instead of a close for a database that has failed and that nobody uses any more. */
 void failure_abandon(struct db *db);
 
 /* --- db.c --- */
 
-/* Writes the file that says which format the folder has; durable. */
+/* Durably writes the file that says which format the folder has. */
 int format_write(const char *folder, struct err *err) MUST_CHECK;
 
 /* --- batch.c --- */
@@ -185,33 +206,35 @@ void batch_init(struct batch *b);
 void batch_release(struct batch *b);
 void batch_reset(struct batch *b);
 bool batch_full(const struct batch *b);
-/* Called by the writer. */
+/* Writes the batch to RocksDB. Called by the writer. */
 int batch_write(struct db *db, struct batch *b, enum db_durability d, struct err *err) MUST_CHECK;
 
-/* Called when the batch is written or has failed (gaps.h). */
+/* Called when the batch is written or has failed: its keys are not pending any more (gaps.h). */
 void batch_settled(struct db *db, const struct batch *b);
 
-/* Runs the change `fn`; its rows are then in tx->into, or undone when it failed. */
+/* Runs the change `fn`. Afterwards its rows are in tx->into, or undone if it failed. */
 int tx_run(struct db_tx *tx, db_change_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
-/* In which pending batches the key may be; records that the change has looked there. */
+/* Returns the pending batches that may have the key (tx_look_all(): any key), and records that the
+ * change has looked there. */
 enum { TX_INTO = 1, TX_BELOW = 2 };
 unsigned tx_look(struct db_tx *tx, struct str key);
 unsigned tx_look_all(struct db_tx *tx);
-bool tx_may_have_deleted(const struct db_tx *tx, struct str key); /* in `into` */
+/* whether a change of `into` may have */
+bool tx_may_have_deleted(const struct db_tx *tx, struct str key);
 
 /* --- group.c --- */
 
 int group_init(struct db *db, uint64_t reserve_bytes, struct err *err) MUST_CHECK;
-void group_release(struct db *db); /* waits for all that was handed in */
+void group_release(struct db *db); /* waits for all changes that were handed in */
 
 /* --- wake.c --- */
 
 /* Adds `w` to the tree of waiters that wake each other. `*waker` is the waiter on the same list
- * that can wake one more; NULL: `w` is the first. */
+ * that wakes the next one added; NULL: `w` is the first. */
 void wake_by(struct waiter **waker, struct waiter *w);
-/* Wakes all waiters on the list, and empties it. `self` is awake: if it is the first on the list it
- * is answered now, else it waits like the others. */
+/* Wakes all waiters on the list, and empties the list. `self` is the calling thread's own waiter:
+ * if it is the first on the list it is answered now, else it waits like the others. */
 void wake_tree(struct list *done, struct waiter *self);
 void wake_await(struct waiter *self);
 
@@ -222,24 +245,26 @@ uint64_t keep_unwritten(struct db *db);
 
 /* --- headroom.c --- */
 
-/* Bytes of all logs; *last: the number of the last one. */
+/* Returns the bytes of all log files; *last is the number of the newest. */
 uint64_t headroom_logs(const struct db *db, uint64_t *last);
-/* Called by the writer after each write; `written`: its bytes. */
+/* Renews the headroom. Called by the writer after each write, with the number of bytes written. */
 void headroom_keep(struct db *db, size_t written);
-/* Called by the writer when the disk is full: uses the headroom. False: the headroom is used up. */
+/* Called by the writer when the disk is full: uses `bytes` of the headroom. False: the headroom is
+ * used up. */
 bool headroom_spend(struct db *db, size_t bytes);
 
 /* --- space.c --- */
 
-/* Called by the runner before a change that is not urgent. ERR_NO_SPACE: less than the reserve is
- * free. */
+/* Checks the free space before a change that is not urgent. Called by the runner. ERR_NO_SPACE:
+ * less than the reserve is free. */
 int space_admit(struct db *db, struct err *err) MUST_CHECK;
-/* Called by the writer. ERR_NO_SPACE: a write of `bytes` would leave too little room for RocksDB
- * itself; for durable writes the ballast is given up first. */
+/* Checks the free space before a write. Called by the writer. ERR_NO_SPACE: a write of `bytes`
+ * would leave too little room for RocksDB itself. For durable writes the ballast is removed
+ * first. */
 int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *err) MUST_CHECK;
-/* Before RocksDB is opened. ERR_NO_SPACE. */
+/* Checks the free space before RocksDB is opened. ERR_NO_SPACE: there is too little to open it. */
 int space_to_open(struct db *db, struct err *err) MUST_CHECK;
-/* Whether the disk has room to write so many bytes out before the close. */
+/* Whether the disk has room to write so many bytes to table files before the close. */
 bool space_to_flush(struct db *db, uint64_t bytes);
 
 #endif

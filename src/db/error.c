@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* First match wins: what a status says is more exact than its class in front. */
+/* Parts of RocksDB's messages. The first match wins: the detail in a message is more exact than the
+ * class of error in front of it. */
 static const struct {
     const char *part;
     int code;

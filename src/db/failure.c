@@ -1,10 +1,10 @@
-/* A disk that failed: writing has ended for good (docs/db.md, "A disk that fails"). */
+/* A disk that failed: no write is accepted any more (docs/db.md, "A disk that fails"). */
 #include "db/db_int.h"
 
 #include "os/file.h"
 
-/* Errors after which RocksDB accepts writes again by itself: a full disk, and a close. After every
- * other error it refuses all writes until it is opened again. */
+/* Whether RocksDB accepts writes again by itself after this error: a full disk, or a close. After
+ * every other error it refuses all writes until it is opened again. */
 static bool rocksdb_goes_on(const char *message)
 {
     static const char *const words[] = {"No space left on device", "Shutdown in progress"};
@@ -15,7 +15,8 @@ static bool rocksdb_goes_on(const char *message)
     return false;
 }
 
-/* Only the first failure is kept: later messages of RocksDB repeat it. */
+/* Notes why writing has ended. Only the first failure is kept, because RocksDB's later messages
+ * repeat it. */
 static void failure_note(struct db *db, const struct err *why)
 {
     struct failure *f = &db->failure;
@@ -57,9 +58,9 @@ int db_try_disk(const struct db *db, struct err *err)
     return file_try_folder(db->path, err);
 }
 
-/* A close would let RocksDB write to the log that has failed, and end the process by an assertion.
- * It stays open until the process ends, so that the disk looks as after a crash. The list exists
- * only for leak checkers. */
+/* Leaves the database open until the process ends, so that the disk looks as after a crash. A close
+ * would let RocksDB write to the log that has failed, and end the process by an assertion. The list
+ * exists only for leak checkers. */
 void failure_abandon(struct db *db)
 {
     static _Atomic(struct db *) last;

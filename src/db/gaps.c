@@ -1,5 +1,5 @@
-/* The cache of gaps between rows: a sorted array of chunks of sorted gaps. The chunk that was used
- * least is dropped when memory runs out. */
+/* The cache of gaps between rows: a sorted array of chunks of sorted gaps. The least recently used
+ * chunk is dropped when memory runs out. */
 #include "db/gaps.h"
 
 #include "base/vec.h"
@@ -8,9 +8,10 @@
 #include <stdlib.h>
 
 enum {
-    CHUNK = 128,        /* gaps */
-    PENDING_MAX = 2048, /* keys of one batch */
-    WRITTEN_MAX = 256,  /* keys for one reader, which compares each with what it found */
+    CHUNK = 128,        /* gaps in a chunk */
+    PENDING_MAX = 2048, /* keys remembered of one batch */
+    /* keys remembered for one reader, which compares each with the gap that it found */
+    WRITTEN_MAX = 256,
 };
 
 struct gap {
@@ -19,19 +20,21 @@ struct gap {
 };
 
 struct chunk {
-    uint64_t used; /* gaps.clock when something was last found in it */
+    uint64_t used; /* gaps.clock when a gap was last found in the chunk */
     size_t count;  /* never 0 */
     struct gap *gaps[CHUNK];
 };
 
 struct gaps {
-    struct mutex lock;          /* class "db.gaps"; guards all; no other lock inside */
-    VEC(struct chunk *) chunks; /* by the ends of their gaps */
+    /* class "db.gaps"; guards everything here; no other lock is taken inside */
+    struct mutex lock;
+    VEC(struct chunk *) chunks; /* in the order of the ends of their gaps */
     size_t bytes, max_bytes;
     uint64_t clock;
     struct list readers;
-    struct gaps_keys pending[GAPS_BATCHES]; /* written, but neither committed nor failed yet */
-    unsigned ranges;                        /* writes of ranges under way */
+    /* keys written by batches that are neither committed nor failed yet */
+    struct gaps_keys pending[GAPS_BATCHES];
+    unsigned ranges; /* number of range writes under way */
 };
 
 /* The place of a gap, or the place where it would be put. */
@@ -52,7 +55,8 @@ static void keys_add(struct gaps_keys *k, size_t max, struct str key)
     k->count++;
 }
 
-/* The next key behind *at, an offset that begins with 0. */
+/* Reads the key at the offset *at and moves *at behind it. *at begins with 0. False: there are no
+ * more keys. */
 static bool gaps_keys_next(const struct gaps_keys *k, size_t *at, struct str *key)
 {
     if (*at == k->bytes.len)
@@ -111,7 +115,8 @@ static struct gap *gap_new(struct str from, struct str to)
     return gap;
 }
 
-/* The first gap of the chunk that ends at or behind the key, or its count. */
+/* Returns the index of the chunk's first gap that ends at or behind the key; c->count: there is
+ * none. */
 static size_t chunk_search(const struct chunk *c, struct str key)
 {
     size_t low = 0, high = c->count;
@@ -126,8 +131,8 @@ static size_t chunk_search(const struct chunk *c, struct str key)
     return low;
 }
 
-/* The first gap that ends at or behind the key; NULL when there is none, and then *p is behind the
- * last. */
+/* Returns the first gap that ends at or behind the key, and its place *p. NULL: there is none, and
+ * *p is behind the last gap. */
 static struct gap *gaps_search(const struct gaps *g, struct str key, struct place *p)
 {
     size_t low = 0, high = g->chunks.len;
@@ -188,7 +193,7 @@ static void gap_drop(struct gaps *g, struct place p)
     memmove(&c->gaps[p.at], &c->gaps[p.at + 1], (c->count - p.at) * sizeof(*c->gaps));
 }
 
-/* The upper half of a full chunk becomes one of its own. */
+/* Moves the upper half of a full chunk into a new chunk. */
 static void chunk_split(struct gaps *g, size_t i)
 {
     struct chunk *c = g->chunks.items[i], *upper = xcalloc(1, sizeof(*upper));
@@ -200,7 +205,8 @@ static void chunk_split(struct gaps *g, size_t i)
     chunk_insert(g, i + 1, upper);
 }
 
-/* A chunk with room for a gap at *p, which is moved there. */
+/* Returns a chunk with room for a gap at the place *p. *p is corrected if the place has moved to
+ * another chunk. */
 static struct chunk *chunk_for(struct gaps *g, struct place *p)
 {
     if (g->chunks.len == 0)
@@ -323,7 +329,7 @@ void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, str
         gaps_make_room(g);
         const struct gap *next = gaps_search(g, from, &p);
         bool same = next && str_eq(gap_to(next), row);
-        BUG_ON(next && !same && str_cmp(gap_from(next), row) <= 0); /* G4 */
+        BUG_ON(next && !same && str_cmp(gap_from(next), row) <= 0); /* G4: gaps do not overlap */
         if (same && str_cmp(gap_from(next), from) > 0) {
             gap_drop(g, p);
             gaps_search(g, from, &p);

@@ -5,16 +5,20 @@
 #include "base/clock.h"
 
 enum {
-    RUN_MAX_CHANGES = 1024,          /* bounds how long a caller works for others */
-    GATHER_SHARE = 8,                /* of the time that the last sync took */
-    GATHER_MIN_NS = 100 * NS_PER_US, /* less cannot be slept exactly */
+    /* changes in one turn: bounds how long a caller works for others */
+    RUN_MAX_CHANGES = 1024,
+    /* the writer gathers changes for an eighth of the time that the last write took */
+    GATHER_SHARE = 8,
+    /* it does not gather for less, because such short sleeps are inexact */
+    GATHER_MIN_NS = 100 * NS_PER_US,
 };
 
 /* Which write a change that was run waits for. */
 enum due {
-    DUE_NOW,        /* none: it neither wrote rows nor saw pending ones (W6) */
-    DUE_WITH_BELOW, /* it saw rows of the batch below */
-    DUE_WITH_INTO,  /* its rows, or rows that it saw, are in the batch it ran into */
+    DUE_NOW,        /* it waits for none: it neither wrote rows nor saw pending ones (W6) */
+    DUE_WITH_BELOW, /* it waits for the batch below, because it saw rows of that batch */
+    /* it waits for the batch that it ran into, which has its rows or rows that it saw */
+    DUE_WITH_INTO,
 };
 
 static void sem_wait_always(sem_t *s)
@@ -47,8 +51,8 @@ static void group_answer(struct group *g, struct list *done, struct waiter *self
     wake_tree(done, self);
 }
 
-/* All changes of a batch fail together, also one that had failed by itself: the rows that it read
- * never became true (W5). */
+/* Fails a change whose batch has failed. All changes of a batch fail together, also one that had
+ * failed by itself, because the rows that it read were never committed (W5). */
 static void waiter_fail(struct waiter *w, int result, const struct err *err)
 {
     w->result = result;
@@ -67,8 +71,8 @@ static enum due run_change(struct db_tx *tx, struct waiter *w)
     return tx->saw_below ? DUE_WITH_BELOW : DUE_NOW;
 }
 
-/* The tree of who wakes whom is built as the batch grows, so that the writer, whom all wait for,
- * need not walk over the members. */
+/* Adds a member to the batch. The tree of waiters that wake each other is built as the batch grows:
+ * so the writer, for whom all wait, need not walk over the members. */
 static void batch_join(struct batch *b, struct waiter *w)
 {
     list_push(&b->members, &w->node);
@@ -78,7 +82,7 @@ static void batch_join(struct batch *b, struct waiter *w)
 }
 
 /* Seals the open batch and puts the spare one in its place. The batch that was sealed before is
- * done with (W2) and becomes the spare once the writer has emptied it. Called by the runner, or by
+ * finished (W2); it becomes the spare once the writer has emptied it. Called by the runner, or by
  * the writer while the runner's role is free. */
 static void group_seal(struct group *g)
 {
@@ -91,8 +95,8 @@ static void group_seal(struct group *g)
     g->pending = true;
 }
 
-/* The writer waits: the runner gives it the open batch. False when the writer needs the runner's
- * role itself. */
+/* Called by the runner when the writer waits: gives it the open batch. False: the writer needs the
+ * runner's role itself. */
 static bool give_batch(struct group *g)
 {
     if (g->pending || !list_empty(&g->fast))
@@ -107,7 +111,7 @@ static bool give_batch(struct group *g)
 
 /* Called by the runner, with the lock: runs the changes that wait into the open batch. Changes that
  * need not wait for the disk are put on `settled`. A caller gives up the role when the batch with
- * its own change is being written, since it may have others to wake (W10). */
+ * its own change is being written, because it may have other callers to wake (W10). */
 static void run_waiting(struct db *db, struct list *settled, const struct waiter *self)
 {
     struct group *g = &db->group;
@@ -143,14 +147,16 @@ static void note_idle(struct group *g)
         cond_signal(&g->idle);
 }
 
-/* The runner's role is free although changes wait: the open batch has no room. */
+/* Whether the writer need not wait longer: enough changes came, a volatile change waits, or changes
+ * wait although the runner's role is free (then the open batch has no room). */
 static bool group_gathered(const struct group *g)
 {
     return g->open->member_count >= g->expected || !list_empty(&g->fast) ||
            (!g->running && !list_empty(&g->waiting));
 }
 
-/* Called with the lock. True when the writer's role was free and the caller has it now. */
+/* Called with the lock: gives up the runner's role. True: the writer's role was free, and the
+ * caller has it now. */
 static bool leave_running(struct group *g)
 {
     bool writes = !g->writing && more_to_write(g);
@@ -165,8 +171,8 @@ static bool leave_running(struct group *g)
     return writes;
 }
 
-/* Called by the writer, with the lock. Afterwards either the writer has the runner's role too, or
- * the runner has sealed a batch. */
+/* Called by the writer, with the lock: waits for the runner. Afterwards either the writer has the
+ * runner's role too, or the runner has sealed a batch. */
 static void want_running(struct group *g)
 {
     g->wanted = true;
@@ -177,7 +183,8 @@ static void want_running(struct group *g)
     g->wanted = false;
 }
 
-/* Writes the rows of volatile changes without a sync, and answers them. Unlocks meanwhile. */
+/* Writes the rows of volatile changes without a sync, and answers their callers. Gives up the lock
+ * meanwhile. */
 static void write_fast(struct db *db, struct list *done, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -194,8 +201,8 @@ static void write_fast(struct db *db, struct list *done, struct waiter *self)
     mutex_lock(&g->lock);
 }
 
-/* Runs one volatile change into the spare batch, over the open one. True when it must be written
- * after the open batch. */
+/* Runs one volatile change into the spare batch; the change also reads the open batch. True: it
+ * must be written after the open batch. */
 static bool run_fast(struct db *db, struct list *done)
 {
     struct group *g = &db->group;
@@ -216,7 +223,8 @@ static bool run_fast(struct db *db, struct list *done)
 
 /* Called by the writer between two durable batches, with both roles and the lock: volatile changes
  * are written at once, ahead of the open batch. A change that must come after the open batch stays
- * in the spare batch, and so do those after it: then the spare batch is the next (W4). */
+ * in the spare batch, and so do the changes after it. The spare batch is then written next after
+ * the open one (W4). */
 static void run_fast_all(struct db *db, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -236,9 +244,9 @@ static void run_fast_all(struct db *db, struct waiter *self)
     group_answer(g, &done, self);
 }
 
-/* With a slow disk it pays to wait a little until the callers that were just woken come back:
- * otherwise the callers split into two halves that take turns, with half the changes for each sync
- * (W11). */
+/* Waits a little until the callers that were just woken come back with new changes. This pays if
+ * the disk is slow: otherwise the callers split into two halves that take turns, and each sync
+ * serves half the changes (W11). */
 static void group_gather(struct group *g)
 {
     uint64_t deadline = clock_mono_ns() + g->took_ns / GATHER_SHARE;
@@ -277,8 +285,8 @@ static void group_prepare(struct db *db, struct list *settled, struct waiter *se
     leave_running(g);
 }
 
-/* The batch that was run meanwhile is sealed before the callers are woken, who would come back with
- * new changes: only the waking lies between two syncs. */
+/* Seals the batch that was run during the write. This comes before the callers are woken, because
+ * they would come back with new changes. So only the waking lies between two syncs. */
 static void seal_next(struct group *g)
 {
     if (!g->running && list_empty(&g->fast) && list_empty(&g->waiting) &&
@@ -286,8 +294,8 @@ static void seal_next(struct group *g)
         group_seal(g);
 }
 
-/* The write of the sealed batch failed, and the changes of the open batch may have read its rows:
- * they all fail too (W5). Called with the lock; the runner's role is free when it returns. */
+/* Fails the changes of the sealed batch, whose write failed, and those of the open batch, which may
+ * have read its rows (W5). Called with the lock; the runner's role is free when it returns. */
 static void fail_sealed(struct db *db, int result, const struct err *err)
 {
     struct group *g = &db->group;
@@ -332,8 +340,8 @@ static void write_sealed(struct db *db, struct waiter *self)
     wake_tree(&done, self);
 }
 
-/* One turn of the writer: writes at most one durable batch. False when no change waits any more and
- * the role was given up. */
+/* One turn of the writer: writes at most one durable batch. False: no change waits any more, and
+ * the writer's role was given up. */
 static bool write_turn(struct db *db, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -371,7 +379,8 @@ static void writer_main(void *ctx)
     }
 }
 
-/* Puts the change on its list. `runs` and `writes`: the roles that its caller takes. */
+/* Puts the change on its list. *runs and *writes: whether the caller now has the runner's or the
+ * writer's role. */
 static int hand_in(struct group *g, struct waiter *w, enum db_durability d, bool *runs,
                    bool *writes)
 {

@@ -14,11 +14,14 @@
 #include <sys/stat.h>
 
 enum {
-    LOOK_SHARE = 64, /* of the write buffers: after so many bytes memtables and log are looked at */
-    SPEND_SHARE = 8, /* of the write buffers: keys and values that urgent changes may write in all;
-                        in the log they take up to twice that, in a memtable three times */
-    FAMILY_SHARE = 2, /* of the write buffers: when one family is written out */
-    LOG_SHARE = 4,    /* times the write buffers: when all are, for what the logs hold */
+    /* memtables and log are checked after each 1/64 of the write buffers' size */
+    LOOK_SHARE = 64,
+    /* urgent changes may write 1/8 of the write buffers' size in all, in keys and values; in the
+     * log these take up to twice that, in a memtable three times */
+    SPEND_SHARE = 8,
+    FAMILY_SHARE = 2, /* a family is written out at 1/2 of the write buffers' size */
+    /* all families are written out when the logs have 4 times the write buffers' size */
+    LOG_SHARE = 4,
 };
 
 static const size_t spend_max = 16 * MIB;
@@ -49,8 +52,9 @@ uint64_t headroom_logs(const struct db *db, uint64_t *last)
     return bytes;
 }
 
-/* Another thread of RocksDB may make the next log meanwhile: that log gets its room when it is
- * made. A file system that cannot allocate ahead has only the ballast. */
+/* Allocates room behind the end of the log. Another thread of RocksDB may make the next log
+ * meanwhile: that log gets its room when it is made. If the file system cannot allocate ahead,
+ * there is only the ballast. */
 static void extend_log(const struct db *db, uint64_t number)
 {
     uint64_t ahead = 2 * (spendable(db) + 2 * (db->memtable_bytes / LOOK_SHARE));
@@ -81,11 +85,11 @@ static void write_out(struct db *db, struct db_cf *cf)
 
     rocksdb_flushoptions_set_wait(o, 0);
     rocksdb_flush_cf(db->rocks, o, cf->handle, &message);
-    rocksdb_free(message); /* the next write meets it too, and says so */
+    rocksdb_free(message); /* the next write meets the same error, and reports it */
     rocksdb_flushoptions_destroy(o);
 }
 
-/* The largest family, when it, or all families together, are larger than the options allow. */
+/* Writes out the largest family when its memtable, or all memtables together, are too large. */
 static void shrink_memtables(struct db *db)
 {
     struct db_cf *largest = NULL;
@@ -103,7 +107,8 @@ static void shrink_memtables(struct db *db)
         write_out(db, largest);
 }
 
-/* RocksDB removes a log when no memtable needs it any more, which takes a moment. */
+/* Writes out all families when the logs are too large. RocksDB removes a log when no memtable needs
+ * it any more, which takes a moment. */
 static void shrink_logs(struct db *db, uint64_t bytes)
 {
     struct space *s = &db->group.space;
@@ -127,7 +132,7 @@ void headroom_keep(struct db *db, size_t written)
     s->unlooked = 0;
     uint64_t bytes = headroom_logs(db, &last);
     extend_log(db, last);
-    /* A file that does not fit would stop all writes. */
+    /* A table file that does not fit on the disk would stop all writes. */
     if (file_free_space(db->path, &available, &total, NULL) < 0 || available < db->memtable_bytes)
         return;
     shrink_logs(db, bytes);

@@ -7,22 +7,24 @@
 #include <stdlib.h>
 
 enum {
-    INFO_LOG_WARN = 2, /* RocksDB's InfoLogLevel */
+    INFO_LOG_WARN = 2, /* the level "warn" of RocksDB's InfoLogLevel */
     BLOCK_BYTES = 8 * 1024,
     BLOOM_BITS = 10,
     MAX_OPEN_FILES = 256,
     BACKGROUND_JOBS = 2,
     WRITE_BUFFERS =
-        2, /* memtables of full size that fit; memory above that is headroom (headroom.c) */
-    GAPS_SHARE = 16, /* of the cache's size comes on top, for each family that skips */
+        2, /* memory for so many full memtables; what is above one is headroom (headroom.c) */
+    /* each family that skips gets a cache of gaps, 1/16 of the block cache's size */
+    GAPS_SHARE = 16,
 };
 
-static const double MEMTABLE_BLOOM = 0.01; /* of a write buffer: 10 bits for a row of 64, since a
-                                              memtable has half of that (headroom.c) */
+/* the Bloom filter's share of a write buffer: 10 bits for a row of 64 bytes, because a memtable is
+ * filled only by half (headroom.c) */
+static const double MEMTABLE_BLOOM = 0.01;
 static const size_t default_cache_bytes = 64 * MIB;
 static const size_t default_memtable_bytes = 16 * MIB;
 
-/* One compaction's filter: the clock is read once, when the compaction begins. */
+/* The state of one compaction's filter. The clock is read once, when the compaction begins. */
 struct expiry {
     db_expired_fn *expired;
     int64_t now_wall_ms;
@@ -68,7 +70,8 @@ static void table_options(rocksdb_options_t *o, rocksdb_cache_t *cache)
         t, rocksdb_filterpolicy_create_bloom_full(BLOOM_BITS));
     rocksdb_block_based_options_set_data_block_index_type(
         t, rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
-    /* Indexes and filters count against the cache too; otherwise memory follows the data. */
+    /* Indexes and filters count against the cache too; otherwise their memory would grow with the
+     * data. */
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(t, 1);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(t, 1);
     rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(t, 1);
@@ -82,7 +85,8 @@ static void database_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_create_missing_column_families(o, 1);
     rocksdb_options_set_wal_recovery_mode(o, rocksdb_point_in_time_recovery);
     rocksdb_options_set_db_write_buffer_size(o, WRITE_BUFFERS * memtable_bytes);
-    rocksdb_options_set_max_total_wal_size(o, 6 * memtable_bytes); /* at 4, headroom.c shrinks it */
+    /* headroom.c shrinks the logs before, at 4 times */
+    rocksdb_options_set_max_total_wal_size(o, 6 * memtable_bytes);
     rocksdb_options_set_max_open_files(o, MAX_OPEN_FILES);
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
     rocksdb_options_set_max_file_opening_threads(o, 1);
@@ -102,8 +106,8 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_write_buffer_size(o, WRITE_BUFFERS * memtable_bytes / 2);
     rocksdb_options_set_max_write_buffer_number(o, 3);
     rocksdb_options_set_arena_block_size(o, 256 * KIB);
-    /* Most keys that are asked for before they are written are new: no walk through the memtable.
-     */
+    /* Most keys that are looked up before they are written are new: the filter saves a walk through
+     * the memtable. */
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, MEMTABLE_BLOOM);
     rocksdb_options_set_memtable_whole_key_filtering(o, 1);
     rocksdb_options_set_target_file_size_base(o, 16 * MIB);
@@ -112,8 +116,9 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_compression(o, rocksdb_lz4_compression);
 }
 
-/* RocksDB allocates room for its log ahead, more than a write buffer; on a disk that is nearly full
- * that would be the last room. The C interface has no other way to turn this off. */
+/* Turns off that RocksDB allocates room for its log ahead. It would allocate more than a write
+ * buffer, the last room on a disk that is nearly full. The C interface has no other way to turn
+ * this off. */
 static void take_no_room_ahead(rocksdb_options_t **o)
 {
     rocksdb_options_t *other = rocksdb_options_create();
@@ -164,9 +169,9 @@ void options_release(struct db *db)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* Debian's RocksDB is not built for ThreadSanitizer, which sees its plain accesses (through memcpy)
- * but not the atomics that order them. Races in our own code have no frame of it and are still
- * reported. */
+/* Suppresses ThreadSanitizer's false reports about RocksDB. Debian's RocksDB is not built for
+ * ThreadSanitizer, which sees its plain accesses (through memcpy) but not the atomics that order
+ * them. Races in weir's own code have no frame of RocksDB and are still reported. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {

@@ -1,4 +1,4 @@
-/* Views, single rows and ranges. */
+/* Reading: views, single rows and ranges. */
 #include "db/db_int.h"
 
 #include <stdlib.h>
@@ -14,24 +14,25 @@ enum position {
 
 struct db_iter {
     rocksdb_iterator_t *rows;
-    rocksdb_readoptions_t *read; /* owned: carries the bounds */
+    rocksdb_readoptions_t *read; /* owned; has the bounds of the range */
     struct db_tx *tx;
     const char *path; /* borrowed from the db */
     struct db_range range;
     enum position position;
-    struct gaps *gaps; /* NULL: nothing is known, nothing is kept */
+    struct gaps *gaps; /* NULL: the iterator does not use the cache of gaps */
     struct gaps_reader reader;
-    struct buf known;      /* the key that db_iter_skip found there */
+    struct buf known;      /* the key that db_iter_skip() found in `gaps` */
     struct buf key, value; /* copies of the row under ThreadSanitizer, else empty */
 };
 
 #ifdef __SANITIZE_THREAD__
-/* Bytes of a memtable are read where they lie. RocksDB ordered their writing by atomics that
- * ThreadSanitizer does not see, and a suppression needs the writer's stack, which is sometimes
- * lost: so our code gets copies, made where it does not look. */
+/* Copies a row where ThreadSanitizer does not look. RocksDB gives out bytes inside a memtable, and
+ * orders their writing by atomics that ThreadSanitizer does not see. A suppression would need the
+ * writer's stack, which is sometimes lost. */
 __attribute__((no_sanitize("thread"))) static struct str seen(struct buf *copy, struct str row)
 {
-    const volatile char *from = row.p; /* or the loop becomes a memcpy that is looked at */
+    /* volatile, or the loop becomes a memcpy, which ThreadSanitizer checks */
+    const volatile char *from = row.p;
 
     buf_reset(copy);
     char *to = buf_reserve(copy, row.len);
@@ -100,9 +101,9 @@ static int get_by_range(struct db_view *view, struct db_cf *cf, struct str key, 
     return code == ERR_END ? err_code(err, ERR_NOT_FOUND) : code;
 }
 
-/* A batch alone cannot say whether it deletes a row or does not have it; only a look-up together
- * with the database can. So if both batches may have the key, and `into` may have deleted it, the
- * slower read by range decides. */
+/* Reads a row that may be in a pending batch. A batch alone cannot say whether it deletes a row or
+ * does not have it; only a look-up together with the database can. So if both batches may have the
+ * key, and `into` may have deleted it, the slower get_by_range() decides. */
 static int get_pending(struct db_view *view, unsigned where, const struct rows_look *look,
                        struct buf *out, struct err *err)
 {
@@ -214,8 +215,8 @@ static struct str current_key(struct db_iter *it)
     return seen(&it->key, str_n(p, len));
 }
 
-/* The bounds given to RocksDB cut its own rows; pending rows are not cut, so both ends are checked
- * here again. */
+/* Whether the current row is in the range. RocksDB applies the bounds to its own rows but not to
+ * pending rows, so both ends are checked here again. */
 static bool in_range(struct db_iter *it)
 {
     struct str key = current_key(it);
@@ -273,7 +274,7 @@ static void iter_advance(struct db_iter *it)
         rocksdb_iter_next(it->rows);
 }
 
-/* ERR_END when the iterator is at no row of the range: then the range has ended. */
+/* Checks that the iterator is at a row of the range. ERR_END: it is not, so the range has ended. */
 static int on_row(struct db_iter *it, struct err *err)
 {
     char *message = NULL;

@@ -8,8 +8,9 @@
  *   rows are forgotten without a sync, so after a crash of the machine some may be there again: a
  *   reader must be able to deal with a row twice.
  *
- * A log is the rows of one family whose keys begin with a prefix; the place is what follows. Used
- * by the tap of the local storage (object/local) and the notifications (s3/notify). Any thread. */
+ * A log is the rows of one family whose keys begin with a prefix; the place is the rest of the key.
+ * Used by the tap of the local storage (object/local) and the notifications (s3/notify). Any thread
+ * may call. */
 #ifndef DB_ROW_LOG_H
 #define DB_ROW_LOG_H
 
@@ -26,11 +27,11 @@ struct logged_row {
     struct str place, value; /* in the arena */
 };
 
-/* Part of the change `tx`. */
+/* Writes a row, as part of the change `tx`. */
 void row_log_put(const struct row_log *l, struct db_tx *tx, struct str place, struct str value);
 
-/* The first rows, `limit` at most, in places from `from` (empty: the first) to before `to` (empty:
- * the end). `rows` has room for them. */
+/* Which rows to read: at most `limit`, from the place `from` (empty: the first) to before the place
+ * `to` (empty: the end). `rows` must have room for `limit` rows. */
 struct row_log_span {
     struct str from, to;
     size_t limit;
@@ -39,13 +40,14 @@ int row_log_read(const struct row_log *l, struct arena *a, const struct row_log_
                  struct logged_row *rows, size_t *count, struct err *err) MUST_CHECK;
 int row_log_count(const struct row_log *l, uint64_t *out, struct err *err) MUST_CHECK;
 
-/* Without a sync. */
+/* Deletes the rows in these places, without a sync. */
 int row_log_drop(const struct row_log *l, const struct str *places, size_t count,
                  struct err *err) MUST_CHECK;
-/* All in places before `to` (empty: all there are), by one durable write however many they are. */
+/* Deletes all rows in places before `to` (empty: all rows), by one durable write however many there
+ * are. */
 int row_log_drop_before(const struct row_log *l, struct str to, struct err *err) MUST_CHECK;
 
-/* Returns when every change that was asked for before the call is committed or has failed. */
+/* Returns when every change that was handed in before the call is committed or has failed. */
 int row_log_settle(const struct row_log *l, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,5 @@
-/* The cache of rows: stripes of a hash table each, second chance when memory runs out. */
+/* The cache of rows: a hash table in stripes. When memory runs out, a row that was not used since
+ * the last look is evicted (second chance). */
 #include "db/rows.h"
 
 #include "base/hash.h"
@@ -9,34 +10,38 @@
 
 enum {
     STRIPES = 64,
-    ROW_MAX = 8 * 1024, /* bytes of key and value: larger rows would push out many */
-    ROW_TYPICAL = 256,  /* for the size of the tables */
+    /* bytes of key and value; larger rows are not cached, because they would push out many
+     * others */
+    ROW_MAX = 8 * 1024,
+    ROW_TYPICAL = 256, /* bytes; a guess from which the tables get their size */
 };
 
 struct row {
-    struct row *next; /* of the same slot */
-    struct list use;  /* newest first */
+    struct row *next; /* the next row in the same slot */
+    struct list use;  /* in the stripe's list `use`, newest first */
     uint64_t hash;
     struct db_cf *cf;
     uint32_t key_len, value_len;
-    bool used; /* since it was last considered for eviction */
+    bool used; /* the row was used since it was last considered for eviction */
     char bytes[];
 };
 
 struct row_stripe {
-    struct mutex lock; /* class "db.rows"; guards all of the stripe; no other lock inside */
+    /* class "db.rows"; guards all of the stripe; no other lock is taken inside */
+    struct mutex lock;
     struct row **slots;
     struct list use;
     size_t bytes;
     unsigned writing;    /* writes under way that may change a row of this stripe (R1) */
-    uint64_t generation; /* writes that have ended (R2) */
+    uint64_t generation; /* counts the writes that have ended (R2) */
 };
 
 struct rows {
     struct row_stripe stripes[STRIPES];
     size_t slot_mask, stripe_bytes;
     uint64_t seed;
-    _Atomic(uint64_t) begun, ended; /* writes; `begun` starts at 1, so that 0 is ROWS_STALE */
+    /* counts of writes; `begun` starts at 1, because 0 is ROWS_STALE */
+    _Atomic(uint64_t) begun, ended;
 };
 
 struct rows *rows_new(size_t bytes)

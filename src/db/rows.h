@@ -1,5 +1,5 @@
 /* A cache of rows as they are now, in front of RocksDB: a hit costs a hash, a lock and a copy (a
- * third of a microsecond) where RocksDB's own caches cost two. For files in db/ only.
+ * third of a microsecond); RocksDB's own caches take two microseconds. For files in db/ only.
  *
  * The cache is coherent:
  *   R1  a row that a write is about to change leaves the cache before the write begins, and while
@@ -11,8 +11,8 @@
  *       use it as long as no write has begun since the snapshot was taken.
  * RocksDB's own row cache was rejected: it does not know of range deletes.
  *
- * Any thread. Expired rows stay in the cache until others push them out; readers check the expiry
- * themselves, as they do for rows on disk. */
+ * Any thread may call. Expired rows stay in the cache until others push them out; readers check the
+ * expiry themselves, as they do for rows on disk. */
 #ifndef DB_ROWS_H
 #define DB_ROWS_H
 
@@ -21,18 +21,18 @@
 struct rows;
 struct db_cf;
 
-/* At most about `bytes` of memory. */
+/* Makes a cache that uses at most about `bytes` of memory. */
 struct rows *rows_new(size_t bytes);
 void rows_free(struct rows *r); /* NULL is fine */
 size_t rows_bytes(struct rows *r);
 
-/* A number that grows with every write. A snapshot keeps the number of its moment: while it is
- * still the same, no write has begun since. ROWS_STALE: the snapshot was taken during a write, and
- * may never use the cache. */
+/* Returns a number that grows with every write. A snapshot keeps the number of its moment: while
+ * the number is still the same, no write has begun since. ROWS_STALE: the snapshot was taken during
+ * a write, and may never use the cache. */
 enum { ROWS_STALE = 0 };
 uint64_t rows_now(struct rows *r);
 
-/* A look-up of one row, and after a miss the right to add it. */
+/* A look-up of one row, and after a miss the permission to add the row to the cache. */
 struct rows_look {
     struct db_cf *cf;
     struct str key;
@@ -40,16 +40,16 @@ struct rows_look {
     bool may_keep;
 };
 
-/* True when the row is in the cache; it is appended to *out. `now` is a snapshot's rows_now(), or
- * NULL for the latest state. After a miss the caller fetches the row from RocksDB and gives it to
- * rows_keep(). */
+/* Looks up a row. True: it is in the cache, and its value is appended to *out. `now` is a
+ * snapshot's rows_now(), or NULL for the latest state. After a miss the caller fetches the row from
+ * RocksDB and gives it to rows_keep(). */
 bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struct buf *out);
 void rows_keep(struct rows *r, const struct rows_look *look, struct str value);
 
-/* Called before and after every write to RocksDB, with the hashes of its keys. Several writes may
- * run at the same time. */
+/* rows_write_begin() and rows_write_end() are called before and after every write to RocksDB, with
+ * the hashes of its keys. Several writes may run at the same time. */
 uint64_t rows_hash(struct rows *r, struct db_cf *cf, struct str key);
-void rows_write_begin(struct rows *r, const uint64_t *hashes, size_t count); /* of its keys */
+void rows_write_begin(struct rows *r, const uint64_t *hashes, size_t count);
 void rows_write_end(struct rows *r, const uint64_t *hashes, size_t count);
 /* As rows_write_begin() and rows_write_end(), for a write that changes all keys in [from, to). */
 void rows_range_begin(struct rows *r, struct db_cf *cf, struct str from, struct str to);

@@ -12,11 +12,12 @@
 enum {
     CHECK_BYTES = 1024 * 1024,
     CHECK_NS = 100 * NS_PER_MS,
-    FLOOR_SHARE = 16,  /* of the reserve: what urgent changes leave */
-    BALLAST_SHARE = 2, /* of the reserve, beside it */
+    FLOOR_SHARE = 16, /* urgent changes must leave 1/16 of the reserve free */
+    /* the ballast has 1/2 of the reserve's size, in addition to the reserve */
+    BALLAST_SHARE = 2,
 };
 
-static const uint64_t open_bytes = 4 * MIB; /* what RocksDB writes anew when it is opened */
+static const uint64_t open_bytes = 4 * MIB; /* bytes that RocksDB writes when it is opened */
 
 static void ballast_path(struct buf *out, const struct db *db)
 {
@@ -28,8 +29,8 @@ static uint64_t ballast_bytes(const struct space *s)
     return s->reserve / BALLAST_SHARE;
 }
 
-/* Allocates the blocks of a file that nobody reads. False: the file system cannot, or has no room.
- */
+/* Makes the ballast file and allocates its blocks. False: the file system cannot, or has no
+ * room. */
 static bool fill_ballast(const char *path, uint64_t bytes)
 {
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -52,7 +53,7 @@ static void take_ballast(struct db *db, uint64_t available)
         atomic_exchange(&s->ballast, true))
         return;
     ballast_path(&path, db);
-    (void)fill_ballast(path.p, ballast_bytes(s)); /* if it fails, there is the reserve alone */
+    (void)fill_ballast(path.p, ballast_bytes(s)); /* if this fails, there is only the reserve */
     buf_release(&path);
 }
 
@@ -114,8 +115,8 @@ int space_admit(struct db *db, struct err *err)
     return 0;
 }
 
-/* Refusing writes while some room is left keeps RocksDB from meeting a full disk in the middle of a
- * log record, and leaves it room to compact, which frees space again. */
+/* Writes are refused while some room is left, for two reasons: RocksDB must not meet a full disk in
+ * the middle of a log record, and it needs room to compact, which frees space again. */
 int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *err)
 {
     struct space *s = &db->group.space;
@@ -138,11 +139,12 @@ int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *e
     return space_refuse(db, available, floor, err);
 }
 
-/* RocksDB ends the process when it meets a full disk while it opens. */
+/* The check is needed because RocksDB ends the process when it meets a full disk while it opens. */
 int space_to_open(struct db *db, struct err *err)
 {
     uint64_t last, available;
-    uint64_t need = headroom_logs(db, &last) + open_bytes; /* logs are replayed and written out */
+    /* the rows in the logs are replayed and written to table files */
+    uint64_t need = headroom_logs(db, &last) + open_bytes;
     int code = space_make_room(db, need + db->group.space.reserve / FLOOR_SHARE, &available, err);
 
     db->scarce = code == 0 && available < db->group.space.reserve;

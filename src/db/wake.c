@@ -1,4 +1,5 @@
-/* Waking many: each that wakes wakes two more, in the shape of a heap over their list (W10). */
+/* Waking many waiters: each waiter that wakes up wakes two more, in the shape of a heap over their
+ * list (W10). */
 #include "db/db_int.h"
 
 static void wake_next(const struct waiter *w)
