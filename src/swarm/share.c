@@ -1,8 +1,8 @@
 /* Public swarms shared through the store: the waiting changes, and the thread that writes them.
  *
- * The thread writes the waiting changes batch by batch, and between batches it takes over swarms
- * from the store. A batch that the store did not take is kept and tried again (H1); clients notice
- * nothing. Changes that come within GATHER_MS are published together. */
+ * The thread writes the waiting changes batch by batch, and between batches it loads swarms
+ * from the store. A batch that could not be written is kept and tried again (H1), which no client
+ * notices. Changes that arrive within GATHER_MS are published together. */
 #include "swarm/share.h"
 
 #include "base/clock.h"
@@ -26,8 +26,8 @@ static bool share_wait_for_work(struct share *s, bool failed)
     mutex_lock(&s->lock);
     uint64_t until = clock_mono_ns() + (failed ? RETRY_MS : GATHER_MS) * NS_PER_MS;
     bool busy = !failed && (s->taking || s->anew);
-    /* After a failure only the end wakes the thread, so that a store that is down is not asked all
-     * the time. */
+    /* After a failure only share_close() wakes the thread early, so that a store that is down is
+     * not asked all the time. */
     while (!s->stop && !busy && clock_mono_ns() < until && (failed || s->by_name.len < SHARE_BATCH))
         cond_wait_until(&s->changed, &s->lock, until);
     while (!s->stop && !failed && !s->anew && !s->taking && s->by_name.len == 0)
@@ -107,7 +107,7 @@ static void share_drop_oldest(struct share *s)
     s->stats.dropped++;
 }
 
-/* A completed download stays noted when a later change replaces the change that reported it. */
+/* Replaces the item's change by a newer one, but remembers a completed download. */
 static void share_merge_item(struct share_item *item, enum swarm_change now)
 {
     bool completes = now == SWARM_CHANGE_COMPLETED || now == SWARM_CHANGE_STOPPED_COMPLETED;

@@ -29,7 +29,8 @@ struct share_item {
     struct peer_addr addr;
     uint64_t uploaded, downloaded, left;
     enum swarm_change change;
-    bool leeched, completed; /* earlier waiting changes made the peer a leecher, or completed it */
+    bool leeched,
+        completed; /* since the last write: it leeched before it completed; it completed */
     bool paused;
     uint32_t at_s; /* when the peer announced, by share_options.now */
 };

@@ -1,6 +1,6 @@
-/* Taking over the swarms that are in the store: first the torrents that clients announce, then all
- * others in turn. Our own changes are written before each step, so that the store never gives us
- * peers that are older than our changes. */
+/* The take-over: loads the swarms that are in the store, first the torrents that clients announce,
+ * then all others in turn. Our own changes are written before each step, so that the store never
+ * gives us peers that are older than our changes. */
 #include "swarm/share_int.h"
 
 #include "base/hash.h"
@@ -18,7 +18,7 @@ void share_ask(struct share *s, const uint8_t *info_hash)
     memcpy(s->asked[s->asked_count++], info_hash, INFO_HASH_LEN);
 }
 
-/* Takes over one address of a peer. */
+/* Adds a peer with one of its addresses to the swarms in memory, unless its announce is too old. */
 static void take_addr(struct share *s, struct announce *a, const uint8_t *at, uint64_t ago)
 {
     uint64_t timeout = s->o.peer_timeout_s ? s->o.peer_timeout_s : UINT32_MAX;
@@ -29,7 +29,7 @@ static void take_addr(struct share *s, struct announce *a, const uint8_t *at, ui
     swarms_take(s->o.swarms, a, s->o.now(s->o.ctx), (uint32_t)ago);
 }
 
-/* `pairs` are the keys and entries of a torrent's peers. */
+/* Adds the peers of a torrent to the swarms in memory. `pairs` are the peers' keys and entries. */
 static void take_shared_peers(struct share *s, struct str info_hash, const struct reply *pairs,
                               uint64_t now)
 {
@@ -50,7 +50,7 @@ static void take_shared_peers(struct share *s, struct str info_hash, const struc
     }
 }
 
-/* Reads the head of the answers of both scripts. */
+/* Reads the store's time from the answer of share_torrent.lua or share_page.lua. */
 static int read_page_head(const struct reply *r, uint64_t *now, struct err *err)
 {
     int code = reply_expect(r, REPLY_ARRAY, err);
@@ -96,7 +96,8 @@ static int take_shared_torrent(struct share *s, struct str info_hash, struct err
     return code;
 }
 
-/* Takes the next page of torrents. A swarm that is too large for the page is taken by itself. */
+/* Loads the next page of torrents. A swarm that is too large for the page comes without peers and
+ * is loaded on its own. */
 static int take_page(struct share *s, struct err *err)
 {
     struct arena a = ARENA_INIT(SHARE_READ_MAX);
@@ -125,7 +126,7 @@ static int take_page(struct share *s, struct err *err)
     return code;
 }
 
-/* Takes the next torrent that clients asked for. */
+/* Removes a torrent from the list of those that clients asked for. False: the list is empty. */
 static bool next_asked(struct share *s, uint8_t out[INFO_HASH_LEN])
 {
     mutex_lock(&s->lock);

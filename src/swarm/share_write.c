@@ -1,8 +1,9 @@
-/* Changes of public swarms, to the store and to other trackers, and from them.
+/* Writes changes of public swarms to the store, publishes them to other trackers, and applies
+ * theirs.
  *
- * A message is a version and the sender's instance, then for each change: its kind, with bits for
- * IPv6 and paused; its age in seconds; info hash; peer id; address in compact form; the length of
- * the client's key, and the key. */
+ * A message begins with a version and the sender's instance. For each change follow: its kind, with
+ * bits for IPv6 and paused; its age in seconds; info hash; peer id; address in compact form; the
+ * length of the client's key, and the key. */
 #include "swarm/share_int.h"
 #include "base/bytes.h"
 
@@ -14,8 +15,8 @@ enum {
     MESSAGE_PAUSED = 0x40,
     MESSAGE_CHANGE = 0x0f,
     MESSAGE_HEAD = 1 + INSTANCE_LEN,
-    WRITE_HEAD = 7, /* arguments of share_write.lua: before the changes, and for each change */
-    WRITE_ARGS = 10,
+    WRITE_HEAD = 7,  /* arguments of share_write.lua before the changes */
+    WRITE_ARGS = 10, /* arguments of share_write.lua for each change */
     CHANGES = SWARM_CHANGE_STOPPED_COMPLETED + 1,
 };
 
@@ -27,7 +28,7 @@ static const char *const letters[CHANGES] = {
     [SWARM_CHANGE_STOPPED_COMPLETED] = "Y",
 };
 
-/* --- those that wait --- */
+/* --- the batch --- */
 
 bool share_gather(struct share *s)
 {
@@ -57,8 +58,8 @@ void share_done(struct share *s)
     mutex_unlock(&s->lock);
 }
 
-/* The store counts a snatch when a leecher becomes a seeder. So a peer that was both since it was
- * last written is written as a leecher first. */
+/* Splits an item into the changes to write. The store counts a snatch when a leecher becomes a
+ * seeder. So a peer that was both since the last write is written as a leecher first. */
 static size_t steps_of(const struct share_item *item, enum swarm_change out[SHARE_STEPS])
 {
     size_t n = 0;
@@ -73,7 +74,7 @@ static size_t steps_of(const struct share_item *item, enum swarm_change out[SHAR
     return n;
 }
 
-/* --- out --- */
+/* --- writing and publishing --- */
 
 static void append_change(struct buf *out, const struct share_item *item, enum swarm_change change,
                           uint32_t now)
@@ -112,7 +113,7 @@ static void share_item_args(struct arena *a, const struct share_item *item,
     out[9] = str_z(letters[change]);
 }
 
-/* Makes the arguments and the message of the batch. Returns how many arguments there are. */
+/* Makes the script's arguments and the message for the batch. Returns the number of arguments. */
 static size_t batch_args(struct share *s, struct arena *a, struct buf *message, struct str *args)
 {
     uint32_t now = s->o.now(s->o.ctx);
@@ -157,8 +158,8 @@ static int read_outcome(struct share *s, const struct reply *r, struct err *err)
     return 0;
 }
 
-/* An error of the script itself would come again in every run, so the batch is dropped. Errors that
- * may pass have other codes (docs/store-redis.md). */
+/* Drops the batch after an error of the script itself, which would occur in every run. Temporary
+ * errors have other codes (docs/store-redis.md). */
 static int share_give_up(struct share *s, const struct err *err)
 {
     s->batch_written = s->batch_told = 0;
@@ -188,7 +189,7 @@ int share_write(struct share *s, struct err *err)
     return code;
 }
 
-/* --- in --- */
+/* --- receiving --- */
 
 static bool take_message_bytes(struct str *rest, size_t len, const uint8_t **out)
 {

@@ -1,11 +1,11 @@
-/* The peers of one torrent: in the entry, or in a block for each family. */
+/* The peers of one torrent: in the torrent's entry, or in a block for each address family. */
 #include "base/ids.h"
 #include "os/pages.h"
 #include "swarm/swarms_int.h"
 
 #include <stdlib.h>
 
-/* --- blocks. Capacities are even, so that what stands behind the addresses is aligned. --- */
+/* --- blocks. Capacities are even, so that the parts behind the addresses are aligned. --- */
 
 static size_t stride_of(enum family f)
 {
@@ -28,8 +28,9 @@ static size_t block_size(enum family f, uint32_t cap)
            index_slots(cap) * index_width(cap);
 }
 
-/* A block moves when it grows. Large blocks would leave gaps in the heap that nothing else fits
- * into: a fifth of all memory with two hundred peers in a torrent. So they are mapped. */
+/* Size in bytes from which blocks are mapped. A block moves when it grows, and large blocks would
+ * leave gaps in the heap that nothing else fits into: a fifth of all memory with two hundred peers
+ * in a torrent. */
 enum { PAGES_FROM = 128 * 1024 };
 
 static struct block *peer_block_new(enum family f, uint32_t cap)
@@ -122,7 +123,8 @@ static void index_add(const struct swarms *s, const struct peers *p, uint32_t at
     index_set(p, slot, at + 1);
 }
 
-/* As in swarms_table.c, entries behind the gap move up. */
+/* Removes the peer at the place `at`. As in close_gap() of swarms_table.c, entries behind the gap
+ * move up. */
 static void index_remove(const struct swarms *s, const struct peers *p, uint32_t at)
 {
     uint32_t gap, slots, v;
@@ -174,8 +176,8 @@ static void swap_peers(const struct swarms *s, struct peers *p, uint32_t a, uint
     p->meta[b] = meta;
 }
 
-/* Moves the family into a block for `cap` peers. The peers may have been in the entry, so the entry
- * is written last. */
+/* Moves the peers of a family into a block for `cap` peers. They may have been in the entry, so the
+ * entry is written last. */
 static void rebuild_block(struct swarm *w, enum family f, uint32_t cap)
 {
     struct peers old = w->of[f], *p = &w->of[f];
@@ -218,7 +220,7 @@ static void to_blocks(struct swarm *w)
         *p = (struct peers){.stride = p->stride};
 }
 
-/* Room for `count` peers and some more: a quarter, or an eighth in a large swarm. */
+/* The capacity of a block with `count` peers. A quarter is spare, or an eighth in a large swarm. */
 static uint32_t cap_for(uint32_t count)
 {
     uint32_t more = count < 64 ? count / 4 : count / 8;
@@ -325,7 +327,7 @@ static void leave_twins(struct peers *p, uint32_t at)
     p->block->twins[at < p->seeders]--;
 }
 
-/* --- what is done with a swarm --- */
+/* --- changing a swarm --- */
 
 static void count_swarm_peers(struct swarm *w, enum family f, bool seeder, int by)
 {
@@ -333,8 +335,8 @@ static void count_swarm_peers(struct swarm *w, enum family f, bool seeder, int b
     atomic_fetch_add_explicit(&w->s->peers, (uint64_t)by, memory_order_relaxed);
 }
 
-/* Counts peers of the address among `count` peers from `from` on; behind the last comes the first.
- */
+/* Counts the peers of an address among `count` peers from `from` on. After the last peer it
+ * continues at the first. */
 static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t from, uint32_t count)
 {
     size_t host = p->stride == COMPACT6_LEN ? 8 : 4;
@@ -347,7 +349,8 @@ static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t f
     return met;
 }
 
-/* Peers of one address that came together stand together, so many short runs are examined. */
+/* Peers of one address that joined together are next to each other, so many short runs are
+ * examined. */
 uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr)
 {
     const struct peers *p = &w->of[f];
@@ -457,7 +460,8 @@ void swarm_clear(struct swarm *w)
         to_few(w);
 }
 
-/* Drops peers past the timeout. It works from the end, because a gap is filled from behind. */
+/* Drops peers past the timeout. It goes backwards, because a gap is filled with a peer from behind
+ * it. */
 static void trim_swarm(struct swarm *w)
 {
     uint32_t oldest = 0;
@@ -527,7 +531,7 @@ void swarm_end(struct swarm *w)
     }
 }
 
-/* --- looking --- */
+/* --- finding a peer --- */
 
 static int64_t look_through4(const struct peers *p, const uint8_t *addr)
 {

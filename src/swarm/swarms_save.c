@@ -3,10 +3,10 @@
  * All numbers are little endian. The file begins with a head: "WEIRSWRM", u32 version, u32 seconds
  * of a unit, u64 wall clock in ms, u64 XXH3 of the head. A piece follows for each stripe that has
  * torrents: u32 length, u32 torrents, u64 XXH3 of the rest, and the torrents. The last piece has
- * length 0, and its sum is that of the sums of all pieces; nothing follows it. A torrent is its
- * hash, u32 snatches, and for IPv4 and IPv6 u32 peers, u32 seeders; then for each family all
- * addresses, and for each peer a byte with the units since its announce, a byte of flags (1:
- * paused) and two bytes of its tag.
+ * length 0 and the XXH3 of the sums of all pieces. Nothing follows it. A torrent has its
+ * info hash, u32 snatches, and for IPv4 and IPv6 u32 peers, u32 seeders. Then follow for each
+ * family all addresses, and for each peer a byte with the units since its announce, a byte of flags
+ * (1: paused) and two bytes of its tag.
  *
  * A file is read twice: everything is checked before anything is used. */
 #include "base/clock.h"
@@ -159,7 +159,7 @@ struct loading {
     int fd;
     off_t at, size;
     uint32_t unit_s, passed_s; /* seconds of a unit when the file was saved; seconds since then */
-    bool taking;               /* this is the second reading */
+    bool taking;               /* the second reading, which uses the data */
     struct buf piece, sums;
 };
 
@@ -168,7 +168,8 @@ static int snapshot_damaged(struct err *err, const char *what)
     return err_set(err, ERR_CORRUPT, "the file of swarms is damaged: %s", what);
 }
 
-/* The age of a peer in our units, at this time. It is rounded up, so that no peer gets younger. */
+/* Converts a saved age to the age now, in our units. It is rounded up, so that no peer gets
+ * younger. */
 static uint32_t ago_now(const struct loading *l, uint8_t ago)
 {
     uint64_t s = (uint64_t)ago * l->unit_s + l->passed_s;
@@ -247,7 +248,7 @@ static int walk_piece(struct loading *l, uint32_t torrents, struct err *err)
     return left ? snapshot_damaged(err, "a piece is too long") : 0;
 }
 
-/* ERR_END: there is no further piece. */
+/* Reads and checks the next piece. ERR_END: there is no further piece. */
 static int load_next_piece(struct loading *l, struct err *err)
 {
     uint8_t head[PIECE_HEAD_LEN];

@@ -18,7 +18,7 @@ struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20
     return (struct words_hash){(uint32_t)(a >> 32), (uint32_t)(b >> 32)};
 }
 
-/* Tables grow by a quarter, so their sizes are not powers of two. */
+/* Maps a hash to a slot. Tables grow by a quarter, so their sizes are not powers of two. */
 static uint32_t scale_hash(uint32_t hash, uint32_t cap)
 {
     return (uint32_t)((uint64_t)hash * cap >> 32);
@@ -36,7 +36,7 @@ struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash)
     return &s->stripes[words_hash(&s->key, info_hash).b % STRIPES];
 }
 
-/* A table as it is now, read under the lock. */
+/* A copy of struct table, read under the lock. */
 struct view {
     uint8_t *marks;
     struct torrent_entry *entries;
@@ -66,7 +66,7 @@ void table_prefetch(const struct swarms *s, const uint8_t *info_hash)
 
     __builtin_prefetch(&s->stripes[h.b % STRIPES].lock, 1);
     __builtin_prefetch((const void *)(marks + at));
-    /* The entry's home slot and the two behind it hold three of four entries. */
+    /* Three of four entries are in their home slot or in the two slots behind it. */
     for (uint32_t i = 0; i < 3; i++)
         __builtin_prefetch((const void *)(entries + sizeof(struct torrent_entry) * (at + i)), 1);
 }
@@ -146,7 +146,8 @@ struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
     return t.entries + at;
 }
 
-/* An entry behind the gap moves up if the gap lies between its home slot and itself. */
+/* Frees the slot `gap`. An entry behind the gap moves up if the gap lies between its home slot and
+ * itself. */
 static void close_gap(struct swarms *s, const struct view *t, uint32_t gap)
 {
     for (uint32_t i = gap;;) {

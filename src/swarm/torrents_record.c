@@ -1,6 +1,6 @@
 /* The records of torrents in swarmDB. The key of a peer there begins with 20 bytes of the peer's
- * choice and a ':' (docs/swarm.md). No key of a record has a ':' in that place, so no peer can name
- * one. */
+ * choice and a ':' (docs/swarm.md). No key of a record has a ':' in that place, so no peer can
+ * choose the key of a record. */
 #include "swarm/torrents_int.h"
 
 #include "base/clock.h"
@@ -63,7 +63,8 @@ static struct str record_field(const struct reply *r, size_t i)
     return r->items[i].type == REPLY_BULK ? r->items[i].str : STR_EMPTY;
 }
 
-/* A record whose parts do not fit together counts as missing, and the object is hashed again. */
+/* Checks the fields of a record's pieces. False: they are missing or wrong, so the object must be
+ * hashed again. */
 static bool pieces_fit(struct pieces *p, uint64_t size, struct str length, struct str root)
 {
     uint64_t n = 0;
@@ -159,7 +160,7 @@ int record_members(struct torrents *t, struct arena *a, struct str after, size_t
 
 /* --- writing --- */
 
-/* Checks that no command of the step has failed. */
+/* Runs commands in one atomic step, and checks that none has failed. */
 static int record_run(struct torrents *t, struct arena *a, const struct store_args *steps,
                       size_t count, struct err *err)
 {
@@ -178,7 +179,7 @@ static int record_run(struct torrents *t, struct arena *a, const struct store_ar
             sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str)                         \
     }
 
-/* --- whose an info hash is: the same bytes under the same name, twice, have the same --- */
+/* --- claims: objects with the same bytes and the same name have the same info hash --- */
 
 static struct str claim_text(struct arena *a, enum torrent_kind kind, struct str member)
 {
@@ -205,9 +206,9 @@ static int others_claim(struct torrents *t, struct arena *a, struct str hex, str
     return code == ERR_NOT_FOUND ? 0 : code < 0 ? code : 1;
 }
 
-/* Removes the torrent from the tracker, unless another object has it too. A claim is made before
- * the tracker is told: so a claim that comes in between is seen by the second look, and the tracker
- * is told of the torrent again. */
+/* Removes a claim, and the torrent from the tracker unless another object claims it too. Another
+ * object claims the hash before it adds the torrent to the tracker. So the second look sees a claim
+ * that was made meanwhile, and the torrent is added again. */
 static int release_hash(struct torrents *t, struct arena *a, struct str hex, struct str text,
                         struct err *err)
 {
@@ -255,7 +256,8 @@ int record_release(struct torrents *t, struct arena *a, struct str member,
     return code;
 }
 
-/* The tracker forgets the torrents first: when that fails, the record still names them. */
+/* Releases all torrents of a record. The record is removed later, so that it still names them if
+ * this fails. */
 static int untrack(struct torrents *t, struct arena *a, struct str member,
                    const struct torrent_record *r, struct err *err)
 {
@@ -272,7 +274,7 @@ static int untrack(struct torrents *t, struct arena *a, struct str member,
 
 /* --- records --- */
 
-/* Removes what is kept of another ETag. */
+/* Releases the torrents of an old record that has another ETag. */
 static int drop_other(struct torrents *t, struct arena *a, struct str member, struct str etag,
                       struct err *err)
 {
@@ -284,9 +286,10 @@ static int drop_other(struct torrents *t, struct arena *a, struct str member, st
     return code < 0 || str_eq(old.etag, etag) ? code : untrack(t, a, member, &old, err);
 }
 
-/* Values of the same ETag stay: another process may have hashed the object in the meantime and
- * handed out its torrents. ARGV: the ETag, the member of the index, the seconds for which the
- * progress is kept ('': the work is done), fields. */
+/* Writes fields of a record; a record of another ETag is deleted first. Other fields of the same
+ * ETag stay, because another process may have hashed the object meanwhile and handed out its
+ * torrents. ARGV: the ETag, the member of the index, the seconds for which the progress is kept
+ * ('': the work is done), then fields and values. */
 static const char keep_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then redis.call('DEL', KEYS[1]) end\n"
     "redis.call('HSET', KEYS[1], 'etag', ARGV[1], unpack(ARGV, 4))\n"
@@ -334,7 +337,8 @@ int record_keep(struct torrents *t, struct arena *a, struct str member, struct s
     return record_write(t, a, member, &args, err);
 }
 
-/* With a record of another ETag nothing is noted: the torrent is of bytes that no longer exist. */
+/* Writes the info hash of a torrent, but not into a record of another ETag: the torrent's bytes no
+ * longer exist. */
 static const char known_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then return 0 "
     "end\n"
