@@ -31,7 +31,7 @@ int check_location_order(const void *a, const void *b)
     return order ? order : str_cmp(x->bucket, y->bucket);
 }
 
-/* "<storage>:<bucket>", escaped. */
+/* Appends "<storage>:<bucket>", escaped. */
 static void location_append(struct buf *out, const struct check_location *l)
 {
     store_key_part(out, l->storage);
@@ -74,8 +74,8 @@ static struct str check_new_round(struct arena *a)
     return arena_str(a, str_n(id, CHECK_ID_LEN));
 }
 
-/* The task's id has the round and the piece, so that a task of an older round that still runs does
- * not keep this one from being queued. */
+/* Makes the task that does a piece of a check. Its id contains the round and the piece, so that a
+ * task of an older round that still runs does not keep it from being queued. */
 static struct task check_task(struct arena *a, const char *type, struct str id, struct str round,
                               int64_t piece)
 {
@@ -152,8 +152,8 @@ static int push_task(struct arena *a, struct arguments *args, const struct task 
     return code;
 }
 
-/* The number of the present piece, then the task that does the next one. `next` is that task's
- * type; NULL: no task. */
+/* Adds the arguments for the present piece's number and for the task that does the next piece.
+ * `next` is that task's type; NULL: no task. */
 static int push_piece(struct arena *a, struct arguments *args, const struct check *c,
                       const char *next, struct err *err)
 {
@@ -195,8 +195,8 @@ static void push_new(struct arena *a, struct arguments *args, const struct check
     }
 }
 
-/* The check that follows a fix: its round and task, for the script that ends the fix
- * (check_begin.lua). */
+/* Adds the argument that describes the check after a fix: its round and its task. The script that
+ * ends the fix begins that check (check_begin.lua). */
 static int push_recheck(struct arena *a, struct arguments *args, struct str id, struct err *err)
 {
     struct str round = check_new_round(a), parts[TASK_ARGS];
@@ -217,7 +217,7 @@ static int push_recheck(struct arena *a, struct arguments *args, struct str id, 
 struct beginning {
     const char *mode, *type;
     size_t source;
-    const struct check *fresh; /* the settings of a new check; NULL: it exists */
+    const struct check *fresh; /* settings of a new check; NULL: the check exists already */
 };
 
 static int check_begin(const struct checks *cs, struct str id, const struct beginning *b,

@@ -1,10 +1,10 @@
-/* Checks: comparisons of buckets, and the differences that they found, in appDB. docs/diff.md has
- * the invariants (D1 to D9) and the keys.
+/* Checks: comparisons of buckets, stored in appDB with the differences that were found.
+ * docs/diff.md has the invariants (D1 to D9) and the keys.
  *
  * A check compares buckets of one user at two or more locations. The locations are sorted by name,
  * and the same locations always have the same id. The work of a check is done by tasks in the queue
- * `consistency_check`; the script that begins a check also queues its first task. Each beginning
- * makes a new round: a task of an older round changes nothing. Any thread.
+ * `consistency_check`; the script that begins a check also queues its first task. Each start of a
+ * check is a new round, and a task of an older round changes nothing. Any thread.
  *
  * Calls fail with the store's codes (store/store.h), and with those that are named below. */
 #ifndef COORD_CHECK_H
@@ -16,7 +16,7 @@ enum {
     CHECK_KEPT = 10000, /* differences that a report keeps; further ones are only counted */
     CHECK_LOCATIONS_MAX = 8,
     CHECK_ID_LEN = 16,
-    CHECK_TRIES = 10, /* of each of its tasks */
+    CHECK_TRIES = 10, /* of each task of a check, after the first try */
 };
 
 #define CHECK_QUEUE           STR("consistency_check")
@@ -25,7 +25,7 @@ enum {
 #define CHECK_FIX_OBJECT_TYPE "consistency:fix:object"
 
 struct checks {
-    struct store *app;   /* borrowed; joined with the queue's */
+    struct store *app;   /* appDB; borrowed; joined (store_join()) with the queue's store */
     struct queue *queue; /* borrowed */
 };
 
@@ -42,7 +42,7 @@ enum check_state {
 };
 extern const char *const check_state_names[CHECK_STATES];
 
-/* Times are ms since 1970, 0: not set. */
+/* A check and its progress. Times are ms since 1970; 0: not set. */
 struct check {
     struct str id, user;
     struct check_location locations[CHECK_LOCATIONS_MAX];
@@ -53,64 +53,65 @@ struct check {
     struct str round, error;
     int64_t piece; /* number of the piece of the walk that the present task does (D9) */
     int64_t created_ms, started_ms, done_ms;
-    int64_t keys, differences; /* compared so far; found */
+    int64_t keys, differences; /* keys compared and differences found so far */
     int64_t kept;              /* differences in the report */
-    int64_t bytes;             /* read, to compare contents */
-    int64_t total;             /* keys to compare, roughly; 0: not known */
-    int64_t source;            /* location that the last fix copied from; -1: there was no fix */
+    int64_t bytes;             /* bytes read to compare contents */
+    int64_t total;             /* estimate of the keys to compare; 0: not known */
+    int64_t source;            /* index of the location that the last fix copied from; -1: no fix */
     int64_t fix_queued, fix_done, fix_failed;
     int64_t fixed_ms; /* when the last fix ended */
 };
 
 /* --- managing --- */
 
-/* Sorts the locations and sets the id, in the arena. ERR_INVALID: there are too few or too many
- * locations, or one is named twice. */
+/* Sorts `locations` and sets `id`, whose text is in the arena. ERR_INVALID: there are too few or
+ * too many locations, or the same location is given twice. */
 int check_name(struct check *c, struct arena *a, struct err *err) MUST_CHECK;
-/* Begins a check that check_name() has named; its older report is removed. ERR_EXISTS: the check is
- * running. */
+/* Begins a check whose id check_name() has set. An older report of it is removed. ERR_EXISTS: the
+ * check is running. */
 int check_start(const struct checks *cs, const struct check *c, struct err *err) MUST_CHECK;
-/* Begins a check again, even if it is running. ERR_NOT_FOUND. */
+/* Begins a check again, even if it is running. ERR_NOT_FOUND: there is no such check. */
 int check_restart(const struct checks *cs, struct str id, struct err *err) MUST_CHECK;
-/* Makes all locations equal to the one with the index `source`, then checks again. ERR_NOT_FOUND;
- * ERR_EXISTS: the check is running. */
+/* Makes all locations equal to the one with the index `source`, then checks again. ERR_NOT_FOUND:
+ * there is no such check. ERR_EXISTS: the check is running. */
 int check_fix(const struct checks *cs, struct str id, size_t source, struct err *err) MUST_CHECK;
-/* Strings are in the arena. ERR_NOT_FOUND. */
+/* Reads a check; its strings are in the arena. ERR_NOT_FOUND: there is no such check. */
 int check_read(const struct checks *cs, struct arena *a, struct str id, struct check *out,
                struct err *err) MUST_CHECK;
-/* All checks, sorted by id. */
+/* Lists all checks, sorted by id. */
 int check_list(const struct checks *cs, struct arena *a, struct check **out, size_t *count,
                struct err *err) MUST_CHECK;
-/* Differences as JSON (docs/diff.md), from `skip` on. */
+/* Lists up to `limit` differences of a check as JSON (docs/diff.md), after the first `skip`. */
 int check_entries(const struct checks *cs, struct arena *a, struct str id, size_t skip,
                   size_t limit, struct store_args *out, struct err *err) MUST_CHECK;
-/* Removes a check; its tasks end by themselves. ERR_NOT_FOUND. */
+/* Removes a check. Its tasks then end by themselves. ERR_NOT_FOUND: there is no such check. */
 int check_remove(const struct checks *cs, struct str id, struct err *err) MUST_CHECK;
 
 /* --- for the tasks ---
  *
- * ERR_NOT_FOUND: a newer round has begun, or the piece of the walk was done. ERR_CONFLICT: the
- * cursor is not where the caller believes. */
+ * A task walks through the keys of the locations in pages. Calls that change a check fail with
+ * ERR_NOT_FOUND when a newer round has begun or this piece of the walk is done, and with
+ * ERR_CONFLICT when the cursor is not where the caller's page begins. */
 
-/* The cursor: where the walk goes on; empty: at the beginning. */
+/* Reads the cursor: where the walk through the keys goes on. Empty: at the beginning. */
 int check_cursor(const struct checks *cs, struct arena *a, struct str id, struct str *out,
                  struct err *err) MUST_CHECK;
 
 struct check_page {
     const struct check *check;
-    struct str after; /* where the page began: the cursor that check_cursor() gave */
+    struct str after; /* where the page begins: the result of check_cursor() */
     struct str last;  /* the next cursor; empty: this was the last page */
     uint64_t keys, differences, bytes;
-    const struct str *entries; /* JSON of the differences that may be kept */
+    const struct str *entries; /* differences as JSON; the report keeps the first CHECK_KEPT */
     size_t count;
-    bool hand_over; /* another task goes on from `last`, and the caller's ends (D9) */
+    bool hand_over; /* a new task goes on from `last`, and the caller's task ends (D9) */
 };
-/* Writes down the results of a page and moves the cursor. The first page of a walk removes what was
- * found before. */
+/* Stores the results of a page and moves the cursor to `last`. The first page of a walk removes the
+ * differences that an earlier walk found. */
 int check_page(const struct checks *cs, const struct check_page *p, struct err *err) MUST_CHECK;
 
 struct check_fix_item {
-    struct str member; /* names the repair: which key at which location */
+    struct str member; /* name of the repair: which key at which location */
     struct task task;
 };
 struct check_fix_page {
@@ -122,11 +123,12 @@ struct check_fix_page {
 };
 int check_fix_page(const struct checks *cs, const struct check_fix_page *p,
                    struct err *err) MUST_CHECK;
-/* The repair `member` has ended; `error` is empty when it succeeded. The last repair of a fix
- * begins the check again. */
+/* Records that the repair `member` has ended. `error` is empty when it succeeded. The end of a
+ * fix's last repair begins the check again. */
 int check_fixed(const struct checks *cs, const struct check *c, struct str member, struct str error,
                 struct err *err) MUST_CHECK;
-/* Writes an error down for whoever looks at the check. `ends`: the check has failed for good. */
+/* Stores `error` as the check's error, which readers of the check see. `ends`: the check has failed
+ * for good. */
 int check_note(const struct checks *cs, const struct check *c, struct str error, bool ends,
                struct err *err) MUST_CHECK;
 

@@ -99,8 +99,8 @@ static int check_order(const void *a, const void *b)
     return str_cmp(((const struct check *)a)->id, ((const struct check *)b)->id);
 }
 
-/* A check that was not touched for a month has expired; its id is then removed from the set here.
- */
+/* Also removes from the set the ids of checks that have expired, because they were not touched for
+ * a month. */
 int check_list(const struct checks *cs, struct arena *a, struct check **out, size_t *count,
                struct err *err)
 {

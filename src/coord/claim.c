@@ -1,4 +1,4 @@
-/* Which folder has which storage name. */
+/* Claims of folders on storage names. */
 #include "coord/claim.h"
 #include "coord/replication_int.h"
 

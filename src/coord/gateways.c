@@ -1,4 +1,5 @@
-/* Which process holds which epoch. */
+/* Which epoch of the policies each process holds, and up to when changes of storages are recorded.
+ */
 #include "coord/gateways.h"
 #include "coord/queue_int.h"
 

@@ -1,4 +1,4 @@
-/* Which process holds which epoch of the policies: the hash `w:gateways` in configDB
+/* The hash `w:gateways` in configDB, which says which epoch of the policies each process holds
  * (docs/replication.md, "Epochs"). Ages are measured by the store's clock. Any thread; each call is
  * one script. */
 #ifndef COORD_GATEWAYS_H
@@ -7,26 +7,29 @@
 #include "base/err.h"
 #include "store/store.h"
 
-enum { GATEWAY_LIFE_S = 10 }; /* nobody waits for a process whose last word is older */
+/* Nobody waits for a process whose last word (coord/lease.h) is older. */
+enum { GATEWAY_LIFE_S = 10 };
 
-/* Removes the entry of a process that ends, so that nobody waits for it. `id` is the one that the
- * process gave to installation_tell(), by which it writes its entry. */
+/* Removes the entry of a process that ends, so that nobody waits for it. `id` is the `process` of
+ * its calls of installation_tell(), which wrote the entry. */
 int gateways_forget(struct store *config, struct str id, struct err *err) MUST_CHECK;
-/* Whether every process that is waited for holds this epoch or a later one. */
+/* Sets *out to whether every process that is waited for holds this epoch or a later one. */
 int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err) MUST_CHECK;
-/* As gateways_reached(), for the epoch of the last change of one replication, by its name in
- * w:epochs. */
+/* As gateways_reached(), for the epoch of the last change of the replication `name`, which is read
+ * from `w:epochs`. */
 int gateways_reached_name(struct store *config, struct str name, bool *out,
                           struct err *err) MUST_CHECK;
 
-/* A process with local storages tells the others up to which moment (ms, the store's clock) all
- * changes of a storage that clients had an answer for are recorded; the hash is `w:settled`.
+/* A process with local storages writes a moment for each of them to the hash `w:settled` (ms, the
+ * store's clock). All changes of the storage that were acknowledged to clients up to that moment
+ * are recorded.
  *
- * Writes that the changes of these storages are recorded up to `since_ms`. `count` may be 0.
- * *now_ms is the store's time, for the next call. */
+ * Writes `since_ms` as the moment of these storages. `count` may be 0. *now_ms is the store's time,
+ * for the next call. */
 int gateways_settle(struct store *config, const struct str *storages, size_t count,
                     int64_t since_ms, int64_t *now_ms, struct err *err) MUST_CHECK;
-/* Reads that moment. *settled_ms is 0 when no process has written one. */
+/* Reads the moment of a storage that gateways_settle() wrote. *settled_ms is 0 when there is none.
+ * *now_ms is the store's time. */
 int gateways_settled(struct store *config, struct str storage, int64_t *settled_ms, int64_t *now_ms,
                      struct err *err) MUST_CHECK;
 

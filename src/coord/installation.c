@@ -7,7 +7,7 @@
 
 enum { CALL_ARENA_MAX = 64 * 1024, WORD_ARGS = 13, ANSWERS = 8 };
 
-/* The name of each state, and what a refused client is told. */
+/* The name of each state, and the reason that a refused client gets. */
 static const struct {
     const char *name, *why;
 } states[] = {
@@ -86,7 +86,7 @@ static void copy_text(char *out, size_t room, struct str value)
     out[len] = '\0';
 }
 
-/* Takes over the state that the store's answer means. Each change of the state is logged once. */
+/* Enters the state that the store's answer means. Each change of the state is logged once. */
 static void installation_enter(struct installation *i, enum installation_state state,
                                struct str found)
 {
@@ -121,8 +121,8 @@ static uint64_t answer_number(const struct reply *r)
     return str_u64(answer_text(r), &n) == 0 ? n : 0;
 }
 
-/* Takes over what the folder is to remember. The file is written only when the id or the run has
- * changed, or when it says that the last stop was orderly. */
+/* Updates what the folder remembers (`i->r`) from the store's answers. The file is written only
+ * when the id or the run has changed, or when it says that the last stop was orderly. */
 static int installation_remember(struct installation *i, const struct reply *answers,
                                  struct err *err)
 {
@@ -188,7 +188,8 @@ static int installation_take_answer(struct installation *i, const struct reply *
     return installation_why(i, err);
 }
 
-/* The numbers of the databases, in the order of the scripts: appDB, queueDB, configDB. */
+/* Gives the numbers of the databases, in the order in which the scripts expect them: appDB,
+ * queueDB, configDB. */
 static void installation_databases(const struct installation *i, struct arena *a, struct str out[3])
 {
     out[0] = i->o.app ? queue_number(a, store_number(i->o.app)) : STR_EMPTY;
@@ -221,7 +222,7 @@ static int installation_send_word(struct installation *i, struct str process, in
     args[11] = queue_number(&a, (int64_t)(config > i->r.config ? config : i->r.config));
     args[12] = str_z(fresh);
     atomic_store(&i->seen.lost, false);
-    /* The first word on a store gives it the id that the folder then remembers. */
+    /* The first word gives a store the id that the folder then remembers, so it must be durable. */
     struct script_run run = {.script = coord_script(SCRIPT_store_word),
                              .args = {args, WORD_ARGS},
                              .relaxed = i->r.id[0] != '\0'};
@@ -279,7 +280,7 @@ static int installation_open_files(struct installation *i, struct err *err)
         return code;
     memcpy(i->seen.folder, i->r.folder, sizeof(i->seen.folder));
     i->seen.floor = &i->page->number;
-    if (!i->kept) /* the number belongs to another folder */
+    if (!i->kept) /* without the file `installation` the number is another folder's */
         atomic_store(&i->page->number, 0);
     i->certain = !i->kept || kept || i->r.clean;
     seen_took(&i->seen, i->r.number);
@@ -366,7 +367,8 @@ void installation_close(struct installation *i)
 
 /* --- what an administrator says --- */
 
-/* Runs a script that answers {'ok'}, or a word for the state that the store is in instead. */
+/* Runs a script that answers {'ok'}, or a word that says why it refused. *answer is that word;
+ * empty: it is unknown. */
 static int installation_ask(struct installation *i, enum coord_script script,
                             const struct store_args *args, struct str *answer, struct err *err)
 {
@@ -413,8 +415,8 @@ static int installation_run(struct installation *i, enum coord_script script,
     return code < 0 || str_eq(answer, STR("ok")) ? code : installation_refuse(answer, err);
 }
 
-/* The folder joins another installation: the numbers that it knew of the old store are forgotten.
- */
+/* Makes the folder join the installation `id`. The numbers that it knew of the old store are
+ * forgotten. */
 static int installation_move(struct installation *i, struct str id, struct err *err)
 {
     struct remembered r = i->r;

@@ -1,4 +1,4 @@
-/* Between the files of the installation. */
+/* Declarations that installation.c and installation_file.c share. */
 #ifndef COORD_INSTALLATION_INT_H
 #define COORD_INSTALLATION_INT_H
 
@@ -7,26 +7,28 @@
 
 enum { RUN_MAX = 96, BOOT_MAX = 64 };
 
-/* The file `installation`. It is written as a whole and renamed whenever a member changes. */
+/* The contents of the file `installation`. Each change replaces the whole file. */
 struct remembered {
-    char id[ID_HEX_LEN + 1];     /* of the installation; empty: none is remembered */
-    char folder[ID_HEX_LEN + 1]; /* of this data folder, made by its first start */
-    char run[RUN_MAX + 1];       /* of the store's server, when the file was written */
-    bool clean;                  /* written by an orderly stop: `number` is the last one */
+    char id[ID_HEX_LEN + 1];     /* the installation's id; empty: none is remembered */
+    char folder[ID_HEX_LEN + 1]; /* this data folder's id, made by its first start */
+    char run[RUN_MAX + 1];       /* run id of the store's server when the file was written */
+    bool clean;                  /* written by an orderly stop, so `number` is final */
     uint64_t number;             /* the highest acknowledged number (coord/seen.h) */
-    uint64_t config;             /* changes of the configuration in the copy on disk */
+    uint64_t config;             /* number of changes that the configuration's copy on disk has */
 };
-/* ERR_NOT_FOUND: there is no such file. */
+/* Reads the file at `path`. ERR_NOT_FOUND: there is no such file. */
 int remembered_read(struct remembered *out, const char *path, struct err *err) MUST_CHECK;
 int remembered_write(const struct remembered *r, const char *path, struct err *err) MUST_CHECK;
 
-/* The file `installation.number`, mapped into memory: the highest acknowledged number at every
- * moment. It survives a kill of the process. After a crash of the machine it is not used. */
+/* The file `installation.number`, mapped into memory. It always has the highest acknowledged number
+ * (coord/seen.h), even after the process was killed. After a crash of the machine it is not used.
+ */
 struct number_page {
     char magic[16], boot[BOOT_MAX];
     _Atomic(uint64_t) number;
 };
-/* *kept: the file was written since the machine was started. */
+/* Maps the file, and makes it if needed. *kept: the file was written since the machine's last
+ * start. */
 int number_page_open(struct number_page **out, const char *path, struct str boot, bool *kept,
                      struct err *err) MUST_CHECK;
 void number_page_close(struct number_page *p);
@@ -37,14 +39,15 @@ struct installation {
     struct number_page *page;
     struct seen seen;
     _Atomic(bool) halted;
-    struct remembered r; /* belongs to the thread that asks, as the next three */
-    bool certain;        /* no number above the known one was acknowledged */
-    bool kept;           /* the file exists */
+    struct remembered r; /* only for the thread that has set `asking`, like the next three */
+    bool certain;        /* the highest acknowledged number is known for certain */
+    bool kept;           /* the file `installation` exists */
     bool asked;          /* the store was found to be the known one at least once */
     struct mutex lock;   /* class "installation"; guards what follows */
     struct installation_status status;
-    bool asking; /* a thread asks; only one at a time, so that an older answer never follows a newer
-                    one */
+    /* A thread is asking the store. Only one may ask at a time, so that an older answer never
+     * follows a newer one. */
+    bool asking;
     struct cond asked_last;
 };
 

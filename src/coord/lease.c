@@ -1,4 +1,4 @@
-/* The lease itself, and the thread that reads what must be read before one begins. */
+/* The lease, and the thread that reads the data that must be read before a lease begins. */
 #include "coord/lease.h"
 #include "base/clock.h"
 #include "coord/gateways.h"
@@ -63,7 +63,7 @@ void lease_heard(struct lease *l, uint64_t sent_ns)
 {
     atomic_store(&l->trouble, NULL);
     mutex_lock(&l->lock);
-    bool anew = lease_is_past(l->heard_until_ns); /* others may have gone on without us (E3) */
+    bool anew = lease_is_past(l->heard_until_ns); /* others may not have waited (E3) */
     if (anew) {
         atomic_store(&l->until_ns, 0);
         atomic_fetch_add(&l->number, 1);
@@ -82,14 +82,14 @@ void lease_refused(struct lease *l, const struct err *why, bool halted)
     if (!halted)
         return;
     mutex_lock(&l->lock);
-    l->heard_until_ns = 0; /* the next word that is taken begins another lease */
+    l->heard_until_ns = 0; /* the next word that the store accepts begins another lease */
     atomic_store(&l->until_ns, 0);
     mutex_unlock(&l->lock);
 }
 
 /* --- the thread that reads --- */
 
-/* Whether a lease is to begin, and its number. */
+/* Whether a new lease should begin. *number is its number. */
 static bool lease_is_wanted(struct lease *l, uint64_t *number)
 {
     mutex_lock(&l->lock);
@@ -99,7 +99,8 @@ static bool lease_is_wanted(struct lease *l, uint64_t *number)
     return wanted;
 }
 
-/* Everything was read for the lease of this number. Another gap since then makes that worthless. */
+/* Begins the lease of this number, for which everything was read. Does nothing when there was
+ * another gap between words meanwhile. */
 static void lease_begin(struct lease *l, uint64_t number)
 {
     bool begins = false;
@@ -213,6 +214,6 @@ void lease_stop(struct lease *l)
     loop_ask_stop(&l->reader);
     loop_stop(&l->words);
     loop_stop(&l->reader);
-    if (told && gateways_forget(l->o.config, str_z(l->id), &err) < 0) /* its word expires */
+    if (told && gateways_forget(l->o.config, str_z(l->id), &err) < 0) /* the word expires */
         log_info(l->o.log, "lease.not_forgotten", log_z("error", err.text));
 }

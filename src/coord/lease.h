@@ -1,22 +1,24 @@
 /* The lease of a process: how long it may act on the policies and routes that it has read.
  *
  * Several processes may share one store. Each keeps policies and routes in memory, and writes a
- * *word* to the store every second: that it lives, and how new its policies are
- * (coord/gateways.h). Whoever changes a policy waits until every process whose word is younger than
- * GATEWAY_LIFE_S holds the change, and goes on without the others. A process that was stopped, or
- * was cut off from the store, is among those others and does not know it. So it stops by itself,
- * earlier: its lease ends LEASE_MS after it *sent* the last word that the store took.
+ * *word* to the store every second: that it lives, and how new its policies are (coord/gateways.h).
+ * A process that changes a policy waits until every process whose word is younger than
+ * GATEWAY_LIFE_S holds the change. It does not wait for the others. A process that was stopped, or
+ * was cut off from the store, is among those others and does not know it. So it must stop acting
+ * earlier, by itself: its lease ends LEASE_MS after it *sent* the last word that the store
+ * accepted.
  *
  * Words that follow each other within that time prolong the lease. After a gap the lease is not
- * prolonged: the others may have gone on. A new lease, with a new number, begins once everything
- * that lease_read_first() names was read after the first word that the store took.
+ * prolonged, because other processes may not have waited. A new lease, with a new number, begins
+ * once the store has accepted a word again and every function given to lease_read_first() has then
+ * read its data.
  *
- * The time is compared by each change itself (lease_check()), by a clock that goes on while the
- * process is stopped and the machine sleeps, since no thread of the process runs in such a time.
+ * Each change compares the time itself (lease_check()), because no thread of the process runs while
+ * the process is stopped or the machine sleeps. The clock goes on during that time.
  * docs/replication.md has the invariants, E1 to E5. A process that does not share its store needs
  * no lease, but sends words all the same.
  *
- * Functions are called by any thread, except where it is said. A `struct lease *` that may be NULL
+ * Any thread may call these functions, except where it is said. A `struct lease *` that may be NULL
  * stands for a process that needs no lease. */
 #ifndef COORD_LEASE_H
 #define COORD_LEASE_H
@@ -31,59 +33,62 @@ struct lease;
 enum { LEASE_MS = 8 * MS_PER_S };
 
 struct lease_options {
-    struct store *config;              /* configDB; borrowed, as the next */
-    struct installation *installation; /* sends the words. NULL: the caller does so by itself, and
-                                          calls lease_heard() and lease_refused() */
-    bool needed;                       /* other processes use the store too */
-    const struct log *log;             /* NULL: silent */
+    struct store *config; /* configDB; borrowed, like `installation` */
+    /* Borrowed; sends the words. NULL: the caller sends them, and calls lease_heard() and
+     * lease_refused(). */
+    struct installation *installation;
+    bool needed;           /* a lease is needed: other processes use the store too */
+    const struct log *log; /* NULL: silent */
 };
 struct lease *lease_new(const struct lease_options *o);
-void lease_free(struct lease *l); /* stopped first; NULL is fine */
+void lease_free(struct lease *l); /* after lease_stop(); NULL is fine */
 
 /* --- before the start --- */
 
-/* Adds something that must be read from the store before a lease begins. All `fn` are called by the
- * lease's own thread, in the order in which they were added; a failure is tried again soon. */
+/* Adds a function that reads data which must be read from the store before a lease begins. The
+ * lease's own thread calls these functions in the order in which they were added. After a failure
+ * it calls them again soon. */
 typedef int lease_read_fn(void *ctx, struct err *err);
 void lease_read_first(struct lease *l, lease_read_fn *fn, void *ctx);
-/* Adds an epoch of the policies to the words: the newest one that every change of this process
- * follows; -1: none yet. `fn` is called ten times a second. Without it the words say only that the
- * process lives, and nobody waits for it. */
+/* Adds an epoch of the policies to the words. `fn` returns the newest epoch that every change of
+ * this process follows; -1: none yet. It is called ten times a second. Without it the words say
+ * only that the process lives, and nobody waits for it. */
 typedef int64_t lease_epoch_fn(void *ctx);
 void lease_tell_epoch(struct lease *l, lease_epoch_fn *fn, void *ctx);
 
 /* Starts the threads: the one that sends words, and the one that reads. */
 int lease_start(struct lease *l, struct err *err) MUST_CHECK;
 /* Ends the threads, and tells the others not to wait for this process any more. lease_check() may
- * still be called. NULL is fine, as is one that was not started. */
+ * still be called. NULL is fine, as is a lease that was not started. */
 void lease_stop(struct lease *l);
 
 /* --- asking --- */
 
 /* The number of the present lease; 0: none is needed. `l` may be NULL. */
 uint64_t lease_number(const struct lease *l);
-/* ERR_STORE, with words for a client: the lease of this number is over. Never waits. `l` may be
- * NULL. */
+/* Checks that the lease of this number is not over. ERR_STORE, with a text for clients: it is over.
+ * Never waits. `l` may be NULL. */
 int lease_check(const struct lease *l, uint64_t number, struct err *err) MUST_CHECK;
-/* Waits until there is a lease, or none is needed. False: there was none by `deadline_ns`
- * (clock_mono_ns()). */
+/* Waits until a lease has begun; does not wait when none is needed. False: none has begun by
+ * `deadline_ns` (clock_mono_ns()). */
 bool lease_await(struct lease *l, uint64_t deadline_ns);
-/* Whether others wait for this process: 0: no, its last word is too old. Else a number, another one
- * after each gap in which they may not have waited. Whoever asks the store what every process knows
- * compares this number before and afterwards, as its own word may have been too old to count
- * (E5). `l` may be NULL. */
+/* Says whether other processes wait for this one. 0: they do not, because its last word is too old.
+ * Else a number that changes after each gap in which they may not have waited. A caller that asks
+ * the store what every process knows compares this number before and afterwards, because its own
+ * word may have been too old to count (E5). `l` may be NULL. */
 uint64_t lease_contact(struct lease *l);
 
-/* How the store refused the last word, as store_refusal() says it; NULL: it did not. For
- * store_cannot(). `l` may be NULL. */
+/* How the store refused the last word, as store_refusal() says it; NULL: the store did not refuse
+ * it. It is an argument for store_cannot(). `l` may be NULL. */
 const char *lease_trouble(const struct lease *l);
 
 /* --- what became of a word --- */
 
-/* The store took the word that was sent at `sent_ns` (clock_boot_ns()). */
+/* Records that the store accepted the word that was sent at `sent_ns` (clock_boot_ns()). */
 void lease_heard(struct lease *l, uint64_t sent_ns);
-/* The store did not take the word; `why` is said to clients whose changes are refused. `halted`:
- * the store is not the one that was known (coord/installation.h), so the lease ends at once. */
+/* Records that the store did not accept the word. Clients whose changes are refused are given the
+ * reason `why`. `halted`: the store is not the one that was known (coord/installation.h), so the
+ * lease ends at once. */
 void lease_refused(struct lease *l, const struct err *why, bool halted);
 
 #endif

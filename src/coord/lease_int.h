@@ -1,4 +1,4 @@
-/* Between the files of the lease. */
+/* Declarations that lease.c and lease_word.c share. */
 #ifndef COORD_LEASE_INT_H
 #define COORD_LEASE_INT_H
 
@@ -15,23 +15,25 @@ struct lease_reader {
 
 struct lease {
     struct lease_options o;
-    VEC(struct lease_reader) readers; /* not changed after the start, as the next three */
-    lease_epoch_fn *epoch;            /* NULL: the words have none */
+    /* This and the next three members do not change after the start. */
+    VEC(struct lease_reader) readers;
+    lease_epoch_fn *epoch; /* NULL: the words have no epoch */
     void *epoch_ctx;
-    char id[ID_HEX_LEN + 1];    /* of this process, in its words */
-    struct loop words, reader;  /* send the words; read what must be read before a lease */
-    int64_t epoch_sent;         /* of `words` alone: the epoch of the last word; -2: no word yet */
-    uint64_t word_ms;           /* of `words` alone: when it was sent, clock_mono_ms() */
-    bool word_failed;           /* of `words` alone: the last one failed, which was logged */
-    bool cut_off;               /* of the reading thread: it has logged that the lease is over */
-    _Atomic(uint64_t) number;   /* of the present lease, or of the one that is to begin */
-    _Atomic(uint64_t) until_ns; /* its end, clock_boot_ns(); 0: it has not begun */
-    _Atomic(const char *) trouble; /* how the store refused the last word; NULL: it did not */
+    char id[ID_HEX_LEN + 1];   /* the process's id in its words */
+    struct loop words, reader; /* threads: one sends the words, one calls `readers` */
+    int64_t epoch_sent;        /* epoch of the last word; -2: no word yet; used by `words` alone */
+    uint64_t word_ms; /* when the last word was sent, clock_mono_ms(); used by `words` alone */
+    bool word_failed; /* the last word failed, which was logged; used by `words` alone */
+    bool cut_off;     /* the lease's end was logged; used by `reader` alone */
+    _Atomic(uint64_t) number;      /* number of the present lease, or of the next one to begin */
+    _Atomic(uint64_t) until_ns;    /* the end of that lease, clock_boot_ns(); 0: it has not begun */
+    _Atomic(const char *) trouble; /* how the store refused the last word; NULL: not refused */
 
-    struct mutex lock;       /* class "lease"; guards what follows, and changes of the two above */
-    struct cond begun;       /* a lease has begun */
-    uint64_t heard_until_ns; /* until then others wait for this process, clock_boot_ns(); 0: no word
-                                was taken yet */
+    struct mutex lock; /* class "lease"; guards what follows, and changes of `number`, `until_ns` */
+    struct cond begun; /* a lease has begun */
+    /* Until when other processes wait for this one, clock_boot_ns(). 0: the store has accepted no
+     * word yet. */
+    uint64_t heard_until_ns;
 };
 
 loop_step_fn lease_send_word;

@@ -4,8 +4,8 @@
 
 enum { LOOK_MS = 100, SEND_MS = 1000 };
 
-/* Whether the store refused a step because it has lost what it had acknowledged: the next word says
- * so to all, and is sent at once. */
+/* Whether the next word must be sent at once: the store refused a step because it has lost steps
+ * that it had acknowledged. That word lets all processes know. */
 static bool word_is_urgent(const struct lease *l)
 {
     struct seen *seen = installation_seen(l->o.installation);
@@ -33,7 +33,7 @@ struct loop_sleep lease_send_word(void *ctx)
     uint64_t now = clock_mono_ms();
     struct err err = {0};
 
-    /* A new epoch is sent at once, since somebody waits for it. */
+    /* A new epoch is sent at once, because another process may be waiting for it. */
     if (epoch == l->epoch_sent && now - l->word_ms < SEND_MS && !word_is_urgent(l))
         return loop_sleep_ms(LOOK_MS);
     int code = word_send(l, epoch, &err);

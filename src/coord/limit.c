@@ -1,4 +1,4 @@
-/* Limits of storages. */
+/* Limits on the requests and bytes per second of storages. */
 #include "coord/limit.h"
 
 #include "coord/scripts.h"

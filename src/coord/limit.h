@@ -1,5 +1,5 @@
-/* Limits of a storage that all processes share: requests and bytes (appDB, `w:rate:<storage>`, one
- * hash for each). Any thread. */
+/* Limits on a storage's requests and bytes per second, which all processes share. Each limit is a
+ * hash in appDB: `w:rate:requests:<storage>` or `w:rate:bytes:<storage>`. Any thread. */
 #ifndef COORD_LIMIT_H
 #define COORD_LIMIT_H
 
@@ -8,10 +8,11 @@
 
 enum limit_kind { LIMIT_REQUESTS, LIMIT_BYTES };
 
-/* Takes `wanted` requests or bytes from a bucket of tokens that is filled at `per_second` and holds
- * one second's worth, at least one. *wait_ms 0: they were taken. Else nothing was taken, and the
- * caller asks again after that time. A caller that wants more than the bucket holds gets it when
- * the bucket is full, and the following callers wait longer. per_second 0: no limit. */
+/* Takes `wanted` requests or bytes from a bucket of tokens. The bucket is filled at `per_second`
+ * and holds one second's worth, at least one token. *wait_ms 0: they were taken. Else nothing was
+ * taken, and the caller asks again after that time. A caller that wants more than the bucket holds
+ * gets it when the bucket is full, and the following callers wait longer. per_second 0: no limit.
+ */
 int limit_take(struct store *app, struct str storage, enum limit_kind kind, double per_second,
                uint64_t wanted, uint64_t *wait_ms, struct err *err) MUST_CHECK;
 

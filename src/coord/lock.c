@@ -10,8 +10,8 @@
 
 enum {
     TTL_MS = 10000,
-    REFRESH_PARTS = 3, /* renewals within a time to live: one may fail */
-    WAIT_MS = 50,      /* between two attempts to take a lock that somebody else has */
+    REFRESH_PARTS = 3, /* renewals in a time to live, so that one may fail */
+    WAIT_MS = 50,      /* pause between two attempts to take a lock */
     LOCK_ARENA_MAX = 4 * 1024 * 1024,
 };
 
@@ -21,8 +21,9 @@ struct lock {
     char *key;
     size_t key_len;
     char token[ID_HEX_LEN + 1];
-    _Atomic(uint64_t) until_ns; /* end of its life, clock_mono_ns(), counted from before the store
-                                   was asked; 0: lost */
+    /* When its time to live ends (clock_mono_ns()), counted from before the store was asked. 0: the
+     * lock was lost. */
+    _Atomic(uint64_t) until_ns;
 };
 
 struct locks {
@@ -121,8 +122,8 @@ static void lock_free(struct lock *lock)
     free(lock);
 }
 
-/* Tries once to take all of them; taken[i] says whether that lock is ours. When the outcome is not
- * known (a time-out), our tokens may stay in the store until they expire. */
+/* Tries once to take each of the locks; taken[i] says whether locks[i] was taken. When the outcome
+ * is not known (a time-out), the tokens may stay in the store until they expire. */
 static int locks_ask(struct lock *const *locks, size_t count, bool *taken, struct err *err)
 {
     struct locks *l = locks[0]->locks;
@@ -240,7 +241,7 @@ static void locks_delist(struct locks *l, struct lock **locks, size_t count)
     mutex_unlock(&l->lock);
 }
 
-/* A failure does no harm: the locks expire. */
+/* A failure is only logged, because the locks then expire by themselves. */
 void lock_release_many(struct lock **locks, size_t count)
 {
     struct arena a = ARENA_INIT(LOCK_ARENA_MAX);
@@ -280,7 +281,8 @@ void lock_release(struct lock *lock)
 
 /* --- renewing --- */
 
-/* The time to live, then the key and the token of each held lock. */
+/* Makes the renewal script's arguments: the time to live, then the key and the token of each held
+ * lock. */
 static struct store_args locks_collect(struct locks *l, struct arena *a)
 {
     size_t n = 0;
@@ -299,7 +301,7 @@ static struct store_args locks_collect(struct locks *l, struct arena *a)
     return (struct store_args){args, arena_error(a) == 0 ? n : 0};
 }
 
-/* The token that the renewal was asked for with this key; empty: none. */
+/* The token that was sent with this key in the renewal; empty: the key was not sent. */
 static struct str locks_token_in(const struct store_args *asked, struct str key)
 {
     for (size_t i = 1; i + 1 < asked->argc; i += 2)
@@ -322,7 +324,7 @@ static void locks_note(struct locks *l, const struct store_args *asked, const st
     mutex_lock(&l->lock);
     list_each (&l->held, struct lock, node, lock) {
         if (!str_eq(locks_token_in(asked, lock_key(lock)), lock_token(lock)))
-            continue; /* it was taken after the renewal was sent */
+            continue; /* this lock was taken after the renewal was sent */
         if (reply_lists_key(lost, lock_key(lock)))
             atomic_store(&lock->until_ns, 0);
         else if (atomic_load(&lock->until_ns))

@@ -1,6 +1,6 @@
-/* Locks in lockDB. A lock is one of the seed's keys with a random token as its value and a time to
- * live, which is renewed while the lock is held (docs/replication.md, C1 and C2). Any thread; a
- * struct lock is used by one thread at a time. */
+/* Locks in lockDB. A lock is a key with Chorus's name for it, a random token as its value, and a
+ * time to live. That time is renewed while the lock is held (docs/replication.md, C1 and C2). Any
+ * thread; a struct lock is used by one thread at a time. */
 #ifndef COORD_LOCK_H
 #define COORD_LOCK_H
 
@@ -12,20 +12,20 @@ struct locks;
 
 struct locks_options {
     struct store *store; /* lockDB; borrowed */
-    uint64_t ttl_ms;     /* 0: 10,000 */
+    uint64_t ttl_ms;     /* time to live of a lock; 0: 10,000 */
     const struct log *log;
 };
 /* Starts a thread that renews all held locks, every third of their time to live. */
 int locks_open(struct locks **out, const struct locks_options *o, struct err *err) MUST_CHECK;
-void locks_close(struct locks *l); /* none may be held */
+void locks_close(struct locks *l); /* no lock may be held */
 
-/* The seed's keys, parts escaped. */
+/* Append the key of a lock to `out`, with its parts escaped. */
 void lock_key_object(struct buf *out, struct str storage, struct str bucket, struct str object);
 void lock_key_bucket(struct buf *out, struct str storage, struct str bucket);
 void lock_key_user(struct buf *out, struct str storage, struct str user);
 
 struct lock;
-/* ERR_BUSY: somebody else has the lock. */
+/* Takes the lock `key`. ERR_BUSY: somebody else has it. */
 int lock_take(struct lock **out, struct locks *l, struct str key, struct err *err) MUST_CHECK;
 /* As lock_take(), but waits for up to `wait_ms`. */
 int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_ms,
@@ -34,12 +34,14 @@ int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_
 enum { LOCKS_MAX = 64 };
 int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, size_t count,
                    struct err *err) MUST_CHECK;
-/* False once its time to live has passed by this process's clock, or a renewal found another token:
- * whoever works under the lock must stop. A single renewal that fails does not lose the lock. */
+/* Whether the lock is still held. False: its time to live has passed by this process's clock, or a
+ * renewal found another token. Then the work under the lock must stop. A single renewal that fails
+ * does not lose the lock. */
 bool lock_held(const struct lock *lock);
 struct str lock_key(const struct lock *lock);
-struct str lock_token(const struct lock *lock); /* for scripts that check it (C2) */
-void lock_release(struct lock *lock);           /* removes only our own token; NULL is fine */
+struct str lock_token(const struct lock *lock); /* for scripts that check the lock (C2) */
+/* Removes the key only if its value is this lock's token. NULL is fine. */
+void lock_release(struct lock *lock);
 void lock_release_many(struct lock **locks, size_t count); /* at most LOCKS_MAX; some may be NULL */
 
 #endif

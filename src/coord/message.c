@@ -27,7 +27,7 @@ static void message_put_bytes(struct buf *out, unsigned field, struct str s)
     buf_append_str(out, s);
 }
 
-/* google.protobuf.Timestamp */
+/* Appends a google.protobuf.Timestamp. */
 static void message_put_time(struct buf *out, unsigned field, int64_t ms)
 {
     struct buf inner = {0};
@@ -135,7 +135,8 @@ static bool message_take_field(struct str *in, struct message_field *f)
     return false;
 }
 
-/* The member of struct task that a field is read into; the other two are NULL. */
+/* The member of struct task that a field is read into. Its type says which of these pointers is
+ * set; the other two are NULL. */
 struct message_slot {
     struct str *bytes;
     int64_t *number;

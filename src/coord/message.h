@@ -7,8 +7,8 @@
 #include "coord/queue.h"
 
 void message_write(struct buf *out, const struct task *t);
-/* The task's strings point into `in`. ERR_PARSE: the message is malformed, too large, or has no
- * type or id. */
+/* Reads a task's message. The task's strings point into `in`. ERR_PARSE: the message is malformed,
+ * too large, or has no type or id. */
 int message_read(struct task *out, struct str in, struct err *err) MUST_CHECK;
 
 struct queue_weight;

@@ -5,7 +5,7 @@
 
 enum { NAME_MAX_BYTES = 255, VERSION_MAX_BYTES = 1024 };
 
-/* A string of 1 (or `min`) to `max` bytes. */
+/* A field of the payload: a string of `min` to `max` bytes. */
 struct field {
     const char *name;
     size_t min, max;
@@ -145,7 +145,8 @@ static void payload_write_copy(struct json_out *w, const struct task_payload *p)
     json_out_close(w, '}');
 }
 
-/* `whole`: with what a copy needs to know beside the name. */
+/* Writes the list of objects. `whole`: with each object's size and whether it is absent, which
+ * copies need. */
 static void payload_write_objects(struct json_out *w, const struct task_payload *p, bool whole)
 {
     json_out_key(w, "Objs");

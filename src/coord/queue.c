@@ -1,4 +1,4 @@
-/* Adding and taking tasks, and their outcomes; each is one script of lua/queue_*.lua. */
+/* Adding, taking and ending tasks. Each step is one script of lua/queue_*.lua. */
 #include "coord/queue_int.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@ enum {
 /* Arguments of the housekeeping scripts. */
 #define SWEEP_MAX      "100"     /* tasks of a queue that one call handles */
 #define ARCHIVE_KEEP   "10000"   /* archived tasks that a queue keeps */
-#define ARCHIVE_LIFE_S "7776000" /* 90 days */
+#define ARCHIVE_LIFE_S "7776000" /* 90 days, after which archived tasks are removed */
 
 struct queue *queue_new(struct store *s)
 {
@@ -107,8 +107,8 @@ int queue_task_args(struct arena *a, const struct task *wanted, int64_t unique_s
     return arena_error(a) == 0 ? 0 : err_code(err, ERR_NO_MEMORY);
 }
 
-/* The six arguments of one task. `times` are its delay and for how long it is unique, in seconds.
- */
+/* Makes the six arguments of one task for queue_add.lua. `times` are the task's delay and how long
+ * it is unique, in seconds. */
 static int queue_add_args(struct arena *a, const struct task *t, const int64_t times[2],
                           struct str *args, struct err *err)
 {
@@ -118,7 +118,8 @@ static int queue_add_args(struct arena *a, const struct task *t, const int64_t t
     return queue_task_args(a, t, times[1], args, err);
 }
 
-/* Adds all tasks; the reply has one number for each. */
+/* Adds all tasks. The reply has a number for each: 1 when it was added. Behind them is the step's
+ * number, when steps are numbered. */
 static int queue_add_tasks(struct queue *q, struct arena *a, const struct task *tasks, size_t count,
                            const int64_t times[2], struct reply **out, struct err *err)
 {
@@ -187,7 +188,7 @@ int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size
     return code;
 }
 
-/* The script with `first`, then the rest. */
+/* Runs a script with the arguments `first`, followed by `rest`. */
 static int queue_run_script(struct queue *q, struct arena *a, enum coord_script script,
                             const struct store_args *first, const struct store_args *rest,
                             struct reply **out, struct err *err)
@@ -270,7 +271,7 @@ int queue_extend(struct queue *q, struct arena *a, struct str queue, const struc
 
 /* How a task ends. */
 struct ending {
-    const char *outcome; /* as in queue_end.lua */
+    const char *outcome; /* name of the outcome, as in queue_end.lua */
     int64_t seconds;
     const char *counter;
     bool if_expired; /* the caller does not hold the task, but its lease has ended */
@@ -322,7 +323,7 @@ int queue_done(struct queue *q, const struct task *t, struct err *err)
 
 static int64_t queue_retry_delay(int retried)
 {
-    int64_t n = retried < 10 ? retried : 10; /* 10 to the fourth is past the bound */
+    int64_t n = retried < 10 ? retried : 10; /* 10 to the fourth exceeds RETRY_DELAY_MAX_S */
     int64_t delay = n * n * n * n + 15 + (int64_t)random_below(30) * (n + 1);
 
     return delay < RETRY_DELAY_MAX_S ? delay : RETRY_DELAY_MAX_S;
@@ -404,7 +405,8 @@ int queue_clean(struct queue *q, const struct store_args *names, size_t *moved, 
                        moved, err);
 }
 
-/* ERR_NOT_FOUND: another process has recovered the task, or its worker came back. */
+/* Ends the try of a task whose lease has ended, as failed. ERR_NOT_FOUND: another process has
+ * recovered the task, or its worker came back. */
 static int queue_recover_task(struct queue *q, const struct reply *row, struct err *err)
 {
     struct ending e = {"retry", 0, "failed", true};

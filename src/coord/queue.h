@@ -29,10 +29,10 @@ struct task {
     struct str type;
     struct str payload;
     struct str id;    /* empty: queue_add() makes a random one */
-    struct str queue; /* name */
+    struct str queue; /* name of the queue */
     int retry_max;    /* tries after the first; 0: TASK_RETRY_MAX; -1: none */
     int retried;      /* tries after the first so far */
-    struct str error; /* of the last try that failed */
+    struct str error; /* error of the last try that failed */
     int64_t timeout_s, deadline_s;
     struct str unique_key;
     int64_t last_failed_s;
@@ -41,7 +41,7 @@ struct task {
     struct str token; /* proves that the caller holds the lease (Q4); not in the message */
 };
 
-struct queue *queue_new(struct store *s); /* queueDB; borrowed */
+struct queue *queue_new(struct store *s); /* `s` is queueDB; borrowed */
 /* From now on each queue_add() is a numbered step (coord/seen.h); `seen` is borrowed. Called before
  * other threads use the queue. */
 struct seen;
@@ -51,36 +51,39 @@ struct store *queue_store(struct queue *q);
 
 /* --- adding --- */
 
-/* `delay_s` 0: the task is pending at once; else it is scheduled. ERR_EXISTS: there is a task of
- * that id which is neither archived nor completed (Q7). */
+/* Adds a task. `delay_s` 0: it is pending at once; else it is scheduled. ERR_EXISTS: there is a
+ * task with this id that is neither archived nor completed (Q7). */
 int queue_add(struct queue *q, const struct task *t, int64_t delay_s, struct err *err) MUST_CHECK;
-/* Adds all in one script. Tasks whose id exists are left out. `added` may be NULL. */
+/* Adds several tasks in one script. Tasks whose id exists are left out. *added is the number of
+ * tasks that were added; `added` may be NULL. */
 int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size_t *added,
                    struct err *err) MUST_CHECK;
-/* ERR_EXISTS: a task of the same type and payload was added in the last `ttl_s` seconds. */
+/* Adds a task that is pending at once. ERR_EXISTS: a task of the same type and payload was added in
+ * the last `ttl_s` seconds. */
 int queue_add_unique(struct queue *q, const struct task *t, int64_t ttl_s,
                      struct err *err) MUST_CHECK;
-/* Schedules tasks again, for `delay_s` from now. Tasks that are not scheduled any more stay as they
- * are. */
+/* Moves scheduled tasks to `delay_s` seconds from now. Tasks that are not scheduled any more stay
+ * as they are. */
 int queue_postpone(struct queue *q, struct str queue, const struct str *ids, size_t count,
                    int64_t delay_s, struct err *err) MUST_CHECK;
 
 /* --- working --- */
 
-/* Takes the oldest pending task of the first queue in `names` that has one and is not paused; the
- * caller has a lease on it. ERR_NOT_FOUND: there is no such task. */
+/* Takes the oldest pending task of the first queue in `names` that has one and is not paused. The
+ * caller then has a lease on it. ERR_NOT_FOUND: there is no such task. */
 int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
                struct task *out, struct err *err) MUST_CHECK;
-/* Prolongs leases; `pairs` are ids and tokens in turn. *lost: the ids of tasks that the caller does
- * not hold any more. */
+/* Prolongs the leases of tasks. `pairs` are their ids and tokens in turn. *lost: the ids of tasks
+ * that the caller does not hold any more. */
 int queue_extend(struct queue *q, struct arena *a, struct str queue, const struct store_args *pairs,
                  struct store_args *lost, struct err *err) MUST_CHECK;
-/* The outcomes of a task that the caller holds. ERR_NOT_FOUND: the task is not active, or somebody
- * else took it since (Q4). */
+/* This call and the next three end the caller's lease on a task. ERR_NOT_FOUND: the task is not
+ * active, or somebody else has taken it since (Q4). */
 int queue_done(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
-/* `counts`: a try has failed; after the last try the task is archived. Else the task is put back
- * without using up a try (Q6). `error` is the reason; it may be empty. `delay_s` is the time until
- * the next try; -1: by the rule of docs/queue.md. */
+/* Puts the task back for another try. `counts`: this try has failed, and after the last try the
+ * task is archived instead. Else the task is put back without using up a try (Q6). `error` is the
+ * reason; it may be empty. `delay_s` is the time until the next try; -1: by the rule of
+ * docs/queue.md. */
 int queue_retry(struct queue *q, const struct task *t, int64_t delay_s, bool counts,
                 struct str error, struct err *err) MUST_CHECK;
 int queue_archive(struct queue *q, const struct task *t, struct str error,
@@ -93,10 +96,10 @@ int queue_requeue(struct queue *q, const struct task *t, struct err *err) MUST_C
  *
  * Each call handles some tasks of each of the named queues: call again while *moved is not 0. */
 
-/* Makes scheduled and retried tasks pending whose time has come. */
+/* Makes pending those scheduled and retried tasks whose time has come. */
 int queue_forward(struct queue *q, const struct store_args *names, size_t *moved,
                   struct err *err) MUST_CHECK;
-/* Ends the try of active tasks whose lease has ended, as failed (Q3). */
+/* Counts the present try of each active task as failed when the task's lease has ended (Q3). */
 int queue_recover(struct queue *q, const struct store_args *names, size_t *moved,
                   struct err *err) MUST_CHECK;
 /* Removes completed and archived tasks that need not be kept any longer. */
@@ -119,22 +122,23 @@ extern const char *const task_state_names[TASK_STATES];
 struct queue_stats {
     struct str name;
     uint64_t size[TASK_STATES];
-    uint64_t processed, failed;             /* ended tries in all; those that failed */
+    uint64_t processed, failed;             /* tries that ended; tries that failed */
     uint64_t processed_today, failed_today; /* since midnight UTC */
     int64_t latency_ms;                     /* age of the oldest pending task; 0: there is none */
     bool paused;
 };
-/* All queues that ever had a task, sorted by name. */
+/* Lists all queues that ever had a task, sorted by name. */
 int queue_list(struct queue *q, struct arena *a, struct queue_stats **out, size_t *count,
                struct err *err) MUST_CHECK;
 struct task_info {
     struct task task;
     enum task_state state;
-    int64_t due_s; /* scheduled, retry: when it becomes pending; archived: since when; completed:
-                      until when it is kept */
+    /* Seconds since 1970. Scheduled, retry: when the task becomes pending. Archived: when it was
+     * archived. Completed: until when it is kept. */
+    int64_t due_s;
 };
-/* Which tasks to list: those of one state, the oldest or soonest first, without the first `skip`.
- */
+/* Which tasks to list: up to `limit` tasks of one state, the oldest or soonest first, after the
+ * first `skip`. */
 struct queue_page {
     struct str queue;
     enum task_state state;
@@ -145,7 +149,7 @@ int queue_tasks(struct queue *q, struct arena *a, const struct queue_page *page,
 int queue_task(struct queue *q, struct arena *a, struct str name, struct str id,
                struct task_info *out, struct err *err) MUST_CHECK;
 int queue_pause(struct queue *q, struct str name, bool paused, struct err *err) MUST_CHECK;
-/* ERR_CONFLICT: the task is active. */
+/* Makes a task pending at once. ERR_CONFLICT: the task is active. */
 int queue_run_now(struct queue *q, struct str name, struct str id, struct err *err) MUST_CHECK;
 int queue_delete(struct queue *q, struct str name, struct str id, struct err *err) MUST_CHECK;
 /* Asks the worker that runs the task to end it, by a message on asynq:cancel. */

@@ -1,4 +1,4 @@
-/* Looking at queues and tasks, and what an operator does with them. */
+/* Listing queues and tasks, and what an operator does with them: pause, run, delete, cancel. */
 #include "coord/queue_int.h"
 
 #include "base/clock.h"
@@ -35,7 +35,8 @@ static int queue_read_stats(struct queue_stats *out, const struct reply *row, st
     return 0;
 }
 
-/* By bytes. The script's own order follows the locale of the Redis server. */
+/* Orders by the bytes of the name, because the script's own order follows the Redis server's
+ * locale. */
 static int stats_by_name(const void *a, const void *b)
 {
     const struct queue_stats *one = a, *other = b;
