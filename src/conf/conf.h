@@ -1,12 +1,10 @@
 /* Configuration: one immutable snapshot of every key's value, and where each value came from.
- * docs/config.md lists the keys (generated from the table in keys.c).
- *
- * Values come from four layers, each of which overrides the one before: built-in defaults, the YAML
- * file, the environment, flags. A wrong value anywhere is a problem: all problems are reported, one
- * line each, and then there is no snapshot at all.
- *
- * A snapshot never changes, so any thread may read one that it holds a reference to. Reloading
- * makes a new one; keys that cannot change while running keep the old value in it. */
+ * docs/config.md lists the keys (generated from the table in keys.c). Values come from four layers,
+ * each of which overrides the one before: built-in defaults, the YAML file, the environment, flags.
+ * Every wrong value is reported as a problem, one line each; when there is a problem, no snapshot
+ * is made. A snapshot never changes, so any thread may read one that it holds a reference to.
+ * Reloading makes a new snapshot, in which keys that cannot change while weir runs keep their old
+ * values. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
@@ -25,12 +23,13 @@ enum conf_tracker_mode { CONF_TRACKER_PUBLIC, CONF_TRACKER_PRIVATE };
 enum conf_tracker_share { CONF_SHARE_AUTO, CONF_SHARE_ON, CONF_SHARE_OFF };
 
 struct conf_tls {
-    const char *cert, *key; /* both "" or both given */
+    const char *cert, *key; /* paths of files; both "" or both given */
 };
 
-/* Remote storages and users of the file (docs/config.md). Only conf/ uses `given`. */
+/* Remote storages and users that the file lists (docs/config.md). `line` is where the entry begins.
+ * `given` has a bit for each field that the file sets; only conf/ uses it. */
 struct conf_credential {
-    const char *user; /* name of a user */
+    const char *user; /* name of the weir user to whom these keys belong */
     const char *access_key, *secret_key;
     size_t line;
     unsigned given;
@@ -39,8 +38,9 @@ struct conf_credential {
 struct conf_storage {
     const char *name, *url, *region, *ca;
     bool virtual_host, trailers, insecure, main;
-    uint64_t connect_timeout_ms, response_timeout_ms, idle_timeout_ms; /* 0: not given */
-    uint64_t requests_per_minute, bytes_per_second;                    /* 0: no limit */
+    /* 0: not given, so the default applies */
+    uint64_t connect_timeout_ms, response_timeout_ms, idle_timeout_ms;
+    uint64_t requests_per_minute, bytes_per_second; /* 0: no limit */
     VEC(struct conf_credential) credentials;
     size_t line;
     unsigned given;
@@ -63,12 +63,12 @@ struct conf {
         const char *region, *domain;
         bool signature_v2;
         const char *website_domain;
-        const char *url;             /* under which clients reach the gateway */
-        const char *storage_classes; /* names with commas between them */
-        uint64_t max_buckets;        /* 0: any number */
+        const char *url;             /* URL under which clients reach the gateway */
+        const char *storage_classes; /* names, separated by commas */
+        uint64_t max_buckets;        /* 0: no limit */
         uint64_t document_memory;
         struct {
-            uint64_t day_ms, interval_ms; /* interval 0: follows from the day */
+            uint64_t day_ms, interval_ms; /* interval_ms 0: derived from day_ms */
         } lifecycle;
         struct {
             uint64_t interval_ms;
@@ -91,15 +91,16 @@ struct conf {
         uint64_t numwant, max_numwant, max_scrape, max_torrents, max_peers, feed_max, workers;
         uint64_t max_per_user, max_per_address;
         const char *prefix;
-        const char *trusted; /* networks with commas between them */
-        const char *url;     /* under which clients reach the tracker */
+        const char *trusted; /* networks, separated by commas */
+        const char *url;     /* URL under which clients reach the tracker */
         uint64_t hash_at_once;
     } tracker;
     struct {
         int engine; /* enum conf_engine */
         struct {
             const char *url;
-            const char *database[5]; /* a number or a url; app, queue, lock, config, swarm */
+            /* each a number or a URL; for app, queue, lock, config, swarm */
+            const char *database[5];
             uint64_t timeout_ms, connections;
             const char *ca;
             bool insecure;
@@ -111,7 +112,7 @@ struct conf {
     struct {
         uint64_t connections, per_address, workers, threads, waiting;
         uint64_t head_timeout_ms, idle_timeout_ms, body_rate;
-        const char *proxies; /* networks with commas between them */
+        const char *proxies; /* networks, separated by commas */
     } http;
     struct {
         uint64_t threads;
@@ -128,10 +129,10 @@ struct conf {
     VEC(struct conf_user) users;
 
     /* Private to conf/. */
-    uint64_t groups_digest; /* of the text that the two lists were read from */
+    uint64_t groups_digest; /* hash of the text from which storages and users were read */
     atomic_int refs;
     struct arena arena;
-    const char *file;            /* "" when none was read */
+    const char *file;            /* path of the file; "" when none was read */
     struct conf_origin *origins; /* one for each key */
 };
 
@@ -140,44 +141,46 @@ struct conf {
 enum { CONF_MAX_FILE = 256 * 1024, CONF_MAX_DEPTH = 8, CONF_MAX_PROBLEMS = 20 };
 
 struct conf_flag {
-    struct str name, value; /* name without the dashes */
+    struct str name, value; /* name without the leading dashes */
 };
 
 struct conf_input {
-    const char *file;           /* --config; NULL: looked for, see conf_find_file() */
-    const char *const *environ; /* "K=V", NULL-terminated; NULL: none */
+    const char *file;           /* from --config; NULL: conf_find_file() looks for it */
+    const char *const *environ; /* "K=V" strings, NULL-terminated; NULL: no environment */
     const struct conf_flag *flags;
     size_t flag_count;
 };
 
-/* ERR_INVALID: *problems has one line ("file:line: key: what is wrong") for each thing wrong, at
- * most CONF_MAX_PROBLEMS. */
+/* Loads all layers. ERR_INVALID: *problems has one line ("file:line: key: what is wrong") for each
+ * problem, at most CONF_MAX_PROBLEMS. */
 int conf_load(struct conf **out, const struct conf_input *in, struct buf *problems) MUST_CHECK;
 
-/* As conf_load() with a file's text in memory, named `file` in the problems. */
+/* As conf_load(), but with the text of a file in memory. Problems name the file as `file`. */
 int conf_load_text(struct conf **out, const char *file, struct str text,
                    struct buf *problems) MUST_CHECK;
 
 struct conf *conf_ref(struct conf *c);
 void conf_unref(struct conf *c); /* NULL is fine; the last reference overwrites the secrets */
 
-/* For a reload: `next` (not yet shared) gets the values of `old` for every key that differs and
- * cannot change while running; their names are appended to *kept, ", " between them. */
+/* For a reload: for every key that differs and cannot change while weir runs, `next` (not yet
+ * shared) gets the value of `old`. The names of these keys are appended to *kept, separated by ",
+ * ". */
 void conf_keep_fixed(struct conf *next, const struct conf *old, struct buf *kept);
 
-/* The file given, else $WEIR_CONFIG, else ./weir.yaml or /etc/weir/weir.yaml if there is one, else
- * NULL. Borrowed from the input. */
+/* Finds the configuration file: the file given in `in`, else $WEIR_CONFIG, else ./weir.yaml or
+ * /etc/weir/weir.yaml if it exists, else NULL. Borrowed from the input. */
 const char *conf_find_file(const struct conf_input *in);
 
-/* --- looking --- */
+/* --- showing --- */
 
-/* The file that was read, or "". */
+/* The path of the file that was read, or "". */
 const char *conf_file(const struct conf *c);
 
-/* The value as a person would write it, secrets masked, appended to *out. */
+/* Appends the value as a person would write it; secrets are masked. */
 void conf_value_text(const struct conf *c, const struct conf_key *key, struct buf *out);
 
-/* "default", "weir.yaml:12", "environment WEIR_LOG_LEVEL", "flag --log.level"; appended. */
+/* Appends where the value came from: "default", "weir.yaml:12", "environment WEIR_LOG_LEVEL" or
+ * "flag --log.level". */
 void conf_source_text(const struct conf *c, const struct conf_key *key, struct buf *out);
 
 #endif

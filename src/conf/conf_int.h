@@ -1,4 +1,4 @@
-/* Between the files of conf/. */
+/* Declarations that the files of conf/ share. */
 #ifndef CONF_CONF_INT_H
 #define CONF_CONF_INT_H
 
@@ -9,7 +9,7 @@ enum conf_layer { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_FLAG };
 
 struct conf_origin {
     enum conf_layer layer;
-    size_t line;      /* of the file */
+    size_t line;      /* line in the file */
     const char *text; /* the value as it was written */
 };
 
@@ -22,12 +22,12 @@ struct conf_problems {
 void conf_problem(struct conf_problems *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool conf_problems_full(const struct conf_problems *p);
 
-/* Check `text` and set the key's field. ERR_INVALID says what is wrong and what is allowed, without
- * naming the key; the value is not repeated when it is a secret. */
+/* Checks `text` and sets the key's field. The text of ERR_INVALID says what is wrong and what is
+ * allowed, without naming the key; it does not repeat the value of a secret. */
 int conf_value_set(struct conf *c, const struct conf_key *key, struct str text,
                    struct err *err) MUST_CHECK;
 
-/* The value as it may be shown: secrets, and passwords in URLs, are masked. */
+/* Appends the value as it may be shown: secrets, and passwords in URLs, are masked. */
 void conf_value_mask(const struct conf_key *key, struct str text, struct buf *out);
 
 /* Called for each scalar of the file with its full dotted name. */
@@ -39,7 +39,7 @@ typedef void conf_yaml_fn(void *ctx, size_t line, struct str name, struct str va
 void conf_yaml_walk(const char *file, struct str text, struct conf_problems *p, conf_yaml_fn *fn,
                     void *ctx);
 
-/* 'text' in quotes, control characters as \xNN, cut at 80 characters. */
+/* Appends the text in single quotes, with control characters as \xNN, cut at 80 characters. */
 void conf_quote(struct buf *out, struct str text);
 
 #endif

@@ -1,4 +1,4 @@
-/* The first administrator's keys: two lines in a file that only its owner can read. */
+/* The first administrator's keys, in a file of two lines that only its owner can read. */
 #include "conf/credentials.h"
 #include "base/ids.h"
 #include "os/file.h"

@@ -1,5 +1,6 @@
-/* The first administrator's keys: random on the first start or set by configuration, kept in the
- * data folder's file "credentials" (mode 0600) as two lines, access_key=... and secret_key=... */
+/* The first administrator's keys. The configuration sets them, or they are random on the first
+ * start. The file "credentials" in the data folder (mode 0600) keeps them as two lines,
+ * access_key=... and secret_key=... */
 #ifndef CONF_CREDENTIALS_H
 #define CONF_CREDENTIALS_H
 
@@ -13,8 +14,8 @@ struct credentials {
     char secret_key[CREDENTIALS_MAX + 1];
 };
 
-/* The keys that apply: those of the configuration, else those in the data folder. ERR_NOT_FOUND:
- * there are neither. */
+/* Finds the keys: those of the configuration, else those in the data folder. ERR_NOT_FOUND: there
+ * are no keys in either. */
 int credentials_find(struct credentials *out, const struct conf *conf, struct err *err) MUST_CHECK;
 /* Makes new random keys. */
 void credentials_make(struct credentials *out);
@@ -22,6 +23,6 @@ void credentials_make(struct credentials *out);
 int credentials_keep(const struct credentials *c, const char *data, struct err *err) MUST_CHECK;
 /* Appends the value of the Authorization header for these keys, "Basic ...". */
 void credentials_basic(struct buf *out, const struct credentials *c);
-void credentials_release(struct credentials *c); /* overwrites them */
+void credentials_release(struct credentials *c); /* overwrites the keys */
 
 #endif

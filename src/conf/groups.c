@@ -72,7 +72,7 @@ static const struct field user_fields[] = {
 };
 
 static const struct {
-    const char *prefix; /* NAME and USER stand for themselves */
+    const char *prefix; /* NAME and USER are shown as they are, as placeholders */
     const struct field *fields;
     size_t count;
 } documented[] = {
@@ -81,11 +81,11 @@ static const struct {
     {"users.NAME.", user_fields, ARRAY_SIZE(user_fields)},
 };
 
-/* The field that a value is for. */
+/* The entry and the field that a value belongs to. */
 struct place {
     const struct field *fields;
     size_t count;
-    void *entry; /* conf_storage, conf_credential or conf_user */
+    void *entry; /* a conf_storage, conf_credential or conf_user */
     unsigned *given;
     struct str field;
 };
@@ -137,7 +137,7 @@ static struct conf_user *user_of(struct conf *c, struct str name, size_t line)
     return vec_last(&c->users);
 }
 
-/* Cuts at the last '.', since names of users may hold dots. */
+/* Cuts at the last '.', because names of users may hold dots. */
 static bool cut_field(struct str text, struct str *name, struct str *field)
 {
     for (size_t i = text.len; i-- > 0;)
@@ -260,7 +260,7 @@ bool conf_group_value(struct conf *c, const struct conf_where *w, struct str val
     return true;
 }
 
-/* --- what must be there --- */
+/* --- fields that must be there --- */
 
 static void check_given(const struct place *p, const char *prefix, size_t line,
                         const struct conf_where *w)

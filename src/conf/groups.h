@@ -1,4 +1,5 @@
-/* The groups of the file whose members have names: storages and users (groups.c). */
+/* The groups of the configuration file whose members have names of their own: storages and users.
+ * groups.c shows how they are written. */
 #ifndef CONF_GROUPS_H
 #define CONF_GROUPS_H
 
@@ -6,22 +7,25 @@
 
 struct conf_problems;
 
-/* A place in the file. */
+/* A place in the configuration file, and where problems there are reported. */
 struct conf_where {
     const char *file;
     size_t line;
-    struct str name; /* of the key, dotted */
+    struct str name; /* dotted name of the key */
     struct conf_problems *problems;
 };
 
-/* Sets the value when the key belongs to one of the groups. A wrong value is reported as a problem.
- */
+/* Sets the value if the key belongs to storages or users, and returns whether it does. A wrong
+ * value is reported as a problem. */
 bool conf_group_value(struct conf *c, const struct conf_where *w, struct str value);
-/* Reports members that are missing or contradict each other; `w`: file and problems. */
+/* Reports fields that are missing or contradict each other. Of `w` only file and problems are used.
+ */
 void conf_groups_check(struct conf *c, const struct conf_where *w);
-void conf_groups_release(struct conf *c); /* overwrites secrets; before the arena is released */
+/* overwrites secrets; call it before the arena is released */
+void conf_groups_release(struct conf *c);
 
-/* Calls `fn` for each key: "storages.NAME.", "url", and a sentence about it. */
+/* Calls `row` for each key with a prefix such as "storages.NAME.", a name such as "url", and a
+ * sentence about the key. */
 void conf_groups_document(void (*row)(void *ctx, const char *prefix, const char *name,
                                       const char *doc),
                           void *ctx);

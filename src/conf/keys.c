@@ -1,4 +1,4 @@
-/* The keys, in the order in which they are shown. */
+/* The table of configuration keys, in the order in which they are shown. */
 #include "conf/keys.h"
 #include "base/clock.h"
 #include "conf/conf.h"

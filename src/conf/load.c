@@ -1,4 +1,5 @@
-/* The layers: defaults, file, environment, flags; then the checks that look at two keys. */
+/* Loads the layers (defaults, file, environment, flags), then makes the checks that concern two
+ * keys. */
 #include "conf/conf_int.h"
 #include "conf/groups.h"
 #include "conf/nearest.h"
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One load under way. */
+/* A load that is running. */
 struct load {
     struct conf *conf;
     const char *file;
@@ -79,7 +80,8 @@ struct conf *conf_ref(struct conf *c)
     return c;
 }
 
-/* A secret is a string: once in its field, once as it was written. Defaults are not secret. */
+/* Overwrites a secret, which is stored twice: in its field, and in its origin as it was written.
+ * Defaults are not secret. */
 static void conf_wipe_secret(struct conf *c, size_t i)
 {
     char *value = *(char **)((char *)c + conf_keys[i].offset);
@@ -108,7 +110,7 @@ static struct conf_origin *origin_of(const struct conf *c, const struct conf_key
     return &c->origins[key - conf_keys];
 }
 
-/* A wrong value leaves the key unchanged; the caller reports it. */
+/* Sets a key. A wrong value leaves the key unchanged, and the caller reports it. */
 static int assign(struct load *l, const struct conf_key *key, struct str value,
                   struct conf_origin origin, struct err *err)
 {
@@ -239,8 +241,9 @@ static void layer_text(struct load *l, struct str text)
 
 /* --- the environment --- */
 
-/* A variable whose name is nearly that of a key is a typing mistake; other variables may have
- * another purpose (Kubernetes sets WEIR_SERVICE_HOST and the like beside a service called weir). */
+/* Reports a variable whose name is nearly that of a key, because it is probably a typing mistake.
+ * Other variables may have another purpose (Kubernetes sets WEIR_SERVICE_HOST and the like for a
+ * service called weir). */
 static void check_near_variable(struct load *l, struct str name)
 {
     struct buf env = BUF_INIT(256);
@@ -311,7 +314,7 @@ static void layer_flags(struct load *l, const struct conf_flag *flags, size_t co
     }
 }
 
-/* --- two keys at once --- */
+/* --- checks of two keys --- */
 
 static void problem_of(struct load *l, const char *key, const char *what)
 {
@@ -337,8 +340,8 @@ static void check_pair(struct load *l, const char *have, const char *with)
     buf_release(&source);
 }
 
-/* redis://host/3, redis+sentinel://host,host/name/3 or unix:///path?db=3. A password may hold a
- * '/'. */
+/* Whether the URL names a database, as redis://host/3, redis+sentinel://host,host/name/3 and
+ * unix:///path?db=3 do. A password may hold a '/'. */
 static bool names_database(struct str url)
 {
     bool unix_socket = str_starts(url, STR("unix:"));
@@ -358,8 +361,8 @@ static bool names_database(struct str url)
     return str_cut(rest, '/', &skipped, &rest) && rest.len > 0;
 }
 
-/* A database number in the URL would override appDB, queueDB, lockDB and configDB, and all four
- * would share one database. */
+/* Reports a database number in the URL. It would override appDB, queueDB, lockDB and configDB, and
+ * all four would share one database. */
 static void check_redis_url(struct load *l)
 {
     if (names_database(str_z(l->conf->store.redis.url)))
@@ -417,7 +420,7 @@ void conf_keep_fixed(struct conf *next, const struct conf *old, struct buf *kept
     next->groups_digest = old->groups_digest;
 }
 
-/* --- looking --- */
+/* --- showing --- */
 
 const char *conf_file(const struct conf *c)
 {

@@ -1,4 +1,4 @@
-/* The optimal string alignment distance, by three rows of the usual table. */
+/* Computes the optimal string alignment distance with three rows of the usual table. */
 #include "conf/nearest.h"
 
 #include <ctype.h>

@@ -1,14 +1,14 @@
-/* "Did you mean ...?": finds the name that is nearest to a typed one. */
+/* "Did you mean ...?": finds the known name that is nearest to a name that a user typed. */
 #ifndef CONF_NEAREST_H
 #define CONF_NEAREST_H
 
 #include "base/str.h"
 
-/* Start with NEAREST_INIT(typed), offer every name, then read `best`. It is NULL when no name is
- * near enough: in every one more than a third of the letters differ. */
+/* Start with NEAREST_INIT(typed), offer every known name, then read `best`. It is NULL when in
+ * every name more than a third of the letters differ. */
 struct nearest {
     struct str typed;
-    const char *best; /* borrowed from the offers */
+    const char *best; /* borrowed from the names that were offered */
     size_t distance;
 };
 
@@ -17,8 +17,8 @@ struct nearest {
 
 void nearest_offer(struct nearest *n, const char *name);
 
-/* How many letters were inserted, dropped, changed or swapped with their neighbour; case is
- * ignored. For names longer than NEAREST_MAX it is NEAREST_MAX. */
+/* How many letters must be inserted, dropped, changed or swapped with their neighbour to turn `a`
+ * into `b`. Case is ignored. For names longer than NEAREST_MAX it is NEAREST_MAX. */
 enum { NEAREST_MAX = 64 };
 size_t nearest_distance(struct str a, struct str b);
 

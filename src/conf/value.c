@@ -1,4 +1,4 @@
-/* One value: from text to its field by the key's type, and back to text that may be shown. */
+/* One value: from text to its field by the key's type, and back to a text that may be shown. */
 #include "conf/conf_int.h"
 #include "base/clock.h"
 #include "os/sock.h"
@@ -107,7 +107,7 @@ static int conf_parse_database(void *field, struct conf *c, const struct conf_ke
     struct conf_key plain = *key;
     uint64_t number;
 
-    plain.max = 0; /* the key's bound is the number's, not the text's */
+    plain.max = 0; /* key->max bounds the number, not the length of the text */
     if (str_u64(text, &number) < 0)
         return parse_url(field, c, &plain, text);
     if (number > key->max)
@@ -152,7 +152,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* Writes a number in the largest unit that divides it. */
+/* Appends a number in the largest unit that divides it. */
 static void append_number(struct buf *out, enum conf_type type, uint64_t number)
 {
     static const struct unit sizes[] = {{"TiB", 1024 * GIB}, {"GiB", GIB}, {"MiB", MIB},
@@ -202,8 +202,8 @@ void conf_key_allowed(const struct conf_key *key, struct buf *out)
     }
 }
 
-/* user:password@ becomes user:***@, also in a text that is not quite a URL: masking too much is
- * better than showing a password. */
+/* Appends a URL with user:password@ as user:***@. It also masks a text that is not quite a URL,
+ * because masking too much is better than showing a password. */
 static void mask_login(struct str text, struct buf *out)
 {
     ptrdiff_t scheme = str_find(text, STR("://"));
@@ -222,8 +222,8 @@ static void mask_login(struct str text, struct buf *out)
     buf_append_str(out, str_skip(rest, (size_t)at));
 }
 
-/* Masks the password of a URL, and that of ?sentinel_password=... too. If an '@' follows the
- * latter, it is not clear where the password ends, and nothing is shown. */
+/* Appends a URL with its password masked, and that of ?sentinel_password=... too. If an '@' follows
+ * sentinel_password, it is not clear where that password ends, and nothing is shown. */
 static void mask_url(struct str text, struct buf *out)
 {
     static const struct str mark = STR("sentinel_password=");

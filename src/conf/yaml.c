@@ -1,6 +1,6 @@
-/* The YAML file as a walk over dotted names. Only what a configuration needs is accepted: one
- * document of nested maps with scalars. Everything that two readers could understand differently is
- * refused. */
+/* Walks the YAML file and gives each value with its dotted name. Only the YAML that a configuration
+ * needs is accepted: one document of nested maps with scalars. Everything that two readers could
+ * understand differently is refused. */
 #include "conf/conf_int.h"
 
 #include <yaml.h>
@@ -8,7 +8,7 @@
 enum { MAX_GROUPS = 4096 };
 
 struct level {
-    size_t name_len; /* of the name that leads to this map */
+    size_t name_len; /* length of the dotted name of this map */
 };
 
 struct walk {
@@ -17,12 +17,12 @@ struct walk {
     conf_yaml_fn *fn;
     void *ctx;
     yaml_parser_t parser;
-    struct buf name; /* of the map or value under way */
+    struct buf name; /* dotted name of the map or value that is being read */
     struct level levels[CONF_MAX_DEPTH];
     size_t depth;
     bool have_key; /* a key was read, its value comes next */
     struct arena arena;
-    struct str groups[MAX_GROUPS]; /* maps seen, in the arena */
+    struct str groups[MAX_GROUPS]; /* names of the maps seen so far, in the arena */
     size_t group_count;
     size_t documents;
     bool done, failed;
@@ -122,7 +122,7 @@ static bool refuse_marks(struct walk *w, const yaml_event_t *e, const yaml_char_
     return anchor || tag;
 }
 
-/* Opens a map: the next scalar is one of its keys. */
+/* Goes back to the map that is open: the next scalar is one of its keys. */
 static void back_to_map(struct walk *w)
 {
     w->name.len = w->depth ? w->levels[w->depth - 1].name_len : 0;
@@ -139,7 +139,7 @@ static void on_key(struct walk *w, const yaml_event_t *e)
         walk_refuse(w, event_line(e), "the name of a key is too long");
 }
 
-/* A value that is left out, ~ or null. Quoted "" is a value: the empty one. */
+/* Whether the value is left out, ~ or null. A quoted "" is not null but the empty text. */
 static bool is_null(const yaml_event_t *e)
 {
     struct str value = str_n(e->data.scalar.value, e->data.scalar.length);

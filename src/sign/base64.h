@@ -5,9 +5,10 @@
 #include "base/buf.h"
 
 void base64_encode(struct buf *out, struct str bytes);
-/* Appends. ERR_PARSE; ERR_TOO_LARGE past the buf's limit. On an error `out` may hold a part. */
+/* Decodes the text and appends the bytes. ERR_PARSE: malformed. ERR_TOO_LARGE: past the buf's
+ * limit. After an error `out` may hold a part of the bytes. */
 int base64_decode(struct buf *out, struct str text) MUST_CHECK;
-/* Decodes a text of exactly `len` bytes. After ERR_PARSE `out` is unchanged. */
+/* Decodes a text that must give exactly `len` bytes. After ERR_PARSE `out` is unchanged. */
 int base64_decode_exact(void *out, size_t len, struct str text) MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
-/* HMAC and SHA-256 over OpenSSL's plain hash functions. For texts as short as those of a
- * signature, the functions of its EVP layer cost twice as much, and they do not let us keep the
- * state behind a key. */
-#define OPENSSL_SUPPRESS_DEPRECATED /* the plain functions, since 3.0 */
+/* HMAC and SHA-256 over OpenSSL's plain hash functions. For texts as short as those of a signature,
+ * the functions of OpenSSL's EVP layer cost twice as much. They also cannot keep the state of a
+ * hash after the key, which struct hmac_key holds. */
+#define OPENSSL_SUPPRESS_DEPRECATED /* OpenSSL 3.0 deprecated the plain functions */
 #include "sign/hmac.h"
 
 #include <openssl/sha.h>
@@ -55,14 +55,14 @@ void hmac_key_init(struct hmac_key *out, struct str key)
     secure_zero(shorter, sizeof(shorter));
 }
 
-/* SHA-256 of the block that made `state`, and `bytes`. */
+/* Computes SHA-256 of `bytes`, preceded by the block that led to `state`. */
 static void hash_behind(const uint32_t state[8], struct str bytes, unsigned char out[SHA256_LEN])
 {
     SHA256_CTX c;
 
     SHA256_Init(&c);
     memcpy(c.h, state, sizeof(c.h));
-    c.Nl = BLOCK * 8; /* bits so far */
+    c.Nl = BLOCK * 8; /* number of bits hashed so far */
     SHA256_Update(&c, bytes.p, bytes.len);
     SHA256_Final(out, &c);
     secure_zero(&c, sizeof(c));

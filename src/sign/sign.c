@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* Where an encoded parameter stands in the buf of all of them; offsets, since the buf moves. */
+/* Where an encoded parameter stands in the buf that holds all of them. Offsets, because the buf may
+ * move when it grows. */
 struct parameter {
     size_t name, name_len, value_len; /* the value follows the name and '=' */
 };
@@ -19,7 +20,7 @@ static int query_append_recoded(struct buf *out, struct buf *scratch, struct str
 {
     int code;
 
-    if (str_chr(in, '%') < 0 && !(in_query && str_chr(in, '+') >= 0)) { /* decodes to itself */
+    if (str_chr(in, '%') < 0 && !(in_query && str_chr(in, '+') >= 0)) { /* nothing to decode */
         url_encode(out, in, !in_query);
         return 0;
     }
@@ -95,13 +96,13 @@ static bool has_runs(struct str value)
            (str_chr(value, ' ') >= 0 && str_find(value, STR("  ")) >= 0);
 }
 
-/* Trimmed, every run of blanks inside as one. */
+/* Appends a header's value: trimmed, and with every run of blanks inside it as one blank. */
 static void header_append_value(struct buf *out, struct str value)
 {
     struct str word;
 
     value = str_trim(value);
-    if (!has_runs(value)) { /* nearly always */
+    if (!has_runs(value)) { /* the usual case */
         buf_append_str(out, value);
         return;
     }
@@ -190,7 +191,8 @@ void sign_derive(struct sign_key *out, struct str secret, const struct sign_scop
     unsigned char mac[HMAC_SHA256_LEN];
     struct buf first = BUF_INIT(0);
 
-    buf_reserve(&first, 4 + secret.len); /* at once: no copy of the secret is left behind */
+    /* all room at once: growing later would leave a copy of the secret behind */
+    buf_reserve(&first, 4 + secret.len);
     buf_append_z(&first, "AWS4");
     buf_append_str(&first, secret);
     hmac_key_init(&out->hmac, buf_str(&first));

@@ -31,14 +31,14 @@ enum { SIGN_HASH_LEN = 32, SIGN_HEX_LEN = 64, SIGN_DATE_LEN = 8, SIGN_TIME_LEN =
 #define SIGN_EMPTY_SHA256  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define SIGN_EXPIRES_MAX_S UINT64_C(604800)
 
-/* The parts of a request that are signed; borrowed. */
+/* The parts of a request that are signed; all borrowed. */
 struct sign_request {
     struct str method;
     struct str path;  /* as on the wire, percent-encoded */
     struct str query; /* as on the wire, without '?' */
     const struct http_header *headers;
     size_t header_count;
-    struct str payload_hash; /* as in x-amz-content-sha256 */
+    struct str payload_hash; /* as in the header x-amz-content-sha256 */
 };
 
 struct sign_scope {
@@ -46,77 +46,79 @@ struct sign_scope {
     struct str region, service;
 };
 
-struct sign_key { /* a secret: secure_zero() it */
+struct sign_key { /* a secret: secure_zero() it after use */
     struct hmac_key hmac;
 };
 
 /* Appends the canonical request. `signed_headers` ("host;x-amz-date") names the headers in the
  * order in which they were signed; a header that is missing counts as empty. The parameter
- * X-Amz-Signature is left out. ERR_PARSE: a malformed escape; ERR_TOO_LARGE past the buf's limit.
+ * X-Amz-Signature is left out. ERR_PARSE: a malformed escape. ERR_TOO_LARGE: past the buf's limit.
  */
 int sign_canonical(struct buf *out, const struct sign_request *r,
                    struct str signed_headers) MUST_CHECK;
-/* The next name of a list such as "host;x-amz-date"; false at the end. */
+/* Takes the next name off a list such as "host;x-amz-date"; false at the end. */
 bool sign_next_name(struct str *rest, struct str *name);
-/* "20130524/us-east-1/s3/aws4_request", appended. */
+/* Appends the scope, such as "20130524/us-east-1/s3/aws4_request". */
 void sign_append_scope(struct buf *out, const struct sign_scope *scope);
-/* Appends the string that the key signs. */
+/* Appends the string that is signed with the key. */
 void sign_string(struct buf *out, struct str timestamp, const struct sign_scope *scope,
                  struct str canonical);
-/* Lower-case hex of the HMAC of `bytes`; not terminated. */
+/* Writes the HMAC of `bytes` as hex in lower case, without a NUL. */
 void sign_hex(char out[SIGN_HEX_LEN], const struct sign_key *key, struct str bytes);
 
-/* Derives the key; costs four HMACs. */
+/* Derives the signing key from the secret and the scope; costs four HMACs. */
 void sign_derive(struct sign_key *out, struct str secret, const struct sign_scope *scope);
 
-/* A bounded cache of derived keys, shared by threads. Entries are found by a keyed hash of secret
+/* A bounded cache of derived keys, shared by threads. An entry is found by a keyed hash of secret
  * and scope; the secret itself is not stored. Keep a key only after a signature made with it was
- * right: otherwise requests that anybody can make would push out keys in use. */
+ * right. Otherwise anybody could send requests that push out keys in use. */
 struct sign_keys;
 struct sign_keys *sign_keys_new(void);
-void sign_keys_free(struct sign_keys *keys); /* NULL is fine; wipes */
-/* Gives the key from the cache, or derives it; returns whether it was in the cache. `keys` may be
- * NULL. */
+void sign_keys_free(struct sign_keys *keys); /* NULL is fine; overwrites the keys */
+/* Takes the key from the cache, or derives it; returns whether it was in the cache. `keys` may be
+ * NULL: then there is no cache. */
 bool sign_keys_get(struct sign_keys *keys, struct sign_key *out, struct str secret,
                    const struct sign_scope *scope);
 void sign_keys_keep(struct sign_keys *keys, const struct sign_key *key, struct str secret,
                     const struct sign_scope *scope);
 
-/* --- signing our own requests --- */
+/* --- signing the requests that weir sends --- */
 
 struct sign_credentials {
     struct str access_key, secret;
     struct str region, service;
-    struct sign_keys *keys; /* may be NULL */
+    struct sign_keys *keys; /* cache of derived keys; NULL: none */
 };
 
-/* The headers that signing adds to a request; in the arena. */
+/* The headers that signing adds to a request; their text is in the arena. */
 struct signed_headers {
     struct str authorization, date,
-        content_sha256; /* Authorization, x-amz-date, x-amz-content-.. */
+        content_sha256; /* Authorization, x-amz-date, x-amz-content-sha256 */
 };
 
-/* `r->headers` must have Host; Host, Content-MD5, Content-Type and x-amz-* are signed. They must
- * not have x-amz-date and x-amz-content-sha256 yet. ERR_PARSE, ERR_NO_MEMORY. */
+/* Signs a request by headers. Host, Content-MD5, Content-Type and x-amz-* are signed. `r->headers`
+ * must have Host, and must not have x-amz-date and x-amz-content-sha256 yet. ERR_PARSE: a malformed
+ * escape. ERR_NO_MEMORY. */
 int sign_headers(struct signed_headers *out, struct arena *a, const struct sign_request *r,
                  const struct sign_credentials *c, int64_t now_ms) MUST_CHECK;
 
-/* The query of a presigned request: that of `r` with the signature's parameters behind, appended.
- * All headers of `r` are signed (Host must be there; others must then be sent with these values).
- * `r->payload_hash` is usually UNSIGNED-PAYLOAD. ERR_PARSE, ERR_RANGE (expires_s past a week). */
+/* Appends the query of a presigned request: the query of `r`, then the parameters of the signature.
+ * All headers of `r` are signed. Host must be among them, and the others must then be sent with
+ * these values. `r->payload_hash` is usually UNSIGNED-PAYLOAD. ERR_PARSE: a malformed escape.
+ * ERR_RANGE: expires_s is past a week. */
 int sign_query(struct buf *out, const struct sign_request *r, const struct sign_credentials *c,
                int64_t now_ms, uint64_t expires_s) MUST_CHECK;
 
 /* --- version 2 --- */
 
-/* The string to sign, appended. `date`: the value of Date, empty when x-amz-date is there, or that
- * of Expires in a query. `bucket` is the one that the host names, empty in path style. ERR_PARSE.
- */
+/* Appends the string to sign. `date` is the value of Date (empty when there is x-amz-date), or of
+ * Expires in a query. `bucket` is the bucket that the host names; empty in path style. ERR_PARSE: a
+ * malformed escape. */
 int sign_v2_string(struct buf *out, const struct sign_request *r, struct str date,
                    struct str bucket) MUST_CHECK;
-/* Whether the signature covers the parameter; `name` as it is on the wire. */
+/* Whether the signature covers a query parameter, whose name is given as it is on the wire. */
 bool sign_v2_covers(struct str parameter);
-/* Base64 of HMAC-SHA1, appended. */
+/* Appends the HMAC-SHA1 of `bytes`, in base64. */
 void sign_v2(struct buf *out, struct str secret, struct str bytes);
 
 #endif

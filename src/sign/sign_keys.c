@@ -1,14 +1,14 @@
-/* The table of derived keys: direct mapped, so that a look-up is one comparison and the bound needs
- * no list of recently used entries. An entry is named by 128 bits of keyed hash, so that nobody who
- * does not know the key can make two names collide. */
+/* The cache of derived keys: a table in which each name has exactly one possible slot. So a look-up
+ * is one comparison, and the bound needs no list of recently used entries. An entry is named by 128
+ * bits of keyed hash, so that nobody who does not know the hash key can make two names collide. */
 #include "base/hash.h"
 #include "os/thread.h"
 #include "sign/sign.h"
 
 #include <stdlib.h>
 
-/* NAMED_MAX: bytes of secret and scope together. Keys with longer ones, which nobody has, are not
- * kept, so that naming needs no memory. */
+/* NAMED_MAX: the most bytes of secret and scope together, so that naming needs no allocation. Keys
+ * with a longer secret or scope, which hardly exist, are not cached. */
 enum { STRIPES = 16, SLOTS = 128, NAMED_MAX = 256 };
 
 struct name {
@@ -16,7 +16,7 @@ struct name {
 };
 
 struct slot {
-    struct name name; /* both 0: empty */
+    struct name name; /* both numbers 0: the slot is empty */
     struct sign_key key;
 };
 
@@ -51,8 +51,8 @@ void sign_keys_free(struct sign_keys *keys)
     free(keys);
 }
 
-/* Each part is preceded by its length, so that different parts never make the same bytes. False:
- * too long. */
+/* Computes the name of an entry. In the bytes that are hashed each part is preceded by its length,
+ * so that different parts never make the same bytes. False: secret and scope are too long. */
 static bool name_of(struct name *out, const struct sign_keys *keys, struct str secret,
                     const struct sign_scope *scope)
 {

@@ -1,8 +1,8 @@
-/* Signing our own requests: headers, and presigned queries. */
+/* Signs the requests that weir sends: by headers, or by a presigned query. */
 #include "base/clock.h"
 #include "sign/sign.h"
 
-/* USUAL_*: the sizes that bufs get at first; longer texts allocate again. */
+/* USUAL_*: the first sizes of bufs, in bytes; longer texts allocate again. */
 enum {
     MAX_SIGNED = HTTP_MAX_HEADERS + 2,
     MAX_TEXT = 4 * HTTP_MAX_HEAD,
@@ -30,7 +30,7 @@ static struct str lower_copy(struct arena *a, struct str s)
     return str_n(copy, copy ? s.len : 0);
 }
 
-/* Inserts the name into `names`, which are sorted, `count` in number, and few. */
+/* Inserts a name into the sorted array `names`, which has `count` items. They are few. */
 static void names_insert(struct str *names, size_t count, struct str name)
 {
     while (count && str_cmp(names[count - 1], name) > 0) {
@@ -40,7 +40,7 @@ static void names_insert(struct str *names, size_t count, struct str name)
     names[count] = name;
 }
 
-/* "host;x-amz-date": the names of `headers` that are wanted, sorted, each once. */
+/* Lists the names of the headers to be signed, sorted and each once, such as "host;x-amz-date". */
 static struct str names_of(struct arena *a, const struct http_header *headers, size_t count,
                            bool all)
 {
@@ -64,7 +64,7 @@ static struct str names_of(struct arena *a, const struct http_header *headers, s
     return joined;
 }
 
-/* The signature of a request at a time: 64 digits of hex. */
+/* Computes the signature of a request at a time: 64 hex digits. */
 static int sign_one(char out[SIGN_HEX_LEN], const struct sign_request *r, struct str names,
                     const struct sign_credentials *c, struct str timestamp)
 {
@@ -97,7 +97,7 @@ static void append_credential(struct buf *out, const struct sign_credentials *c,
     sign_append_scope(out, &scope);
 }
 
-/* Built by appending: printf costs as much as the signature. */
+/* Makes the value of Authorization. It appends, because printf costs as much as the signature. */
 static struct str authorization_of(struct arena *a, const struct sign_credentials *c,
                                    struct str names, struct str timestamp,
                                    const char signature[SIGN_HEX_LEN])

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* The parameters that are signed, as clients have them; in byte order. */
+/* The query parameters that are signed, the same list that clients have, in byte order. */
 static const struct str subresources[] = {
     STR("accelerate"),
     STR("acl"),
@@ -71,7 +71,7 @@ static int by_folded_name(const void *a, const void *b)
     }
     if (x->name.len != y->name.len)
         return x->name.len < y->name.len ? -1 : 1;
-    return x < y ? -1 : x > y; /* repeated ones in their order */
+    return x < y ? -1 : x > y; /* headers of the same name keep their order */
 }
 
 static void append_amz_headers(struct buf *out, const struct sign_request *r)
@@ -100,7 +100,8 @@ static void append_amz_headers(struct buf *out, const struct sign_request *r)
         buf_append_char(out, '\n');
 }
 
-/* Of each sub-resource that the query has: its name and, when it has one, its decoded value. */
+/* Appends the sub-resources that are in the query: each name and, if it has one, its decoded value.
+ */
 static int append_subresources(struct buf *out, struct str query)
 {
     char before = '?';
