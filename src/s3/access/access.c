@@ -185,8 +185,8 @@ static bool may_trust_policy(const struct access_request *r)
 bool access_possible(const struct access_request *r)
 {
     const struct access_by_acl *row = &by_acl[r->ask.action];
-    bool by_object = row->permission &&
-                     row->list == S3_ON_OBJECT; /* some object may have an ACL that grants it */
+    /* Some object may have an ACL that grants the action. */
+    bool by_object = row->permission && row->list == S3_ON_OBJECT;
 
     if (is_bucket_owner(r))
         return true;

@@ -1,6 +1,5 @@
 /* Who may do what: the public access block, object ownership, and the decision that combines them
- * with the, object ownership, and the one decision over them, the bucket's policy and the access
- * control lists.
+ * with the bucket's policy and the access control lists.
  *
  * The decision is asked once for each action that a request needs: a copy asks for GetObject on
  * its source and PutObject on its target; a PUT with tags asks also for PutObjectTagging, a PUT
@@ -50,14 +49,13 @@ struct str ownership_of_new(enum ownership ownership, struct str writer, struct 
 /* --- the decision --- */
 
 struct access_request {
-    struct policy_request
-        ask; /* the user, the action, the bucket and key, and values for conditions */
-    struct str bucket_owner; /* user id */
-    struct str
-        object_owner; /* user id; empty: the action is on a bucket, or there is no such object */
+    struct policy_request ask;   /* user, action, bucket, key, and values for conditions */
+    struct str bucket_owner;     /* user id */
+    struct str object_owner;     /* user id; empty: acts on a bucket, or no such object */
     const struct policy *policy; /* NULL: the bucket has none */
-    bool policy_binds_owner; /* the policy was set with x-amz-confirm-remove-self-bucket-access: it
-                                can lock out the owner */
+    /* The policy was set with x-amz-confirm-remove-self-bucket-access: it can lock out the owner.
+     */
+    bool policy_binds_owner;
     const struct acl *bucket_acl, *object_acl; /* NULL: there is none */
     struct public_block block;
     enum ownership ownership;
@@ -66,10 +64,10 @@ struct access_request {
 /* Whether the action is allowed. The rules apply in this order:
  *  1. when the policy denies it, it is denied; but the bucket's owner may always read, replace and
  *     delete the policy, unless the policy binds the owner;
- *  2. the bucket's owner may do everything in the bucket, except read another user's object or its
- * ACL: only the object's ACL grants that;
- *  3. when the policy allows it, it is allowed, unless RestrictPublicBuckets is set and the policy
- * is public;
+ *  2. the bucket's owner may do everything in the bucket, except read the object of another user
+ *     or its ACL: only the object's ACL grants that;
+ *  3. when the policy allows it, it is allowed, unless RestrictPublicBuckets is set and the
+ *     policy is public;
  *  4. when the ACL of the bucket or object grants it, it is allowed, unless ownership is
  *     BucketOwnerEnforced;
  *  5. otherwise it is denied. */

@@ -71,8 +71,8 @@ static int check_date(const struct auth_request *r, int64_t *out, struct err *er
 {
     struct str amz = auth_header_of(r, "x-amz-date"), date = auth_header_of(r, "date");
 
-    if (!v2_parse_date(amz.p ? amz : date,
-                       out)) /* an empty x-amz-date is invalid; Date does not replace it */
+    /* An empty x-amz-date is invalid; Date does not replace it. */
+    if (!v2_parse_date(amz.p ? amz : date, out))
         return err_set(err, S3_ACCESS_DENIED,
                        "AWS authentication requires a valid Date or x-amz-date header");
     return llabs(*out - r->now_ms) > AUTH_SKEW_MS ? s3_fail(err, S3_REQUEST_TIME_TOO_SKEWED) : 0;

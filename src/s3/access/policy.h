@@ -47,8 +47,7 @@ struct policy_request {
      * the call. */
     bool (*value)(void *ctx, enum policy_key key, struct str suffix, struct policy_values *out);
     void *ctx;
-    struct arena
-        *arena; /* for the values of policy variables; when it is full the answer is POLICY_DENY */
+    struct arena *arena; /* for values of policy variables; when full, the answer is POLICY_DENY */
 };
 
 /* Compiles the policy of `bucket`. MalformedPolicy: the policy is invalid; the message is S3's. */

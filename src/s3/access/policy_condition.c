@@ -408,8 +408,8 @@ static bool value_is_fixed(const struct condition *c, const struct condition_val
 {
     if (c->op->type == CONDITION_IP)
         return range_is_narrow(&v->range);
-    if (str_ieq(v->pattern.text,
-                STR(POLICY_ANONYMOUS))) /* it limits nobody: every client can be anonymous */
+    /* Every client can send anonymous requests, so this value limits nobody. */
+    if (str_ieq(v->pattern.text, STR(POLICY_ANONYMOUS)))
         return false;
     return !v->pattern.wild && !v->pattern.variables;
 }

@@ -176,8 +176,8 @@ static bool is_inside(struct str s, size_t i)
 }
 
 struct block_masks {
-    uint64_t of_byte[256],
-        ones; /* bit j: the block's character j is that byte; in `ones`: it is a '?' */
+    /* Bit j of of_byte[c]: character j of the block is c. Bit j of `ones`: it is a '?'. */
+    uint64_t of_byte[256], ones;
 };
 
 static void block_masks(struct block_masks *m, struct str block, bool fold_case)

@@ -27,10 +27,9 @@ struct website_rule {
 };
 
 struct website {
-    struct website_redirect
-        redirect_all; /* redirects every request; if its host is empty, there is no such redirect */
-    struct str index; /* the suffix of index pages, such as "index.html" */
-    struct str error; /* the key of the error page; empty: none */
+    struct website_redirect redirect_all; /* for every request; host empty: none */
+    struct str index;                     /* the suffix of index pages, such as "index.html" */
+    struct str error;                     /* the key of the error page; empty: none */
     struct website_rule *rules;
     size_t rule_count;
 };
