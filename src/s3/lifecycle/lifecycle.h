@@ -1,9 +1,9 @@
-/* Lifecycle configurations: the document, and what its rules say about an object: which action, and
- * when. lifecycle_sweep.h does the actions; nothing is changed here.
+/* Lifecycle configurations: the document, and the action that its rules ask for on an object, and
+ * when. This file changes nothing; lifecycle_sweep.h does the actions.
  *
  * The caller gives the length of a "day", so that tests need not wait for one. With real days
  * (MS_PER_DAY) every time is rounded up to the next midnight UTC, as S3 does; shorter days are not
- * rounded. Strings live in the arena; a read configuration does not change and may be asked by any
+ * rounded. Strings live in the arena; a read configuration does not change and may be used by any
  * thread.
  */
 #ifndef S3_LIFECYCLE_LIFECYCLE_H
@@ -14,10 +14,10 @@
 
 enum { LIFECYCLE_MAX_RULES = 1000, LIFECYCLE_ID_MAX = 255, LIFECYCLE_NEWER_MAX = 100 };
 
-/* Numbers that were not given are -1. */
+/* Which objects a rule applies to. Sizes that were not given are -1. */
 struct lifecycle_filter {
-    bool old_form; /* <Prefix> of the rule itself, without <Filter> */
-    bool is_and;   /* <And>, or written as if it were */
+    bool old_form; /* the rule has <Prefix> itself, without <Filter> */
+    bool is_and;   /* write it with <And>: it had <And>, or several predicates */
     bool has_prefix;
     struct str prefix;
     struct tag_set tags;
@@ -25,8 +25,8 @@ struct lifecycle_filter {
 };
 
 struct lifecycle_transition {
-    int64_t days, date_ms; /* one of them; of a noncurrent version days */
-    int64_t newer;         /* noncurrent: how many newer noncurrent ones stay */
+    int64_t days, date_ms; /* one is given, the other -1; for noncurrent versions always days */
+    int64_t newer;         /* noncurrent versions: how many of the newest are kept */
     struct str storage_class;
 };
 
@@ -35,7 +35,7 @@ struct lifecycle_rule {
     bool enabled;
     struct lifecycle_filter filter;
     int64_t expire_days, expire_date_ms;
-    bool has_expire_marker, expire_marker; /* ExpiredObjectDeleteMarker */
+    bool has_expire_marker, expire_marker; /* ExpiredObjectDeleteMarker: given, and its value */
     int64_t noncurrent_days, noncurrent_newer;
     int64_t abort_days;
     struct lifecycle_transition *transitions, *noncurrent_transitions;
@@ -47,8 +47,9 @@ struct lifecycle {
     size_t count;
 };
 
-/* MalformedXML, InvalidArgument and InvalidRequest as in S3. A rule without an id gets a random
- * one; so the form of lifecycle_write() is stored, not the client's document. */
+/* Reads the document. MalformedXML, InvalidArgument or InvalidRequest: S3 would refuse it. A rule
+ * without an id gets a random one, so the text of lifecycle_write() is stored, not the client's
+ * document. */
 int lifecycle_read(struct lifecycle *out, struct arena *a, struct str xml,
                    struct err *err) MUST_CHECK;
 void lifecycle_write(struct buf *out, const struct lifecycle *config);
@@ -60,10 +61,12 @@ struct lifecycle_facts {
     const struct tag_set *tags; /* NULL: none */
     int64_t modified_ms;
     bool is_latest, is_marker;
-    bool is_alone;               /* no other version of the key is there */
-    int64_t noncurrent_since_ms; /* not latest: when the next newer version was made */
-    uint64_t newer_noncurrent;   /* not latest: how many noncurrent versions are newer */
-    struct str storage_class;    /* empty: STANDARD */
+    bool is_alone; /* the key has no other version */
+    /* For a noncurrent version: when the next newer version was made. */
+    int64_t noncurrent_since_ms;
+    /* For a noncurrent version: how many noncurrent versions are newer. */
+    uint64_t newer_noncurrent;
+    struct str storage_class; /* empty: STANDARD */
 };
 
 enum lifecycle_action {
@@ -81,18 +84,19 @@ struct lifecycle_due {
     struct str storage_class;
 };
 
-/* The earliest removal that enabled rules ask for, whether it is due or still to come. When no
- * removal is due by now but a transition to another class is, that transition (of several, the one
- * that came due last). */
+/* Returns the earliest removal that enabled rules ask for, whether it is due or still to come. When
+ * no removal is due yet but a transition to another class is, returns that transition (if several
+ * are due, the last one that came due). */
 struct lifecycle_due lifecycle_due(const struct lifecycle *config,
                                    const struct lifecycle_facts *facts, int64_t now_ms,
                                    int64_t day_ms);
 
-/* When an upload that began at `started_ms` is to be aborted; false: no rule asks for it. */
+/* Finds out when an upload that began at `started_ms` must be aborted; false: no rule asks for it.
+ */
 bool lifecycle_abort(const struct lifecycle *config, struct str key, int64_t started_ms,
                      int64_t day_ms, struct lifecycle_due *out);
 
-/* The value of x-amz-expiration for a LIFECYCLE_EXPIRE: expiry-date="...", rule-id="..." */
+/* Writes the value of x-amz-expiration for a LIFECYCLE_EXPIRE: expiry-date="...", rule-id="..." */
 void lifecycle_expiration_header(struct buf *out, const struct lifecycle_due *due);
 
 #endif

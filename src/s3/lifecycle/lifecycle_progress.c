@@ -29,7 +29,7 @@ static void read_counts(const json_t *object, const char *key, struct lifecycle_
 #undef X
 }
 
-/* A key may have bytes that JSON cannot hold. */
+/* Decodes a key, which is stored as hex, because it may have bytes that JSON cannot hold. */
 static struct str read_hex(struct arena *a, struct str hex)
 {
     size_t len = hex.len / 2;

@@ -7,7 +7,8 @@
 
 #define MAX_DAYS INT64_C(2147483647)
 
-/* Reads a number of at least `least`, or InvalidArgument; -1 when the element is absent. */
+/* Reads a number; -1 when the element is absent. InvalidArgument: it is below `least` or not a
+ * number. */
 static int lifecycle_read_number(const struct xml_node *node, const char *name, int64_t least,
                                  int64_t *out, struct err *err)
 {
@@ -47,7 +48,7 @@ static int lifecycle_read_size(const struct xml_node *node, const char *name, in
     return code;
 }
 
-/* Adds the tags under the node to those that are there. */
+/* Adds the tags under the node to *out. */
 static int lifecycle_read_tags(struct tag_set *out, struct arena *a, const struct xml_node *node,
                                struct err *err)
 {
@@ -130,8 +131,9 @@ static int read_and(struct lifecycle_filter *f, struct arena *a, const struct xm
     return code == 0 ? read_predicates(f, a, and, err) : code;
 }
 
-/* Several predicates without And are MalformedXML in S3. Ceph accepts them, so clients send them;
- * requiring all of them removes the fewest objects. */
+/* Reads the filter of a rule. Several predicates without And are MalformedXML in S3. Ceph accepts
+ * them, so clients send them. weir requires all of them to match, which removes the fewest objects.
+ */
 static int lifecycle_read_filter(struct lifecycle_filter *f, struct arena *a,
                                  const struct xml_node *rule, struct err *err)
 {
@@ -263,7 +265,7 @@ static int read_actions(struct lifecycle_rule *rule, struct arena *a, const stru
     return code;
 }
 
-/* Checks for parts that are allowed alone but not together. */
+/* Refuses parts of a rule that are allowed alone but not together. */
 static int rule_check_together(const struct lifecycle_rule *rule, struct err *err)
 {
     const struct lifecycle_filter *f = &rule->filter;

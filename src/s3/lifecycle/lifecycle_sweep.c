@@ -1,5 +1,5 @@
-/* Sweeps a bucket: goes through pages of versions and uploads, and does the actions that are due
- * under a guard. */
+/* Sweeps a bucket: goes through pages of versions and uploads and does the actions that are due. A
+ * guard checks each version again inside the commit. */
 #include "s3/lifecycle/lifecycle_sweep.h"
 
 #include "s3/documents/storage_class.h"
@@ -8,12 +8,12 @@
 struct page {
     struct lifecycle_sweep *s;
     struct arena arena;
-    struct str text; /* the configuration as it is kept */
+    struct str text; /* the configuration as it is stored */
     struct lifecycle config;
     int64_t now_ms;
 };
 
-/* The decision about a version, for the guard. */
+/* The decision about a version, which the guard makes again. */
 struct decision {
     const struct page *page;
     struct str etag;
@@ -56,7 +56,8 @@ static int info_read_tags(struct tag_set *out, struct arena *a, const struct obj
 
 /* --- doing --- */
 
-/* The guard (C1). It runs inside the commit. */
+/* The guard (C1): checks inside the commit that the version is unchanged and the action is still
+ * due. */
 static int still_so(void *ctx, const struct object_info *info, struct err *err)
 {
     const struct decision *d = ctx;
@@ -82,7 +83,7 @@ static int still_so(void *ctx, const struct object_info *info, struct err *err)
     return code;
 }
 
-/* *out: the note for the change of the key; NULL: no rule asks for a notification. */
+/* Prepares the notification of a change; *out is NULL when no rule asks for one. */
 static int page_note(struct page *p, struct notify_event *e, const struct change_note **out,
                      struct err *err)
 {
@@ -140,13 +141,15 @@ static uint64_t *counter(struct lifecycle_counts *c, enum lifecycle_action actio
     }
 }
 
-/* A refusal by the guard or by a lock, or a version that is already gone, is not a failure. */
+/* Whether the code is not a failure: the guard or a lock refused the change, or the version no
+ * longer exists. */
 static bool sweep_is_refusal(int code)
 {
     return code == ERR_CONFLICT || code == ERR_NOT_FOUND || code == ERR_DENIED;
 }
 
-/* C2: compares the configuration. ERR_AGAIN: it has changed since the page began. */
+/* Compares the configuration with the stored one (C2). ERR_AGAIN: it has changed since the page
+ * began. */
 static int unchanged(struct page *p, struct err *err)
 {
     struct bucket *b = p->s->b;
@@ -192,7 +195,8 @@ static void sweep_advance(struct lifecycle_sweep *s, const struct object_info *i
     cursor_set(&s->version, info->version);
 }
 
-/* `next` is the entry behind it, or NULL. */
+/* Decides about a version and does the action that is due. `next` is the entry behind it, or NULL.
+ */
 static int page_judge(struct page *p, const struct object_info *info,
                       const struct object_info *next, struct err *err)
 {
@@ -225,7 +229,7 @@ static int page_judge(struct page *p, const struct object_info *info,
     return code;
 }
 
-/* The prefix that all rules have in common: only keys with it are looked at. */
+/* Returns the prefix that all rules have in common: only keys with it are listed. */
 static struct str common_prefix(const struct lifecycle *config)
 {
     struct str common = STR_EMPTY;
@@ -271,7 +275,8 @@ static int versions_page(struct page *p, struct err *err)
     for (size_t i = 0; code == 0 && i < list.count && !sweep_stopped(s); i++) {
         const struct object_info *info = &list.entries[i].info;
         const struct object_info *next = i + 1 < list.count ? &list.entries[i + 1].info : NULL;
-        /* Whether a marker is alone is not known before the next page, which begins with it. */
+        /* Whether the key has versions beside this delete marker is known only on the next page,
+         * which begins with the marker. */
         if (!next && list.more && i > 0 && info->is_marker && info->is_latest)
             return 0;
         code = page_judge(p, info, next, err);
@@ -298,7 +303,7 @@ static int judge_upload(struct page *p, const struct upload_info *u, struct err 
     if (code == 0)
         s->counts.uploads++;
     if (code == ERR_NOT_FOUND) {
-        s->counts.refused++; /* it was completed meanwhile */
+        s->counts.refused++; /* the upload was completed meanwhile */
         code = 0;
     }
     return code;

@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-#define LIFECYCLE_PROGRESS "lifecycleProgress" /* the bucket's document */
+#define LIFECYCLE_PROGRESS "lifecycleProgress" /* name of a bucket's document */
 
 enum { LIFECYCLE_PAGE = 500 };
 
@@ -35,13 +35,15 @@ void lifecycle_counts_add(struct lifecycle_counts *to, const struct lifecycle_co
 
 /* The progress of a bucket's sweeps; all zero: there was no sweep yet. */
 struct lifecycle_progress {
-    int64_t slot_ms;                /* the interval of the last sweep that was begun */
-    bool done;                      /* that sweep is complete */
-    bool uploads;                   /* not done: versions are complete, uploads are not */
-    struct str cursor;              /* not done: the last key that was judged whole (C5) */
-    struct lifecycle_counts counts; /* of that sweep */
+    /* The interval in which the last sweep began: lifecycle_slot(). */
+    int64_t slot_ms;
+    bool done;    /* that sweep is complete */
+    bool uploads; /* not done: all versions were examined, not all uploads */
+    /* The last key whose versions were all decided about (C5); valid while not done. */
+    struct str cursor;
+    struct lifecycle_counts counts; /* counts of that sweep */
     int64_t finished_ms;            /* when the last complete sweep ended; 0: never */
-    struct lifecycle_counts last;   /* of the last complete sweep */
+    struct lifecycle_counts last;   /* counts of the last complete sweep */
 };
 
 /* Reads the stored progress; strings live in the arena. All zero when none is stored or it cannot
@@ -55,15 +57,15 @@ struct lifecycle_sweep {
     struct bucket *b; /* borrowed */
     int64_t day_ms;
     struct notify *notify;     /* announces every removal and transition; borrowed; may be NULL */
-    const _Atomic(bool) *stop; /* when it becomes true a page ends early; may be NULL */
-    size_t page;               /* entries; 0: LIFECYCLE_PAGE */
+    const _Atomic(bool) *stop; /* when true, the page ends early; may be NULL */
+    size_t page;               /* entries on a page; 0: LIFECYCLE_PAGE */
     struct lifecycle_counts counts;
     bool uploads, done;
-    struct buf key, version; /* the last version that was judged, or the last upload */
-    struct buf whole;        /* the last key that was judged whole */
-    /* Of `key`: */
-    int64_t newer_ms;    /* when its version that was judged last was made */
-    uint64_t noncurrent; /* how many of its noncurrent versions were judged */
+    struct buf key, version; /* the last version, or upload, that was decided about */
+    struct buf whole;        /* the last key whose versions were all decided about */
+    /* The versions of `key` so far: */
+    int64_t newer_ms;    /* when the last one that was decided about was made */
+    uint64_t noncurrent; /* how many noncurrent ones were decided about */
 };
 
 /* Continues the sweep `from`, or begins a new one when `from` is done or NULL. */
@@ -72,7 +74,7 @@ void lifecycle_sweep_init(struct lifecycle_sweep *s, struct bucket *b, int64_t d
 void lifecycle_sweep_release(struct lifecycle_sweep *s);
 
 /* Goes through the next page of entries and does the actions that are due by now. s->done: nothing
- * is left, or there is no rule. After an error the sweep stands where the page failed. */
+ * is left, or there is no rule. After an error the next call begins where the page failed. */
 int lifecycle_sweep_page(struct lifecycle_sweep *s, int64_t now_ms, struct err *err) MUST_CHECK;
 
 #endif

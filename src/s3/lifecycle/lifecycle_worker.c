@@ -8,18 +8,18 @@
 #include <stdlib.h>
 
 enum {
-    SHARE = 4,               /* busy one part of as many (C6) */
-    KEEP_EVERY = 8,          /* pages between two writes of a cursor */
-    LOOK_MS = MS_PER_MINUTE, /* the wall clock may jump: look at it that often */
+    SHARE = 4,               /* the worker is busy one part of this many of the time (C6) */
+    KEEP_EVERY = 8,          /* pages between two writes of the progress */
+    LOOK_MS = MS_PER_MINUTE, /* the longest wait; the wall clock may jump meanwhile */
 };
 
 struct lifecycle_worker {
     struct lifecycle_worker_options o;
     int64_t day_ms, interval_ms;
     struct notify *notify;
-    int64_t slot_done; /* the slot (lifecycle_slot()) of the last sweep; 0: none; the loop's own */
+    int64_t slot_done; /* lifecycle_slot() of the last sweep; 0: none. Used only by the loop */
     struct loop loop;
-    struct mutex lock; /* class "lifecycle"; guards what follows */
+    struct mutex lock; /* class "lifecycle"; guards the members below */
     struct lifecycle_stats stats;
 };
 
@@ -84,7 +84,7 @@ static void add_counts(struct lifecycle_worker *w, const struct lifecycle_counts
     mutex_unlock(&w->lock);
 }
 
-/* Goes through a page, and waits after it. */
+/* Goes through a page, then waits so that the worker is not too busy (C6). */
 static int one_page(struct lifecycle_worker *w, struct lifecycle_sweep *s, struct err *err)
 {
     struct lifecycle_counts before = s->counts;
@@ -132,11 +132,11 @@ static int worker_sweep_bucket(struct lifecycle_worker *w, struct bucket *b,
         if (code == 0 && !s.done && pages % KEEP_EVERY == 0)
             code = progress_keep(p, &s, err);
     }
-    int kept = progress_keep(p, &s, code < 0 ? &second : err); /* also of what failed: C4 */
+    int kept = progress_keep(p, &s, code < 0 ? &second : err); /* kept also after a failure (C4) */
     mutex_lock(&w->lock);
     w->stats.buckets += s.done;
     mutex_unlock(&w->lock);
-    p->cursor = STR_EMPTY; /* it was the sweep's */
+    p->cursor = STR_EMPTY; /* it pointed into the sweep */
     lifecycle_sweep_release(&s);
     return code < 0 ? code : kept;
 }
@@ -161,7 +161,7 @@ static int sweep_bucket(struct lifecycle_worker *w, struct bucket *b, int64_t sl
     return code == ERR_NOT_FOUND || code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* --- all of them --- */
+/* --- all buckets --- */
 
 static void sweep_named(struct lifecycle_worker *w, struct storage *s, struct str name,
                         int64_t slot)

@@ -1,8 +1,8 @@
 /* The thread that sweeps the buckets of this weir's local storages by their lifecycle
- * configurations: once an interval, at a quarter of the speed that it could (docs/lifecycle.md).
+ * configurations: once an interval, busy a quarter of the time (docs/lifecycle.md).
  *
- * Remote storages have a lifecycle of their own. A local storage belongs to one process, so nobody
- * else sweeps it and no lock is needed. */
+ * Remote storages have a lifecycle of their own. A local storage belongs to one process, so no
+ * other process sweeps it and no lock is needed. */
 #ifndef S3_LIFECYCLE_LIFECYCLE_WORKER_H
 #define S3_LIFECYCLE_LIFECYCLE_WORKER_H
 
@@ -15,12 +15,12 @@ struct lifecycle_worker;
 
 struct lifecycle_worker_options {
     struct routes *routes; /* borrowed; must outlive the worker */
-    struct notify *notify; /* likewise; announces every removal and transition; may be NULL */
+    struct notify *notify; /* announces every removal and transition; borrowed; may be NULL */
     int64_t day_ms;        /* 0: MS_PER_DAY */
-    int64_t interval_ms;   /* 0: a day, or half of a shorter one */
-    /* Whether the bucket there is left alone for now, as it is being switched to another storage:
-     * what the rules do to one side would be done to the newer objects of the other. May be NULL.
-     */
+    int64_t interval_ms;   /* 0: MS_PER_DAY, or half of day_ms if that is shorter */
+    /* Whether the bucket must not be swept now, because it is being switched to another storage:
+     * the rules' actions on one storage would be repeated on newer objects of the other. May be
+     * NULL. */
     bool (*rests)(void *ctx, const struct storage *s, struct str bucket);
     void *ctx;
     const struct log *log;
@@ -29,23 +29,23 @@ struct lifecycle_worker_options {
 /* Counts since the start of the process. */
 struct lifecycle_stats {
     struct lifecycle_counts counts;
-    uint64_t sweeps;   /* over all buckets, ended */
-    uint64_t buckets;  /* swept to their end */
+    uint64_t sweeps;   /* sweeps over all buckets that ended */
+    uint64_t buckets;  /* buckets swept to their end */
     uint64_t failures; /* buckets given up until the next interval */
-    uint64_t running;  /* 1: a sweep is under way */
-    uint64_t last_ms;  /* when the last sweep ended, since 1970; 0: none yet */
+    uint64_t running;  /* 1: a sweep is running */
+    uint64_t last_ms;  /* when the last sweep ended, ms since 1970; 0: none yet */
     uint64_t last_took_ms;
 };
 
 int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle_worker_options *o,
                            struct err *err) MUST_CHECK;
-/* Ends after the action that is under way. NULL is fine. */
+/* Ends the thread after its present action. `w` may be NULL. */
 void lifecycle_worker_stop(struct lifecycle_worker *w);
 /* Any thread. */
 void lifecycle_worker_stats(struct lifecycle_worker *w, struct lifecycle_stats *out);
 
-/* When the present interval began. Intervals are counted from 1970, so that days begin at midnight
- * UTC. */
+/* Returns when the present interval began. Intervals are counted from 1970, so that days begin at
+ * midnight UTC. */
 int64_t lifecycle_slot(int64_t now_ms, int64_t interval_ms);
 
 #endif

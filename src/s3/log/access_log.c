@@ -1,4 +1,5 @@
-/* The access log's memory and its thread: when lines become rows, and rows objects. */
+/* The access log's lines in memory, and the thread that writes them as rows and delivers the rows
+ * as objects. */
 #include "s3/log/access_log_int.h"
 
 #include "base/clock.h"
@@ -51,7 +52,7 @@ static void dropped(struct access_log *l, const char *why, struct str bucket, ui
              log_u("records", records));
 }
 
-/* Whether the source may have more rows (A6). A source that is full is logged once, until its rows
+/* Whether the source may have more rows (A6). That a source is full is logged once, until its rows
  * were delivered. */
 static bool has_room(struct access_log *l, const struct log_lines *lines)
 {
@@ -213,8 +214,8 @@ static int64_t pending_due(const struct access_log *l, const struct log_pending 
     return due > p->not_before_ms ? due : p->not_before_ms;
 }
 
-/* When the next work is due; INT64_MAX: none is known. When the wall clock has gone back, times
- * that are too far ahead are brought back. */
+/* Returns when the next work is due; INT64_MAX: none is known. When the wall clock was set back,
+ * times that are too far in the future are moved back. */
 static int64_t next_due(struct access_log *l, int64_t now)
 {
     int64_t due = INT64_MAX, interval = (int64_t)l->o.interval_ms;
@@ -241,7 +242,7 @@ static void pending_forget(struct access_log *l, struct log_pending *p)
     vec_remove(&l->pending, (size_t)(p - l->pending.items));
 }
 
-/* A delivery that failed is tried again after an interval. */
+/* Delivers the rows of a source. A failed delivery is tried again after an interval. */
 static int pending_deliver(struct access_log *l, struct log_pending *p, struct buf *key,
                            struct err *err)
 {
@@ -289,8 +290,9 @@ static void deliver_asked(struct access_log *l, struct log_flush *f)
     struct log_pending *p = log_pending_find(l, f->name);
     int code = p ? pending_deliver(l, p, &f->key, &f->err) : 0;
 
-    if (f->key.len) /* an object was written; records of another configuration still wait, and their
-                       errors are reported when they are due */
+    /* An object was written, which is a success. Records of another configuration may still wait;
+     * their errors are reported when they are due. */
+    if (f->key.len)
         code = 0;
     mutex_lock(&l->lock);
     f->code = code;
@@ -303,8 +305,8 @@ static void log_answer_flushes(struct access_log *l)
 {
     VEC(struct log_flush *) flushes = {0};
 
-    /* The flushes are taken before the lines: the lines then have every record that was made before
-     * a flush was asked for. */
+    /* Take the flushes before the lines, so that the lines have every record that was made before a
+     * flush was asked for. */
     mutex_lock(&l->lock);
     vec_each (&l->flushes, struct log_flush **, f)
         vec_push(&flushes, *f);

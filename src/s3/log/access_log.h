@@ -13,21 +13,20 @@ struct db;
 struct notify;
 
 struct access_log_options {
-    struct db *db; /* with family LOCAL_ACCESS_LOG; borrowed, as all of these */
+    struct db *db; /* with family LOCAL_ACCESS_LOG; all pointers here are borrowed */
     struct routes *routes;
     struct notify *notify; /* announces the log objects that are written; may be NULL */
     struct str region;     /* empty: us-east-1 */
     uint64_t interval_ms;  /* from a bucket's first record to its delivery; 0: five minutes */
-    uint64_t waiting_max;  /* bytes of one source's records on disk (A6); 0: 64 MiB */
+    uint64_t waiting_max;  /* bytes of one logged bucket's records on disk (A6); 0: 64 MiB */
     const struct log *log;
 };
 
-/* Before the first request, after the storages are open. */
+/* Starts the access log. Call it before the first request and after the storages are open. */
 int access_log_open(struct access_log **out, const struct access_log_options *o,
                     struct err *err) MUST_CHECK;
-/* Writes the lines in memory as rows; rows that wait are delivered after the next start. NULL is
- * fine.
- */
+/* Writes the lines in memory as rows and ends. Rows that wait are delivered after the next start.
+ * `l` may be NULL. */
 void access_log_close(struct access_log *l);
 
 /* The bucket whose request is logged. */
@@ -42,39 +41,40 @@ struct access_log_source {
 void access_log_append(struct access_log *l, const struct access_log_source *s, int64_t now_ms,
                        struct str line);
 
-/* Delivers the records of a bucket that wait, and waits until that is done. *key: the last object
- * that was made, in the arena; empty: no record waited. When no object could be made: the errors of
- * access_log_target_open() or of the storage; the records wait on. */
+/* Delivers the waiting records of a bucket and returns when that is done. *key, in the arena, is
+ * the last object that was made; empty: no record waited. When no object could be made, returns the
+ * error of access_log_target_open() or of the storage; the records still wait. */
 int access_log_flush(struct access_log *l, const struct bucket *b, struct arena *a, struct str *key,
                      struct err *err) MUST_CHECK;
 
 struct access_log_stats {
     uint64_t records;
-    uint64_t delivered; /* records in objects */
+    uint64_t delivered; /* records written to log objects */
     uint64_t objects;
-    uint64_t failed;  /* deliveries put off */
-    uint64_t dropped; /* records */
+    uint64_t failed;  /* deliveries that failed and will be tried again */
+    uint64_t dropped; /* records that were dropped */
 };
 void access_log_stats(struct access_log *l, struct access_log_stats *out);
 
 /* --- access_log_target.c: the bucket that a log goes to --- */
 
 struct access_log_target {
-    struct bucket *bucket; /* a reference */
+    struct bucket *bucket; /* the holder's reference */
     struct bucket_info info;
-    bool lists; /* access control lists apply there */
+    bool lists; /* ACLs apply in the target bucket */
 };
 
 struct access_log_ask {
     struct routes *routes;
     const struct logging *config;
-    struct str owner, bucket, storage; /* of the source */
-    struct str key;                    /* of an object that is to be made */
-    bool setting; /* the configuration is being set: also check what is forbidden only then */
+    struct str owner, bucket, storage; /* of the logged bucket */
+    struct str key;                    /* of the log object that will be made */
+    bool setting; /* the logging configuration is being set, so its stricter checks apply */
 };
 
 /* Opens the target bucket if the log may be delivered there (see the table in
- * docs/bucket-logging.md). NoSuchKey, InvalidArgument, AccessDenied, or errors of the storage. */
+ * docs/bucket-logging.md). Returns NoSuchKey, InvalidArgument, AccessDenied, or an error of the
+ * storage. */
 int access_log_target_open(struct access_log_target *out, struct arena *a,
                            const struct access_log_ask *ask, struct err *err) MUST_CHECK;
 

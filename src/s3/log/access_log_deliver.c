@@ -1,4 +1,4 @@
-/* Rows of the access log become objects of the target bucket. */
+/* Delivers rows of the access log as objects of the target bucket. */
 #include "s3/log/access_log_int.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 struct delivery {
     struct access_log *l;
     struct arena a;
-    struct str storage, bucket, owner; /* of the source */
+    struct str storage, bucket, owner; /* of the logged bucket */
     struct logging config;
     struct buf key;
 };
@@ -35,7 +35,7 @@ static int delivery_describe(struct delivery *d, struct str name, const struct l
     return 0;
 }
 
-/* The ACL of the object: the target's owner, and TargetGrants where ACLs apply. */
+/* Returns the ACL of the log object: the target's owner, and TargetGrants where ACLs apply. */
 static struct str list_of(struct delivery *d, const struct access_log_target *t)
 {
     struct acl acl = {.owner = t->info.owner};
@@ -114,7 +114,8 @@ static int make_object(struct delivery *d, struct str name, const struct log_bat
     return code;
 }
 
-/* Whether the records are dropped: they are too old to be tried again, or cannot be read (A4). */
+/* Whether the records must be dropped: they are too old to be tried again, or cannot be read (A4).
+ */
 static bool delivery_give_up(struct access_log *l, struct str bucket, const struct log_batch *batch,
                              int code)
 {
@@ -128,8 +129,8 @@ static bool delivery_give_up(struct access_log *l, struct str bucket, const stru
     return true;
 }
 
-/* Makes one object of the rows from *from on, and moves *from behind them. *more false: no row
- * waits there. */
+/* Makes one object of the rows from the sequence *from on, and moves *from behind them. *more is
+ * false when no row waits there. */
 static int deliver_one(struct access_log *l, struct log_pending *p, uint64_t *from, struct buf *key,
                        bool *more, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Between the files of the access log. */
+/* Types and functions that the files of the access log share. */
 #ifndef S3_LOG_ACCESS_LOG_INT_H
 #define S3_LOG_ACCESS_LOG_INT_H
 
@@ -11,12 +11,14 @@
 #include <stdatomic.h>
 
 enum {
-    LOG_MEMORY_MAX = 8 * 1024 * 1024, /* lines in memory (A1) */
-    LOG_DRAIN_BYTES = 1024 * 1024,    /* so many are written as rows without waiting a second */
+    LOG_MEMORY_MAX = 8 * 1024 * 1024, /* bytes of lines in memory (A1) */
+    /* This many bytes are written as rows without waiting a second. */
+    LOG_DRAIN_BYTES = 1024 * 1024,
     LOG_DRAIN_MS = 1000,
-    LOG_OBJECT_BYTES = 4 * 1024 * 1024, /* about an object's size; so many are delivered at once */
-    LOG_LOOK_MS = MS_PER_MINUTE,        /* the wall clock may jump: look at it that often */
-    LOG_SEQUENCE_LEN = 8,               /* at the end of a row's key */
+    /* Usual size of an object; this many bytes are delivered at once. */
+    LOG_OBJECT_BYTES = 4 * 1024 * 1024,
+    LOG_LOOK_MS = MS_PER_MINUTE, /* the longest wait; the wall clock may jump meanwhile */
+    LOG_SEQUENCE_LEN = 8,        /* bytes of the sequence at the end of a row's key */
 };
 #define LOG_GIVE_UP_MS ((int64_t)MS_PER_DAY)
 
@@ -24,7 +26,7 @@ enum {
 struct log_lines {
     uint64_t hash;
     char *storage, *bucket, *owner, *config;
-    int64_t day; /* since 1970; 0 unless LOGGING_BY_EVENT */
+    int64_t day; /* days since 1970; 0 unless LOGGING_BY_EVENT */
     int64_t first_ms;
     uint64_t records;
     struct buf text;
@@ -33,13 +35,13 @@ struct log_lines {
 /* A source (a logged bucket) whose rows wait for their delivery. */
 struct log_pending {
     struct buf name;   /* the part of its rows' keys before the sequence */
-    int64_t oldest_ms; /* of its records */
+    int64_t oldest_ms; /* time of its oldest record */
     uint64_t bytes;
     int64_t not_before_ms; /* time of the next try after a delivery failed; 0: none failed */
     bool full;             /* records were dropped, and that was logged (A6) */
 };
 
-/* A request that waits for its delivery. */
+/* A call of access_log_flush() that waits for its delivery. */
 struct log_flush {
     struct str name;
     bool done;
@@ -52,24 +54,24 @@ struct access_log {
     struct access_log_options o;
     struct db_cf *rows;
     struct loop loop;
-    /* The thread's own (A2): */
+    /* Used only by the thread (A2): */
     uint64_t sequence;
     VEC(struct log_pending) pending;
 
     _Atomic(uint64_t) records, delivered, objects, failed, dropped;
 
-    struct mutex lock; /* class "access_log"; guards what follows */
+    struct mutex lock; /* class "access_log"; guards the members below */
     struct cond flushed;
     VEC(struct log_lines *) lines;
-    size_t bytes;        /* of memory that the lines take */
+    size_t bytes;        /* bytes of memory that the lines take */
     uint64_t lost;       /* records dropped since the last drain, because memory was full */
-    int64_t drain_at_ms; /* when the lines become rows; only while there are lines */
+    int64_t drain_at_ms; /* when the lines become rows; valid while there are lines */
     VEC(struct log_flush *) flushes;
 };
 
 /* --- access_log_rows.c --- */
 
-/* storage, 0x00, bucket, 0x00 */
+/* Writes a source's name, the beginning of its rows' keys: storage, 0x00, bucket, 0x00. */
 void log_rows_name(struct buf *out, struct str storage, struct str bucket);
 
 /* The parts of a row's value; borrowed. */
@@ -80,18 +82,19 @@ struct log_row {
     struct str text;
 };
 int log_row_parse(struct str value, struct log_row *out) MUST_CHECK;
-/* The parts of `same`; strings in the arena. */
+/* Parses `same` into its parts; strings live in the arena. */
 int log_row_source(struct arena *a, struct str same, struct str *owner, int64_t *day,
                    struct str *config) MUST_CHECK;
 
 /* Writes the lines as rows in one commit, and adds them to the pending sources. */
 int log_rows_write(struct access_log *l, struct log_lines **lines, size_t count,
                    struct err *err) MUST_CHECK;
-/* Finds the sources whose rows wait, at the start. */
+/* Finds the sources whose rows wait. Called when the access log starts. */
 int log_rows_load(struct access_log *l, struct err *err) MUST_CHECK;
-struct log_pending *log_pending_find(struct access_log *l, struct str name); /* NULL: none */
-/* Rows of one object, from the first that waits with at least the sequence `from`: the text is
- * appended. No sequences: none waits. */
+/* Returns NULL when no rows of the source wait. */
+struct log_pending *log_pending_find(struct access_log *l, struct str name);
+/* The rows of one object. log_rows_read() reads them from the first row with at least the sequence
+ * `from`. No sequences: no row waits. */
 struct log_batch {
     struct buf text, same;
     int64_t oldest_ms;
@@ -107,8 +110,9 @@ void log_batch_release(struct log_batch *b);
 /* --- access_log_deliver.c --- */
 
 /* Delivers all rows of the source, object after object; `key` gets the name of the last object.
- * Rows that cannot be delivered do not hold up those behind them, which may go to another bucket;
- * the first error is returned. A stop ends it after the present object: ERR_SHUTDOWN. */
+ * Rows that cannot be delivered do not hold up the rows behind them, which may go to another
+ * bucket. Returns the first error; ERR_SHUTDOWN: weir is stopping, and the rest was not delivered.
+ */
 int log_deliver(struct access_log *l, struct log_pending *p, struct buf *key,
                 struct err *err) MUST_CHECK;
 

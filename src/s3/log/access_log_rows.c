@@ -1,4 +1,5 @@
-/* Rows of the access log: written once a second, read for an object, deleted after it. */
+/* Rows of the access log: writing them, reading those of an object, and deleting them after
+ * delivery. */
 #include "s3/log/access_log_int.h"
 
 #include "base/bytes.h"
@@ -130,8 +131,8 @@ static uint64_t sequence_of(struct str key)
     return be_read(key.p + key.len - LOG_SEQUENCE_LEN, LOG_SEQUENCE_LEN);
 }
 
-/* A row that cannot be read has no records to deliver: it is dropped together with the rows before
- * it, once their object is made. */
+/* Reads the rows of one object. A row that cannot be parsed is dropped together with the rows
+ * before it, once their object is made. */
 int log_rows_read(struct access_log *l, struct str name, uint64_t from, struct log_batch *out,
                   struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Whether the log of a bucket may be delivered to another bucket. */
+/* Decides whether the log of a bucket may be delivered to another bucket. */
 #include "s3/log/access_log.h"
 
 #include "base/clock.h"
@@ -70,8 +70,8 @@ static int document(struct bucket *b, struct arena *a, const char *name, struct 
     return code;
 }
 
-/* Asks the policy about the prefix, which Ceph's policies name, and about the object, which those
- * of AWS name. A denial of either denies. */
+/* Asks the target's policy about the prefix, which Ceph's policies name, and about the object,
+ * which policies of AWS name. If it denies either one, the answer is a denial. */
 static int ask_policy(struct access_log_target *t, struct arena *a,
                       const struct access_log_ask *ask, enum policy_effect *out, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* BucketLoggingStatus: reading, writing, the stored form, names of log objects. */
+/* BucketLoggingStatus: reading and writing it, its stored form, and the names of log objects. */
 #include "s3/log/logging.h"
 
 #include "base/clock.h"
@@ -110,8 +110,8 @@ void logging_write(struct buf *out, const struct logging *config, const struct a
     xml_close(out, "BucketLoggingStatus");
 }
 
-/* "m=<ms>&b=<bucket>&p=<prefix>&f=<letter>&g=<list>", URL-encoded; m comes first, so that two
- * configurations are the same if the text behind it is. */
+/* Writes "m=<ms>&b=<bucket>&p=<prefix>&f=<letter>&g=<list>", URL-encoded. The time `m` comes first,
+ * so that two configurations are equal if the texts behind it are. */
 void logging_encode(struct buf *out, const struct logging *config)
 {
     struct buf grants = BUF_INIT(0);

@@ -24,9 +24,9 @@ const char *s3_event_name(enum s3_event event)
     return events[event];
 }
 
-/* "s3:ObjectCreated:*" means all events with that beginning; any other name must be that of an
- * event.
- */
+/* Returns the bits of the events that a rule's name stands for; 0 when there are none.
+ * "s3:ObjectCreated:*" stands for all events with that beginning; any other name is that of one
+ * event. */
 static uint32_t event_bits(struct str name)
 {
     bool all = str_ends(name, STR(":*"));

@@ -1,6 +1,6 @@
-/* Notification configurations: the document, and which rules an event meets. weir delivers to
- * webhooks only, so a rule is a TopicConfiguration whose Topic is the ARN of one; queues and
- * functions are read as well; the caller refuses those that it cannot reach. */
+/* Notification configurations: the document, and which of its rules match an event. weir delivers
+ * only to webhooks, so a rule is a TopicConfiguration whose Topic is a webhook's ARN. Rules for
+ * queues and functions are read as well; the caller refuses those that weir cannot deliver to. */
 #ifndef S3_NOTIFY_NOTIFICATION_H
 #define S3_NOTIFY_NOTIFICATION_H
 
@@ -49,7 +49,7 @@ struct notification_rule {
     struct str id;
     enum notification_target target;
     struct str arn;
-    struct str *event_names; /* as given: "s3:ObjectCreated:*" */
+    struct str *event_names; /* as the document has them: "s3:ObjectCreated:*" */
     size_t event_count;
     uint32_t events; /* bits 1 << S3_EVENT_* */
     bool has_prefix, has_suffix;
@@ -62,8 +62,8 @@ struct notification {
     bool event_bridge;
 };
 
-/* MalformedXML, InvalidArgument. A rule without an id gets a random one. An empty document turns
- * notifications off. */
+/* Reads the document. MalformedXML or InvalidArgument: S3 would refuse it. A rule without an id
+ * gets a random one. An empty document turns notifications off. */
 int notification_read(struct notification *out, struct arena *a, struct str xml,
                       struct err *err) MUST_CHECK;
 void notification_write(struct buf *out, const struct notification *config);

@@ -1,4 +1,4 @@
-/* Opening and closing notifications, waking, and their numbers. */
+/* Opens and closes notifications, wakes the webhooks' threads, and counts. */
 #include "s3/notify/notify_int.h"
 
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 /* Event notifications: webhooks, and the outbox that never loses an event whose change was
  * acknowledged. docs/notifications.md has the promise, its invariants and the crash points.
  *
- * An event takes this way: the caller fills it with notify_event_init() before the change and gives
+ * The path of an event: the caller fills it with notify_event_init() before the change and gives
  * &event.note to the storage; the storage calls the note inside its commit, which writes the
  * event's rows; notify_sent() after the change wakes the webhooks' threads. Any thread. */
 #ifndef S3_NOTIFY_NOTIFY_H
@@ -20,52 +20,58 @@ enum { NOTIFY_WEBHOOKS_MAX = 64, NOTIFY_NAME_MAX = 64, NOTIFY_URL_MAX = 2048 };
 struct notify_options {
     struct db *db; /* with family LOCAL_OUTBOX; borrowed, as all pointers here */
     struct store *config;
-    const char *key_file; /* with the key that seals the secrets: seal_key_open() */
-    struct str region;    /* empty: us-east-1 */
-    uint64_t max_age_ms;  /* older events are dropped; 0: a day */
-    uint64_t max_pending; /* per webhook; beyond this the oldest events are dropped; 0: a million */
+    /* The file with the key that encrypts the webhooks' secrets, for seal_key_open(). */
+    const char *key_file;
+    struct str region;   /* empty: us-east-1 */
+    uint64_t max_age_ms; /* events older than this are dropped; 0: a day */
+    /* Events that may wait for one webhook; beyond that the oldest are dropped. 0: a million. */
+    uint64_t max_pending;
     uint64_t call_timeout_ms; /* 0: 10 s */
-    uint64_t retry_ms;        /* the first wait; doubles up to 128 times as long; 0: 500 */
-    bool direct;              /* ignore the proxy that the environment names */
+    /* Wait after the first failure; doubles up to 128 times as long; 0: 500. */
+    uint64_t retry_ms;
+    bool direct; /* do not use the proxy that the environment names */
     const struct log *log;
 };
 
-/* Called before anything can change an object, since it counts the events that wait. A store that
- * is down is no error. */
+/* Opens notifications and counts the events that wait. Call it before anything can change an
+ * object. A store that is down is not an error. */
 int notify_open(struct notify **out, const struct notify_options *o, struct err *err) MUST_CHECK;
 void notify_close(
-    struct notify *n); /* events that wait are sent after the next start; NULL is fine */
+    struct notify *n); /* events that wait are sent after the next start; `n` may be NULL */
 
 /* --- webhooks --- */
 
 struct notify_stats {
     uint64_t pending;
     uint64_t delivered;
-    uint64_t failed;    /* calls that failed; their events wait on */
-    uint64_t dropped;   /* events dropped */
-    uint64_t oldest_ms; /* age of the oldest that waits */
+    uint64_t failed;    /* calls that failed; their events are sent again */
+    uint64_t dropped;   /* events that were dropped */
+    uint64_t oldest_ms; /* age of the oldest event that waits */
 };
 
 struct webhook_info {
     struct str name, url;
-    bool is_signed; /* it has a secret */
+    bool is_signed; /* the webhook has a secret, so calls to it are signed */
     struct notify_stats stats;
 };
 
-/* Adds or replaces; durable, and used, when it returns. The secret may be empty. ERR_INVALID: the
- * name (letters, digits, '-', '_') or the URL (http, https); ERR_TOO_LARGE. */
+/* Adds or replaces a webhook. On return the change is durable and in use. The secret may be empty.
+ * ERR_INVALID: the name may have letters, digits, '-' and '_', the URL must be http or https.
+ * ERR_TOO_LARGE: one of the texts is too long. */
 int notify_add_webhook(struct notify *n, struct str name, struct str url, struct str secret,
                        struct err *err) MUST_CHECK;
-/* Events that wait for the webhook are dropped. ERR_NOT_FOUND. */
+/* Removes a webhook and drops the events that wait for it. ERR_NOT_FOUND: there is no such webhook.
+ */
 int notify_remove_webhook(struct notify *n, struct str name, struct err *err) MUST_CHECK;
-/* By name. */
+/* Lists the webhooks, ordered by name. */
 int notify_webhooks(struct notify *n, struct arena *a, struct webhook_info **out, size_t *count,
                     struct err *err) MUST_CHECK;
-void notify_stats(struct notify *n, struct notify_stats *out); /* of all together */
+void notify_stats(struct notify *n, struct notify_stats *out); /* sums over all webhooks */
 
-/* Whether every rule's ARN names a webhook. InvalidArgument; NotImplemented: EventBridge. */
+/* Checks that every rule's ARN names a webhook. InvalidArgument: one does not. NotImplemented: the
+ * configuration asks for EventBridge. */
 int notify_check(struct notify *n, const struct notification *config, struct err *err) MUST_CHECK;
-/* A test event to each webhook that the configuration names. */
+/* Sends a test event to each webhook that the configuration names. */
 int notify_test(struct notify *n, const struct notification *config, struct str bucket,
                 struct str request_id, struct err *err) MUST_CHECK;
 
@@ -73,19 +79,20 @@ int notify_test(struct notify *n, const struct notification *config, struct str 
 
 /* Who made the change; part of the event's record. */
 struct notify_source {
-    struct str principal;  /* user id; empty: nobody signed */
-    struct str address;    /* of the peer */
+    struct str principal;  /* user id; empty: anonymous */
+    struct str address;    /* the client's address */
     struct str request_id; /* empty: none */
 };
 
-/* Fill what is above the line, call notify_event_init(), give &note to the storage. All that it
- * points to must live until the change is done. */
+/* An event of one change. Fill the members above the line, call notify_event_init(), and give &note
+ * to the storage. Everything that the members point to must live until the change is done. */
 struct notify_event {
     const struct notification *config;
     const struct bucket_info *bucket;
     struct str key;
-    enum s3_event event; /* for a removal ...:Delete; if the removal made a marker, the event
-                            becomes that of a marker */
+    /* For a removal S3_EVENT_..._DELETE; if the removal creates a delete marker, weir announces the
+     * event of a marker instead. */
+    enum s3_event event;
     struct notify_source source;
     /* --- */
     struct change_note note;
@@ -93,14 +100,15 @@ struct notify_event {
     unsigned char rules[NOTIFICATION_MAX_RULES]; /* private */
 };
 
-/* False: no rule matches the event; the storage gets no note. */
+/* Prepares the event's note for the storage. False: no rule matches the event, so the storage gets
+ * no note. */
 bool notify_event_init(struct notify_event *e, struct notify *n);
-/* After the change has succeeded. */
+/* Wakes the threads of the event's webhooks. Call it after the change has succeeded. */
 void notify_sent(struct notify_event *e);
 
-/* As notify_event_init(), for a change that weir makes by itself (lifecycle): reads the bucket's
- * configuration, which lives in the arena; *wanted false: no note. `e` needs bucket, key and event.
- */
+/* As notify_event_init(), for a change that weir makes by itself (lifecycle). Reads the bucket's
+ * configuration into the arena. *wanted is false when the storage gets no note. `e` needs bucket,
+ * key and event. */
 int notify_event_own(struct notify_event *e, struct notify *n, struct arena *a, struct bucket *b,
                      bool *wanted, struct err *err) MUST_CHECK;
 

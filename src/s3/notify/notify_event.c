@@ -1,4 +1,4 @@
-/* Events: which rules match one, its record as AWS writes it, and its rows in the outbox. */
+/* Events: which rules match an event, its record as AWS writes it, and its rows in the outbox. */
 #include "s3/notify/notify_int.h"
 
 #include "base/bytes.h"
@@ -6,10 +6,10 @@
 #include "base/json.h"
 #include "http/wire.h"
 
-/* What a rule does with one event. */
+/* The state of a rule for one event. */
 enum rule_state {
     RULE_NO,      /* does not want the event */
-    RULE_WANTS,   /* may want the event: it depends on what the change does */
+    RULE_WANTS,   /* may want the event; that is known when the change is made */
     RULE_NOWHERE, /* may want the event, but its webhook does not exist */
     RULE_TOLD,    /* a row for the event was written */
     RULE_LOST,    /* wanted the event, but has no webhook: the event is lost */
@@ -56,7 +56,7 @@ bool outbox_parse(struct progress *out, struct str place)
 
 /* --- the record --- */
 
-/* As in a form: a blank is '+', a slash stays. */
+/* Writes the key encoded as in an HTML form, where a blank is '+', except that slashes stay. */
 static void event_write_key(struct json_out *w, struct str key)
 {
     struct buf plain = BUF_INIT(0), text = BUF_INIT(0);
@@ -121,7 +121,8 @@ static void write_bucket(struct json_out *w, const struct bucket_info *bucket)
     buf_release(&arn);
 }
 
-/* 2.3 are the events that came later (Amazon S3 user guide, Event message structure). */
+/* Returns the version of the event's record; newer kinds of events have 2.3 (Amazon S3 user guide,
+ * Event message structure). */
 static struct str event_version(enum s3_event event)
 {
     return event <= S3_EVENT_REMOVED_MARKER ? STR("2.1") : STR("2.3");
@@ -170,7 +171,7 @@ static void write_record(struct buf *out, const struct notify_event *e, enum s3_
 
 /* --- events --- */
 
-/* The storage calls this inside the commit (N1). */
+/* Writes the event's rows. The storage calls this inside the commit of the change (N1). */
 static void notify_tell(void *ctx, const struct change_fact *f, struct outbox *out)
 {
     struct notify_event *e = ctx;
@@ -199,7 +200,8 @@ static void notify_tell(void *ctx, const struct change_fact *f, struct outbox *o
     buf_release(&value);
 }
 
-/* A removal may create a delete marker instead, which only the commit knows. */
+/* Whether the rule wants the event that the change will have. Only the commit knows whether a
+ * removal creates a delete marker, so both events count. */
 static bool may_want(const struct notify_event *e, const struct notification_rule *rule)
 {
     bool removes = e->event == S3_EVENT_REMOVED_DELETE || e->event == S3_EVENT_EXPIRED_DELETE;
@@ -211,7 +213,8 @@ static bool may_want(const struct notify_event *e, const struct notification_rul
 static bool webhook_exists(struct notify *n, struct str name)
 {
     mutex_lock(&n->lock);
-    bool there = !n->is_known || notify_find(n, name); /* N5 */
+    /* Until the store was read, every name counts as a webhook (N5). */
+    bool there = !n->is_known || notify_find(n, name);
     mutex_unlock(&n->lock);
     return there;
 }

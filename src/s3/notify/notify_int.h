@@ -1,4 +1,4 @@
-/* Between the files of notify. */
+/* Types and functions that the files of notify share. */
 #ifndef S3_NOTIFY_NOTIFY_INT_H
 #define S3_NOTIFY_NOTIFY_INT_H
 
@@ -12,25 +12,26 @@
 
 #include <stdatomic.h>
 
-/* The last row of one storage that was dealt with (N3). */
+/* The last row of one storage that was delivered or dropped (N3). */
 struct progress {
     uint32_t storage;
     uint64_t sequence;
-    unsigned char rule; /* the last one deleted */
+    unsigned char rule; /* index of the rule in the configuration */
 };
 
 /* A webhook and the thread that sends to it. */
 struct webhook {
     struct notify *n;
     char *name;
-    char *url, *secret; /* under notify.lock */
-    bool woken;         /* likewise */
-    struct cond wake;   /* with notify.lock */
+    char *url, *secret; /* guarded by notify.lock */
+    bool woken;         /* guarded by notify.lock */
+    struct cond wake;   /* used with notify.lock */
     _Atomic(bool) stop;
-    _Atomic(int64_t) pending; /* below 0 for a moment: delivered before it was counted */
+    /* Rows that wait; below 0 for a moment when a row is delivered before it is counted. */
+    _Atomic(int64_t) pending;
     _Atomic(uint64_t) delivered, failed;
-    _Atomic(int64_t) oldest_ms;    /* when the first that waits happened; 0: none waits */
-    VEC(struct progress) progress; /* by storage; the thread's own */
+    _Atomic(int64_t) oldest_ms;    /* time of the first event that waits; 0: none waits */
+    VEC(struct progress) progress; /* ordered by storage; used only by the thread */
     struct thread thread;
 };
 
@@ -40,43 +41,44 @@ struct notify {
     struct client *client;
     struct seal_key key;
     struct reload reload;
-    uint64_t test_sequence; /* touched only inside changes */
+    uint64_t test_sequence; /* used only inside commits of the database */
     _Atomic(uint64_t) dropped;
 
     struct mutex lock; /* class "notify" */
     struct cond loaded;
-    bool loading;  /* one load at a time */
-    bool is_known; /* the store was read once (N5) */
+    bool loading;  /* a thread is loading the webhooks; others wait for it */
+    bool is_known; /* the webhooks were loaded from the store at least once (N5) */
     VEC(struct webhook *) webhooks;
 };
 
 /* --- notify.c --- */
 
-struct webhook *notify_find(struct notify *n, struct str name); /* under the lock */
-/* One more event waits for the webhook; wakes its thread. */
+struct webhook *notify_find(struct notify *n, struct str name); /* holding notify.lock */
+/* Counts one more event that waits for the webhook, and wakes its thread. */
 void notify_wake(struct notify *n, struct str name);
 
-/* --- notify_webhooks.c: the set of them, in the store and here --- */
+/* --- notify_webhooks.c: the set of webhooks, in the store and in memory --- */
 
 #define WEBHOOKS_CHANNEL STR("weir:webhooks")
 
-reload_fn webhooks_load;              /* of a notify */
-void webhook_free(struct webhook *w); /* its thread has ended */
+reload_fn webhooks_load;              /* its ctx is a struct notify */
+void webhook_free(struct webhook *w); /* after its thread has ended */
 
 /* --- notify_event.c --- */
 
-/* The name in an ARN: what is behind the last colon. */
+/* Returns the webhook's name in an ARN: the part behind the last colon. */
 struct str arn_webhook(struct str arn);
 
 enum { OUTBOX_PLACE = 8 + 8 + 1 }; /* bytes of a row's place: storage, sequence, rule */
 #define OUTBOX_RECORD 'R'
 #define OUTBOX_TEST   'T'
 
-/* The rows of one webhook are a row log, whose prefix is the webhook's name and a 0 byte. */
+/* Returns the row log (db/row_log.h) of one webhook; its prefix is the webhook's name and a 0 byte.
+ */
 struct row_log outbox_log(const struct notify *n, struct buf *prefix, struct str webhook);
-/* Appends the place of a row. */
+/* Appends the place of a row: its key behind the log's prefix. */
 void outbox_place(struct buf *out, const struct progress *at);
-/* False: `place` does not have the form that outbox_place() writes. */
+/* Parses a row's place. False: it does not have the form that outbox_place() writes. */
 bool outbox_parse(struct progress *out, struct str place);
 
 /* --- notify_send.c --- */
@@ -84,9 +86,9 @@ bool outbox_parse(struct progress *out, struct str place);
 int sender_start(struct webhook *w, struct err *err) MUST_CHECK;
 /* Asks the thread to end and waits for it. */
 void sender_stop(struct webhook *w);
-/* Counts the rows that wait for the webhook; before its thread starts. */
+/* Counts the rows that wait for the webhook. Call it before its thread starts. */
 int sender_count(struct webhook *w, int64_t *out, struct err *err) MUST_CHECK;
-/* Drops all rows of the webhook; after its thread has ended. */
+/* Drops all rows of the webhook. Call it after its thread has ended. */
 void sender_forget(struct webhook *w);
 
 #endif

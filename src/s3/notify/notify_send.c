@@ -1,6 +1,5 @@
-/* A webhook's thread: it sends the first row that waits until the webhook accepts it or it is
- * dropped.
- */
+/* A webhook's thread: it sends the first waiting row until the webhook accepts it or the row is
+ * dropped. */
 #include "s3/notify/notify_int.h"
 
 #include "base/clock.h"
@@ -46,15 +45,15 @@ static int first_between(struct webhook *w, struct str from, struct str to, stru
     return code < 0 ? code : count ? 0 : ERR_END;
 }
 
-/* The place before all rows of the storage. */
+/* Sets `out` to the place before all rows of the storage. */
 static void storage_place(struct buf *out, uint64_t storage)
 {
     buf_reset(out);
     buf_append_be64(out, storage);
 }
 
-/* The storages that had rows, each behind its last one, and the room between them (N3): rows that
- * were deleted are not looked at again. */
+/* Finds the first row that waits. For storages that had rows it begins behind their last deleted
+ * row, so that deleted rows are not read again (N3). */
 static int first_row(struct webhook *w, struct waiting *out, struct err *err)
 {
     struct buf from = BUF_INIT(0), to = BUF_INIT(0);
@@ -67,7 +66,7 @@ static int first_row(struct webhook *w, struct waiting *out, struct err *err)
             goto out;
         buf_reset(&from);
         outbox_place(&from, p);
-        buf_append_char(&from, '\0'); /* behind it */
+        buf_append_char(&from, '\0'); /* the first place behind that row */
         storage_place(&to, (uint64_t)p->storage + 1);
         code = first_between(w, buf_str(&from), buf_str(&to), out, err);
         if (code != ERR_END)
@@ -95,7 +94,8 @@ static void sender_remember(struct webhook *w, const struct progress *at)
     w->progress.items[i] = *at;
 }
 
-/* Not durable by itself: a row that comes back is sent again, which is allowed. */
+/* Deletes a row, without a sync: if a crash brings the row back, it is sent again, which is
+ * allowed. */
 static int outbox_delete(struct webhook *w, const struct waiting *row, struct err *err)
 {
     struct row_log log = webhook_log(w);
@@ -169,7 +169,7 @@ static void write_body(struct buf *out, struct str value)
         buf_append_z(out, "]}");
 }
 
-/* The body of a webhook's answer is ignored, and cut since it may be endless. */
+/* Ignores the body of a webhook's answer. It has a limit, because the body may be endless. */
 static int ignore_body(void *ctx, struct str piece, struct err *err)
 {
     size_t *left = ctx;
@@ -225,7 +225,7 @@ static int send_row(struct webhook *w, const struct waiting *row, struct err *er
 
 /* --- the thread --- */
 
-/* Until woken, asked to end, or the deadline; 0: none. */
+/* Waits until the thread is woken, asked to end, or the deadline is reached; 0: no deadline. */
 static void rest(struct webhook *w, uint64_t deadline_ns)
 {
     struct notify *n = w->n;
@@ -241,8 +241,8 @@ static void rest(struct webhook *w, uint64_t deadline_ns)
     mutex_unlock(&n->lock);
 }
 
-/* Why the row is to be dropped; NULL: it is not. An old row is sent once first: it may be from
- * before a stop. */
+/* Returns why the row must be dropped, or NULL. A row that is too old is dropped only after a
+ * failed call: weir may have been stopped since. */
 static const char *too_much(const struct webhook *w, const struct waiting *row, unsigned failures)
 {
     int64_t age = clock_wall_ms() - (int64_t)(row->at.sequence / US_PER_MS);
@@ -265,7 +265,8 @@ static int sender_give_up(struct webhook *w, const struct waiting *row, const ch
     return 0;
 }
 
-/* A random wait, so that many webhooks that wait for one receiver do not call at the same time. */
+/* Returns when to call again, after a random wait, so that many webhooks with one receiver do not
+ * call at the same time. */
 static uint64_t sender_back_off(const struct webhook *w, unsigned failures)
 {
     unsigned doublings = failures - 1 < MOST_DOUBLINGS ? failures - 1 : MOST_DOUBLINGS;
@@ -296,7 +297,7 @@ static void run(void *ctx)
 {
     struct webhook *w = ctx;
     struct waiting row = {.place = BUF_INIT(0), .value = BUF_INIT(0)};
-    uint64_t due_ns = 0; /* after a failure: not before this */
+    uint64_t due_ns = 0; /* after a failure: the time of the next call */
     unsigned failures = 0;
 
     while (!atomic_load(&w->stop)) {

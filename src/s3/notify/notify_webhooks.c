@@ -1,5 +1,5 @@
-/* The set of webhooks: in configDB, hash "webhooks", name to {"url", "secret"}; and here, a thread
- * for each. */
+/* The set of webhooks: stored in configDB, hash "webhooks", name to {"url", "secret"}; and in
+ * memory, with a thread for each. */
 #include "s3/notify/notify_int.h"
 
 #include "base/json.h"
@@ -12,7 +12,7 @@ enum { SECRET_MAX = 256 };
 
 static const struct str HASH = {"webhooks", 8};
 
-/* --- one of them --- */
+/* --- one webhook --- */
 
 static void free_secret(char *secret)
 {
@@ -33,8 +33,8 @@ void webhook_free(struct webhook *w)
     free(w);
 }
 
-/* The name of the secret's owner is sealed with it, so that it cannot be used for another webhook.
- */
+/* Writes the name of the secret's owner, which is sealed with the secret, so that the secret cannot
+ * be used for another webhook. */
 static void seal_owner(struct buf *out, struct str name)
 {
     buf_append_z(out, "webhook:");
@@ -71,7 +71,7 @@ static int read_value(struct notify *n, struct str name, struct str text, struct
     return code;
 }
 
-/* --- all of them --- */
+/* --- all webhooks --- */
 
 typedef VEC(struct webhook *) webhook_vec;
 
@@ -118,8 +118,8 @@ static void swap_text(char **a, char **b)
     *b = t;
 }
 
-/* Webhooks that stay take over URL and secret and are removed from *wanted; those that are gone are
- * moved to *gone. */
+/* Compares the webhooks in memory with *wanted, the stored ones. Webhooks that stay get the new URL
+ * and secret and are removed from *wanted; removed webhooks are moved to *gone. */
 static void webhooks_compare(struct notify *n, webhook_vec *wanted, webhook_vec *gone)
 {
     webhook_vec kept = {0};
@@ -148,7 +148,7 @@ static void end_all(webhook_vec *gone)
 {
     vec_each (gone, struct webhook **, w) {
         sender_stop(*w);
-        sender_forget(*w); /* N2 */
+        sender_forget(*w); /* events of a removed webhook are dropped (N2) */
         webhook_free(*w);
     }
     vec_release(gone);
@@ -236,7 +236,7 @@ static int check_room(struct notify *n, struct str name, struct err *err)
                 : 0;
 }
 
-/* Makes the change and publishes it in one step; then loads the new set. */
+/* Changes the stored set and publishes the change in one step; then loads the new set. */
 static int webhooks_change(struct notify *n, struct store_args command, int64_t *answer,
                            struct err *err)
 {
