@@ -386,7 +386,7 @@ static int page_read(struct bucket_page *p, struct str after, size_t limit, stru
     return code == ERR_END ? 0 : code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                        size_t limit, struct bucket_info **out, size_t *count, struct err *err)
 {

@@ -236,7 +236,7 @@ static int order_check(const struct upload_part *parts, size_t count, struct err
     return 0;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_upload_finish(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                         const struct upload_part *parts, size_t count, const struct put_options *o,
                         struct put_result *out, struct err *err)

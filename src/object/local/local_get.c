@@ -162,7 +162,7 @@ static int stored_open_range(struct local *l, struct arena *a, const struct obje
     return body_open(&out->body, l, a, r, at, pin, err);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str version,
               const struct object_conditions *c, const struct object_range *range,
               struct get_result *out, struct err *err)

@@ -18,11 +18,11 @@ enum {
     BUCKET_NAME_MAX = 255,
     OWNER_MAX = 512,
     DOCUMENT_NAME_MAX = 64,
-    BLOB_BLOCK = 256 * 1024, /* bytes of a checksum's block; never changes */
+    BLOB_BLOCK = 256 * 1024, /* files are checksummed in blocks of this size; never changes */
     EPOCH_BITS = 24,
-    COUNTER_BITS = 40,     /* the highest bit is set for rows of the family "bytes" */
+    COUNTER_BITS = 40,     /* of a blob id; the highest is set for rows of family "bytes" */
     BLOB_FOLDER_BITS = 12, /* log2 of the files in a folder of blobs */
-    GENERATIONS = 256,     /* buckets share these numbers, by the hash of their names */
+    GENERATIONS = 256,     /* generation numbers; buckets share them by the hash of their names */
     BLOB_ETAG_MAX = 36,
 };
 
@@ -30,24 +30,24 @@ enum {
 struct pins {
     struct mutex lock; /* class "local.pins" */
     struct cond resolved;
-    struct list readers; /* struct pin, in the order of their registration */
-    uint64_t registered; /* number of pins since the start */
+    struct list readers; /* list of struct pin, in the order of registration */
+    uint64_t registered; /* how many pins were made since the start */
     bool skipped;        /* the collector left a blob because of a pin */
 };
 
 struct pin {
     struct list node;
     uint64_t number;
-    bool resolving;  /* the row that names its blobs is being read */
-    uint64_t *blobs; /* ordered; owned */
+    bool resolving;  /* the row that names the reader's blobs is being read */
+    uint64_t *blobs; /* ids in ascending order; owned */
     size_t count;
 };
 
 struct collector {
     struct mutex lock; /* class "local.collector" */
     struct cond wake, finished;
-    uint64_t asked, done; /* number of rounds asked for, and done */
-    unsigned holds;       /* backups under way; no round begins */
+    uint64_t asked, done; /* how many rounds were asked for, and how many are done */
+    unsigned holds;       /* backups under way; while there are any, no round begins */
     bool running;
     bool stop;
     bool given_up;          /* a missing folder is no longer looked for */
@@ -55,7 +55,7 @@ struct collector {
     struct thread thread;
 };
 
-/* Set when a file could not be written or synced, until one could. */
+/* A failure of the disk: set when a file could not be written or synced, until one could again. */
 struct trouble {
     struct mutex lock; /* class "local.trouble" */
     bool set;
@@ -69,7 +69,7 @@ struct local {
     _Atomic(const struct change_tap *) tap; /* NULL: none */
     char *name, *folder;
     int lock_fd;           /* held while the storage is open */
-    _Atomic(bool) present; /* the folder is in service; never false again */
+    _Atomic(bool) present; /* the folder was found and is in use; once true, stays true */
     const struct log *log;
     uint32_t id, epoch;
     size_t inline_max;
@@ -77,7 +77,8 @@ struct local {
     unsigned char identity[IDENTITY_LEN];
     bool identified; /* `identity` is known from the storage's row, and no longer changes */
     struct hash_key version_key;
-    uint64_t sequence; /* the last number given out; used only inside changes, so by one thread */
+    uint64_t sequence; /* the last sequence number given out; used only inside changes, so by one
+                          thread */
     _Atomic(uint64_t) next_file, next_bytes; /* counters of blob ids */
     _Atomic(uint64_t) blob_folders_synced; /* folders of this epoch below this number are durable */
     _Atomic(bool) leaked; /* a file of this epoch may have no row, so the epoch stays open */
@@ -94,7 +95,7 @@ struct local_bucket {
     struct bucket bucket;
     struct local *local;
     uint64_t id;
-    bool untapped; /* local_untap() */
+    bool untapped; /* set by local_untap() */
     _Atomic(unsigned) refs;
     char name[];
 };
@@ -103,7 +104,7 @@ struct local *local_of(struct storage *s);
 struct local_bucket *local_bucket_of(struct bucket *b);
 extern const struct bucket_ops local_bucket_ops;
 
-/* ERR_OFFLINE: the storage's folder is missing. */
+/* Checks that the storage's folder is in use. ERR_OFFLINE: the folder is missing. */
 int local_present(const struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_trouble.c --- */
@@ -113,11 +114,11 @@ int trouble_try(struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_folder.c --- */
 
-/* Takes the folder into service and begins an epoch. *missing: it failed because of the disk, and
- * may succeed at another time. */
+/* Checks and locks the folder, and begins an epoch. *missing true: it failed because of the disk,
+ * and may succeed later. */
 int folder_enter(struct local *l, bool *missing, struct err *err) MUST_CHECK;
-/* Checks that the rows are about this folder: a disk that is not mounted looks like an empty one.
- */
+/* Checks that the folder is the one that the rows belong to: if its disk is not mounted, an empty
+ * folder is in its place. */
 int folder_check(const struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_rows.c: keys of rows, ids --- */
@@ -153,27 +154,28 @@ struct str row_tag(struct row *r, const struct local *l, enum tag tag);
 struct str row_name(struct row *r, const struct local *l, enum tag tag, struct str name);
 struct str row_owned(struct row *r, const struct local *l, struct str owner, struct str bucket);
 struct str row_id(struct row *r, const struct local *l, enum tag tag, uint64_t id);
-struct str row_bytes(struct row *r, const struct local *l, uint64_t id); /* in the family "bytes" */
+struct str row_bytes(struct row *r, const struct local *l, uint64_t id); /* of family "bytes" */
 struct str row_key(struct row *r, const struct local_bucket *b, enum tag tag, struct str key);
 struct str row_version(struct row *r, const struct local_bucket *b, struct str key,
                        uint64_t sequence);
-struct str row_versions(struct row *r, const struct local_bucket *b, struct str key); /* prefix */
+/* Gives the prefix that the rows of all versions of the key have. */
+struct str row_versions(struct row *r, const struct local_bucket *b, struct str key);
 struct str row_upload(struct row *r, const struct local_bucket *b, struct str key,
                       const unsigned char id[UPLOAD_ID_LEN]);
 struct str row_part(struct row *r, const struct local *l, const unsigned char id[UPLOAD_ID_LEN],
                     uint32_t number);
-uint64_t row_u64(struct str bytes); /* the first eight, big-endian */
+uint64_t row_u64(struct str bytes); /* reads the first 8 bytes, big-endian */
 
-/* "null" or the version's id, in the arena. */
+/* Gives "null" or the version's id, in the arena. */
 struct str version_text(const struct local_bucket *b, struct arena *a, struct str key,
                         const struct object_record *r);
 struct str version_id(const struct local_bucket *b, struct arena *a, struct str key,
                       uint64_t sequence);
-/* False: this storage gave no version of this key such an id. */
+/* Reads a version's id. False: this storage gave no version of this key such an id. */
 bool version_parse(const struct local_bucket *b, struct str key, struct str text,
                    uint64_t *sequence);
 
-/* ERR_INVALID: empty, too long, or with a NUL byte. */
+/* ERR_INVALID: the key is empty, too long, or has a NUL byte. */
 int key_check(struct str key, struct err *err) MUST_CHECK;
 
 /* --- local_version.c: which version is where, and changes of it --- */
@@ -186,17 +188,18 @@ struct stored {
 
 void stored_release(struct stored *s);
 
-/* The record of the row with this key. ERR_NOT_FOUND. */
+/* Reads the record in the row with this key. ERR_NOT_FOUND: there is no such row. */
 int stored_get(struct stored *out, struct db_view *view, struct local *l, struct str row,
                struct err *err) MUST_CHECK;
-/* The named version, in `o` or in `v`. `version` must not be empty. ERR_NOT_FOUND. */
+/* Finds the named version, among the rows of TAG_OBJECT and TAG_VERSION. `version` must not be
+ * empty. ERR_NOT_FOUND: there is no such version. */
 int stored_find(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
                 struct str version, struct err *err) MUST_CHECK;
-/* The newest of the `v` rows. ERR_NOT_FOUND. */
+/* Finds the newest of the key's rows of TAG_VERSION. ERR_NOT_FOUND: there is none. */
 int stored_newest(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
                   struct err *err) MUST_CHECK;
-/* Appends the list of parts, from the record or from a row of its own. ERR_AGAIN: that row is gone.
- */
+/* Appends the list of parts, from the record or from a row of its own. ERR_AGAIN: that row was
+ * removed. */
 int stored_parts(struct buf *out, struct db_view *view, struct local *l,
                  const struct object_record *r, struct err *err) MUST_CHECK;
 
@@ -205,52 +208,54 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
 struct row_change {
     struct local_bucket *b;
     struct str key;
-    enum meta_set set; /* the meta that it sets */
-    bool frees;        /* it makes room, so it is allowed on a full disk (P7) */
+    enum meta_set set; /* the fields of the meta that the change sets */
+    bool frees;        /* the change makes room, so it is allowed on a full disk (P7) */
     int (*fn)(struct row_change *c, struct err *err);
-    /* While fn runs: */
+    /* Valid while fn runs: */
     struct db_tx *tx;
     struct db_view *view;
     struct buf bucket_row;
     struct bucket_record bucket;
     struct bucket_usage counted; /* change of the bucket's usage, modulo 2^64 (L11) */
-    uint64_t tapped;             /* number of the tap's row; 0: none (L12) */
-    /* Afterwards: */
-    bool refused; /* fn has failed, so nothing was committed, not even in doubt */
+    uint64_t tapped;             /* number of the row that the tap keeps; 0: none (L12) */
+    /* Valid after change_apply(): */
+    bool refused; /* fn failed, so it is certain that nothing was committed */
     bool garbage; /* some blobs have lost their last reference */
 };
 
 int change_apply(struct row_change *c, struct err *err) MUST_CHECK;
-/* The current version; an empty record with sequence 0 when that is a marker, or there is none. */
+/* Reads the current version. If that is a marker, or there is none, the record is empty and its
+ * sequence is 0. */
 int change_current(struct row_change *c, struct stored *out, struct err *err) MUST_CHECK;
 int change_sequence(struct row_change *c, uint64_t *out, struct err *err) MUST_CHECK;
 /* Makes `r` the current version in place of `current`: gives it sequence, time and null flag and
  * writes its row. The version that was current is kept or dropped, as the bucket keeps versions or
- * not. A marker is written to `v`. */
+ * not. A marker's row is one of TAG_VERSION. */
 int change_install(struct row_change *c, const struct stored *current, struct object_record *r,
                    struct err *err) MUST_CHECK;
-/* Drops a version's row and its bytes. ERR_DENIED: it is locked. */
+/* Drops a version's row and its references to bytes. `in_o`: the row is the one of TAG_OBJECT.
+ * ERR_DENIED: the version is locked. */
 int change_drop(struct row_change *c, const struct object_record *r, bool in_o, bool bypass,
                 struct err *err) MUST_CHECK;
-/* After the current version was dropped: makes the newest older one current, unless it is a marker.
- */
+/* After the current version was dropped, makes the newest older version current, unless that is a
+ * marker. */
 int change_promote(struct row_change *c, struct err *err) MUST_CHECK;
-/* Tells the tap, and `note` (may be NULL), what became of the version: `changes` is a set of enum
- * thing_kind. The rows that they keep are part of this change. */
+/* Tells the tap, and `note` (may be NULL), what happened to the version. `changes` is a set of enum
+ * thing_kind. Rows that the tap and `note` keep are part of this change. */
 int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
                 const struct object_record *r, struct err *err) MUST_CHECK;
-/* One reference to the blob more, or one fewer (L6). */
+/* Adds a reference to the blob; the next function removes one (L6). */
 int change_ref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
 int change_unref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
-/* Shares the record's bytes: one more reference to each of its blobs. An inline body is copied
- * under a new id, which `r` gets. */
+/* Shares the record's bytes: adds a reference to each of its blobs. An inline body is copied under
+ * a new id, which `r` gets. */
 int change_share(struct row_change *c, struct object_record *r, struct err *err) MUST_CHECK;
 int change_free(struct row_change *c, const struct object_record *r, struct err *err) MUST_CHECK;
 
 /* --- local_tap.c: the log of changes (L12) --- */
 
-/* Keeps a row if the tap wants one. `sequence` is its number; 0: a new one. `r` is the version that
- * was changed; NULL: the bucket was. */
+/* Keeps a row of the change if the tap wants it. `sequence` is the row's number; 0: a new number.
+ * `r` is the version that was changed; NULL: the bucket itself was changed. */
 int change_keep(struct row_change *c, struct tapped *t, const struct object_record *r,
                 uint64_t sequence, struct err *err) MUST_CHECK;
 /* Tells the tap that its row is committed. */
@@ -261,23 +266,24 @@ void change_tapped(const struct row_change *c);
 /* Counts a row of a version that is put (sign 1) or deleted (-1), under TAG_OBJECT or TAG_VERSION.
  */
 void change_count(struct row_change *c, enum tag tag, const struct object_record *r, int sign);
-/* Writes the counts; the last step of a change. */
+/* Writes the changed counts. This is the last step of a change. */
 int change_count_end(struct row_change *c, struct err *err) MUST_CHECK;
 int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
-/* Counts every bucket, and writes the row of each owner (L13). Durable with the next durable
- * change. Nothing else may be written meanwhile. */
+/* Counts every bucket, and writes the row of each owner (L13). The counts become durable with the
+ * next durable change. Nothing else may be written meanwhile. */
 int usage_build(struct local *l, struct err *err) MUST_CHECK;
 /* Compares the bucket's counts with its rows, and corrects them. Writes may go on meanwhile. */
 int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err) MUST_CHECK;
 
 /* --- local_condition.c --- */
 
-/* RFC 9110 section 13.2.2. `r` with sequence 0: there is no current version. */
+/* Judges the conditions of a read (RFC 9110 section 13.2.2). `r` with sequence 0: there is no
+ * current version. */
 int condition_read(const struct object_conditions *c, const struct object_record *r,
                    struct err *err) MUST_CHECK;
 int condition_write(const struct object_conditions *c, const struct object_record *r,
                     struct err *err) MUST_CHECK;
-/* `r` is an existing version or marker. */
+/* Judges the conditions of a removal. `r` is an existing version or marker. */
 int condition_remove(const struct object_conditions *c, const struct object_record *r,
                      struct err *err) MUST_CHECK;
 bool condition_given(const struct object_conditions *c);
@@ -285,18 +291,19 @@ bool condition_given(const struct object_conditions *c);
 /* --- local_blob.c: files --- */
 
 struct blob {
-    uint64_t id;                /* 0: none was made */
+    uint64_t id;                /* 0: no file was made */
     uint64_t size, checksum;    /* of the stored bytes */
-    uint64_t plain;             /* bytes of the body; `size`, unless it is sealed */
-    unsigned char md5[MD5_LEN]; /* of the body, if asked for */
-    char etag[BLOB_ETAG_MAX];   /* the MD5 in hex, or hidden; empty if not asked for */
+    uint64_t plain;             /* bytes of the body; equals `size` unless the body is sealed */
+    unsigned char md5[MD5_LEN]; /* MD5 of the body, if asked for */
+    char etag[BLOB_ETAG_MAX]; /* the MD5 in hex, or a hidden ETag (put_seal.hide_md5); empty if not
+                                 asked for */
 };
 
 void blob_path(struct buf *out, const struct local *l, uint64_t id);
-uint64_t blob_bytes_id(struct local *l); /* a new id for a row of family "bytes" */
+uint64_t blob_bytes_id(struct local *l); /* makes a new id for a row of family "bytes" */
 
-/* A body to be stored. Up to `inline_max` bytes are returned in *small, with out->id 0; a longer
- * body becomes a file, which is durable on return. */
+/* A body for blob_write() to store. A body of up to `inline_max` bytes is returned in *small, with
+ * out->id 0. A longer body becomes a file, which is durable on return. */
 struct blob_source {
     struct reader *body;
     uint64_t size;     /* UINT64_MAX: not known */
@@ -310,9 +317,9 @@ void blob_discard(struct local *l, uint64_t id);
 /* After a failed change: removes the blob if the change was refused. If its commit failed, the
  * collector finds out whether a row names the blob. id 0 is fine. */
 void blob_unused(struct local *l, const struct row_change *c, uint64_t id);
-/* ERR_NOT_FOUND: there is no such file. */
+/* Opens the blob's file. ERR_NOT_FOUND: there is no such file. */
 int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err) MUST_CHECK;
-/* The checksum, continued with the next block. */
+/* Continues a file's checksum with the next block. */
 uint64_t blob_checksum(uint64_t sum, struct str block);
 int blob_space(struct local *l, uint64_t need, struct err *err) MUST_CHECK;
 /* Reads all of a body through the digests. */
@@ -321,8 +328,8 @@ void blob_hex(const unsigned char md5[MD5_LEN], char etag[33]);
 
 /* --- local_reader.c: bodies --- */
 
-/* Opens [first, first + len) of the record's bytes. ERR_AGAIN: they are gone, and the caller reads
- * the row again. An object of parts needs a pin, which the reader takes over. */
+/* Opens [first, first + len) of the record's bytes. ERR_AGAIN: the bytes were removed, and the
+ * caller must read the row again. An object of parts needs a pin, which the reader takes over. */
 int body_open(struct reader **out, struct local *l, struct arena *a, const struct object_record *r,
               const uint64_t range[2], struct pin **pin, struct err *err) MUST_CHECK;
 /* Pins the blobs of this list of parts (L9). */
@@ -332,8 +339,8 @@ void pin_end(struct local *l, struct pin *pin); /* NULL is fine */
 
 /* --- local_sealed.c: bodies under a key --- */
 
-/* As blob_write(); the bytes are sealed when `meta`, which will be kept with them, has an
- * encryption. */
+/* Where blob_take() stores a body. It does as blob_write(), but seals the bytes if `meta`, which
+ * will be kept with them, has an encryption. */
 struct blob_target {
     const struct put_options *o;
     const struct object_meta *meta;
@@ -363,7 +370,7 @@ int local_put(struct bucket *b, struct arena *a, struct str key, struct reader *
 int local_copy(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                const struct object_info *source, const struct put_options *o,
                struct put_result *out, struct err *err);
-/* The result of a put that installed this record. */
+/* Fills the result of a put that installed this record. */
 int put_answer(const struct row_change *c, struct arena *a, const struct object_record *r,
                struct put_result *out, struct err *err);
 
@@ -381,24 +388,26 @@ int local_list(struct bucket *b, struct arena *a, const struct list_options *o,
                struct list_result *out, struct err *err);
 int local_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
                         struct list_result *out, struct err *err);
-/* The common prefix of `key`: up to the first delimiter behind o->prefix; empty: there is none. */
+/* Gives the common prefix of `key`: all up to the first delimiter behind o->prefix. Empty: there is
+ * none. */
 struct str list_common(struct str key, const struct list_options *o);
-/* The row where a listing begins: that of the first key that may be listed. */
+/* Appends the key of the row where a listing begins: the row of the first key that may be listed.
+ */
 void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
                 const struct list_options *o);
 
 /* --- local_upload.c, local_finish.c, local_upload_list.c --- */
 
 struct kept_parts {
-    const struct upload_part *parts; /* ordered by number */
+    const struct upload_part *parts; /* sorted by number */
     size_t count;
 };
 
-/* Appends the upload's row. ERR_NOT_FOUND. */
+/* Appends the upload's row to `value`. ERR_NOT_FOUND: there is no such upload. */
 int upload_there(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
                  struct err *err) MUST_CHECK;
-/* Deletes the row of every part, and its reference to the blob unless the part is in `kept` (may be
- * NULL). */
+/* Deletes the rows of all parts of the upload, and their references to blobs except for the parts
+ * in `kept` (may be NULL). */
 int upload_drop_parts(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN],
                       const struct kept_parts *kept, struct err *err) MUST_CHECK;
 bool local_row_expired(struct str key, struct str value, int64_t now_wall_ms);
@@ -422,15 +431,17 @@ int local_object_parts(struct bucket *b, struct arena *a, const struct object_in
                        uint32_t after, size_t limit, struct part_list *out, struct err *err);
 int local_list_uploads(struct bucket *b, struct arena *a, const struct list_options *o,
                        struct upload_list *out, struct err *err);
-/* ERR_NOT_FOUND: the text cannot be an id. */
+/* Reads an upload's id. ERR_NOT_FOUND: the text cannot be an id. */
 int upload_id_parse(struct str text, unsigned char id[UPLOAD_ID_LEN], struct err *err) MUST_CHECK;
-/* The bytes that a range means in an object of this size. ERR_RANGE. */
+/* Gives offset and length of a range in an object of this size. ERR_RANGE: the range is not in it.
+ */
 int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[2],
                   struct err *err) MUST_CHECK;
 
 /* --- local_bucket.c --- */
 
-/* The bucket's row as it is now. ERR_NO_BUCKET: it is gone, or another bucket has its name. */
+/* Reads the bucket's row as it is now. ERR_NO_BUCKET: the bucket was removed, or another bucket has
+ * its name. */
 int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,
                    struct bucket_record *out, struct err *err) MUST_CHECK;
 int local_bucket_info(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
@@ -454,10 +465,12 @@ void local_bucket_unref(struct bucket *b);
 
 int collector_start(struct local *l, struct err *err) MUST_CHECK;
 void collector_stop(struct local *l);
-void collector_ask(struct local *l); /* asks for a round, as there is garbage */
-/* Whether a file of this epoch without a row may be in the making, or may be swept later. */
+void collector_ask(struct local *l); /* asks for a round because there is garbage */
+/* Whether the epoch may have files without a row that are still being written, or will be swept
+ * later. */
 bool epoch_is_open(struct local *l, uint32_t epoch);
-/* Calls fn for every file of an epoch under blobs/. `id` is 0 for a file name that is not ours. */
+/* Calls fn for every file of an epoch under blobs/. `id` is 0 for a file name that is not a blob's.
+ */
 typedef int blob_file_fn(void *ctx, uint64_t id, const char *path, struct err *err);
 int epoch_each_file(struct local *l, uint32_t epoch, blob_file_fn *fn, void *ctx, struct err *err);
 

@@ -1,7 +1,7 @@
-/* Listings: seeks in the index, at a cost that follows the entries returned (P6). */
+/* Listings: seeks in the index, at a cost that grows with the entries returned (P6). */
 #include "object/local/local_int.h"
 
-/* Entries in the arena; their room is doubled when it is full. */
+/* The entries of a listing, in the arena. Their room is doubled when it is full. */
 struct entries {
     struct arena *a;
     struct list_result *out;
@@ -9,7 +9,7 @@ struct entries {
     bool tags;
 };
 
-/* NULL past the arena's limit. */
+/* Adds an empty entry. NULL: the arena's limit is reached. */
 static struct list_entry *entry_add(struct entries *e)
 {
     struct list_result *out = e->out;
@@ -66,8 +66,8 @@ struct str list_common(struct str key, const struct list_options *o)
     return at < 0 ? STR_EMPTY : str_head(key, o->prefix.len + (size_t)at + o->delimiter.len);
 }
 
-/* The listing begins behind `after`: if that is a common prefix itself, behind all keys under it.
- */
+/* A listing begins behind `after`, or behind all keys under `after` if that is itself a common
+ * prefix. */
 void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
                 const struct list_options *o)
 {
@@ -84,7 +84,7 @@ void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
         return;
     }
     buf_append_str(out, row_key(&row, b, tag, after));
-    /* Rows of `v` and `u` have a NUL and more behind the key. */
+    /* The other tags' rows have a NUL and more behind the key. */
     buf_append_char(out, tag == TAG_OBJECT ? '\0' : '\1');
 }
 
@@ -109,7 +109,7 @@ static int result_end(struct list_result *out, struct arena *a, struct err *err)
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* An iterator over the rows of a bucket under a tag that may be entries. */
+/* An iterator over those rows of a bucket under one tag that may become entries. */
 struct walk {
     struct db_iter *it;
     struct buf start, end, behind;
@@ -153,8 +153,8 @@ static int bucket_there(struct local_bucket *b, struct db_view *view, struct err
     return code;
 }
 
-/* The key of the first object behind all that have the prefix; row_walk_next() returns the object.
- */
+/* Moves behind all objects with the prefix, and gives the next object's key. row_walk_next() then
+ * returns that object. */
 static int walk_skip(struct walk *w, struct local_bucket *b, struct str prefix, struct str *key,
                      struct err *err)
 {
@@ -169,7 +169,8 @@ static int walk_skip(struct walk *w, struct local_bucket *b, struct str prefix, 
     return code;
 }
 
-/* Adds a common prefix, and those behind it up to an object or the page's end. */
+/* Adds a common prefix, and the common prefixes behind it up to the next object or the page's end.
+ */
 static int list_prefixes(struct walk *w, struct local_bucket *b, const struct list_options *o,
                          struct entries *e, struct str common, struct err *err)
 {
@@ -236,7 +237,8 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
 
 /* --- versions --- */
 
-/* Two walks merged into one: for each key the row of `o`, then the rows of `v`. */
+/* Two walks merged into one: for each key the row of TAG_OBJECT (walk `o`), then the rows of
+ * TAG_VERSION (walk `v`). */
 struct row_merge {
     struct local_bucket *b;
     struct walk o, v;
@@ -289,7 +291,7 @@ static int merge_start(struct row_merge *m, struct db_view *view, const struct l
     if (o->after.len && o->after.len <= OBJECT_KEY_MAX && o->after_version.len) {
         code = stored_find(&at, view, m->b, o->after, o->after_version, err);
         uint64_t sequence = at.r.sequence;
-        /* The version was removed since the last page; its id still says where it was. */
+        /* If the version was removed after the last page, its id still tells where it was. */
         if (code == ERR_NOT_FOUND && version_parse(m->b, o->after, o->after_version, &sequence))
             code = 0;
         if (code == 0) {
@@ -307,7 +309,7 @@ static int merge_start(struct row_merge *m, struct db_view *view, const struct l
     return code;
 }
 
-/* Adds the smaller of the two rows, or its common prefix. */
+/* Adds the row with the smaller key of the two walks, or its common prefix. */
 static int merge_step(struct row_merge *m, const struct list_options *o, struct entries *e,
                       struct err *err)
 {
@@ -357,7 +359,7 @@ int local_list_versions(struct bucket *bucket, struct arena *a, const struct lis
     struct entries e = {
         .a = a, .out = out, .limit = size_min(o->limit, OBJECT_LIST_MAX), .tags = o->tags};
     struct db_view *view = NULL;
-    int code = db_snapshot(&view, l->db, err); /* two iterators, one moment */
+    int code = db_snapshot(&view, l->db, err); /* so that both walks see the same state */
 
     *out = (struct list_result){0};
     if (code < 0)

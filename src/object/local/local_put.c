@@ -16,10 +16,10 @@ struct copy_change {
     struct local_bucket *from;
     const struct object_info *source;
     struct object_record r;
-    struct buf etag; /* of the source: r.etag points into it */
+    struct buf etag; /* the source's ETag; r.etag points into it */
 };
 
-/* The row of an inline body is written in the same change as the object's. */
+/* Writes the row of an inline body or of a blob, in the same change as the object's row. */
 static void put_whole_body(struct put_change *p)
 {
     struct local *l = p->change.b->local;
@@ -63,7 +63,7 @@ int put_answer(const struct row_change *c, struct arena *a, const struct object_
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_put(struct bucket *bucket, struct arena *a, struct str key, struct reader *body,
               uint64_t size, const struct put_options *o, struct put_result *out, struct err *err)
 {
@@ -129,7 +129,7 @@ static int copy_change_run(struct row_change *c, struct err *err)
         buf_reset(&p->etag);
         buf_append_str(&p->etag, p->o->etag.len ? p->o->etag : source.r.etag);
         p->r.etag = buf_str(&p->etag);
-        code = change_share(c, &p->r, err); /* before the old version's references are dropped */
+        code = change_share(c, &p->r, err); /* before the old version's are dropped */
     }
     if (code == 0)
         code = change_install(c, &current, &p->r, err);
@@ -140,7 +140,7 @@ static int copy_change_run(struct row_change *c, struct err *err)
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bucket *from,
                const struct object_info *source, const struct put_options *o,
                struct put_result *out, struct err *err)

@@ -4,22 +4,23 @@
 
 #include <stdlib.h>
 
-/* Bytes of a row, or none. */
+/* A body that is held in memory: the bytes of a row, or none. */
 struct row_body {
     struct reader reader;
     struct buf bytes;
     struct str rest;
 };
 
-/* The rest of a list of parts, beginning with the range of the open file. */
+/* A body in several files: what is left of a list of parts, beginning with the range of the open
+ * file. */
 struct chain {
     struct reader reader;
     struct local *l;
     struct pin *pin;
     struct buf list;
-    struct str rest; /* of the list, behind the open piece */
+    struct str rest; /* the list behind the open piece */
     struct file_reader file;
-    uint64_t left; /* bytes, those of the open file included */
+    uint64_t left; /* bytes left in all, the open file's included */
 };
 
 static int row_read(struct reader *base, void *to, size_t len, size_t *got, struct err *err)
@@ -141,7 +142,7 @@ static int chain_read(struct reader *base, void *to, size_t len, size_t *got, st
     return code;
 }
 
-/* as_file() promises one file, so the rest must lie in one. */
+/* Gives the rest of the body as a range of a file; false: the rest is not in one file. */
 static bool chain_as_file(struct reader *base, struct file_range *out)
 {
     struct chain *c = container_of(base, struct chain, reader);

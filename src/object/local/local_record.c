@@ -6,7 +6,7 @@ enum { FORMAT = 1 };
 
 enum { FLAG_NULL = 1, FLAG_MARKER = 2, FLAGS_ALL = 3 };
 
-/* Bits for the fields that a stored meta has, in this order. */
+/* Bits that say which fields a stored meta has. The fields are stored in this order. */
 enum {
     META_HAS_HEADERS = 1,
     META_HAS_TAGS = 2,
@@ -21,7 +21,8 @@ enum {
     META_HAS_ALL = 1023,
 };
 
-/* Reads on after a failure give zeroes, so that a decoder checks once, in cursor_end(). */
+/* Where a decoder reads. After a failure further reads give zeroes, so that a decoder checks once,
+ * in cursor_end(). */
 struct cursor {
     struct str rest;
     bool failed;
@@ -53,7 +54,7 @@ static uint64_t get_u64(struct cursor *c)
         c->rest = STR_EMPTY;
         c->failed = true;
     } else if (c->rest.p - start > 1 && c->rest.p[-1] == 0) {
-        c->failed = true; /* our encoder never writes a last byte of 0 */
+        c->failed = true; /* the encoder never writes a last byte of 0 */
     }
     return c->failed ? 0 : v;
 }
@@ -122,7 +123,7 @@ static unsigned meta_fields(const struct object_meta *m, struct str headers_raw)
            (m->retain_compliance ? META_HAS_COMPLIANCE : 0u) | (m->legal_hold ? META_HAS_HOLD : 0u);
 }
 
-/* The headers as one string: name, value, name, value. */
+/* Appends the headers as one string: name, value, name, value. */
 static void put_headers(struct buf *out, const struct object_meta *m, struct str raw)
 {
     struct buf headers = BUF_INIT(0);
@@ -174,7 +175,8 @@ static void get_meta(struct cursor *c, struct object_meta *m, struct str *header
         m->retain_until_ms = (int64_t)get_below(c, INT64_MAX);
     m->retain_compliance = fields & META_HAS_COMPLIANCE;
     m->legal_hold = fields & META_HAS_HOLD;
-    c->failed |= fields != meta_fields(m, *headers_raw); /* a field that is present is not empty */
+    c->failed |=
+        fields != meta_fields(m, *headers_raw); /* a field whose bit is set must not be empty */
 }
 
 static int meta_copy(const struct object_meta *from, struct str headers_raw, struct arena *a,
@@ -409,7 +411,7 @@ static size_t tap_code(const struct tapped *t)
     return code;
 }
 
-/* The number is in the key. */
+/* Appends the row's value. The change's number is not in it but in the row's key. */
 void tap_record_put(struct buf *out, const struct tapped *t)
 {
     buf_append_char(out, FORMAT);

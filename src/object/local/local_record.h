@@ -1,6 +1,6 @@
 /* The values of a local storage's rows: encoding and strict decoding (docs/local-storage.md, Rows).
  *
- * What is decoded points into the bytes it was decoded from. Decoders return ERR_CORRUPT for
+ * Decoded strings point into the bytes that they were decoded from. Decoders return ERR_CORRUPT for
  * anything that the encoders cannot have written. */
 #ifndef OBJECT_LOCAL_LOCAL_RECORD_H
 #define OBJECT_LOCAL_LOCAL_RECORD_H
@@ -8,21 +8,21 @@
 #include "object/bucket.h"
 #include "object/local/local.h"
 
-enum { RECORD_PARTS_MAX = 16 }; /* more go into a row of their own */
+enum { RECORD_PARTS_MAX = 16 }; /* longer lists of parts go into a row of their own */
 
 enum where {
     WHERE_NONE,   /* no bytes: an empty body, a marker */
-    WHERE_INLINE, /* a row of family "bytes" */
+    WHERE_INLINE, /* the bytes are a row of family "bytes" */
     WHERE_BLOB,
-    WHERE_PARTS,  /* the list is in the record */
-    WHERE_PARTED, /* the list is a row of family "bytes" */
+    WHERE_PARTS,  /* made of parts; the list of parts is in the record */
+    WHERE_PARTED, /* made of parts; the list is a row of family "bytes" */
     WHERE_KINDS
 };
 
 struct piece {
-    uint32_t number; /* of the part; 0 outside lists */
+    uint32_t number; /* the part's number; 0 outside lists of parts */
     uint64_t blob, offset, size;
-    struct object_checksum checksum; /* that the part came with */
+    struct object_checksum checksum; /* the checksum that the part was uploaded with */
 };
 
 struct object_record {
@@ -31,7 +31,7 @@ struct object_record {
     int64_t modified_ms;
     struct str etag;
     enum where where;
-    uint64_t id;       /* INLINE, BLOB, PARTED */
+    uint64_t id;       /* id of the row or blob; for INLINE, BLOB and PARTED */
     uint64_t offset;   /* BLOB: where the body begins in the file */
     uint64_t checksum; /* INLINE: of the body; PARTED: of the list */
     uint32_t part_count;
@@ -40,17 +40,18 @@ struct object_record {
     struct str headers_raw;
 };
 
-/* Bytes that an object of one piece takes where it is stored. */
+/* Gives the stored size of an object that is not made of parts. */
 uint64_t record_stored(const struct object_record *r);
 
 void record_put(struct buf *out, const struct object_record *r);
 int record_get(struct str in, struct object_record *out, struct err *err) MUST_CHECK;
-/* The info's fields, copied into the arena. With `full` the whole meta, else what listings show. */
+/* Fills `out`, with strings copied into the arena. `full`: with the whole meta, else with what
+ * listings show. */
 int record_info(const struct object_record *r, struct arena *a, bool full, struct object_info *out,
                 struct err *err) MUST_CHECK;
 
 void piece_put(struct buf *out, const struct piece *p);
-/* Takes the first off *list. ERR_END when there is none. */
+/* Removes the first piece from *list. ERR_END: the list is empty. */
 int piece_next(struct str *list, struct piece *out, struct err *err) MUST_CHECK;
 
 struct bucket_record {
@@ -64,8 +65,8 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
 void usage_record_put(struct buf *out, const struct bucket_usage *u);
 int usage_record_get(struct str in, struct bucket_usage *out, struct err *err) MUST_CHECK;
 
-/* The things that are different after what is kept beside an object's bytes, or a document of a
- * bucket, was set. */
+/* Give the things (object/change.h) that are different after this meta of an object, or this
+ * document of a bucket, was set. */
 unsigned set_things(enum meta_set set);
 unsigned document_things(struct str name);
 void tap_record_put(struct buf *out, const struct tapped *t);
@@ -99,12 +100,12 @@ struct blob_record {
 void blob_record_put(struct buf *out, const struct blob_record *r);
 int blob_record_get(struct str in, struct blob_record *out, struct err *err) MUST_CHECK;
 
-/* How an upload was finished. */
+/* How an upload was finished, so that the same request again gets the same answer. */
 struct finish_record {
-    int64_t until_ms;  /* remembered until then */
+    int64_t until_ms;  /* time until which the record is kept */
     uint64_t request;  /* hash of bucket, key and the parts that were named */
     uint64_t sequence; /* 0: the null version */
-    bool versioned;    /* else the answer names no version */
+    bool versioned;    /* false: the answer names no version */
     uint64_t size;
     int64_t modified_ms;
     struct str etag;

@@ -4,7 +4,8 @@
 struct remove_change {
     struct row_change change;
     const struct remove_options *o;
-    struct object_record r; /* the version that was removed or made; only flags and sequence */
+    struct object_record
+        r; /* the version that was removed or made; only its flags and sequence are set */
 };
 
 static int guard_ask(const struct row_change *c, const struct object_guard *g,
@@ -25,7 +26,7 @@ static int guard_ask(const struct row_change *c, const struct object_guard *g,
 }
 
 /* Checks the conditions of a removal that names no version. They are about the current version,
- * which may be a marker. ERR_NOT_FOUND: there is none. */
+ * which may be a marker. ERR_NOT_FOUND: there is no current version. */
 static int judge_current(struct remove_change *p, const struct stored *current, struct err *err)
 {
     struct row_change *c = &p->change;
@@ -73,7 +74,8 @@ static int remove_current(struct remove_change *p, struct err *err)
     return code;
 }
 
-/* Where the version is (in `o` or not), and whether readers of the key see it. */
+/* Finds out whether the version's row is of TAG_OBJECT (*in_o), and whether readers of the key see
+ * the version. */
 static int locate(struct row_change *c, const struct object_record *r, bool *in_o, bool *is_current,
                   struct err *err)
 {
@@ -156,7 +158,8 @@ struct meta_change {
     const struct meta_options *o;
 };
 
-/* A retention can only be lengthened, and keeps its mode; governance can be bypassed. */
+/* Checks a new retention. It can only be longer than the old one, and keeps its mode. Governance
+ * can be bypassed. */
 static int retention_check(const struct meta_change *p, const struct object_meta *old,
                            struct err *err)
 {
@@ -226,7 +229,7 @@ static int meta_run(struct row_change *c, struct err *err)
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_set_meta(struct bucket *bucket, struct arena *a, struct str key, struct str version,
                    enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                    struct err *err)

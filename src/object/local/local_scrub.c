@@ -26,7 +26,8 @@ struct scrubbing {
     VEC(struct bucket_name) buckets;
     char *block;
     uint64_t objects, bytes, began_ns;
-    uint64_t last_blob; /* the blob that was read last; neighbours in a list often share one */
+    uint64_t last_blob; /* the blob that was read last; neighbours in a list of parts often share a
+                           blob */
     int last_damage;
 };
 
@@ -125,7 +126,7 @@ static int inline_damage(struct scrubbing *s, const struct object_record *r)
     return damage;
 }
 
-/* *blob: the blob that is damaged. */
+/* Checks the parts of an object. *blob becomes the damaged blob. */
 static int parts_damage(struct scrubbing *s, const struct object_record *r, uint64_t *blob)
 {
     struct buf parts = BUF_INIT(0);
@@ -228,7 +229,8 @@ static int scrub_object(struct scrubbing *s, struct str row, struct str value, s
     return code;
 }
 
-/* The row of an unfinished part has no bucket; the id of the upload leads to it. */
+/* Checks a part of an unfinished upload. Its row does not name the bucket, which is found by the
+ * upload's id. */
 static int scrub_part(struct scrubbing *s, struct str row, struct str value, struct err *err)
 {
     struct local_finding f = {.damage = LOCAL_DAMAGE_RECORD};
@@ -356,8 +358,9 @@ static bool scrub_has_row(struct scrubbing *s, enum tag tag, uint64_t id)
     return code != ERR_NOT_FOUND;
 }
 
-/* B before g: a blob that loses its last reference meanwhile has one of them at each moment, and
- * when the collector has forgotten it the file is gone. */
+/* Reports a file without a row. TAG_BLOB is looked up before TAG_GARBAGE, because a blob that loses
+ * its last reference meanwhile goes from the first to the second. When the collector deletes the
+ * second, the file no longer exists. */
 static int stray_file(void *ctx, uint64_t id, const char *path, struct err *err)
 {
     struct scrubbing *s = ctx;
@@ -389,7 +392,7 @@ static int scrub_files(struct scrubbing *s, struct err *err)
         closedir(dir);
     for (size_t i = 0; i < epochs.len && code == 0; i++)
         if (!epoch_is_open(s->l,
-                           epochs.items[i])) /* in an open epoch a file may be in the making (L8) */
+                           epochs.items[i])) /* in an open epoch a file may still be written (L8) */
             code = epoch_each_file(s->l, epochs.items[i], stray_file, s, err);
     vec_release(&epochs);
     buf_release(&path);

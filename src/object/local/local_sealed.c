@@ -1,4 +1,4 @@
-/* Bodies that are sealed (docs/encryption.md): written, and any range read, a record at a time. */
+/* Writes sealed bodies (docs/encryption.md), and reads any range of them, a record at a time. */
 #include "object/local/local_int.h"
 #include "os/file.h"
 
@@ -8,24 +8,25 @@
 struct sealed_body {
     struct reader reader;
     struct local *l;
-    struct pin *pin;  /* of an object of parts */
-    struct buf bytes; /* of an inline row */
+    struct pin *pin;  /* for an object made of parts; else NULL */
+    struct buf bytes; /* the stored bytes of an inline body */
     struct buf list;
-    struct str rest; /* of the list, behind the open piece */
-    int fd;          /* of the open piece; -1: `bytes` */
+    struct str rest; /* the list of parts behind the open piece */
+    int fd;          /* file of the open piece; -1: the body is in `bytes` */
     struct piece piece;
     uint64_t at;   /* offset in the piece of the next byte to give */
-    uint64_t left; /* bytes to give, of all pieces */
+    uint64_t left; /* bytes still to give, of all pieces */
     struct sealed_key key;
     bool unlocked;
-    struct sealed_cipher cipher; /* of the open piece, when its ctx is set */
+    struct sealed_cipher cipher; /* for the open piece; ctx NULL: not made yet */
     unsigned char *record;       /* SEALED_STORED bytes, opened in place */
     struct str plain;            /* the bytes of `record` that were not given yet */
 };
 
 /* --- writing --- */
 
-/* A hidden ETag is the same when the same part is sent again. */
+/* Sets MD5 and ETag of a blob. A hidden ETag is made from the MD5, so it is the same when the same
+ * part is sent again. */
 static void take_etag(struct sealer *s, const struct put_seal *seal, struct blob *out)
 {
     unsigned char hidden[MD5_LEN];
@@ -91,7 +92,7 @@ static int read_at(struct sealed_body *b, void *to, size_t len, uint64_t at, str
     return 0;
 }
 
-/* Opens the next piece that has bytes at or behind `skip`. */
+/* Opens the next piece that has bytes at or behind offset `skip`. */
 static int sealed_next_piece(struct sealed_body *b, uint64_t skip, struct err *err)
 {
     int code = 0;

@@ -1,4 +1,4 @@
-/* The tap of a local storage: a row for every change that it wants, in the change's own commit
+/* The tap of a local storage: a row for every change that the tap wants, in the change's own commit
  * (L12). The storage's id is the prefix of a row log, the change's number is the place. */
 #include "base/bytes.h"
 #include "db/row_log.h"
@@ -109,7 +109,7 @@ static int tap_read_row(struct tapped *out, const struct logged_row *row, struct
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): what is asked for, and what comes back */
+/* NOLINTNEXTLINE(readability-function-size): local.h gives the parameters */
 int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t limit,
                    struct tapped **out, size_t *count, struct err *err)
 {

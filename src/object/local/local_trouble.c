@@ -1,4 +1,5 @@
-/* A disk that failed under the files of objects (docs/local-storage.md, "A disk that fails"). */
+/* Notes when the disk under the files of objects has failed (docs/local-storage.md, "A disk that
+ * fails"). */
 #include "object/local/local_int.h"
 #include "os/file.h"
 
@@ -30,8 +31,8 @@ int local_trouble(struct storage *s, struct err *err)
     return code;
 }
 
-/* The file that failed was discarded, and its request refused. So the storage works again as soon
- * as its disk takes writes. */
+/* After a failure, tries whether the disk accepts writes again. Then the storage works: the file
+ * that failed was discarded, and its request refused. */
 int trouble_try(struct local *l, struct err *err)
 {
     if (local_trouble(&l->storage, NULL) == 0)

@@ -18,8 +18,8 @@ struct begin_change {
     unsigned char id[UPLOAD_ID_LEN];
 };
 
-/* Ids begin with the sequence, so that the uploads of a key are listed in the order in which they
- * began. */
+/* Makes the upload's id and row. Ids begin with the sequence number, so that the uploads of a key
+ * are listed in the order in which they began. */
 static int upload_begin_run(struct row_change *c, struct err *err)
 {
     struct begin_change *p = container_of(c, struct begin_change, change);
@@ -68,7 +68,7 @@ struct part_change {
     const struct blob *blob; /* a new blob; NULL: r names a blob of `from` */
     struct local_bucket *from;
     const struct object_info *source;
-    char etag[33]; /* MD5 of shared bytes */
+    char etag[33]; /* MD5 in hex of the bytes that the part shares */
 };
 
 int upload_there(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
@@ -196,7 +196,7 @@ static int upload_check(struct part_change *p, struct buf *value, struct upload_
     return code < 0 ? code : upload_record_get(buf_str(value), out, err);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_upload_part(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                       uint32_t number, struct reader *body, uint64_t size,
                       const struct put_options *o, struct upload_part *out, struct err *err)
@@ -228,7 +228,8 @@ int local_upload_part(struct bucket *bucket, struct arena *a, const struct uploa
     return code;
 }
 
-/* The blob that holds all of the range; false: it lies in several. */
+/* Finds the blob that holds all of the range, and sets p->r. *found false: the range lies in
+ * several blobs, or in none. */
 static int range_blob(struct part_change *p, const struct object_record *r, const uint64_t range[2],
                       bool *found, struct err *err)
 {
@@ -257,7 +258,7 @@ static int range_blob(struct part_change *p, const struct object_record *r, cons
     return 0;
 }
 
-/* Whether a part can share the range's bytes; p->r says which. */
+/* Whether the part can share the source's bytes. If so, p->r says which. */
 static int find_shared(struct part_change *p, const struct get_result *got, bool *shared,
                        struct err *err)
 {
@@ -272,14 +273,15 @@ static int find_shared(struct part_change *p, const struct get_result *got, bool
     return code;
 }
 
-/* The ETag of an object that was put whole is the MD5 that the part needs. */
+/* Whether the source's ETag is the MD5 that the part needs: the range must be a whole object that
+ * was put whole. */
 static bool etag_is_md5(const struct get_result *got)
 {
     return got->len == got->info.size && got->info.part_count == 0 && got->info.etag.len == 32 &&
            got->info.meta.encryption.len == 0;
 }
 
-/* Computes MD5 and checksum where they are not known. The bytes are not moved. */
+/* Computes MD5 and checksum of the shared bytes where they are not known. */
 static int digest_shared(struct part_change *p, struct get_result *got, struct arena *a,
                          struct err *err)
 {
@@ -317,7 +319,8 @@ static int share_part(struct part_change *p, struct get_result *got, struct aren
     return code < 0 ? code : part_answer(p, a, out, err);
 }
 
-/* For bytes that cannot be shared. The caller computes a checksum that is not known. */
+/* Uploads a part by reading bytes that cannot be shared. ERR_UNSUPPORTED: the caller must compute
+ * the checksum, which is not known. */
 static int upload_copy_part(struct bucket *bucket, struct arena *a,
                             const struct upload_info *upload, struct get_result *got,
                             struct upload_part *part, struct err *err)
@@ -329,7 +332,7 @@ static int upload_copy_part(struct bucket *bucket, struct arena *a,
     return local_upload_part(bucket, a, upload, part->number, got->body, got->len, &o, part, err);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                            uint32_t number, struct bucket *from, const struct object_info *source,
                            const struct object_range *range, struct upload_part *out,

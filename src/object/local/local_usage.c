@@ -29,8 +29,8 @@ static bool is_nothing(const struct bucket_usage *u)
     return !(u->objects | u->bytes | u->old_versions | u->old_bytes);
 }
 
-/* Differences are modulo 2^64. A count that would fall below zero was wrong before. The scrub finds
- * that; it is no reason to refuse a write. */
+/* Adds a difference (modulo 2^64) to a count. A count that would fall below zero was wrong before,
+ * and becomes 0. The scrub corrects it; it is no reason to refuse a write. */
 static uint64_t sum(uint64_t have, uint64_t more)
 {
     bool falls = more >> 63;
@@ -84,7 +84,8 @@ int local_usage(struct bucket *bucket, struct bucket_usage *out, struct err *err
 
 /* --- counting rows --- */
 
-/* A record that cannot be read is not counted, as no change can remove it either. */
+/* Counts the rows under the tag. A record that cannot be read is not counted, because no change can
+ * remove it either. */
 static int count_rows(struct local_bucket *b, struct db_view *view, enum tag tag,
                       struct bucket_usage *out, struct err *err)
 {
@@ -159,7 +160,7 @@ int usage_build(struct local *l, struct err *err)
 
 /* --- the scrub's --- */
 
-/* The usage row and the rows that it counts are read in one snapshot. */
+/* Gives the difference between the rows and the usage row, both read in one snapshot. */
 static int usage_compare(struct local_bucket *b, struct bucket_usage *missing, struct err *err)
 {
     struct db_view *view = NULL;
@@ -201,7 +202,8 @@ int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err)
     *was_wrong = code == 0 && !is_nothing(&m.missing);
     if (!*was_wrong)
         return code;
-    code = change_apply(&m.change, err); /* the difference of then still applies */
+    code =
+        change_apply(&m.change, err); /* still right, because writes since then were counted too */
     if (code == ERR_NO_BUCKET)
         *was_wrong = false; /* the bucket was removed meanwhile */
     return code == ERR_NO_BUCKET ? 0 : code;

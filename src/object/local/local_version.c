@@ -191,8 +191,8 @@ static int tell_note(struct row_change *c, const struct change_note *note, unsig
     fact.storage = c->b->local->id;
     fact.sequence = r->sequence;
     fact.time_ms = db_tx_now_ms(c->tx);
-    if (!(changes & (CHANGE_PUT |
-                     CHANGE_MARKER))) /* the version keeps the number of the change that made it */
+    if (!(changes &
+          (CHANGE_PUT | CHANGE_MARKER))) /* a version has the number of the change that made it */
         code = change_sequence(c, &fact.sequence, err);
     if (c->bucket.info.versions != VERSIONS_NEVER)
         fact.version = version_text(c->b, &a, c->key, r);
@@ -272,7 +272,8 @@ int change_unref(struct row_change *c, uint64_t blob, struct err *err)
     return 0;
 }
 
-/* Inside a change the bytes of a record cannot be removed meanwhile, so absent bytes are damage. */
+/* Reads the list of parts. Inside a change it cannot be removed meanwhile, so if it is absent, it
+ * is damaged. */
 static int change_parts(struct row_change *c, struct buf *out, const struct object_record *r,
                         struct err *err)
 {
@@ -372,7 +373,7 @@ int change_drop(struct row_change *c, const struct object_record *r, bool in_o, 
     return 0;
 }
 
-/* The record is written to `v` unchanged (L4). */
+/* Writes the record unchanged (L4) to a row of TAG_VERSION. */
 static void version_put_row(struct row_change *c, struct str record, const struct object_record *r)
 {
     struct local_bucket *b = c->b;
@@ -388,7 +389,7 @@ static void version_put_row(struct row_change *c, struct str record, const struc
     buf_release(&sequence);
 }
 
-/* A bucket that once kept versions may have a null version that is not current. */
+/* Drops a null version that is not current. A bucket that once kept versions may have one. */
 static int drop_older_null(struct row_change *c, struct err *err)
 {
     struct stored old = {0};
@@ -400,7 +401,8 @@ static int drop_older_null(struct row_change *c, struct err *err)
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Moves or drops `current` before a new version is written. The caller replaces its `o` row. */
+/* Moves or drops `current` before a new version is written. The caller replaces the row of
+ * TAG_OBJECT. */
 static int displace(struct row_change *c, const struct stored *current, bool new_is_null,
                     struct err *err)
 {

@@ -151,7 +151,7 @@ static int bucket_name_order(const void *a, const void *b)
     return str_cmp(((const struct bucket_info *)a)->name, ((const struct bucket_info *)b)->name);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int remote_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err)
 {

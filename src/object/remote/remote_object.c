@@ -234,7 +234,7 @@ static int get_once(const struct look *l, const struct object_conditions *c,
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int remote_get(struct bucket *bucket, struct arena *a, struct str key, struct str version,
                const struct object_conditions *c, const struct object_range *range,
                struct get_result *out, struct err *err)
@@ -279,7 +279,7 @@ void ask_copy_source(struct ask *q, struct bucket *from, const struct object_inf
     buf_release(&text);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int remote_copy(struct bucket *bucket, struct arena *a, struct str key, struct bucket *from,
                 const struct object_info *source, const struct put_options *o,
                 struct put_result *out, struct err *err)

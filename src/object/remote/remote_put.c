@@ -257,7 +257,7 @@ static int put_unknown(const struct job *j, struct err *err)
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int remote_put(struct bucket *bucket, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err)
 {

@@ -99,7 +99,7 @@ static int set_one(const struct setting *c, size_t which, struct err *err)
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int remote_set_meta(struct bucket *bucket, struct arena *a, struct str key, struct str version,
                     enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err)

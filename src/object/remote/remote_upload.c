@@ -37,7 +37,7 @@ int remote_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int remote_upload_part(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                        uint32_t number, struct reader *body, uint64_t size,
                        const struct put_options *o, struct upload_part *out, struct err *err)
@@ -84,7 +84,7 @@ static struct str range_text(struct ask *q, const struct object_info *source,
     return arena_fmt(&q->a, "bytes=%llu-%llu", (unsigned long long)first, (unsigned long long)last);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int remote_upload_part_copy(struct bucket *bucket, struct arena *a,
                             const struct upload_info *upload, uint32_t number, struct bucket *from,
                             const struct object_info *source, const struct object_range *range,
@@ -166,7 +166,7 @@ static int fill_etag(struct bucket *bucket, struct arena *a, struct str key, str
     return code;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int remote_upload_finish(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
                          const struct upload_part *parts, size_t count, const struct put_options *o,
                          struct put_result *out, struct err *err)
