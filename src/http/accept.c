@@ -1,4 +1,4 @@
-/* New connections: accepting them, the caps on their number, and the lists and counts of them. */
+/* New connections: accepting them, limiting their number, and listing and counting them. */
 #include "http/server_int.h"
 #include "os/file.h"
 
@@ -8,8 +8,8 @@
 
 enum { BATCH = 64 };
 
-/* Counts one more connection of this address; false when the address has as many as it may. The
- * connections of a proxy are not counted, since it speaks for many clients. */
+/* Counts one more connection of the peer's address; false when the address has as many as it may.
+ * The connections of a proxy are not counted, because it speaks for many clients. */
 static bool address_enter(struct http_server *s, const struct sock_addr *peer, struct address **out)
 {
     unsigned char key[16];
@@ -77,8 +77,8 @@ void conn_forget(struct conn *c)
     address_leave(c->server, c->address);
 }
 
-/* Sends a short answer and closes. The bytes that the peer has sent are read first: otherwise the
- * close would be a reset, which may overtake the answer. */
+/* Refuses a connection: sends a short answer and closes. The bytes that the peer has sent are read
+ * first, because otherwise the close would be a reset, which may overtake the answer. */
 static void turn_away(struct http_server *s, int fd)
 {
     static const char word[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
@@ -119,7 +119,7 @@ static void conn_start(struct http_server *s, int fd, const struct sock_addr *pe
     conn_park(c, s->is_tls ? PHASE_HELLO : PHASE_IDLE, EPOLLIN);
 }
 
-/* One accept. False when there is nothing more to do now. */
+/* Accepts one connection. False when there is nothing more to accept now. */
 static bool accept_one(struct http_server *s)
 {
     struct sock_addr peer = {.len = sizeof(peer.sa)};
@@ -136,7 +136,8 @@ static bool accept_one(struct http_server *s)
     }
     switch (errno) {
     case EINTR:
-    case ECONNABORTED: /* and what accept(2) passes on of the network's errors */
+    case ECONNABORTED: /* this and the next cases are errors of the network that accept(2) passes on
+                        */
     case EPROTO:
     case ENETDOWN:
     case EHOSTUNREACH:
@@ -146,8 +147,7 @@ static bool accept_one(struct http_server *s)
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        /* There are no descriptors now, and the listener stays readable: the sweeper tries again.
-         */
+        /* No descriptor is free now. The peer keeps waiting, and the sweeper tries again. */
         log_warn(s->log, "http.accept_failed", log_z("server", s->name),
                  log_z("error", strerrorname_np(errno)));
         atomic_store(&s->accept_stalled, true);
@@ -157,8 +157,9 @@ static bool accept_one(struct http_server *s)
     }
 }
 
-/* The listener is edge-triggered: one worker wakes for new connections, and after a full batch the
- * edge is made again so that another can go on while this one serves. */
+/* Accepts a batch of connections. The listener is edge-triggered: one worker wakes for new
+ * connections. After a full batch that worker makes the edge again, so that another can go on while
+ * it serves. */
 void accept_some(struct http_server *s)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &s->listener};

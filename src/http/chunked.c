@@ -1,21 +1,21 @@
-/* Chunked bodies, RFC 9112 section 7.1: framing byte by byte, body bytes by the run. */
+/* Decodes chunked bodies (RFC 9112 section 7.1): framing byte by byte, body bytes in whole runs. */
 #include "base/hex.h"
 #include "http/wire_int.h"
 
-/* The most bytes of a size line with its extensions, and of all trailers together. */
+/* The most bytes of one size line with its extensions, and of all trailers together. */
 enum { MAX_SIZE_LINE = 256, MAX_TRAILERS = HTTP_MAX_HEAD };
 
 enum state {
-    SIZE_FIRST, /* the first digit of a size */
+    SIZE_FIRST, /* before the first digit of a size */
     SIZE,
     EXTENSION,
     SIZE_LF,
     DATA,
     DATA_CR,
     DATA_LF,
-    TRAILER_FIRST, /* a trailer's name or the last empty line */
+    TRAILER_FIRST, /* before a trailer's name, or the last empty line */
     TRAILER_NAME,
-    TRAILER_BLANK, /* between colon and value */
+    TRAILER_BLANK, /* between the colon and the value */
     TRAILER_VALUE,
     TRAILER_LF,
     END_LF,
@@ -53,7 +53,7 @@ static int size_byte(struct http_chunked *c, char byte, struct err *err)
     return 0;
 }
 
-/* The byte that must come next, and the state behind it. */
+/* Checks that `byte` is the one that must come next, and goes to the state `next`. */
 static int expect(struct http_chunked *c, char byte, char wanted, enum state next, struct err *err)
 {
     if (byte != wanted)
@@ -69,7 +69,7 @@ static void trailers_keep(struct buf *trailers, const void *p, size_t len)
         buf_append(trailers, p, len);
 }
 
-/* Blanks behind a value are not part of it. */
+/* Ends a trailer line. Blanks behind the value are not part of it and are removed. */
 static void end_trailer(struct buf *trailers)
 {
     if (!trailers || trailers->failed)

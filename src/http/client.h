@@ -1,5 +1,6 @@
-/* The client for everything that is not a storage: forges, webhooks. libcurl underneath: redirects,
- * proxies, HTTP/2. Blocking, any thread. docs/upstream.md has the rules of retry and redirect. */
+/* The HTTP client for every peer that is not a storage: forges, webhooks. It uses libcurl, for
+ * redirects, proxies and HTTP/2. Calls block; any thread. docs/upstream.md has the rules of retry
+ * and redirect. */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
 
@@ -8,23 +9,24 @@
 #include "base/err.h"
 #include "http/wire.h"
 
-struct client; /* shared by all threads; keeps handles of libcurl for reuse */
+struct client; /* shared by all threads; keeps libcurl handles for reuse */
 
 struct client_options {
     const char *ca_file;
-    const char *unix_path; /* connect to this socket whatever the URL's host is */
+    /* connect to this socket, whatever the URL's host is; NULL: to the host */
+    const char *unix_path;
     bool tls_insecure;
     bool direct;                 /* ignore the proxy that the environment names */
     const char *user_agent;      /* NULL: "weir" */
     uint64_t connect_timeout_ms; /* 0: 10 s */
-    uint64_t timeout_ms;         /* 0: 60 s for the whole call, retries not counted */
+    uint64_t timeout_ms;         /* for the whole call without its retries; 0: 60 s */
     unsigned max_attempts;       /* 0: 4 */
 };
 
 struct client *client_new(const struct client_options *o);
 void client_free(struct client *c);
 
-/* Gets the pieces of the body as they come. A return value other than 0 ends the call with that
+/* Receives the pieces of the body as they come. A return value other than 0 ends the call with that
  * code. */
 typedef int client_body_fn(void *ctx, struct str piece, struct err *err);
 
@@ -33,14 +35,14 @@ struct client_request {
     const struct http_header *headers;
     size_t header_count;
     struct str body;
-    client_body_fn *on_body; /* NULL: gathered in client_response.body (limit 64 MiB) */
+    client_body_fn *on_body; /* NULL: the body is gathered in client_response.body (limit 64 MiB) */
     void *ctx;
     bool no_retry;    /* never repeat the request. Otherwise GET, HEAD, PUT, DELETE and OPTIONS are
                          tried again after connection failures, time-outs, 429 and 5xx. Other methods
                          are tried again only if the request never reached the peer, or after 429 or
                          503 with Retry-After. Nothing is tried again once on_body() got bytes */
     bool no_redirect; /* return a redirect as the response instead of following it */
-    const _Atomic(bool) *cancel; /* checked while waiting; may be NULL */
+    const _Atomic(bool) *cancel; /* true ends the call; checked while waiting; may be NULL */
 };
 
 struct client_response {
@@ -51,8 +53,9 @@ struct client_response {
     unsigned attempts;
 };
 
-/* Waits between attempts: full jitter, 0.2 s doubling to 20 s, or Retry-After (seconds or date, at
- * most 5 min). Any HTTP status is success; codes as upstream_send. */
+/* Makes a call. Any HTTP status is success; error codes are those of upstream_send(). Between
+ * attempts it waits a random time of up to 0.2 s, doubling to 20 s, or as Retry-After says (seconds
+ * or date, at most 5 min). */
 int client_call(struct client *c, struct arena *arena, struct client_response *out,
                 const struct client_request *r, struct err *err) MUST_CHECK;
 

@@ -13,11 +13,11 @@ struct hop {
     char *url; /* owned */
     const char *method;
     bool with_body;
-    bool foreign; /* not the origin that the caller named: only harmless headers go there */
+    bool foreign; /* not the origin that the caller named: it gets only harmless headers */
     struct curl_slist *headers;
 };
 
-/* The codes of libcurl that are not simply ERR_PEER. */
+/* The error codes for libcurl's codes; those not listed are ERR_PEER. */
 static const struct {
     CURLcode curl;
     int code;
@@ -74,7 +74,7 @@ static bool is_redirect(const struct attempt *a)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* The value of a gathered header, or NULL p. */
+/* The value of a header of the response; p is NULL when there is none. */
 static struct str attempt_header(const struct attempt *a, struct str name)
 {
     struct str rest = buf_str(&a->head), line, key, value;
@@ -90,10 +90,11 @@ static struct str attempt_header(const struct attempt *a, struct str name)
 static size_t attempt_stop(struct attempt *a, int code)
 {
     a->stopped = code;
-    return 0; /* fewer bytes than libcurl offered: that ends the transfer */
+    return 0; /* fewer bytes than libcurl offered end the transfer */
 }
 
-/* A status line, a header, the empty line, or (behind the body) a trailer, which nobody wants. */
+/* Receives a line: the status line, a header, the empty line, or a trailer behind the body.
+ * Trailers are ignored. */
 static size_t on_header(char *p, size_t size, size_t count, void *ctx)
 {
     struct attempt *a = ctx;
@@ -101,7 +102,8 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
 
     if (a->body_begun)
         return line.len;
-    if (str_starts(line, STR("HTTP/"))) { /* one more head: 1xx, or behind a proxy's answer */
+    if (str_starts(line,
+                   STR("HTTP/"))) { /* another head begins, after a 1xx or after a proxy's answer */
         buf_reset(&a->head);
         a->header_count = 0;
         return line.len;
@@ -118,8 +120,8 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
     return line.len;
 }
 
-/* Decides what to do with a response, at the first piece of its body or at the end of an empty one.
- */
+/* Decides whether the body of a response is used or dropped. It is called at the first piece of the
+ * body, or at the end of an empty body. */
 static void attempt_judge(struct attempt *a, CURL *handle)
 {
     long status = 0;
@@ -166,7 +168,7 @@ static int attempt_progress(void *ctx, curl_off_t down_total, curl_off_t down, c
     return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
 }
 
-/* The headers that another origin may see, to which a redirect led. */
+/* Whether a header may be sent to another origin to which a redirect led. */
 static bool is_harmless(struct str name)
 {
     static const struct str harmless[] = {
@@ -186,7 +188,8 @@ static void header_list_append(struct curl_slist **list, const char *line)
     *list = longer;
 }
 
-/* For libcurl "Name;" sends an empty value, and "Name:" leaves the header out. */
+/* Adds a header to the list. For libcurl "Name;" sends an empty value, and "Name:" removes the
+ * header. */
 static void add_line(struct curl_slist **list, struct str name, struct str value)
 {
     struct buf line = BUF_INIT(0);
@@ -233,8 +236,8 @@ static void set_method(CURL *handle, const struct attempt *a, const struct hop *
     }
     if (strcmp(h->method, "HEAD") != 0)
         curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, h->method);
-    /* libcurl repeats a request by itself when a reused connection turns out to be closed. A
-     * request that may arrive only once gets a new connection. */
+    /* libcurl itself repeats a request when a reused connection turns out to be closed. A request
+     * that may arrive only once therefore gets a new connection. */
     if (!a->repeatable)
         curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
 }
@@ -287,7 +290,8 @@ static CURL *take_handle(struct client *c)
 
 static void give_handle(struct client *c, CURL *handle)
 {
-    curl_easy_reset(handle); /* keeps its connections, drops every pointer of ours */
+    /* keeps the handle's connections and drops all pointers to our memory */
+    curl_easy_reset(handle);
     mutex_lock(&c->lock);
     bool full = c->idle.len >= CLIENT_MAX_IDLE;
     if (!full)
@@ -305,7 +309,7 @@ static int failure(struct attempt *a, CURLcode rc, CURL *handle, const char *rea
 
     a->again = AGAIN_NEVER;
     if (a->stopped)
-        return a->stopped; /* its text is set */
+        return a->stopped; /* the callback has set the text */
     for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
         if (failures[i].curl == rc) {
             code = failures[i].code;
@@ -337,7 +341,8 @@ static bool same_origin(const char *a, const char *b)
            (x.port ? x.port : otherwise) == (y.port ? y.port : otherwise);
 }
 
-/* RFC 9110 15.4: 303 asks for a GET; 301 and 302 turn a POST into one, as everybody does. */
+/* Sets the next hop. By RFC 9110 15.4, 303 asks for a GET. 301 and 302 turn a POST into a GET, as
+ * all clients do. */
 static int redirect_follow(struct hop *h, const struct attempt *a, const char *url, struct err *err)
 {
     bool head = strcmp(h->method, "HEAD") == 0;
@@ -354,7 +359,8 @@ static int redirect_follow(struct hop *h, const struct attempt *a, const char *u
     return 0;
 }
 
-/* One transfer. *next: it ended in a redirect, and `h` is where it goes. */
+/* Makes one transfer. *next is set when it ended in a redirect; `h` is then the redirect's target.
+ */
 static int attempt_transfer(struct attempt *a, struct hop *h, bool *next, struct err *err)
 {
     char reason[CURL_ERROR_SIZE] = "", *url = NULL;

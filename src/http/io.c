@@ -1,4 +1,5 @@
-/* Bytes of a connection in and out, plain or TLS, and waiting for a peer under a minimum rate. */
+/* Sends and receives the bytes of a connection, plain or TLS, and waits for a peer under a minimum
+ * rate. */
 #include "http/server_int.h"
 #include "base/clock.h"
 
@@ -41,14 +42,15 @@ void conn_pushed(struct conn *c, size_t n)
     count(&counters_mine(c->server)->bytes_out, n);
 }
 
-/* A send that failed ends the connection: the peer cannot know what is missing. */
+/* Marks the connection as broken after a failed send, because the peer cannot know which bytes are
+ * missing. */
 static int broke(struct conn *c)
 {
     c->broken = true;
     return ERR_CLOSED;
 }
 
-/* Sends the parts one after another, as much as fits. */
+/* Sends as many bytes of the parts, in order, as fit. */
 static int tls_send_parts(struct conn *c, const struct iovec *parts, int n, size_t *sent)
 {
     for (int i = 0; i < n; i++) {
@@ -106,8 +108,8 @@ int conn_send_all(struct http_request *req, struct str bytes, bool more)
     return 0;
 }
 
-/* Bytes that the peer has acknowledged. They count as progress, not room in the send buffer: a peer
- * may take bytes for a long time before there is room again [6]. */
+/* The number of bytes that the peer has acknowledged. Progress is measured by these and not by room
+ * in the send buffer: a peer may receive for a long time before there is room again [6]. */
 uint64_t conn_acknowledged(struct conn *c)
 {
     uint64_t pushed = atomic_load_explicit(&c->pushed, memory_order_relaxed);
@@ -133,7 +135,7 @@ int conn_wait(struct http_request *req, short events)
     int n;
 
     BUG_ON(!req->may_block);
-    if (seat_take(req) < 0) /* in the middle of an answer it is too late for "busy" */
+    if (seat_take(req) < 0) /* once a response has begun it is too late to answer "busy" */
         return events == POLLOUT ? broke(c) : ERR_BUSY;
     if (!pace->running)
         *pace = (struct pace){.running = true, .mark = moved_by(c, events)};
@@ -151,7 +153,7 @@ int conn_wait(struct http_request *req, short events)
             uint64_t moved = moved_by(c, events);
             if ((moved - pace->mark) * MS_PER_S < s->body_min_rate * s->window_ms) {
                 count(&counters_mine(s)->timeouts, 1);
-                c->broken |= events == POLLOUT; /* the peer got only a part of the answer */
+                c->broken |= events == POLLOUT; /* the peer got only a part of the response */
                 return ERR_TIMEOUT;
             }
             *pace = (struct pace){.running = true, .mark = moved};

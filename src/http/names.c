@@ -1,4 +1,4 @@
-/* Names of methods and statuses. */
+/* Texts of HTTP methods and status codes. */
 #include "http/wire.h"
 
 static const struct str methods[] = {
@@ -7,7 +7,7 @@ static const struct str methods[] = {
     [HTTP_PATCH] = {"PATCH", 5},
 };
 
-/* RFC 9110 section 15 and RFC 6585. */
+/* Source: RFC 9110 section 15 and RFC 6585. */
 static const struct {
     int status;
     const char *reason;

@@ -1,10 +1,8 @@
-/* Sends the rest of a response: bytes in memory, then a file range, without ever waiting for the
- * peer.
- *
- * A small file is read into the bytes of the head and both go in one send; a large one goes by
- * sendfile. Reading a file can wait for a disk, and there are few fast workers, so before they read
- * they ask whether the pages are in memory (RWF_NOWAIT); other pages are read on the blocking pool,
- * one turn at a time, and the wait for the peer in between holds no thread [5]. */
+/* Sends the rest of a response, bytes in memory and then a file range, without ever waiting for the
+ * peer. A small file is read into the buffer behind the head and both go in one send; a large one
+ * goes by sendfile. Reading a file can wait for a disk, and there are few fast workers. So a fast
+ * worker reads only pages that are in memory (RWF_NOWAIT). Other pages are read on the blocking
+ * pool, one turn at a time, and the wait for the peer between turns holds no thread [5]. */
 #include "http/server_int.h"
 
 #include <errno.h>
@@ -14,16 +12,18 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { TURN = UNSENT_MAX }; /* bytes of one connection before others get their turn */
+enum { TURN = UNSENT_MAX }; /* the most bytes for one connection before others get their turn */
 
-/* File systems that cannot say (EOPNOTSUPP) may be slow ones, but tmpfs is memory. */
+/* Whether the file is on a file system in memory. A file system that cannot say which pages are in
+ * memory (EOPNOTSUPP) may be slow, but tmpfs and ramfs are memory. */
 static bool is_memory(int fd)
 {
     struct statfs fs;
     return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
-/* As pread; ERR_AGAIN when it would wait for a disk. *got = 0 is the end. */
+/* As pread(), but returns ERR_AGAIN when it would wait for a disk and may not. *got = 0 at the end.
+ */
 static int pump_read_file(int fd, void *to, size_t len, off_t at, bool may_wait, size_t *got)
 {
     struct iovec part = {to, len};
@@ -50,7 +50,8 @@ static bool in_memory(const struct file_range *file, uint64_t len)
            pump_read_file(file->fd, &byte, 1, file->offset + (off_t)len - 1, false, &got) == 0;
 }
 
-/* When the file is shorter than the promised length, the connection is broken off. */
+/* Reads the next piece of the file into `out`. PUMP_BROKEN when the file is shorter than the length
+ * that was promised to the peer. */
 static enum pump pump_load(struct http_request *req, bool may_read_disk)
 {
     struct file_range *file = &req->file;
@@ -110,7 +111,7 @@ static enum pump send_range(struct http_request *req, bool may_read_disk)
     return file->len ? PUMP_TURN : PUMP_DONE;
 }
 
-/* The pages of the next turn are requested now, so that they are usually in memory by then. */
+/* Requests the pages of the next turn now, so that they are usually in memory by then. */
 static void read_ahead(const struct file_range *file)
 {
     if (file->len)

@@ -1,4 +1,5 @@
-/* The request as its handler sees it: head, context, and the body pulled from the connection. */
+/* The request as its handler sees it: head, context, and the body, which is read from the
+ * connection. */
 #include "http/server_int.h"
 #include "base/ids.h"
 
@@ -20,14 +21,15 @@ static int body_fail(struct body *body, int code, struct err *err)
     return err && err->code == code ? code : err_code(err, code);
 }
 
-/* Sent when the handler's first read needs bytes that are not here, and never before [8]. */
+/* Sends 100-continue. It is sent when the handler's first read needs bytes that have not arrived,
+ * and never earlier [8]. */
 static int send_continue(struct http_request *req)
 {
     req->body.wants_continue = false;
     return conn_send_all(req, STR("HTTP/1.1 100 Continue\r\n\r\n"), false);
 }
 
-/* Receives some bytes into `to`. Waits only where the handler may wait. */
+/* Receives some bytes into `to`. Waits only when the handler may wait. */
 static int request_receive(struct http_request *req, void *to, size_t len, size_t *got)
 {
     int code = ERR_AGAIN;
@@ -91,7 +93,7 @@ static int read_plain(struct http_request *req, void *to, size_t len, size_t *go
     return code;
 }
 
-/* The next run of at most `len` body bytes in the buffer. */
+/* Decodes the next run of at most `len` body bytes in the buffer. */
 static int chunked_run(struct http_request *req, size_t len, struct str *run, struct err *err)
 {
     struct body *body = &req->body;
@@ -161,7 +163,7 @@ static bool request_body_as_socket(struct reader *reader, int *fd, uint64_t *len
     if (req->head.chunked || req->conn->tls || !req->may_block || body->failed || body->done ||
         body->at < req->in_len)
         return false;
-    if (seat_take(req) < 0) /* then the reader fails where it would have to wait */
+    if (seat_take(req) < 0) /* without a seat the reader fails where it would have to wait */
         return false;
     if (body->wants_continue && send_continue(req) < 0)
         return false;
@@ -359,7 +361,7 @@ size_t body_missing(const struct http_request *req)
     return here < req->await_body ? req->await_body - here : 0;
 }
 
-/* After 100-continue the peer does not wait any more. */
+/* Afterwards the peer no longer waits for 100-continue, so both flags are cleared. */
 int body_ask(struct http_request *req)
 {
     struct str line = STR("HTTP/1.1 100 Continue\r\n\r\n");
@@ -380,7 +382,7 @@ int http_await_body(struct http_request *req, size_t want)
 
     BUG_ON(body->taken || req->stage != STAGE_NONE);
     if (req->head.chunked || body->done || body->failed)
-        return 0; /* its own bytes cannot be counted before they are read */
+        return 0; /* body bytes of a chunked body cannot be counted before they are decoded */
     req->await_body = size_min(size_min(want, most), body->left);
     if (body_missing(req))
         return ERR_AGAIN;
@@ -403,7 +405,7 @@ struct str http_request_trailers(struct http_request *req)
     return buf_str(&req->body.trailers);
 }
 
-/* A body that is completely in the buffer is used in place. */
+/* Returns a body that is completely in the buffer without copying it. */
 static int read_in_place(struct http_request *req, size_t len, struct str *out, struct err *err)
 {
     struct body *body = &req->body;

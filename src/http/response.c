@@ -1,4 +1,4 @@
-/* The response as its handler makes it: status, headers, then one of the body calls. */
+/* The response as its handler makes it: status, headers, then one of the calls for the body. */
 #include "http/server_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -41,8 +41,9 @@ static void response_status_line(struct buf *out, int status)
     buf_append_str(out, crlf);
 }
 
-/* A body of no bytes that the peer waits to send needs no 100 (RFC 9110 §10.1.1). But botocore
- * takes a final answer that comes without one for the answer to its next request too. */
+/* Whether the peer waits for 100 before it sends a body of no bytes. By RFC 9110 §10.1.1 such a
+ * request needs no 100. But when botocore gets a final answer without a 100 before, it also takes
+ * that answer for the answer to its next request. */
 static bool expects_for_nothing(const struct http_request *req)
 {
     return req->head.expect_continue && !req->head.chunked && req->head.content_length == 0;
@@ -61,8 +62,8 @@ void http_respond(struct http_request *req, int status)
     response_status_line(&req->out, status);
 }
 
-/* The server alone sets the headers of the framing: those of a handler are dropped, except the
- * length of a body that HEAD does not send. */
+/* Whether the server alone sets this header. Headers of framing and connection that a handler sets
+ * are dropped, except the length of a body that HEAD does not send. */
 static bool is_ours(struct http_request *req, struct str name)
 {
     switch (name.len) {
@@ -91,7 +92,7 @@ void http_respond_header(struct http_request *req, struct str name, struct str v
     if (is_ours(req, name))
         return;
     to = buf_reserve(&req->out, name.len + value.len + 4);
-    BUG_ON(!to); /* headers do not come near a buf's limit */
+    BUG_ON(!to); /* headers are far smaller than a buf's limit */
     memcpy(to, name.p, name.len);
     memcpy(to + name.len, ": ", 2);
     if (value.len)
@@ -111,7 +112,7 @@ void http_respond_header_u64(struct http_request *req, struct str name, uint64_t
     http_respond_header(req, name, str_n(text + at, sizeof(text) - at));
 }
 
-/* The text changes once a second; each thread keeps its own. */
+/* Appends the Date header. Its text changes once a second, and each thread keeps its own copy. */
 static void date_line(struct http_request *req)
 {
     static _Thread_local int64_t second = -1;
@@ -126,8 +127,8 @@ static void date_line(struct http_request *req)
     buf_append(&req->out, line, 6 + CLOCK_HTTP_LEN + 2);
 }
 
-/* Whether the connection must be closed because of the unread rest of the request's body. Called
- * when the response begins; a handler that streams its response may still read the body, so for it
+/* Whether the connection must be closed because the rest of the request's body is unread. Called
+ * when the response begins. A handler that streams its response may still read the body, so for it
  * this is decided at the end. */
 static bool body_is_in_the_way(struct http_request *req)
 {
@@ -140,13 +141,14 @@ static bool body_is_in_the_way(struct http_request *req)
     return req->head.chunked || body->left > SKIP_MAX;
 }
 
-/* Ends the head; `len` UINT64_MAX: the length is not known. */
+/* Ends the head; `len` is that of the body, UINT64_MAX: not known. */
 static void end_head(struct http_request *req, uint64_t len)
 {
     struct buf *out = &req->out;
     struct http_server *s = req->conn->server;
 
-    bool bodyless = req->status == 204 || req->status == 304; /* RFC 9112 §6.1: no framing */
+    /* RFC 9112 §6.1: they have no framing */
+    bool bodyless = req->status == 204 || req->status == 304;
 
     req->framed = len == UINT64_MAX && req->head.minor > 0 && !bodyless;
     if (len == UINT64_MAX && !req->framed && !req->no_body)
@@ -170,7 +172,7 @@ static void end_head(struct http_request *req, uint64_t len)
     buf_append_str(out, crlf);
 }
 
-/* Bytes that did not fit into the socket wait in `out`. */
+/* Keeps the bytes that did not fit into the socket in `out`. */
 static void keep_rest(struct http_request *req, struct str body, size_t sent)
 {
     if (sent < req->out.len) {
@@ -246,7 +248,8 @@ uint64_t http_response_bytes(struct http_request *req)
     return req->sent + (req->file.fd >= 0 ? req->file.len : 0);
 }
 
-/* The head goes at once, so that a peer sees it however long the first piece takes. */
+/* Begins a streamed response. The head is sent at once, so that the peer sees it even if the first
+ * piece takes long. */
 static int begin_stream(struct http_request *req, uint64_t len)
 {
     int code;
@@ -289,7 +292,8 @@ static void append_chunk_size(struct buf *out, size_t len)
     buf_append_str(out, crlf);
 }
 
-/* A small piece is sent together with its framing; a large one is not copied for that. */
+/* Sends a piece of the body. A small piece is copied to go out in one send with its framing; a
+ * large one is not copied. */
 static int response_send_piece(struct http_request *req, struct str piece)
 {
     struct buf *out = &req->out;
@@ -326,7 +330,8 @@ int http_send_end(struct http_request *req)
     return end_stream(req);
 }
 
-/* From socket to socket by way of a pipe. Stops where the source has nothing more at the moment. */
+/* Moves bytes from socket to socket through a pipe. Stops when the source has no more bytes at the
+ * moment. */
 static int splice_some(struct http_request *req, struct reader *r, int from, uint64_t len,
                        int pipe_fd[2], uint64_t *moved)
 {
@@ -360,7 +365,7 @@ static int splice_some(struct http_request *req, struct reader *r, int from, uin
     return 0;
 }
 
-/* One piece through memory; *got = 0 is the reader's end. */
+/* Sends one piece through memory; *got = 0 at the reader's end. */
 static int response_copy_some(struct http_request *req, struct reader *r, uint64_t len, char *piece,
                               size_t *got)
 {
@@ -371,8 +376,8 @@ static int response_copy_some(struct http_request *req, struct reader *r, uint64
     return code;
 }
 
-/* Sends a body of known length. Bytes that have arrived at the source are spliced; when it has
- * none, its read function waits under its own deadline. */
+/* Sends a body of known length. Bytes that have arrived at the source are spliced. When none have,
+ * the source's read function waits under its own deadline. */
 static int send_known(struct http_request *req, struct reader *r, uint64_t len, char *piece)
 {
     int pipe_fd[2] = {-1, -1}, code = 0;
@@ -411,7 +416,7 @@ static int send_unknown(struct http_request *req, struct reader *r, char *piece)
     return code;
 }
 
-/* A reader that is a file is sent as a file, so that the thread is free at once. */
+/* Sends a reader that is a file range as a file, so that the thread is free at once. */
 static int send_as_file(struct http_request *req, struct reader *r, struct file_range range,
                         uint64_t len)
 {

@@ -1,11 +1,10 @@
-/* Seats: how many threads of the blocking pool may wait for peers, and for which (docs/http.md).
- *
- * A handler takes a seat before the first time that it waits for its peer, and keeps it until it
- * has returned, so that no request loses it in the middle of a body because others came. The pool
- * then no longer counts its thread among those that work. */
+/* Seats limit how many threads of the blocking pool may wait for peers, and for which
+ * (docs/http.md). A handler takes a seat before it first waits for its peer, and keeps it until it
+ * has returned. So no request loses its seat in the middle of a body because others came. While a
+ * handler has a seat, the pool does not count its thread as busy. */
 #include "http/server_int.h"
 
-/* The shares of all seats: 16 means a sixteenth. */
+/* The shares of all seats, for all addresses together and for one: 16 means a sixteenth. */
 static const struct {
     size_t all, address;
 } shares[STANDINGS] = {
@@ -15,7 +14,7 @@ static const struct {
 
 void seats_init(struct http_server *s)
 {
-    size_t seats = s->pool ? pool_aside_max(s->pool) : 0; /* without one nobody waits */
+    size_t seats = s->pool ? pool_aside_max(s->pool) : 0; /* without a pool no handler waits */
 
     for (size_t i = 0; i < STANDINGS; i++) {
         s->seats_of_all[i] = size_max(seats / shares[i].all, 1);

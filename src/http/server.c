@@ -17,10 +17,10 @@ enum {
     ARENA_MAX = 8 * 1024 * 1024,
     MAX_TICK_MS = 500,
     MIN_TICK_MS = 5,
-    DROP_MS = 1000, /* for handlers to notice that their peers were hung up on */
+    DROP_MS = 1000, /* time for handlers to notice that their peers were disconnected */
 };
 
-/* The fast worker that this thread is, if it is one. */
+/* The fast worker that runs on this thread; NULL when this thread is not a fast worker. */
 static _Thread_local struct worker *this_worker;
 
 static struct worker *worker_of(struct http_server *s)
@@ -45,7 +45,8 @@ static struct http_request *request_new(void)
 
     if (!req)
         return NULL;
-    memset(req, 0, offsetof(struct http_request, head)); /* the rest is written before it is read */
+    /* the rest is always written before it is read */
+    memset(req, 0, offsetof(struct http_request, head));
     arena_init(&req->arena, ARENA_MAX);
     buf_init(&req->body.trailers, 2 * HTTP_MAX_HEAD);
     req->file.fd = -1;
@@ -63,7 +64,8 @@ void request_free(struct http_request *req)
     free(req);
 }
 
-/* A fast worker keeps one request for itself, warm in its cache; most never need another. */
+/* Takes an unused request. A fast worker keeps one for itself, which is still in its CPU cache.
+ * Most workers never need another. */
 struct http_request *request_take(struct http_server *s)
 {
     struct worker *w = worker_of(s);
@@ -232,7 +234,7 @@ static int open_sockets(struct http_server *s, const struct sock_addr *listen, s
         code = sock_local(s->listener, &s->address, err);
     if (code < 0)
         return code;
-    sock_nodelay(s->listener); /* accepted sockets inherit both */
+    sock_nodelay(s->listener); /* accepted sockets inherit both options */
     sock_limit_unsent(s->listener, UNSENT_MAX);
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -307,7 +309,7 @@ static void hang_up(struct http_server *s, bool only_idle)
     }
 }
 
-/* True when no connection is left, false at the deadline. */
+/* Waits until no connection is left. True when none is, false at the deadline. */
 static bool wait_empty(struct http_server *s, uint64_t deadline_ns)
 {
     bool empty;
@@ -337,7 +339,8 @@ bool http_server_stop(struct http_server *s, uint64_t deadline_ns)
     return empty || wait_empty(s, clock_mono_ns() + DROP_MS * NS_PER_MS);
 }
 
-/* Waits for handlers that still run, since they use memory that the caller will free. */
+/* Waits for handlers that still run, because they use memory that the caller will free, then ends
+ * the threads. */
 static void end_threads(struct http_server *s)
 {
     uint64_t one = 1;

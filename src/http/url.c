@@ -79,7 +79,7 @@ int url_query_take(struct str *rest, struct arena *a, const char *name, struct s
     return code < 0 ? ERR_CORRUPT : arena_error(a);
 }
 
-/* ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) */
+/* The grammar of a scheme: ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) */
 static bool is_scheme(struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {

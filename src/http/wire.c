@@ -1,8 +1,7 @@
-/* Request and response heads: one strict pass over complete bytes, RFC 9112.
- *
- * A head is parsed only once its end is known to be there. Finding the end costs nothing in the
- * usual case (the bytes received end in an empty line) and otherwise looks at each byte once, over
- * however many calls, because *seen remembers how far it came. */
+/* Parses request and response heads by RFC 9112, strictly and in one pass. A head is parsed only
+ * once all of it has arrived. Finding its end costs nothing in the usual case, in which the bytes
+ * received end in an empty line. Otherwise each byte is looked at once, over all calls, because
+ * *seen remembers how many were looked at. */
 #include "http/wire_int.h"
 #include "base/bytes.h"
 
@@ -12,7 +11,7 @@
 
 enum { MAX_METHOD = 32 };
 
-/* The parser's position, and facts that can only be checked when all fields are known. */
+/* The parser's position, and facts that can be checked only when all fields are known. */
 struct parse {
     struct http_head *head;
     const char *p, *end;
@@ -25,8 +24,8 @@ struct parse {
 typedef int field_fn(struct parse *s, struct str value, struct err *err);
 static field_fn on_connection, on_content_length, on_expect, on_host, on_transfer_encoding;
 
-/* The fields that concern the framing and the connection. The index is the length of the name; no
- * two names have the same length. */
+/* The fields that concern the framing and the connection. The index is the length of the name,
+ * because no two names have the same length. */
 static const struct {
     struct str name;
     field_fn *fn;
@@ -44,7 +43,8 @@ const bool http_token_char[256] = {
     ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
 };
 
-/* Host and authority: what RFC 3986 lets into reg-name, IP literals and the port. */
+/* Characters of Host and authority: those that RFC 3986 allows in reg-name, IP literals and the
+ * port. */
 static const bool host_char[256] = {
     ['!'] = 1, ['$'] = 1,         ['%'] = 1,         ['&'] = 1,         ['\''] = 1, ['('] = 1,
     [')'] = 1, ['*'] = 1,         ['+'] = 1,         [','] = 1,         ['-'] = 1,  ['.'] = 1,
@@ -54,14 +54,16 @@ static const bool host_char[256] = {
 
 #define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
 
-/* High bit set in each byte that is below `n` (at most 128); exact up to the lowest one found. */
+/* Returns a word with the high bit set in each byte of `x` that is below `n` (at most 128). Only
+ * the lowest such byte is certain. */
 static inline uint64_t bytes_below(uint64_t x, unsigned n)
 {
     return (x - EACH_BYTE(n)) & ~x & EACH_BYTE(0x80);
 }
 
-/* The first byte below `least`, or DEL, or (only_ascii) above it; `end` when there is none. Sixteen
- * or eight bytes at a time: this is where a head's bytes are read. */
+/* Finds the first byte that is below `least`, or DEL, or (with only_ascii) above DEL; `end` when
+ * there is none. It compares 16 or 8 bytes at a time, because all bytes of a head pass through it.
+ */
 static inline const char *scan(const char *p, const char *end, unsigned char least, bool only_ascii)
 {
 #ifdef __SSE2__
@@ -107,9 +109,9 @@ bool http_field_is_valid(struct str name, struct str value)
     return p == end;
 }
 
-/* Looks for the empty line, from *seen on. 0, ERR_AGAIN, or an error that is already certain. A
- * bare LF, or bytes that are not HTTP at all (TLS to a plain port), are found here, so that their
- * sender does not wait for an answer in vain. */
+/* Looks for the empty line, from *seen on. 0: found. ERR_AGAIN: more bytes are needed. A bare LF
+ * and bytes that are not HTTP (TLS to a plain port) are errors here already, so that their sender
+ * does not wait for an answer in vain. */
 static int find_end(struct str in, size_t *seen, struct err *err)
 {
     if (in.len >= 4 && memcmp(in.p + in.len - 4, "\r\n\r\n", 4) == 0)
@@ -135,7 +137,7 @@ static int find_end(struct str in, size_t *seen, struct err *err)
     return ERR_AGAIN;
 }
 
-/* CRLF at s->p, which begins the line at `begin`; steps over it. */
+/* Steps over the CRLF at s->p, which must end the line that starts at `begin`. */
 static inline int line_end(struct parse *s, const char *begin, const char *what, struct err *err)
 {
     if (s->end - s->p < 2 || s->p[0] != '\r' || s->p[1] != '\n')
@@ -167,7 +169,7 @@ static int on_host(struct parse *s, struct str value, struct err *err)
 static int on_expect(struct parse *s, struct str value, struct err *err)
 {
     if (s->head->minor > 0 && str_ieq(value, STR("100-continue")))
-        s->head->expect_continue = true; /* in 1.0 it is to be ignored (9110 10.1.1) */
+        s->head->expect_continue = true; /* HTTP/1.0 requests have to ignore it (RFC 9110 10.1.1) */
     return 0;
 }
 
@@ -215,7 +217,8 @@ static int special_field(struct parse *s, const struct http_header *h, struct er
     return special_fields[n].fn(s, h->value, err);
 }
 
-/* One "name: value" line. A fold (RFC 9112 5.2) fails as a name that begins with a blank. */
+/* Parses one "name: value" line. A folded line (RFC 9112 5.2) fails, because its name would begin
+ * with a blank. */
 static int parse_field(struct parse *s, struct err *err)
 {
     const char *begin = s->p, *p = begin;
@@ -240,7 +243,8 @@ static int parse_field(struct parse *s, struct err *err)
     return special_field(s, h, err);
 }
 
-/* Fields up to and with the empty line, and the rules that concern several of them. */
+/* Parses the fields and the empty line behind them, and checks the rules that concern several
+ * fields. */
 static int fields(struct parse *s, struct str in, struct err *err)
 {
     struct http_head *head = s->head;
@@ -267,7 +271,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "HTTP/1.0" or "HTTP/1.1", and nothing else. */
+/* Parses "HTTP/1.0" or "HTTP/1.1"; everything else is refused. */
 static int version(struct parse *s, struct err *err)
 {
     if (s->end - s->p < 8 || memcmp(s->p, "HTTP/", 5) != 0 || !is_digit(s->p[5]) ||
@@ -294,7 +298,8 @@ static int method(struct parse *s, struct err *err)
     return 0;
 }
 
-/* Absolute form: the authority goes aside, the rest is the target as a path. */
+/* Splits a target in absolute form: the authority goes to s->authority, the path and query to
+ * *rest. */
 static int absolute_target(struct parse *s, struct str target, struct str *rest, struct err *err)
 {
     ptrdiff_t colon = str_chr(target, ':');
@@ -343,7 +348,7 @@ static int target(struct parse *s, struct err *err)
 
 static int request_line(struct parse *s, struct err *err)
 {
-    /* RFC 9112 2.2: one empty line before a request is forgiven. */
+    /* RFC 9112 2.2: one empty line before a request is ignored. */
     if (s->end - s->p >= 2 && s->p[0] == '\r' && s->p[1] == '\n')
         s->p += 2;
     const char *begin = s->p;
@@ -361,8 +366,8 @@ static int host_rules(const struct parse *s, struct err *err)
 {
     if (s->host_count == 0 && s->head->minor > 0)
         return err_set(err, ERR_PARSE, "no Host");
-    /* RFC 9112 section 3.2.2 prefers the target to Host; we refuse a request in which they differ.
-     */
+    /* RFC 9112 section 3.2.2 lets the target override Host; we refuse a request in which they
+     * differ. */
     if (s->authority.len && s->host_count && !str_ieq(s->authority, s->host))
         return err_set(err, ERR_PARSE, "Host is not the target's host");
     return 0;
@@ -380,7 +385,7 @@ static int parse_status_line(struct parse *s, struct err *err)
         status > 599 || (p[4] != ' ' && p[4] != '\r'))
         return err_set(err, ERR_PARSE, "malformed status line");
     s->head->status = (int)status;
-    p += 4 + (p[4] == ' '); /* the blank before no reason is often left out */
+    p += 4 + (p[4] == ' '); /* when there is no reason, the blank before it is often left out */
     const char *reason = p;
     while ((p = scan(p, s->end, 0x20, false)) < s->end && *p == '\t')
         p++;
@@ -421,7 +426,7 @@ int http_parse_response(struct http_head *out, struct str in, size_t *seen, stru
     rc = parse_status_line(&s, err);
     if (rc == 0)
         rc = fields(&s, in, err);
-    if (rc == ERR_VERSION || rc == ERR_UNSUPPORTED) /* one more way to answer nonsense */
+    if (rc == ERR_VERSION || rc == ERR_UNSUPPORTED) /* in a response these mean malformed too */
         rc = err_wrap(err, ERR_PARSE, "the response");
     return rc;
 }

@@ -1,10 +1,10 @@
-/* Tables that the parsers of heads and trailers share; for the files of wire.h only. */
+/* Tables that the parsers of heads and trailers share; only for the files that implement wire.h. */
 #ifndef HTTP_WIRE_INT_H
 #define HTTP_WIRE_INT_H
 
 #include "http/wire.h"
 
-/* tchar of RFC 9110 section 5.6.2: the characters of names and methods. */
+/* The characters of names and methods: tchar of RFC 9110 section 5.6.2. */
 extern const bool http_token_char[256];
 
 /* Whether a field value may hold this byte: tab, space, visible characters and obs-text, but no
