@@ -47,7 +47,7 @@ struct routes {
     uint64_t views;           /* number of loads that were begun; gives views their serials */
     VEC(struct storage *) storages;
     VEC(struct storage *)
-    retired; /* removed; open until the close, as others may use them */
+    retired; /* removed, still open: others may use them */
     struct storage *main;
     bool aborted;            /* storages that are added from now on are aborted too */
     struct overlay *overlay; /* given to every storage, also to later ones; NULL: none */

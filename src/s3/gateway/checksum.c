@@ -1,12 +1,14 @@
-/* Checksums that weir makes: for bodies that come without one, and for copies that ask for one. */
+/* Checksums that weir computes: for bodies that come without one, and for copies that ask for
+ * one. */
 #include "s3/gateway/gateway_int.h"
 
 #include <stdlib.h>
 
 enum { SUM_BLOCK = 256 * 1024 };
 
-/* An object that hides its MD5 must not show another fingerprint of its plain bytes, unless the
- * client asked for it. */
+/* Returns the kind of checksum that weir makes by itself for an object with this encryption;
+ * DIGEST_MD5: none. An object that hides its MD5 must not show another fingerprint of its plain
+ * bytes, unless the client asked for it. */
 static enum digest_kind made_for(enum sse_kind kind)
 {
     return kind == SSE_NONE || kind == SSE_S3 ? DIGEST_CRC64NVME : DIGEST_MD5;
@@ -45,7 +47,7 @@ static bool is_checksum(struct str header)
     return str_ieq(str_head(header, 15), STR("x-amz-checksum-"));
 }
 
-/* Is it a checksum of a kind that weir can check, or a header about checksums? */
+/* Is the header a checksum of a kind that weir can check, or another header about checksums? */
 static bool checksum_is_known(struct str header)
 {
     static const struct str about[] = {STR("algorithm"), STR("type"), STR("mode")};

@@ -1,4 +1,4 @@
-/* Multipart/form-data (RFC 7578, RFC 2046 section 5.1) as it streams. */
+/* Reads multipart/form-data (RFC 7578, RFC 2046 section 5.1) as it streams. */
 #include "s3/gateway/form.h"
 #include "meta/error.h"
 
@@ -9,8 +9,8 @@ struct part_head {
     bool is_file;
 };
 
-/* Parameters of a header value: "; name=value" and "; name=\"quoted\"". Browsers escape a quote in
- * a name as %22 or \"; the latter is undone by the caller's copy. */
+/* Reads the next parameter of a header value: "; name=value" or "; name=\"quoted\"". Browsers
+ * escape a quote in a name as %22 or \"; the caller undoes the latter when it copies the value. */
 static bool next_parameter(struct str *rest, struct str *name, struct str *value)
 {
     ptrdiff_t at = str_chr(*rest, ';');
@@ -90,7 +90,7 @@ static struct str held(const struct form *f)
     return str_n(f->buffer + f->start, f->end - f->start);
 }
 
-/* Reads more of the body into the buffer, which has room. *got is 0 at the end. */
+/* Reads more of the body into the buffer, which has room. *got is 0 at the end of the body. */
 static int form_fill(struct form *f, size_t *got, struct err *err)
 {
     int code;
@@ -107,8 +107,8 @@ static int form_fill(struct form *f, size_t *got, struct err *err)
     return code;
 }
 
-/* Takes the text before `mark`, and `mark`, off the buffer. The text has at most `max` bytes; else
- * the error is `too_long`. It is borrowed until the buffer is filled again. */
+/* Removes the text before `mark`, and `mark`, from the buffer. *out is the text, borrowed until the
+ * buffer is filled again. `too_long` is the error for a text of more than `max` bytes. */
 static int read_until(struct form *f, struct str mark, size_t max, enum s3_code too_long,
                       struct str *out, struct err *err)
 {
@@ -137,7 +137,8 @@ static struct str delimiter(const struct form *f)
     return str_n(f->delimiter, f->delimiter_len);
 }
 
-/* Behind a boundary comes "\r\n" when a part follows, or "--" at the end; blanks may come first. */
+/* Reads what follows a boundary: "\r\n" if another part comes, or "--" at the end of the form.
+ * Blanks may come first. */
 static int after_boundary(struct form *f, bool *last, struct err *err)
 {
     struct str line = STR_EMPTY;
@@ -216,7 +217,7 @@ static int form_read_field(struct form *f, const struct part_head *head, struct 
     return arena_error(f->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Some browsers send the whole path of the file. */
+/* Returns the file's name without folders, because some browsers send the whole path. */
 static struct str without_folders(struct str name)
 {
     size_t at = name.len;
@@ -226,7 +227,8 @@ static struct str without_folders(struct str name)
     return str_skip(name, at);
 }
 
-/* The first boundary stands at the front, or behind a preamble and a line's end. */
+/* Reads all fields up to the file. The first boundary is at the start of the body, or behind a
+ * preamble and a line's end. */
 static int form_read_fields(struct form *f, struct err *err)
 {
     struct part_head head;
@@ -255,7 +257,7 @@ static int form_read_fields(struct form *f, struct err *err)
 }
 
 /* Finds how many bytes at the front certainly belong to the file: all but those that could begin a
- * boundary. This is done once for the bytes in the buffer, however few of them are read at a
+ * boundary. The bytes in the buffer are searched only once, however few of them are read at a
  * time. */
 static void look_ahead(struct form *f, bool *at_boundary)
 {
@@ -268,7 +270,7 @@ static void look_ahead(struct form *f, bool *at_boundary)
                                             : all.len - (f->delimiter_len - 1);
 }
 
-/* Reads the boundary behind the file. A body without it was cut. Fields that follow are not
+/* Reads the boundary behind the file. Without it, the body was cut off. Fields that follow are not
  * read. */
 static int end_file(struct form *f, struct err *err)
 {

@@ -32,38 +32,40 @@ enum {
 };
 
 struct form_field {
-    struct str name, value; /* in the arena */
+    struct str name, value; /* both are in the arena */
 };
 
 struct form {
-    struct reader file; /* reader_close() is form_close() */
+    struct reader file; /* its close() is form_close() */
     struct reader *body;
     struct arena *arena;
     struct form_field fields[FORM_FIELDS_MAX];
     size_t field_count;
-    struct str filename;                   /* of the file's part, without folders; may be empty */
-    struct str file_type;                  /* its Content-Type; may be empty */
+    struct str filename;  /* name of the file in the form, without folders; may be empty */
+    struct str file_type; /* Content-Type of the file; may be empty */
     char delimiter[FORM_BOUNDARY_MAX + 5]; /* "\r\n--boundary" */
     size_t delimiter_len;
-    uint64_t min, max;   /* bytes that the policy allows the file to have */
+    uint64_t min, max;   /* least and most bytes that the policy allows the file to have */
     bool date_is_signed; /* the policy has a condition for x-amz-date */
     uint64_t given;      /* bytes of the file that were handed out */
-    bool ended;          /* the boundary behind the file was seen */
+    bool ended;          /* the boundary behind the file was read */
     int failed;
-    size_t start, end; /* the bytes of buffer that were read and not used yet */
-    size_t known;      /* bytes at start that certainly belong to the file */
+    size_t start, end; /* where the bytes in `buffer` that are not used yet start and end */
+    size_t known;      /* number of bytes at `start` that certainly belong to the file */
     char *buffer;      /* FORM_BUFFER bytes */
 };
 
-/* Is it the Content-Type of a form? */
+/* Is this the Content-Type of a form? */
 bool form_is_type(struct str content_type);
 
-/* `body` and `arena` are borrowed until form_close(). On an error nothing is left to close. */
+/* Reads the fields of the form. `body` and `arena` are borrowed until form_close(). After an error
+ * there is nothing to close. */
 int form_open(struct form *f, struct arena *arena, struct reader *body, struct str content_type,
               struct err *err) MUST_CHECK;
 void form_close(struct form *f);
 
-/* The first field of this name, in any case of letters; NULL p: there is none. */
+/* Returns the value of the first field of this name, in upper or lower case; NULL p: there is
+ * none. */
 struct str form_field(const struct form *f, const char *name);
 
 struct form_options {
@@ -73,20 +75,21 @@ struct form_options {
 };
 
 struct form_result {
-    enum auth_kind kind; /* AUTH_ANONYMOUS: no policy. Else V4_HEADER or V2_HEADER */
+    enum auth_kind kind; /* AUTH_ANONYMOUS: the form has no policy; else V4_HEADER or V2_HEADER */
     struct str access_key;
-    int64_t signed_ms; /* 0: the form does not say when */
+    int64_t signed_ms; /* when the form was signed; 0: the form does not say */
     void *user;
-    struct str key;                              /* not empty */
-    struct str success_status, success_redirect; /* as sent; may be empty */
+    struct str key;                              /* never empty */
+    struct str success_status, success_redirect; /* as the client sent them; may be empty */
 };
 
-/* Checks the policy and sets the bounds of the file's length. A form without a policy is anonymous,
- * and only its key is checked. Returns 0, an S3 code, or the error of auth_options.find_key. */
+/* Checks the form's policy and its signature, and sets the bounds of the file's length. A form
+ * without a policy is anonymous, and only its key is checked. Returns 0, an S3 code, or the error
+ * of auth_options.find_key. */
 int form_check(struct form_result *out, struct form *f, const struct form_options *o,
                struct err *err) MUST_CHECK;
 
-/* Checks the fields against the policy document (JSON). A part of form_check(), declared for
+/* Checks the fields against the policy document (JSON). Called by form_check(); declared for
  * tests. */
 int form_check_policy(struct form *f, struct str document, const struct form_options *o,
                       struct err *err) MUST_CHECK;

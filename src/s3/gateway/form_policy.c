@@ -1,11 +1,11 @@
-/* The policy of a POST form: who signed it, and whether the form fulfils it. */
+/* Checks the policy of a POST form: who signed it, and whether the form fulfils it. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "sign/base64.h"
 #include "meta/error.h"
 #include "s3/gateway/form.h"
 
-/* A check of a form: the fields that some condition has named so far. */
+/* A check of a form, with the fields that conditions have named so far. */
 struct check {
     struct form *f;
     struct str bucket;
@@ -15,7 +15,7 @@ struct check {
 };
 
 struct condition {
-    bool starts_with; /* else it must be equal */
+    bool starts_with; /* the field must start with the value; false: it must be equal */
     struct str name, value;
 };
 
@@ -37,7 +37,7 @@ static bool form_condition_holds(const struct condition *c, struct str value)
     return c->starts_with ? str_starts(value, c->value) : str_eq(value, c->value);
 }
 
-/* The condition must hold for each field of the name. A missing field is empty. */
+/* Checks that the condition holds for each field of the name. A missing field counts as empty. */
 static int condition_apply(struct check *check, const struct condition *c)
 {
     bool found = false, ok = true;
@@ -68,7 +68,7 @@ static struct str form_policy_text(const json_t *value)
     return str_n(json_string_value(value), json_string_length(value));
 }
 
-/* {"acl": "private"} */
+/* Applies a condition such as {"acl": "private"}. */
 static int simple_condition(struct check *check, json_t *object)
 {
     const char *name;
@@ -100,7 +100,8 @@ static bool form_policy_number(const json_t *value, uint64_t *out)
     return true;
 }
 
-/* ["content-length-range", 1, 1024]; if there are several, all of them hold. */
+/* Applies a condition such as ["content-length-range", 1, 1024]. If there are several, the file
+ * must fulfil all. */
 static int length_range(struct check *check, const json_t *list)
 {
     uint64_t min, max;
@@ -114,7 +115,7 @@ static int length_range(struct check *check, const json_t *list)
     return 0;
 }
 
-/* ["eq", "$acl", "private"] */
+/* Applies a condition such as ["eq", "$acl", "private"]. */
 static int list_condition(struct check *check, const json_t *list)
 {
     const json_t *field = json_array_get(list, 1), *value = json_array_get(list, 2);
@@ -169,8 +170,8 @@ static int check_expiration(const json_t *policy, int64_t now_ms, struct err *er
     return 0;
 }
 
-/* Fields that no condition has to name: the policy itself, the fields of its signature, and fields
- * to be ignored. */
+/* Is it a field that no condition has to name? These are the policy, the fields of its signature,
+ * and fields that are ignored. */
 static bool is_exempt(struct str name)
 {
     static const struct str exempt[] = {STR("policy"), STR("signature"), STR("x-amz-signature"),
@@ -179,7 +180,7 @@ static bool is_exempt(struct str name)
     for (size_t i = 0; i < ARRAY_SIZE(exempt); i++)
         if (str_ieq(name, exempt[i]))
             return true;
-    /* A checksum never allows more than the policy does. */
+    /* Checksums are exempt because they never allow more than the policy does. */
     return str_ieq(str_head(name, 9), STR("x-ignore-")) ||
            str_ieq(str_head(name, 15), STR("x-amz-checksum-"));
 }
@@ -295,7 +296,7 @@ static int check_v2(struct form_result *out, const struct form *f, const struct 
     return code;
 }
 
-/* "${filename}" in every field but those that are signatures or signed as they are. */
+/* Replaces "${filename}" in every field that is not exempt. */
 static int expand(struct form *f, struct err *err)
 {
     const struct str variable = STR("${filename}");
@@ -334,7 +335,8 @@ static int check_signed(struct form_result *out, struct form *f, const struct fo
     if (code == 0)
         code = form_check_policy(f, buf_str(&document), o, err);
     buf_release(&document);
-    /* Without a condition, anybody could change the field to any time on the day of the scope. */
+    /* If no condition names x-amz-date, the field is not signed: anybody could change it to any
+     * time on the day of the signature's scope. */
     if (!v4 || !f->date_is_signed ||
         clock_parse_basic(form_field(f, "x-amz-date"), &out->signed_ms) < 0)
         out->signed_ms = 0;

@@ -1,4 +1,4 @@
-/* Sending a request to a remote storage, and its answer to the client. */
+/* Sends a request to a remote storage, and the storage's answer to the client. */
 #include "s3/gateway/forward.h"
 #include "s3/gateway/bucket_name.h"
 #include "s3/documents/deletion.h"
@@ -9,7 +9,8 @@ struct forward {
     struct http_header headers[FORWARD_HEADERS_MAX];
 };
 
-/* A storage that broke off may have acted, so the client must not be told to try again (F6). */
+/* Turns an error of sending into the one that the client gets. A storage that closed the connection
+ * may have acted, so the client must not be asked to try again (F6). */
 static int forward_judge(const struct storage *s, int code, struct err *err)
 {
     if (code == ERR_DENIED)
@@ -37,8 +38,9 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
     return b->held.failed ? b->held.failed : forward_judge(s, code, err);
 }
 
-/* A request that was sent twice (F7) may have been refused only the second time, because the first
- * made the object, or removed it. */
+/* Returns how a change ended. Statuses 404 and 409 leave that open: a request that was sent twice
+ * (F7) may have been refused only the second time, because the first time it made or removed the
+ * object. */
 enum outcome forward_outcome(int code, struct exchange *e)
 {
     int status = code == 0 ? exchange_head(e)->status : 0;
@@ -79,7 +81,8 @@ static int body_without_length(struct call *c, struct exchange *e, struct str *o
     return code < 0 ? err_wrap(err, ERR_PEER, "a storage's answer") : 0;
 }
 
-/* A small body is read before anything is sent, so that head and body are sent together. */
+/* Reads a small answer's body before anything is sent to the client, so that head and body are sent
+ * together. */
 static int small_body(struct call *c, struct exchange *e, struct str *out, struct err *err)
 {
     size_t len = (size_t)exchange_head(e)->content_length;
@@ -96,8 +99,7 @@ static int small_body(struct call *c, struct exchange *e, struct str *out, struc
     return code == ERR_CLOSED ? err_wrap(err, ERR_PEER, "a storage's answer") : code;
 }
 
-/* The id of an upload that the storage has begun is remembered before the client can use it
- * (S7). */
+/* Remembers the id of an upload that the storage has begun, before the client can use it (S7). */
 static int note_upload(struct call *c, struct str body, struct err *err)
 {
     struct xml_node *root = NULL;
@@ -132,14 +134,14 @@ static int answer_small(struct call *c, struct exchange *e, struct err *err)
     return http_send(c->http, body);
 }
 
-/* The body of an answer to a change. The outcome of the change is reported before the client gets
- * the last byte. */
+/* Reads the body of the answer to a change. Reports the outcome of the change before the client
+ * gets the last byte. */
 struct told_reader {
     struct reader reader;
     struct reader *from;
     struct call *c;
     enum outcome outcome;
-    uint64_t left; /* UINT64_MAX: not known */
+    uint64_t left; /* bytes still to come; UINT64_MAX: not known */
 };
 
 static int told_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
@@ -183,7 +185,7 @@ int forward_answer(struct call *c, struct exchange *e, struct err *err)
         return http_send(c->http, STR_EMPTY);
     }
     int code = answer_large(c, e);
-    c->begun = code != ERR_BUSY; /* then nothing was sent */
+    c->begun = code != ERR_BUSY; /* after ERR_BUSY nothing was sent */
     return code;
 }
 
@@ -197,8 +199,8 @@ static void wait_for_answer(struct call *c)
     http_await(c->http, exchange_fd(c->exchange), exchange_head_ms(c->exchange), forward_resume, c);
 }
 
-/* Sends a request without a body, if a connection is idle. ERR_AGAIN: it has to be sent on the
- * pool. */
+/* Sends a request without a body, if a connection is idle. ERR_AGAIN: the request has to be sent on
+ * the pool. */
 static int forward_start(struct call *c, struct err *err)
 {
     struct storage *s = c->target.at.storage;
@@ -214,7 +216,7 @@ static int forward_start(struct call *c, struct err *err)
     if (code == 0)
         code = s->ops->forward(s, &r, &c->exchange, err);
     if (code < 0)
-        return ERR_AGAIN; /* on the pool the error will be found again */
+        return ERR_AGAIN; /* the pool will try again and report the error */
     wait_for_answer(c);
     return 0;
 }
@@ -238,7 +240,7 @@ static void drop_exchange(struct call *c)
     c->exchange = NULL;
 }
 
-/* Goes on with an answer that was waited for. ERR_AGAIN: it has to be done on the pool. */
+/* Goes on with an answer that was waited for. ERR_AGAIN: the rest has to be done on the pool. */
 static int forward_go_on(struct call *c, bool in_time, struct err *err)
 {
     bool may_block = http_may_block(c->http);
@@ -274,17 +276,17 @@ static int forward_resume(struct http_request *req, void *ctx, bool in_time)
     (void)req;
     c->waits = false;
     int code = forward_go_on(c, in_time, &err);
-    if (code == ERR_AGAIN && !in_time) /* no thread of the pool is free to ask again */
+    if (code == ERR_AGAIN && !in_time) /* no thread of the pool is free to send it again */
         code = err_set(&err, ERR_BUSY, "too many requests at once");
     return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
 }
 
-/* F13: the list of keys is written anew, so that the storage reads the keys that weir has read. */
+/* Reads the keys of a DeleteObjects and writes the list anew, so that the storage reads the same
+ * keys as weir (F13). */
 static int take_batch(struct call *c, struct forward_body *b, struct deletion *batch,
                       struct err *err)
 {
-    struct buf text =
-        BUF_INIT(2 * CALL_LIST_MAX); /* CDATA of the client is escaped here, which is longer */
+    struct buf text = BUF_INIT(2 * CALL_LIST_MAX); /* escaping the client's CDATA makes it longer */
     int code = deletion_read(batch, c->a, b->text, err);
 
     for (size_t i = 0; code == 0 && i < batch->count; i++)
@@ -299,7 +301,7 @@ static int take_batch(struct call *c, struct forward_body *b, struct deletion *b
     return code;
 }
 
-/* Announces the change while nothing of it has been sent (R1). */
+/* Announces the change before anything of it is sent (R1). */
 static int forward_announce(struct call *c, const struct deletion *batch, struct err *err)
 {
     int code = 0;
@@ -309,7 +311,8 @@ static int forward_announce(struct call *c, const struct deletion *batch, struct
     return code < 0 ? code : call_capture(c, batch->keys, batch->count, err);
 }
 
-/* An error that came before is returned in any case. */
+/* Reports the outcome of the change. Returns `code` if it is an error, else the error of
+ * reporting. */
 static int captured(struct call *c, int code, enum outcome outcome, struct err *err)
 {
     struct err late = {0};

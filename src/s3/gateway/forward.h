@@ -1,5 +1,5 @@
-/* Requests for buckets on remote storages are signed again and passed on, and the answer is passed
- * back. docs/forward.md has the promise and the invariants (F1 to F13). Only for the files of the
+/* Passes requests for buckets on remote storages on, signed again, and passes the answers back.
+ * docs/forward.md has the promise and the invariants (F1 to F13). Only for the files of the
  * gateway. */
 #ifndef S3_GATEWAY_FORWARD_H
 #define S3_GATEWAY_FORWARD_H
@@ -9,35 +9,35 @@
 #include "s3/gateway/gateway_int.h"
 
 enum {
-    FORWARD_SMALL = 64 * 1024,     /* bytes; a body up to here is read before anything is sent */
-    FORWARD_WHOLE = CALL_LIST_MAX, /* the same of a body that weir has to understand */
-    FORWARD_CHUNK = 64 * 1024,     /* bytes of a chunk of a body that is framed with a trailer */
+    FORWARD_SMALL = 64 * 1024,     /* most bytes of a body that is read before anything is sent */
+    FORWARD_WHOLE = CALL_LIST_MAX, /* most bytes of a body that weir has to understand */
+    FORWARD_CHUNK = 64 * 1024,     /* bytes of a chunk, in a body that is framed with a trailer */
     FORWARD_HEADERS_MAX = HTTP_MAX_HEADERS + 8,
 };
 
 /* --- forward_body.c: the body of a request as the storage gets it --- */
 
 struct forward_body {
-    struct held_reader held; /* F4: gives the last bytes once all claims about the body hold */
+    struct held_reader held; /* holds the last bytes back until all claims are verified (F4) */
     struct payload payload;
-    struct call *call; /* once it is open; borrowed */
+    struct call *call; /* set once the body is open; borrowed */
     bool open;
-    bool whole; /* set before it is opened: all of it is read, into `text`, before it is sent */
-    struct str text; /* in `bytes` */
+    bool whole;      /* set before opening: all is read into `text` before it is sent */
+    struct str text; /* the body if `whole`; its memory is in `bytes` */
     struct buf bytes;
-    struct budget *budget; /* pays for the memory of `bytes`; NULL: none */
-    /* what to send: */
+    struct budget *budget; /* pays for the memory of `bytes`; NULL: nothing was paid for */
+    /* what is sent: */
     struct reader *reader; /* NULL: no body */
-    uint64_t len;          /* UINT64_MAX: not known */
+    uint64_t len;          /* in bytes; UINT64_MAX: not known */
     struct str sha256;     /* as forward_request.sha256 */
-    bool has_checksum;     /* `checksum` is sent: of a trailer that is known already, or ours */
+    bool has_checksum;     /* `checksum` is sent: from a trailer that was read, or made by weir */
     struct http_header checksum;
-    bool ours;    /* weir wrote the bytes, so what the client claimed about its own is not sent */
-    bool framed;  /* it is sent with the trailer that the client announced */
-    bool streams; /* no byte of it has been asked for yet */
-    /* of a small body: */
+    bool ours;   /* weir wrote the bytes, so the client's claims about its own bytes are not sent */
+    bool framed; /* the body is sent with the trailer that the client announced */
+    bool streams; /* no byte of the body has been asked for yet */
+    /* only for a small body: */
     struct str_reader small;
-    /* of a framed body: */
+    /* only for a framed body: */
     struct reader chunks;
     struct buf chunk;
     size_t chunk_at;
@@ -49,33 +49,33 @@ struct forward_body {
  * trailers. */
 int forward_body_open(struct forward_body *b, struct call *c, bool framing,
                       struct err *err) MUST_CHECK;
-/* Opens another body than the request's, with the headers of c->head. It has exactly `bound` bytes,
- * or at most as many if `bound` is that of a small body. */
+/* Opens a body other than the request's, with the headers of c->head. It has exactly `bound` bytes,
+ * or at most that many if `bound` is within the size of a small body. */
 int forward_body_of(struct forward_body *b, struct call *c, struct reader *from, uint64_t bound,
                     struct err *err) MUST_CHECK;
-/* Replaces a whole body that was verified by bytes of weir's own, which mean the same. Takes the
- * bytes over. */
+/* Replaces a whole body that was verified by bytes that weir wrote and that mean the same. Takes
+ * ownership of the bytes. */
 int forward_body_replace(struct forward_body *b, struct call *c, struct buf *bytes,
                          struct err *err) MUST_CHECK;
 void forward_body_close(struct forward_body *b);
 
 /* --- forward_request.c --- */
 
-/* Fills in the path, query and headers of the request that is sent, in the arena; `headers` has
- * room for FORWARD_HEADERS_MAX. */
+/* Fills in the path, query and headers of the request to send, in the arena; `headers` has room for
+ * FORWARD_HEADERS_MAX. */
 int forward_describe(struct call *c, const struct forward_body *b, struct forward_request *out,
                      struct http_header *headers, struct err *err) MUST_CHECK;
-/* Is it a header of the connection, and not of the message? */
+/* Is it a header about the connection, not about the message? */
 bool forward_is_hop(const struct http_head *head, struct str name);
 
 /* --- forward.c --- */
 
-/* Sends the whole request to the storage of its target, and the answer back. */
+/* Sends the whole request to the storage of its target, and the answer to the client. */
 int forward_call(struct call *c, struct err *err) MUST_CHECK;
-/* Sends the request to the storage. Errors are those that the client gets. */
+/* Sends the request to the storage. Its errors are those that the client gets. */
 int forward_send(struct storage *s, const struct forward_request *r, const struct forward_body *b,
                  struct exchange **out, struct err *err) MUST_CHECK;
-/* What is known of a change after forward_send() returned this. */
+/* Returns how a change ended, as far as known; `code` is the result of forward_send(). */
 enum outcome forward_outcome(int code, struct exchange *e);
 /* Answers the client with the storage's answer, unchanged. */
 int forward_answer(struct call *c, struct exchange *e, struct err *err) MUST_CHECK;

@@ -1,14 +1,16 @@
-/* The body of a request on its way to a remote storage: without the client's framing, verified
- * before its last bytes leave, framed again where a trailer is to be kept. */
+/* The body of a request on its way to a remote storage. The client's framing is removed, and the
+ * body is verified before its last bytes are sent. It is framed again if a trailer is to be
+ * kept. */
 #include "s3/gateway/forward.h"
 
 #include "sign/base64.h"
 
 #include <stdio.h>
 
-enum { CHUNK_LINE = 16 /* "10000\r\n", and the "\r\n" behind the bytes */ };
+enum { CHUNK_LINE = 16 /* room for "10000\r\n", and for the "\r\n" behind the bytes */ };
 
-/* Checks F4, and that replication still allows the change (docs/replication.md, E2). */
+/* Checks all claims about the body (F4), and that replication still allows the change
+ * (docs/replication.md, E2). */
 static int forward_prove(void *ctx, struct err *err)
 {
     struct forward_body *b = ctx;
@@ -37,7 +39,7 @@ static uint64_t chunk_len(uint64_t bytes)
            2;
 }
 
-/* The length of the body with its chunks and its trailer:
+/* Returns the length of the body with its chunks and its trailer:
  * "0\r\nx-amz-checksum-crc32:<base64>\r\n\r\n". */
 static uint64_t framed_len(const struct forward_body *b)
 {
@@ -51,7 +53,7 @@ static void append_trailer(struct forward_body *b)
 {
     const struct digest_value *sum = payload_digest(&b->payload, b->payload.checksum);
 
-    BUG_ON(!sum); /* the last read has verified the body */
+    BUG_ON(!sum); /* the last read has verified the body, so the checksum is known */
     buf_append_z(&b->chunk, "0\r\n");
     buf_append_str(&b->chunk, forward_trailer_name(b));
     buf_append_char(&b->chunk, ':');
@@ -157,7 +159,7 @@ static int take_small(struct call *c, struct forward_body *b, struct err *err)
 
 /* --- opening --- */
 
-/* The caller has filled in auth, content_length and also of `o`. */
+/* Opens the payload. The caller has filled in o.auth, o.content_length and o.also. */
 static int open_payload(struct call *c, struct forward_body *b, struct reader *from,
                         struct payload_options o, struct err *err)
 {
@@ -193,8 +195,8 @@ int forward_body_open(struct forward_body *b, struct call *c, bool framing, stru
     code = open_payload(c, b, http_request_body(c->http), o, err);
     if (code < 0)
         return code;
-    /* A client that waits for "100 Continue" waits until the storage asks for the body, unless weir
-     * needs the whole body for the header with its checksum. */
+    /* A client that sent "Expect: 100-continue" is not asked for the body until the storage asks
+     * for it, unless weir needs the whole body first, for the header with its checksum. */
     bool waits = c->head->expect_continue && !b->payload.in_trailer;
     if (b->whole || (len <= FORWARD_SMALL && !waits) || b->payload.length == 0)
         return take_small(c, b, err);
@@ -232,7 +234,7 @@ int forward_body_replace(struct forward_body *b, struct call *c, struct buf *byt
     digest_of(DIGEST_SHA256, b->text, &sum);
     b->sha256 = arena_hex(c->a, sum.bytes, sum.len);
     digest_of(DIGEST_MD5, b->text,
-              &sum); /* storages want a Content-MD5 of a batch, although it is signed */
+              &sum); /* storages want a Content-MD5 although the body is signed */
     base64_encode(&text, str_n(sum.bytes, sum.len));
     b->ours = b->has_checksum = true;
     b->checksum = (struct http_header){STR("Content-MD5"), arena_str(c->a, buf_str(&text))};

@@ -1,8 +1,9 @@
-/* The request that is sent to a remote storage: its path, query and headers, without those that
- * belong to the client's connection and signature. */
+/* Makes the request that is sent to a remote storage: its path, query and headers, without the
+ * headers of the client's connection and signature. */
 #include "s3/gateway/forward.h"
 
-/* Headers of the connection (RFC 9110 section 7.6.1), beside those that Connection names. */
+/* Headers of the connection (RFC 9110 section 7.6.1), besides those that the header Connection
+ * names. */
 static const struct str hops[] = {
     STR("connection"),
     STR("keep-alive"),
@@ -15,7 +16,8 @@ static const struct str hops[] = {
     STR("upgrade"),
 };
 
-/* Headers of the client's signature or of the framing of its body, and headers for weir alone. */
+/* Headers that are not passed on: those of the client's signature, of its body's framing, and for
+ * weir alone. */
 static const struct str spent[] = {
     STR("x-weir-storage"),
     STR("host"),
@@ -30,8 +32,9 @@ static const struct str spent[] = {
     STR("x-amz-decoded-content-length"),
 };
 
-/* Proxies in front of weir put into these headers which address they were asked for, and clients
- * can do that too. Some servers obey them instead of the request. */
+/* Headers that are not passed on because some servers obey them instead of the request's own
+ * address. Proxies in front of weir set them to the address that they were asked for, and clients
+ * can do so too. */
 static const struct str rewrites[] = {
     STR("forwarded"),
     STR("x-forwarded-host"),
@@ -78,7 +81,8 @@ bool forward_is_hop(const struct http_head *head, struct str name)
     return false;
 }
 
-/* Headers that mean the same to every recipient. No client needs to name them in Connection. */
+/* Does the header mean the same to every recipient? No client needs to name such a header in
+ * Connection. */
 static bool is_of_message(const struct call *c, struct str name)
 {
     static const struct str prefixes[] = {STR("x-amz-"), STR("if-"), STR("content-"), STR("range")};
@@ -91,7 +95,8 @@ static bool is_of_message(const struct call *c, struct str name)
     return auth_signs(&c->auth, name);
 }
 
-/* F12: a request that was signed with a header must not be sent without it. */
+/* Refuses a Connection header that would remove a header of the message: a request that was signed
+ * with a header must not be sent without it (F12). */
 static int check_connection(const struct call *c, struct err *err)
 {
     const struct http_header *h = NULL;
@@ -112,8 +117,8 @@ static int check_connection(const struct call *c, struct err *err)
 
 /* --- headers that could mean another name than the one that was judged (F13) --- */
 
-/* Also matches "x_amz_copy_source", which is the same to servers that hand headers on as
- * variables. */
+/* Does the name end so? "-" and "_" count as equal, because for servers that hand headers on as
+ * variables "x_amz_copy_source" is the same header. */
 static bool ends_as(struct str name, struct str end)
 {
     if (name.len < end.len)
@@ -127,7 +132,7 @@ static bool ends_as(struct str name, struct str end)
 }
 
 /* Headers by which some servers act on other keys than the request's. MinIO unpacks an archive into
- * many keys, or removes all keys that begin with the request's. */
+ * many keys, or removes all keys that begin with the request's key. */
 static const struct str orders[] = {
     STR("x-minio-"),
     STR("x-rustfs-"),
@@ -144,8 +149,8 @@ static bool is_order(struct str header)
     return false;
 }
 
-/* Does the header name a second object, in a way that weir does not read? Other services have their
- * own names for x-amz-copy-source. */
+/* Does the header name a second object, in a way that weir does not read? Other services have
+ * their own names for x-amz-copy-source. */
 static bool names_object(struct str header)
 {
     if (is_order(header))
@@ -155,8 +160,8 @@ static bool names_object(struct str header)
     return ends_as(header, STR("copy-source")) || ends_as(header, STR("rename-source"));
 }
 
-/* The key of a form is in its body, not in the path. CreateMultipartUpload is no form: its
- * Content-Type is that of the object. */
+/* Is it the Content-Type of a form? The key of a form is in its body, not in the path.
+ * CreateMultipartUpload is no form: its Content-Type is that of the object. */
 static bool is_form_data(const struct call *c, const struct http_header *h)
 {
     struct str value = h->value, type = STR("form-data");
@@ -169,7 +174,8 @@ static bool is_form_data(const struct call *c, const struct http_header *h)
     return value.len >= type.len;
 }
 
-/* If the path is not signed, nothing shows whether a server on the way rewrites it. */
+/* Does the key have a step "." or ".."? A server on the way may rewrite such a path, which nothing
+ * would show if the path is not signed. */
 static bool has_steps(struct str key)
 {
     struct str step;
@@ -185,7 +191,7 @@ static bool has_steps(struct str key)
 static int check_names(const struct call *c, struct err *err)
 {
     if (c->head->method ==
-        HTTP_METHOD_OTHER) /* S3 does not have the method; COPY and MOVE name a second object */
+        HTTP_METHOD_OTHER) /* not a method of S3; COPY and MOVE would name a second object */
         return s3_fail(err, S3_METHOD_NOT_ALLOWED);
     if (!c->user && has_steps(c->key))
         return err_set(err, S3_INVALID_URI,
@@ -213,8 +219,8 @@ static void write_path(const struct call *c, struct buf *out)
     }
 }
 
-/* No x-amz-* header is sent as a parameter. In a presigned request the parameter stands for a
- * header and is sent as one; in other requests it means nothing. */
+/* Is the parameter left out of the query? No x-amz-* parameter is sent. In a presigned request it
+ * stands for a header and is sent as one; in other requests it means nothing. */
 static bool is_signature(const struct call *c, struct str name)
 {
     if (c->claimed) /* F10: a preflight needs no query */
@@ -224,8 +230,8 @@ static bool is_signature(const struct call *c, struct str name)
     return c->auth.kind == AUTH_V2_QUERY && is_one_of(name, presigned_v2, ARRAY_SIZE(presigned_v2));
 }
 
-/* Parameters are sent in the order of the client, decoded and encoded again, so that every storage
- * signs the same text. */
+/* Writes the query. Parameters are in the client's order, decoded and encoded again, so that every
+ * storage signs the same text. */
 static void write_query(const struct call *c, struct buf *out)
 {
     struct str rest = c->head->query, name, value;
@@ -263,7 +269,7 @@ static bool is_sent(const struct call *c, const struct forward_body *b, struct s
         return false;
     if (b->ours && is_of_bytes(name))
         return false;
-    /* Does the header announce a checksum in a trailer that is not passed on? */
+    /* Not sent if it announces a checksum in a trailer that is not passed on. */
     if (str_ieq(name, STR("x-amz-sdk-checksum-algorithm")))
         return !b->payload.in_trailer || b->has_checksum || b->framed;
     return true;
@@ -296,7 +302,8 @@ static void forward_add_header(struct forward_request *r, struct http_header *he
     headers[r->header_count++] = (struct http_header){name, value};
 }
 
-/* x-amz-copy-source is sent as weir has read it, and only with copies. */
+/* Copies the client's headers. x-amz-copy-source is sent as weir has read it, and only with
+ * copies. */
 static int copy_headers(struct call *c, const struct forward_body *b, struct forward_request *r,
                         struct http_header *headers, struct err *err)
 {
@@ -326,7 +333,7 @@ static int copy_headers(struct call *c, const struct forward_body *b, struct for
     return code;
 }
 
-/* F7 */
+/* May the request be sent a second time (F7)? */
 static bool is_idempotent(struct call *c)
 {
     switch (c->head->method) {
@@ -336,7 +343,7 @@ static bool is_idempotent(struct call *c)
         return true;
     case HTTP_PUT:
         return !call_is_conditional(c);
-    case HTTP_DELETE: /* a second removal of an object could make a second marker */
+    case HTTP_DELETE: /* a second removal of an object could make a second delete marker */
         return (call_param(c, "versionId").len || (c->op && c->op->query)) &&
                !call_is_conditional(c);
     default:
@@ -344,7 +351,7 @@ static bool is_idempotent(struct call *c)
     }
 }
 
-/* docs/replication.md, E2 */
+/* Asks replication whether the last bytes may be sent (docs/replication.md, E2). */
 static int may_send(void *ctx, struct err *err)
 {
     return call_may_send(ctx, err);

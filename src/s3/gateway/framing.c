@@ -1,5 +1,6 @@
-/* The decoder of aws-chunked: a state for each place in the framing. Lines are read through a small
- * buffer. Once the buffer is empty, a chunk's bytes are read directly into the caller's memory. */
+/* Decodes aws-chunked bodies, with a state for each place in the framing. Lines are read through a
+ * small buffer. Once the buffer is empty, a chunk's bytes are read directly into the caller's
+ * memory. */
 #include "s3/gateway/framing.h"
 #include "object/digest.h"
 #include "meta/error.h"
@@ -35,8 +36,8 @@ static int framing_fill(struct framing *f, struct err *err)
     return 0;
 }
 
-/* Reads the next line, without its end; borrowed until the next call. `too_long` is the error for
- * more than FRAMING_LINE_MAX bytes. *bare: the line ended with "\n" alone. */
+/* Reads the next line, without its end; borrowed until the next call. `too_long` is the error for a
+ * line of more than FRAMING_LINE_MAX bytes. *bare: the line ended with "\n" alone. */
 static int framing_read_line(struct framing *f, enum s3_code too_long, struct str *line, bool *bare,
                              struct err *err)
 {
@@ -76,7 +77,7 @@ static bool parse_size(struct str text, uint64_t *out)
     return true;
 }
 
-/* "size" or "size;chunk-signature=hex". */
+/* Reads the line before a chunk: "size" or "size;chunk-signature=hex". */
 static int chunk_line(struct framing *f, struct err *err)
 {
     struct str line = STR_EMPTY, size, extension, label = STR("chunk-signature=");
@@ -102,8 +103,8 @@ static int chunk_line(struct framing *f, struct err *err)
     return 0;
 }
 
-/* Checks the signature `claimed`, which is made of the signature before it and of `hashes`.
- * Afterwards it is the one before the next. */
+/* Checks the signature `claimed`, which is made of the previous signature and of `hashes`.
+ * Afterwards it becomes the previous one for the next check. */
 static int check_signature(struct framing *f, const char *algorithm, struct str hashes,
                            const char claimed[SIGN_HEX_LEN], struct err *err)
 {
@@ -159,7 +160,7 @@ static int check_trailers(struct framing *f, struct str claimed, struct err *err
     return code;
 }
 
-/* Checks that nothing follows, and that the body had the announced length. */
+/* Checks that nothing follows the body, and that it had the announced length. */
 static int framing_finish(struct framing *f, struct err *err)
 {
     char byte;
@@ -174,8 +175,8 @@ static int framing_finish(struct framing *f, struct err *err)
     return 0;
 }
 
-/* All bytes of the chunk were read: reads the line's end behind them and checks the chunk's
- * signature. The last chunk has no bytes; the trailers follow it. */
+/* Called when all bytes of the chunk were read. Reads the line's end behind them and checks the
+ * chunk's signature. The last chunk has no bytes; the trailers follow it. */
 static int chunk_end(struct framing *f, bool last, struct err *err)
 {
     struct str line = STR_EMPTY;
@@ -215,8 +216,8 @@ struct str framing_trailer(const struct framing *f, struct str name)
     return STR_EMPTY;
 }
 
-/* The memory for all text is reserved at the start, so that strings that are borrowed from it do
- * not move. */
+/* Keeps a trailer. The memory for all trailers is reserved at the start, so strings that are
+ * borrowed from it do not move. */
 static int keep_trailer(struct framing *f, struct str name, struct str value, struct err *err)
 {
     size_t at = f->trailer_text.len;
@@ -306,7 +307,7 @@ static int chunk_bytes(struct framing *f, char *to, size_t len, size_t *got, str
     return 0;
 }
 
-/* Makes one step. *got stays 0 when the step gave no bytes. */
+/* Makes one step of decoding. *got stays 0 when the step gave no bytes. */
 static int framing_step(struct framing *f, char *to, size_t len, size_t *got, struct err *err)
 {
     switch ((enum state)f->state) {

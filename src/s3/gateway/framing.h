@@ -35,37 +35,38 @@ enum {
 };
 
 struct framing_trailer {
-    struct str name, value; /* name in lower case */
+    struct str name, value; /* the name is in lower case */
 };
 
 struct framing {
-    struct reader reader; /* reader_close() is framing_release(); the inner one stays open */
+    struct reader reader; /* its close() is framing_release(), which leaves the inner reader open */
     struct reader *inner;
-    const struct identity *auth; /* borrowed: key and seed */
+    const struct identity *auth; /* has the signing key and the first signature; borrowed */
     int state;
-    int failed;                         /* the code of the first error, or 0 */
+    int failed;                         /* code of the first error; 0: none yet */
     uint64_t chunk_left;                /* bytes of the current chunk still to come */
     uint64_t length_left;               /* bytes of the decoded length still to come */
-    char signature[SIGN_HEX_LEN];       /* of the last chunk that was checked */
-    char chunk_signature[SIGN_HEX_LEN]; /* the one that the current chunk claims */
-    struct digests *digests;            /* SHA-256 of the current chunk; NULL: unsigned */
-    struct str announced;               /* x-amz-trailer; borrowed */
+    char signature[SIGN_HEX_LEN];       /* signature of the last chunk that was checked */
+    char chunk_signature[SIGN_HEX_LEN]; /* signature that the current chunk claims */
+    struct digests *digests; /* SHA-256 of the current chunk; NULL: chunks are not signed */
+    struct str announced;    /* the header x-amz-trailer; borrowed */
     struct buf trailer_text; /* "name:value\n" of each trailer: the text that is signed */
     struct framing_trailer trailers[FRAMING_TRAILERS_MAX];
     size_t trailer_count;
     bool trailer_signed;
-    size_t start, end; /* the bytes of buffer that were read and not used yet */
+    size_t start, end; /* where the bytes in `buffer` that are not used yet start and end */
     char buffer[FRAMING_BUFFER];
 };
 
-/* `auth->payload` must be one of the three streaming forms. `decoded_length` is that of
- * x-amz-decoded-content-length. `announced` is x-amz-trailer, borrowed; empty: there is none. */
+/* Sets up the decoder over `inner`. `auth->payload` must be one of the three streaming forms.
+ * `decoded_length` is the value of x-amz-decoded-content-length. `announced` is x-amz-trailer,
+ * borrowed; empty: there are no trailers. */
 void framing_init(struct framing *f, struct reader *inner, const struct identity *auth,
                   uint64_t decoded_length, struct str announced);
 void framing_release(struct framing *f);
 
-/* The trailer of this name (in lower case), once the body has ended; borrowed. NULL p: there is
- * none. */
+/* Returns the value of the trailer of this name (in lower case), once the body has ended; borrowed.
+ * NULL p: there is none. */
 struct str framing_trailer(const struct framing *f, struct str name);
 
 #endif
