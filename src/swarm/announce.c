@@ -1,4 +1,4 @@
-/* The table of failures. */
+/* The table of reasons to refuse an announce; resetting an answer. */
 #include "swarm/announce.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-/* Answers in bencode. */
+/* Writes the tracker's answers in bencode. */
 #include "swarm/answer.h"
 #include "base/bytes.h"
 #include "swarm/bencode.h"
@@ -11,7 +11,7 @@ static void write_compact(struct bencode_out *w, const char *key, const struct c
     bencode_member_str(w, key, str_n(peers->at, peers->count * size));
 }
 
-/* One list with a dictionary for each peer of both families. */
+/* Writes a dictionary for each peer into the list that both families share. */
 static void write_peer_list(struct bencode_out *w, const struct compact *peers, bool v6, bool ids)
 {
     size_t ip_len = v6 ? 16 : 4;

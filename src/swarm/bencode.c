@@ -9,7 +9,7 @@ void bencode_out_init(struct bencode_out *w, struct buf *out)
     w->depth = 0;
 }
 
-/* Called before every value: in a dictionary a key must stand before the value. */
+/* Called before every value. In a dictionary a key must precede the value. */
 static void begin_value(struct bencode_out *w)
 {
     struct bencode_level *level = w->depth ? &w->levels[w->depth - 1] : NULL;
@@ -96,7 +96,8 @@ void bencode_member_str(struct bencode_out *w, const char *key, struct str s)
     bencode_str(w, s);
 }
 
-/* Reading. A parser takes a cursor; it returns NULL, or a text that says why it stopped there. */
+/* Reading. A parser advances a cursor. It returns NULL, or a text that says what is wrong at the
+ * cursor. */
 
 static const char *parse_value(struct bencode *out, struct str *at, size_t depth);
 
@@ -105,7 +106,7 @@ static bool at_digit(struct str s)
     return s.len > 0 && s.p[0] >= '0' && s.p[0] <= '9';
 }
 
-/* Takes the digits at the front. A leading '0' must be the only digit. */
+/* Reads the digits at the front. False: there are none, or a leading '0' is not the only digit. */
 static bool take_digits(struct str *at, struct str *digits)
 {
     struct str rest = *at;

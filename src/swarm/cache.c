@@ -1,4 +1,4 @@
-/* The cache: opening, users, clients, and what all calls share. */
+/* The cache: opening, users, clients, and the functions that all calls share. */
 #include "swarm/cache_int.h"
 
 #include "base/ids.h"
@@ -26,7 +26,8 @@ int cache_open(struct cache **out, const struct cache_options *o, struct err *er
         c->o.feed_max = FEED_STANDARD_MAX;
     struct buf name = {0};
     buf_append_str(&name, o->prefix);
-    /* All databases of a server share its channels, so the name has the database's number. */
+    /* All databases of a store server share its channels, so the name contains the database's
+     * number. */
     buf_appendf(&name, "swarm:%d", store_number(o->store));
     c->channel_name.len = name.len;
     c->channel = buf_take(&name);
@@ -96,7 +97,7 @@ void call_i64(struct cache_call *k, int64_t n)
     call_str(k, arena_fmt(&k->arena, "%lld", (long long)n));
 }
 
-/* Writes the shortest text that reads back as the same number. */
+/* Adds the shortest text that reads back as the same number. */
 void call_double(struct cache_call *k, double d)
 {
     struct str text = STR_EMPTY;
@@ -209,7 +210,7 @@ int cache_find_user(struct cache *c, struct str passkey, struct swarm_user *out,
     return code;
 }
 
-/* The answer to adding a model: its id, or nil when the id is another's. */
+/* Reads the answer to adding a model: its id, or nil if another model has the id. */
 static int read_model_id(const struct reply *r, uint64_t *id, struct err *err)
 {
     if (reply_is_nil(r))

@@ -1,16 +1,17 @@
-/* The announce of the private mode: one script, and the choice among the peers that it saw. */
+/* The announce of the private mode: runs the script and chooses among the peers that it returns. */
 #include "swarm/cache_int.h"
 #include "base/bytes.h"
 
 enum {
-    SLACK = 8,        /* peers to read beyond those wanted: some are the user's own, or too old */
-    CANDIDATES = 512, /* of one family */
-    ANSWER_HEAD = 5,  /* of swarm_announce.lua: counts, time, user */
+    SLACK = 8,        /* extra peers to read, because some are the user's own, or too old */
+    CANDIDATES = 512, /* most candidates of one address family */
+    ANSWER_HEAD =
+        5, /* items before the peers in the answer of swarm_announce.lua: counts, time, user */
     SCRAPE_FIELDS = 5,
     SCRAPE_PAGE = 1000,
 };
 
-/* The answers of swarm_announce.lua. */
+/* The refusals of swarm_announce.lua, by the number that it answers. */
 static const enum swarm_failure refusals[] = {
     SWARM_NONE,  SWARM_USER,        SWARM_CLIENT, SWARM_TORRENT, SWARM_PRUNED,
     SWARM_SLOTS, SWARM_UNAVAILABLE, SWARM_FULL,   SWARM_PEERS,
@@ -26,7 +27,7 @@ struct choice {
     struct candidates four, six;
     struct str user; /* id of the client's user in base 36 */
     uint64_t now, timeout;
-    bool seeder, link; /* announce_maybe_link() */
+    bool seeder, link; /* link: announce_maybe_link() */
 };
 
 /* --- choosing --- */
@@ -47,14 +48,14 @@ static void add_candidate(struct candidates *list, const uint8_t *at, size_t len
 {
     if (list->count == CANDIDATES)
         return;
-    for (size_t i = 0; i < list->count; i++) /* a peer with IPv6 may be listed twice */
+    for (size_t i = 0; i < list->count; i++) /* skip a peer with IPv6 that is listed twice */
         if (memcmp(list->at[i], at, len) == 0)
             return;
     list->at[list->count] = at;
     list->ids[list->count++] = (const uint8_t *)id;
 }
 
-/* Takes from a list of keys and entries the peers that are seeders, or those that are not. */
+/* Collects from a list of keys and entries the seeders, or the other peers. */
 static void take_candidates(struct choice *ch, const struct reply *members,
                             const struct reply *entries, bool seeders)
 {
@@ -82,7 +83,8 @@ static void give(struct compact *out, const struct candidates *from, size_t n, s
     out->count = n;
 }
 
-/* Each family gets at least a quarter of the answer, if it has that many peers. */
+/* Fills the answer. Each address family gets at least a quarter of it, if it has that many peers.
+ */
 static void divide(const struct choice *ch, size_t want, struct announce_answer *out)
 {
     size_t have4 = size_min(ch->four.count, out->peers4.max);
@@ -159,9 +161,8 @@ static void take_all_candidates(struct choice *ch, const struct reply *r, bool s
         take_candidates(ch, &r->items[i], &r->items[i + 1], seeders);
 }
 
-/* After its head the answer has pairs of keys and entries. Lists without IPv6 hold only seeders or
- * only leechers, so the kind that the client prefers is taken first, and stands first in the
- * answer. */
+/* Reads the script's answer: a head, then lists of the keys and the entries of peers. The kind of
+ * peers that the client prefers is collected first, so that it comes first in our answer. */
 static int read_announce_answer(const struct reply *r, struct choice *ch,
                                 struct announce_answer *out, struct err *err)
 {

@@ -1,8 +1,8 @@
-/* The models as the store has them. */
+/* Reads the models from the form in which the store keeps them. */
 #include "store/fields.h"
 #include "swarm/cache_int.h"
 
-/* The order is that of swarm_find.lua. */
+/* The fields of a torrent, in the order in which swarm_find.lua returns them. */
 static const struct field_row torrent_rows[] = {
 #define TORRENT_FIELD(...) FIELD_ROW(struct torrent, __VA_ARGS__, .required = true)
     TORRENT_FIELD("id", FIELD_U64, id),
@@ -36,7 +36,7 @@ int torrent_model_read(struct torrent *out, const struct reply *values, const ui
     return fields_read_values(out, &torrent_fields, values, NULL, err);
 }
 
-/* Unknown fields are skipped. */
+/* Fields of the hash that we do not know are skipped. */
 int swarm_user_read(struct swarm_user *out, const struct reply *hash, struct err *err)
 {
     *out = (struct swarm_user){0};

@@ -1,17 +1,17 @@
-/* All torrents, users and clients; the reaper; the check. */
+/* Walks over all torrents, users and clients; removal of old peers; the check of the invariants. */
 #include "swarm/cache_int.h"
 
 enum {
-    PAGE = 200, /* items that a script reads, about */
+    PAGE = 200, /* approximate number of items that a script reads */
     CHECK_PAGE = 100,
-    CLIENTS_MAX = 4 * 1024 * 1024, /* bytes of an answer, at most */
+    CLIENTS_MAX = 4 * 1024 * 1024, /* largest answer in bytes */
 };
 
 /* --- pages --- */
 
 typedef int item_fn(void *ctx, struct str name, const struct reply *fields, struct err *err);
 
-/* Copies the cursor of the answer, for the next call. */
+/* Copies the cursor from an answer, for the next call. */
 static int next_cursor(struct buf *cursor, const struct reply *r, struct err *err)
 {
     int code = reply_expect(r, REPLY_BULK, err);

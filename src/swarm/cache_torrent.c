@@ -23,7 +23,7 @@ static int parse_base36(struct str s, uint64_t *out)
     return 0;
 }
 
-/* <20 bytes>:<user>:<torrent> */
+/* Reads a peer's key: <peer id, 20 bytes>:<user>:<torrent>. */
 static int read_member(struct str member, struct peer *out, struct err *err)
 {
     struct str rest = str_skip(member, PEER_ID_LEN + 1), user, torrent;
@@ -45,7 +45,7 @@ static int read_peer(const struct reply *pair, struct peer *out, char *state, st
         code = peer_entry_read(&e, pair[1].str, err);
     if (code < 0)
         return code;
-    bool v6 = e.last6 > e.last4; /* the address in the hash, from the last announce */
+    bool v6 = e.last6 > e.last4; /* the address of the last announce */
     addr_from_compact(&out->addr, v6 ? e.at + COMPACT4_LEN : e.at, v6);
     out->uploaded = e.uploaded;
     out->downloaded = e.downloaded;
@@ -56,7 +56,7 @@ static int read_peer(const struct reply *pair, struct peer *out, char *state, st
     return 0;
 }
 
-/* One array holds both: seeders from the front and leechers from the back. */
+/* Reads all peers of a torrent into one array: seeders from the front, leechers from the back. */
 static int read_peers(struct arena *a, const struct reply *entries, struct torrent_peers *out,
                       struct err *err)
 {
@@ -182,7 +182,7 @@ static void peer_args(struct cache_call *k, const struct torrent *t, const struc
     call_str(k, seeder ? STR("S") : STR("L"));
 }
 
-/* *answer is the script's number. */
+/* Runs a script that changes a peer. *answer is the number that the script returns. */
 static int write_peer(struct cache *c, const struct torrent *t, const struct peer *p,
                       const struct peer_call *what, int64_t *answer, struct err *err)
 {

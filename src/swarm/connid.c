@@ -1,4 +1,4 @@
-/* Connection ids, and bans of addresses that send wrong ones. */
+/* Connection ids, and bans of addresses that send wrong ids. */
 #include "swarm/connid.h"
 
 #include <stdatomic.h>
@@ -33,8 +33,8 @@ bool connid_check(const struct hash_key *key, const uint8_t addr[16], int64_t wa
 
 enum { PLACES = 32 * 1024 };
 
-/* A place is packed into one word, so that it is read and written at once. When two threads write
- * at the same time, one count is lost. */
+/* A place of the table. It is packed into one word, so that it is read and written at once. When
+ * two threads write at the same time, one count is lost. */
 struct place {
     uint32_t tag;   /* hash of the host that is counted */
     uint16_t until; /* end of the window, or of the ban, in steps of 4 s */

@@ -1,4 +1,4 @@
-/* The feed of announces. */
+/* The feed of accepted private announces, and its consumers. */
 #include "swarm/feed.h"
 
 #include "swarm/cache_int.h"
@@ -21,7 +21,7 @@ static int no_consumer(struct err *err)
 
 /* --- records --- */
 
-/* The next field of a record. */
+/* Cuts off the next field of a record. */
 static struct str feed_field(struct str *rest)
 {
     struct str out;
@@ -39,7 +39,7 @@ static double read_real(struct str text)
     return sscanf(z, "%lf", &out) == 1 ? out : -1;
 }
 
-/* swarm_announce.lua writes the records. */
+/* Reads a record as swarm_announce.lua writes it. */
 static int read_feed_record(struct str record, struct delta *out, struct err *err)
 {
     struct str rest = str_skip(record, PEER_ID_LEN);

@@ -6,7 +6,8 @@
 #include "swarm/stats.h"
 #include "swarm/trust.h"
 
-/* Readers take no lock, so replaced networks live until the server is freed. */
+/* Trusted networks. They are read without a lock, so replaced networks live until the server is
+ * freed. */
 struct trusted {
     struct trust trust;
     struct trusted *older;
@@ -48,7 +49,7 @@ int swarm_http_start(struct swarm_http **out, const struct swarm_http_options *o
     server.handler = swarm_http_handle;
     server.ctx = h;
     server.log_path = swarm_log_path;
-    server.max_body = 4096; /* no request has a body */
+    server.max_body = 4096; /* in bytes; the tracker's requests need no body */
     if (code == 0)
         code = http_server_start(&h->server, &server, err);
     if (code < 0) {
@@ -91,7 +92,8 @@ static const struct trust *trust_of(struct swarm_http *h)
 
 /* --- answers --- */
 
-/* Always with status 200: clients read the body of no other. */
+/* Sends an answer or a failure, always with status 200: clients read the body of no other status.
+ */
 static int send_bencode(struct http_request *req, struct buf *body)
 {
     int code = http_send_text(req, 200, STR("text/plain"), buf_str(body));
@@ -118,7 +120,7 @@ static int send_malformed(struct swarm_http *h, struct http_request *req, const 
 
 /* --- where the client is --- */
 
-/* All lines of X-Forwarded-For as one list. */
+/* Joins all lines of X-Forwarded-For to one list. */
 static struct str forwarded_for(struct http_request *req)
 {
     static const char name[] = "X-Forwarded-For";
@@ -129,12 +131,12 @@ static struct str forwarded_for(struct http_request *req)
     while (line && (line = http_header_next(head, name, line)) != NULL)
         all = arena_fmt(http_request_arena(req), STR_FMT "," STR_FMT, STR_ARG(all),
                         STR_ARG(line->value));
-    /* The right end of the list is the trustworthy one, so it is kept. */
+    /* A list that is too long keeps its right end, which is the trustworthy one. */
     return all.len > MAX_FORWARDED ? str_skip(all, all.len - MAX_FORWARDED) : all;
 }
 
-/* Takes the address that the client gives as its own, but only from clients in tracker.trusted:
- * anybody else could enter a third party as a peer. */
+/* Replaces *addr by the address that the client gives as its own, but only for clients in
+ * tracker.trusted: others could enter a third party as a peer. */
 static void take_told_address(const struct trust *trust, const struct announce_query *q,
                               struct peer_addr *addr)
 {
@@ -286,7 +288,8 @@ static const struct {
     {{"/check", 6}, send_check},
 };
 
-/* A path may hold a passkey, even a misspelled one, so unknown paths are not logged. */
+/* The path to log. A path may contain a passkey, even a misspelled one, so unknown paths are not
+ * logged. */
 static struct str swarm_log_path(const struct http_head *head)
 {
     struct str passkey;

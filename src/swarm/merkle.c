@@ -1,4 +1,4 @@
-/* Hash trees, level by level. */
+/* Computes hash trees level by level. */
 #include "swarm/merkle.h"
 
 #include <openssl/evp.h>

@@ -1,12 +1,13 @@
 /* The metrics of the tracker. */
 #include "swarm/room.h"
 
-/* Kinds of numbers; all of them are struct tracker_stats. */
+/* Kinds of metrics, which different trackers have. The numbers of all kinds are in struct
+ * tracker_stats. */
 enum {
     FROM_TRACKER,
-    FROM_SWARMS, /* of a public tracker, which has its peers in memory */
-    FROM_STORE,  /* of a private tracker, which has its peers in the store */
-    FROM_SHARE,  /* of a public tracker that shares its peers with others */
+    FROM_SWARMS, /* a public tracker, which has its peers in memory */
+    FROM_STORE,  /* a private tracker, which has its peers in the store */
+    FROM_SHARE,  /* a public tracker that shares its peers with others */
 };
 
 #define TRACKER(member)     METRIC_ONE(FROM_TRACKER, struct tracker_stats, member)

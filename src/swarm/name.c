@@ -1,4 +1,4 @@
-/* Info hashes from hexadecimal digits and magnet links. */
+/* Reads info hashes from hexadecimal digits and magnet links. */
 #include "swarm/name.h"
 #include "base/hex.h"
 
@@ -36,7 +36,7 @@ static bool parse_v2(struct str text, uint8_t out[INFO_HASH_LEN])
     return true;
 }
 
-/* One "xt" of a magnet link. */
+/* Reads one "xt" parameter of a magnet link. */
 static bool parse_topic(struct str topic, uint8_t out[INFO_HASH_LEN])
 {
     static const struct str v1 = {"urn:btih:", 9}, v2 = {"urn:btmh:1220", 13};

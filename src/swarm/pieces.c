@@ -1,4 +1,4 @@
-/* Hashing of pieces. Both digests take the body block by block, since a piece is a whole number of
+/* Hashes pieces. Both digests get the body block by block, because a piece is a whole number of
  * blocks. */
 #include "swarm/pieces.h"
 
@@ -9,8 +9,8 @@ enum { READ_BYTES = 256 * 1024, PIECE_LENGTH_MAX = 16 * 1024 * 1024 };
 #define PROGRESS_BYTES ((uint64_t)8 * MIB)
 
 /* libtorrent aims at a list of hashes as long as twice the square root of the size. Measured for
- * every length, it takes the next one when the size passes a hundredth of the length's square,
- * rounded. */
+ * every length, it switches to the next length when the size exceeds a hundredth of the length's
+ * square, rounded. */
 uint32_t piece_length(uint64_t size)
 {
     uint64_t length = MERKLE_BLOCK;
@@ -30,7 +30,7 @@ struct hashing {
     const struct pieces_plan *plan;
     EVP_MD_CTX *sha1, *sha256;
     uint8_t *v1, *layer; /* hashes of all pieces */
-    uint8_t *leaves;     /* hashes of the blocks of this piece */
+    uint8_t *leaves;     /* hashes of the blocks of the current piece */
     size_t leaf_count, pieces;
     uint32_t block_fill;
     uint64_t done, told;
@@ -65,7 +65,8 @@ static void end_block(struct hashing *h)
     h->block_fill = 0;
 }
 
-/* A body of one piece is a tree of its own blocks; otherwise each tree is as wide as a piece. */
+/* Finishes both hashes of a piece. The tree of a piece is as wide as a whole piece; in a body of
+ * one piece it is only as wide as its blocks need. */
 static void end_piece(struct hashing *h)
 {
     size_t width = h->out->count == 1 ? merkle_width(h->leaf_count) : h->out->length / MERKLE_BLOCK;
@@ -123,7 +124,8 @@ static int hash_body(struct hashing *h, struct reader *body, struct err *err)
     return code;
 }
 
-/* Hashes the tree above the layer of pieces. A missing piece is a tree of missing blocks. */
+/* Hashes the tree above the layer of pieces. The layer is filled up with the roots of empty pieces.
+ */
 static int hash_finish(struct hashing *h, struct err *err)
 {
     struct pieces *p = h->out;

@@ -1,4 +1,4 @@
-/* The path and the query of HTTP announces and scrapes. */
+/* Reads the path and the query of HTTP announces and scrapes. */
 #include "swarm/query.h"
 #include "base/hex.h"
 
@@ -39,7 +39,7 @@ enum query_action query_path(struct str path, struct str *passkey)
     return action;
 }
 
-/* Takes the next pair and skips empty ones. */
+/* Cuts off the next pair; empty pairs are skipped. False: there are no more. */
 static bool next_pair(struct str *rest, struct str *name, struct str *value)
 {
     struct str pair;
@@ -64,7 +64,7 @@ struct str query_passkey(struct str target)
 
 /* --- values --- */
 
-/* Decodes up to `max` bytes of `value`; *len is how many bytes the whole value has. False: an
+/* Decodes up to `max` bytes of `value`. *len is the decoded length of the whole value. False: an
  * escape is malformed. */
 static bool decode_value(struct str value, void *out, size_t max, size_t *len)
 {
@@ -88,7 +88,7 @@ static bool decode_value(struct str value, void *out, size_t max, size_t *len)
     return true;
 }
 
-/* Takes a value of exactly `len` bytes. */
+/* Reads a value of exactly `len` bytes. Another length is answered with the text `wrong`. */
 static const char *take_query_bytes(struct str value, uint8_t *out, size_t len, const char *wrong)
 {
     size_t got;
@@ -98,7 +98,7 @@ static const char *take_query_bytes(struct str value, uint8_t *out, size_t len, 
     return got == len ? NULL : wrong;
 }
 
-/* A longer value is cut. */
+/* Reads a value and cuts it to `max` bytes. */
 static const char *take_query_text(struct str value, char *out, size_t max, size_t *len)
 {
     if (!decode_value(value, out, max, len))
@@ -109,7 +109,7 @@ static const char *take_query_text(struct str value, char *out, size_t max, size
 
 /* --- the names of an announce --- */
 
-/* The mandatory names of an announce, as bits of `has`. */
+/* The mandatory parameters of an announce, as bits of `has`. */
 enum { HAS_INFO_HASH = 1, HAS_PEER_ID = 2, HAS_PORT = 4 };
 
 struct taking {
@@ -185,7 +185,8 @@ static const char *take_event(struct taking *t, struct str value)
     return "malformed request: event is not known";
 }
 
-/* A value that is no number counts as not given: such a client still wants peers. */
+/* Reads the number of wanted peers. A value that is no number counts as not given, because the
+ * client still wants peers. */
 static const char *take_numwant(struct taking *t, struct str value)
 {
     int64_t wanted;
@@ -218,7 +219,7 @@ static const char *take_passkey(struct taking *t, struct str value)
     return take_query_text(value, t->q->passkey, sizeof(t->q->passkey), &t->q->passkey_len);
 }
 
-/* An address that is too long is ignored. */
+/* Reads an address as text. An address that is too long is ignored. */
 static const char *take_address(struct str value, char out[QUERY_IP_MAX + 1])
 {
     size_t len;
@@ -244,7 +245,8 @@ static const char *take_ipv6(struct taking *t, struct str value)
     return take_address(value, t->q->ip[2]);
 }
 
-/* Frequent names come first, more or less. */
+/* The parameters of an announce. Frequent ones come first, because the table is searched in order.
+ */
 static const struct {
     struct str name;
     take_fn *take;

@@ -1,10 +1,8 @@
 /* The parts of the swarm room, in the order of their start:
- *
- *   torrents  Torrents of objects, in every process, since the API and any gateway may be asked for
- *             one; a worker hashes large objects.
- *   tracker   The models in the store, in every process; with the role "tracker" also the tracker
- *             and its endpoints.
- *   place     Tells the torrents where the tracker listens, now that its ports are known. */
+ *   torrents  Torrents of objects, in every process, because the API and any gateway may be asked
+ * for a torrent. A worker hashes large objects. tracker   The models in the store, in every
+ * process; with the role "tracker" also the tracker and its endpoints. place     Tells the torrents
+ * where the tracker listens, now that its ports are known. */
 #include "swarm/room.h"
 
 #include "base/clock.h"
@@ -26,7 +24,7 @@ static struct storage *find_any_storage(void *ctx, struct str name)
     return routes_storage(r->services->routes, name);
 }
 
-/* An empty text is no address: *out stays as it is. */
+/* Reads an address of the configuration. An empty text leaves *out as it is. */
 static int read_tracker_address(struct sock_addr *out, const char *text, struct err *err)
 {
     return *text ? sock_addr_parse(out, str_z(text), err) : 0;
@@ -56,8 +54,9 @@ static int open_room_torrents(struct swarm_room *r, struct err *err)
     return code < 0 ? code : torrents_open(&r->torrents, &o, err);
 }
 
-/* A torrent names a tracker, so without a tracker in the configuration there are no torrents. The
- * tracker may run in another process: both use the store. */
+/* Starts the torrents of objects. A torrent names a tracker, so without a tracker in the
+ * configuration there are no torrents. The tracker may run in another process that uses the same
+ * store. */
 static int torrents_start(void *state, struct services *s, struct err *err)
 {
     struct swarm_room *r = state;
@@ -212,7 +211,8 @@ static void set_address_port(struct sock_addr *addr, uint16_t port)
         ((struct sockaddr_in6 *)&addr->sa)->sin6_port = htons(port);
 }
 
-/* With the port that the kernel chose where the configuration has port 0. */
+/* The address of the UDP tracker, with the port that the kernel chose if the configuration has port
+ * 0. */
 static int tracker_udp_address(const struct swarm_room *r, struct sock_addr *out, struct err *err)
 {
     int code = read_tracker_address(out, r->services->conf->tracker.udp, err);
@@ -274,7 +274,7 @@ static void reload_tracker(void *state, const struct conf *next)
     struct swarm_room *r = state;
     struct tracker_options o = tracker_options_of(next);
 
-    /* check_tracker_reload() has parsed the networks. */
+    /* check_tracker_reload() has parsed the networks, so this cannot fail. */
     if (r->service.http)
         BUG_ON(swarm_http_trust(r->service.http, str_z(next->tracker.trusted), NULL) < 0);
     if (r->service.tracker)

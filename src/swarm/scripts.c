@@ -1,4 +1,4 @@
-/* The table of scripts. */
+/* The table of the Lua scripts, and running them. */
 #include "swarm/scripts.h"
 
 #include <pthread.h>

@@ -47,7 +47,7 @@ static int open_http(struct service *s, const struct service_options *o, struct 
                     : 0;
 }
 
-/* A store that does not answer is no reason not to start. */
+/* Chooses the key for connection ids. A store that does not answer does not prevent the start. */
 static void choose_key(struct service *s, const struct service_options *o, uint8_t key[16])
 {
     struct err err = {0};

@@ -7,8 +7,8 @@
 enum shown { ALWAYS, PUBLIC, PRIVATE, SHARED };
 
 static const struct {
-    const char *name; /* in JSON */
-    const char *text; /* words on the page */
+    const char *name; /* member in JSON */
+    const char *text; /* text on the HTML page */
     size_t offset;
     enum shown shown;
 } rows[] = {

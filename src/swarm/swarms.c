@@ -19,8 +19,8 @@ int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *
     s->options = *o;
     random_bytes(&s->key, sizeof(s->key));
     s->unit_s = (o->peer_timeout_s + TIMEOUT_UNITS - 1) / TIMEOUT_UNITS;
-    /* Ages are counted in whole units, so a peer may be up to one unit older than its age says. The
-     * limit is one unit lower: no peer past the timeout is ever given out (M7). */
+    /* Ages are counted in whole units, so a peer may be up to one unit older than its age says. So
+     * the limit is one unit lower, and no peer past the timeout is ever given out (M7). */
     s->limit = s->unit_s == 1 ? o->peer_timeout_s : o->peer_timeout_s / s->unit_s - 1;
     s->tell_units = (uint32_t)size_min(TELL_S, o->peer_timeout_s / 3) / s->unit_s;
     for (int i = 0; i < STRIPES; i++) {
@@ -31,7 +31,7 @@ int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *
     return 0;
 }
 
-/* Drops all peers of a torrent that is about to go. */
+/* Drops all peers of a torrent that is about to be removed. */
 static void entry_empty(struct swarms *s, struct stripe *stripe, struct torrent_entry *t)
 {
     struct swarm w;
@@ -95,16 +95,17 @@ static uint64_t peers_in(const struct torrent_entry *t)
     return n;
 }
 
-/* The lightest torrent is dropped first: the one with the fewest peers; among equals one that
- * nobody ever completed; among these the newest, which in a flood belongs to the flood. */
+/* The torrent with the least weight is dropped first. It has the fewest peers; among equals nobody
+ * ever completed it; among those it is the newest, which in a flood belongs to the flood. */
 static uint64_t weight_of(const struct swarms *s, const struct torrent_entry *t)
 {
     return peers_in(t) << 33 | (uint64_t)(t->snatches != 0) << 32 |
            units_ago(swarm_unit(s), t->oldest);
 }
 
-/* Looks at the next torrents of the stripe and returns how many it saw. When there are too many
- * peers, dropping a torrent without peers would not help. */
+/* Looks for the lightest among the next torrents of the stripe and returns how many it saw. When
+ * there are too many peers, torrents without peers are skipped, because dropping them would not
+ * help. */
 static size_t look_for_victim(const struct swarms *s, struct stripe *stripe, struct victim *v)
 {
     uint32_t slots = table_slots(stripe);
@@ -135,13 +136,13 @@ static bool evict_victim(struct swarms *s, const struct victim *v)
         entry_empty(s, v->stripe, t);
         table_remove(s, v->stripe, t);
         v->stripe->evicted++;
-    } /* else another thread has dropped it already */
+    } /* else another thread has dropped the torrent already */
     mutex_unlock(&v->stripe->lock);
     return true;
 }
 
-/* Drops the lightest of some torrents. The caller holds no lock; this function holds one at a time.
- */
+/* Drops the lightest of some torrents. The caller holds no lock; this function locks one stripe at
+ * a time. */
 static bool evict_one(struct swarms *s)
 {
     struct victim v = {.found = false};
@@ -177,8 +178,8 @@ static void compact_of(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN])
     memcpy(out + ip, addr->port, 2);
 }
 
-/* The hash has no secret key, so that tags stay the same over a restart. A client that forges the
- * tag of another only hides itself from the count. */
+/* Makes struct peer_meta's tag. The hash has no secret key, so that tags stay the same over a
+ * restart. A client that forges another client's tag only hides itself from the count. */
 static uint16_t announce_tag(const struct announce *a)
 {
     uint64_t key = hash_xxh3(a->key, 0);
@@ -255,7 +256,7 @@ static enum swarm_change visit_refresh(struct visit *v)
     m = &v->w.of[v->f].meta[at];
     repaused = paused != ((m->told & PEER_PAUSED) != 0);
     swarm_pause(&v->w, v->f, at, paused);
-    if (v->a->event == EVENT_STARTED) /* another client may have this address by now */
+    if (v->a->event == EVENT_STARTED) /* another client may use this address now */
         swarm_retag(&v->w, v->f, at, announce_tag(v->a));
     m->seen = (uint8_t)v->w.now;
     if (!turns && !repaused && visit_told_lately(v, m->told))
@@ -268,8 +269,8 @@ static enum swarm_change visit_refresh(struct visit *v)
     return seeder ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
 }
 
-/* Has the address as many peers in the swarm already as are allowed? Private networks are exempt:
- * they are the operator's own. */
+/* Does the address already have as many peers in the swarm as are allowed? Private networks are
+ * exempt, because they are the operator's own. */
 static bool visit_crowded(const struct visit *v)
 {
     uint32_t max = v->w.s->options.max_per_address;
@@ -300,7 +301,8 @@ static void visit_begin(struct visit *v, struct swarms *s, struct stripe *stripe
     v->at = swarm_find(&v->w, v->f, v->addr);
 }
 
-/* False: there is no room, and a torrent must be dropped first. */
+/* Handles an announce under the stripe's lock. False: there is no room, and a torrent must be
+ * dropped first. */
 static bool try_announce(struct swarms *s, struct stripe *stripe, struct visit *v,
                          struct announce_answer *out, enum swarm_change *change)
 {
@@ -358,9 +360,9 @@ enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, ui
     return SWARM_CHANGE_NONE;
 }
 
-/* --- what other trackers tell --- */
+/* --- changes of other trackers --- */
 
-/* Is the announce that we have newer than the one that we are told of? */
+/* Is the peer's last announce here newer than an announce `ago` units ago? */
 static bool ours_is_newer(const struct visit *v, uint32_t ago)
 {
     return v->at >= 0 && units_ago(v->w.now, v->w.of[v->f].meta[v->at].seen) < ago;
@@ -400,7 +402,8 @@ static void visit_apply(struct visit *v, enum swarm_change change, uint32_t ago)
     }
 }
 
-/* `known_too`: a change in the same unit as the peer's last announce counts as newer. */
+/* Applies a change unless memory has newer data of the peer. `known_too`: a change in the same unit
+ * as the peer's last announce counts as newer. */
 static void apply_at(struct swarms *s, const struct announce *a, enum swarm_change change,
                      uint32_t seconds_ago, bool known_too)
 {
@@ -454,7 +457,7 @@ static void fill_scrape(const struct swarm *w, struct scrape_entry *out)
                                  .complete = swarm_count(w, true),
                                  .incomplete = swarm_count(w, false),
                                  .downloaded = w->t->snatches};
-    /* A twin is counted twice in `paused`. */
+    /* `paused` counts twins twice, so it may exceed `incomplete`. */
     out->downloaders = out->incomplete - (uint32_t)size_min(out->incomplete, paused);
 }
 

@@ -28,8 +28,8 @@ static struct str last_part(struct str key)
     return last;
 }
 
-/* Takes the next character of *rest for a name, or one '_' in place of a character that a name may
- * not have. */
+/* Cuts the next character off *rest. Returns '_' in place of a character that a file name may
+ * not contain. */
 static struct str take_character(struct str *rest)
 {
     size_t len = str_utf8_len(*rest);
@@ -59,7 +59,7 @@ void torrent_name(struct buf *out, struct str key)
 
 /* --- web seeds --- */
 
-/* The URL up to its last '/', when the file's name follows; else empty. */
+/* Returns the URL up to its last '/' if the file's name follows it; else empty. */
 static struct str folder_of(struct str url, struct str name)
 {
     struct buf encoded = BUF_INIT(4 * KIB);
@@ -87,7 +87,7 @@ void torrent_seed(struct torrent_file *f, struct str url)
 
 /* --- the info dictionary --- */
 
-/* The tree of one file: {name: {"": {length, pieces root}}}. */
+/* Writes the tree of one file: {name: {"": {length, pieces root}}}. */
 static void write_tree(struct bencode_out *w, const struct torrent_file *f)
 {
     bencode_key(w, STR("file tree"));
@@ -142,7 +142,8 @@ void torrent_hash(struct torrent_hashes *out, enum torrent_kind kind, struct str
 
 /* --- the file --- */
 
-/* Each URL is a tier: the second is for clients that cannot reach the first. */
+/* Writes the trackers. Each URL is a tier of its own, so clients that cannot reach the first use
+ * the second. */
 static void write_announces(struct bencode_out *w, const struct torrent_file *f)
 {
     if (f->announce_count == 0)
@@ -171,7 +172,7 @@ static void write_layers(struct bencode_out *w, const struct torrent_file *f)
     bencode_close(w);
 }
 
-/* A single URL is written as a plain string, as libtorrent does. */
+/* Writes the web seeds. A single URL is a plain string, not a list, as in libtorrent. */
 static void write_seeds(struct bencode_out *w, const struct torrent_file *f)
 {
     if (f->web_seed_count == 0)

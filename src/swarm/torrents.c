@@ -1,4 +1,4 @@
-/* Torrents of objects: making the file of an object version, and the list of all torrents. */
+/* Torrents of objects: makes the torrent file of an object version, and lists all torrents. */
 #include "swarm/torrents_int.h"
 
 #include "meta/envelope.h"
@@ -84,7 +84,7 @@ const struct object_torrents *torrents_of_objects(struct torrents *t)
 
 /* --- the file --- */
 
-/* Refuses objects that no torrent can be made of (docs/torrents.md, "Refused"). */
+/* Refuses objects that cannot have a torrent (docs/torrents.md, "Refused"). */
 static int check_torrent_object(const struct torrent_ask *ask, enum torrent_kind *kind,
                                 struct err *err)
 {
@@ -109,7 +109,7 @@ static int check_torrent_object(const struct torrent_ask *ask, enum torrent_kind
 struct making {
     const struct torrent_ask *ask;
     struct torrent_record record;
-    struct torrent_known known; /* its ETag, kind and hashes */
+    struct torrent_known known; /* the torrent's ETag, kind and info hashes */
 };
 
 int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_track what,
@@ -124,7 +124,7 @@ int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_tr
         return what == TRACK_OFFER ? cache_offer_torrent(t->cache, &torrent, err)
                                    : cache_add_torrent(t->cache, &torrent, err);
     int code = cache_remove_torrent(t->cache, info_hash, err);
-    return code == ERR_NOT_FOUND ? 0 : code; /* another process may have removed it */
+    return code == ERR_NOT_FOUND ? 0 : code; /* another process may have removed the torrent */
 }
 
 static int track_made(struct torrents *t, const struct making *m, struct err *err)
@@ -138,7 +138,7 @@ static int track_made(struct torrents *t, const struct making *m, struct err *er
     return code;
 }
 
-/* Whether the tracker was told of the torrent and still knows it. */
+/* Whether the torrent was added to the tracker and is still there. */
 static int is_tracked(struct torrents *t, const struct making *m, bool *out, struct err *err)
 {
     const struct torrent_hashes *h = &m->known.hashes;
@@ -168,7 +168,7 @@ static int tell_tracker(struct torrents *t, struct arena *a, struct str member,
     return code;
 }
 
-/* The tracker must know every torrent that is handed out (O5). */
+/* Adds the torrent to the tracker, which must know every torrent that is handed out (O5). */
 static int make_known(struct torrents *t, struct str member, const struct making *m,
                       struct err *err)
 {
@@ -207,7 +207,7 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
 
     torrent_name(&name, m->ask->info->key);
     f.name = buf_str(&name);
-    if (m->ask->http_seed) /* clients append their query with a '?' even if there is one */
+    if (m->ask->http_seed) /* clients append "?..." even if the URL has a query already */
         str_cut(m->ask->url, '?', &f.http_seed, &(struct str){0});
     else
         torrent_seed(&f, m->ask->url);
@@ -226,8 +226,8 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
     return code;
 }
 
-/* Reads the record of exactly this version. ERR_NOT_FOUND: there is none, or it has no hashes yet.
- */
+/* Reads the record of exactly this object version. ERR_NOT_FOUND: there is no record, or it has no
+ * hashes yet. */
 static int read_whole_record(struct torrents *t, struct arena *a, struct str member,
                              const struct object_info *info, struct torrent_record *out,
                              struct err *err)
@@ -249,7 +249,7 @@ static int find_or_make(struct torrents *t, struct arena *a, const struct torren
     code = torrents_ensure(t, &(struct torrent_job){ask->bucket, member, ask->info}, err);
     if (code == 0)
         code = read_whole_record(t, a, member, ask->info, out, err);
-    /* the call that hashed it failed, or the object was replaced at once */
+    /* The other call that hashed the object failed, or the object was replaced at once. */
     return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it was replaced meanwhile") : code;
 }
 
@@ -297,8 +297,8 @@ static bool has_torrent(const struct torrent_record *r)
     return false;
 }
 
-/* When the hashes of the version were forgotten, they are made again, with the torrent of version
- * 1. */
+/* Reads the record of an object version. If the record or its torrents are missing, a torrent is
+ * made again. */
 static int read_or_make(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                         struct torrent_record *r, struct err *err)
 {
@@ -373,13 +373,13 @@ int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t 
         code = record_read(t, a, page->items[i].str, false, &r, err);
         if (code == 0)
             code = fill_row(t, a, page->items[i].str, &r, &(*out)[(*count)++], err);
-        else if (code == ERR_NOT_FOUND) /* it was removed in the meantime */
+        else if (code == ERR_NOT_FOUND) /* the record was removed meanwhile */
             code = 0;
     }
     return code;
 }
 
-/* The row that a name leads to. */
+/* The record that torrents_find() found. */
 struct found {
     struct str member;
     struct torrent_record record;
@@ -399,7 +399,7 @@ static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, st
                        "a torrent; weir torrent list shows both",
                        STR_ARG(hash));
     hash = arena_lower(a, hash);
-    /* The record may have been replaced since; then the hash is not one of its hashes. */
+    /* A record may have been replaced since its claim. Then the hash is not one of its hashes. */
     while ((code = record_by_hash(t, a, hash, &c, err)) == 0) {
         f->member = c.member;
         f->kind = c.kind;

@@ -1,4 +1,4 @@
-/* URLs of the tracker in torrents. */
+/* Makes the tracker's URLs that torrents contain. */
 #include "swarm/torrents_int.h"
 
 #include "http/wire.h"
@@ -12,7 +12,8 @@ static uint16_t announce_port(const struct sock_addr *addr)
     return 0; /* a unix socket */
 }
 
-/* A tracker that listens on all addresses is named by the host that the client used to reach us. */
+/* The tracker's host in its URLs. If it listens on all addresses, this is the host that the client
+ * used to reach us. */
 static struct str announce_host(struct arena *a, const struct sock_addr *addr, struct str asked)
 {
     char text[SOCK_ADDR_TEXT];

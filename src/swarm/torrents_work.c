@@ -1,4 +1,4 @@
-/* Hashing of objects, during the request or as a task, and the collector of outdated records. */
+/* Hashes objects, during the request or as a task, and removes outdated records. */
 #include "swarm/torrents_int.h"
 #include "object/overlay.h"
 
@@ -58,7 +58,8 @@ static int hash_progress(void *ctx, uint64_t done, struct err *err)
     return record_progress(h->t, h->job->member, done, err);
 }
 
-/* An object without versioning has no version id on a remote storage. */
+/* The version to ask the storage for. On a remote storage an object without versioning has no
+ * version id. */
 static struct str version_to_ask(const struct bucket *b, struct str version)
 {
     bool nameless = str_eq(version, STR("null")) && !bucket_can(b, STORAGE_NULL_VERSION);
@@ -104,11 +105,12 @@ int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err 
     return code;
 }
 
-/* --- while somebody waits: one who hashes, and others who wait for that (O3) --- */
+/* --- during a request: one call hashes the object, and others wait for it (O3) --- */
 
 struct flight {
     struct list node;
-    struct str member; /* of the call that hashes; valid while the flight is in the list */
+    struct str
+        member; /* borrowed from the call that hashes; valid while the flight is in the list */
 };
 
 static struct flight *flight_find(struct torrents *t, struct str member)
@@ -119,8 +121,8 @@ static struct flight *flight_find(struct torrents *t, struct str member)
     return NULL;
 }
 
-/* *mine: the caller must hash the object. Otherwise another call has hashed it, and this one
- * waited. */
+/* *mine: the caller must hash the object. Otherwise this function waited until another call had
+ * hashed it. */
 static int flight_enter(struct torrents *t, struct flight *own, bool *mine, struct err *err)
 {
     uint64_t deadline = clock_mono_ns() + FLIGHT_WAIT_MS * NS_PER_MS;
@@ -195,8 +197,8 @@ static int add_hash_task(struct torrents *t, struct arena *a, struct str member,
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* The record is written first, so that the task finds it. A task that is lost is added again by the
- * next request. */
+/* Adds a task that hashes the object. The record is written first, so that the task finds it. The
+ * next request adds a lost task again. */
 static int hash_later(struct torrents *t, struct str member, const struct object_info *info,
                       struct err *err)
 {
@@ -234,8 +236,7 @@ void torrents_cancel(struct torrents *t, struct str member, struct str etag)
 
     if (code == ERR_CONFLICT)
         code = queue_cancel(t->o.queue, id, &ignored);
-    if (code < 0 &&
-        code != ERR_NOT_FOUND) /* a running task ends by itself, since its record is gone */
+    if (code < 0 && code != ERR_NOT_FOUND) /* a running task ends when its record is missing */
         log_debug(t->o.log, "torrents.cancel_failed", log_z("error", ignored.text));
     arena_release(&a);
 }
@@ -251,7 +252,7 @@ static int open_torrent_bucket(struct torrents *t, const struct torrent_id *id, 
     return storage_open_bucket(out, s, STR_EMPTY, id->bucket, err);
 }
 
-/* Removes a record that waits for hashes of bytes that no longer exist. */
+/* Removes the record of an ETag whose bytes no longer exist. */
 static int drop_placeholder(struct torrents *t, struct arena *a, struct str member, struct str etag,
                             struct err *err)
 {
@@ -308,10 +309,10 @@ int torrents_handle(struct task_run *run, struct err *err)
     return run_hash_task(t, run, member, &info, err);
 }
 
-/* --- what is out of date (O6) --- */
+/* --- outdated records (O6) --- */
 
-/* Only the answer that the object is gone, or has changed, counts; a storage that cannot be asked
- * does not. */
+/* 1: the storage says that the object was removed or has changed. 0: it has not. A negative code:
+ * the storage cannot be asked. */
 static int is_stale(struct torrents *t, struct arena *a, const struct torrent_id *id,
                     const struct torrent_record *r, struct err *err)
 {
@@ -347,7 +348,7 @@ static int collect_one(struct torrents *t, struct str member, size_t *gone, stru
         *gone += code == 0;
     }
     arena_release(&a);
-    return code == ERR_NOT_FOUND ? 0 : code; /* it was removed in the meantime */
+    return code == ERR_NOT_FOUND ? 0 : code; /* the record was removed meanwhile */
 }
 
 static bool is_stopping(struct torrents *t)
