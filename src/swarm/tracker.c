@@ -7,7 +7,7 @@
 #include "swarm/tracker_int.h"
 
 enum {
-    VARIATION = 5, /* percent by which the interval varies */
+    VARIATION = 5, /* the interval varies by up to this many percent */
     LOW_PORTS = 1024,
     FALLBACK_WAITING = 100000
 };
@@ -76,7 +76,8 @@ static int load_snapshot(struct tracker *t, const char *path, struct err *err)
 
     if (code == ERR_NOT_FOUND)
         return 0;
-    /* Clients announce again soon, so a start without the snapshot is better than none. */
+    /* Clients announce again soon, so it is better to start without the snapshot than not at all.
+     */
     if (code == ERR_CORRUPT) {
         log_error(t->log, "tracker.snapshot_damaged", log_z("path", path),
                   log_z("error", err->text));
@@ -181,7 +182,7 @@ int tracker_check(struct tracker *t, struct err *err)
 
 /* --- announce --- */
 
-/* Refusals that do not depend on the torrent. */
+/* Checks for reasons to refuse an announce that do not depend on the torrent. */
 static enum swarm_failure announce_refusal(struct tracker *t, const struct tracker_options *o,
                                            const struct announce *a)
 {
@@ -218,7 +219,7 @@ static void ask_memory(struct tracker *t, const struct announce *a, struct annou
         out->failure = SWARM_UNAVAILABLE;
 }
 
-/* Logs one line when the store begins to fail and one when it is back: clients must not be able to
+/* Logs one line when the store begins to fail and one when it answers again, so that clients cannot
  * fill the log. */
 static void note_store(struct tracker *t, int code, const struct err *err)
 {

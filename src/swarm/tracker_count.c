@@ -13,7 +13,7 @@ struct count_slot *count_slots_new(void)
     return slots;
 }
 
-/* Each thread has a slot; with more threads than slots some share one. */
+/* The counters of the calling thread. With more threads than slots some threads share a slot. */
 static struct count_slot *count_slot_of(struct tracker *t)
 {
     static _Atomic(unsigned) threads;
@@ -70,9 +70,9 @@ void tracker_counts(struct tracker *t, struct tracker_counts *out)
     }
 }
 
-/* --- everything --- */
+/* --- all statistics --- */
 
-/* The numbers are the sizes of three indexes (docs/swarm.md). */
+/* Reads the store's numbers, which are the sizes of three indexes (docs/swarm.md). */
 static void count_store(struct tracker *t, struct tracker_stats *out)
 {
     static const struct {

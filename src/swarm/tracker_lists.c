@@ -1,14 +1,14 @@
-/* The store's lists of torrents and clients, kept in memory up to date.
+/* Keeps copies of the store's lists of torrents and clients in memory, and follows their changes.
  *
- * A message on the cache's channel says which torrent changed, never how: the follower looks the
- * torrent up. After the subscription was lost, or when too many torrents wait to be looked up, all
- * lists are loaded again, and torrents that are no longer listed are removed. */
+ * A message on the cache's channel says which torrent changed, but not how, so the follower looks
+ * the torrent up. After the subscription was lost, or when too many torrents wait to be looked up,
+ * all lists are loaded again, and torrents that are no longer listed are removed. */
 #include "base/hex.h"
 #include "swarm/tracker_int.h"
 
 enum { CHANGED_MAX = 4096, LOOK_AT_ONCE = 64, CLIENTS_MAX = 10000 };
 
-/* --- what is heard --- */
+/* --- messages --- */
 
 static void hear_torrent(struct lists *l, struct str hash)
 {
@@ -54,7 +54,7 @@ static int load_client(void *ctx, struct str client, struct err *err)
     struct client_item item = {.len = (uint8_t)client.len};
 
     if (client.len == 0 || client.len > PEER_ID_LEN)
-        return 0; /* longer than any peer id, so it can match none */
+        return 0; /* such a client matches no peer id */
     if (loading->clients.len >= CLIENTS_MAX)
         return err_set(err, ERR_TOO_LARGE, "more than %d approved clients", CLIENTS_MAX);
     memcpy(item.bytes, client.p, client.len);
@@ -124,7 +124,7 @@ static void drop_gone(struct tracker *t, const struct loading *loading)
             swarms_remove(t->swarms, k->hash);
 }
 
-/* Listed torrents are tracked all the same; announces of other torrents are refused. */
+/* Warns when the list leaves no room for other torrents: announces of those are then refused. */
 static void warn_if_full(const struct tracker *t, size_t listed)
 {
     const struct tracker_options *o = tracker_settings(t);
@@ -168,8 +168,8 @@ static void lists_forget(struct tracker *t, const struct hash_item *item)
             l->known.items[i--] = vec_pop(&l->known);
 }
 
-/* A torrent that changed may be in the list already, so duplicates are removed before the list
- * grows. */
+/* Adds a torrent to `known`. The torrent may be there already, so duplicates are removed before the
+ * list grows. */
 static void lists_remember(struct lists *l, const struct hash_item *item)
 {
     size_t kept = 0;
@@ -203,7 +203,7 @@ static int lists_look(struct tracker *t, const struct hash_item *items, size_t c
 
 /* --- following --- */
 
-/* Takes the list of changes. After a failure everything is marked as stale and loaded again. */
+/* Loads what changed. After a failure all torrents are marked as stale, to be loaded again. */
 static int catch_up(struct tracker *t, struct err *err)
 {
     struct lists *l = &t->lists;
@@ -256,7 +256,7 @@ int lists_start(struct tracker *t, struct err *err)
     mutex_lock(&t->lists.lock);
     t->lists.all_stale = t->lists.clients_stale = true;
     mutex_unlock(&t->lists.lock);
-    lists_follow(t); /* the follower does not run yet */
+    lists_follow(t); /* called here because the follower does not run yet */
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* The tracker's threads: the clock, which also cleans and never waits, and the follower, which may
- * wait. */
+/* The tracker's threads: the clock, which keeps the time, cleans and never waits, and the follower,
+ * which may wait for the store. */
 #include "base/clock.h"
 #include "os/file.h"
 #include "swarm/tracker_int.h"
@@ -8,11 +8,11 @@
 
 enum {
     TICK_MS = 100,
-    ROUND_TICKS = 600,            /* time in which cleaning visits all torrents */
-    LOOKED_AT = 64,               /* torrents that a call of swarms_clean() visits, about */
-    ROUND_CALLS = 1024,           /* calls of a round, at least */
-    CLEAN_MAX_NS = 2 * NS_PER_MS, /* of cleaning in a tick, at most */
-    COUNT_TICKS = 50,             /* between two counts of the torrents */
+    ROUND_TICKS = 600,  /* ticks of a round, in which cleaning visits all torrents */
+    LOOKED_AT = 64,     /* approximate number of torrents that a call of swarms_clean() visits */
+    ROUND_CALLS = 1024, /* least number of calls of swarms_clean() in a round */
+    CLEAN_MAX_NS = 2 * NS_PER_MS, /* longest time of cleaning in a tick */
+    COUNT_TICKS = 50,             /* ticks between two counts of the torrents */
     RETRY_MS = 1000,
     REAP_MS = 2000,
     REAP_LIMIT = 100,
@@ -54,9 +54,9 @@ static struct loop_sleep clock_step(void *ctx)
     return loop_sleep_ms(TICK_MS);
 }
 
-/* --- what may wait --- */
+/* --- the follower --- */
 
-/* Any number of trackers may do so at the same time. */
+/* Removes old peers from the store. Any number of trackers may do so at the same time. */
 static void reap_peers(struct tracker *t)
 {
     const struct tracker_options *o = tracker_settings(t);
@@ -106,7 +106,7 @@ static uint64_t first_of(const struct tracker_due *d)
     return d->retry_ms < first ? d->retry_ms : first;
 }
 
-/* News do not shorten the wait for a retry. */
+/* How long the follower sleeps. A change of the lists does not shorten the wait for a retry. */
 static struct loop_sleep follower_sleep(const struct tracker_due *d)
 {
     uint64_t first = first_of(d), now = clock_mono_ms();

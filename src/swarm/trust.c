@@ -1,4 +1,4 @@
-/* Networks, and the client behind proxies. */
+/* Trusted networks, and the address of a client behind proxies. */
 #include "swarm/trust.h"
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@ static void peer_addr_set(struct peer_addr *out, const uint8_t ip[IP_LEN])
     memcpy(out->ip, out->v6 ? ip : ip + 12, out->v6 ? 16 : 4);
 }
 
-/* The form that os/networks.h uses. */
+/* Converts an address to the form that os/networks.h uses. */
 static void peer_addr_ip(const struct peer_addr *a, uint8_t out[IP_LEN])
 {
     static const uint8_t v4[IP_LEN] = {[10] = 0xff, 0xff};
@@ -108,7 +108,7 @@ bool peer_addr_is_host(const struct peer_addr *a)
 
 /* --- the client --- */
 
-/* Takes the last item of a list with commas, without blanks and without its port. */
+/* Cuts off the last item of a list with commas. Returns it without blanks and without its port. */
 static struct str last_hop(struct str *list)
 {
     size_t at = list->len;
@@ -125,7 +125,8 @@ static struct str last_hop(struct str *list)
     return hop;
 }
 
-/* A hop that is no address ends the walk: nobody vouches for the hops left of it. */
+/* Goes through the hops from the right. A hop that is no address ends the walk, because nobody
+ * vouches for the hops left of it. */
 bool trust_client(const struct trust *t, const struct sock_addr *peer, struct str forwarded,
                   struct peer_addr *out)
 {

@@ -13,7 +13,7 @@ enum { RECEIVE_BUFFER = 8 * 1024 * 1024, SEND_BUFFER = 2 * 1024 * 1024, WAITING_
 
 /* --- sockets --- */
 
-/* `shared`: the loops share the port. */
+/* Opens a socket and binds it to `addr`. `shared`: other sockets may use the same port. */
 static int open_udp_socket(int *fd, const struct sock_addr *addr, bool shared, struct err *err)
 {
     int s = socket(addr->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
@@ -27,12 +27,12 @@ static int open_udp_socket(int *fd, const struct sock_addr *addr, bool shared, s
         setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (shared)
         setsockopt(s, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
-    /* SO_RCVBUFFORCE exceeds the system's limit, if the process has the right to. */
+    /* SO_RCVBUFFORCE may exceed the system's limit, but needs a privilege. */
     if (setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &receive, sizeof(receive)) < 0)
         setsockopt(s, SOL_SOCKET, SO_RCVBUF, &receive, sizeof(receive));
     setsockopt(s, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send));
-    /* Packets that are never fragmented spare the kernel the choice of an IP id. A packet that is
-     * too long for the path is sent again, shorter (udp_loop.c). */
+    /* Packets must not be fragmented, which spares the kernel the choice of an IP id. A reply that
+     * is too long for the path is shortened and sent again (udp_loop.c). */
     setsockopt(s, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
     if (bind(s, (const struct sockaddr *)&addr->sa, addr->len) < 0) {
         int code = err_errno(err, errno, "listening on %s (UDP)", text);
@@ -49,8 +49,9 @@ static in_port_t *addr_port(struct sock_addr *addr)
                                           : &((struct sockaddr_in *)&addr->sa)->sin_port;
 }
 
-/* A shared port could be shared with another process of the same user, and each would get half of
- * the packets. So the port is first tried without sharing. */
+/* Opens the sockets of all loops. Another process of the same user could share the port, and each
+ * process would get half of the packets. So the port is first opened without sharing, which fails
+ * if it is in use. */
 static int open_udp_sockets(struct udp_server *u, const struct sock_addr *listen, struct err *err)
 {
     struct sock_addr addr = *listen;

@@ -1,9 +1,9 @@
 /* The key for connection ids. It is in the store, so that trackers accept each other's ids (U2).
  *
- * A tracker that starts while the store is down makes its own key. A thread goes on asking the
- * store, and gives its key to a store that has none, for instance after a restart that lost the
- * data. So a key changes only when trackers disagree. Ids made with the key before are accepted
- * until they are too old. */
+ * A tracker that starts while the store is down makes its own key. A thread keeps asking the
+ * store, and gives the tracker's key to a store that has none, for instance after a restart that
+ * lost the data. So a key changes only when trackers disagree. Ids made with an earlier key are
+ * accepted until they are too old. */
 #include "base/clock.h"
 #include "swarm/cache.h"
 #include "swarm/udp_int.h"
@@ -12,10 +12,10 @@
 
 enum { KEY_RETRY_MS = 500, KEY_AGAIN_MS = 10000, KEY_STACK_BYTES = 256 * 1024 };
 
-/* Loops take no lock, so replaced keys live until the server is stopped. */
+/* Loops read the keys without a lock, so replaced keys live until the server is stopped. */
 struct udp_keys {
     struct hash_key now;
-    struct udp_keys *older; /* the keys before; NULL: these are the first */
+    struct udp_keys *older; /* the replaced keys; NULL: there are none */
 };
 
 static void udp_key_install(struct udp_server *u, const uint8_t key[16])
@@ -48,7 +48,7 @@ bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wa
 
 /* --- following the store --- */
 
-/* False: the store did not answer. */
+/* Asks the store for the key and uses it. False: the store did not answer. */
 static bool udp_key_ask(struct udp_server *u)
 {
     struct hash_key now = udp_keys_of(u)->now;

@@ -1,11 +1,11 @@
 /* A loop of the UDP tracker: it receives a batch of packets and sends a batch of replies.
  *
- * Each phase works on all packets of the batch, so that the memory for the next phase is loaded in
- * the meantime: read and check the packets; prefetch the torrents; update them and write the
- * replies; send all replies at once. The clock is read once for each batch.
+ * Each phase works on all packets of the batch, so that the memory for the next phase is loaded
+ * meanwhile. The phases: read and check the packets; prefetch the torrents; update them and write
+ * the replies; send all replies at once. The clock is read once for each batch.
  *
- * Loops are not bound to a processor. Measured, an announce costs 7 us when they are and 6 us when
- * not, because the kernel can wake a loop on a processor that is free instead of the one that is
+ * Loops are not bound to a processor. We measured 7 us for an announce when they are bound and 6 us
+ * when not, because the kernel can wake a loop on a free processor instead of the one that is
  * sending. */
 #include "base/clock.h"
 #include "swarm/udp_int.h"
@@ -26,7 +26,7 @@ struct counts {
 struct turn {
     struct udp_from from;
     struct udp_request request;
-    size_t len, reply; /* of the packet and of the reply; reply 0: none */
+    size_t len, reply; /* lengths of the packet and of its reply; reply 0: none */
     bool serve;        /* the connection id is right */
 };
 
@@ -35,7 +35,7 @@ struct batch {
     int64_t wall_ms;
     uint64_t now_s;
     uint64_t mono_ms;
-    int count, lately; /* packets in this batch, and in this millisecond so far */
+    int count, lately; /* packets in this batch, and so far in this millisecond */
     struct counts counts;
     struct mmsghdr in[BATCH], out[BATCH];
     struct iovec in_at[BATCH], out_at[BATCH];
@@ -50,8 +50,9 @@ static bool source_port_is_0(const struct sockaddr_storage *sa)
                                      : !((const struct sockaddr_in *)sa)->sin_port;
 }
 
-/* Nothing is known of the sender yet, so the reply is no longer than the request (U1). A banned
- * address gets an id, too: somebody may have forged it to lock out its owner. */
+/* Answers a connect. Nothing is known of the sender yet, so the reply is no longer than the request
+ * (U1). A banned address gets an id too, because somebody may have forged the address to lock out
+ * its owner. */
 static void connect_to(struct batch *b, struct turn *t, uint8_t *out)
 {
     b->counts.actions[ACTION_CONNECT]++;
@@ -74,7 +75,8 @@ static void refuse_id(struct batch *b, struct turn *t, uint8_t *out)
         udp_write_error(out, t->len, t->request.transaction, STR("connection id is not valid"));
 }
 
-/* A banned sender with a right id is served: a ban only suppresses error replies. */
+/* Reads and checks a packet. A banned sender with a right id is served: a ban only suppresses error
+ * replies. */
 static void look_at(struct batch *b, int i)
 {
     struct udp_server *u = b->loop->server;
@@ -129,7 +131,8 @@ static int gather_replies(struct batch *b, int n)
     return count;
 }
 
-/* Shortens a reply for a path with a small MTU: fewer peers, or fewer torrents of a scrape. */
+/* Shortens a reply that was too long for the path's MTU: it has fewer peers, or fewer torrents of a
+ * scrape. False: the reply failed for another reason, or is short already. */
 static bool shorten(struct iovec *reply)
 {
     if (errno != EMSGSIZE || reply->iov_len <= REPLY_SHORT)
@@ -138,7 +141,7 @@ static bool shorten(struct iovec *reply)
     return true;
 }
 
-/* A reply that cannot be sent (no route, a firewall) is skipped. */
+/* Sends the replies. A reply that cannot be sent (no route, a firewall) is skipped. */
 static void send_replies(struct batch *b, int count)
 {
     for (int sent = 0; sent < count;) {
@@ -196,8 +199,8 @@ static void gather_batch(const struct batch *b)
         (void)nanosleep(&moment, NULL);
 }
 
-/* Waits for a packet and takes all that are there. Returns how many; 0: none; -1: the loop must
- * end. */
+/* Waits for a packet and receives all packets that have arrived. Returns their number; -1: the loop
+ * must end. */
 static int receive_batch(struct batch *b)
 {
     struct udp_server *u = b->loop->server;
@@ -213,7 +216,7 @@ static int receive_batch(struct batch *b)
         struct err err = {0};
         err_errno(&err, errno, "receiving");
         log_warn(u->log, "tracker.udp_failed", log_z("error", err.text));
-        /* A pause, since the call would most likely fail again. */
+        /* Pauses, because the call would most likely fail again. */
         (void)poll(NULL, 0, 100);
     }
     return n < 0 ? 0 : n;

@@ -29,7 +29,7 @@ static void add_url(struct udp_request *out, const uint8_t *p, size_t len)
     out->url_len += len;
 }
 
-/* BEP 41. */
+/* Reads the options of an announce (BEP 41). */
 static void read_udp_options(struct udp_request *out, const uint8_t *p, size_t len)
 {
     while (len && *p != OPTION_END) {
@@ -63,7 +63,7 @@ static int read_udp_announce(struct udp_request *out, const uint8_t *p, size_t l
                            .key = str_n(p + AT_KEY, 4),
                            .numwant = (int32_t)be32_read(p + AT_NUMWANT)};
     memcpy(a->addr.port, p + AT_PORT, 2);
-    if (a->numwant == 0) /* clients without a preference send this */
+    if (a->numwant == 0) /* clients without a preference send 0 */
         a->numwant = NUMWANT_DEFAULT;
     if (event > EVENT_PAUSED) /* 4 is not in BEP 15; clients that send it mean "paused" */
         out->failure = SWARM_MALFORMED;

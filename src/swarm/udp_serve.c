@@ -1,4 +1,5 @@
-/* Serves one request over UDP; in private mode on threads that may wait for the store. */
+/* Serves one request over UDP. In private mode this happens on threads that may wait for the store.
+ */
 #include "swarm/query.h"
 #include "swarm/udp_int.h"
 

@@ -1,4 +1,4 @@
-/* weir swarm: users, clients, torrents and the feed of a running tracker. */
+/* The command `weir swarm`: users, clients, torrents and the feed of a running tracker. */
 #include "swarm/room.h"
 #include "command/manage.h"
 
@@ -33,13 +33,13 @@ static const struct flag swarm_feed_read_flags[] = {
     {0},
 };
 
-/* --- what is sent --- */
+/* --- request bodies --- */
 
 struct number_flag {
     const char *flag, *name;
 };
 
-/* Flags whose values are numbers, as they stand. */
+/* Writes the given flags whose values are numbers. */
 static int swarm_fill_numbers(struct json_out *w, const struct invocation *inv,
                               const struct number_flag *flags, struct err *err)
 {
@@ -112,7 +112,7 @@ static int swarm_judge(const json_t *answer, struct err *err)
     return count ? err_set(err, ERR_CORRUPT, "%jd findings", (intmax_t)count) : 0;
 }
 
-/* --- what is shown --- */
+/* --- output columns --- */
 
 #define NUMBER(name)                                                                               \
     {                                                                                              \

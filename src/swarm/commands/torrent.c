@@ -1,4 +1,4 @@
-/* weir torrent: torrents of objects of a running weir. */
+/* The command `weir torrent`: torrents of objects of a running weir. */
 #include "swarm/room.h"
 #include "command/manage.h"
 #include "os/file.h"
@@ -47,7 +47,7 @@ static int torrent_fill(struct json_out *w, const struct invocation *inv, struct
     return 0;
 }
 
-/* "/api/v1/torrents/<id><rest>?v=...&passkey=..." */
+/* Makes the path "/api/v1/torrents/<id><rest>?v=...&passkey=...". */
 static const char *torrent_path(struct api_client *r, const struct invocation *inv, const char *id,
                                 const char *rest)
 {
@@ -61,7 +61,7 @@ static const char *torrent_path(struct api_client *r, const struct invocation *i
     return copy;
 }
 
-/* --out. */
+/* Downloads the torrent file and writes it to the path of --out, if given. */
 static int torrent_write_file(struct api_client *r, const struct invocation *inv, const json_t *row,
                               struct err *err)
 {

@@ -1,4 +1,5 @@
-/* The tracker's feed of deltas and its consumers; violations of the tracker's invariants. */
+/* Routes: the tracker's feed of records and its consumers; the check of the tracker's invariants.
+ */
 #include "swarm/rest/rest.h"
 #include "base/clock.h"
 #include "swarm/feed.h"
@@ -158,8 +159,8 @@ struct findings {
     uint64_t count;
 };
 
-/* A key has raw bytes, which are escaped. The key of a user holds its passkey, which is a secret:
- * only the beginning is shown. */
+/* Writes the key of a finding with raw bytes escaped. The key of a user contains the passkey, which
+ * is secret, so only its beginning is shown. */
 static void finding_write_key(struct json_out *w, struct str key)
 {
     enum { SHOWN = 4 };

@@ -1,4 +1,4 @@
-/* Torrents of objects. */
+/* Routes: torrents of objects. */
 #include "swarm/rest/rest.h"
 #include "base/clock.h"
 #include "object/bucket.h"
@@ -76,7 +76,7 @@ static int needs_torrents(struct rest_call *c, struct err *err)
                                     "are off");
 }
 
-/* An error code of the torrents is one of S3; this is the general one. */
+/* Converts an S3 error code of the torrents to the general error code. */
 static int torrent_plain_code(int code)
 {
     static const struct {
@@ -150,7 +150,7 @@ static int torrent_list(struct rest_call *c, struct err *err)
 
 /* --- addresses --- */
 
-/* The address by which everybody reaches the S3 endpoint; empty: this weir does not know it. */
+/* The public URL of the S3 endpoint; empty: this process does not know it. */
 static struct str torrent_s3_base(const struct rest_call *c, struct str host)
 {
     const struct swarm_room *room = c->ctx;
@@ -172,7 +172,7 @@ static struct str torrent_s3_base(const struct rest_call *c, struct str host)
                      STR_ARG(own));
 }
 
-/* The object's address names its version where there are versions. */
+/* Fills in the URLs of the object. They name its version if it has one. */
 static void torrent_fill_addresses(struct torrent_ask *ask, const struct rest_call *c,
                                    const struct torrent_place *at)
 {
@@ -186,7 +186,7 @@ static void torrent_fill_addresses(struct torrent_ask *ask, const struct rest_ca
         ask->url = torrent_object_url(c->arena, base, &place);
 }
 
-/* --- making one --- */
+/* --- making a torrent --- */
 
 /* A torrent that is made or shown. */
 struct creation {
@@ -223,7 +223,8 @@ static int creation_look(struct creation *x, const struct rest_call *c, struct e
     return code == ERR_NOT_FOUND ? err_set(err, code, "there is no such object") : code;
 }
 
-/* ERR_BUSY: the object is being hashed; if x->row has a size, it says how far. */
+/* Makes the torrent of an object. ERR_BUSY: the object is being hashed; if x->row has a size, it
+ * has the progress. */
 static int creation_make(struct creation *x, const struct rest_call *c, struct err *err)
 {
     const struct swarm_room *room = c->ctx;
@@ -263,9 +264,10 @@ static int torrent_create(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* --- one that is there --- */
+/* --- showing a torrent --- */
 
-/* By an info hash or an id; `v` chooses the kind, else the hash does. */
+/* Finds a torrent by an info hash or an id. The parameter `v` chooses the kind; without it the hash
+ * does. */
 static int creation_find(struct creation *x, const struct rest_call *c, struct err *err)
 {
     const struct swarm_room *room = c->ctx;

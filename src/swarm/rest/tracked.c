@@ -1,4 +1,4 @@
-/* Torrents of the tracker, and its numbers. */
+/* Routes: torrents of the tracker, and its statistics. */
 #include "swarm/rest/rest.h"
 #include "base/clock.h"
 #include "base/hex.h"
@@ -45,7 +45,8 @@ static const struct rest_row swarm_torrent_rows[] = {
 };
 const struct rest_table swarm_tracked_routes = {REST_ROWS(swarm_torrent_rows)};
 
-/* Counts the peers of some torrents: in memory, when the tracker answers from memory. */
+/* Counts the peers of some torrents: in memory if the tracker answers from memory, else in the
+ * store. */
 static int swarm_count_peers(const struct swarm_room *room, const uint8_t *hashes, size_t count,
                              struct scrape_entry *out, struct err *err)
 {

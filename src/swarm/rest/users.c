@@ -1,5 +1,5 @@
-/* Users and approved clients of the tracker. Passkeys are secrets: the answer to adding a user has
- * the passkey, the list of users only when asked to, the log never. */
+/* Routes: users and approved clients of the tracker. Passkeys are secret: the answer to adding a
+ * user contains the passkey, the list of users only on request, the log never. */
 #include "swarm/rest/rest.h"
 #include "base/ids.h"
 
@@ -136,7 +136,7 @@ static int swarm_user_add(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* By id; or by passkey, for callers that know nothing else of the user. */
+/* Removes a user by id, or by passkey for callers that do not know the id. */
 static int swarm_user_remove(struct rest_call *c, struct err *err)
 {
     struct str name = rest_text(c, "id");
