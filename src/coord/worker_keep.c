@@ -196,7 +196,7 @@ static const struct chore {
 struct loop_sleep worker_keep(void *ctx)
 {
     struct worker *w = ctx;
-    uint64_t soonest = UINT64_MAX, now = clock_mono_ns();
+    uint64_t soonest = UINT64_MAX, now;
 
     if (w->chore_ns[0] == 0) {
         worker_enroll(w);

@@ -22,6 +22,7 @@ int storage_open_bucket(struct bucket **out, struct storage *s, struct str user,
              : s->ops->open_bucket(out, s, user, name, err);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int storage_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                          size_t limit, struct bucket_info **out, size_t *count, struct err *err)
 {

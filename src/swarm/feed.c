@@ -91,11 +91,11 @@ static int read_feed_records(struct arena *a, const struct reply *r, struct delt
     return code;
 }
 
-int feed_read(struct cache *c, struct arena *a, struct str name, size_t skip, size_t max,
+int feed_read(struct cache *c, struct arena *a, struct str name, struct feed_page page,
               struct delta **out, size_t *count, struct err *err)
 {
-    const struct str args[] = {c->o.prefix, name, arena_fmt(a, "%zu", skip),
-                               arena_fmt(a, "%zu", max)};
+    const struct str args[] = {c->o.prefix, name, arena_fmt(a, "%zu", page.skip),
+                               arena_fmt(a, "%zu", page.max)};
     struct reply *r;
 
     *out = NULL;
@@ -103,7 +103,7 @@ int feed_read(struct cache *c, struct arena *a, struct str name, size_t skip, si
     int code = check_consumer_name(name, err);
     if (code < 0)
         return no_consumer(err);
-    if (max == 0)
+    if (page.max == 0)
         return 0;
     code = swarm_eval(c->o.store, a, SCRIPT_feed_read, &(struct store_args){args, ARRAY_SIZE(args)},
                       &r, err);

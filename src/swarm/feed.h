@@ -24,9 +24,12 @@ struct delta {
 /* Adds a consumer, which begins behind the newest record. ERR_EXISTS: the name is in use. */
 int feed_add_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
 int feed_remove_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
-/* Reads at most `max` of the consumer's next records, in order, without the first `skip`.
- * ERR_NOT_FOUND: there is no such consumer. */
-int feed_read(struct cache *c, struct arena *a, struct str name, size_t skip, size_t max,
+/* Which of a consumer's next records are read: at most `max`, without the first `skip`. */
+struct feed_page {
+    size_t skip, max;
+};
+/* Reads records in order. ERR_NOT_FOUND: there is no such consumer. */
+int feed_read(struct cache *c, struct arena *a, struct str name, struct feed_page page,
               struct delta **out, size_t *count, struct err *err) MUST_CHECK;
 /* Acknowledges the records up to and including `number`; doing so again is fine. ERR_RANGE: there
  * is no such record yet. */

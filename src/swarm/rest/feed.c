@@ -132,8 +132,8 @@ static int delta_list(struct rest_call *c, struct err *err)
 {
     struct delta *list;
     size_t count = 0;
-    int code = feed_read(swarm_models(c), c->arena, rest_text(c, "name"), rest_skip(c),
-                         rest_wanted(c), &list, &count, err);
+    struct feed_page page = {rest_skip(c), rest_wanted(c)};
+    int code = feed_read(swarm_models(c), c->arena, rest_text(c, "name"), page, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
         if (rest_item(c, STR_EMPTY)) {

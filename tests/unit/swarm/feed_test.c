@@ -25,7 +25,7 @@ static struct delta *read_all(struct cache *c, struct arena *a, const char *name
     struct err err = {0};
     size_t count;
 
-    CHECK_OK(feed_read(c, a, str_z(name), 0, 1000, &d, &count, &err));
+    CHECK_OK(feed_read(c, a, str_z(name), (struct feed_page){0, 1000}, &d, &count, &err));
     CHECK_INT(count, want);
     return d;
 }
@@ -121,7 +121,7 @@ TEST_FOUR(feed, deltas_exactly_once_after_backend_stall)
     /* The slow one is killed again and again between taking and acknowledging: it keeps the last
      * number beside what it wrote. */
     do {
-        CHECK_OK(feed_read(c, &a, STR("slow"), 0, 7, &d, &count, &err));
+        CHECK_OK(feed_read(c, &a, STR("slow"), (struct feed_page){0, 7}, &d, &count, &err));
         for (size_t i = 0; i < count; i++) {
             if (d[i].number <= last)
                 continue;
@@ -201,16 +201,16 @@ TEST_FOUR(feed, records_are_read_from_any_place_in_any_number)
     for (size_t i = 5; i < RECORDS; i += COPIES)
         CHECK_OK(store_call(swarm_store(f), &a, &r, &err, STR("RPUSH"), STR("deltas"), one, one,
                             one, one, one, one, one, one, one, one));
-    CHECK_OK(feed_read(c, &a, STR("site"), 0, 10001, &d, &count, &err));
+    CHECK_OK(feed_read(c, &a, STR("site"), (struct feed_page){0, 10001}, &d, &count, &err));
     CHECK_INT(count, 10001);
     CHECK_INT(d[10000].number, 10001);
-    CHECK_OK(feed_read(c, &a, STR("site"), 10000, 1001, &d, &count, &err));
+    CHECK_OK(feed_read(c, &a, STR("site"), (struct feed_page){10000, 1001}, &d, &count, &err));
     CHECK_INT(count, 5);
     CHECK_INT(d[0].number, 10001);
-    CHECK_OK(feed_read(c, &a, STR("site"), 3, 1, &d, &count, &err));
+    CHECK_OK(feed_read(c, &a, STR("site"), (struct feed_page){3, 1}, &d, &count, &err));
     CHECK_INT(count, 1);
     CHECK_INT(d[0].number, 4);
-    CHECK_OK(feed_read(c, &a, STR("site"), RECORDS, 10, &d, &count, &err));
+    CHECK_OK(feed_read(c, &a, STR("site"), (struct feed_page){RECORDS, 10}, &d, &count, &err));
     CHECK_INT(count, 0);
     arena_release(&a);
     cache_close(c);
