@@ -13,7 +13,7 @@ struct api_client {
     struct client *client;
     char *url;                /* without a path */
     struct buf authorization; /* the header's value; empty: no keys were found */
-    struct err no_keys;       /* why no keys were found */
+    struct err no_keys;       /* why no keys were found, if so */
 };
 
 /* --json, --url and --insecure, for the flags of every command that calls the API. */
@@ -26,25 +26,26 @@ struct api_client {
     }
 extern const struct flag client_flags[];
 
-/* Keys may be absent: then the API refuses calls that need them. Each call may take `timeout_ms`.
- */
+/* Prepares calls to the API. Keys may be absent: then the API refuses calls that need them. Each
+ * call may take `timeout_ms`. */
 int api_client_connect(struct api_client *r, const struct invocation *inv, const struct conf *conf,
                        uint64_t timeout_ms, struct err *err) MUST_CHECK;
 void api_client_close(struct api_client *r);
 
-/* A GET, or with a `body` a POST of JSON. An answer of any status is success. ERR_UNAVAILABLE: weir
- * is not running. */
+/* Sends a GET, or a POST of JSON if there is a `body`. An answer with any status is a success.
+ * ERR_UNAVAILABLE: weir is not running. */
 int api_client_call(struct api_client *r, const char *path, const char *body,
                     struct client_response *out, struct err *err) MUST_CHECK;
 
-/* As api_client_call(), with any method. *out is the answer's JSON, the caller's, or NULL when the
- * answer has no body. An answer whose status is not 2xx is an error, with the message of its JSON.
- * `out` and `body` may be NULL. */
+/* As api_client_call(), with any method. *out is the answer's JSON, owned by the caller, or NULL
+ * when the answer has no body. An answer whose status is not 2xx is an error, with the message in
+ * its JSON. `out` and `body` may be NULL. */
 int api_client_send(struct api_client *r, const char *method, const char *path, const char *body,
                     json_t **out, struct err *err) MUST_CHECK;
 
-/* Sets the error of an answer whose status is not 2xx: the message of its JSON; or that the answer
- * is not one of the API; or that keys are needed, and where they were looked for. */
+/* Sets the error of an answer whose status is not 2xx. Its text is the message in the answer's
+ * JSON; or says that the answer is not from the API; or that keys are needed, and where they were
+ * looked for. */
 int api_client_error(const struct api_client *r, const struct client_response *response,
                      struct err *err);
 

@@ -1,4 +1,4 @@
-/* From argv to a command's function. */
+/* Finds the command in argv, parses its flags, and runs its function. */
 #include "command/command.h"
 #include "command/help.h"
 #include "command/manage.h"
@@ -38,8 +38,8 @@ const struct command *command_find(const struct command_table *table, struct str
     return NULL;
 }
 
-/* The words that may follow in names of commands that begin with `group`, ", " between them;
- * nothing when there is no such group. Commands of one group stand together in the table. */
+/* Appends the words that may follow `group` in names of commands, separated by ", "; nothing when
+ * there is no such group. Commands of one group stand together in the table. */
 static void list_group(const struct command_table *table, struct str group, struct buf *out)
 {
     struct str before = STR_EMPTY, word, name;
@@ -87,7 +87,7 @@ int command_unknown(const struct command_table *table, struct str typed)
     return complain(EXIT_USAGE, "no command '" STR_FMT "'; `weir help` lists them", STR_ARG(typed));
 }
 
-/* The command that argv begins with, and how many words its name has. */
+/* Returns the command that argv begins with; *words is the number of words in its name. */
 static const struct command *find_in_argv(const struct command_table *table, int argc, char **argv,
                                           int *words)
 {
@@ -169,7 +169,7 @@ static int check_choices(const struct command *c, const struct flag *flag, const
     return status;
 }
 
-/* argv[*at] is a flag; *at moves to its value when that is the next word. */
+/* Parses the flag argv[*at]; *at moves to the flag's value when that is the next word. */
 static int invocation_parse_flag(struct invocation *inv, int argc, char **argv, int *at)
 {
     const struct command *c = inv->command;

@@ -33,7 +33,7 @@ enum flag_type {
 struct flag {
     const char *name; /* without the dashes */
     enum flag_type type;
-    const char *value; /* what the value is called in the help: "FILE" */
+    const char *value; /* name of the value in the help, such as "FILE" */
     const char *const *choices;
     const char *doc; /* a full sentence */
 };
@@ -41,27 +41,26 @@ struct flag {
 struct invocation;
 struct room;
 struct manage_call;
-/* Returns the exit status. */
+/* The function of a command; returns the exit status. */
 typedef int command_fn(struct invocation *inv);
 
 struct command {
-    const char *name;      /* "serve"; of a group: "user add", "swarm user add" */
-    const char *arguments; /* "DIR", "[COMMAND]"; NULL: none */
+    const char *name;      /* "serve"; in a group: "user add", "swarm user add" */
+    const char *arguments; /* for the help: "DIR", "[COMMAND]"; NULL: none */
     size_t min_args, max_args;
     const struct flag *flags; /* ends with FLAG_END; NULL: none */
-    bool configured;          /* loads the configuration */
+    bool configured;          /* the command loads the configuration */
     const char *summary;      /* one line, no full stop */
     const char *help;         /* paragraphs, an empty line between them, no line breaks inside */
-    const char *examples;     /* one a line */
-    const struct manage_call
-        *call; /* the command is this call to a running weir (manage.h); NULL: */
+    const char *examples;     /* one example on each line */
+    const struct manage_call *call; /* call of the API that the command makes; NULL: `run` is set */
     command_fn *run;
 };
 
 struct command_table {
     const struct command *rows;
     size_t count;
-    const struct room *const *rooms; /* of the program (room/room.h) */
+    const struct room *const *rooms; /* the program's rooms (room/room.h) */
     size_t room_count;
 };
 
@@ -76,26 +75,26 @@ struct invocation {
     const char *const *environ;
     VEC(const char *) args;
     VEC(struct given_flag) flags;
-    VEC(struct conf_flag) keys; /* --KEY VALUE */
+    VEC(struct conf_flag) keys; /* configuration keys given as --KEY VALUE */
 };
 
-/* Find the command, parse its flags and run it. */
+/* Finds the command, parses its flags and runs it. Returns the exit status. */
 int cli_main(const struct command_table *table, int argc, char **argv, const char *const *environ);
 
-/* The value given last, or NULL when the flag was not given. */
+/* Returns the flag's last value, or NULL when the flag was not given. */
 const char *invocation_flag(const struct invocation *inv, const char *name);
 
-/* NULL when there is none. */
+/* Returns the command with the name, or NULL. */
 const struct command *command_find(const struct command_table *table, struct str name);
 
-/* Complains: "no command '...'; did you mean ...?". Returns EXIT_USAGE. */
+/* Prints "no command '...'; did you mean ...?" on stderr. Returns EXIT_USAGE. */
 int command_unknown(const struct command_table *table, struct str typed);
 
-/* --config, which every configured command takes beside its own flags. */
+/* The flag --config, which every command that loads the configuration has beside its own flags. */
 extern const struct flag config_flags[];
 
-/* Load the configuration by flags, environment and file. Problems are printed, one line each;
- * returns EXIT_USAGE then, else 0. *out is the caller's reference. */
+/* Loads the configuration from flags, environment and file. Returns 0; *out is the caller's
+ * reference. If there are problems, prints a line for each and returns EXIT_USAGE. */
 int invocation_conf(const struct invocation *inv, struct conf **out) MUST_CHECK;
 void invocation_conf_input(const struct invocation *inv, struct conf_input *in);
 

@@ -1,4 +1,4 @@
-/* The completion script for bash. */
+/* Writes the completion script for bash. */
 #include "command/help.h"
 #include "conf/keys.h"
 
@@ -42,7 +42,7 @@ static void write_flag_words(FILE *out, const struct command *c)
     fputs("--help", out);
 }
 
-/* The first words of all commands; commands of a group stand together in the table. */
+/* Writes the first words of all commands. Commands of a group stand together in the table. */
 static void write_commands(FILE *out, const struct command_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -55,7 +55,7 @@ static void write_commands(FILE *out, const struct command_table *table)
     }
 }
 
-/* The length in bytes of the first `words` words of the name; 0: the name has no more words. */
+/* Returns the length in bytes of the first `words` words of the name; 0: no word follows them. */
 static size_t group_len(const char *name, int words)
 {
     size_t len = 0;
@@ -66,7 +66,7 @@ static size_t group_len(const char *name, int words)
     return 0;
 }
 
-/* The words that may follow the first `words` words of commands in groups. */
+/* Writes, for each group, the words that may follow the group's first `words` words. */
 static void write_groups(FILE *out, const struct command_table *table, int words)
 {
     const char *before = "";

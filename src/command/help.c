@@ -1,4 +1,4 @@
-/* Help as text on the terminal. */
+/* Writes help as text for the terminal. */
 #include "command/help.h"
 #include "conf/keys.h"
 

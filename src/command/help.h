@@ -1,4 +1,4 @@
-/* Everything that is written from the tables of commands and keys. */
+/* Texts that are written from the tables of commands and keys: help, man page, completion, docs. */
 #ifndef COMMAND_HELP_H
 #define COMMAND_HELP_H
 
@@ -7,26 +7,28 @@
 #include <stdio.h>
 
 void help_overview(const struct command_table *table, FILE *out);
-/* The commands whose names begin with `group`, such as "swarm user"; false: there are none. */
+/* Lists the commands whose names begin with `group`, such as "swarm user"; false: there are none.
+ */
 bool help_group(const struct command_table *table, struct str group, FILE *out);
 void help_command(const struct command *c, FILE *out);
 
 typedef void help_writer_fn(const struct command_table *table, FILE *out);
-help_writer_fn help_man;        /* weir.1, in roff */
-help_writer_fn help_completion; /* for bash */
+help_writer_fn help_man;        /* the man page weir.1, in roff */
+help_writer_fn help_completion; /* the completion script for bash */
 help_writer_fn help_commands;   /* docs/commands.md */
 help_writer_fn help_keys;       /* docs/config.md */
 help_writer_fn help_sample;     /* a weir.yaml with every key and its default, commented out */
 
-/* Break `text` at blanks into lines of at most `width` columns, each behind `indent` blanks. */
+/* Breaks `text` at blanks into lines of at most `width` columns, each indented by `indent` blanks.
+ */
 void help_wrap(FILE *out, const char *text, int indent, int width);
-/* Does so for each paragraph of `text`, with an empty line between two. */
+/* Writes each paragraph of `text` with help_wrap(), with an empty line between two. */
 void help_paragraphs(FILE *out, const char *text, int width);
 
-/* "weir serve [FLAGS]" */
+/* Writes the usage of a command, such as "weir serve [FLAGS]". */
 void help_usage(const struct command *c, FILE *out);
 
-/* "--only gateway,worker": a flag as it is typed. */
+/* Appends a flag as it is typed, with its value: "--only gateway,worker". */
 void help_flag_name(struct buf *out, const struct flag *flag);
 
 #endif

@@ -1,11 +1,11 @@
-/* Commands that manage a running weir: connect, call, show. */
+/* Commands that manage a running weir: they connect, make a call, and show its answer. */
 #include "command/manage.h"
 #include "base/clock.h"
 
 #include <time.h>
 
 enum {
-    TIMEOUT_MS = MS_PER_HOUR, /* of one call: a scrub reads everything */
+    TIMEOUT_MS = MS_PER_HOUR, /* for one call; long, because a scrub reads all objects */
     POLL_MS = 500,
 };
 
@@ -43,7 +43,7 @@ int manage(struct invocation *inv, const struct manage_call *call)
     return status;
 }
 
-/* The path with "{0}" and "{flag}" replaced. */
+/* Returns the call's path with "{0}" and "{flag}" replaced. */
 static const char *manage_call_path(struct api_client *r, const struct invocation *inv,
                                     const char *path)
 {
@@ -85,7 +85,8 @@ int manage_send(struct api_client *r, const struct invocation *inv, const struct
     return code;
 }
 
-/* Adds one page to `all`; *next is where the next page begins, or empty after the last one. */
+/* Gets one page and adds it to `all`; *next is where the next page begins, or empty after the last
+ * one. */
 static int pages_add(struct api_client *r, const struct manage_list *list, json_t *all,
                      const char **next, struct err *err)
 {
@@ -151,7 +152,8 @@ void manage_poll_wait(void)
     nanosleep(&pause, NULL);
 }
 
-/* GET of a list shows the items of all pages. */
+/* Makes the call and adds its rows to the table. For a list of the API, these are the items of all
+ * pages. */
 static int ask_rows(struct api_client *r, const struct invocation *inv,
                     const struct manage_call *call, struct output *table, struct err *err)
 {

@@ -10,58 +10,63 @@
 /* One call, and what is shown of its answer. */
 struct manage_call {
     const char *method;
-    const char *path; /* "/api/v1/users/{0}/keys/{remove}": a word of the command line by its
-                         number, a flag by its name; both encoded */
+    /* "/api/v1/users/{0}/keys/{remove}": {0} is the first argument, {remove} the flag's value, both
+     * encoded. */
+    const char *path;
     const struct output_column *columns;
     size_t column_count; /* 0: nothing is shown */
     const char *rows; /* the answer's member with an array of rows; NULL: the answer is the row */
     bool pages;       /* the rows are a list of the API: all of its pages are shown */
     /* Writes the members of the body; an error prevents the call. May be NULL. */
     int (*fill)(struct json_out *w, const struct invocation *inv, struct err *err);
-    /* Makes an answer an error; its rows are shown all the same. May be NULL. */
+    /* Returns an error if the answer reports one; the answer's rows are shown all the same. May be
+     * NULL. */
     int (*judge)(const json_t *answer, struct err *err);
-    /* Instead of all members but the columns, for a command that takes several calls. */
+    /* For a command that makes several calls: replaces all members except the columns. */
     int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
                struct err *err);
 };
 
-/* For the initializer of a call. */
+/* Sets the columns in the initializer of a call. */
 #define MANAGE_COLUMNS(list) .columns = (list), .column_count = ARRAY_SIZE(list)
 
 /* Loads the configuration, connects, makes the call, prints the table (or JSON with --json) and
- * returns the exit status. With --watch no table is printed: progress was shown instead. */
+ * returns the exit status. With --watch no table is printed, because progress was shown already. */
 int manage(struct invocation *inv, const struct manage_call *call);
 
-/* One call of several: adds its rows to the table. */
+/* Makes one of a command's several calls and adds its rows to the table. */
 int manage_ask(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
                struct output *table, struct err *err);
 
-/* Makes the call and hands out its answer, which is the caller's; `out` may be NULL. */
+/* Makes the call; *out is its answer, owned by the caller. `out` may be NULL. */
 int manage_send(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
                 json_t **out, struct err *err);
 
-/* A list of the API, which comes in pages. */
+/* A list of the API, which is read page by page. */
 struct manage_list {
-    const char *path;  /* "/api/v1/buckets?storage=local" */
-    const char *name;  /* the answer's member with the items: "buckets" */
-    const char *after; /* where to begin: a `next` of the API; NULL: at the first item */
-    size_t max;        /* items at most; 0: all */
-    bool more;         /* set by manage_pages(): there are items beyond `max` */
+    const char *path; /* "/api/v1/buckets?storage=local" */
+    const char *name; /* the answer's member with the items: "buckets" */
+    /* Where to begin: a `next` that the API returned; NULL: at the first item. */
+    const char *after;
+    size_t max; /* the most items to read; 0: all */
+    bool more;  /* set by manage_pages(): there are items beyond `max` */
 };
-/* The items of all pages: a JSON array, the caller's. */
+/* Reads all pages; *out is a JSON array of the items, owned by the caller. */
 int manage_pages(struct api_client *r, struct manage_list *list, json_t **out,
                  struct err *err) MUST_CHECK;
 
-/* Appends "?name=value" or "&name=value", encoded, unless the value is NULL or empty. */
+/* Appends the query parameter "?name=value" or "&name=value", encoded, unless the value is NULL or
+ * empty. */
 void manage_query(struct buf *path, const char *name, const char *value);
 
-/* One line of JSON on stdout. */
+/* Prints the JSON as one line on stdout. */
 void manage_print_json(const json_t *json);
 
-/* The wait between two looks of a command that shows progress. */
+/* Sleeps between two polls of a command that shows progress. */
 void manage_poll_wait(void);
 
-/* A path with its variable part encoded, in the client's arena: "/api/v1/users/%s/keys". */
+/* Returns the path before + part + after, such as "/api/v1/users/<part>/keys", in the client's
+ * arena. The part is encoded. */
 const char *manage_path(struct api_client *r, const char *before, const char *part,
                         const char *after);
 
@@ -69,10 +74,10 @@ const char *manage_path(struct api_client *r, const char *before, const char *pa
  * become yes and no, arrays of strings have commas between them, and objects are JSON. */
 void manage_row(struct output *table, const json_t *object);
 
-/* "in 2m 5s", "3h 20m ago": how far `seconds` from now is, appended. */
+/* Appends how far `seconds` is from now: "in 2m 5s", "3h 20m ago". */
 void manage_span(struct buf *out, int64_t seconds);
 
-/* Appends "name": value when the flag was given. */
+/* Writes the member "name": value when the flag was given. */
 void manage_flag(struct json_out *w, const struct invocation *inv, const char *flag,
                  const char *name);
 

@@ -1,8 +1,9 @@
-/* The man page, in roff's man macros. */
+/* Writes the man page, in roff's man macros. */
 #include "command/help.h"
 #include "conf/keys.h"
 
-/* roff reads a backslash, a dot or quote at the start of a line, and breaks at hyphens. */
+/* Writes text with escapes for roff, which interprets backslashes and a dot or quote at the start
+ * of a line, and breaks lines at hyphens. */
 static void man_text(FILE *out, struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {

@@ -1,11 +1,11 @@
-/* The pages and the sample file that are written from the tables. */
+/* Writes the pages of docs/ and the sample file that come from the tables of commands and keys. */
 #include "command/help.h"
 #include "conf/groups.h"
 #include "conf/keys.h"
 
-enum { PAGE_WIDTH = 120 }; /* columns of a line outside of tables */
+enum { PAGE_WIDTH = 120 }; /* the longest line outside of tables, in columns */
 
-/* A '|' would end the cell. */
+/* Writes the text of a table's cell; a '|' is escaped, because it would end the cell. */
 static void write_cell(FILE *out, const char *text)
 {
     for (; *text; text++)

@@ -1,12 +1,12 @@
-/* Tables: widths first, then rows. */
+/* Prints tables: computes the widths of the columns, then prints the rows. */
 #include "command/output.h"
 #include "base/json.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* More than TABLE_COLUMNS columns do not fit a screen: such a row is shown as lines with a name and
- * a value each. */
+/* A table of more than TABLE_COLUMNS columns does not fit a screen, so each row is shown as lines,
+ * with a name and a value each. */
 enum { MAX_COLUMNS = 24, TABLE_COLUMNS = 16, GAP = 2 };
 
 void output_init(struct output *o, const struct output_column *columns, size_t count)
@@ -22,7 +22,7 @@ void output_release(struct output *o)
     arena_release(&o->arena);
 }
 
-/* Control characters are shown as '?': a cell may hold text of a peer, which must not control the
+/* Adds a cell. Control characters are shown as '?', because text of a peer must not control the
  * terminal. */
 void output_cell(struct output *o, struct str text)
 {
@@ -46,7 +46,7 @@ void output_cellf(struct output *o, const char *fmt, ...)
     buf_release(&text);
 }
 
-/* Counts code points, each of which is taken to be one column wide. */
+/* Returns the width in columns, assuming that each code point has one column. */
 static size_t cell_width(struct str s)
 {
     size_t width = 0;
@@ -120,7 +120,7 @@ static bool cell_is_json(struct str text)
     return ok;
 }
 
-/* Is the text a number, also below 0 or with a fraction? */
+/* Whether the text is a number; it may be negative or have a fraction. */
 static bool cell_is_number(struct str text)
 {
     json_t *json = json_loadb(text.p ? text.p : "", text.len, JSON_DECODE_ANY, NULL);

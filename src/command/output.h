@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 struct output_column {
-    const char *name; /* the head, and the member's name in JSON */
+    const char *name; /* the column's head, and the member's name in JSON */
     bool number;      /* aligned right; a number in JSON */
-    bool json;        /* cells that can be read as JSON are JSON in JSON */
+    bool json;        /* a cell that can be parsed as JSON is written to JSON unquoted */
 };
 
-/* Rows are filled cell by cell, left to right. */
+/* A table. Rows are filled cell by cell, left to right. */
 struct output {
     const struct output_column *columns; /* borrowed */
     size_t column_count;
@@ -24,7 +24,7 @@ struct output {
 void output_init(struct output *o, const struct output_column *columns, size_t count);
 void output_release(struct output *o);
 
-void output_cell(struct output *o, struct str text); /* copied */
+void output_cell(struct output *o, struct str text); /* the text is copied */
 void output_cellf(struct output *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Prints aligned columns, with the head in bold when `out` is a terminal and NO_COLOR is not set. A

@@ -1,14 +1,14 @@
-/* The row of a request: its path is matched against the rows' paths, segment by segment. */
+/* Finds the row of a request: matches its path against the rows' paths, segment by segment. */
 #include "rest/rest_int.h"
 
-enum segment_kind { LITERAL, ONE, REST }; /* where several fit, the lowest wins */
+enum segment_kind { LITERAL, ONE, REST }; /* when several match, the first of these wins */
 
 struct segment {
     enum segment_kind kind;
-    struct str text; /* literal, or the parameter's name */
+    struct str text; /* the literal text, or the parameter's name */
 };
 
-/* The next segment of a path or pattern without its leading slash; false at the end. */
+/* Moves the next segment from *rest to *out, without its leading slash; false at the end. */
 static bool next_segment(struct str *rest, struct str *out)
 {
     size_t n = 1;
@@ -33,7 +33,7 @@ static bool next_pattern(struct str *rest, struct segment *out)
         return true;
     *out = (struct segment){ONE, str_n(text.p + 1, text.len - 2)};
     if (str_ends(out->text, STR("..."))) {
-        BUG_ON(rest->len); /* only a last segment may take the rest */
+        BUG_ON(rest->len); /* only the last segment may be "{name...}" */
         *out = (struct segment){REST, str_head(out->text, out->text.len - 3)};
     }
     return true;
@@ -62,7 +62,8 @@ static int segment_is(struct str raw, struct str literal, struct arena *arena, s
     return code ? code : str_eq(text, literal);
 }
 
-/* 1 and the parameters when the path fits, 0 when not, or an error. */
+/* Returns 1 and sets the parameters when the path matches the pattern, 0 when it does not, or an
+ * error. */
 static int path_fits(const char *pattern, struct str path, struct rest_path *params,
                      struct arena *arena, struct err *err)
 {
@@ -97,7 +98,8 @@ static int path_fits(const char *pattern, struct str path, struct rest_path *par
     return path.len == 0;
 }
 
-/* Does pattern a win over b? Where they differ first, the more exact segment does. */
+/* Whether pattern a is preferred to b: at the first segment that differs, a has the more exact
+ * kind. */
 static bool path_wins(const char *a, const char *b)
 {
     struct str x = str_z(a), y = str_z(b);
@@ -114,7 +116,8 @@ static bool row_takes(const struct rest_row *row, enum http_method method)
     return row->method == method || (row->method == HTTP_GET && method == HTTP_HEAD);
 }
 
-/* *exists: some row has the path, whatever its method. */
+/* Finds the table's best row for the request. *exists becomes true when a row has the path, with
+ * any method. */
 static int find_in_table(struct rest_match *best, const struct rest_table *table,
                          struct http_request *req, bool *exists, struct err *err)
 {

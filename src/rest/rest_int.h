@@ -1,24 +1,24 @@
-/* Between the files of rest/. */
+/* Types and functions that the files of rest/ share. */
 #ifndef REST_REST_INT_H
 #define REST_REST_INT_H
 
 #include "rest/rest.h"
 
-/* A value that the row describes, as the request has it. */
+/* A value of the request that the row describes. */
 struct rest_value {
     const struct rest_field *field;
     bool given;
-    struct str text; /* STRING and TIME */
+    struct str text; /* for STRING and TIME */
     int64_t integer;
     double number;
     bool truth;
-    const json_t *json; /* arrays and objects; borrowed from the body */
+    const json_t *json; /* for arrays and objects; borrowed from the body */
 };
 
-/* Path and query into the call's values and its page. */
+/* Reads path and query into the call's values and its page. */
 int rest_read(struct rest_call *c, const struct rest_path *path, struct err *err) MUST_CHECK;
-/* The body likewise; then the values are complete. ERR_CLOSED, ERR_TIMEOUT: the peer is gone or too
- * slow. */
+/* Reads the body into the call's values, which are complete then. ERR_CLOSED: the peer closed the
+ * connection. ERR_TIMEOUT: the peer is too slow. */
 int rest_read_body(struct rest_call *c, struct err *err) MUST_CHECK;
 
 #endif

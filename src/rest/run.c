@@ -1,4 +1,4 @@
-/* From a request to the function of its row, and back to an answer. */
+/* Runs the function of a request's row and sends the answer. */
 #include "base/clock.h"
 #include "rest/rest_int.h"
 
@@ -102,7 +102,9 @@ int rest_send_failure(struct http_request *req, int code, const struct err *err)
         {ERR_UNAVAILABLE, 503, "unavailable"},
         {ERR_OFFLINE, 503, "unavailable"},
         {ERR_STORE, 503, "unavailable"},
-        {ERR_CLOSED, 503, "unavailable"}, /* of the store, as the next: it may have been done */
+        /* ERR_CLOSED and ERR_TIMEOUT come from the store, which may have made the change all the
+           same. */
+        {ERR_CLOSED, 503, "unavailable"},
         {ERR_TIMEOUT, 503, "unavailable"},
         {ERR_IN_USE, 409, "in_use"},
     };
@@ -216,7 +218,7 @@ static void answer_begin(struct rest_call *c)
     }
 }
 
-/* The answer may hold a secret, so its memory is overwritten. */
+/* Frees the answer. Its memory is overwritten, because it may hold a secret. */
 static void answer_release(struct rest_call *c)
 {
     if (c->text.p)
@@ -226,7 +228,7 @@ static void answer_release(struct rest_call *c)
 
 static int answer_send(struct rest_call *c)
 {
-    BUG_ON(c->row->media); /* rest_send() is for these */
+    BUG_ON(c->row->media); /* such a row answers with rest_send() */
     if (c->status == 204) {
         http_respond(c->req, 204);
         return http_send(c->req, STR_EMPTY);
@@ -259,7 +261,8 @@ static int rest_answer(struct rest_call *c)
     return rest_send_failure(c->req, code, &err);
 }
 
-/* Everything before the row's function; *from_peer: the error is one of reading the body. */
+/* Does everything that comes before the row's function. *from_peer: the error came from reading the
+ * body. */
 static int rest_prepare(struct rest_call *c, const struct rest_path *path, bool *from_peer,
                         struct err *err)
 {
@@ -288,7 +291,7 @@ int rest_run(const struct rest_match *match, struct http_request *req)
     if (!row->quick && !http_may_block(req))
         return ERR_AGAIN;
     int code = rest_prepare(&c, &match->path, &from_peer, &err);
-    /* A peer that is gone or too slow is left to the server. */
+    /* The HTTP server handles a peer that closed the connection or is too slow. */
     if (code < 0 && !from_peer && !c.sent)
         code = rest_send_failure(req, code, &err);
     else if (code == 0 && !c.sent)

@@ -6,7 +6,7 @@
 
 enum { BODY_MAX = 64 * 1024, QUERY_VALUE_MAX = 4096 };
 
-/* What every list takes beside its row's query. */
+/* The query parameters that every list has beside those of its row. */
 static const struct rest_field paging_fields[] = {
     {"after", "The `next` of the page before; left out: the first page."},
     {"limit", "How many items to answer at most.", REST_INTEGER},
@@ -26,7 +26,8 @@ static size_t field_count(const struct rest_field *fields)
 
 /* --- checks --- */
 
-/* "name must be 1 to 64 bytes long": `verb` is "be", `unit` is " bytes long". */
+/* Checks the limits of a value. In the message "name must be 1 to 64 bytes long" `verb` is "be" and
+ * `unit` is " bytes long". */
 static int check_limits(const struct rest_field *f, int64_t size, const char *verb,
                         const char *unit, struct err *err)
 {
@@ -61,7 +62,7 @@ static int check_choice(const struct rest_field *f, struct str text, struct err 
     return ERR_INVALID;
 }
 
-/* A NUL would end the value for functions that take C strings, and not for others. */
+/* Refuses a NUL: it would end the value for functions that take C strings, but not for others. */
 static int check_nul(const struct rest_field *f, struct str text, struct err *err)
 {
     return str_chr(text, '\0') < 0 ? 0
@@ -131,7 +132,7 @@ static int read_from_text(struct rest_value *v, struct str text, struct err *err
         v->truth = str_eq(text, STR("true"));
         return v->truth || str_eq(text, STR("false")) ? 0 : wrong_type(v->field, err);
     default:
-        BUG_ON(true); /* a path and a query have no others */
+        BUG_ON(true); /* fields of a path or query have no other types */
     }
 }
 
@@ -160,8 +161,8 @@ static bool is_in(const struct rest_field *fields, const struct rest_field *f)
     return fields && f >= fields && f < fields + field_count(fields);
 }
 
-/* Of a name that comes twice the last value counts; an empty value is none. Names that the row does
- * not have are ignored. */
+/* Reads the query. When a name comes twice, the last value counts. An empty value counts as absent.
+ * Names that the row does not have are ignored. */
 static int read_query(struct rest_call *c, struct err *err)
 {
     struct str rest = http_request_head(c->req)->query, name, raw;
@@ -226,7 +227,7 @@ static int read_from_json(struct rest_value *v, const json_t *json, struct err *
     case REST_STRINGS:
         return json_is_array(json) ? check_strings(v->field, json, err) : wrong_type(v->field, err);
     default:
-        BUG_ON(true); /* no body has others */
+        BUG_ON(true); /* fields of a body have no other types */
     }
 }
 

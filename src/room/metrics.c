@@ -1,4 +1,4 @@
-/* Metrics as text. */
+/* Writes metrics as text. */
 #include "room/metrics.h"
 
 void metric_numbers_add(struct metric_numbers *n, unsigned kind, const void *numbers)
@@ -28,7 +28,7 @@ static void write_metric_head(struct buf *out, const struct metric *m)
                 m->type == METRIC_COUNTER ? "counter" : "gauge");
 }
 
-/* Label values are quoted; these are the only characters that the format escapes in them. */
+/* Writes a source's label. In quoted values the format escapes only these characters. */
 static void write_metric_label(struct buf *out, const struct metric_source *s)
 {
     buf_appendf(out, "%s=\"", s->label);

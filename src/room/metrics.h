@@ -1,5 +1,6 @@
-/* Metrics as rows: a name and a help text, and where the number is. A room brings a table of rows,
- * and on each request a function of the room adds the structs that the numbers are read from.
+/* Metrics are rows of a table: a name, a help text, and the place of the number. A room defines a
+ * table, and for each request for metrics a function of the room adds the structs that the numbers
+ * are read from.
  *
  *     enum { FROM_BAKERY };
  *     static const struct metric metrics[] = {
@@ -20,7 +21,7 @@ enum metric_type { METRIC_COUNTER, METRIC_GAUGE };
 /* One line of a metric for each struct of numbers. */
 struct metric_series {
     const char *labels; /* fixed labels, as written: "state=\"active\""; NULL: none */
-    size_t offset;      /* of a uint64_t in the struct of numbers */
+    size_t offset;      /* offset of a uint64_t in the struct of numbers */
 };
 
 struct metric {
@@ -39,23 +40,23 @@ struct metric {
     .kind = (from), .count = 1,                                                                    \
     .series = (&(const struct metric_series){NULL, offsetof(type, member)})
 
-/* A struct of numbers. Several of one kind are told apart by a label. */
+/* A struct of numbers. Several structs of one kind differ in their label. */
 struct metric_source {
     unsigned kind;
     const char *label; /* NULL: none */
-    struct str value;  /* of the label */
+    struct str value;  /* the label's value */
     const void *numbers;
 };
 
-/* The numbers for one answer. */
+/* The sources of the numbers for one answer. */
 struct metric_numbers {
-    struct arena *arena; /* lives until the answer is written: for numbers made for the answer */
-    bool admin; /* an administrator asks; the caller is an administrator; others do not see names of
-                   users and buckets */
+    struct arena *arena; /* for numbers made for this answer; lives until it is written */
+    bool admin; /* the caller is an administrator; others do not see names of users and buckets */
     VEC(struct metric_source) sources;
 };
 
-/* `numbers` is borrowed until the answer is written, and so is the label's value. */
+/* Adds a struct of numbers. `numbers` and the label's value are borrowed until the answer is
+ * written. */
 void metric_numbers_add(struct metric_numbers *n, unsigned kind, const void *numbers);
 void metric_numbers_add_labelled(struct metric_numbers *n, unsigned kind, const char *label,
                                  struct str value, const void *numbers);

@@ -1,4 +1,5 @@
-/* The owner of a bucket, for calls that name no user (docs/replication.md, "Whose bucket"). */
+/* Finds the owner of a bucket, for calls that name no user (docs/replication.md, "Whose bucket").
+ */
 #include "room/owners.h"
 #include "object/overlay.h"
 #include "base/buf.h"
@@ -8,7 +9,7 @@
 #include "route/users.h"
 
 enum {
-    ASKED_MAX = 1000, /* users whose keys a storage is asked with, in one call */
+    ASKED_MAX = 1000, /* the most users whose keys are tried on a storage in one call */
     TEXT_MAX = 400,   /* bytes of a list of users in a message */
 };
 
@@ -47,7 +48,8 @@ struct str owners_user_name(const struct services *services, struct arena *a, st
     return users_by_id(services->users, a, id, &user, NULL) == 0 ? user.name : id;
 }
 
-/* *owner is empty when the storage does not say who owns the bucket. ERR_NO_BUCKET. */
+/* Opens the bucket as `user` and gets its owner; *owner is empty when the storage does not tell.
+ * ERR_NO_BUCKET: the user sees no such bucket there. */
 static int owner_look(struct search *s, struct storage *storage, struct str user, struct str *owner,
                       struct err *err)
 {
@@ -74,7 +76,7 @@ static int search_local(struct search *s, struct storage *storage, struct err *e
                     : owner_add(s, owner, storage->name, true, err);
 }
 
-/* Does the user's route lead the bucket to that storage? A block there does not matter. */
+/* Whether the user's route for the bucket leads to that storage, even if it is blocked there. */
 static bool owner_is_routed(struct search *s, const struct storage *storage, struct str user)
 {
     struct storage *at = NULL;
@@ -83,7 +85,7 @@ static bool owner_is_routed(struct search *s, const struct storage *storage, str
     return (code == 0 || code == ERR_DENIED || code == ERR_BUSY) && at == storage;
 }
 
-/* A user who is refused has no bucket of that name. */
+/* Asks a storage with the user's keys. A user who is refused counts as having no such bucket. */
 static int ask_as(struct search *s, struct storage *storage, struct str user, struct err *err)
 {
     struct str owner = STR_EMPTY;
@@ -113,7 +115,7 @@ static int search_remote(struct search *s, struct storage *storage, struct err *
     for (size_t i = 0; i < e.user_count && code == 0; i++)
         if (!s->of->routed || owner_is_routed(s, storage, e.users[i]))
             code = ask_as(s, storage, e.users[i], err);
-    return code == ERR_NOT_FOUND ? 0 : code; /* it was removed meanwhile */
+    return code == ERR_NOT_FOUND ? 0 : code; /* the storage was removed meanwhile */
 }
 
 int owners_find(const struct services *services, struct arena *a, const struct owner_of *of,
@@ -138,7 +140,7 @@ int owners_find(const struct services *services, struct arena *a, const struct o
     return code;
 }
 
-/* --- one of them --- */
+/* --- choosing one owner --- */
 
 static bool is_among(const struct owners *o, struct str user, size_t before)
 {
@@ -158,7 +160,7 @@ void owners_meet(struct owners *of, const struct owners *with)
     of->count = kept;
 }
 
-/* Keeps only owners whose bucket is on that storage, if there are any. */
+/* Keeps only owners whose bucket is on that storage; if there are none, keeps all. */
 static void owners_prefer(struct owners *o, struct str storage)
 {
     size_t kept = 0;

@@ -10,7 +10,8 @@
 struct owner {
     struct str user;    /* the user's id */
     struct str storage; /* where the bucket is */
-    bool owns;          /* false: the storage does not say who owns it, but the user sees it */
+    /* False: the user sees the bucket, but the storage does not tell its owner. */
+    bool owns;
 };
 
 struct owners {
@@ -18,29 +19,30 @@ struct owners {
     size_t count;
 };
 
-/* What is looked for. */
+/* The bucket to look for. */
 struct owner_of {
     struct str bucket;
     struct str storage; /* only on this storage; empty: on any */
     struct str prefer;  /* for owners_user_id(): prefer a bucket on this storage to others */
-    bool routed;        /* on a remote storage, only users whose route leads there count */
+    bool routed;        /* on a remote storage, count only users whose route leads there */
 };
 
-/* All users who have such a bucket. A storage that cannot be asked is an error, as the bucket may
- * be there. */
+/* Finds all users who have such a bucket. A storage that cannot be asked is an error, because the
+ * bucket may be there. */
 int owners_find(const struct services *services, struct arena *a, const struct owner_of *of,
                 struct owners *out, struct err *err) MUST_CHECK;
-/* Leaves in `of` only users that are also in `with`. */
+/* Removes from `of` the users that are not in `with`. */
 void owners_meet(struct owners *of, const struct owners *with);
-/* The id of the only user among the owners. ERR_NO_BUCKET: there is none. ERR_CONFLICT: there are
- * several, and the text lists them. */
+/* Gets the id of the only user among the owners. ERR_NO_BUCKET: there is none. ERR_CONFLICT: there
+ * are several, and the error's text lists them. */
 int owners_one(const struct services *services, struct arena *a, struct str bucket,
                const struct owners *o, struct str *out, struct err *err) MUST_CHECK;
 
-/* The id of the user of that name, or ERR_NOT_FOUND; without a name, of the owner of the bucket. */
+/* Gets the id of the user with that name, or of the bucket's owner if the name is empty.
+ * ERR_NOT_FOUND: there is no such user. */
 int owners_user_id(const struct services *services, struct arena *a, struct str name,
                    const struct owner_of *of, struct str *out, struct err *err) MUST_CHECK;
-/* For messages: the user's name, or the id when the user was removed. */
+/* Returns the user's name for messages, or the id when the user was removed. */
 struct str owners_user_name(const struct services *services, struct arena *a, struct str id);
 
 #endif

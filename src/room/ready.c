@@ -1,4 +1,4 @@
-/* Rounds of checks: one at a time, at most one a second. */
+/* Runs rounds of readiness checks: one round at a time, at most one a second. */
 #include "room/ready.h"
 #include "base/clock.h"
 
@@ -51,7 +51,8 @@ static void ready_run_check(void *ctx)
     ready_set_state(c->state, code, &err);
 }
 
-/* Beside each other: with a Redis that hangs each check takes its whole timeout. */
+/* Runs all checks at the same time, because with a Redis that hangs each check takes its whole
+ * timeout. */
 static void ready_run_checks(struct ready *r, struct ready_state *states)
 {
     struct check checks[READY_MAX_PARTS] = {0};
@@ -66,7 +67,7 @@ static void ready_run_checks(struct ready *r, struct ready_state *states)
         thread_join(&checks[i].thread);
 }
 
-/* Held lock. Lets go of it while the checks run. */
+/* Runs a round. The caller holds the lock, which is released while the checks run. */
 static void ready_run_round(struct ready *r)
 {
     struct ready_state states[READY_MAX_PARTS] = {0};

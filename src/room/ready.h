@@ -1,8 +1,7 @@
-/* Is every part ready to serve? Asked by /readyz, which anybody may call as often as they like: a
- * round of checks runs at most once a second, its parts beside each other, one round at a time, and
- * callers that come meanwhile get what the last round found, and what is known to have failed
- * since.
- */
+/* Whether every part is ready to serve. /readyz asks this, and anybody may call it at any rate. So
+ * a round of checks runs at most once a second, one round at a time, with all its checks in
+ * parallel. Callers during a round get the results of the last round, with failures that became
+ * known since. */
 #ifndef ROOM_READY_H
 #define ROOM_READY_H
 
@@ -11,14 +10,14 @@
 
 enum { READY_MAX_PARTS = 80, READY_FRESH_MS = 1000 };
 
-/* Any failure means not ready, its text says why. */
+/* A check of one part. Any error means that the part is not ready; its text says why. */
 typedef int ready_check_fn(void *ctx, struct err *err);
 
 struct ready_part {
     const char *name;      /* "db", "store.appDB" */
-    ready_check_fn *check; /* called on a thread that may block */
+    ready_check_fn *check; /* runs on a thread that may block */
     void *ctx;             /* borrowed */
-    ready_check_fn *now;   /* never blocks: what is known to have failed since; may be NULL */
+    ready_check_fn *now;   /* reports failures since the last round; never blocks; may be NULL */
 };
 
 struct ready_state {
@@ -29,7 +28,7 @@ struct ready_state {
 struct ready {
     struct ready_part parts[READY_MAX_PARTS];
     size_t count;
-    struct mutex lock; /* guards what follows; class "ready" */
+    struct mutex lock; /* class "ready"; guards the members below */
     struct cond done;
     struct ready_state states[READY_MAX_PARTS];
     uint64_t checked_ms; /* when the last round ended, clock_mono_ms(); 0: never */
@@ -40,10 +39,10 @@ void ready_init(struct ready *r);
 void ready_release(struct ready *r);
 void ready_add(struct ready *r, struct ready_part part); /* before the first check */
 
-/* Copies the states (count of them) out; ERR_AGAIN when they are stale and this thread may not
- * block. */
+/* Copies the states of all parts to `out`, after a new round if they are older than READY_FRESH_MS.
+ * ERR_AGAIN: they are, and this thread may not block. */
 int ready_get(struct ready *r, struct ready_state *out, bool may_block) MUST_CHECK;
-/* What the last round found, whatever its age. */
+/* Copies the results of the last round, of any age. */
 void ready_last(struct ready *r, struct ready_state *out);
 
 #endif

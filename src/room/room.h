@@ -1,7 +1,7 @@
-/* A room is one thing that weir does beside the gateway: replica, swarm, and those to come. Its
+/* A room is a feature of weir beside the gateway, such as replica and swarm. Its
  * code is a folder of src/, and the rest of the program knows that folder by one struct room:
  * main.c lists the rooms, and server, worker, API, command line and metrics read the list. No file
- * below main.c names a room. docs/rooms.md tells how to add one.
+ * below main.c names a room. docs/rooms.md says how to add a room.
  *
  * A room keeps no globals. The server makes a zeroed struct of `state_size` bytes for each room of
  * a running weir and hands it to every function of the room as `state`. */
@@ -20,19 +20,20 @@
 /* When a part starts. Parts stop in the reverse order of their start. Within a stage the rooms
  * follow the order of main.c, and the parts of a room the order of its table. */
 enum room_stage {
-    ROOM_STORAGES, /* users, storages and routes are known; the lease of the process starts next,
-                      and nothing changes an object before it */
-    ROOM_WORK,     /* lifecycle rules and logs run; the worker starts next */
-    ROOM_LISTEN,   /* the worker runs and the pool of threads is there; S3 and the API start next */
+    /* Users, storages and routes are known. The lease of the process starts next; nothing changes
+       an object before that. */
+    ROOM_STORAGES,
+    ROOM_WORK,   /* lifecycle rules and logs run; the worker starts next */
+    ROOM_LISTEN, /* the worker runs and the pool of threads is there; S3 and the API start next */
 };
 
 struct room_part {
     enum room_stage stage;
-    /* A part that fails undoes what it began; its `stop` is not called. The error's text is one
-     * line for the person who started weir. */
+    /* Starts the part. A part that fails undoes what it began, and its `stop` is not called. The
+     * error's text is one line for the person who started weir. */
     int (*start)(void *state, struct services *s, struct err *err);
-    /* False: requests still run at s->deadline_ns and use what this part holds. Nothing more is
-     * taken apart then, and the process ends. NULL: there is nothing to stop. */
+    /* Stops the part. False: requests still run at s->deadline_ns and use what this part holds.
+     * Then no other part is stopped, and the process ends. NULL: there is nothing to stop. */
     bool (*stop)(void *state, struct services *s);
 };
 
@@ -40,7 +41,7 @@ struct room_part {
  * addresses before it makes anything. */
 struct room_port {
     const char *key; /* the configuration key that holds the address */
-    bool udp;        /* else TCP */
+    bool udp;        /* false: TCP */
 };
 
 typedef VEC(struct task_handler) room_tasks;
@@ -82,7 +83,8 @@ struct room {
     void (*greet)(void *state, FILE *out);
 };
 
-/* For the initializer: ROOM_ROWS(part, swarm_parts) sets .parts and .part_count. */
+/* For the initializer of a struct room: ROOM_ROWS(part, swarm_parts) sets .parts and .part_count.
+ */
 #define ROOM_ROWS(noun, table) .noun##s = (table), .noun##_count = ARRAY_SIZE(table)
 
 /* A room of a running weir. */

@@ -1,4 +1,4 @@
-/* Questions that every part asks of the shared services. */
+/* Functions of the shared services that every part uses. */
 #include "room/services.h"
 #include "conf/keys.h"
 #include "route/remotes.h"

@@ -1,5 +1,6 @@
-/* What the rooms of one running weir share. The server opens these services, in the order of this
- * struct, and lends them to the parts of every room (room/room.h). A room never closes one.
+/* The services that the rooms of one running weir share. The server opens these services, in the
+ * order of this struct, and lends them to the parts of every room (room/room.h). A room never
+ * closes a service.
  *
  * Each group of members is valid from the stage that its comment names until the parts of that
  * stage have stopped. The struct is written by the main thread alone, while it starts and stops
@@ -41,12 +42,13 @@ enum service_database {
     SWARM_DB = JOINED_DATABASES
 };
 
-/* What rooms give to the gateway: a part fills in a member at ROOM_STORAGES or ROOM_WORK, since the
- * gateway reads them when it starts. NULL: no room gives it. */
+/* Interfaces that rooms give to the gateway. A part sets a member at ROOM_STORAGES or ROOM_WORK,
+ * because the gateway reads them when it starts. NULL: no room gives this interface. */
 struct room_hooks {
-    const struct change_capture *capture;   /* s3/gateway/capture.h */
-    const struct bucket_sides *sides;       /* route/sides.h */
-    const struct object_torrents *torrents; /* s3/gateway/torrent.h */
+    const struct change_capture *capture; /* captures changes of objects: s3/gateway/capture.h */
+    /* Both storages of a bucket that is being switched: route/sides.h. */
+    const struct bucket_sides *sides;
+    const struct object_torrents *torrents; /* serves objects as torrents: s3/gateway/torrent.h */
     /* Whether lifecycle rules must leave the bucket alone for now. */
     bool (*rests)(void *ctx, const struct storage *storage, struct str bucket);
     void *rests_ctx;
@@ -60,16 +62,17 @@ struct named_server {
 enum { SERVICES_SERVERS_MAX = 8 };
 
 struct services {
-    /* Always. */
+    /* Valid always. */
     const struct conf *conf; /* the configuration at the start; a reload does not replace it */
     const char *only;        /* roles with commas between them; NULL: every role */
     const struct log *log;
     struct ready *ready;
-    uint64_t deadline_ns; /* by which a stop must end, clock_mono_ns(); 0: not stopping */
-    char boot[PROCESS_BOOT_LEN + 1]; /* names the boot of the machine */
+    /* When a stop must have ended, in clock_mono_ns(); 0: weir is not stopping. */
+    uint64_t deadline_ns;
+    char boot[PROCESS_BOOT_LEN + 1]; /* identifies the boot of the machine */
 
-    /* From ROOM_STORAGES on. */
-    struct store *stores[STORE_DATABASES]; /* by enum service_database */
+    /* Valid from ROOM_STORAGES on. */
+    struct store *stores[STORE_DATABASES]; /* indexed by enum service_database */
     bool joined;
     struct installation *installation;
     struct queue *queue;
@@ -78,19 +81,20 @@ struct services {
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;
-    struct lease *lease; /* starts behind the parts of ROOM_STORAGES, which may add to it */
+    struct lease *lease; /* starts after the parts of ROOM_STORAGES, which may add to it */
 
-    /* From ROOM_WORK on. */
+    /* Valid from ROOM_WORK on. */
     struct notify *notify;
     struct access_log *access_log;
 
-    /* From ROOM_LISTEN on. */
+    /* Valid from ROOM_LISTEN on. */
     struct pool *pool;
-    /* A part adds the server that it has started and takes it out before it stops the server. */
+    /* A part adds the server that it has started, and removes it before it stops the server. */
     struct named_server servers[SERVICES_SERVERS_MAX];
     size_t server_count;
 
-    struct http_server *s3; /* when all parts have started; NULL: this process is no gateway */
+    /* Set when all parts have started; NULL: this process is not a gateway. */
+    struct http_server *s3;
 
     struct room_hooks hooks;
 };
@@ -98,23 +102,24 @@ struct services {
 /* Whether this process has the role: "gateway", "worker", or the role of a room. */
 bool services_has_role(const struct services *s, const char *role);
 
-/* ERR_UNSUPPORTED when replication is off in this weir; the text says what to do. */
+/* Checks that replication is on. ERR_UNSUPPORTED: it is off in this weir; the text says what to do.
+ */
 int services_need_replication(const struct services *s, struct err *err) MUST_CHECK;
 
-/* The entry of a remote storage (route/remotes.h), in the arena. ERR_NOT_FOUND: there is no remote
- * storage of that name. */
+/* Gets the entry of a remote storage (route/remotes.h), in the arena. ERR_NOT_FOUND: there is no
+ * remote storage with that name. */
 int services_find_remote(const struct services *s, struct arena *a, struct str name,
                          struct remote_entry *out, struct err *err) MUST_CHECK;
 
-/* "<data folder>/<name>", appended. */
+/* Appends the path "<data folder>/<name>". */
 void services_path(const struct services *s, const char *name, struct buf *out);
 
 void services_add_server(struct services *s, const char *name, struct http_server *server);
 void services_remove_server(struct services *s,
-                            const struct http_server *server); /* NULL is fine */
+                            const struct http_server *server); /* `server` may be NULL */
 
-/* "api.listen (weir.yaml:3): ..." in front of an error's text: the value of this configuration key
- * led to the error. Returns `code`. */
+/* Puts "api.listen (weir.yaml:3): ..." in front of the error's text, because the value of this
+ * configuration key led to the error. Returns `code`. */
 int services_blame_key(const struct services *s, const char *key, int code, struct err *err);
 
 #endif

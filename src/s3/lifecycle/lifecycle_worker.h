@@ -17,7 +17,7 @@ struct lifecycle_worker_options {
     struct routes *routes; /* borrowed; must outlive the worker */
     struct notify *notify; /* announces every removal and transition; borrowed; may be NULL */
     int64_t day_ms;        /* 0: MS_PER_DAY */
-    int64_t interval_ms;   /* 0: MS_PER_DAY, or half of day_ms if that is shorter */
+    int64_t interval_ms;   /* 0: a day if day_ms is a real day, else half of day_ms */
     /* Whether the bucket must not be swept now, because it is being switched to another storage:
      * the rules' actions on one storage would be repeated on newer objects of the other. May be
      * NULL. */
