@@ -11,8 +11,7 @@
 
 enum {
     PIECE = 64 * 1024,
-    BLOB_LEVELS =
-        2 /* levels of folders below "blobs": one for each epoch, and in it folders of blobs */
+    BLOB_LEVELS = 2 /* levels of folders below "blobs": by epoch, then by blob */
 };
 
 static int backup_copy_bytes(int from, int to, struct err *err)

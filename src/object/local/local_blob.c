@@ -161,8 +161,7 @@ static int write_block(struct writing *w, struct blob *out, struct str block, st
         return code;
     out->checksum = blob_checksum(out->checksum, block);
     out->size += block.len;
-    if (++w->count % WRITEOUT_EVERY ==
-        0) /* only a hint; the sync at the end makes the file durable */
+    if (++w->count % WRITEOUT_EVERY == 0) /* a hint; the sync at the end makes it durable */
         (void)sync_file_range(w->fd, (off_t)(out->size - (uint64_t)WRITEOUT_EVERY * BLOB_BLOCK),
                               (off_t)WRITEOUT_EVERY * BLOB_BLOCK, SYNC_FILE_RANGE_WRITE);
     return 0;

@@ -129,8 +129,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
     if (code == 0)
         code = bucket_record_get(buf_str(&value), &r, err);
     buf_release(&value);
-    if (code ==
-        0) /* only now, because even without the disk the rows tell whether the bucket exists */
+    if (code == 0) /* checked last: an absent bucket is known without the disk */
         code = local_present(l, err);
     if (code < 0)
         return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;

@@ -175,8 +175,7 @@ static void get_meta(struct cursor *c, struct object_meta *m, struct str *header
         m->retain_until_ms = (int64_t)get_below(c, INT64_MAX);
     m->retain_compliance = fields & META_HAS_COMPLIANCE;
     m->legal_hold = fields & META_HAS_HOLD;
-    c->failed |=
-        fields != meta_fields(m, *headers_raw); /* a field whose bit is set must not be empty */
+    c->failed |= fields != meta_fields(m, *headers_raw); /* no field that is set may be empty */
 }
 
 static int meta_copy(const struct object_meta *from, struct str headers_raw, struct arena *a,

@@ -4,8 +4,7 @@
 struct remove_change {
     struct row_change change;
     const struct remove_options *o;
-    struct object_record
-        r; /* the version that was removed or made; only its flags and sequence are set */
+    struct object_record r; /* the version removed or made; only flags and sequence are set */
 };
 
 static int guard_ask(const struct row_change *c, const struct object_guard *g,

@@ -202,8 +202,7 @@ int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err)
     *was_wrong = code == 0 && !is_nothing(&m.missing);
     if (!*was_wrong)
         return code;
-    code =
-        change_apply(&m.change, err); /* still right, because writes since then were counted too */
+    code = change_apply(&m.change, err); /* later writes do not change the difference */
     if (code == ERR_NO_BUCKET)
         *was_wrong = false; /* the bucket was removed meanwhile */
     return code == ERR_NO_BUCKET ? 0 : code;

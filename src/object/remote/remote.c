@@ -54,7 +54,8 @@ struct remote *remote_of(struct storage *s)
 
 /* --- opening and closing --- */
 
-/* As in upstream.c: no port when it is the scheme's own (RFC 9110 section 7.2). */
+/* Sets r->host from the URL, as upstream.c does: without the port if it is the scheme's default
+ * (RFC 9110 section 7.2). */
 static int set_host(struct remote *r, struct str text, struct err *err)
 {
     struct url url;
@@ -74,8 +75,8 @@ static int set_host(struct remote *r, struct str text, struct err *err)
     return 0;
 }
 
-/* While the peer is down, the thread tries to connect each second (M6). It also closes connections
- * that were not used for long. */
+/* Says when the thread runs next: while the peer is down, each second, to try to connect (M6). It
+ * also closes connections that were not used for long. */
 static struct loop_sleep probe_later(const struct remote *r)
 {
     return loop_sleep_ms(upstream_is_up(r->upstream) ? SWEEP_MS : PROBE_MS);
@@ -105,7 +106,7 @@ static void remote_close(struct storage *s)
     struct remote *r = remote_of(s);
 
     if (r->upstream)
-        upstream_abort(r->upstream); /* the prober may be connecting */
+        upstream_abort(r->upstream); /* the prober may be waiting for a connection */
     loop_stop(&r->prober);
     upstream_free(r->upstream);
     credential_table_release(&r->credentials);

@@ -23,15 +23,15 @@ struct remote_times {
     uint64_t idle_ms;     /* a body, in either direction, without progress */
 };
 
-/* The same as a table, for code that reads, stores or shows them. */
+/* The members of struct remote_times as a table, for code that reads, stores or shows them. */
 struct remote_timeout {
     const char *name; /* "connect_timeout" */
     uint64_t usual_ms, min_ms, max_ms;
-    size_t offset; /* in struct remote_times */
+    size_t offset; /* of the member in struct remote_times */
 };
 enum { REMOTE_TIMEOUTS = 3 };
 extern const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS];
-/* The member that row `i` describes. */
+/* Gives the member that row `i` of remote_timeouts[] describes. */
 uint64_t *remote_time(struct remote_times *times, size_t i);
 /* ERR_INVALID: a time is out of bounds; the message names it and the bounds. */
 int remote_times_check(const struct remote_times *times, struct err *err) MUST_CHECK;
@@ -40,19 +40,21 @@ struct remote_options {
     struct str name;
     struct str url;    /* http://host[:port] or https://...; no path */
     struct str region; /* empty: us-east-1 */
-    bool virtual_host; /* bucket.host; else host/bucket */
+    bool virtual_host; /* true: the bucket is in the host name (bucket.host); false: in the path
+                          (host/bucket) */
     const char *ca_file;
     bool tls_insecure;
     struct remote_times times;
-    const struct log *log; /* borrowed until the close */
+    const struct log *log; /* must outlive the storage */
 };
 
-/* Does not connect yet. ERR_INVALID: the URL cannot be used. */
+/* Opens the storage without connecting to the peer. ERR_INVALID: the URL cannot be used. */
 int remote_open(struct storage **out, const struct remote_options *o, struct err *err) MUST_CHECK;
 
 /* Sets the credentials of one user, or removes them when `secret` is empty. Any time, any thread;
  * requests under way end with the credentials that they began with. The strings are copied; secrets
- * are overwritten before their memory is freed. ERR_INVALID: an empty user, a malformed key. */
+ * are overwritten before their memory is freed. ERR_INVALID: the user is empty, or a key is
+ * malformed. */
 int remote_set_credential(struct storage *s, const struct remote_credential *c,
                           struct err *err) MUST_CHECK;
 bool remote_has_credential(struct storage *s, struct str user);
@@ -60,17 +62,17 @@ bool remote_has_credential(struct storage *s, struct str user);
 /* --- notifications (STORAGE_NOTIFIES), beyond a bucket's document "notification" --- */
 
 struct remote_topic {
-    struct str user;     /* whose credentials */
-    struct str name;     /* a topic of this name is changed, not made twice */
+    struct str user;     /* the user whose credentials sign the request */
+    struct str name;     /* an existing topic of this name is changed */
     struct str endpoint; /* the URL that the peer posts events to; may hold a secret */
 };
 
-/* Makes a topic, and gives its ARN (in the arena) for the document "notification".
- * ERR_UNSUPPORTED: the peer makes none. */
+/* Makes a topic, and gives its ARN (in the arena) for the document "notification". ERR_UNSUPPORTED:
+ * the peer has no topics. */
 int remote_make_topic(struct storage *s, struct arena *a, const struct remote_topic *t,
                       struct str *arn, struct err *err) MUST_CHECK;
-/* Takes the entry with this id out of the bucket's document. For Ceph, where a new document adds
- * entries and removes none. */
+/* Removes the entry with this id from the bucket's document "notification". For Ceph, where a new
+ * document adds entries and removes none. */
 int remote_drop_notification(struct storage *s, struct str user, struct str bucket, struct str id,
                              struct err *err) MUST_CHECK;
 

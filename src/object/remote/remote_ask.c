@@ -1,15 +1,16 @@
-/* One request of a bucket's calls: it is put together and sent, and its answer is judged (M1). */
+/* One request to the peer for a call of struct bucket_ops: builds it, sends it, and judges the
+ * answer (M1). */
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 #include "sign/base64.h"
 
 enum {
     SKEW_MAX_S = 15 * 60,
-    NAMED_MAX = 128, /* bytes of a path, and of a query, in an error's text */
+    NAMED_MAX = 128, /* most bytes of a path, and of a query, that an error's text quotes */
 };
 
-/* What the peer's codes mean here. The answer must have this `status` too (0: any): only an answer
- * whose code and status both say so means "absent" (M1). */
+/* The errors (`means`) that the peer's S3 codes become. The answer must have this `status` too (0:
+ * any): only an answer whose code and status both say so means "absent" (M1). */
 static const struct {
     const char *code;
     int status, means;
@@ -51,7 +52,7 @@ static const struct {
 
 static const struct {
     int status, means;
-    bool bare; /* also for answers without a code, such as those to HEAD */
+    bool bare; /* applies also to answers without an S3 code, such as those to HEAD */
 } statuses[] = {
     {304, ERR_NOT_MODIFIED, true}, {400, ERR_INVALID, false},    {401, ERR_DENIED, true},
     {403, ERR_DENIED, true},       {405, ERR_UNSUPPORTED, true}, {409, ERR_CONFLICT, false},
@@ -161,7 +162,7 @@ void ask_document(struct ask *q, struct str text)
     struct digest_value d;
 
     ask_bytes(q, text);
-    digest_of(DIGEST_MD5, text, &d); /* some peers insist on it, though the hash is signed */
+    digest_of(DIGEST_MD5, text, &d); /* some peers demand it, beside the signed hash */
     base64_encode(&md5, str_n(d.bytes, d.len));
     ask_header(q, "Content-MD5", arena_str(&q->a, buf_str(&md5)));
     buf_release(&md5);
@@ -200,8 +201,9 @@ static bool is_verbatim(struct str code)
     return false;
 }
 
-/* An answer to HEAD cannot say why the request was refused. S3 refuses signatures that are more
- * than a quarter of an hour off. Empty: the clocks agree, or the answer has no date. */
+/* Says how far the clocks differ, if that may be why the request was refused (S3 allows a quarter
+ * of an hour), because an answer to HEAD gives no reason. Empty: the clocks agree, or the answer
+ * has no date. */
 static struct str skew_of(struct ask *q)
 {
     int64_t there;
@@ -214,7 +216,8 @@ static struct str skew_of(struct ask *q)
                : STR_EMPTY;
 }
 
-/* The message names storage, request and user, as there may be several. */
+/* Adds the storage, the request and the user to the error's message, because there may be several.
+ */
 static int name_request(const struct ask *q, int code, struct err *err)
 {
     struct str path = str_head(buf_str(&q->path), NAMED_MAX);
@@ -227,7 +230,8 @@ static int name_request(const struct ask *q, int code, struct err *err)
                     STR_ARG(q->request.user));
 }
 
-/* *verbatim: the text is a code that bucket.h promises. */
+/* Turns an answer that is not 2xx into an error. *verbatim: the error's text is an S3 code that
+ * bucket.h promises. */
 static int answer_judge(struct ask *q, bool *verbatim, struct err *err)
 {
     struct buf text = BUF_INIT(REMOTE_ERROR_MAX);
@@ -265,7 +269,8 @@ int ask_send(struct ask *q, struct err *err)
         if (q->head->status < 200 || q->head->status >= 300)
             code = answer_judge(q, &verbatim, err);
     }
-    /* An error of the body that was being sent is not the storage's. */
+    /* An error that the body's own reader gave is not the storage's, so the request is not named.
+     */
     bool own = verbatim || (!q->head && code == ERR_INVALID);
     return code < 0 && !own ? name_request(q, code, err) : code;
 }

@@ -47,7 +47,8 @@ static struct remote_bucket *bucket_new(struct remote *r, struct str user, struc
 
 /* --- which there are --- */
 
-/* The answer to HEAD has no document, so after a 404 a GET must answer NoSuchBucket (M1). */
+/* Checks that the bucket exists. An answer to HEAD has no S3 code, so after a 404 a GET must answer
+ * NoSuchBucket (M1). */
 static int bucket_is_there(struct remote_bucket *b, struct err *err)
 {
     struct ask q;
@@ -72,7 +73,7 @@ int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, 
     struct remote_bucket *b = bucket_new(remote_of(s), user, name);
     int code = bucket_is_there(b, err);
     if (code == ERR_DENIED &&
-        !user.len) /* anonymous users may see its objects, though not the bucket */
+        !user.len) /* anonymous users may be allowed to see objects but not the bucket */
         code = 0;
     if (code < 0)
         bucket_unref(&b->bucket);
@@ -81,7 +82,7 @@ int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, 
     return code;
 }
 
-/* One page of the user's own buckets; page->token is set for the next page. */
+/* Reads one page of the user's own buckets. page->token is for the next page. */
 static int buckets_read_page(struct remote *r, struct str user, struct str prefix, struct arena *a,
                              struct remote_bucket_page *page, struct err *err)
 {
@@ -92,7 +93,8 @@ static int buckets_read_page(struct remote *r, struct str user, struct str prefi
     ask_param_given(&q, "prefix", prefix);
     ask_param_given(&q, "continuation-token", page->token);
     int code = ask_send(&q, err);
-    /* Another weir says that its list is not complete, so an absent bucket may exist. */
+    /* A peer that is a weir says so if its list is not complete. Then an absent bucket may exist.
+     */
     if (code == 0 && ask_answer(&q, "x-weir-incomplete").len)
         code = err_set(err, ERR_UNAVAILABLE, "the list of buckets is not complete there");
     if (code == 0)
@@ -235,7 +237,7 @@ int remote_create_bucket(struct storage *s, const struct bucket_info *info, stru
     struct remote *r = remote_of(s);
     struct arena a = ARENA_INIT(0);
     struct bucket_info own;
-    /* Making one's own bucket again is a success on some peers; here it never is. */
+    /* On some peers a user may make a bucket again that they own. Here that is ERR_EXISTS. */
     int code = find_own(r, &a, info->owner, info->name, &own, err);
 
     if (code == 0 && own.name.len)
@@ -259,13 +261,13 @@ int remote_remove_bucket(struct storage *s, struct str user, struct str name, st
         return err_code(err, ERR_NO_BUCKET);
     ask_init(&q, remote_of(s), user, "DELETE");
     ask_name(&q, name, STR_EMPTY);
-    q.request.idempotent = false; /* repeated, it would find no bucket */
+    q.request.idempotent = false; /* a repeated request would find no bucket */
     return ask_done(&q, err);
 }
 
 /* --- what is known of one --- */
 
-/* Whether a peer has ignored the parameter, and has listed the bucket. */
+/* Whether the peer has ignored the query parameter, and has listed the bucket instead. */
 static bool is_listing(struct str text)
 {
     enum { PROLOG_MAX = 256 };
@@ -274,7 +276,7 @@ static bool is_listing(struct str text)
                     STR("<ListBucketResult")) >= 0;
 }
 
-/* ERR_UNSUPPORTED: the peer does not know such documents. */
+/* Reads one of the bucket's documents. ERR_UNSUPPORTED: the peer does not know such documents. */
 static int read_document(struct remote_bucket *b, struct arena *a, const char *name,
                          struct str *out, struct err *err)
 {
@@ -291,7 +293,7 @@ static int read_document(struct remote_bucket *b, struct arena *a, const char *n
     return code;
 }
 
-/* A peer that does not know versions keeps none. */
+/* Reads whether the bucket keeps versions. A peer that does not know versions keeps none. */
 static int read_versioning(struct remote_bucket *b, struct arena *a, struct bucket_info *out,
                            struct err *err)
 {
@@ -311,7 +313,7 @@ static int read_versioning(struct remote_bucket *b, struct arena *a, struct buck
     return code;
 }
 
-/* A peer that does not know object lock has none. */
+/* Reads whether the bucket has object lock. A peer that does not know object lock has none. */
 static int bucket_read_lock(struct remote_bucket *b, struct arena *a, struct bucket_info *out,
                             struct err *err)
 {
@@ -338,7 +340,7 @@ int remote_info(struct bucket *bucket, struct arena *a, struct bucket_info *out,
         code = bucket_read_lock(b, a, out, err);
     out->name = arena_str(a, bucket->name);
     if (code == 0)
-        out->owner = arena_str(a, out->owner); /* it is the bucket's user */
+        out->owner = arena_str(a, out->owner); /* the owner is the user who asks */
     return code;
 }
 

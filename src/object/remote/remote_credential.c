@@ -100,7 +100,7 @@ int credential_table_users(struct credential_table *c, struct arena *a, struct s
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* The key stands in a header between '=' and '/'. */
+/* Whether the text can be an access key, which stands between '=' and '/' in a header. */
 static bool is_access_key(struct str s)
 {
     for (size_t i = 0; i < s.len; i++)

@@ -12,31 +12,31 @@
 #include "sign/sign.h"
 
 enum {
-    REMOTE_ERROR_MAX = 64 * 1024,      /* bytes of an error's document that are read */
-    REMOTE_DOCUMENT_MAX = 1024 * 1024, /* bytes of a bucket's document */
-    REMOTE_GATHER_MAX = 64 * 1024,     /* bodies up to this are read before they are sent */
+    REMOTE_ERROR_MAX = 64 * 1024,      /* most bytes that are read of an error's document */
+    REMOTE_DOCUMENT_MAX = 1024 * 1024, /* most bytes of a bucket's document */
+    REMOTE_GATHER_MAX = 64 * 1024,     /* bodies up to this size are read before they are sent */
     REMOTE_PIECE = 8 * 1024 * 1024,    /* bytes of a body of unknown size held in memory */
 };
-#define REMOTE_PUT_MAX   ((uint64_t)5 * GIB) /* bytes of one PUT or copy; S3's limit */
+#define REMOTE_PUT_MAX   ((uint64_t)5 * GIB) /* most bytes of one PUT or copy, by S3's limit */
 #define REMOTE_PART_SIZE ((uint64_t)64 * MIB)
 
-/* The credentials that a user's requests are signed with. They are counted, so that they can be
- * replaced while they are in use. */
+/* The credentials that a user's requests are signed with. They are reference counted, so that they
+ * can be replaced while they are in use. */
 struct credential {
     _Atomic(size_t) refs;
-    struct str user, access, secret; /* in `bytes` */
+    struct str user, access, secret; /* point into `bytes` */
     size_t size;
     char bytes[];
 };
 
 struct credential_table {
-    struct mutex lock; /* guards all */
+    struct mutex lock; /* guards all members */
     struct map by_user;
 };
 
 struct remote {
     struct storage storage;
-    /* These never change. */
+    /* The members up to part_size never change. */
     struct upstream *upstream;
     struct sign_keys *keys;
     struct buf name, host, region; /* host: host[:port], as in the header Host */
@@ -52,7 +52,7 @@ struct remote_bucket {
     struct bucket bucket;
     struct remote *remote;
     _Atomic(size_t) refs;
-    struct str user; /* whose credentials sign; stored behind the name in `bytes` */
+    struct str user; /* the user whose credentials sign; stored behind the name in `bytes` */
     char bytes[];
 };
 
@@ -65,14 +65,14 @@ void remote_wake_prober(struct remote *r);
 
 void credential_table_init(struct credential_table *c);
 void credential_table_release(struct credential_table *c);
-/* A reference to the user's credentials; NULL: there are none. */
+/* Gives a reference to the user's credentials. NULL: the user has none. */
 struct credential *credential_table_get(struct credential_table *c, struct str user);
-/* Those of any user; NULL: there are none. */
+/* Gives a reference to the credentials of any user. NULL: no user has credentials. */
 struct credential *credential_table_any(struct credential_table *c);
-/* The users that have credentials, in the arena. */
+/* Lists the users that have credentials, in the arena. */
 int credential_table_users(struct credential_table *c, struct arena *a, struct str **out,
                            size_t *count, struct err *err) MUST_CHECK;
-void credential_unref(struct credential *c); /* NULL is fine; the last one overwrites the secret */
+void credential_unref(struct credential *c); /* NULL is fine; the last call overwrites the secret */
 
 /* --- remote_request.c --- */
 
@@ -88,39 +88,40 @@ struct ask {
     struct arena a; /* memory of the headers and of the answer */
     struct buf path, query;
     struct str_reader document;
-    bool too_many; /* headers */
+    bool too_many; /* there was no room for all headers */
     struct exchange *exchange;
     const struct http_head *head; /* NULL: no answer */
     struct str error;             /* S3 code of an answer that is an error; may be empty */
 };
 
-/* A request to the service (no bucket), a bucket (no key) or an object. `method` is a literal. GET,
- * HEAD and DELETE are idempotent; the caller sets request.idempotent for others. */
+/* Begins a request to the service (no bucket), a bucket (no key) or an object. `method` must be a
+ * string literal. GET, HEAD and DELETE are idempotent; the caller sets request.idempotent for
+ * others. */
 void ask_init(struct ask *q, struct remote *r, struct str user, const char *method);
 void ask_init_bucket(struct ask *q, struct remote_bucket *b, const char *method, struct str key);
 void ask_release(struct ask *q);
 void ask_name(struct ask *q, struct str bucket, struct str key);
 void ask_param(struct ask *q, const char *name, struct str value); /* value.p NULL: no "=" */
 void ask_param_u64(struct ask *q, const char *name, uint64_t value);
-void ask_param_given(struct ask *q, const char *name, struct str value); /* nothing when empty */
+void ask_param_given(struct ask *q, const char *name, struct str value); /* not when empty */
 void ask_header(struct ask *q, const char *name, struct str value);      /* not when empty */
 void ask_time(struct ask *q, const char *name, int64_t ms);              /* not when 0 */
 void ask_body(struct ask *q, struct reader *body, uint64_t len);
-/* Sends a document as the body; borrowed. */
+/* Sets a document (borrowed) as the body. */
 void ask_document(struct ask *q, struct str text);
-/* Sends a body in memory; borrowed. Its hash is signed when it is short. */
+/* Sets bytes in memory (borrowed) as the body. The hash of a short body is signed. */
 void ask_bytes(struct ask *q, struct str bytes);
 
 /* Sends the request and judges the answer (M1). 0: the status is 2xx. */
 int ask_send(struct ask *q, struct err *err) MUST_CHECK;
 /* As ask_send(), and releases `q` without reading the answer's body. */
 int ask_done(struct ask *q, struct err *err) MUST_CHECK;
-/* The answer's body, in the arena. ERR_PEER: it is longer than `max`. */
+/* Reads the answer's body into the arena. ERR_PEER: it is longer than `max` bytes. */
 int ask_text(struct ask *q, struct arena *a, size_t max, struct str *out,
              struct err *err) MUST_CHECK;
-/* The value of a header of the answer, or empty. */
+/* Gives the value of a header of the answer. Empty: there is none. */
 struct str ask_answer(const struct ask *q, const char *name);
-/* The error for an answer that is not 2xx (M1). */
+/* Sets and returns the error for an answer that is not 2xx (M1). */
 int remote_error_of(int status, struct str code, struct str message, struct err *err);
 /* Whether the answer says that the version is a delete marker. */
 bool ask_is_marker(const struct ask *q);
@@ -131,11 +132,11 @@ struct remote_error {
     struct str code, message;
 };
 
-/* Parses a document whose root must be `name` (else ERR_PEER). A root <Error> is that error, though
- * the status was 200 (M3). */
+/* Parses a document whose root must be `name` (else ERR_PEER). A root <Error> gives that error,
+ * although the status was 200 (M3). */
 int remote_read_root(struct xml_node **out, struct arena *a, struct str text, const char *name,
                      struct err *err) MUST_CHECK;
-/* Both strings are empty when the root is not <Error>. */
+/* Reads an <Error> document. Both strings are empty when the root is not <Error>. */
 struct remote_error remote_read_error(struct arena *a, struct str text);
 int remote_read_list(struct list_result *out, struct arena *a, struct str text,
                      const struct list_options *o, struct err *err) MUST_CHECK;
@@ -145,22 +146,23 @@ int remote_read_uploads(struct upload_list *out, struct arena *a, struct str tex
                         const struct list_options *o, struct err *err) MUST_CHECK;
 int remote_read_parts(struct part_list *out, struct arena *a, struct str text, uint32_t after,
                       size_t limit, struct err *err) MUST_CHECK;
-/* CopyObjectResult, CopyPartResult, CompleteMultipartUploadResult. The ETag may be empty. */
+/* Reads a document with the root CopyObjectResult, CopyPartResult or CompleteMultipartUploadResult.
+ * The ETag may be empty. */
 int remote_read_result(struct put_result *out, struct arena *a, struct str text, const char *root,
                        struct err *err) MUST_CHECK;
 int remote_read_upload_id(struct str *out, struct arena *a, struct str text,
                           struct err *err) MUST_CHECK;
 int remote_read_tags(struct str *out, struct arena *a, struct str text, struct err *err) MUST_CHECK;
 struct remote_bucket_page {
-    struct bucket_info *buckets; /* name and created_ms */
+    struct bucket_info *buckets; /* only name and created_ms are set */
     size_t count;
-    struct str token; /* for the next page; empty: this is the last */
+    struct str token; /* asks for the next page; empty: this page is the last */
 };
 int remote_read_buckets(struct remote_bucket_page *out, struct arena *a, struct str text,
                         struct err *err) MUST_CHECK;
-/* Without quotes, in the arena. */
+/* Gives an ETag without its quotes, in the arena. */
 struct str remote_etag(struct arena *a, struct str text);
-/* 0: the text is no time. */
+/* Reads an ISO 8601 time, in ms since 1970. 0: the text is no time. */
 int64_t remote_iso_time(struct str text);
 
 /* --- remote_meta.c: object_meta as headers --- */
@@ -169,7 +171,7 @@ int remote_meta_check(const struct object_meta *meta, struct err *err) MUST_CHEC
 void ask_meta(struct ask *q, const struct object_meta *meta);
 void ask_checksum(struct ask *q, const struct object_checksum *sum);
 void ask_conditions(struct ask *q, const struct object_conditions *c);
-/* The info in an answer to HEAD or GET. ERR_PEER: the answer is not S3's. */
+/* Reads the info in an answer to HEAD or GET. ERR_PEER: the answer is not S3's. */
 int remote_info_of(struct object_info *out, struct arena *a, const struct ask *q, struct str key,
                    struct err *err) MUST_CHECK;
 struct object_checksum remote_checksum_of(struct arena *a, const struct http_head *head);
@@ -179,8 +181,8 @@ struct object_checksum remote_checksum_of(struct arena *a, const struct http_hea
 int remote_put(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out,
                struct err *err) MUST_CHECK;
-/* Sends a body of known size with `q`, under M4. `meta` is a copy of o's, which verify() may fill.
- */
+/* Sends a body of known size with `q`; its end is held back until verify() agrees (M4). `meta` is a
+ * copy of o's meta, which verify() may fill. */
 int remote_send_body(struct ask *q, struct reader *body, uint64_t size, const struct put_options *o,
                      struct object_meta *meta, struct err *err) MUST_CHECK;
 

@@ -5,8 +5,8 @@
 struct listing {
     struct {
         const char *name, *value;
-    } query[2];                                /* what is listed */
-    const char *after, *after_version, *limit; /* after_version: NULL when it has none */
+    } query[2];                                /* parameters that say what is listed */
+    const char *after, *after_version, *limit; /* after_version NULL: there is none */
 };
 
 static const struct listing objects = {
@@ -27,9 +27,9 @@ static bool is_common_prefix(const struct list_options *o)
     return at >= 0 && (size_t)at + o->delimiter.len == rest.len;
 }
 
-/* Where the peer is to begin. Behind a common prefix, some peers list the prefix again, since keys
- * under it are behind it. So they are told to begin behind all those keys: the prefix followed by
- * the largest character. */
+/* Gives the key behind which the peer is to begin. Behind a common prefix, some peers list the
+ * prefix again, because the keys under it are behind it. So the listing begins behind all those
+ * keys: at the prefix followed by the largest character. */
 static struct str begin_after(struct arena *a, const struct list_options *o)
 {
     if (o->after_version.len || !is_common_prefix(o))
@@ -52,7 +52,7 @@ static void ask_page(struct ask *q, struct bucket *bucket, const struct listing 
     ask_param_u64(q, l->limit, o->limit);
 }
 
-/* The page's document, in the arena. */
+/* Asks the peer for a page, and gives its document in the arena. */
 static int remote_list_page(struct bucket *bucket, struct arena *a, const struct listing *l,
                             const struct list_options *o, struct str *text, struct err *err)
 {

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* A page as it is read. */
+/* A page that is being read. */
 struct page {
     struct arena *a;
     const struct list_options *o;
@@ -30,7 +30,8 @@ static bool is_encoded(const struct xml_node *root)
     return str_eq(xml_child_text(root, "EncodingType", STR_EMPTY), STR("url"));
 }
 
-/* '+' is a blank: peers that encode as forms write a blank so, and other peers never write '+'. */
+/* Reads a name. In an encoded name '+' is a blank: peers that encode as HTML forms do write it so,
+ * and other peers never write '+'. */
 static int read_name(struct arena *a, bool encoded, struct str text, struct str *out,
                      struct err *err)
 {
@@ -129,7 +130,8 @@ static bool is_seen(const struct page *p, const struct list_entry *e)
            (e->is_prefix || (e->info.version.len && p->o->after_version.len == 0));
 }
 
-/* A common prefix ends with the first delimiter behind the prefix, a key has none there. */
+/* Whether the entry fits the delimiter: a common prefix must end with the first delimiter behind
+ * the listing's prefix, and a key must have none there. */
 static bool is_folded(const struct page *p, const struct list_entry *e)
 {
     struct str rest = str_skip(e->info.key, p->o->prefix.len), delimiter = p->o->delimiter;
@@ -152,7 +154,7 @@ static int check_place(const struct page *p, const struct list_entry *e, struct 
     return wrong(err, "what was on an earlier page");
 }
 
-/* Versions of a key stay in the peer's order: newest first. */
+/* Compares entries by key. Versions of a key stay in the peer's order: newest first. */
 static int entry_order(const void *left, const void *right)
 {
     const struct list_entry *a = left, *b = right;
@@ -247,7 +249,7 @@ static int read_upload(struct upload_list *out, struct arena *a, bool encoded,
     return code;
 }
 
-/* Where the next page begins; it must be behind where this one did. */
+/* Reads where the next page begins. That must be behind the place where this page began. */
 static int read_next_upload(struct upload_list *out, struct arena *a, const struct xml_node *root,
                             const struct list_options *o, struct err *err)
 {

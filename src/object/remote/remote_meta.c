@@ -1,4 +1,4 @@
-/* object_meta as headers of requests and of answers. */
+/* Writes object_meta as headers of requests, and reads it from headers of answers. */
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 
@@ -73,7 +73,7 @@ void ask_meta(struct ask *q, const struct object_meta *meta)
 {
     for (size_t i = 0; i < meta->header_count; i++) {
         q->too_many |= q->request.header_count == ARRAY_SIZE(q->headers);
-        if (!q->too_many) /* also those without a value */
+        if (!q->too_many) /* also headers without a value */
             q->headers[q->request.header_count++] = meta->headers[i];
     }
     ask_header(q, "x-amz-tagging", meta->tags);
@@ -135,7 +135,7 @@ static void meta_read_lock(struct object_meta *out, const struct http_head *head
     out->legal_hold = str_eq(http_header(head, "x-amz-object-lock-legal-hold"), STR("ON"));
 }
 
-/* The number of parts, by a header or by an ETag "...-12". */
+/* Gives the number of parts, from a header or from an ETag such as "...-12". */
 static uint32_t parts_of(const struct http_head *head, struct str etag)
 {
     struct str text = http_header(head, "x-amz-mp-parts-count");

@@ -1,5 +1,5 @@
 /* Notifications of the peer beyond a bucket's document "notification": topics, and Ceph's way to
- * take one entry out of that document. */
+ * remove one entry from that document. */
 #include "object/remote/remote_int.h"
 
 enum { TOPIC_ANSWER_MAX = 64 * 1024, TOPIC_FORM_MAX = 16 * 1024 };
@@ -11,7 +11,8 @@ static void topic_attribute(struct buf *form, int number, const char *name, stru
     url_encode(form, value, false);
 }
 
-/* Persistent: the peer keeps an event that it cannot deliver, and tries again later. */
+/* Writes the form that makes a topic. "persistent": the peer keeps an event that it cannot deliver,
+ * and tries again later. */
 static void topic_form(struct buf *form, const struct remote_topic *t)
 {
     buf_append_z(form, "Action=CreateTopic&Version=2010-03-31&Name=");
@@ -45,7 +46,7 @@ static int topic_read(struct str *arn, struct arena *a, struct ask *q, struct er
     return arn->len ? 0 : err_set(err, ERR_PEER, "the storage names no topic");
 }
 
-/* SNS's CreateTopic, as Ceph has it. */
+/* Makes the topic by SNS's CreateTopic, which Ceph has too. */
 int remote_make_topic(struct storage *s, struct arena *a, const struct remote_topic *t,
                       struct str *arn, struct err *err)
 {

@@ -28,7 +28,7 @@ int remote_key_check(struct str key, struct err *err)
 
 /* --- reading --- */
 
-/* Answers have the number of tags, so another request asks for them. */
+/* Reads the tags by another request, because the answer has only their number. */
 static int look_read_tags(const struct look *l, const struct ask *answer, struct err *err)
 {
     uint64_t count = 0;
@@ -106,7 +106,7 @@ static void ask_object(struct ask *q, const struct look *l, const char *method)
     ask_header(q, "x-weir-tell", STR("acl"));
 }
 
-/* A marker is ERR_NOT_FOUND, with its version filled in. */
+/* Returns ERR_NOT_FOUND for a marker, and fills in its version. */
 static int found_marker(const struct look *l, const struct ask *q, struct err *err)
 {
     struct str id = ask_answer(q, "x-amz-version-id");
@@ -118,7 +118,8 @@ static int found_marker(const struct look *l, const struct ask *q, struct err *e
     return err_set(err, ERR_NOT_FOUND, "a delete marker");
 }
 
-/* An answer to HEAD has no document that says what is absent, so a GET of one byte follows (M1). */
+/* Finds out by a GET of one byte what is absent, because an answer to HEAD has no document that
+ * says it (M1). */
 static int why_absent(const struct look *l, struct err *err)
 {
     struct ask q;
@@ -149,7 +150,8 @@ static int head_once(const struct look *l, const struct object_conditions *c, st
     return code;
 }
 
-/* The conditions did not hold: fills in the info of the object that they were compared with. */
+/* After the conditions did not hold, fills in the info of the object that they were compared with.
+ */
 static void fill_info(struct look l)
 {
     struct get_result now = {0}, *out = l.out;
@@ -244,7 +246,7 @@ int remote_get(struct bucket *bucket, struct arena *a, struct str key, struct st
 
     *out = (struct get_result){0};
     if (code == 0 && range && range->kind == RANGE_SUFFIX && range->first == 0) {
-        code = head_once(&l, c, err); /* "bytes=-0" is no range to some peers */
+        code = head_once(&l, c, err); /* some peers do not understand "bytes=-0" */
         if (code == 0)
             code = err_code(err, ERR_RANGE);
     } else if (code == 0) {
@@ -338,15 +340,15 @@ int remote_remove(struct bucket *bucket, struct arena *a, struct str key,
     ask_conditions(&q, &o->conditions);
     if (o->bypass_governance)
         ask_header(&q, "x-amz-bypass-governance-retention", STR("true"));
-    /* M8: repeated, it would make two markers, or the condition would no longer hold. */
+    /* A repeated request would make two markers, or its condition would no longer hold (M8). */
     q.request.idempotent = o->version.len > 0 && !has_conditions(&o->conditions);
     code = ask_send(&q, err);
     if (code == ERR_NOT_FOUND && !o->conditions.if_match.len)
         code = 0;
     if (code == 0) {
         out->version = arena_str(a, ask_answer(&q, "x-amz-version-id"));
-        /* Some storages answer only the version's id. If the request named no version, that id can
-         * only be the id of a new marker. */
+        /* Some peers answer only with the version's id. If the request named no version, that id
+         * can only be the id of a new marker. */
         out->is_marker = str_ieq(ask_answer(&q, "x-amz-delete-marker"), STR("true")) ||
                          (o->version.len == 0 && out->version.len > 0);
         code = arena_error(a);

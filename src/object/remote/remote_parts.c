@@ -1,8 +1,8 @@
-/* The parts that an object was made of. S3 lists them nowhere: HEAD with a part number tells the
- * size of one part, and HEAD without it how many there are. */
+/* The parts that an object was made of. S3 lists them nowhere: HEAD with a part number gives the
+ * size of one part, and HEAD without it the number of parts. */
 #include "object/remote/remote_int.h"
 
-enum { GAPS_MAX = 1000 /* numbers without a part, after which the peer is asked no more */ };
+enum { GAPS_MAX = 1000 /* the peer is asked no more after this many numbers without a part */ };
 
 /* The object whose parts are asked for. */
 struct part_source {
@@ -11,11 +11,12 @@ struct part_source {
     const struct object_info *object;
 };
 
-/* What the peer says of one number. */
+/* What the peer says about the part of one number. */
 struct part_answer {
-    enum { PART_TOLD, PART_MISSING, PART_NOT_TOLD /* the peer tells no sizes of parts */ } kind;
+    enum { PART_TOLD, PART_MISSING, PART_NOT_TOLD /* the peer gives no sizes of parts */ } kind;
     uint64_t size; /* PART_TOLD: bytes */
-    bool is_last;  /* PART_TOLD: it ends where the object ends; false also where that is not said */
+    bool is_last;  /* PART_TOLD: the part ends where the object ends; false also where the peer does
+                      not say */
 };
 
 static bool part_ends_object(const struct ask *q)
@@ -56,8 +57,9 @@ static void part_add(struct part_list *out, uint32_t number, uint64_t size)
     out->parts[out->count++] = (struct upload_part){.number = number, .size = size};
 }
 
-/* The usual object: all parts but the last are as large as the first, and no number is left out.
- * Then the first and the last part tell all. */
+/* Lists the parts of the usual object, whose parts but the last are as large as the first, with no
+ * number left out. Then asking for the first and the last part is enough. *fits false: it is no
+ * such object. */
 static int parts_if_even(struct part_list *out, const struct part_source *s, uint64_t first,
                          size_t limit, bool *fits, struct err *err)
 {

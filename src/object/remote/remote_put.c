@@ -10,9 +10,11 @@
 
 #include <stdlib.h>
 
-enum { TAIL = 1024 /* bytes of the end that are never spliced */ };
+enum {
+    TAIL = 1024 /* bytes at a body's end that are never spliced */
+};
 
-/* One call of remote_put(). */
+/* The arguments of one call of remote_put(). */
 struct job {
     struct remote_bucket *b;
     struct arena *a;
@@ -102,7 +104,8 @@ static void ask_put(struct ask *q, const struct job *j)
     ask_init_bucket(q, j->b, "PUT", j->key);
     ask_meta(q, &j->o->meta);
     ask_conditions(q, c);
-    /* Repeated, the condition could fail because of the object that the first try made. */
+    /* In a repeated request the condition could fail because of the object that the first try made.
+     */
     q->request.idempotent = !c->if_match.len && !c->if_none_match.len;
 }
 
@@ -133,7 +136,7 @@ static int put_known(const struct job *j, uint64_t size, struct err *err)
 
 /* --- an object as parts --- */
 
-/* An upload under way; one part after another. */
+/* An upload that is under way. Its parts are sent one after another. */
 struct parts {
     const struct job *j;
     struct upload_info upload;
@@ -153,7 +156,7 @@ static int parts_add(struct parts *p, struct reader *body, uint64_t size, struct
     return code;
 }
 
-/* The size is known, so each part is sent as it is read. */
+/* Sends the parts of a body of known size. Each part is sent as it is read. */
 static int add_known(struct parts *p, uint64_t size, struct err *err)
 {
     struct reader *body = p->j->body;
@@ -172,7 +175,7 @@ static int add_known(struct parts *p, uint64_t size, struct err *err)
     return code < 0 ? code : body_has_ended(body, err);
 }
 
-/* Reads a piece into `room`; *len < REMOTE_PIECE: it is the last. */
+/* Reads a piece into `room`. *len < REMOTE_PIECE: the piece is the last. */
 static int body_read_piece(struct reader *body, char *room, size_t *len, struct err *err)
 {
     size_t got = 1;
@@ -183,8 +186,8 @@ static int body_read_piece(struct reader *body, char *room, size_t *len, struct 
     return code;
 }
 
-/* The size is not known, and a part must announce its length, so each part is held in memory. The
- * first one is read already. */
+/* Sends the parts of a body of unknown size. A part must announce its length, so each part is held
+ * in memory. The first part is in `room` already. */
 static int add_unknown(struct parts *p, char *room, struct err *err)
 {
     size_t len = REMOTE_PIECE;
@@ -202,7 +205,8 @@ static int add_unknown(struct parts *p, char *room, struct err *err)
     return code;
 }
 
-/* `room`: the first piece of a body of unknown size, else NULL. */
+/* Puts the object as an upload of parts. `room`: the first piece of a body of unknown size, else
+ * NULL. */
 static int put_in_parts(const struct job *j, uint64_t size, char *room, struct err *err)
 {
     struct bucket *b = &j->b->bucket;
@@ -210,7 +214,7 @@ static int put_in_parts(const struct job *j, uint64_t size, char *room, struct e
     struct object_meta meta = j->o->meta;
     struct put_options finish = {.conditions = j->o->conditions};
 
-    meta.checksum = (struct object_checksum){0}; /* parts have their own */
+    meta.checksum = (struct object_checksum){0}; /* each part has a checksum of its own */
     int code = remote_upload_begin(b, j->a, j->key, &meta, &p.upload.id, err);
     if (code < 0)
         return code;
@@ -220,7 +224,7 @@ static int put_in_parts(const struct job *j, uint64_t size, char *room, struct e
         code = j->o->verify(j->o->ctx, &meta, err);
     if (code == 0)
         code = remote_upload_finish(b, j->a, &p.upload, p.list, p.count, &finish, j->out, err);
-    if (code < 0) /* if this fails too, the peer's own rules for old uploads clean up */
+    if (code < 0) /* if the abort fails too, the peer's own rules for old uploads clean up */
         remote_upload_abort(b, &p.upload, NULL);
     free(p.list);
     return code;

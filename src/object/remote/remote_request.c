@@ -2,15 +2,15 @@
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 
-enum { TARGET_MAX = HTTP_MAX_HEAD, OWN_HEADERS = 4 /* Host, and three of the signature */ };
+enum { TARGET_MAX = HTTP_MAX_HEAD, OWN_HEADERS = 4 /* Host, and three headers of the signature */ };
 
-/* One request as it is put together; all of it lives in the arena. */
+/* One request that is being built; all of it lives in the arena. */
 struct outgoing {
     struct arena *a;
     struct http_header headers[HTTP_MAX_HEADERS + OWN_HEADERS];
     size_t header_count;
     struct str host, path, query;
-    struct buf text; /* of path and query */
+    struct buf text; /* path and query as they are sent */
 };
 
 static void outgoing_header(struct outgoing *o, struct str name, struct str value)
@@ -18,14 +18,15 @@ static void outgoing_header(struct outgoing *o, struct str name, struct str valu
     o->headers[o->header_count++] = (struct http_header){name, value};
 }
 
-/* Decodes and encodes again, so that exactly the signed bytes are sent, whatever the client left
- * unescaped. Then peers that check the bytes as they come agree with peers that decode first. */
+/* Decodes a text of the query and encodes it again, whatever the client left unescaped, so that
+ * exactly the signed bytes are sent. Then all peers agree, whether they check the bytes as they
+ * come or decode them first. */
 static int outgoing_recode(struct outgoing *o, struct str in)
 {
     struct buf decoded = BUF_INIT(TARGET_MAX);
     int code;
 
-    if (str_chr(in, '%') < 0 && str_chr(in, '+') < 0) { /* decodes to itself */
+    if (str_chr(in, '%') < 0 && str_chr(in, '+') < 0) { /* nothing to decode */
         url_encode(&o->text, in, false);
         return 0;
     }
@@ -36,8 +37,9 @@ static int outgoing_recode(struct outgoing *o, struct str in)
     return code;
 }
 
-/* The path is sent as it is given: if it were encoded again, "%2F" in a segment would become a
- * slash. So it must be encoded as url_encode() does it, which every peer signs in the same way. */
+/* Appends the path as it is given: if it were decoded and encoded again, "%2F" in a segment would
+ * become a slash. So `path` must be encoded as url_encode() does it, which every peer signs in the
+ * same way. */
 static int append_path(struct outgoing *o, struct str path)
 {
     for (size_t i = 0; i < path.len; i++) {
@@ -86,7 +88,7 @@ static bool is_host_label(struct str s)
     return !dot;
 }
 
-/* Moves the bucket from the path to the host, where the peer wants it there. */
+/* Moves the bucket from the path to the host name, if the peer wants it there. */
 static struct str take_host_bucket(struct outgoing *o, const struct remote *r, struct str path)
 {
     struct str bucket, key;
@@ -157,8 +159,7 @@ static int outgoing_sign(struct outgoing *o, struct remote *r, const struct forw
     return 0;
 }
 
-/* While the peer is down, the call fails at once and wakes the prober, which alone may wait for a
- * connect (M6). */
+/* Fails at once while the peer is down: only the prober may wait for a connect (M6). */
 static int is_reachable(struct remote *r, struct err *err)
 {
     if (upstream_is_up(r->upstream))

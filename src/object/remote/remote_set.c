@@ -34,7 +34,7 @@ static void write_acl(struct buf *xml, const struct object_meta *meta)
     buf_append_str(xml, meta->acl);
 }
 
-/* An empty document ends the retention. */
+/* Writes the document that sets the retention. An empty document ends it. */
 static void write_retention(struct buf *xml, const struct object_meta *meta)
 {
     char until[CLOCK_ISO_LEN + 1];
@@ -68,7 +68,7 @@ static const struct {
     {META_LEGAL_HOLD, "legal-hold", write_hold},
 };
 
-/* The version, and the meta that it is to get. */
+/* A version, and the meta that it is to get. */
 struct setting {
     struct remote_bucket *b;
     struct str key, version;

@@ -154,7 +154,7 @@ static void ask_finish(struct ask *q, struct remote_bucket *b, const struct uplo
                                                                  : STR("COMPOSITE"));
 }
 
-/* Some peers finish without saying what they made (Ceph RGW 16). */
+/* Asks for the ETag of the finished object, because some peers do not give it (Ceph RGW 16). */
 static int fill_etag(struct bucket *bucket, struct arena *a, struct str key, struct put_result *out,
                      struct err *err)
 {

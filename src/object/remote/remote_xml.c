@@ -17,7 +17,7 @@ int remote_read_root(struct xml_node **out, struct arena *a, struct str text, co
         struct str said = xml_child_text(root, "Code", STR_EMPTY);
         return remote_error_of(200, said, xml_child_text(root, "Message", STR_EMPTY), err);
     }
-    /* A simple peer answers so to parameters that it does not know. */
+    /* A simple peer lists the bucket when it does not know the query's parameters. */
     if (str_eq(root->name, STR("ListBucketResult")) && strcmp(name, "ListBucketResult") != 0)
         return err_set(err, ERR_UNSUPPORTED, "the storage lists objects when asked for a %s", name);
     if (!str_eq(root->name, str_z(name)))
@@ -78,7 +78,7 @@ int remote_read_upload_id(struct str *out, struct arena *a, struct str text, str
     return out->len ? 0 : err_set(err, ERR_PEER, "the storage answers without an upload's id");
 }
 
-/* As x-amz-tagging has them: "k=v&k2=v2". */
+/* Reads tags into the form of x-amz-tagging: "k=v&k2=v2". */
 int remote_read_tags(struct str *out, struct arena *a, struct str text, struct err *err)
 {
     struct buf tags = BUF_INIT(HTTP_MAX_HEAD);
