@@ -1,4 +1,4 @@
-/* Forgets what is known of a destination. */
+/* Deletes what the store knows about a destination of a replication. */
 #include "replica/clean.h"
 #include "base/json.h"
 #include "replica/first.h"
@@ -17,7 +17,8 @@ static int check_ended(const struct cleaning *x, struct err *err)
     return task_ended(x->run) ? err_set(err, ERR_SHUTDOWN, "broken off") : 0;
 }
 
-/* A destination that became a source by a switch keeps its numbers: they are valid there. */
+/* *out: whether the destination is the source of a replication, as after a switch. Then its numbers
+ * in the vectors are valid, and stay. */
 static int is_source(const struct cleaning *x, bool *out, struct err *err)
 {
     const struct replication_id *id = &x->id;
@@ -121,8 +122,8 @@ static int drop_queue(struct cleaning *x, struct str queue, struct err *err)
     return code;
 }
 
-/* Tasks that wait in line are left: they end by themselves when they find that the replication is
- * gone. */
+/* Deletes the replication's tasks, except those that are pending: these end by themselves when they
+ * find that the replication was removed. */
 static int drop_tasks(struct cleaning *x, struct err *err)
 {
     struct arena *a = x->run->arena;
@@ -165,7 +166,7 @@ int clean_handle(struct task_run *run, struct err *err)
     return code < 0 ? code : drop_tasks(&x, err);
 }
 
-/* ERR_NOT_FOUND: the replication is gone. */
+/* *out: the replication's priority. ERR_NOT_FOUND: the replication was removed. */
 static int resync_priority(const struct cleaning *x, int *out, struct err *err)
 {
     const struct replication *const *all;

@@ -5,7 +5,7 @@
 enum {
     HOUR_MINUTES = 60,
     DAY_MINUTES = 24 * 60,
-    DAYS_MAX = 9 * 366, /* a leap day comes again within eight years */
+    DAYS_MAX = 9 * 366, /* 29 February comes again within eight years */
 };
 
 static const struct field {
@@ -28,7 +28,7 @@ static bool cron_number(struct str text, unsigned *out)
     return true;
 }
 
-/* Reads `*`, a or a-b, each with an optional /n. */
+/* Sets the bits that one item of a field names: `*`, `a` or `a-b`, each with an optional `/n`. */
 static int read_item(const struct field *f, struct str text, uint64_t *bits, struct err *err)
 {
     struct str range, step_text, low_text, high_text;
@@ -97,8 +97,8 @@ int cron_parse(struct cron *out, struct str line, struct err *err)
 
 /* --- the next time --- */
 
-/* Month and day of a number of days since 1970. Years begin in March here, so that leap days come
- * last. */
+/* Turns a number of days since 1970 into a month and a day. Years begin in March here, so that the
+ * leap day comes last. */
 static void civil(int64_t days, unsigned *month, unsigned *day)
 {
     int64_t z = days + 719468;
@@ -123,7 +123,7 @@ static bool has_day(const struct cron *c, int64_t days)
     return c->either_day ? by_date || by_weekday : by_date && by_weekday;
 }
 
-/* The first minute of the day that matches, from `minute` on; DAY_MINUTES: there is none. */
+/* Returns the first minute of a day that matches, from `minute` on; DAY_MINUTES: there is none. */
 static int64_t in_day(const struct cron *c, int64_t minute)
 {
     while (minute < DAY_MINUTES) {

@@ -9,9 +9,9 @@
 #include "base/str.h"
 
 struct cron {
+    /* Each has a bit for each number that matches. */
     uint64_t minutes;
-    uint32_t hours, days, months,
-        weekdays;    /* a bit for each number that matches, as in `minutes` */
+    uint32_t hours, days, months, weekdays;
     bool either_day; /* days of the month and of the week are both restricted */
 };
 

@@ -1,4 +1,4 @@
-/* A thread that finds what nobody else would notice: lost tasks, lost switches, old vectors. */
+/* A thread that looks for lost tasks, switches without a task, and vectors that nobody needs. */
 #include "replica/keeper.h"
 #include "base/clock.h"
 #include "coord/switch.h"
@@ -8,12 +8,12 @@
 
 #include <stdlib.h>
 
-enum { SHARE = 100 /* it works for at most one part in so many of the time */ };
+enum { SHARE = 100 /* it works at most 1/SHARE of the time */ };
 
 struct keeper {
     struct keeper_options o;
     struct loop loop;
-    bool failed; /* of the loop alone: the last round failed, which was logged */
+    bool failed; /* used by the loop alone: the last round failed, and that was logged */
 };
 
 /* --- tasks that are missing --- */
@@ -32,7 +32,7 @@ static void gap_told(void *ctx, const struct replication_gap *gap)
     if (gap->outcome == 0 && gap->copies < 0)
         event = "replication.recounted";
     if (gap->outcome ==
-        ERR_NOT_FOUND) /* the replication has moved on, and is checked the next time */
+        ERR_NOT_FOUND) /* the replication has changed meanwhile; the next round checks it */
         return;
     log_warn(a->o->log, event, log_s("user", gap->id.user), log_s("bucket", gap->id.bucket),
              log_s("from", gap->id.from), log_s("to", gap->id.to), log_i("copies", gap->copies),

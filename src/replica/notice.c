@@ -1,10 +1,10 @@
-/* Reads notifications of storages and records them as changes. */
+/* Parses notifications of storages and records them as changes. */
 #include "replica/notice.h"
 
 #include "base/json.h"
 #include "replica/tap/tap_int.h"
 
-/* Beginnings of the names of events, after "s3:", and what these events change. */
+/* Prefixes of event names, after "s3:", and the things that these events change. */
 static const struct {
     const char *prefix;
     unsigned changes;
@@ -99,14 +99,14 @@ int notices_read(struct notices *out, struct arena *a, struct str body, struct e
 
 /* --- recording --- */
 
-/* The changes of one call, collected until there are as many as one record takes. */
+/* Collects the changes of one call, and writes them whenever a record is full. */
 struct recording {
     struct replications *r;
     struct replication_view *view;
     struct str storage;
     struct arena a;
     struct changes_out out;
-    bool fresh; /* the view was read again by this call */
+    bool fresh; /* this call has read the policies again */
 };
 
 static int flush(struct recording *w, struct err *err)
@@ -127,8 +127,9 @@ static bool is_from(const struct recording *w, struct str bucket)
     return replication_view_from(w->view, w->storage, bucket, &found) > 0;
 }
 
-/* A process with an old view may not know of a replication, and must not acknowledge a notice that
- * it would drop. So before a bucket counts as not replicated, the policies are read again. */
+/* *out: whether the bucket is replicated. A process with old policies may not know of a
+ * replication, and must not acknowledge a notice that it would drop. So the policies are read again
+ * before the answer is no. */
 static int notice_is_replicated(struct recording *w, struct str bucket, bool *out, struct err *err)
 {
     int code = 0;

@@ -12,9 +12,9 @@ enum { DOCUMENT_MAX = 1024 * 1024, EVENTS = 5 };
 
 #define CONFIGURATION "NotificationConfiguration"
 
-/* The events to ask for, from many to few, since storages refuse a configuration with an event that
- * they do not know: first those of AWS and weir, then of Ceph from 18 on, then those that every
- * storage knows. */
+/* Lists of events to ask for, the longest first: storages refuse a configuration with an event that
+ * they do not know. The first list is for AWS and weir, the second for Ceph from 18 on, the last
+ * for all others. */
 static const char *const wanted[][EVENTS] = {
     {"s3:ObjectCreated:*", "s3:ObjectRemoved:*", "s3:ObjectTagging:*", "s3:ObjectAcl:Put",
      "s3:LifecycleExpiration:*"},
@@ -55,7 +55,7 @@ int notice_target_check(struct str target, struct err *err)
     return 0;
 }
 
-/* The name of the entry and of the topic. It has the target's URL in it, so another weir has
+/* Writes the name of the entry and of the topic. It is a hash of the target, so another weir has
  * another name. */
 static void name_entry(struct buf *out, const struct notice_setup *s)
 {
@@ -64,7 +64,7 @@ static void name_entry(struct buf *out, const struct notice_setup *s)
 
 /* --- topics --- */
 
-/* The address that the storage posts events to. */
+/* Writes the address that the storage posts events to. */
 static void write_endpoint(struct buf *out, const struct notice_setup *s)
 {
     struct str base = s->target;
@@ -105,7 +105,7 @@ static bool find_text(struct str in, const char *text, size_t *at)
     return found != NULL;
 }
 
-/* Finds where the entry around `at` begins and ends. Entries do not nest. */
+/* Finds where the entry that contains `at` begins and ends. Entries do not nest. */
 static bool entry_around(struct str xml, size_t at, size_t *begin, size_t *end)
 {
     char open[40], close[40];
@@ -269,7 +269,7 @@ int notice_setup_undo(const struct notice_setup *s, struct err *err)
     if (!there || (code < 0 && code != ERR_INVALID))
         return code;
     code = notice_begin(&c, s, err);
-    if (code == 0 && has_entry(&c)) /* Ceph: the new document took nothing away */
+    if (code == 0 && has_entry(&c)) /* Ceph keeps entries that the new document lacks */
         code = remote_drop_notification(s->storage, s->user, s->bucket, buf_str(&c.id), err);
     notice_end(&c);
     return code;

@@ -72,8 +72,8 @@ static void open_replica_sides(struct replica_room *r, struct services *s)
     s->hooks.rests_ctx = r->sides;
 }
 
-/* In every process, as each may change objects: a gateway by requests, a worker by lifecycle
- * rules. */
+/* Opens the taps in every process, because each may change objects: a gateway by requests, a worker
+ * by lifecycle rules. */
 static int capture_start(void *state, struct services *s, struct err *err)
 {
     struct replica_room *r = state;
@@ -101,8 +101,8 @@ static bool capture_stop(void *state, struct services *s)
 
 /* --- keeping --- */
 
-/* Users and storages were read from the store by now, so the data folder may remember the store as
- * its own. */
+/* Starts the thread of store_keep.h. Users and storages were read from the store by now, so the
+ * data folder may remember the store as its own. */
 static int keeping_start(void *state, struct services *s, struct err *err)
 {
     struct replica_room *r = state;
@@ -161,7 +161,8 @@ static struct str main_storage_name(void *ctx)
     return routes_main_name(r->services->routes);
 }
 
-/* P3. While the store cannot be asked, the answer is no. */
+/* P3: whether every gateway knows the replication. While the store cannot be asked, the answer is
+ * no. */
 static bool all_gateways_know(void *ctx, const struct replication_id *id)
 {
     const struct replica_room *r = ctx;
@@ -186,7 +187,7 @@ static uint64_t store_contact(void *ctx)
     return lease_contact(r->services->lease);
 }
 
-/* S10. */
+/* S10: waits until the storage's changes are recorded. */
 static int settle_storage(void *ctx, struct storage *storage, struct err *err)
 {
     const struct replica_room *r = ctx;

@@ -16,8 +16,7 @@ struct replica_room {
     struct taps *taps; /* replica/tap/tap.h; NULL: replication is off */
     struct sides *sides;
     struct store_keep *store_keep; /* replica/store_keep.h */
-    struct keyring
-        *keys; /* this and the members below are NULL, or unset, in a process that runs no tasks */
+    struct keyring *keys;          /* from here on: NULL or unset in a process that runs no tasks */
     struct tasks *tasks;
     struct switcher switcher;
     struct cleaner cleaner;

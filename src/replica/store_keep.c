@@ -10,18 +10,18 @@
 
 enum {
     LOOK_MS = 200,
-    REST_FACTOR = 10,   /* a copy that takes a second is made every ten seconds at most */
-    RETRY_MS = 5000,    /* after a copy that failed */
+    REST_FACTOR = 10,   /* after a copy, rest for ten times as long as it took */
+    RETRY_MS = 5000,    /* wait after a copy that failed */
     RESTORE_PAGE = 100, /* most commands in one script */
 };
 
 struct store_keep {
     struct store_keep_options o;
     struct seal_key key;
-    struct buf path, before; /* of the copy, and of the copy from before the store went back */
+    struct buf path, before; /* of the copy, and of one from before the store went back */
     struct loop loop;
     struct mutex lock;         /* class "store.keep"; guards `copied` */
-    struct config_copy copied; /* without strings and commands; time 0: there is none */
+    struct config_copy copied; /* no strings or commands; time 0: no copy exists */
     /* Only the loop uses these: */
     uint64_t rest_until_ns, round, runs;
     bool failed; /* the last copy failed, and that was logged */
@@ -29,8 +29,8 @@ struct store_keep {
 
 /* --- the copy --- */
 
-/* Keeps the copy from before the store went back beside the new one: somebody may find out later
- * that it is needed. */
+/* If the store went back since the last copy, renames that copy, so that the next one does not
+ * replace it: somebody may need it later. */
 static void keep_before(struct store_keep *k, uint64_t round, bool back)
 {
     bool other = k->round ? k->round != round : back;
@@ -133,7 +133,7 @@ static void store_mend(struct store_keep *k, const struct installation_status *s
     int code = k->o.mend.replications ? went_back_mend(&k->o.mend, &err) : 0;
     if (code == 0)
         code = installation_mended(k->o.installation, s->round, &err);
-    if (code == 0) /* so that the status follows at once */
+    if (code == 0) /* updates the status at once */
         code = installation_check(k->o.installation, &err);
     if (code < 0 && code != ERR_BUSY)
         log_warn(k->o.log, "store.not_mended", log_z("error", err.text));

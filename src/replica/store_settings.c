@@ -35,7 +35,7 @@ static bool has_line(struct str text, const char *line)
     return false;
 }
 
-/* A Redis that has reached its memory limit evicts keys, unless its policy forbids it. */
+/* Warns if the Redis would evict keys when it reaches its memory limit. */
 static void look_at_memory(struct str text, const struct log *log)
 {
     if (!has_line(text, "maxmemory_policy:noeviction") && !has_line(text, "maxmemory:0"))

@@ -18,10 +18,10 @@ static int went_back_resync(const struct went_back *w, const struct replication_
     return code;
 }
 
-/* A switch is in progress. One with downtime is given up: nothing was written since its block, and
- * the route is as before. In one without downtime both sides were written to, and for the last
- * moments nobody knows which is newer: its replication is paused until a person has compared both
- * sides. */
+/* Stops the switch of a bucket. A switch with downtime is given up: nothing was written since the
+ * bucket was blocked, and the route is as before. In a switch without downtime both sides were
+ * written to, and for the last moments nobody knows which is newer. So the replication is paused
+ * until a person has compared both sides. */
 static int stop_switch(const struct went_back *w, const struct replication_id *id, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -58,7 +58,8 @@ static int mend_bucket(const struct went_back *w, const struct replication *r, s
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Finds buckets that were made, and whose replication the store has forgotten. */
+/* Queues the task that gives replications to the user's buckets that have none, because the store
+ * may have forgotten them. */
 static int mend_user(const struct went_back *w, const struct replication *r, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);

@@ -58,7 +58,8 @@ static const struct output_column entry_columns[] = {
 
 /* --- watching --- */
 
-/* While it compares: also of how many keys, when that is known, and how fast. */
+/* Prints how many keys were compared. While the comparison runs, it also prints the total, if that
+ * is known, and the pace. */
 static void diff_print_keys(const json_t *check, const char *state)
 {
     int64_t total = json_get_i64(check, "total", 0), left = json_get_i64(check, "left_s", -1);
@@ -80,7 +81,8 @@ static void diff_print_keys(const json_t *check, const char *state)
     buf_release(&text);
 }
 
-/* Has anything happened? The pace does not count: it changes also while nothing happens. */
+/* Whether anything but the pace has changed since the last look. The pace also changes while
+ * nothing happens. */
 static bool diff_is_news(json_t *shown, json_t *check)
 {
     static const char *const pace[] = {"keys_per_s", "left_s"};
@@ -136,7 +138,7 @@ static bool diff_at_work(const json_t *check)
     return str_eq(state, STR("checking")) || str_eq(state, STR("fixing"));
 }
 
-/* Releases `check`. */
+/* Shows the comparison's progress until it ends. Takes over the reference to `check`. */
 static int diff_watch(struct api_client *r, const struct invocation *inv, json_t *check,
                       struct err *err)
 {
@@ -254,7 +256,7 @@ static void diff_append_side(struct buf *out, const json_t *location, const json
                     STR_ARG(json_get_str(side, "etag", STR_EMPTY)));
 }
 
-/* For people: what each location has, in one cell. */
+/* Adds the cell "sides", for people: what each location has. */
 static void diff_describe(json_t *entry, const json_t *locations)
 {
     const json_t *sides = json_object_get(entry, "sides"), *location;
@@ -281,7 +283,7 @@ static int diff_read_number(const struct invocation *inv, const char *name, uint
     return 0;
 }
 
-/* The differences that were asked for become a member of `report`. */
+/* Reads the differences that the flags ask for, and adds them to `report` as a member. */
 static int diff_add_entries(struct api_client *r, const struct invocation *inv, json_t *report,
                             struct err *err)
 {
@@ -299,7 +301,7 @@ static int diff_add_entries(struct api_client *r, const struct invocation *inv, 
                : "/entries?limit=1000";
     struct manage_list list = {.path = manage_path(r, "/api/v1/diffs/", inv->args.items[0], tail),
                                .name = "entries",
-                               .after = skip, /* a place in the list */
+                               .after = skip, /* a position in the list */
                                .max = limit};
     code = limit ? manage_pages(r, &list, &all, err) : 0;
     json_object_set_new(report, "entries", all ? all : json_array());

@@ -102,7 +102,8 @@ static const char *replicate_path(struct api_client *r, const struct invocation 
     return copy;
 }
 
-/* The id of the policy that may have made the bucket's replication: "user::from:to". */
+/* Returns the id of the user's policy that may have made the bucket's replication: "user::from:to".
+ */
 static const char *replicate_policy_id(struct api_client *r, const json_t *row)
 {
     const struct str parts[] = {json_get_str(row, "user_id", STR_EMPTY), STR_EMPTY,
@@ -120,7 +121,7 @@ static const char *replicate_policy_id(struct api_client *r, const json_t *row)
     return copy;
 }
 
-/* How many different replications are chosen; *id is the id of one of them. */
+/* Counts the replications that are chosen; *id is the id of one of them. */
 static size_t replicate_choose(struct api_client *r, const json_t *rows, bool policy,
                                bool with_buckets, const char **id)
 {
@@ -143,8 +144,8 @@ static size_t replicate_choose(struct api_client *r, const json_t *rows, bool po
     return found;
 }
 
-/* The id of the only replication that BUCKET and flags choose. Without a BUCKET it is a user's
- * policy. With --with-buckets the policy itself may be gone. */
+/* *id: the only replication that BUCKET and the flags choose. Without a BUCKET it is a user's
+ * policy; with --with-buckets the policy itself may be removed already. */
 static int replicate_select(struct api_client *r, const struct invocation *inv, const char **id,
                             struct err *err)
 {
@@ -175,7 +176,7 @@ static int replicate_select(struct api_client *r, const struct invocation *inv, 
     return 0;
 }
 
-/* One call about the chosen replication. */
+/* Makes one call of the API about the chosen replication. */
 static int replicate_change(struct api_client *r, const struct invocation *inv, const char *method,
                             const char *tail, struct err *err)
 {
@@ -209,7 +210,8 @@ static int replicate_list_run(struct api_client *r, const struct invocation *inv
     return code;
 }
 
-/* For people, failed objects are a table of their own; JSON has them as a member. */
+/* Prints one replication. For people, failed objects are a table of their own; JSON has them as a
+ * member. */
 static void replicate_print(json_t *answer, const struct invocation *inv, struct output *table)
 {
     const json_t *failed = json_object_get(answer, "failed"), *row;
@@ -254,7 +256,7 @@ static int replicate_show_run(struct api_client *r, const struct invocation *inv
 
 /* --- add --- */
 
-/* BUCKET STORAGE, or STORAGE alone with --user. */
+/* Writes the request's body. The arguments are BUCKET STORAGE, or with --user STORAGE alone. */
 static int replicate_fill_add(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     const char *priority = invocation_flag(inv, "priority");
@@ -277,7 +279,7 @@ static int replicate_fill_add(struct json_out *w, const struct invocation *inv, 
     return 0;
 }
 
-/* Complains of the buckets of a user that cannot be replicated. */
+/* Prints which buckets of a user cannot be replicated, and why. */
 static void replicate_print_left_out(const json_t *answer)
 {
     const json_t *row;

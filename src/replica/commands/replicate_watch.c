@@ -25,7 +25,7 @@ static void append_rate(struct buf *out, double objects, double bytes)
     buf_append_z(out, "/s");
 }
 
-/* "2m 5s": manage_span() without its "in". */
+/* Appends a duration such as "2m 5s", as manage_span() does but without the word "in". */
 static void append_time_left(struct buf *out, int64_t seconds)
 {
     struct buf text = {0};
@@ -61,7 +61,8 @@ void replicate_describe(json_t *row)
 
 /* --- watching --- */
 
-/* What the last look saw of one replication: for the present rate, and to know what is new. */
+/* The state of one replication at the last look. The present rate is computed from it, and changes
+ * are found by it. */
 struct seen {
     struct str id; /* in the watch's arena */
     double objects, bytes, at_s;
@@ -71,10 +72,10 @@ struct seen {
 
 struct watch {
     struct api_client *remote;
-    struct arena arena; /* the remote's is emptied before each look */
+    struct arena arena; /* not the client's arena, which is emptied before each look */
     bool json, terminal;
     VEC(struct seen) seen;
-    size_t lines; /* drawn by the last look */
+    size_t lines; /* how many lines the last look drew */
     int64_t failed;
 };
 
@@ -104,7 +105,7 @@ static struct seen *watch_find(struct watch *w, const json_t *row)
     return vec_last(&w->seen);
 }
 
-/* The present rate; the server's average is not that after a pause. */
+/* Computes the present rate. The server's rates are averages, which are too low after a pause. */
 static void seen_measure(struct seen *s, const json_t *row)
 {
     double now = now_s(), passed = now - s->at_s, weight = passed / SMOOTH_S;
@@ -120,8 +121,8 @@ static void seen_measure(struct seen *s, const json_t *row)
     s->at_s = now;
 }
 
-/* The share that is done: of bytes, as objects differ in size; of objects when there are no bytes.
- */
+/* Returns the share of the copy that is done, from 0 to 1: of the bytes, or of the objects if there
+ * are no bytes. */
 static double row_share(const json_t *row)
 {
     double all = row_number(row, "bytes"), done = row_number(row, "bytes_done");
@@ -185,8 +186,8 @@ static void watch_describe(struct buf *out, const struct watch *w, const struct 
         append_pace(out, s, row);
 }
 
-/* On a terminal the line is drawn over; elsewhere it is printed when it differs from the last one.
- */
+/* Shows the line of one replication. On a terminal it replaces the old line; elsewhere it is
+ * printed if it differs from the last one. */
 static void watch_show(struct watch *w, struct seen *s, const json_t *row)
 {
     struct buf line = {0};
@@ -207,7 +208,8 @@ static void watch_show(struct watch *w, struct seen *s, const json_t *row)
     w->lines++;
 }
 
-/* Rates and times left differ with every look; alone they are no reason for a line in a log. */
+/* Removes rates and times left. They differ with every look, and alone are no reason for a new line
+ * in a log. */
 static void strip_moving(json_t *row)
 {
     static const char *const moving[] = {"objects_per_s", "bytes_per_s", "left_s"};
@@ -216,7 +218,7 @@ static void strip_moving(json_t *row)
         json_object_del(row, moving[i]);
 }
 
-/* *busy: how many replications are not done yet. */
+/* Asks for the replications once and shows them. *busy: how many are not done yet. */
 static int watch_look(struct watch *w, const char *path, size_t *busy, struct err *err)
 {
     struct manage_list list = {.path = path, .name = "replications"};

@@ -1,4 +1,4 @@
-/* weir switch: the storage that a bucket's clients use becomes another one. */
+/* weir switch: moves the clients of a bucket to another storage. */
 #include "replica/room.h"
 #include "base/clock.h"
 #include "command/manage.h"
@@ -82,7 +82,7 @@ static const struct output_column list_columns[] = {
     {"last"},
 };
 
-/* A switch that was just made, with the number of uploads that clients have open. */
+/* Columns of a switch that was just made, with the number of uploads that clients have open. */
 static const struct output_column made_columns[] = {
     {"user"},
     {"bucket"},
@@ -143,7 +143,7 @@ static const char *switch_path(struct api_client *r, const struct invocation *in
     return copy;
 }
 
-/* The id of the only row; archived replications do not count. */
+/* *id: the id of the only row. Archived replications do not count. */
 static int switch_only_row(struct api_client *r, const json_t *rows, const char **id,
                            struct err *err)
 {
@@ -164,7 +164,7 @@ static int switch_only_row(struct api_client *r, const json_t *rows, const char 
                  : err_set(err, ERR_NOT_FOUND, "there is none");
 }
 
-/* The id of the only item of a list. ERR_NOT_FOUND: the list is empty. */
+/* *id: the id of the only item of a list. ERR_NOT_FOUND: the list is empty. */
 static int switch_select_from(struct api_client *r, struct manage_list *list, const char **id,
                               struct err *err)
 {
@@ -207,14 +207,14 @@ static int switch_select(struct api_client *r, const struct invocation *inv, con
 
 /* --- watching --- */
 
-/* For people: a number that is not known says so. */
+/* Replaces a number of uploads that is not known by a word, for people. */
 static void switch_name_unknown(json_t *row)
 {
     if (json_is_null(json_object_get(row, "uploads")))
         json_object_set_new(row, "uploads", json_string("unknown"));
 }
 
-/* Hours, minutes and seconds. */
+/* Appends the time that is left for uploads, as hours, minutes and seconds. */
 static void switch_append_left(struct buf *out, const json_t *row)
 {
     long long s = (json_get_i64(row, "waits_left_ms", 0) + MS_PER_S - 1) / MS_PER_S;
@@ -243,7 +243,7 @@ static void switch_append_uploads(struct buf *line, const json_t *row)
     }
 }
 
-/* Does the switch go on by itself? */
+/* Whether the switch goes on by itself. */
 static bool switch_is_busy(const json_t *row)
 {
     struct str state = json_get_str(row, "state", STR_EMPTY);
@@ -279,7 +279,7 @@ static void switch_show_line(const json_t *row, bool json, struct buf *last)
     *last = line;
 }
 
-/* ERR_NOT_FOUND: the switch is gone. */
+/* Reads the state of a switch. ERR_NOT_FOUND: there is no such switch any more. */
 static int switch_ask(struct api_client *r, const char *path, json_t **out, struct err *err)
 {
     struct client_response response = {0};
@@ -293,7 +293,8 @@ static int switch_ask(struct api_client *r, const char *path, json_t **out, stru
     return code == 0 ? json_read(out, response.body, err) : code;
 }
 
-/* A switch that is gone has gone back, or was forgotten: no error. */
+/* Shows the switch's progress until it ends. It is no error if there is no such switch any more: it
+ * was taken back, or forgotten. */
 static int switch_watch(struct api_client *r, const struct invocation *inv, const char *id,
                         struct err *err)
 {
@@ -443,7 +444,7 @@ static void switch_print_uploads(const json_t *answer)
                STR_ARG(json_get_str(answer, "bucket", STR_EMPTY)));
 }
 
-/* "waits_left" is for people. */
+/* Adds "waits_left", for people: the time that is left for uploads. */
 static void switch_name_left(json_t *row)
 {
     struct buf left = {0};
@@ -454,7 +455,8 @@ static void switch_name_left(json_t *row)
     buf_release(&left);
 }
 
-/* For people, uploads and history follow on their own lines; JSON has them as members. */
+/* Prints one switch. For people, uploads and history follow on their own lines; JSON has them as
+ * members. */
 static void switch_print(json_t *answer, bool json)
 {
     const json_t *line;

@@ -1,5 +1,5 @@
-/* Adding a replication. Whatever would keep it from working is found before it is added, and the
- * error says what to do. */
+/* Adds replications. Anything that would keep a replication from working is found before it is
+ * added, and the error says what to do. */
 #include "room/owners.h"
 #include "object/overlay.h"
 #include "replica/rest/rest.h"
@@ -114,7 +114,7 @@ static int adding_no_storage(struct str name, struct err *err)
                    STR_ARG(name));
 }
 
-/* P1: the source is where the route leads. */
+/* P1: checks that the source is the storage to which the bucket's route leads. */
 static int adding_check_source(struct adding *x, struct err *err)
 {
     struct replication_id *id = &x->n.id;
@@ -190,7 +190,8 @@ static int adding_check_keys(struct adding *x, const struct storage *s, struct e
                    STR_ARG(x->user.name));
 }
 
-/* *owner is empty when the storage does not say who owns the bucket. ERR_NO_BUCKET. */
+/* *owner: the bucket's owner; empty if the storage does not say who it is. ERR_NO_BUCKET: there is
+ * no such bucket. */
 static int adding_look(struct adding *x, struct storage *s, struct str name, struct str *owner,
                        struct err *err)
 {
@@ -222,8 +223,8 @@ static int adding_check_owner(const struct adding *x, struct str bucket, struct 
                    STR_ARG(bucket), STR_ARG(s->name), STR_ARG(x->user.name));
 }
 
-/* Requests of the owner must reach the source. A bucket of the same name that the owner has on a
- * local storage may win over the policy (docs/forward.md, rule 2). */
+/* Checks that the owner's requests reach the source. A bucket of the same name that the owner has
+ * on a local storage may win over the policy (docs/forward.md, rule 2). */
 static int adding_check_present(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
@@ -246,7 +247,7 @@ static int adding_check_present(struct adding *x, struct err *err)
     return code;
 }
 
-/* The destination becomes a copy, so no policy may lead another user to it. */
+/* Checks that no policy leads another user to the destination, because it becomes a copy. */
 static int adding_check_others(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
@@ -322,8 +323,8 @@ void replication_end_notices(const struct replica_room *room, const struct repli
                  log_s("storage", p->id.from), log_z("error", err.text));
 }
 
-/* Done before the replication is added, so that every change that goes past weir is either reported
- * or listed (P3). */
+/* Makes the source report changes that go past weir. This is done before the replication is added,
+ * so that each such change is either reported or listed (P3). */
 static int adding_set_up_notify(struct adding *x, struct err *err)
 {
     struct buf token = BUF_INIT(256);
@@ -361,13 +362,13 @@ static int adding_add_bucket(struct adding *x, struct err *err)
         return err_code(err, code);
     code = replication_add(x->room->services->replications, &x->n,
                            routes_main_name(x->room->services->routes), err);
-    if (code < 0 && code != ERR_TIMEOUT) /* then it may be there */
+    if (code < 0 && code != ERR_TIMEOUT) /* a timed-out add may have worked */
         replication_end_notices(x->room, &made);
     return code;
 }
 
-/* Adds the buckets that the user has already; new ones follow by the policy. A bucket that cannot
- * be replicated is answered with its error and keeps no other from being replicated. */
+/* Adds replications for the buckets that the user has; the policy covers later ones. If a bucket
+ * cannot be replicated, the answer says why, and the others are still added. */
 static int adding_add_all(struct adding *x, struct json_out *w, struct err *err)
 {
     struct storage *s = x->from;
@@ -396,9 +397,9 @@ static int adding_add_all(struct adding *x, struct json_out *w, struct err *err)
     return code;
 }
 
-/* A gateway that does not know the policy yet may make a bucket meanwhile. A task waits until every
- * gateway knows the policy and then looks for such buckets. It is queued before the policy is
- * added, so that a crash leaves no bucket out, and runs at once afterwards. */
+/* Adds the user's policy, and a task. A gateway that does not know the policy yet may make a bucket
+ * meanwhile; the task waits until every gateway knows the policy and then looks for such buckets.
+ * It is queued before the policy is added, so that a crash leaves no bucket out. */
 static int adding_add_policy(struct adding *x, struct err *err)
 {
     struct task t = first_task_user(x->a, &x->n.id);
@@ -412,7 +413,7 @@ static int adding_add_policy(struct adding *x, struct err *err)
                            routes_main_name(x->room->services->routes), err);
     if (code == 0)
         (void)!queue_run_now(q, t.queue, t.id, NULL);
-    else if (code != ERR_TIMEOUT) /* then it may be there */
+    else if (code != ERR_TIMEOUT) /* a timed-out add may have worked */
         (void)!queue_delete(q, t.queue, t.id, NULL);
     return code;
 }

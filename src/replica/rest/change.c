@@ -25,7 +25,7 @@ static const struct rest_row replication_change_rows[] = {
 };
 const struct rest_table replica_change_routes = {REST_ROWS(replication_change_rows)};
 
-/* Logs the event when the code says success; returns the code. */
+/* Logs the event if `code` is 0. Returns `code`. */
 static int replication_changed(const struct rest_call *c, const char *event, int code)
 {
     if (code == 0)
@@ -62,8 +62,8 @@ static int replication_resume_call(struct rest_call *c, struct err *err)
 
 enum { CLEAN_LATER_S = 60 };
 
-/* The task that cleans up is queued before the replication is removed, so that a crash leaves
- * nothing behind. The task does no harm to a replication that is still there. */
+/* Removes a bucket's replication. The task that cleans up is queued first, so that a crash leaves
+ * nothing behind. It does no harm to a replication that still exists. */
 static int replication_remove_bucket(const struct replica_room *room, struct arena *a,
                                      const struct replication *p, struct err *err)
 {
@@ -78,7 +78,7 @@ static int replication_remove_bucket(const struct replica_room *room, struct are
         code = 0;
     if (code == 0)
         code = replication_remove(room->services->replications, &p->id, err);
-    /* Should one of these calls fail, the task runs in a minute. */
+    /* If one of these calls fails, the task still runs in a minute. */
     if (code == 0)
         (void)!queue_run_now(q, t.queue, t.id, NULL);
     else if (added)
@@ -122,7 +122,7 @@ static int policy_remove_buckets(const struct replica_room *room, struct arena *
     return code;
 }
 
-/* The policy, which may have been removed before, and the replications that it has made. */
+/* Removes the policy, which may have been removed before, and the replications that it has made. */
 static int policy_remove_with_buckets(const struct replica_room *room, struct arena *a,
                                       const struct replication *policy, bool there, struct err *err)
 {

@@ -132,7 +132,7 @@ static void diff_write_fix(struct json_out *w, struct arena *a, const struct che
     rest_time(w, "fixed", c->fixed_ms);
 }
 
-/* The pace is averaged from the beginning on. */
+/* Writes the pace: an average since the beginning of the comparison. */
 static void diff_write_pace(struct json_out *w, const struct check *c)
 {
     int64_t until_ms = c->done_ms ? c->done_ms : clock_wall_ms();
@@ -264,7 +264,8 @@ static int location_check(const struct replica_room *room, struct arena *a, stru
                     : 0;
 }
 
-/* Without a name: the only user who has all of these buckets. */
+/* Sets the diff's user: the one with this name, or if `name` is empty the only user who has all of
+ * its buckets. */
 static int diff_read_user(struct check *c, const struct replica_room *room, struct arena *a,
                           struct str name, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Replications: the list, and one of them with what failed. */
+/* Shows replications: all in a list, or one with the objects that failed. */
 #include "replica/rest/rest.h"
 #include "base/clock.h"
 #include "replica/first.h"
@@ -7,8 +7,8 @@
 enum {
     SCAN_PAGE = 500,                   /* archived tasks that are read at once */
     FAILED_MAX = 1000,                 /* failed tasks shown of one replication */
-    SCAN_ARENA_MAX = 64 * 1024 * 1024, /* bytes of one page of tasks */
-    NAME_MAX_BYTES = 16 * 1024,        /* bytes of an id */
+    SCAN_ARENA_MAX = 64 * 1024 * 1024, /* most bytes of one page of tasks */
+    NAME_MAX_BYTES = 16 * 1024,        /* most bytes of an id */
 };
 
 static rest_fn replication_list_call, replication_show_call;
@@ -76,8 +76,8 @@ int replication_id_read(struct replication_id *out, struct arena *a, struct str 
 
 /* --- writing --- */
 
-/* B5: clients write to the source, and nobody to the destination. While a switch has blocked the
- * bucket (ERR_BUSY), nobody writes at all. */
+/* B5: whether clients write to the source, and nobody to the destination. It is also true while a
+ * switch has blocked the bucket (ERR_BUSY), because nobody writes then. */
 static bool replication_is_routed(const struct replica_room *room, const struct replication_id *id)
 {
     struct storage *route = NULL;
@@ -106,7 +106,7 @@ static const char *replication_state(const struct replication_status *s, int64_t
 /* The pace of the initial copy, averaged from its beginning on, pauses included. */
 struct pace {
     double objects, bytes; /* a second */
-    int64_t left_s;        /* seconds until it is complete; -1: not known */
+    int64_t left_s;        /* seconds until the copy is complete; -1: not known */
 };
 
 static struct pace replication_pace(const struct replication_status *s, int64_t now_ms)
@@ -155,7 +155,7 @@ static void replication_write_status(struct json_out *w, const struct replicatio
     rest_time(w, "last_done", s->processed_ms);
 }
 
-/* A user who was removed since has no name. */
+/* Writes who and what is replicated. The name is empty if the user was removed. */
 static void replication_write_names(struct json_out *w, const struct replica_room *room,
                                     struct arena *a, const struct replication *p)
 {
@@ -204,7 +204,7 @@ int replica_needs(struct rest_call *c, struct err *err)
     return services_need_replication(room->services, err);
 }
 
-/* What the query chooses by; an empty member chooses all. */
+/* What the query filters by. An empty member matches all replications. */
 struct replication_filter {
     struct str user, bucket, from, to, to_bucket;
 };
@@ -239,7 +239,7 @@ static bool filter_passes(const struct replication_filter *f, const struct repli
     return true;
 }
 
-/* A replication that was removed since the view was made is left out. */
+/* Adds one replication to the list. It is left out if it was removed meanwhile. */
 static int replication_offer(struct rest_call *c, struct replication_look *look,
                              const struct replication *p, struct err *err)
 {
@@ -313,7 +313,7 @@ int replication_by_text(const struct replica_room *room, struct arena *a, struct
 
 /* --- what failed --- */
 
-/* Does the task with this payload belong to the replication? */
+/* Whether the task with this payload belongs to the replication. */
 static bool failure_is_of(const json_t *payload, const struct replication_id *id)
 {
     struct replication_id other;
@@ -368,7 +368,7 @@ static int failures_scan_page(struct failures *f, struct queue_page *page, size_
     return code;
 }
 
-/* Archives are short (docs/queue.md), so they are looked through. */
+/* Looks through all archived tasks of a queue. Archives are short (docs/queue.md). */
 static int failures_scan_queue(struct failures *f, struct str queue, struct err *err)
 {
     struct queue_page page = {queue, TASK_ARCHIVED, 0, SCAN_PAGE};

@@ -1,4 +1,5 @@
-/* How far a replication is, including changes that were answered but are not recorded yet. */
+/* Finds out how far a replication is, including changes that were answered but are not recorded
+ * yet. */
 #include "replica/rest/rest.h"
 #include "coord/installation.h"
 
@@ -15,7 +16,7 @@ int replication_look_begin(struct replication_look *l, const struct replica_room
         err);
 }
 
-/* Changes that are recorded between the two reads are counted as events by the second read. */
+/* The status is read second, so that it counts changes that are recorded between the two reads. */
 int replication_look_at(struct replication_look *l, const struct replication_id *id,
                         struct replication_status *out, int64_t *lag, struct err *err)
 {
@@ -27,10 +28,10 @@ int replication_look_at(struct replication_look *l, const struct replication_id 
     if (code < 0)
         return code;
     *lag = out->events > out->events_done ? out->events - out->events_done : 0;
-    if (!out->archived) /* an archived one gets no new events */
+    if (!out->archived) /* an archived replication gets no new changes */
         *lag += (int64_t)more;
-    /* This is asked after the status was read: a store that went back in time since then says so
-     * (docs/store-redis.md, I4). */
+    /* This is asked after the status was read, so that it also covers a store that went back in
+     * time since then (docs/store-redis.md, I4). */
     if (*lag == 0 && !out->archived && installation_is_unsure(l->room->services->installation))
         *lag = 1;
     return 0;

@@ -1,4 +1,4 @@
-/* Switches of buckets: listing, planning, changing and giving them up. */
+/* Lists, plans, changes and gives up switches of buckets. */
 #include "room/owners.h"
 #include "replica/rest/rest.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include "route/route.h"
 
 enum {
-    TTL_MS = MS_PER_HOUR,                 /* how long uploads are waited for by default */
+    TTL_MS = MS_PER_HOUR,                 /* default of how long a switch waits for uploads */
     DURATION_MAX_MS = 1000 * 1000 * 1000, /* 11 days */
     LAG_MAX = 1000 * 1000 * 1000,
     UPLOADS_SHOWN = 100,
@@ -144,7 +144,7 @@ static void switch_write_options(struct json_out *w, const struct switch_options
     json_out_member_bool(w, "continue", o->continue_replication);
 }
 
-/* Changes that the side where the route leads, or will lead, does not have. */
+/* Returns how many changes are missing on the side to which the route leads or will lead. */
 static int64_t switch_lag(const struct replica_room *room, struct arena *a,
                           const struct bucket_switch *s)
 {
@@ -159,7 +159,7 @@ static int64_t switch_lag(const struct replica_room *room, struct arena *a,
     return lag;
 }
 
-/* The initiator is a user of weir's, or a name that only the storage knows. */
+/* Writes one upload. Its initiator is a user of weir, or a name that only the storage knows. */
 static void switch_write_upload(struct json_out *w, const struct replica_room *room,
                                 struct arena *a, const struct upload_info *u)
 {
@@ -173,8 +173,8 @@ static void switch_write_upload(struct json_out *w, const struct replica_room *r
     json_out_close(w, '}');
 }
 
-/* Uploads that are open on the storage that is left. Clients must begin them anew, or the switch
- * waits for them. A switch that is done waits for none. */
+/* Writes the uploads that are open on the storage that the switch leaves. Clients must begin them
+ * anew, or the switch waits for them. A switch that is done waits for none. */
 static void switch_write_uploads(struct json_out *w, const struct replica_room *room,
                                  struct arena *a, const struct bucket_switch *s)
 {
@@ -200,14 +200,15 @@ static void switch_write_until(struct json_out *w, const struct bucket_switch *s
     rest_known_i64(w, "waits_left_ms", until != 0, left > 0 ? left : 0);
 }
 
-/* What the switch's task last had to wait for; empty: it runs, or has nothing left to do. */
+/* Returns what the switch's task last had to wait for; empty: it runs, or has nothing left to do.
+ */
 static struct str switch_waits_for(const struct replica_room *room, struct arena *a,
                                    const struct bucket_switch *s)
 {
     struct replication_id id = s->id;
     struct task_info info = {0};
 
-    if (s->aborted_ms) { /* its task goes by the direction that it had at first */
+    if (s->aborted_ms) { /* the task's id still has the first direction */
         id.from = s->id.to;
         id.to = s->id.from;
     }
@@ -290,7 +291,7 @@ static int switch_unescape(struct arena *a, struct str part, struct str *out)
     return code;
 }
 
-/* "<user id>:<bucket>", escaped. */
+/* Reads the call's id: "<user id>:<bucket>", each part escaped. */
 static int switch_call_id(const struct rest_call *c, struct str *user, struct str *bucket,
                           struct err *err)
 {
@@ -316,7 +317,8 @@ static int switch_show(struct rest_call *c, struct err *err)
 
 /* --- planning --- */
 
-/* The beginning must be in the future, so that a slip does not begin a switch at once. */
+/* Reads the times of the switch. The beginning must be in the future, so that a typing error does
+ * not begin a switch at once. */
 static int switch_read_times(struct switch_options *o, const struct rest_call *c, struct err *err)
 {
     struct str start_at = rest_text(c, "start_at");

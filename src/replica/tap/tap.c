@@ -1,4 +1,5 @@
-/* All taps together: which buckets are replicated, and which epoch this process has reached. */
+/* All taps together: keeps track of which buckets are replicated, and of the epoch that this
+ * process has reached. */
 #include "replica/tap/tap.h"
 #include "base/clock.h"
 #include "coord/gateways.h"
@@ -12,7 +13,7 @@ enum {
     POSTPONE_MS = 15 * MS_PER_S,
 };
 
-/* Users, and buckets in a switch, are hashed by seeds of their own. */
+/* Seeds of the hashes of users, and of buckets in a switch; the seed of other buckets is 0. */
 static const uint64_t USER_SEED = 0x75736572, SWITCH_SEED = 0x73776974;
 
 /* --- the filter --- */
@@ -59,7 +60,7 @@ bool taps_may_switch(const struct taps *t, struct str bucket)
     return atomic_load(&t->switch_words[bit / 64]) >> bit % 64 & 1;
 }
 
-/* Sets every bit: nothing is known until the policies were read. */
+/* Sets every bit, because nothing is known until the policies were read. */
 static void filter_all(struct taps *t)
 {
     struct filter *f = &t->filter;
@@ -85,12 +86,12 @@ static void bits_set_policy(uint64_t *words, const struct replication *r)
         bits_set(words, filter_bit(id->from, id->user, USER_SEED));
     else if (!r->archived || r->switching)
         bits_set(words, filter_bit(id->from, id->bucket, 0));
-    if (r->switching || r->blocked) /* S3: both sides are captured, as reads go by the vectors */
+    if (r->switching || r->blocked) /* S3: the destination is captured too */
         bits_set(words, filter_bit(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
 }
 
-/* A bit is set before `any` becomes true, and `any` becomes false before a bit is cleared: so
- * whoever reads both misses no bucket that must be captured. */
+/* Sets the filter by the policies. Bits are set before `any` becomes true, and `any` becomes false
+ * before bits are cleared, so a reader of both misses no bucket that must be captured. */
 static void filter_set(struct taps *t, const struct replication_view *view)
 {
     const struct replication *const *all;
@@ -107,7 +108,7 @@ static void filter_set(struct taps *t, const struct replication_view *view)
     }
     for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
         atomic_store(&t->switch_words[i], switches[i]);
-    if (switching) /* first, so whoever finds a bit of a switch finds this too */
+    if (switching) /* first, so a reader that finds a switch's bit finds this set */
         atomic_store(&t->switching, true);
     for (size_t i = 0; i < ARRAY_SIZE(t->filter.words); i++)
         atomic_store(&t->filter.words[i], words[i]);
@@ -151,7 +152,7 @@ static int tap_new_storages(struct taps *t, struct err *err)
     return code;
 }
 
-/* Waits until the changes that were judged by the old filter are committed. */
+/* Waits until the changes that the old filter decided about are committed. */
 static int settle_all(struct taps *t, struct err *err)
 {
     int code = 0;
@@ -163,15 +164,15 @@ static int settle_all(struct taps *t, struct err *err)
 
 /* --- the keeper --- */
 
-/* Brings the filter up to the policies. A new storage is tapped before a policy that names it as a
- * source can take effect. */
+/* Brings the filter up to date with the policies. A new storage is tapped before a policy that
+ * names it as a source can take effect. */
 static int keep_filter(struct taps *t, struct err *err)
 {
     struct replication_view *view = NULL;
     struct err away = {0};
 
     if (replications_view(t->o.replications, &view, &away) < 0)
-        return 0; /* every bucket is captured until then */
+        return 0; /* until the view is there every bucket is captured */
     int code = tap_new_storages(t, err);
     int64_t epoch = replication_view_epoch(view);
     if (code == 0 && epoch != t->applied) {
@@ -186,7 +187,7 @@ static int keep_filter(struct taps *t, struct err *err)
     return code;
 }
 
-/* Whether all rows are recorded that were committed when the writes of the last phase ended. */
+/* Whether all rows that were committed by the end of the last phase's writes are recorded. */
 static bool is_recorded(struct taps *t)
 {
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++) {
@@ -200,8 +201,8 @@ static bool is_recorded(struct taps *t)
     return true;
 }
 
-/* A switch begins when its epoch is reached: by then the intents of its bucket must be tasks (R6).
- */
+/* Removes the marks of buckets that have a switch. False: some are left. A switch begins when its
+ * epoch is reached; by then the intents of its bucket must be tasks (R6). */
 static bool are_marks_clear(struct taps *t)
 {
     struct err err = {0};
@@ -235,9 +236,9 @@ static void keep_epoch(struct taps *t)
     }
 }
 
-/* Tells other processes how far this one has recorded, for their answers to "in sync". Each round
- * asks the store for its time. Rows that were committed before that time of the last round, and are
- * recorded now, are recorded for everyone to see. */
+/* Tells other processes how far this one has recorded, so that they can say whether a replication
+ * is in sync. Each round reads the store's time, and then the highest row of each storage. When
+ * these rows are recorded, the next round says that everything before that time is. */
 static void keep_settled(struct taps *t)
 {
     struct str names[ROUTES_STORAGES_MAX];
@@ -259,15 +260,15 @@ static void keep_settled(struct taps *t)
     if (t->settling_ms == 0)
         count = 0;
     if (gateways_settle(t->o.config, names, count, t->settling_ms, &now_ms, &err) < 0)
-        return; /* who asks about this storage counts it as behind */
+        return; /* others count these storages as behind meanwhile */
     t->settling_ms = now_ms;
     for (size_t i = 0; i < all; i++)
         t->taps[i]->settling = atomic_load(&t->taps[i]->told);
 }
 
-/* A round of the keeper, which must come before a lease begins (E3, E4): it announces the intents
- * of changes that ended after the last lease, and brings the filter up to the policies. The lease's
- * thread may wait for it. */
+/* A round of the keeper: announces the intents of changes that ended after the last lease, and
+ * brings the filter up to date with the policies. Both must happen before a lease begins (E3, E4),
+ * so the lease's thread may wait for the round. */
 static void keep_round(struct taps *t)
 {
     struct err err = {0}, other = {0};

@@ -66,9 +66,8 @@ struct taps_options {
     /* Makes the first task of a replication that a user's policy gives to a new bucket; NULL: there
      * is none. */
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
-    struct locks *locks; /* for changes during a switch (S10); NULL: no locks are used */
-    struct routes
-        *routes; /* the storages of the routes are tapped, also those that are added later */
+    struct locks *locks;   /* for changes during a switch (S10); NULL: no locks are used */
+    struct routes *routes; /* all their storages are tapped, also those that are added later */
     struct store *config; /* tells other processes how far this one has recorded; NULL: there are no
                              other processes */
     /* Names the present start of the machine: a journal with another name may have lost entries

@@ -1,9 +1,9 @@
 /* Turns a set of changed things into the changes that the store records, each with the type of its
- * task; and gives new buckets their replications. */
+ * task. Also gives new buckets their replications. */
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
-/* The task that brings a thing over (docs/replication.md, "Work"). */
+/* Types of the tasks that bring a thing to the destination (docs/replication.md, "Work"). */
 static const struct {
     unsigned change;
     enum thing_kind thing;
@@ -67,7 +67,7 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
 /* --- new buckets --- */
 
 /* Fails if another user has a bucket of this name at the destination: replication would overwrite
- * it. If the destination's storage is not part of this process, the task that copies checks. */
+ * it. If this process does not have the destination's storage, the task that copies checks that. */
 static int new_bucket_check(struct taps *t, struct arena *a, const struct replication_id *id,
                             struct err *err)
 {

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 enum {
-    LINGER_MS = 20, /* rows that come meanwhile go into the same record */
+    LINGER_MS = 20, /* wait for more rows, which go into the same record */
     LOOK_MS = 1000,
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 1000,
     SWITCH_WAIT_MS = 5000,
-    DROP_MANY = 64,  /* from so many on, rows are not deleted one by one */
+    DROP_MANY = 64,  /* a batch of at least so many rows is not deleted one by one */
     DROP_MAX = 8192, /* most rows that stay although they are recorded */
 };
 
@@ -26,7 +26,7 @@ static bool tap_wants(void *ctx, const struct tapped *row)
             filter_has_user(f, tap->storage->name, row->owner));
 }
 
-/* Asked inside the commit (E2). */
+/* Called inside the commit: refuses the change if the lease has ended (E2). */
 static int tap_may(void *ctx, struct err *err)
 {
     const struct lease *lease = ((const struct tap *)ctx)->taps->o.lease;
@@ -78,8 +78,8 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- recording --- */
 
-/* Whether the row's bucket is replicated now; the filter may have been wrong. If it is not, a
- * replication that is made later lists what the row is about (P3). */
+/* Whether the row's bucket is replicated now; the filter may have been wrong. If it is not, the row
+ * need not be recorded: a replication that is made later lists the object (P3). */
 static bool row_counts(const struct tap *tap, const struct replication_view *view,
                        const struct tapped *row)
 {
@@ -102,7 +102,7 @@ static int gather_rows(struct tap *tap, const struct tapped *rows, size_t count,
         const struct tapped *row = &rows[i];
         if (row->changes & CHANGE_BUCKET_MADE) {
             code = changes_new_bucket(tap->taps, out->a, storage, row->bucket, row->owner, err);
-            replication_view_unref(view); /* there is a new one now */
+            replication_view_unref(view); /* the new bucket's replications are in a newer view */
             view = NULL;
         }
         if (code == 0 && !view)
@@ -114,7 +114,7 @@ static int gather_rows(struct tap *tap, const struct tapped *rows, size_t count,
     return code == 0 && arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-/* *none: nothing was recorded, as no row's bucket is replicated. */
+/* Records the rows. *none: nothing was recorded, because no row's bucket is replicated. */
 static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
                        bool *none, struct err *err)
 {
@@ -122,7 +122,7 @@ static int record_rows(struct tap *tap, struct arena *a, const struct tapped *ro
     int code = tap_name_check(tap, err);
 
     *none = true;
-    if (code == ERR_CONFLICT) /* N3: replications mean another folder */
+    if (code == ERR_CONFLICT) /* N3: the storage's name belongs to another folder */
         return 0;
     if (code == 0 || code == ERR_NOT_FOUND)
         code = changes_out_init(&out, a, err);
@@ -169,8 +169,8 @@ static void set_ready(struct tap *tap, int code, const struct err *err)
     mutex_unlock(&tap->lock);
 }
 
-/* Rows that are too large to be recorded together are recorded by fewer, or all rows behind them
- * would wait. */
+/* Sets how many rows the next batch has. If rows are too large to be recorded together, batches get
+ * smaller, else all later rows would wait. */
 static void set_batch(struct tap *tap, int code, size_t count)
 {
     if (code == 0)
@@ -201,8 +201,8 @@ static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count, 
                  log_z("error", err.text));
 }
 
-/* Begins behind the rows that the last process recorded and did not delete. Recorded again, the row
- * of a new bucket would make replications that were removed since. */
+/* Skips the rows that the last process recorded and did not delete. If the row of a new bucket were
+ * recorded again, it would make replications that were removed since. */
 static int begin_behind_recorded(struct tap *tap, struct err *err)
 {
     uint64_t last = 0;
@@ -258,7 +258,7 @@ static void tap_sleep(struct tap *tap, uint64_t ms)
 
     mutex_lock(&tap->lock);
     atomic_store(&tap->asleep,
-                 true); /* before `told` is read; tap_committed() does it in the reverse order */
+                 true); /* set before `told` is read; tap_committed() uses the reverse order */
     if (!tap->stop && atomic_load(&tap->told) <= tap->recorded)
         cond_wait_until(&tap->wake, &tap->lock, deadline);
     atomic_store(&tap->asleep, false);
@@ -306,7 +306,7 @@ static void drain_main(void *ctx)
         arena_reset(&a);
         if (stop && (code < 0 || count == 0))
             break;
-        stop = tap_is_stopping(tap); /* then the rows that are there are tried once more */
+        stop = tap_is_stopping(tap); /* if so, the present rows are tried once more */
         if (stop)
             continue;
         if (code < 0) {

@@ -188,23 +188,22 @@ void intent_free(struct intent *in);
 /* Reads the payload of an intent's task; strings are in in->a, which the caller has initialised.
  * ERR_INVALID: it is no such payload. */
 int intent_read(struct intent *in, struct str payload, struct err *err) MUST_CHECK;
-void intent_keep(struct taps *t,
-                 struct intent *in); /* the keeper postpones the intent from now on */
+/* From now on the keeper postpones the intent. */
+void intent_keep(struct taps *t, struct intent *in);
 void intent_let_go(struct taps *t, struct intent *in);
 unsigned phase_enter(struct taps *t);
 void phase_leave(struct taps *t, unsigned phase);
 /* The most bytes that a key takes in a payload. */
 size_t intent_key_len(struct str key);
-enum {
-    INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2
-}; /* bytes; keys beyond that go into another intent */
+/* The most bytes of one intent; more keys go into another intent. */
+enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 };
 
 /* Postpones all open intents. */
 void intents_postpone(struct taps *t);
 /* Announces the intents that leave_intent() put into `astray`. */
 int intents_announce_astray(struct taps *t, struct err *err) MUST_CHECK;
-void intents_forget_astray(
-    struct taps *t); /* when weir stops: announces them, and logs those that it cannot announce */
+/* As intents_announce_astray(), when weir stops: logs and frees those that cannot be announced. */
+void intents_forget_astray(struct taps *t);
 
 /* --- tap_marks.c --- */
 

@@ -10,12 +10,12 @@
 
 enum {
     POSTPONE_BATCH = 500,
-    ASTRAY_MAX = 10000, /* most intents of changes that ended after their lease */
+    ASTRAY_MAX = 10000, /* most intents of changes that ended after their lease (E4) */
 };
 
 /* --- payloads --- */
 
-/* `again`: the task is the second one of its intent (R4). */
+/* Writes the payload of the intent's task. `again`: it is the intent's second task (R4). */
 static void intent_write(struct buf *out, const struct intent *in, bool again)
 {
     struct json_out w;
@@ -35,7 +35,7 @@ static void intent_write(struct buf *out, const struct intent *in, bool again)
     json_out_close(&w, '}');
 }
 
-/* The most keys whose changes fit into one record. */
+/* Returns the most keys whose changes fit into one record. */
 static size_t keys_max(unsigned changes)
 {
     unsigned each = (unsigned)__builtin_popcount(changes & THINGS_OF_OBJECT);
@@ -115,8 +115,8 @@ static int intent_record(struct taps *t, struct intent *in, bool happened, bool 
 
 /* --- writes that are under way --- */
 
-/* Returns the phase in which a write begins. It is the present one also after the write was
- * counted, so keep_epoch() waits for the write. */
+/* Counts a write, and returns the phase in which it begins. That phase is still the present one
+ * after the count, so keep_epoch() waits for the write. */
 unsigned phase_enter(struct taps *t)
 {
     for (;;) {
@@ -172,7 +172,7 @@ struct intent *intent_new(const struct intended *like, const struct str *keys, s
     return in;
 }
 
-/* An intent of as many keys as fit, from `at` on. */
+/* Makes an intent of as many keys as fit, from `*at` on. */
 static struct intent *intent_some(const struct intended *i, size_t *at)
 {
     size_t first = *at, bytes = 0;
@@ -223,7 +223,7 @@ struct concerned {
     struct str owner; /* owner of the bucket, in the arena; empty: not replicated */
 };
 
-/* Asks the policies themselves; the filter only guesses. */
+/* Looks up the policies themselves, because the filter may be wrong. */
 static int intended_look_up(struct taps *t, struct arena *a, const struct intended *i,
                             struct concerned *out, struct err *err)
 {
@@ -253,8 +253,8 @@ static int intended_look_up(struct taps *t, struct arena *a, const struct intend
     return 0;
 }
 
-/* S1, S5: the route is looked up again when the change counts as under way. A change that an older
- * route sent here goes no further. */
+/* S1, S5: looks up the route again, once the change counts as under way. A change that an older
+ * route sent here is refused. */
 static int intended_check_route(struct taps *t, const struct concerned *c, const struct intended *i,
                                 struct err *err)
 {
@@ -277,7 +277,7 @@ static bool may_be_replicated(const struct taps *t, const struct intended *i)
             filter_has_user(&t->filter, i->storage->name, i->user));
 }
 
-/* R5: what the client is told when a change cannot be captured. */
+/* R5: the error that the client gets when a change cannot be captured. */
 static int intended_refuse(int code, struct err *err)
 {
     if (code == ERR_BUSY || code == ERR_STORE)
@@ -312,7 +312,8 @@ static int announce_all(struct taps *t, const struct intended *i, struct intent 
     return code;
 }
 
-/* The request changes one object, and nobody reads by the object's vector. */
+/* Whether the request may share its intent: it changes one object, and its bucket is not in a
+ * switch without downtime. */
 static bool can_share(const struct concerned *c, const struct intended *i)
 {
     return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)THINGS_OF_OBJECT);
@@ -371,7 +372,8 @@ int intent_check(void *ctx, const struct capture *c, struct err *err)
     return c->lease ? lease_check(t->o.lease, c->lease, err) : 0;
 }
 
-/* If the change cannot be recorded now, its task does it when it comes due. */
+/* Ends one intent. If the change cannot be recorded now, the intent's task records it when it comes
+ * due. */
 static void intent_end_one(struct taps *t, struct intent *in, enum outcome outcome)
 {
     struct err err = {0};
@@ -408,9 +410,10 @@ static void tell_astray(struct taps *t, const struct intent *in, const char *why
               log_s("storage", in->storage), log_z("error", why));
 }
 
-/* E4: no policy asked for an intent when the request began, but the lease has ended, and others may
- * have made such a policy since. So the change gets an intent now, as one whose outcome is not
- * known. The store is likely away, so the keeper announces it when it can. */
+/* E4: gives a change its intent after the fact. No policy asked for an intent when the request
+ * began, but the lease has ended, and other processes may have added such a policy since. The
+ * outcome counts as not known. The store probably cannot be reached now, so the keeper announces
+ * the intent when it can. */
 static void leave_intent(struct taps *t, const struct intended *i)
 {
     size_t at = 0;
@@ -528,15 +531,15 @@ void intents_postpone(struct taps *t)
             batch[i] = str_z(ids[at + i].text);
         code = queue_postpone(t->o.queue, INTENT_QUEUE, batch, n, INTENT_DELAY_S, &err);
     }
-    if (code < 0) /* intents that come due meanwhile are recorded once more than needed */
+    if (code < 0) /* intents that come due are then recorded once more than needed */
         log_warn(t->o.log, "replica.intents_not_postponed", log_z("error", err.text));
     free(ids);
 }
 
 /* --- the handler --- */
 
-/* A storage that broke off, or whose weir died, may still be working on the request: look once more
- * later. */
+/* Queues the intent's second task, which looks once more later: a storage that broke off, or whose
+ * weir died, may still be working on the request. */
 static int intent_look_again(struct taps *t, const struct intent *in, struct str id,
                              struct err *err)
 {
@@ -553,8 +556,8 @@ static int intent_look_again(struct taps *t, const struct intent *in, struct str
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* Whether any policy concerns the bucket. An intent that was left without a policy (E4) may concern
- * none. */
+/* Whether any policy concerns the bucket. There may be none for an intent that leave_intent() made
+ * (E4). */
 static int intent_is_concerned(struct taps *t, const struct intent *in, bool *out, struct err *err)
 {
     struct replication_view *view = NULL;

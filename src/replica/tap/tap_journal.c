@@ -33,7 +33,8 @@ struct slot {
     char bytes[SLOT_BYTES - 12];
 };
 
-/* The states lie together, so slots that were never used need no memory. */
+/* The file's layout. The states of all slots lie together, so slots that were never used need no
+ * memory. */
 struct file {
     union {
         struct head head;
@@ -50,7 +51,7 @@ struct journal {
     struct file *file;
     struct mutex lock; /* class "replica.journal" */
     size_t free_count;
-    uint16_t free[SLOTS]; /* used as a stack: the slot that was freed last is in the cache */
+    uint16_t free[SLOTS]; /* a stack: the slot that was freed last is likely in the cache */
 };
 
 /* --- opening --- */
@@ -76,7 +77,7 @@ static bool journal_is_of(const struct file *f, struct str boot)
     return true;
 }
 
-/* Leaves the file without a head, so that a start that finds it like that begins anew too. */
+/* Empties the file and leaves it without a head. A start that finds no head begins anew too. */
 static void journal_clear(struct file *f)
 {
     memset(&f->head, 0, sizeof(f->head));
@@ -184,7 +185,7 @@ void journal_remove(struct journal *j, int slot)
     mutex_unlock(&j->lock);
 }
 
-/* The lock is held, so that no slot is freed and taken again meanwhile. */
+/* Holds the lock, so that no slot is freed and used again meanwhile. */
 void journal_each(struct journal *j, void (*fn)(void *ctx, int slot, const struct journal_entry *e),
                   void *ctx)
 {

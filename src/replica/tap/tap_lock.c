@@ -11,7 +11,7 @@ enum { WAIT_MS = 5000 };
 
 struct shared_lock {
     struct list node;
-    struct lock *lock; /* NULL: somebody is taking it */
+    struct lock *lock; /* NULL: a thread is taking it */
     size_t users;
     size_t len;
     char key[];
@@ -42,8 +42,8 @@ static struct shared_lock *shared_lock_add(struct taps *t, struct str key)
     return s;
 }
 
-/* Joins a lock that this process has, or is taking. If there is none, *out is a new one that the
- * caller must take. */
+/* Joins a lock that this process has or is taking. If there is none, *ours is true, and *out is a
+ * new one that the caller must take. False: it took too long. */
 static bool shared_lock_join(struct taps *t, struct str key, uint64_t deadline,
                              struct shared_lock **out, bool *ours)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 enum {
-    PAGE = 4096, /* more than there usually are, so that one call reads all */
+    PAGE = 4096, /* more intents than usual, so that one call reads all */
     WALKS = 10,
 };
 
@@ -13,7 +13,7 @@ struct walk {
     intent_fn *fn;
     void *ctx;
     bool enough;
-    char last[2 * ID_HEX_LEN]; /* id of the last intent of the page before; such ids are short */
+    char last[2 * ID_HEX_LEN]; /* id of the last intent of the previous page */
 };
 
 static int walk_one(struct walk *w, const struct task_info *t, struct err *err)
@@ -25,11 +25,11 @@ static int walk_one(struct walk *w, const struct task_info *t, struct err *err)
     if (code == 0 || (code == ERR_INVALID && in.storage.len && in.what.bucket.len))
         w->enough = !w->fn(w->ctx, t, &in);
     arena_release(&in.a);
-    return code == ERR_INVALID ? 0 : code; /* the handler of a bad one reports it */
+    return code == ERR_INVALID ? 0 : code; /* a bad intent is reported by its handler */
 }
 
-/* Pages overlap by one intent. If that is another one than before, some have left the queue
- * meanwhile, and others may have moved past this place: ERR_AGAIN. */
+/* Reads one page of intents. Pages overlap by one intent. ERR_AGAIN: that intent is not the same
+ * any more, because some have left the queue meanwhile; so others may have been skipped. */
 static int walk_page(struct walk *w, struct queue_page *page, size_t *count, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
@@ -66,7 +66,8 @@ static int walk_state(struct walk *w, enum task_state state, struct err *err)
                              : code;
 }
 
-/* States are read in the order in which intents pass through them, so none is missed on its way. */
+/* Reads the states of tasks in the order in which intents pass through them, so that no intent is
+ * missed. */
 int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err)
 {
     static const enum task_state states[] = {TASK_SCHEDULED, TASK_PENDING, TASK_ACTIVE,

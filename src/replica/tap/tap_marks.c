@@ -17,15 +17,15 @@
 
 enum {
     IDLE_MS = MS_PER_MINUTE,
-    REMOVE_MAX = 64, /* marks that are removed by one step */
+    REMOVE_MAX = 64, /* most marks that one step removes */
 };
 #define MARKS_KEY STR("w:marks") /* in queueDB, where the intents are */
-#define SUSPECT   STR("suspect") /* instead of a boot id: intents may have been lost */
+#define SUSPECT   STR("suspect") /* stands in place of a boot id: intents may have been lost */
 
 struct mark {
     struct arena a;
     struct str field, storage, bucket; /* in the arena */
-    bool suspect, told;                /* only the thread in the role of the announcer uses these */
+    bool suspect, told;                /* only the announcer uses these */
     uint64_t used_ns;                  /* under the lock, as the members below */
     size_t held;
     bool going;
@@ -112,8 +112,7 @@ static struct mark *mark_hold(struct taps *t, struct str field)
     return m;
 }
 
-/* In the role of the announcer: writes a mark that does not exist, or was being removed and may be
- * gone. */
+/* Called by the announcer: writes a mark that does not exist, or whose removal was begun. */
 static int mark_again(struct taps *t, struct str storage, struct str bucket, struct str field,
                       struct err *err)
 {
@@ -168,7 +167,7 @@ void marks_drop(struct taps *t, struct mark *m)
 
 /* --- taking them away --- */
 
-/* In the role of the announcer. False: the mark is held. */
+/* Called by the announcer: begins to remove a mark. False: the mark is held, and stays. */
 static bool mark_begin_removal(struct taps *t, struct mark *m)
 {
     mutex_lock(&t->lock);
@@ -178,7 +177,8 @@ static bool mark_begin_removal(struct taps *t, struct mark *m)
     return is;
 }
 
-/* After a failure the marks stay in removal, as nobody knows whether they are gone. */
+/* Removes marks from the store. After a failure they count as being removed, because nobody knows
+ * whether they still exist. */
 static int marks_remove(struct taps *t, struct mark **some, size_t count, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -202,7 +202,7 @@ struct choice {
     bool busy; /* some of the chosen marks are held */
 };
 
-/* Collects some of the chosen marks, except suspect ones. */
+/* Collects up to REMOVE_MAX of the chosen marks, except suspect ones. */
 static size_t marks_choose(struct taps *t, struct choice *c, struct mark **out)
 {
     size_t at = 0, count = 0;
@@ -284,8 +284,8 @@ int marks_clear_switched(struct taps *t, struct err *err)
 
 /* --- after the machine was down --- */
 
-/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in progress. That does not
- * happen: a switch begins when the mark is gone. */
+/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in progress, which does not
+ * happen: a switch begins only when the bucket has no mark. */
 static int mark_copy_anew(struct taps *t, struct mark *m, const struct replication_view *view,
                           struct err *err)
 {
@@ -309,7 +309,7 @@ static int mark_copy_anew(struct taps *t, struct mark *m, const struct replicati
     return code;
 }
 
-/* In the role of the announcer: deals with a suspect bucket. */
+/* Called by the announcer: begins the copies of a suspect bucket anew, and ends the suspicion. */
 static void mark_look_into(struct taps *t, struct mark *m, const struct replication_view *view)
 {
     struct err err = {0};
@@ -319,8 +319,7 @@ static void mark_look_into(struct taps *t, struct mark *m, const struct replicat
         code = marks_remove(t, &m, 1, &err);
         if (code == 0)
             return;
-    } else if (code ==
-               0) { /* entries that hold the mark came later, so it is a mark like any other */
+    } else if (code == 0) { /* later entries hold the mark, so it becomes a normal one */
         code = mark_write(t, m->field, t->o.boot, &err);
         m->suspect = code < 0;
     }
@@ -409,7 +408,7 @@ void marks_release(struct taps *t)
     struct err err = {0};
 
     if (marks_clear_idle(t, 0, &err) <
-        0) /* the marks stay, and are valid for this start of the machine */
+        0) /* the marks stay, and are valid until the machine restarts */
         log_info(t->o.log, "replica.marks_left", log_z("error", err.text));
     while (map_next(&t->marks, &at, &field, &value))
         mark_free(t, value);

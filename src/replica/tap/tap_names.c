@@ -14,13 +14,13 @@
 
 enum { LOOK_MS = 1000, WHERE_MAX = PATH_MAX + 512 };
 
-/* No other process uses the store, or there is no claim to make. */
+/* Whether every name is this process's without a claim, because no other process uses the store. */
 static bool names_are_ours(const struct taps *t)
 {
     return t->o.boot.len || !t->o.config;
 }
 
-/* A storage, and its tap; NULL if it is so new that it has none. */
+/* A local storage, and its tap. `tap` is NULL if the storage is so new that it has none. */
 struct named {
     struct taps *t;
     struct storage *storage;
@@ -100,7 +100,8 @@ int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err)
     return tap_name_ask(&n, force ? ASK_FORCE : ASK_TAKE, err);
 }
 
-/* If nobody has claimed the name, a replication cannot mean a storage without buckets. */
+/* Whether the storage has a bucket. If nobody has claimed its name, a replication cannot mean a
+ * storage without buckets. */
 static bool has_bucket(struct storage *s)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -121,7 +122,8 @@ bool taps_owns(struct taps *t, struct storage *s)
     return code == 0 || (code == ERR_NOT_FOUND && has_bucket(s));
 }
 
-/* Clients of a storage whose name belongs to another folder are refused a second later at most. */
+/* Asks the store who has the names, once a second. So clients of a storage that lost its name are
+ * refused a second later at most. */
 void names_keep(struct taps *t)
 {
     uint64_t now = clock_mono_ns();

@@ -40,8 +40,9 @@ static void note_slot(void *ctx, int slot, const struct journal_entry *e)
     vec_push(&s->all, slot);
 }
 
-/* The outcome of these requests is not known, nor whether the storage still works on them (R4). The
- * first epoch is reached when they are recorded. */
+/* Hands the entries of the last process to the recorder. The outcome of their requests is not
+ * known, nor whether the storage still works on them (R4). The first epoch is reached when they are
+ * recorded. */
 int notes_take_left(struct taps *t, struct err *err)
 {
     struct slots left = {0};
@@ -50,7 +51,7 @@ int notes_take_left(struct taps *t, struct err *err)
 
     if (!t->journal)
         return 0;
-    journal_begin(t->journal, t->o.boot); /* marks whose entries may be lost are suspect by now */
+    journal_begin(t->journal, t->o.boot); /* buckets whose entries may be lost are suspect by now */
     journal_each(t->journal, note_slot, &left);
     for (size_t i = 0; i < left.all.len && code == 0; i++) {
         struct mark *mark = NULL;

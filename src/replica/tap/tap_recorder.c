@@ -29,7 +29,7 @@ void recorder_take(struct taps *t, struct ended *e, bool answers)
         cond_signal(&t->over_wake);
     uint64_t until = wait ? clock_mono_ns() + SWITCH_WAIT_MS * NS_PER_MS : 0;
     while (wait && t->over_recorded < number &&
-           cond_wait_until(&t->over_moved, &t->lock, until)) /* after that it is recorded later */
+           cond_wait_until(&t->over_moved, &t->lock, until)) /* a longer wait is given up */
         ;
     t->hurry -= wait;
     mutex_unlock(&t->lock);
@@ -53,8 +53,8 @@ int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err)
 
 /* --- the thread --- */
 
-/* Takes requests that have ended. It waits a moment for more of them, unless somebody waits for a
- * record. */
+/* Takes requests that have ended, out of the list `over`. Waits a moment for more of them, unless a
+ * caller waits for a record. */
 static size_t take_ended(struct taps *t, struct ended **out)
 {
     size_t count = 0;
@@ -100,7 +100,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
 {
     struct arena a = ARENA_INIT(0);
     struct str ids[RECORD_MAX];
-    /* A crash of the machine that loses the record loses the end of the intents with it. */
+    /* The record need not be synced: a crash that loses it also loses the end of the intents. */
     struct record rec = {.intents = ids, .relaxed = true};
     struct changes_out out;
     int code = changes_out_init(&out, &a, err);
@@ -113,7 +113,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
         size_t first = out.count;
         if (e->outcome != OUTCOME_REFUSED)
             changes_add(&out, w->changes, w->storage, w->bucket, w->key, 0);
-        for (size_t n = first; n < out.count; n++) /* R4: found late */
+        for (size_t n = first; n < out.count; n++) /* R4: the outcome is not known */
             out.items[n].late = e->outcome == OUTCOME_UNKNOWN;
         if (e->in && e->last && !e->in->left)
             ids[rec.intent_count++] = str_z(e->in->id);
@@ -128,7 +128,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
     return code;
 }
 
-/* Waits before another try. False: weir stops. */
+/* Waits before another try. Returns false when weir stops. */
 static bool pause_retry(struct taps *t)
 {
     uint64_t until = clock_mono_ns() + RETRY_MS * NS_PER_MS;
@@ -141,8 +141,9 @@ static bool pause_retry(struct taps *t)
     return go_on;
 }
 
-/* A change that cannot be recorded is recorded when its task comes due. An entry of the journal
- * that has no task, since the store takes nothing, is tried until the store takes it. */
+/* Records requests. If that fails, each change is left to its task, which records it when it comes
+ * due. If the store does not even take tasks for entries of the journal, it tries again until it
+ * works or weir stops. */
 static int record_surely(struct taps *t, struct ended **some, size_t count)
 {
     struct err err = {0};

@@ -22,7 +22,8 @@ static bool same_place(const struct intended *a, const struct intended *b)
     return a->storage == b->storage && a->changes == b->changes && str_eq(a->bucket, b->bucket);
 }
 
-/* Takes the first request, and those that can share its intent, out of the list. Under the lock. */
+/* Takes the first waiting request, and those that can share its intent, out of the list. Called
+ * under the lock. */
 static size_t joining_gather(struct taps *t, struct joining **out)
 {
     size_t count = 0, bytes = 0;
@@ -60,7 +61,8 @@ static int announce_some(struct taps *t, struct joining **some, size_t count, st
     return 0;
 }
 
-/* Called under the lock, which is released while the intent is announced. */
+/* Announces an intent for the first waiting requests. Called under the lock, which is released
+ * meanwhile. */
 static void announce_first(struct taps *t)
 {
     struct joining *some[SHARE_MAX] = {0};

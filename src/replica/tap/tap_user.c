@@ -7,7 +7,7 @@
 
 enum {
     KNOWN_S = 1,
-    ELSEWHERE_S = 2, /* put the task back for this long, for a worker that has the storage */
+    ELSEWHERE_S = 2, /* put the task back for this long: this worker lacks the storage */
 };
 
 static int user_task_read(struct replication_id *out, const json_t *payload, struct err *err)
@@ -22,7 +22,8 @@ static int user_task_read(struct replication_id *out, const json_t *payload, str
                : err_set(err, ERR_INVALID, "the task names no policy");
 }
 
-/* The view is new enough: every process knows the policy, this one too. */
+/* *found: whether the policy still exists. The view is new enough, because every process knows the
+ * policy, this one too. */
 static int find_policy(struct taps *t, const struct replication_id *id, bool *found,
                        struct err *err)
 {

@@ -7,8 +7,8 @@
 #include <poll.h>
 
 enum {
-    OWN_MS = 1000,     /* wait for this process to record */
-    FOREIGN_MS = 5000, /* wait for another process, which tells once a second */
+    OWN_MS = 1000,     /* longest wait for this process to record */
+    FOREIGN_MS = 5000, /* longest wait for another process, which tells once a second */
     POLL_MS = 100,
 };
 
@@ -50,7 +50,7 @@ static bool count_one(void *ctx, const struct task_info *t, const struct intent 
     struct str id = arena_str(&u->a, t->task.id);
     if (arena_error(&u->a) == 0)
         map_put(&u->seen, id, u);
-    if (!in->again) /* nobody was answered for a second look */
+    if (!in->again) /* the first task has recorded the change */
         one = announced_of(u, in->storage, in->what.bucket);
     if (one)
         one->count += in->what.key_count ? in->what.key_count : 1;
@@ -66,7 +66,8 @@ static void count_noted(void *ctx, int slot, const struct journal_entry *e)
         one->count++;
 }
 
-/* The journal is counted first: an entry that leaves it has a task by then, or is recorded. */
+/* Counts the changes that have an intent. The journal is counted first: an entry that has left it
+ * has a task, or is recorded. */
 static int count_announced(struct unrecorded *u, struct err *err)
 {
     if (u->o.taps && u->o.taps->journal)
@@ -78,8 +79,8 @@ static int count_announced(struct unrecorded *u, struct err *err)
 
 /* --- storages --- */
 
-/* The process that has the storage says up to when everything is recorded. If no process has it, it
- * may have any number of rows. */
+/* Waits until the process that has the storage says that everything up to `began_ms` is recorded.
+ * If no process has the storage, it may have any number of unrecorded rows. */
 static int await_other(struct unrecorded *u, struct unrecorded_storage *s, struct err *err)
 {
     struct store *config = u->o.config;
@@ -135,7 +136,7 @@ int unrecorded_read(struct unrecorded *u, const struct unrecorded_options *o, st
     map_init(&u->seen);
     int code = o->taps ? taps_await(o->taps, NULL, u->deadline_ns, err) : 0;
     if (code < 0 &&
-        code != ERR_TIMEOUT) /* after a timeout their intents still exist, and are counted */
+        code != ERR_TIMEOUT) /* after a timeout the intents still exist, and are counted */
         return code;
     return count_announced(u, err);
 }

@@ -27,8 +27,8 @@ struct unrecorded {
     struct map seen;                           /* ids of intents */
     VEC(struct unrecorded_storage *) storages; /* storages that were asked about */
     uint64_t deadline_ns;
-    int64_t
-        began_ms; /* when a storage was first asked about, by the store's clock; 0: none was yet */
+    /* When a storage was first asked about, by the store's clock; 0: none was yet. */
+    int64_t began_ms;
 };
 /* Counts the unrecorded changes of this moment. First waits, a second at most, for this process to
  * record its changes. Release `u` also after an error. */

@@ -11,11 +11,10 @@
 enum {
     PLACES_MAX = 64,
     PLACE_LIFE_MS = 10000,
-    PAUSED_S = 30, /* put a task back for this long: its replication is paused */
-    ELSEWHERE_S =
-        2, /* put a task back for this long: another worker has its storage, this one does not */
-    BUSY_S = 2,    /* put a task back for this long: its lock is taken, or its object changes */
-    LISTING_S = 5, /* put a listing back for this long: it has too many open copies */
+    PAUSED_S = 30,   /* put a task back for this long: its replication is paused */
+    ELSEWHERE_S = 2, /* put a task back for this long: this worker does not have its storage */
+    BUSY_S = 2,      /* put a task back for this long: its lock is taken, or its object changes */
+    LISTING_S = 5,   /* put a listing back for this long: it has too many open copies */
 };
 
 /* A bucket that is open. */
@@ -50,8 +49,7 @@ struct job {
     struct storage *from, *to;
     struct place_open source, destination;
     struct lock *lock;
-    bool moving; /* a switch without downtime is under way, so clients may write to the destination
-                  */
+    bool moving; /* clients may write to the destination, during a switch without downtime */
     struct buf memory_key;
     struct copy_options copy;
 };
