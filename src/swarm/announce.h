@@ -67,7 +67,7 @@ enum swarm_failure {
         SWARM_FAILURE_COUNT
 };
 const char *swarm_failure_text(enum swarm_failure f);
-const char *swarm_failure_name(enum swarm_failure f); /* for metrics, as "SLOTS" */
+const char *swarm_failure_name(enum swarm_failure f); /* for metrics, for example "SLOTS" */
 int swarm_failure_retry(enum swarm_failure f);        /* in minutes; 0 and -1 as above */
 
 /* Peers of one address family (IPv4 or IPv6), in memory of the caller: `at` has room for `max`

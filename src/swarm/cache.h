@@ -45,7 +45,7 @@ struct torrent {
 struct peer {
     uint8_t id[PEER_ID_LEN];
     uint64_t user_id, torrent_id;
-    struct peer_addr addr; /* in the hash: ip as text, port as a number */
+    struct peer_addr addr; /* in the store's hash: ip as text, port as a number */
     uint64_t uploaded, downloaded, left;
     int64_t last_announce; /* seconds since 1970, by the store's clock */
     bool paused;           /* BEP 21; the store has this field only when it is set */
@@ -55,7 +55,7 @@ struct swarm_user {
     uint64_t id;
     char passkey[PASSKEY_LEN + 1];
     double up_multiplier, down_multiplier;
-    int64_t slots; /* -1: any number */
+    int64_t slots; /* torrents that may be downloaded at once; -1: any number */
     int64_t slots_used;
     uint64_t snatches;
 };
@@ -69,10 +69,10 @@ struct torrent_peers {
 
 /* --- the seed's interface --- */
 
-/* ERR_NOT_FOUND: there is no such user. */
+/* Finds a user by the passkey. ERR_NOT_FOUND: there is no such user. */
 int cache_find_user(struct cache *c, struct str passkey, struct swarm_user *out,
                     struct err *err) MUST_CHECK;
-/* The passkey of the user with this id. People name a user by the id, because the passkey is
+/* Finds the passkey of the user with this id. People name a user by the id, because the passkey is
  * secret.
  */
 int cache_find_passkey(struct cache *c, uint64_t id, char out[PASSKEY_LEN + 1],
@@ -115,7 +115,7 @@ int cache_increment_slots(struct cache *c, struct swarm_user *u, struct err *err
 int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 
 /* Adds a torrent; one that exists gets only the multipliers. With id 0 the torrent gets the next
- * free id, which is put into the struct. last_action 0: now. ERR_EXISTS: another torrent has the
+ * free id. The id is put into the struct. last_action 0: now. ERR_EXISTS: another torrent has the
  * id. */
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 /* As cache_add_torrent(), for the torrent of an object (docs/torrents.md): a torrent that exists
@@ -157,7 +157,7 @@ int cache_each_client(struct cache *c, cache_client_fn *fn, void *ctx, struct er
  * intervals. */
 int cache_announce(struct cache *c, const struct announce *a, struct announce_answer *out,
                    struct err *err) MUST_CHECK;
-/* `hashes` has `count` times INFO_HASH_LEN bytes. */
+/* Fills in `count` entries. `hashes` has `count` times INFO_HASH_LEN bytes. */
 int cache_scrape(struct cache *c, const uint8_t *hashes, size_t count, struct scrape_entry *out,
                  struct err *err) MUST_CHECK;
 

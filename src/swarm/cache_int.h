@@ -35,11 +35,12 @@ struct cache_call {
 /* Begins a call; its first argument is the prefix. */
 void call_init(struct cache_call *k, struct cache *c);
 void call_release(struct cache_call *k);
-void call_str(struct cache_call *k, struct str s); /* borrowed */
+void call_str(struct cache_call *k, struct str s); /* `s` is borrowed */
 void call_u64(struct cache_call *k, uint64_t n);
 void call_i64(struct cache_call *k, int64_t n);
 void call_double(struct cache_call *k, double d);
-void call_key(struct cache_call *k, const char *kind, struct str rest); /* adds the prefix */
+void call_key(struct cache_call *k, const char *kind,
+              struct str rest); /* adds a key with the prefix */
 int call_run(struct cache_call *k, enum swarm_script which, struct err *err) MUST_CHECK;
 /* As call_run(); the answer must be a number. */
 int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out,
@@ -66,7 +67,7 @@ int swarm_user_read(struct swarm_user *out, const struct reply *hash, struct err
 /* A peer's entry in the hash addrs:<torrent id>, as part_peer.lua packs it. */
 struct peer_entry {
     char state;        /* 'S' seeder, 'L' leecher, 'P' partial seed (BEP 21) */
-    const uint8_t *at; /* COMPACT4_LEN, then COMPACT6_LEN bytes */
+    const uint8_t *at; /* the compact IPv4 address, then the compact IPv6 address */
     uint64_t last, last4, last6, uploaded, downloaded, left;
 };
 int peer_entry_read(struct peer_entry *out, struct str packed, struct err *err) MUST_CHECK;

@@ -13,9 +13,9 @@ struct swarm_http_options {
     /* The caller sets listen address, pool, limits and log; swarm_http_start() sets the rest. */
     struct http_server_options server;
     struct tracker *tracker; /* borrowed */
-    struct str trusted;      /* networks whose X-Forwarded-For is believed, for trust_parse() */
+    struct str trusted;      /* trusted networks as text, for trust_parse() */
 };
-/* ERR_IN_USE: the address in err is in use. */
+/* Starts the server. ERR_IN_USE: the listen address is in use; err names it. */
 int swarm_http_start(struct swarm_http **out, const struct swarm_http_options *o,
                      struct err *err) MUST_CHECK;
 /* Replaces the trusted networks; one thread at a time. ERR_INVALID: the list is malformed, and

@@ -7,7 +7,7 @@
 #include "os/stream.h"
 #include "swarm/merkle.h"
 
-#define PIECES_SIZE_MAX ((uint64_t)8192 * GIB) /* 512 Ki pieces, 26 MiB of hashes */
+#define PIECES_SIZE_MAX ((uint64_t)8192 * GIB) /* largest body: 512 Ki pieces, 26 MiB of hashes */
 
 /* The length of a piece that libtorrent chooses: 16 KiB to 16 MiB, near the square root of the
  * size. */
@@ -18,9 +18,9 @@ struct pieces {
     uint64_t size;
     uint32_t length;
     size_t count;
-    struct str v1;            /* SHA1_LEN bytes for each piece */
-    struct str layer;         /* SHA256_LEN bytes for each piece; empty: the body is one piece */
-    uint8_t root[SHA256_LEN]; /* "pieces root" */
+    struct str v1;    /* version 1: SHA1_LEN bytes for each piece */
+    struct str layer; /* version 2: SHA256_LEN bytes for each piece; empty: the body is one piece */
+    uint8_t root[SHA256_LEN]; /* version 2: "pieces root" in BEP 52 */
 };
 
 struct pieces_plan {

@@ -29,7 +29,8 @@ struct share_options {
 int share_open(struct share **out, const struct share_options *o, struct err *err) MUST_CHECK;
 void share_close(struct share *s); /* writes waiting changes for up to 2 s */
 
-/* To be called after swarms_announce(), with its result. Any thread; never waits. */
+/* Adds a change to the waiting ones. To be called after swarms_announce(), with its result. Any
+ * thread; never waits. */
 void share_change(struct share *s, const struct announce *a, enum swarm_change change);
 
 struct share_stats {

@@ -30,7 +30,7 @@ struct share_item {
     uint64_t uploaded, downloaded, left;
     enum swarm_change change;
     bool leeched,
-        completed; /* since the last write: it leeched before it completed; it completed */
+        completed; /* since the last write the peer leeched before it completed; it completed */
     bool paused;
     uint32_t at_s; /* when the peer announced, by share_options.now */
 };

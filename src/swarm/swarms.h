@@ -42,8 +42,9 @@ void swarms_scrape(struct swarms *s, const uint8_t *hashes, size_t count, struct
 /* Loads the memory that the next announce of this torrent reads into the processor's cache. */
 void swarms_prefetch(const struct swarms *s, const uint8_t *info_hash);
 
-/* The list of added torrents: when the tracker is not open, only these are tracked. The list has no
- * bound; max_torrents is for the other torrents. Removing a torrent drops its peers. */
+/* Add a torrent to the list of added torrents, or remove it with its peers. When the tracker is not
+ * open, only added torrents are tracked. The list has no bound; max_torrents bounds the other
+ * torrents. */
 void swarms_add(struct swarms *s, const uint8_t *info_hash, uint64_t snatches);
 void swarms_remove(struct swarms *s, const uint8_t *info_hash);
 

@@ -67,10 +67,10 @@ struct torrent_entry {
 _Static_assert(sizeof(struct torrent_entry) == 64, "one line of the cache");
 
 /* A keyed hash of five 32-bit words: h = (k0 + sum of k[i] * word[i]) >> 32, twice with different
- * keys. Any two inputs collide under one key in 2^32 (Lemire and Kaser, "Strongly universal string
- * hashing is fast", 2014). Without the keys nobody can choose info hashes that collide, and the
- * hash never leaves the process. It takes ten multiplications; SipHash would take fifty cycles or
- * more. */
+ * keys. Two inputs collide with a probability of 2^-32 (Lemire and Kaser, "Strongly universal
+ * string hashing is fast", 2014). Without the keys nobody can choose info hashes that collide, and
+ * the hash never leaves the process. It takes ten multiplications; SipHash would take fifty cycles
+ * or more. */
 struct words_key {
     uint64_t k[2][6];
 };
@@ -83,7 +83,7 @@ struct words_key {
  * empty tables. All struct table are next to each other, so that they stay in the processor's
  * cache. */
 struct table {
-    _Atomic(uint8_t *) marks; /* 0: free */
+    _Atomic(uint8_t *) marks; /* a byte for each slot; 0: free */
     _Atomic(struct torrent_entry *) entries;
     _Atomic(uint32_t) cap, count;
 };

@@ -10,7 +10,7 @@
 enum torrent_kind { TORRENT_V1, TORRENT_V2, TORRENT_HYBRID, TORRENT_KINDS };
 extern const char *const torrent_kind_names[TORRENT_KINDS]; /* "1", "2", "hybrid" */
 
-/* False: no kind has this name. */
+/* Finds a kind by its name. False: no kind has this name. */
 bool torrent_kind_parse(enum torrent_kind *out, struct str name);
 
 enum { TORRENT_NAME_MAX = 240, TORRENT_ANNOUNCES_MAX = 2, TORRENT_SEEDS_MAX = 2 };
@@ -18,13 +18,13 @@ enum { TORRENT_NAME_MAX = 240, TORRENT_ANNOUNCES_MAX = 2, TORRENT_SEEDS_MAX = 2 
 struct torrent_file {
     enum torrent_kind kind;
     struct str name; /* as torrent_name() makes it */
-    bool is_private; /* BEP 27 */
+    bool is_private; /* the private flag of BEP 27 */
     const struct pieces *pieces;
     struct str announces[TORRENT_ANNOUNCES_MAX]; /* URLs, in the order in which clients try them */
     size_t announce_count;
-    struct str web_seeds[TORRENT_SEEDS_MAX]; /* BEP 19 */
+    struct str web_seeds[TORRENT_SEEDS_MAX]; /* URLs (BEP 19) */
     size_t web_seed_count;
-    struct str http_seed; /* BEP 17; empty: none */
+    struct str http_seed; /* URL (BEP 17); empty: none */
 };
 
 struct torrent_hashes {

@@ -26,7 +26,8 @@ struct torrents_options {
     struct keyring *keys; /* for encrypted objects; NULL: encrypted objects cannot be read */
     struct storage *(*find)(void *ctx, struct str name);
     void *find_ctx;
-    struct str tracker_url; /* "http://tracker.example.org:6969"; empty: made from the addresses */
+    struct str
+        tracker_url; /* as "http://tracker.example.org:6969"; empty: made from the addresses */
     struct sock_addr http,
         udp; /* where the tracker listens; len 0: it does not use this protocol */
     bool is_private;
@@ -51,11 +52,11 @@ void torrents_listen(struct torrents *t, const struct sock_addr *http, const str
 /* The interface to `t` for struct gateway_options. */
 const struct object_torrents *torrents_of_objects(struct torrents *t);
 
-/* As object_torrents.write. */
+/* Implements object_torrents.write (s3/gateway/torrent.h). */
 int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                    struct torrent_answer *out, struct err *err) MUST_CHECK;
 
-/* As object_torrents.piece. */
+/* Implements object_torrents.piece. */
 int torrents_piece(struct torrents *t, const struct torrent_ask *ask, struct str info_hash,
                    uint64_t piece, struct object_range *out, struct err *err) MUST_CHECK;
 

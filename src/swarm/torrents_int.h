@@ -80,8 +80,9 @@ int record_begin(struct torrents *t, struct arena *a, struct str member,
                  const struct object_info *info, struct err *err) MUST_CHECK;
 int record_keep(struct torrents *t, struct arena *a, struct str member, struct str etag,
                 const struct pieces *p, struct err *err) MUST_CHECK;
-/* Several records may have the same info hash. Each record claims the hash before the tracker
- * learns of it. When the last claim is released, the torrent is removed from the tracker. */
+/* Claim the info hashes of a torrent for a record, and release them. Several records may have the
+ * same hash. Each record claims it before the tracker learns of it. When the last claim is
+ * released, the torrent is removed from the tracker. */
 int record_claim(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err) MUST_CHECK;
 int record_release(struct torrents *t, struct arena *a, struct str member,

@@ -83,7 +83,7 @@ void tracker_count_drops(struct tracker *t, uint64_t bad_ids, uint64_t banned, u
 void tracker_count_failure(struct tracker *t, enum swarm_failure f);
 void tracker_counts(struct tracker *t, struct tracker_counts *out);
 
-/* All numbers. In private mode the store is asked; numbers that it does not give are 0. */
+/* All statistics. In private mode the store is asked; numbers that it does not give are 0. */
 struct tracker_stats {
     struct tracker_counts counts;
     struct swarms_stats swarms; /* public mode */

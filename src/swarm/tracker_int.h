@@ -63,7 +63,7 @@ struct tracker {
     _Atomic(bool) store_fails; /* the store does not answer, and that was logged */
     struct loop clock, follower;
     uint64_t ticks;                  /* used by the clock alone */
-    struct swarms_stats counts_seen; /* used by the clock alone: the last numbers */
+    struct swarms_stats counts_seen; /* used by the clock alone: numbers of the last count */
     struct tracker_due due;          /* used by the follower alone */
     _Atomic(uint32_t) now_s;
     _Atomic(uint64_t) reaped;

@@ -33,7 +33,7 @@ struct udp_server {
     struct tracker *tracker;
     const struct log *log;
     struct connid_bans *bans;
-    struct pool *pool; /* private mode */
+    struct pool *pool; /* private mode: threads that may wait for the store */
     uint16_t port;
     size_t loop_count;
     _Atomic(bool) stopping;

@@ -2,7 +2,7 @@
  *
  * A tracker that starts while the store is down makes its own key. A thread keeps asking the
  * store, and gives the tracker's key to a store that has none, for instance after a restart that
- * lost the data. So a key changes only when trackers disagree. Ids made with an earlier key are
+ * lost the data. So a key changes only when trackers disagree. Ids made with the previous key are
  * accepted until they are too old. */
 #include "base/clock.h"
 #include "swarm/cache.h"

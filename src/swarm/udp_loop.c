@@ -199,8 +199,8 @@ static void gather_batch(const struct batch *b)
         (void)nanosleep(&moment, NULL);
 }
 
-/* Waits for a packet and receives all packets that have arrived. Returns their number; -1: the loop
- * must end. */
+/* Waits for a packet and receives all packets that have arrived. Returns their number; 0: none; -1:
+ * the loop must end. */
 static int receive_batch(struct batch *b)
 {
     struct udp_server *u = b->loop->server;

@@ -27,7 +27,7 @@ struct udp_request {
     uint64_t connection_id;
     enum swarm_failure failure; /* why impossible values are refused, or SWARM_NONE */
     struct announce announce;   /* UDP_ANNOUNCE: of its address only the port is set */
-    const uint8_t *hashes;      /* UDP_SCRAPE */
+    const uint8_t *hashes;      /* UDP_SCRAPE: the info hashes */
     size_t hash_count;
     size_t url_len; /* bytes of URL data (BEP 41); beyond UDP_URL_MAX `url` is not set */
     char url[UDP_URL_MAX];
@@ -40,7 +40,7 @@ int udp_read(struct udp_request *out, const uint8_t *p, size_t len) MUST_CHECK;
 
 /* Write a reply to `out`, which has room for it, and return its length. */
 size_t udp_write_connect(uint8_t *out, uint32_t transaction, uint64_t connection_id);
-/* The peers are at out + UDP_ANNOUNCE_HEAD already. */
+/* The caller has already put the peers at out + UDP_ANNOUNCE_HEAD. */
 size_t udp_write_announce(uint8_t *out, uint32_t transaction, const struct announce_answer *a,
                           bool v6);
 size_t udp_write_scrape(uint8_t *out, uint32_t transaction, const struct scrape_entry *entries,
