@@ -11,7 +11,7 @@
 
 enum {
     WAIT_MS = 15 * MS_PER_S,
-    LOOK_MS = 10, /* at first; then twice as long each time, up to LOOK_MAX_MS */
+    LOOK_MS = 10, /* wait between two looks; it doubles each time, up to LOOK_MAX_MS */
     LOOK_MAX_MS = 200,
 };
 
@@ -22,7 +22,7 @@ struct sides {
     struct cond pause; /* never signalled: waiting on it is a sleep */
 };
 
-/* Whatever the reason, the client gets 503 and may try again. */
+/* Turns any error into ERR_UNAVAILABLE: the client gets 503 and may try again. */
 static int sides_unavailable(struct err *err)
 {
     return err_wrap(err, ERR_UNAVAILABLE, "the sides of a switch");
@@ -45,8 +45,8 @@ static int storage_named(struct sides *s, struct str name, struct storage **out,
     return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
-/* The route may be older or newer than the view. Both are right, because changes of both sides have
- * been recorded since before the route changed (S4). */
+/* Fills in both sides of the bucket. The route may be older or newer than the view. Either is fine,
+ * because changes of both sides were recorded even before the route changed (S4). */
 static int fill_pair(struct sides *s, const struct replication *r, struct side_pair *out,
                      struct err *err)
 {
@@ -78,7 +78,7 @@ static int sides_find(void *ctx, struct arena *a, const struct storage *at, stru
         return sides_unavailable(err);
     const struct replication *r = replication_view_switch(view, at->name, bucket);
     if (r && taps_epoch(s->o.taps) <
-                 0) /* just started: changes are not recorded before they are answered yet */
+                 0) /* just started: changes may be answered before they are recorded */
         code = err_set(err, ERR_UNAVAILABLE, "the policies are being read");
     else if (r)
         code = fill_pair(s, r, out, err);
@@ -136,8 +136,7 @@ static int sides_look(struct sides *s, struct arena *a, const struct side_pair *
     enum side object = side_in(p, &vectors[1]);
     *out = (struct known){side_in(p, &vectors[0]), side_in(p, &vectors[2])};
     if (is_of_object(ask->thing) && (object == SIDE_OTHER || out->thing == SIDE_EITHER))
-        out->thing = object; /* V5; the tags and ACL of an object are never newer elsewhere than the
-                                object */
+        out->thing = object; /* V5: no tags or ACL are newer on another side than the object */
     return 0;
 }
 
@@ -158,7 +157,7 @@ static int side_holds(struct arena *a, struct storage *s, const struct side_pair
     *has = code == 0 || (code == ERR_NOT_FOUND && got.info.is_marker);
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
         return 0;
-    /* The user may not see the object, so it is there; the side will refuse the request itself. */
+    /* The user may not see the object, so it exists. The storage will refuse the request itself. */
     *has |= code == ERR_DENIED;
     return code == 0 || code == ERR_DENIED ? 0 : sides_unavailable(err);
 }
@@ -180,8 +179,8 @@ static int side_of_object(struct arena *a, const struct side_pair *p, const stru
     return code;
 }
 
-/* A version is on the side that knows its id. If neither does, the object's side answers that there
- * is none. */
+/* *side: the side that knows the version's id. If neither side does, the object's side answers that
+ * there is no such version. */
 static int side_of_version(struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                            struct storage **side, struct err *err)
 {
@@ -245,8 +244,8 @@ static int is_versioned(struct arena *a, const struct side_pair *p, struct str u
     return code < 0 && code != ERR_NO_BUCKET ? sides_unavailable(err) : 0;
 }
 
-/* The other side has a newer state, which a task has yet to bring over. The change waits for that
- * task: it would not see the newer state, or would keep it from coming (D5). */
+/* Waits while the other side has a newer state, which a task has yet to bring over. A change that
+ * did not wait would not see the newer state, or would keep it from coming (D5). */
 static int wait_for_task(struct sides *s, struct arena *a, const struct side_pair *p,
                          const struct side_ask *ask, struct known *k, struct err *err)
 {
@@ -287,7 +286,7 @@ static int sides_write(void *ctx, struct arena *a, const struct side_pair *p,
     return code;
 }
 
-/* *out, in the arena: the sides of several objects, all of one moment. */
+/* *out, in the arena: the sides of several objects, all read at the same moment. */
 static int sides_look_many(struct sides *s, struct arena *a, const struct side_pair *p,
                            const struct side_keys *k, enum side **out, struct err *err)
 {
@@ -305,8 +304,8 @@ static int sides_look_many(struct sides *s, struct arena *a, const struct side_p
     return code < 0 ? sides_unavailable(err) : 0;
 }
 
-/* Does sides_write() for each key; what is the same for all is asked once. Most keys have nothing
- * to wait for. */
+/* As sides_write() for each key, but all vectors are read at once. Most keys have nothing to wait
+ * for. */
 static int sides_removals(void *ctx, struct arena *a, const struct side_pair *p,
                           const struct side_keys *k, bool alone, struct err *err)
 {
@@ -325,7 +324,8 @@ static int sides_removals(void *ctx, struct arena *a, const struct side_pair *p,
     return code;
 }
 
-/* A local storage records nothing when it had nothing to remove. */
+/* Records the removal of a key that the other side has: a local storage records nothing when it had
+ * nothing to remove. */
 static int removed_one(struct sides *s, struct arena *a, const struct side_pair *p, struct str key,
                        enum side at, struct err *err)
 {
@@ -347,8 +347,7 @@ static int sides_removed(void *ctx, struct arena *a, const struct side_pair *p,
     const struct side_keys k = {keys, count, p->user};
     enum side *at = NULL;
 
-    if (!storage_can(p->route,
-                     STORAGE_TELLS_CHANGES)) /* an intent was recorded, whatever the removal did */
+    if (!storage_can(p->route, STORAGE_TELLS_CHANGES)) /* the intent is recorded in any case */
         return 0;
     int code = sides_look_many(ctx, a, p, &k, &at, err);
     for (size_t i = 0; i < count && code == 0; i++)
@@ -414,8 +413,9 @@ static int is_remembered(struct sides *s, struct arena *a, const struct side_pai
     return code < 0 ? sides_unavailable(err) : 0;
 }
 
-/* The set `s:up` expires some time after the last upload was begun; a storage is asked about older
- * uploads. An upload that is on neither side may have been finished where uploads go now. */
+/* Chooses the storage of an upload. Uploads that were begun during the switch are in the set `s:up`
+ * until it expires; about others the old storage is asked. An upload that the old storage does not
+ * have may have been finished where uploads go now. */
 static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
                         const struct side_ask *ask, struct str id, struct side_choice *out,
                         struct err *err)
@@ -438,7 +438,7 @@ static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
     return 0;
 }
 
-/* How long the set lives: as long as uploads are waited for (S8). */
+/* *out: the lifetime of the set `s:up` in seconds: as long as the switch waits for uploads (S8). */
 static int upload_life(struct sides *s, struct arena *a, const struct side_pair *p, struct str *out,
                        struct err *err)
 {

@@ -9,7 +9,7 @@
 
 enum {
     POLL_S = 2,
-    POLL_MAX_S = 30, /* longest wait of a switch whose time is far off */
+    POLL_MAX_S = 30, /* longest wait of a switch whose time is far off, in seconds */
 };
 
 /* --- what both kinds have in common --- */
@@ -52,14 +52,14 @@ static uint64_t contact_of(const struct switch_run *x)
     return x->o->contact ? x->o->contact(x->o->ctx) : 1;
 }
 
-/* 0: every gateway has reached the epoch of the switch's last change. */
+/* Returns 0 if every gateway has reached the epoch of the switch's last change. */
 static int switch_reached(struct switch_run *x, struct err *err)
 {
     bool all = false;
     uint64_t contact = contact_of(x);
     int code = gateways_reached(x->o->config, x->s.epoch, &all, err);
 
-    if (code == 0 && (!contact || contact_of(x) != contact)) /* E5 */
+    if (code == 0 && (!contact || contact_of(x) != contact)) /* E5: see lease_contact() */
         return switch_wait_for(err, "this process was not heard of for a while");
     if (code == 0 && x->o->unsure && x->o->unsure(x->o->ctx))
         return switch_wait_for(err, "the store may have lost changes, and is being looked into");
@@ -142,7 +142,7 @@ int64_t switch_uploads_until(const struct bucket_switch *s)
                : 0;
 }
 
-/* S7, S8: waits for uploads that are open on the storage that is left. */
+/* S7, S8: waits for uploads that are open on the storage that the switch leaves. */
 static int check_uploads(struct switch_run *x, struct err *err)
 {
     int64_t until = switch_uploads_until(&x->s);
@@ -162,18 +162,17 @@ static int check_uploads(struct switch_run *x, struct err *err)
                    STR_ARG(open.uploads[0].key), time);
 }
 
-/* Whether the copy was begun anew since the plan, because the machine had gone down between the
- * plan and its epoch (R6). The copy was done when the switch was planned, so the switch waits for
- * it. */
+/* Whether the copy was begun anew after the switch was planned, because the machine crashed
+ * meanwhile (R6), and is not done. The switch must wait for it. */
 static bool is_copied_anew(const struct switch_run *x)
 {
     return x->status.resynced_ms >= x->s.created_ms && !replication_init_done(&x->status);
 }
 
-/* From the announcement on a gateway answers a write after its record. A write of before, by a
- * gateway that was killed between answer and record, is known by its intent alone; until that comes
- * due, a read by the vectors would miss the write (S4). Such a gateway sent its last word
- * GATEWAY_LIFE_S ago at most. */
+/* Begins a switch without downtime, when all earlier writes are recorded. Since its announcement
+ * gateways record a write before they answer it. An earlier write, by a gateway that was killed
+ * between answer and record, has only its intent; until that comes due, reads by the vectors would
+ * miss the write (S4). Such a gateway sent its last word GATEWAY_LIFE_S ago at most. */
 static int begin_live(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
@@ -193,7 +192,7 @@ static int begin_live(struct switch_run *x, struct err *err)
                 : switch_run_begin(x, err);
 }
 
-/* S11: every gateway knows the sides by now, so the block can be removed. */
+/* S11: removes the block, once every gateway knows both sides. */
 static int step_unblock(struct switch_run *x, struct err *err)
 {
     int code = switch_reached(x, err);
@@ -221,7 +220,7 @@ static int step_live(struct switch_run *x, struct err *err)
 
 /* --- with downtime --- */
 
-/* *out: when the switch is to begin; a time in the past means now. */
+/* *out: when the switch is to begin. A time in the past means now. */
 static int switch_due(const struct switch_run *x, int64_t *out, struct err *err)
 {
     const struct switch_options *o = &x->s.o;
@@ -241,8 +240,8 @@ static int switch_skip(struct switch_run *x, struct str why, struct err *err)
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_SKIPPED, why, err));
 }
 
-/* R6: when the bucket is blocked, no intent of it may be lost any more; and if some were lost, its
- * copy has been begun anew. */
+/* R6: before the bucket is blocked, checks that none of its intents can be lost any more, and that
+ * its copy was begun anew if some were. */
 static int check_marks(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
@@ -258,7 +257,7 @@ static int check_marks(struct switch_run *x, struct err *err)
                : code;
 }
 
-/* The time of the switch has come. */
+/* Begins a switch with downtime, whose time has come. */
 static int begin_down(struct switch_run *x, struct err *err)
 {
     int64_t lag = x->status.events - x->status.events_done, most = x->s.o.max_event_lag;
@@ -290,7 +289,7 @@ static int step_waiting(struct switch_run *x, struct err *err)
     if (x->s.status != SWITCH_NOT_STARTED && !x->s.o.cron.len)
         return ERR_END;
     int code = switch_due(x, &at, err);
-    if (code < 0) /* the API has checked the line */
+    if (code < 0) /* unlikely, because the API has checked the line */
         return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR,
                                         STR("the cron line names a time that never comes"), err));
     if (at > x->now_ms) {
@@ -375,7 +374,7 @@ static int switch_lock(struct switch_run *x, const struct replication_id *id, st
     return code;
 }
 
-/* Every failure is tried again, so a switch is never left where it is. */
+/* Runs the task of a switch. Every failure is tried again, so no switch stays half done. */
 static int switch_handle(struct task_run *run, bool live, struct err *err)
 {
     struct switch_run x = {.o = run->ctx, .run = run};

@@ -1,13 +1,13 @@
-/* The check that ends a switch with downtime: it compares both buckets whole (S2). */
+/* The check that ends a switch with downtime: it compares all objects of both buckets (S2). */
 #include "base/clock.h"
 #include "object/overlay.h"
 #include "copy/compare.h"
 #include "replica/switch/switch_int.h"
 
 enum {
-    NAMES_MAX = 10,         /* names of differences that the history tells */
+    NAMES_MAX = 10,         /* most differing objects that the history names */
     DIFFERENCES_MAX = 1000, /* the count of differences stops here */
-    WATCH_MS = 1000,        /* between two looks at the clock */
+    WATCH_MS = 1000,        /* ms between two looks at the clock */
     TEXT_MAX = 2048,
 };
 
@@ -115,7 +115,7 @@ static int check_end_in_error(struct check *c, struct err *err)
     return switch_moved(switch_step(c->x->o->replications, &c->x->s, SWITCH_ERROR, why, err));
 }
 
-/* S11: clients may finish the uploads that they have begun. */
+/* S11: ends the switch, or lets clients first finish the uploads that they have begun. */
 static int check_leave(struct switch_run *x, struct err *err)
 {
     struct task task = switch_task(x->run->arena, &x->s.id, true);

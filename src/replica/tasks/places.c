@@ -1,6 +1,6 @@
 /* Opens the buckets that tasks work on. Buckets of remote storages are kept open for some seconds,
- * as opening asks the storage. A local bucket is opened each time, since a handle does not outlive
- * its bucket. */
+ * because opening them costs a request. A local bucket is opened each time, because its handle
+ * becomes invalid when the bucket is deleted. */
 #include "replica/tasks/tasks_int.h"
 #include "object/overlay.h"
 

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 enum {
-    KNOWN_S = 1,      /* until the gateways are asked again whether they know a replication */
-    KNOWN_NAPS = 100, /* short waits before that, as gateways mostly know in a moment */
+    KNOWN_S = 1, /* seconds until the gateways are asked again whether they know a replication */
+    KNOWN_NAPS = 100, /* short waits before that, because gateways mostly know in a moment */
     NAP_US = 10000,
     OUTSTANDING_MAX = 10000,
-    LOCK_WAIT_MS = 200,   /* the tasks of one put come together */
+    LOCK_WAIT_MS = 200,   /* short, because the tasks of one put come together */
     NAP_MS = 1000,        /* longest wait of a thread for a limit; then the task is put back */
-    MEMORY_S = S_PER_DAY, /* so long a later try goes on with an upload */
+    MEMORY_S = S_PER_DAY, /* how long a later try can continue an upload */
 };
 
 static const struct {
@@ -148,8 +148,8 @@ int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t w
     return 0;
 }
 
-/* S10: what was seen at the destination may be a change that is not recorded yet. So wait until it
- * is recorded, and ask the vector again. */
+/* S10: checks whether a client's change at the destination is newer. Such a change may not be
+ * recorded yet, so this waits until it is, and reads the vector again. */
 static int check_overtaken(struct job *j, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -240,8 +240,8 @@ int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, 
     return code;
 }
 
-/* A failure that another try would not mend now is put back; one that nothing mends is archived
- * with its reason. */
+/* After a failure that a later try may mend, the task is put back. After one that nothing mends, it
+ * is archived with the reason. */
 int job_end(struct job *j, int code, struct err *err)
 {
     place_release(&j->source);
@@ -260,7 +260,7 @@ int job_end(struct job *j, int code, struct err *err)
         return ERR_INVALID;
     }
     if (code == ERR_INVALID &&
-        j->from) /* the storage refused, not the payload: it may pass later */
+        j->from) /* the storage refused it, which may change; the payload is fine */
         return ERR_PEER;
     return code;
 }
@@ -311,9 +311,9 @@ int job_need_known(struct job *j, struct err *err)
     return err_set(err, ERR_AGAIN, "not every gateway knows the replication yet");
 }
 
-/* Makes the destination's bucket as the source has it. Its owner must be set: a gateway that does
- * not know yet that this is a copy would lead its owner's requests to it (docs/forward.md, rule 2).
- */
+/* Makes the destination's bucket, once every gateway knows the replication: the bucket has the same
+ * owner, and a gateway that did not know that it is a copy would lead the owner's requests to it
+ * (docs/forward.md, rule 2). */
 static int make_bucket(struct job *j, struct err *err)
 {
     struct bucket *from = j->source.bucket;
@@ -346,7 +346,7 @@ static int open_destination(struct job *j, bool anew, struct err *err)
             code = err_set(err, ERR_CONFLICT, "the bucket at the destination went away");
     }
     if (code == 0)
-        local_untap(j->destination.bucket); /* workers' writes are no changes */
+        local_untap(j->destination.bucket); /* a worker's writes are not captured as changes */
     if (code == 0 && j->destination.foreign)
         code = err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
                        STR_ARG(name), STR_ARG(j->p.id.to));
@@ -359,7 +359,7 @@ int job_open(struct job *j, bool anew, struct err *err)
     place_release(&j->destination);
     int code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, anew, err);
 
-    /* The owner deleted the bucket, and another user made one of that name: its objects must not be
+    /* The owner deleted the bucket, and another user made one of that name. Its objects must not be
      * copied. */
     if (code == 0 && j->source.foreign)
         code = err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
@@ -400,7 +400,7 @@ static int memory_write(struct job *j, struct str value, struct err *err)
     return code;
 }
 
-/* The object's lock is held, so nobody else writes this key. */
+/* Remembers the upload. The object's lock is held, so nobody else writes this key of the store. */
 static int memory_set(void *ctx, struct str value, struct err *err)
 {
     struct job *j = ctx;
@@ -448,7 +448,7 @@ struct copy_bucket job_copy_bucket(struct job *j)
 
 /* --- vectors --- */
 
-/* The lowest bit of a set. */
+/* Returns the lowest bit of a set. */
 static unsigned set_lowest(unsigned set)
 {
     return set & -set;

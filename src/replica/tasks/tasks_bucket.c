@@ -22,8 +22,8 @@ static int sync_all(struct job *j, struct err *err)
     return code;
 }
 
-/* P7: neither side has the bucket, so the replication ends. It stays if no policy would make it
- * again. */
+/* P7: ends the replication, because neither side has the bucket. It stays if no user's policy would
+ * make it again. */
 static int end_replication(struct job *j, int64_t number, struct err *err)
 {
     struct arena *a = j->run->arena;
@@ -59,9 +59,9 @@ static int has_policy(struct job *j, bool *out, struct err *err)
 
 static int remove_destination(struct job *j, bool recorded, struct err *err);
 
-/* The source has no bucket (any more). Before every gateway knew the replication nobody recorded
- * its deletion, and the destination may have the empty bucket that was made for it. That is
- * removed; a bucket that is not empty stays. */
+/* Ends a replication whose source has no bucket. If the bucket was deleted before every gateway
+ * knew the replication, nobody recorded that, and the destination may have the empty bucket that
+ * was made for it. That is removed; a bucket that is not empty stays. */
 static int end_uncreated(struct job *j, int64_t number, struct err *err)
 {
     bool policy = false;
@@ -75,7 +75,8 @@ static int end_uncreated(struct job *j, int64_t number, struct err *err)
     return code < 0 && code != ERR_INVALID ? code : ERR_END;
 }
 
-/* *number: the source's number in the bucket's vector, before anything was read. */
+/* Makes the destination's bucket and copies its settings. *number: the source's number in the
+ * bucket's vector, before anything was read. */
 static int destination_create(struct job *j, int64_t *number, struct err *err)
 {
     struct job_things all = {.kinds = THINGS_OF_BUCKET};
@@ -96,8 +97,8 @@ static int destination_create(struct job *j, int64_t *number, struct err *err)
     return code < 0 ? code : job_confirm(j, &all, false, err);
 }
 
-/* V4: a removed replication may have left the destination's number. It would say that there is
- * nothing to do, although changes since then were recorded by nobody. So it is forgotten. */
+/* V4: forgets the numbers that a removed replication may have left for the destination. They would
+ * say that there is nothing to do, although nobody has recorded the changes since then. */
 static int forget_before(struct job *j, struct err *err)
 {
     const struct tasks_options *o = &j->t->o;
@@ -108,7 +109,7 @@ static int forget_before(struct job *j, struct err *err)
     return code < 0 || !any ? code : clean_vectors(&c, j->run, &j->p.id, err);
 }
 
-/* P3: the listing begins when every gateway captures changes of the bucket. */
+/* P3: begins the listing, once every gateway captures the changes of the bucket. */
 static int begin_listing(struct job *j, int64_t number, struct err *err)
 {
     const struct tasks_options *o = &j->t->o;
@@ -119,7 +120,7 @@ static int begin_listing(struct job *j, int64_t number, struct err *err)
     code = job_need_known(j, err);
     if (code < 0)
         return code;
-    /* again, as settings were copied since it was opened */
+    /* opened again, because settings were copied since */
     code = job_open(j, true, err);
     if (code < 0)
         return code == ERR_NO_BUCKET ? end_uncreated(j, number, err) : code;
@@ -187,7 +188,8 @@ int task_bucket_acl(struct task_run *run, struct err *err)
 
 /* --- deleted --- */
 
-/* Makes the job that of one object, under its lock; object_leave() makes it the bucket's again. */
+/* Turns the job from the bucket to one of its objects, under the object's lock. object_leave()
+ * turns it back. */
 static int object_enter(struct job *j, struct str name, struct lock **bucket, struct err *err)
 {
     *bucket = j->lock;
@@ -203,8 +205,9 @@ static void object_leave(struct job *j, struct lock *bucket)
     j->p.object = STR_EMPTY;
 }
 
-/* If the source's bucket exists again, what the destination has may be a copy of its objects.
- * Copies are made under the object's lock, so nothing comes between this look and the removal. */
+/* Removes one object from the destination, unless the source's bucket exists again: then it may be
+ * a copy of a new object. Copies are made under the object's lock, so nothing comes between this
+ * check and the removal. */
 static int remove_left(struct job *j, struct arena *a, const struct object_info *info,
                        struct err *err)
 {
@@ -255,7 +258,7 @@ static int destination_abort_uploads(struct job *j, struct err *err)
     while (code == 0 && page.more) {
         arena_reset(&a);
         code = to->ops->list_uploads(to, &a, &o, &page, err);
-        if (code == ERR_UNSUPPORTED) { /* such a storage has no uploads that are in the way */
+        if (code == ERR_UNSUPPORTED) { /* such a storage has no uploads that could be in the way */
             code = 0;
             break;
         }
@@ -304,7 +307,8 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* Brings an object that the destination has, if a change of it is known that did not get there. */
+/* Brings the present state of an object that the destination has, if the destination lacks a
+ * recorded change of it. */
 static int bring_left(struct job *j, struct str name, struct err *err)
 {
     struct job_things things = {.kinds = THINGS_OF_OBJECT};
@@ -319,8 +323,9 @@ static int bring_left(struct job *j, struct str name, struct err *err)
     return code;
 }
 
-/* The bucket was deleted, and exists again. Tasks of objects that ran in between found no bucket
- * and did nothing, so what they were to remove is left at the destination. */
+/* Compares all objects of the destination after the bucket was deleted and made again. Tasks of
+ * objects that ran in between found no bucket and did nothing, so the destination still has the
+ * objects that they should have removed. */
 static int bring_all_left(struct job *j, struct err *err)
 {
     struct list_options o = {.limit = OBJECT_LIST_MAX};
@@ -362,7 +367,7 @@ static int delete_bucket(struct job *j, struct err *err)
     if (code < 0)
         return code;
     code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
-    if (code == 0) { /* also if bucket:create has run by now */
+    if (code == 0) { /* even if bucket:create has run by now */
         code = bring_all_left(j, err);
         return code < 0 || !thing.needed ? code : job_confirm(j, &thing, false, err);
     }

@@ -8,17 +8,17 @@
 #include "copy/compare.h"
 
 enum {
-    FIX_OPEN_MAX = 2000, /* open fixes from which on a walk waits */
+    FIX_OPEN_MAX = 2000, /* a walk waits while more fixes are open */
     FIX_WAIT_S = 2,
     SWITCH_WAIT_S = 10,
-    REQUESTS = 4, /* for one key that is fixed, to each side */
+    REQUESTS = 4, /* requests to each side for one key that is fixed */
     ENTRY_MAX = 16 * 1024,
-    STEP_MS = 5 * MS_PER_S,   /* between two steps; a step has at least one key */
-    PIECE_MS = MS_PER_MINUTE, /* of a walk in one task (D9) */
+    STEP_MS = 5 * MS_PER_S,   /* ms between two steps; a step has at least one key */
+    PIECE_MS = MS_PER_MINUTE, /* longest part of a walk in one task (D9), in ms */
     PIECE_STEPS = 100,
 };
 
-/* A walk over all keys. */
+/* A walk over all keys of the locations that are compared. */
 struct walk {
     struct job j; /* for the limits, and for ending the task */
     struct checks checks;
@@ -30,7 +30,7 @@ struct walk {
     uint64_t bytes;
     uint64_t steps;             /* steps that this task has done */
     uint64_t began_ms, step_ms; /* by clock_mono_ms() */
-    /* What was found since the last step; strings are in `a`. */
+    /* Found since the last step; strings are in `a`. */
     struct arena a;
     uint64_t differences;
     VEC(struct str) entries;
@@ -67,7 +67,7 @@ static int check_payload_read(struct check_payload *out, struct task_run *run, s
     return 0;
 }
 
-/* ERR_END: the task is of an earlier round. */
+/* Reads the check that the task belongs to. ERR_END: the task belongs to an earlier round. */
 static int check_task_read(struct check *out, const struct checks *cs, struct task_run *run,
                            const struct check_payload *p, enum check_state state, struct err *err)
 {
@@ -231,7 +231,7 @@ static void queue_fix(struct walk *x, const struct difference *d, size_t to)
     vec_push(&x->items, item);
 }
 
-/* All versions of one key are fixed by one task. */
+/* Whether the key's task is queued already: one task fixes all versions of a key. */
 static bool is_queued(const struct walk *x, struct str key, size_t to)
 {
     for (size_t i = x->items.len; i-- > 0 && x->items.len - i <= x->check.count;) {
@@ -257,7 +257,7 @@ static int fix_difference(void *ctx, const struct difference *d, struct err *err
     return arena_error(&x->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* The walk waits while too many of its fixes are open. */
+/* Checks how many fixes of the walk are open. ERR_AGAIN: too many, so the walk waits. */
 static int check_open(struct walk *x, struct err *err)
 {
     struct check now;
@@ -326,7 +326,7 @@ static int open_places(struct walk *x, struct err *err)
     return code;
 }
 
-/* How many keys there are: the largest count that a side knows. */
+/* Returns how many keys there are: the largest count that a side knows. */
 static int64_t difference_keys(const struct walk *x)
 {
     uint64_t most = 0;
@@ -385,7 +385,7 @@ static bool is_last_try(const struct task_run *run)
     return run->task->retried >= run->task->retry_max;
 }
 
-/* Tells the check, which people look at, and the queue what the failure means. */
+/* Notes a failure in the check, for people, and returns what it means for the queue. */
 static int walk_failed(struct walk *x, int code, struct err *err)
 {
     struct task_run *run = x->j.run;
@@ -439,8 +439,8 @@ int task_check_fix(struct task_run *run, struct err *err)
 
 /* --- one key at one location --- */
 
-/* During a switch clients may write to either side, and the switch has its own order (S4). So a fix
- * waits. */
+/* Makes a fix wait while a location is in a switch: clients may write to either side, and the
+ * switch has its own order (S4). */
 static int check_switches(struct job *j, const struct check *c, struct err *err)
 {
     struct replication_view *view = NULL;
@@ -456,8 +456,9 @@ static int check_switches(struct job *j, const struct check *c, struct err *err)
     return code;
 }
 
-/* A location that others are replicated from has got a change that no tap saw. It is recorded also
- * when nothing was to be done: an earlier run may have done it and died before the record. */
+/* Records the fix as a change, if the location is the source of a replication: no tap saw it. It is
+ * recorded even if this run had nothing to fix, because an earlier run may have died before the
+ * record. */
 static int record_change(struct job *j, struct err *err)
 {
     const struct replication *const *list;

@@ -1,5 +1,5 @@
-/* The listings of the initial copy: each task lists one prefix, and each page and its cursor are
- * one script. */
+/* The listings of the initial copy. Each task lists one prefix. The tasks of a page and the new
+ * cursor are written by one script. */
 #include "replica/tasks/tasks_int.h"
 
 #include "base/hash.h"
@@ -7,8 +7,8 @@
 enum {
     TOGETHER_MAX = 32,                    /* most small objects that one task copies */
     TOGETHER_NAMES_MAX = 8 * 1024,        /* most bytes of their names, before JSON escapes them */
-    TOGETHER_SIZE_MAX = 1024 * 1024,      /* largest of them */
-    TOGETHER_BYTES_MAX = 4 * 1024 * 1024, /* of all together */
+    TOGETHER_SIZE_MAX = 1024 * 1024,      /* largest size of one of them, in bytes */
+    TOGETHER_BYTES_MAX = 4 * 1024 * 1024, /* most bytes of all of them */
 };
 _Static_assert((int)TOGETHER_MAX <= (int)PAYLOAD_OBJECTS_MAX, "a payload holds them");
 
@@ -32,10 +32,10 @@ struct listing {
     struct task_payload_object together[TOGETHER_MAX];
     size_t together_count, together_names;
     uint64_t together_bytes;
-    struct arena a; /* for one page */
+    struct arena a; /* holds what belongs to one page */
 };
 
-/* "mgr:co:<from>:<to>:<bucket>:<object>[:<to bucket>]" */
+/* Returns the id of a task: "mgr:co:<from>:<to>:<bucket>:<object>[:<to bucket>]". */
 static struct str page_task_id(struct arena *a, const char *kind, const struct replication_id *id,
                                struct str name)
 {
@@ -110,7 +110,8 @@ static struct task task_of_versions(const struct listing *l, struct arena *a,
 
 /* --- small objects together --- */
 
-/* The id says which objects, so a waiting task stands in only for one with the same objects. */
+/* Makes a task that copies several small objects. Its id depends on the objects, so a task that is
+ * queued already replaces this one only if it has the same objects. */
 static struct task task_of_copies(const struct listing *l, struct arena *a)
 {
     struct task_payload p = {
@@ -162,8 +163,8 @@ static int list_side(const struct listing *l, struct bucket *b, struct arena *a,
     return (l->versions ? b->ops->list_versions : b->ops->list)(b, a, o, out, err);
 }
 
-/* Except for a resync the list is only a hint, so a destination that cannot be listed is no
- * failure. */
+/* Lists what the destination has. Except in a resync the list is only a hint, so it is no failure
+ * if the destination cannot be listed. */
 static int look_there(struct listing *l, const struct list_options *o, struct err *err)
 {
     struct list_result page = {0};
@@ -182,7 +183,7 @@ static int look_there(struct listing *l, const struct list_options *o, struct er
     return 0;
 }
 
-/* Must be asked in the order of the names. */
+/* Whether the destination lacks the key. Must be called in the order of the names. */
 static bool is_absent(struct there *t, struct str key)
 {
     while (t->at < t->count && str_cmp(t->entries[t->at].info.key, key) < 0)
@@ -209,8 +210,8 @@ static int find_priority(struct listing *l, struct err *err)
     return code;
 }
 
-/* A key, or a prefix, that no task can name, as it is not UTF-8: it becomes a task that fails with
- * a name that can be shown, and the listing goes on. */
+/* Adds a key or prefix that no task can name, because it is not UTF-8. It gets a task that fails
+ * and shows a readable name, and the listing goes on. */
 static void add_odd(struct listing *l, const struct list_entry *e)
 {
     struct buf name = BUF_INIT(4 * OBJECT_KEY_MAX);
@@ -229,7 +230,7 @@ static void add_odd(struct listing *l, const struct list_entry *e)
     buf_release(&name);
 }
 
-/* Adds each key once, although its versions are many. */
+/* Adds a key or prefix. A key with many versions is added once. */
 static void add_entry(struct listing *l, const struct list_entry *e, bool absent)
 {
     bool again = l->count && l->versions && !e->is_prefix && str_eq(l->last, e->info.key);
@@ -259,8 +260,9 @@ static void add_entry(struct listing *l, const struct list_entry *e, bool absent
     l->count++;
 }
 
-/* An object that only the destination has: its task finds that the source has none, and removes it.
- * A bucket of another name may have had objects before it became a destination: those stay. */
+/* Adds an object that only the destination has: its task finds that the source does not have it,
+ * and removes it. A bucket of another name may have had objects before it became a destination, so
+ * its objects stay. */
 static void add_extra(struct listing *l, const struct list_entry *e)
 {
     const struct job *j = l->j;
@@ -272,7 +274,7 @@ static void add_extra(struct listing *l, const struct list_entry *e)
     l->last = e->info.key;
 }
 
-/* A resync: merges both pages, as far as both reach. */
+/* For a resync: merges the pages of both sides, as far as both reach. */
 static int merge_pages(struct listing *l, const struct list_result *from, bool *more,
                        struct err *err)
 {
@@ -323,13 +325,14 @@ static int listing_read_page(struct listing *l, bool *more, struct err *err)
     end_together(l);
     if (!l->resync)
         *more = page.more;
-    /* behind the key, so that its other versions are skipped */
+    /* goes on behind the key, so that its other versions are skipped */
     if (!l->resync && page.more && !l->versions)
         l->last = page.next;
     return code < 0 ? code : arena_error(&l->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Reads the present status. ERR_AGAIN: too many copies are open. */
+/* Reads the present status of the replication. ERR_AGAIN: it is paused, or too many copies are
+ * open. */
 static int check_status(struct listing *l, struct err *err)
 {
     struct job *j = l->j;

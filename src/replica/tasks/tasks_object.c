@@ -7,7 +7,7 @@ enum { TRIES = 3, SYNC_REQUESTS = 3, META_REQUESTS = 2 };
 
 struct object_run;
 
-/* What a run does under the lock, and for which things. A run for the object is also for its tags
+/* What a task does under the lock, and for which things. A task for the object is also for its tags
  * and its ACL (V5). */
 struct object_work {
     unsigned kinds; /* set of things, as in struct job_things */
@@ -18,13 +18,13 @@ struct object_work {
 struct object_run {
     struct job *j;
     struct job_things things;
-    bool absent; /* a listing did not see it at the destination */
-    bool gone;   /* the source does not have it */
+    bool absent; /* a listing did not see the object at the destination */
+    bool gone;   /* the source does not have the object */
 };
 
-/* An object that changes while it is copied, or a copy that breaks off, is begun again at once, a
- * few times. A kept bucket that turns out to be gone is opened anew. ERR_NO_BUCKET: the source has
- * no bucket, checked just now. */
+/* Does the work, and repeats it at once, a few times, if the object changes meanwhile or the copy
+ * breaks off. A bucket that was kept open and was deleted is opened anew. ERR_NO_BUCKET: the source
+ * has no bucket, as was checked just now. */
 static int with_tries(struct object_run *r, const struct object_work *w, struct err *err)
 {
     struct job *j = r->j;
@@ -89,7 +89,7 @@ static int sync_current(struct object_run *r, struct copy_result *out, struct er
     struct copy c = job_copy(j);
 
     c.absent = r->absent;
-    r->absent = false; /* another try does not rely on it */
+    r->absent = false; /* another try looks itself */
     int code = copy_object(out, j->run->arena, &c, err);
 
     if (code < 0 || out->outcome != COPY_ABSENT)
@@ -139,8 +139,8 @@ int task_object_sync(struct task_run *run, struct err *err)
     return run_object(run, PAYLOAD_OBJECT, &object_work, err);
 }
 
-/* Whether both sides keep versions is checked when it runs: that may have changed since the
- * listing. */
+/* Copies one object of a listing. It checks itself whether both sides keep versions, because that
+ * may have changed since the listing. */
 int task_object_copy(struct task_run *run, struct err *err)
 {
     return run_object(run, PAYLOAD_COPY, &object_work, err);
@@ -185,7 +185,7 @@ static int other_bytes(struct job *j, const struct object_info *source, bool *ot
     return code;
 }
 
-/* The ETags are equal and the bytes are not: one side is damaged. */
+/* Copies the object also if the ETags are equal and the bytes are not: one side is damaged. */
 static int sync_contents(struct object_run *r, struct err *err)
 {
     struct job *j = r->j;
@@ -219,8 +219,8 @@ int object_fix(struct job *j, bool contents, struct err *err)
 
 /* --- beside it --- */
 
-/* Brings the object first if the destination does not have it, unless it was deleted there since.
- */
+/* Copies tags or ACL by `fn`. If the destination does not have the object, the object is brought
+ * first, unless it was deleted there since. */
 static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err *err),
                        struct err *err)
 {

@@ -1,11 +1,11 @@
 /* Several objects in one task: small ones of an initial copy, and those whose changes were recorded
  * at once. The store is asked once for all of them. An object that fails gets a task of its own, so
- * it holds nobody up, is tried again by itself, and is reported by name. */
+ * it does not hold up the others, is tried again alone, and is reported by name. */
 #include "replica/tasks/tasks_int.h"
 
 enum {
     REQUESTS_EACH = 2,
-    AGAIN_S = 2, /* until an object that failed is tried by itself */
+    AGAIN_S = 2, /* seconds until an object that failed is tried alone */
 };
 
 struct objects_run {
@@ -15,12 +15,12 @@ struct objects_run {
     struct listed failed[PAYLOAD_OBJECTS_MAX];
     size_t failed_count, done;
     uint64_t done_bytes;
-    bool look;   /* a switch is under way: an object that the listing did not see may be there */
+    bool look;   /* a switch is under way, so do not rely on `absent` of the listing */
     bool events; /* the objects changed; false: an initial copy */
 };
 _Static_assert((int)PAYLOAD_OBJECTS_MAX <= (int)LOCKS_MAX, "all are locked at once");
 
-/* Takes all locks at once (C1). */
+/* Takes the locks of all objects at once (C1). */
 static int objects_lock(struct objects_run *r, struct err *err)
 {
     struct str keys[PAYLOAD_OBJECTS_MAX];
@@ -38,7 +38,7 @@ static int objects_lock(struct objects_run *r, struct err *err)
     return lock_take_many(r->locks, r->j.t->o.locks, keys, p->object_count, err);
 }
 
-/* ERR_BUSY: another worker has the object. */
+/* Brings one object. ERR_BUSY: another worker has its lock. */
 static int objects_bring(struct objects_run *r, size_t i, struct err *err)
 {
     struct job *j = &r->j;
@@ -53,7 +53,7 @@ static int objects_bring(struct objects_run *r, size_t i, struct err *err)
     return code;
 }
 
-/* The task that the object would have got if it had been recorded, or listed, alone. */
+/* *out: the task that the object would have got if it had been recorded, or listed, alone. */
 static int object_task(struct objects_run *r, const struct task_payload_object *object,
                        struct task *out, struct err *err)
 {
@@ -99,7 +99,7 @@ static int objects_bring_all(struct objects_run *r, struct err *err)
     return 0;
 }
 
-/* Objects that failed say why when they are tried again. */
+/* Gives the objects that failed tasks of their own. Those tasks report why they fail. */
 static int objects_hand_over(struct objects_run *r, struct err *err)
 {
     struct job *j = &r->j;
@@ -119,7 +119,8 @@ static int objects_hand_over(struct objects_run *r, struct err *err)
     return code;
 }
 
-/* During a switch an object that is absent may have been deleted by a client a moment ago (S10). */
+/* Sets `look` during a switch: then the destination may lack an object because a client has just
+ * deleted it (S10). */
 static int objects_check_switch(struct objects_run *r, struct err *err)
 {
     struct replication_view *view = NULL;

@@ -1,6 +1,6 @@
 /* Aborts uploads that a copy began and nobody finished: its task was archived or deleted, or its
- * replication removed. With each upload a task is scheduled that aborts it once no copy would go on
- * with it. Other uploads are never touched: they may be a client's. */
+ * replication removed. With each upload a task is scheduled that aborts the upload once no copy
+ * would continue it. Other uploads are never touched, because they may be a client's. */
 #include "replica/tasks/tasks_int.h"
 #include "base/clock.h"
 #include "object/overlay.h"
@@ -9,7 +9,7 @@
 
 enum {
     BUSY_UPLOAD_S = 60,        /* wait before an upload is checked again, if its object is locked */
-    REMEMBERED_S = S_PER_HOUR, /* the same wait, if a copy may still go on with the upload */
+    REMEMBERED_S = S_PER_HOUR, /* as BUSY_UPLOAD_S, if a copy may still continue the upload */
     UPLOAD_LATER_S = 60,       /* the task runs this long after `w:copy` has forgotten the upload */
     ID_MAX_BYTES = 32 * 1024,  /* longest id of a task */
 };
@@ -29,7 +29,7 @@ void upload_memory_key(struct buf *out, struct str storage, struct str bucket, s
     store_key_part(out, object);
 }
 
-/* The value is "<etag> <hash> <upload>" (copy_parts.c). */
+/* Returns the upload in a value of `w:copy`: "<etag> <hash> <upload>" (copy_parts.c). */
 struct str upload_of_memory(struct str value)
 {
     struct str head, upload = STR_EMPTY;
@@ -86,7 +86,7 @@ int upload_watch(const struct job *j, struct str upload, int64_t memory_s, struc
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* If the deletion fails, the task finds nothing to abort. */
+/* Deletes the upload's task. If that fails, the task finds nothing to abort. */
 void upload_unwatch(const struct job *j, struct str upload)
 {
     struct left l = left_of(j, upload);
@@ -122,8 +122,8 @@ static int read_left(struct left *out, struct arena *a, struct str text, struct 
     return code < 0 ? err_set(err, code, "the payload names no upload") : 0;
 }
 
-/* 0: no copy remembers the upload. ERR_AGAIN: one does, and may go on with it. The object is
- * locked. */
+/* Checks that no copy remembers the upload. ERR_AGAIN: a copy does, and may continue it. The caller
+ * holds the object's lock. */
 static int check_forgotten(struct tasks *t, struct task_run *run, const struct left *l,
                            struct err *err)
 {
