@@ -41,7 +41,7 @@ static bool same_user(const struct choice *ch, struct str member)
 
 static bool is_fresh(const struct choice *ch, uint64_t last)
 {
-    return last > 0 && (!ch->timeout || last + ch->timeout > ch->now); /* I7 */
+    return last > 0 && (!ch->timeout || last + ch->timeout > ch->now); /* not too old (I7) */
 }
 
 static void add_candidate(struct candidates *list, const uint8_t *at, size_t len, const char *id)

@@ -8,9 +8,9 @@
 enum { READ_BYTES = 256 * 1024, PIECE_LENGTH_MAX = 16 * 1024 * 1024 };
 #define PROGRESS_BYTES ((uint64_t)8 * MIB)
 
-/* libtorrent aims at a list of hashes as long as twice the square root of the size. Measured for
- * every length, it switches to the next length when the size exceeds a hundredth of the length's
- * square, rounded. */
+/* Chooses as libtorrent does, which aims at a list of hashes as long as twice the square root of
+ * the size. Measured for every length, it switches to the next length when the size exceeds a
+ * hundredth of the length's square, rounded. */
 uint32_t piece_length(uint64_t size)
 {
     uint64_t length = MERKLE_BLOCK;

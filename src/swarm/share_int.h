@@ -53,8 +53,7 @@ struct share {
     struct share_stats stats;
     uint8_t asked[ASKED_MAX][INFO_HASH_LEN]; /* torrents to load first */
     size_t asked_count;
-    uint64_t seen[ASKED_SEEN]; /* hashes of torrents that were asked for during the take-over
-                                  (share_open()) */
+    uint64_t seen[ASKED_SEEN]; /* hashes of torrents that were asked for during the take-over */
     bool taking;               /* the take-over is under way */
 
     /* used by the thread alone */

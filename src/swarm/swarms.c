@@ -153,7 +153,7 @@ static bool evict_one(struct swarms *s)
         struct stripe *stripe = &s->stripes[hand % STRIPES];
         if (atomic_load_explicit(&stripe->table->count, memory_order_relaxed) <=
             atomic_load_explicit(&stripe->added, memory_order_relaxed))
-            continue; /* the search ends early in a long list of added torrents */
+            continue; /* all its torrents were added, so none may be dropped */
         mutex_lock(&stripe->lock);
         seen += look_for_victim(s, stripe, &v);
         mutex_unlock(&stripe->lock);
@@ -457,7 +457,7 @@ static void fill_scrape(const struct swarm *w, struct scrape_entry *out)
                                  .complete = swarm_count(w, true),
                                  .incomplete = swarm_count(w, false),
                                  .downloaded = w->t->snatches};
-    /* `paused` counts twins twice, so it may exceed `incomplete`. */
+    /* `paused` counts a twin twice, so it may exceed `incomplete`. */
     out->downloaders = out->incomplete - (uint32_t)size_min(out->incomplete, paused);
 }
 

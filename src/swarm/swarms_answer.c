@@ -93,7 +93,7 @@ void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t
     out->peers4.count = out->peers6.count = 0;
     out->peers4.has_ids = out->peers6.has_ids = false;
     n4 = size_min(n4, want);
-    n6 = size_min(n6, size_max(want / 4, want - n4)); /* at least a quarter */
+    n6 = size_min(n6, size_max(want / 4, want - n4)); /* IPv6 gets at least a quarter */
     n4 = size_min(n4, want - n6);
     if (n4)
         copy_family(&w->of[V4], a, at[V4], n4, &out->peers4);

@@ -318,7 +318,7 @@ static void tag_went(struct swarm *w, enum family f, uint16_t tag)
         mark_twins(w, tag, false);
 }
 
-/* Called before an IPv6 peer is dropped or changes its role. */
+/* Removes the twin mark of an IPv6 peer, before the peer is dropped or changes its role or tag. */
 static void leave_twins(struct peers *p, uint32_t at)
 {
     if (!(p->meta[at].told & PEER_TWIN))

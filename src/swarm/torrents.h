@@ -32,8 +32,7 @@ struct torrents_options {
         udp; /* where the tracker listens; len 0: it does not use this protocol */
     bool is_private;
     uint64_t at_once;    /* objects up to this size are hashed during the request; 0: 256 MiB */
-    uint64_t collect_ms; /* pause between two calls of torrents_collect(); 0: this process never
-                            calls it */
+    uint64_t collect_ms; /* pause between calls of torrents_collect(); 0: never called here */
     /* Adds a torrent to the tracker (known), or removes it. NULL: this is done through the store.
      */
     int (*track)(void *ctx, const uint8_t *info_hash, bool known, struct err *err);
@@ -73,11 +72,11 @@ struct torrent_row {
     uint64_t size;
     uint32_t piece_length; /* 0: not known yet */
     bool ready;
-    uint64_t done;                    /* bytes hashed so far, until it is ready */
-    int64_t made_s;                   /* when it became ready, seconds since 1970; 0: not ready */
-    struct str hashes[TORRENT_KINDS]; /* hexadecimal info hashes, a hybrid's two with a space
-                                         between; empty: not made */
-    struct str position;              /* of the row in the list, from torrent_member() */
+    uint64_t done;  /* bytes hashed so far, until it is ready */
+    int64_t made_s; /* when it became ready, seconds since 1970; 0: not ready */
+    struct str
+        hashes[TORRENT_KINDS]; /* info hashes in hex, separated by a space; empty: not made */
+    struct str position;       /* of the row in the list, from torrent_member() */
 };
 /* Lists up to `limit` rows behind the position `after`, in the order of storage, bucket, key and
  * version. */

@@ -27,7 +27,7 @@ static struct str announce_host(struct arena *a, const struct sock_addr *addr, s
     return arena_str(a, own);
 }
 
-/* "/announce", or "/<passkey>/announce" (docs/swarm.md). */
+/* Makes "/announce", or "/<passkey>/announce" (docs/swarm.md). */
 static struct str announce_path(struct arena *a, struct str passkey)
 {
     return passkey.len ? arena_fmt(a, "/" STR_FMT "/announce", STR_ARG(passkey)) : STR("/announce");

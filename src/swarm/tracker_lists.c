@@ -203,7 +203,8 @@ static int lists_look(struct tracker *t, const struct hash_item *items, size_t c
 
 /* --- following --- */
 
-/* Loads what changed. After a failure all torrents are marked as stale, to be loaded again. */
+/* Loads the changed torrents and clients. After a failure all torrents are marked as stale, to be
+ * loaded again. */
 static int catch_up(struct tracker *t, struct err *err)
 {
     struct lists *l = &t->lists;

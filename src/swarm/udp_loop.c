@@ -188,9 +188,9 @@ static void work_batch(struct batch *b, int n)
     flush_counts(b);
 }
 
-/* Waking up costs as much as the work on a packet. So when several small batches came within a
- * millisecond, the loop sleeps for a moment and lets packets gather. Rare packets are served at
- * once, and under full load the loop does not sleep. */
+/* Lets packets gather. Waking up costs as much as the work on a packet. So when several small
+ * batches came within a millisecond, the loop sleeps for a moment. Rare
+ * packets are served at once, and under full load the loop does not sleep. */
 static void gather_batch(const struct batch *b)
 {
     const struct timespec moment = {.tv_nsec = GATHER_NS};

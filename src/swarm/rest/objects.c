@@ -172,7 +172,7 @@ static struct str torrent_s3_base(const struct rest_call *c, struct str host)
                      STR_ARG(own));
 }
 
-/* Fills in the URLs of the object. They name its version if it has one. */
+/* Fills in the host and the object's URL, which names the version if there is one. */
 static void torrent_fill_addresses(struct torrent_ask *ask, const struct rest_call *c,
                                    const struct torrent_place *at)
 {
