@@ -56,7 +56,7 @@ static bool replications_heard(void *ctx, struct str channel, struct str message
     struct replications *r = ctx;
 
     if (!channel.p || str_eq(message, STR("all")))
-        atomic_store(&r->doubt, true); /* another server may answer now, or the store went back */
+        atomic_store(&r->doubt, true); /* perhaps another server answers, or the store went back */
     return true;
 }
 

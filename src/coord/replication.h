@@ -1,5 +1,5 @@
-/* Replications: the seed's policies (configDB), their status, and the recording of changes.
- * docs/replication.md has the words, the keys and the invariants (R, V, P).
+/* Replications: their policies and status, in configDB with Chorus's keys, and the recording of
+ * changes. docs/replication.md has the terms, the keys and the invariants (R, V, P).
  *
  * All policies are held in memory as a *view*, which has an epoch and is renewed when a message
  * says that a policy was changed. Looking at a view never waits. Every change of a policy is one
@@ -19,14 +19,15 @@ struct replications;
 
 enum { PRIORITY_MAX = 5 };
 
-#define REPLICATIONS_CHANNEL STR("weir:replications") /* a policy changed; on configDB */
+#define REPLICATIONS_CHANNEL STR("weir:replications") /* on configDB: a policy changed */
 
 struct replications_options {
     struct store *app, *queue, *config; /* borrowed; joined (store_join()) */
     struct seen *seen; /* numbers the records (coord/seen.h); borrowed; NULL: no numbers */
     const struct log *log;
 };
-/* A store that is down is no error: calls fail with ERR_UNAVAILABLE until it is back. */
+/* Opens the replications. A store that is down is no error: calls fail with ERR_UNAVAILABLE until
+ * it is back. */
 int replications_open(struct replications **out, const struct replications_options *o,
                       struct err *err) MUST_CHECK;
 void replications_close(struct replications *r); /* NULL is fine; views may outlive it */
@@ -37,11 +38,11 @@ struct replication_id {
     struct str user, bucket, from, to, to_bucket;
 };
 
-/* The hash `p:repl_st:…`. Times are ms since 1970; 0: not set. */
+/* The status of a replication: the hash `p:repl_st:…`. Times are ms since 1970; 0: not set. */
 struct replication_status {
     int64_t created_ms, resynced_ms, archived_ms, init_done_ms, emitted_ms, processed_ms;
     bool paused, archived, listing_started;
-    int64_t listings; /* listing tasks that have not ended, the first task among them */
+    int64_t listings; /* listing tasks that have not ended, including replication_new.first */
     int64_t listed, done, failed, bytes_listed, bytes_done, events, events_done;
     struct str agent_url;
 };
@@ -52,53 +53,57 @@ struct replication {
     int priority;
     bool paused;
     bool archived;
-    /* A switch without downtime is in progress, or announced: changes of both sides are recorded,
-     * and reads choose the side by the vectors (S4 to S6). Where writes go is said by the route
-     * alone (route/route.h). */
+    /* A switch without downtime is in progress or announced. Changes of both sides are recorded,
+     * and reads choose the side by the version vectors (S4 to S6). Only the route (route/route.h)
+     * says where writes go. */
     bool switching;
-    bool announced; /* that switch has not begun: the route leads to `from`, nothing is archived */
-    /* That switch was aborted and goes back: `from` is the storage that it was to lead to, which
-     * has the uploads of `s:up`; the route leads to `to`. */
+    /* That switch is only announced: the route still leads to `from`, and nothing is archived. */
+    bool announced;
+    /* That switch was aborted, and this replication leads back. `from` is the storage that the
+     * switch was to lead to; it has the uploads of `s:up`. The route leads to `to`. */
     bool aborted;
-    bool blocked;         /* a switch with downtime is in progress (S1) */
-    bool has_switch;      /* there is a switch that is not done */
-    struct str agent_url; /* where the source sends notices of changes that are made past weir */
+    bool blocked;    /* a switch with downtime is in progress (S1) */
+    bool has_switch; /* there is a switch that is not done */
+    /* URL to which the source sends notices of changes that bypass weir; empty: none. */
+    struct str agent_url;
 };
 
 /* --- the view --- */
 
-/* A reference to the newest view, which has every change up to its epoch; the caller unrefs it.
- * ERR_UNAVAILABLE: no view was loaded yet. */
+/* Gives a reference to the newest view, which has every change up to its epoch. The caller unrefs
+ * it. ERR_UNAVAILABLE: no view was loaded yet. */
 struct replication_view;
 int replications_view(struct replications *r, struct replication_view **out,
                       struct err *err) MUST_CHECK;
-/* Asks the store. When it returns, the view has every change that was made before the call. */
+/* Reads new changes from the store. When it returns, the view has every change that was made before
+ * the call. */
 int replications_refresh(struct replications *r, struct err *err) MUST_CHECK;
 void replication_view_unref(struct replication_view *view); /* NULL is fine */
 int64_t replication_view_epoch(const struct replication_view *view);
-/* The replications for which a change of the bucket at this storage makes tasks, of any user. The
- * list is borrowed from the view. */
+/* Gives the replications, of any user, for which a change of the bucket at this storage makes
+ * tasks. Returns their number. The list is borrowed from the view. */
 size_t replication_view_from(const struct replication_view *view, struct str storage,
                              struct str bucket, const struct replication *const **out);
-/* Whether a change of the bucket at this storage must be recorded: for one of these replications,
- * or for one of the next two. */
+/* Whether a change of the bucket at this storage must be recorded: replication_view_from(),
+ * replication_view_switch() or replication_view_blocked() finds a replication for it. */
 bool replication_view_any(const struct replication_view *view, struct str storage,
                           struct str bucket);
 /* The replication that is `switching` and has the bucket at this storage as its source or its
- * destination. Changes there are recorded even if they make no task, as reads go by the vectors.
- * NULL: there is none. */
+ * destination. Changes there are recorded even if they make no task, because reads go by the
+ * vectors. NULL: there is none. */
 const struct replication *replication_view_switch(const struct replication_view *view,
                                                   struct str storage, struct str bucket);
-/* The replication that is `blocked` and has this destination. Changes there are recorded, as they
- * may be the first ones for a reverse replication that this view does not have yet (S3). NULL:
- * there is none. */
+/* The replication that is `blocked` and has this destination. Changes there are recorded, because
+ * they may be the first changes for a reverse replication that this view does not have yet (S3).
+ * NULL: there is none. */
 const struct replication *replication_view_blocked(const struct replication_view *view,
                                                    struct str storage, struct str bucket);
-/* The user's policies from this storage, which new buckets get. */
+/* Gives the user's policies that have this storage as their source. New buckets get replications by
+ * these policies. */
 size_t replication_view_user(const struct replication_view *view, struct str user,
                              struct str storage, const struct replication *const **out);
-/* All replications, archived ones too, sorted by user, bucket and destination. Those without a
- * bucket are policies of users. */
+/* Gives all replications, archived ones too, sorted by user, bucket and destination. Replications
+ * without a bucket are policies of users. */
 size_t replication_view_all(const struct replication_view *view,
                             const struct replication *const **out);
 
@@ -107,71 +112,77 @@ size_t replication_view_all(const struct replication_view *view,
 struct replication_new {
     struct replication_id id;
     int priority;         /* 0 to PRIORITY_MAX */
-    struct str agent_url; /* where the source sends notices of changes past weir; empty: nowhere */
-    bool init_done; /* there is nothing to copy first: a switch has reversed the replication */
-    bool later;     /* do not wait until the view has it: for many calls in a row */
-    /* A task that is queued with the replication and counted as a listing; it ends with
-     * replication_list(). Without a type: no task. */
+    struct str agent_url; /* as in struct replication; empty: none */
+    bool init_done;       /* no initial copy is needed: a switch has reversed the replication */
+    bool later;           /* return before the view has the change; for many calls in a row */
+    /* A task that is queued with the replication and counted as a listing; replication_list() ends
+     * it. Without a type: no task. */
     struct task first;
 };
-/* P1, P2, P4. `route` is the storage that the bucket's route leads to when the store has no routing
- * policy for it: the main storage. ERR_EXISTS. ERR_CONFLICT, with a text that says which: the route
- * leads elsewhere, the source is the destination of another replication, the destination bucket is
- * in use, or the bucket has a switch. */
+/* Adds a replication (P1, P2, P4). `route` is the storage that the bucket's route leads to when the
+ * store has no routing policy for it: the main storage. ERR_EXISTS: the replication exists already.
+ * ERR_CONFLICT, with a text that says which of these holds: the route leads elsewhere, the source
+ * is the destination of another replication, the destination bucket is in use, or the bucket has a
+ * switch. */
 int replication_add(struct replications *r, const struct replication_new *n, struct str route,
                     struct err *err) MUST_CHECK;
-/* Removes the policy, its status and its block at once; its tasks then do nothing. The caller
- * removes what is large: replication_clean(), version_strip(). ERR_NOT_FOUND. ERR_CONFLICT: the
- * bucket has a switch. */
+/* Removes the policy, its status and its block at once. Its tasks then do nothing. The caller
+ * removes the larger rest with replication_clean() and version_strip(). ERR_NOT_FOUND: there is no
+ * such replication. ERR_CONFLICT: the bucket has a switch. */
 int replication_remove(struct replications *r, const struct replication_id *id,
                        struct err *err) MUST_CHECK;
-/* P7: removes a replication whose bucket was deleted at the source and at the destination.
- * ERR_CONFLICT: it stays, because no policy of the user would make the same replication again, or
- * because a change of the bucket was recorded since. */
+/* The arguments of replication_end(), which removes a replication whose bucket was deleted at the
+ * source and at the destination (P7). ERR_CONFLICT: the replication stays, because no policy of the
+ * user would make the same replication again, or because a change of the bucket was recorded after
+ * `number` was read. */
 struct replication_end {
     struct replication_id id;
-    int64_t number; /* the source's number in the bucket's vector, read before the bucket was looked
-                       for there */
-    /* Tasks that are queued with the removal: one cleans up, one looks whether the bucket was made
-     * again meanwhile. */
+    /* The source's number in the bucket's vector, read before the caller looked for the bucket at
+     * the source. */
+    int64_t number;
+    /* Tasks that are queued with the removal: one cleans up, the other looks whether the bucket was
+     * made again meanwhile. */
     struct task then[2];
     struct str route; /* as in replication_add() */
 };
 int replication_end(struct replications *r, const struct replication_end *e,
                     struct err *err) MUST_CHECK;
-/* ERR_NOT_FOUND. ERR_INVALID: it is a user's policy, which has no status. */
+/* Pauses or resumes a replication. ERR_NOT_FOUND: there is no such replication. ERR_INVALID: it is
+ * a user's policy, which has no status. */
 int replication_pause(struct replications *r, const struct replication_id *id, bool paused,
                       struct err *err) MUST_CHECK;
-/* From now on changes make no tasks for it. Its status stays, and its tasks go on. */
+/* Archives a replication: from now on changes make no tasks for it. Its status stays, and its tasks
+ * go on. */
 int replication_archive(struct replications *r, const struct replication_id *id,
                         struct err *err) MUST_CHECK;
 /* Begins the initial copy again: the counters are set to 0, `first` is queued, and everything is
- * listed again on both sides. Tasks of the earlier copy count for nothing. ERR_NOT_FOUND.
- * ERR_CONFLICT: the replication is archived, or its bucket has a switch, so that the destination
- * may be newer than the source. `planned`: a switch that is not in progress is no obstacle; it
- * waits for the copy, or ends. */
+ * listed again on both sides. Tasks of the earlier copy are not counted any more. ERR_NOT_FOUND:
+ * there is no such replication. ERR_CONFLICT: the replication is archived, or its bucket has a
+ * switch, so that the destination may be newer than the source. `planned`: a switch that is not in
+ * progress is no obstacle. It waits for the copy, or ends. */
 int replication_resync(struct replications *r, const struct replication_id *id,
                        const struct task *first, bool planned, struct err *err) MUST_CHECK;
-/* P3: whether every process that writes knows the replication as it is in the store now, which may
- * be newer than the view of this process. */
+/* Sets *out to whether every process that writes knows the replication as it is in the store now
+ * (P3). The store may be newer than the view of this process. */
 int replication_is_known(struct replications *r, const struct replication_id *id, bool *out,
                          struct err *err) MUST_CHECK;
-/* Reads the status from the store. ERR_NOT_FOUND: the replication is gone. */
+/* Reads the status from the store. ERR_NOT_FOUND: there is no such replication. */
 int replication_read(struct replications *r, struct arena *a, const struct replication_id *id,
                      struct replication_status *out, struct err *err) MUST_CHECK;
-/* Removes the cursors of its listings, some at a time: call again with *at until it is 0. */
+/* Removes the cursors of the replication's listings, some in each call: call again with *at until
+ * it is 0. */
 int replication_clean(struct replications *r, const struct replication_id *id, uint64_t *at,
                       struct err *err) MUST_CHECK;
 
 /* --- vectors of buckets whose replications were removed: V3 --- */
 
-/* Whether a replication of this bucket was removed and its vectors still exist: then the numbers of
- * a new destination may come from an earlier replication. */
+/* Sets *out to whether a replication of this bucket was removed and the bucket's vectors still
+ * exist. Then the numbers of a new destination may come from an earlier replication. */
 int replication_any_removed(struct replications *r, struct str bucket, bool *out,
                             struct err *err) MUST_CHECK;
-/* Removes the vectors of buckets whose last replication was removed a day ago: no task of it can
- * run any more. Stops when `ended` says so, which is asked now and then. *count: the number of
- * buckets. */
+/* Removes the vectors of buckets whose last replication was removed at least a day ago, so that no
+ * task of it can run any more. Stops when `ended` returns true; it is called now and then. *count:
+ * the number of buckets whose vectors were removed. */
 int replication_forget_unused(struct replications *r, bool (*ended)(void *ctx), void *ctx,
                               size_t *count, struct err *err) MUST_CHECK;
 
@@ -181,16 +192,17 @@ int replication_forget_unused(struct replications *r, bool (*ended)(void *ctx), 
 struct replication_gap {
     struct replication_id id;
     int64_t copies, listings, events; /* missing tasks; below 0: tasks too many */
-    /* 0: mended. ERR_CONFLICT: its copy cannot begin again, as it is archived or its bucket has a
-     * switch. ERR_NOT_FOUND: its counters have changed since; it is compared another time. */
+    /* 0: mended. ERR_CONFLICT: its copy cannot begin again, because it is archived or its bucket
+     * has a switch. ERR_NOT_FOUND: its counters have changed meanwhile, so it is compared at a
+     * later call. */
     int outcome;
 };
 struct replication_recount {
     int64_t idle_ms; /* only replications whose tasks did nothing for this time are compared */
-    /* The task that begins a copy again, as for replication_resync(). */
+    /* Makes the task that begins a copy again: the `first` of replication_resync(). */
     struct task (*first)(struct arena *a, const struct replication_id *id);
     void (*told)(void *ctx, const struct replication_gap *gap); /* called for each gap */
-    bool (*ended)(void *ctx); /* true: stop soon; asked now and then */
+    bool (*ended)(void *ctx); /* called now and then; true: stop soon */
     void *ctx;
 };
 /* Compares the counters of replications that have open tasks with the tasks in the queue. The copy
@@ -203,18 +215,21 @@ int replication_recount(struct replications *r, const struct replication_recount
 
 /* A change raises the number of one thing at one place, and makes one task for each destination of
  * the bucket there. The task's payload says which thing has changed, never what happened to it
- * (R2). So a pending task of the same thing does for another change too. */
+ * (R2). So a pending task for the same thing also covers another change of it. */
 struct change {
     struct thing thing;
     struct place place;
-    bool whole; /* of an object: raises its tags and its list too, where they have vectors (V5) */
-    struct str type; /* of the task: "object:sync" */
+    /* For an object: also raises the numbers of its tags and its access list, if they have vectors
+     * (V5). */
+    bool whole;
+    struct str type; /* type of the task, such as "object:sync" */
     /* The change of an object may share a task of type RECORD_TOGETHER with others of its bucket
      * that are recorded at once. False: it has a task of its own. */
     bool together;
-    uint64_t row; /* number of its row in the outbox (record.log); 0: none */
-    /* The change was found long after it was made, by an intent (R4). If the object was written at
-     * another place since then (a switch), that is newer, and must keep the higher number. */
+    uint64_t row; /* number of its row in the outbox of record.log; 0: none */
+    /* The change was found long after it was made, by an intent (R4). If the object was since
+     * written at another place, after a switch, that write is newer and must keep the higher
+     * number. */
     bool late;
 };
 #define RECORD_TOGETHER STR("objects:sync")
@@ -222,77 +237,78 @@ enum { RECORD_TOGETHER_MAX = 32 };
 
 struct record {
     const struct change *changes;
-    size_t count; /* at most QUEUE_BATCH_MAX; may be 0: only intents or `log_last` are written */
-    const struct str
-        *intents;        /* ids of the tasks in the queue `intents` that end with this record */
+    size_t count; /* at most QUEUE_BATCH_MAX; 0: only intents or `log_last` are written */
+    /* Ids of the tasks in the queue `intents` that end with this record. */
+    const struct str *intents;
     size_t intent_count; /* at most QUEUE_BATCH_MAX */
     struct str log;      /* storage whose outbox has the changes; empty: none */
-    uint64_t log_last;   /* the last row of the outbox that this record has */
-    bool relaxed;        /* embedded store: on disk only with the next durable step */
+    uint64_t log_last;   /* number of the outbox's last row that is in this record */
+    bool relaxed;        /* with the embedded store: on disk only with the next durable step */
 };
-/* The destinations are those that the store has at this moment, not those of a view. Changes of
- * rows that were recorded before are left out. ERR_BUSY: the replications of the bucket change
- * faster than they can be read. */
+/* Records changes and queues their tasks. The destinations are those that the store has at this
+ * moment, not those of a view. Changes whose rows were recorded before are left out. ERR_BUSY: the
+ * replications of the bucket change faster than they can be read. */
 int replication_record(struct replications *r, const struct record *rec,
                        struct err *err) MUST_CHECK;
-/* The number of the last row of a storage's outbox that was recorded; 0: none. */
+/* Gives the number of the last recorded row of a storage's outbox; 0: none. */
 int replication_recorded(struct replications *r, struct str log, uint64_t *out,
                          struct err *err) MUST_CHECK;
 
 /* --- progress ---
  *
  * A task that is queued here carries in its hash which counters of which replication it belongs to.
- * Whatever ends it (queue_done(), the last failure, the recovery after a worker died, a deletion)
- * raises those counters in the same script. So a handler only returns 0. */
+ * Every step that ends the task (queue_done(), the last failure, the recovery after a worker died,
+ * a deletion) raises these counters in the same script. So a handler only needs to return 0. */
 
 /* A task that a listing makes: the listing of a sub-prefix or of versions, or the copy of one or
  * more objects. */
 struct listed {
-    struct task task;  /* its id says what it is for, so that it is queued once */
-    bool listing;      /* else a copy */
-    struct str prefix; /* of a listing; as in struct listed_page */
-    uint64_t bytes;    /* of a copy */
-    size_t objects;    /* of a copy; 0: one */
+    struct task task;  /* its id says what it lists or copies, so that it is queued once */
+    bool listing;      /* a listing; else a copy */
+    struct str prefix; /* for a listing; as in struct listed_page */
+    uint64_t bytes;    /* for a copy: bytes to copy */
+    size_t objects;    /* for a copy: number of objects; 0: one */
 };
 
 struct listed_page {
     struct replication_id id;
     const struct task *task; /* the listing's own task, which the caller holds */
-    struct str prefix;       /* that is listed: empty, or it ends with '/' */
-    struct str after;        /* where the page began: the cursor of replication_cursor() */
+    struct str prefix;       /* prefix that is listed; empty, or ends with '/' */
+    struct str after;        /* where the page begins: the result of replication_cursor() */
     struct str last;         /* the next cursor; empty: this is the last page, and `task` ends */
     const struct listed *items;
     size_t count; /* at most QUEUE_BATCH_MAX */
 };
 /* Queues and counts the tasks of the page, and moves the cursor. The last page ends `task` in the
- * same script, so that no page is counted twice: the handler sets task_run.done. ERR_CONFLICT: the
- * caller does not hold the task any more, or the cursor is elsewhere. ERR_NOT_FOUND: the
- * replication is gone; nothing happened. */
+ * same script, so that no page is counted twice; the handler then sets task_run.done. ERR_CONFLICT:
+ * the caller does not hold the task any more, or the cursor is not at `after`. ERR_NOT_FOUND: the
+ * replication does not exist any more; nothing was done. */
 int replication_page(struct replications *r, const struct listed_page *p,
                      struct err *err) MUST_CHECK;
-/* The id of the task for a change of a thing. A second change while the task is pending has the
- * same id. */
+/* Gives the id of the task for a change of a thing. Each change of the thing has the same id, so
+ * that a second change finds the pending task. */
 int replication_event_id(struct arena *a, const struct replication_id *id, struct str type,
                          const struct thing *thing, struct str *out, struct err *err) MUST_CHECK;
-/* Ends a task of several objects of which some failed: each of these gets a task of its own. The
- * handler sets task_run.done. ERR_CONFLICT: the caller does not hold the task any more. */
+/* The arguments of replication_split(), which ends a task for several objects when some of them
+ * failed. Each failed object gets a task of its own. The handler then sets task_run.done.
+ * ERR_CONFLICT: the caller does not hold the task any more. */
 struct listed_split {
     struct replication_id id;
     const struct task *task;
-    uint64_t bytes;              /* that were copied */
-    size_t objects;              /* likewise */
-    const struct listed *failed; /* at most QUEUE_BATCH_MAX */
+    uint64_t bytes;              /* bytes that were copied */
+    size_t objects;              /* number of objects that were copied */
+    const struct listed *failed; /* tasks for the failed objects; at most QUEUE_BATCH_MAX */
     size_t count;
-    int64_t delay_s; /* before those that failed are tried again */
+    int64_t delay_s; /* seconds until the failed objects are tried again */
 };
 int replication_split(struct replications *r, const struct listed_split *s,
                       struct err *err) MUST_CHECK;
-/* Ends `task` (bucket:create) and queues the first listing, in one script. The handler sets
- * task_run.done. Errors as for replication_page(). */
+/* Ends `task` (bucket:create) and queues the first listing, in one script. The handler then sets
+ * task_run.done. Errors are those of replication_page(). */
 int replication_list(struct replications *r, const struct replication_id *id,
                      const struct task *task, const struct task *listing,
                      struct err *err) MUST_CHECK;
-/* The cursor of a listing; empty: it begins. */
+/* Gives the cursor of a listing; empty: at the beginning. */
 int replication_cursor(struct replications *r, struct arena *a, const struct replication_id *id,
                        struct str prefix, struct str *out, struct err *err) MUST_CHECK;
 

@@ -2,10 +2,11 @@
  *
  * People and switches read the counters; weir's own scripts change tasks and counters in one step.
  * Asynq's tools change only the tasks: a task that they delete stays open in the counters for ever.
- * Such a gap must be told from a task that is just moving. So the status is read first, then all
- * tasks are counted, then one script mends the counters, if every field of the status is still the
- * same. Each of weir's steps that adds or ends a task changes the status, and a task keeps its key
- * in all states. So if the status is the same, the tasks that were counted are all that exist. */
+ * Such a gap must be distinguished from a task that is just changing its state. So the status is
+ * read first, then all tasks are counted, then one script mends the counters, if every field of the
+ * status is still the same. Each of weir's steps that adds or ends a task changes the status, and a
+ * task keeps its key in all states. So if the status is the same, the tasks that were counted are
+ * all that exist. */
 #include "base/clock.h"
 #include "coord/replication_int.h"
 #include "store/fields.h"
@@ -15,8 +16,8 @@
 enum {
     ARENA_MAX = 256 * 1024 * 1024,
     PAGE = 500,             /* keys that one script looks at */
-    SEEN_MAX = 1000 * 1000, /* tasks of suspects; with more, the comparison is given up */
-    MEND_ARGS = 9,          /* arguments of the script before the status */
+    SEEN_MAX = 1000 * 1000, /* counted tasks; with more, the comparison is given up */
+    MEND_ARGS = 9,          /* the script's arguments before the status */
 };
 
 enum tally_kind { COPIES, LISTINGS, EVENTS, KINDS };
@@ -25,8 +26,8 @@ struct suspect {
     struct replication_id id;
     struct str key, round; /* key of the status; round that its counters are for */
     struct reply *status;  /* the answer of HGETALL */
-    int64_t open[KINDS];   /* open tasks, by the counters */
-    int64_t there[KINDS];  /* open tasks, counted */
+    int64_t open[KINDS];   /* open tasks according to the counters */
+    int64_t there[KINDS];  /* open tasks that were found in the queue */
 };
 
 struct recount {
@@ -128,8 +129,8 @@ static int recount_find(struct recount *c, struct err *err)
 
 /* --- counting tasks --- */
 
-/* '<database> <database> <kind> <bytes>[/<objects>] <round> <key of the status>' (part_tally.lua)
- */
+/* Splits a tally: '<database> <database> <kind> <bytes>[/<objects>] <round> <key of the status>'
+ * (part_tally.lua). */
 static bool tally_read(struct str tally, char *kind, int64_t *objects, struct str *round,
                        struct str *key)
 {
@@ -234,8 +235,9 @@ static int suspect_mend(struct recount *c, const struct suspect *s, int64_t surp
     return code;
 }
 
-/* When the only difference is copies too many, somebody has run failed copies again past weir: they
- * are taken out of the counter of failures. With any other difference the copy begins again. */
+/* Mends the counters of a replication if they differ from its tasks. If the only difference is that
+ * there are too many copies, somebody has run failed copies again without weir, and they are
+ * subtracted from the failures. With any other difference the copy begins again. */
 static int suspect_judge(struct recount *c, const struct suspect *s, struct err *err)
 {
     struct replication_gap gap = {.id = s->id,

@@ -5,7 +5,7 @@
 enum {
     CALL_ARENA_MAX = 16 * 1024 * 1024,
     PAGE = 500,
-    BUCKETS_MAX = 1000, /* in one call */
+    BUCKETS_MAX = 1000, /* buckets of one call */
 };
 
 int replication_any_removed(struct replications *r, struct str bucket, bool *out, struct err *err)
@@ -35,7 +35,7 @@ static int forget_now_ms(struct replications *r, struct arena *a, int64_t *out, 
     return code;
 }
 
-/* The buckets whose vectors may be removed by now, escaped as in keys. */
+/* Reads the buckets whose vectors may be removed by now; their names are escaped as in keys. */
 static int forget_due(struct replications *r, struct arena *a, struct reply **out, struct err *err)
 {
     int64_t now = 0;
@@ -48,7 +48,8 @@ static int forget_due(struct replications *r, struct arena *a, struct reply **ou
     return code == 0 ? reply_expect(*out, REPLY_ARRAY, err) : code;
 }
 
-/* *epoch is that of the view that was asked. */
+/* Sets *out to whether the bucket has a replication. *epoch is the epoch of the view that was
+ * asked. */
 static int bucket_is_replicated(struct replications *r, struct str bucket, bool *out,
                                 int64_t *epoch, struct err *err)
 {
@@ -67,7 +68,8 @@ static int bucket_is_replicated(struct replications *r, struct str bucket, bool 
     return code;
 }
 
-/* ERR_AGAIN: a policy was changed since `epoch`, or it is too early. */
+/* Removes some vectors of the bucket. ERR_AGAIN: a policy was changed since `epoch`, or it is too
+ * early. */
 static int forget_page(struct replications *r, struct str bucket, int64_t epoch, uint64_t *cursor,
                        struct err *err)
 {
@@ -113,8 +115,8 @@ static int forget_later(struct replications *r, struct str escaped, struct err *
     return code;
 }
 
-/* A bucket that has a replication again keeps its vectors, and is looked at a day later: numbers of
- * earlier destinations may still be among them. */
+/* Removes the vectors of a bucket. A bucket that has a replication again keeps its vectors, and is
+ * looked at again a day later, because numbers of earlier destinations may still be among them. */
 static int forget_bucket(struct replications *r, struct str escaped, struct str bucket, bool *done,
                          struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Between the files of replications. */
+/* Declarations that the files of replications, switches and claims share. */
 #ifndef COORD_REPLICATION_INT_H
 #define COORD_REPLICATION_INT_H
 
@@ -14,7 +14,9 @@ struct replications {
 
     struct mutex lock;
     struct cond loaded;
-    bool loading; /* a thread loads; one at a time, so that no older view replaces a newer one */
+    /* A thread is loading. Only one may load at a time, so that no older view replaces a newer one.
+     */
+    bool loading;
     struct replication_view *view; /* NULL: no view was loaded yet */
     _Atomic(bool) doubt; /* the next load reads everything, even if the epoch is the same */
 };
@@ -54,10 +56,10 @@ struct replication_view {
 };
 
 struct replication_view *replication_view_new(int64_t epoch);
-/* The policy of that name, made if it is not there. NULL: the name is malformed, or the arena full.
- */
+/* Gives the policy of that name, and makes it if it is not there. NULL: the name is malformed, or
+ * the arena is full. */
 struct policy *replication_view_named(struct replication_view *view, struct str name);
-/* Copies all policies of `from` but those named in `but`. */
+/* Copies all policies of `from` to `view`, except those whose names are in `but`. */
 void replication_view_copy(struct replication_view *view, const struct replication_view *from,
                            const struct store_args *but);
 /* Sorts and indexes the policies, once all are there. */
@@ -67,9 +69,9 @@ int replication_view_order(struct replication_view *view, struct err *err) MUST_
  * epoch. */
 int replications_load(struct replications *r, struct err *err) MUST_CHECK;
 
-/* Runs a script that changes policies, and reads the view again. A refusal of the script becomes a
- * code and a text. ERR_TIMEOUT: the view could not be read; the change may or may not have been
- * made. */
+/* Runs a script that changes policies, and reads the view again. A refusal of the script becomes an
+ * error with a code and a text. ERR_TIMEOUT: the view could not be read; the change may or may not
+ * have been made. */
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
                         const struct store_args *args, struct err *err) MUST_CHECK;
 /* As replications_change(), for a script that changes nothing that a view holds. */
@@ -78,15 +80,15 @@ int replications_run(struct replications *r, struct arena *a, enum coord_script 
 /* Wakes idle workers. They listen on queueDB, but scripts that change policies run on configDB. */
 void replications_wake(struct replications *r, struct arena *a);
 
-/* Appends <storage>:<bucket>, escaped; or any two names. */
+/* Appends `<storage>:<bucket>`, escaped. The parts may also be other names. */
 void replication_source(struct buf *out, struct str storage, struct str bucket);
 
 /* The parts of an id, escaped for keys. */
 struct id_parts {
     struct str user, bucket, from, to, to_bucket; /* in the arena */
 };
-/* A to_bucket that equals the bucket is left out. ERR_INVALID: a name is missing or too long, or
- * source and destination are the same. */
+/* Checks an id and escapes its parts. A to_bucket that equals the bucket is left out. ERR_INVALID:
+ * a name is missing or too long, or source and destination are the same. */
 int replication_parts(struct arena *a, const struct replication_id *id, struct id_parts *out,
                       struct err *err) MUST_CHECK;
 struct str replication_status_key(struct arena *a, const struct id_parts *p);

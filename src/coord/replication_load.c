@@ -1,10 +1,10 @@
-/* Reading all policies. The keys are read one by one while others may change them. So the epoch is
- * read first, and the view has at least the changes up to it. */
+/* Reading all policies. The keys are read one by one while other processes may change them. So the
+ * epoch is read first, and the view has at least the changes up to it. */
 #include "coord/replication_int.h"
 #include "base/clock.h"
 #include "store/fields.h"
 
-/* What a view takes from the hash of a status. */
+/* The fields of a status that a view needs. */
 struct loaded_status {
     struct str created_at, agent_url;
     bool paused, archived;
@@ -17,7 +17,7 @@ static const struct field_row status_rows[] = {
 };
 static const struct fields status_fields = FIELDS(status_rows);
 
-/* What a view takes from the hash of a switch. */
+/* The fields of a switch that a view needs. */
 struct loaded_switch {
     struct str name, status, ttl, priority, aborted_at;
 };
@@ -46,7 +46,7 @@ static const struct policy_kind policy_kinds[] = {
     {{"p:switch:", 9}, load_switch, &switch_fields},
 };
 
-/* A priority that cannot be read is 0. */
+/* Reads a priority. If it cannot be read, it is 0. */
 static int priority_of(struct str value)
 {
     int64_t n;
@@ -54,7 +54,8 @@ static int priority_of(struct str value)
     return str_i64(value, &n) < 0 || n < 0 ? 0 : n > PRIORITY_MAX ? PRIORITY_MAX : (int)n;
 }
 
-/* `rest`: <user>[:<bucket>]; a user's policies get the name <user>::<from>:<to>. */
+/* Loads a sorted set of policies. `rest` is `<user>[:<bucket>]`. A user's policies get the name
+ * `<user>::<from>:<to>`. */
 static int load_set(struct replication_view *view, struct str rest, const struct reply *reply,
                     struct err *err)
 {
@@ -92,9 +93,9 @@ static int load_status(struct replication_view *view, struct str rest, const str
     return 0;
 }
 
-/* A view has a switch that is in progress, and one without downtime also when it is announced. Once
- * such a switch has begun, its replication is no member of the set any more, so the switch has the
- * priority. */
+/* Loads a switch. A view has switches that are in progress, and switches without downtime that are
+ * announced. Once a switch without downtime has begun, its replication is no member of the set any
+ * more, so its priority is read from the switch. */
 static int load_switch(struct replication_view *view, struct str rest, const struct reply *reply,
                        struct err *err)
 {
@@ -147,8 +148,7 @@ struct loading {
     struct replication_view *view;
 };
 
-/* Reads everything behind a page of keys, in one round trip. A key that comes twice changes
- * nothing. */
+/* Loads the values of a page of keys, in one round trip. It does no harm if a key comes twice. */
 static int load_page(void *ctx, const struct reply *keys, struct arena *a, struct err *err)
 {
     const struct loading *l = ctx;
@@ -196,12 +196,12 @@ static int view_read_epoch(struct replications *r, int64_t *out, struct err *err
 /* --- reading what changed --- */
 
 enum {
-    CHANGES_KEPT_MS = MS_PER_DAY, /* as in part_policy.lua */
+    CHANGES_KEPT_MS = MS_PER_DAY, /* how long `w:epochs` keeps changes, as in part_policy.lua */
     PATCH_MAX = 1000,             /* changed policies; with more, all policies are read */
     ASKED = 3,                    /* keys that are read for each policy */
 };
 
-/* The commands that read one policy: its score in the set, its status, its switch. */
+/* Makes the commands that read one policy: its score in the set, its status, its switch. */
 static void policy_ask(struct arena *a, struct str name, struct store_args *commands)
 {
     struct str user, bucket, member;
@@ -255,7 +255,7 @@ static int view_read_names(struct replications *r, struct arena *a, struct repli
     return code;
 }
 
-/* The names that changed after the epoch, at most PATCH_MAX + 1. */
+/* Reads the names of policies that changed after the epoch, at most PATCH_MAX + 1. */
 static int view_read_changed(struct replications *r, struct arena *a, int64_t epoch,
                              struct store_args *out, struct err *err)
 {
@@ -279,8 +279,8 @@ static int view_read_changed(struct replications *r, struct arena *a, int64_t ep
     return 0;
 }
 
-/* Fills the view with the policies at hand and those that changed since. ERR_RANGE: too many have
- * changed; all must be read. */
+/* Fills the view with the policies of `at_hand`, and reads those that changed since. ERR_RANGE: too
+ * many have changed, so all must be read. */
 static int view_patch(struct replications *r, const struct replication_view *at_hand,
                       struct replication_view *view, struct err *err)
 {
@@ -313,7 +313,7 @@ static int view_fill(struct replications *r, const struct replication_view *at_h
     return code == 0 ? replication_view_order(view, err) : code;
 }
 
-/* *out NULL: the view at hand has the newest epoch. */
+/* Reads a new view. *out NULL: `at_hand` has the newest epoch already. */
 static int view_read(struct replications *r, const struct replication_view *at_hand,
                      struct replication_view **out, struct err *err)
 {

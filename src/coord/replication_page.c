@@ -13,7 +13,7 @@ enum {
     SPLIT_ITEM_ARGS = 5,
 };
 
-/* The key `s:<from>:<to>:<bucket>[:<to bucket>][:<prefix>]`. */
+/* Makes the key of a listing's cursor: `s:<from>:<to>:<bucket>[:<to bucket>][:<prefix>]`. */
 static struct str cursor_key(struct arena *a, const struct id_parts *p, struct str prefix)
 {
     struct str rest = replication_escaped(a, prefix);

@@ -1,12 +1,13 @@
-/* Making, removing, pausing and archiving policies. Each is one script on configDB; then the view
- * is read again. */
+/* Making, removing, pausing and archiving policies. Each of these changes is one script on
+ * configDB, after which the view is read again. */
 #include "coord/replication_int.h"
 
 #include "store/fields.h"
 
 enum { CALL_ARENA_MAX = 1024 * 1024 };
 
-/* The refusals of scripts, after which nothing was changed. A script may add a name or a number. */
+/* The words by which scripts refuse a change; nothing was changed then. A script may add a name or
+ * a number to the word. */
 static const struct refusal {
     struct str word;
     int code;
@@ -85,7 +86,7 @@ int replications_change(struct replications *r, struct arena *a, enum coord_scri
 
 /* --- making --- */
 
-/* A worker that misses the message looks for tasks a second later. */
+/* A failure is ignored, because a worker that misses the message looks for tasks a second later. */
 void replications_wake(struct replications *r, struct arena *a)
 {
     struct reply *reply;

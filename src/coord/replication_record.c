@@ -1,4 +1,4 @@
-/* Recording changes (R3). The tasks are made here from the view. The script takes them only if no
+/* Recording changes (R3). The tasks are made here from the view. The script accepts them only if no
  * replication of their sources has changed since the view's epoch. */
 #include "coord/payload.h"
 #include "coord/replication_int.h"
@@ -11,22 +11,22 @@
 #include <stdlib.h>
 
 enum {
-    RECORD_TRIES = 32, /* views that may turn out to be too old */
+    RECORD_TRIES = 32, /* tries, each of which may find the view too old */
     HEAD_ARGS = 9,
     REPLICATION_ARGS = 3,
-    NAMES_MAX = 8 * 1024, /* bytes of the names in one task; JSON may need six bytes for one */
+    NAMES_MAX = 8 * 1024, /* bytes of the names in one task; JSON may make six of each */
 };
 
 /* An object that has changed, once or several times. */
 struct changed {
     const struct change *first;
-    uint64_t last; /* the row of its last change in this batch */
+    uint64_t last; /* row of its last change in this record */
 };
 
 /* Changes of one replication that share tasks. */
 struct together {
     VEC(struct changed *) changes;
-    struct map seen; /* by the object's name */
+    struct map seen; /* maps an object's name to its struct changed */
 };
 
 /* A call of the script while it is put together. */
@@ -36,7 +36,7 @@ struct draft {
     struct arena *arena;
     VEC(struct str) args;                      /* arguments for the changes */
     VEC(const struct replication *) concerned; /* replications that get tasks */
-    VEC(struct together *) together;           /* one for each of these */
+    VEC(struct together *) together;           /* one for each of `concerned` */
     VEC(struct str) sources;                   /* <storage>:<bucket>, each once */
     struct str now;
 };
@@ -55,7 +55,8 @@ static struct str draft_payload(struct draft *d, struct task_payload *p,
     return out;
 }
 
-/* The place of a replication among those concerned, which it joins; counted from 1, as in Lua. */
+/* Gives the index of a replication in `concerned`, counted from 1 as in Lua. Adds the replication
+ * if it is not there. */
 static size_t draft_number_of(struct draft *d, const struct replication *r)
 {
     for (size_t i = 0; i < d->concerned.len; i++)
@@ -79,7 +80,7 @@ static struct str event_id(struct arena *a, struct str type, struct str name, st
 struct drafted {
     struct str type, what;
     enum task_payload_kind kind;
-    struct task_payload payload; /* without the replication */
+    struct task_payload payload; /* without its `id` */
     size_t changes;
 };
 
@@ -127,7 +128,7 @@ static void draft_keep_together(struct draft *d, const struct change *c,
 
     if (!known) {
         known = arena_alloc(d->arena, sizeof(*known));
-        if (!known) /* the arena is full, which is found before anything is sent */
+        if (!known) /* a full arena is found before anything is sent */
             return;
         known->first = c;
         map_put(&t->seen, c->thing.object, known);
@@ -136,7 +137,8 @@ static void draft_keep_together(struct draft *d, const struct change *c,
     known->last = c->row;
 }
 
-/* Tasks that are shared follow a change without a vector. */
+/* Adds a change without a vector to the arguments, which the arguments of one shared task follow.
+ */
 static void draft_begin_tasks(struct draft *d, uint64_t row)
 {
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)row));
@@ -146,8 +148,8 @@ static void draft_begin_tasks(struct draft *d, uint64_t row)
     vec_push(&d->args, STR("1"));
 }
 
-/* The name of a shared task: the numbers of the first and the last row of its changes. A second try
- * may have more rows, and so other objects; then it has another name. Changes without rows get a
+/* Makes the name of a shared task: the numbers of the first and the last row of its changes. If a
+ * second try has more rows, and so other objects, it has another name. Changes without rows get a
  * random name. */
 static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
 {
@@ -159,8 +161,8 @@ static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
     return arena_str(a, str_z(id));
 }
 
-/* Makes one task for as many changes as fit into it, beginning with number `first`. *taken: how
- * many fit. */
+/* Makes one task for as many changes as fit into it, beginning with the change at index `first`.
+ * *taken is the number of changes that fit. */
 static int draft_add_some(struct draft *d, const struct together *t, size_t first,
                           const struct replication *r, size_t *taken, struct err *err)
 {
@@ -271,7 +273,7 @@ static struct str log_key(struct arena *a, struct str log)
     return log.len ? arena_fmt(a, "w:tap:" STR_FMT, STR_ARG(replication_escaped(a, log))) : STR("");
 }
 
-/* The arguments in the script's order: head, replications, sources, intents, changes. */
+/* Makes the script's arguments, in its order: head, replications, sources, intents, changes. */
 static struct store_args draft_arguments(struct draft *d, const struct record *rec)
 {
     size_t count = HEAD_ARGS + REPLICATION_ARGS * d->concerned.len + d->sources.len +
@@ -309,7 +311,8 @@ static struct store_args draft_arguments(struct draft *d, const struct record *r
     return (struct store_args){args, count};
 }
 
-/* *current false: policies have changed since the view; nothing was recorded. */
+/* Runs the script. *current false: policies have changed since the view was read, and nothing was
+ * recorded. */
 static int draft_run(struct draft *d, const struct record *rec, bool *current, struct err *err)
 {
     struct seen *seen = d->r->o.seen;

@@ -38,7 +38,8 @@ void replication_view_unref(struct replication_view *view)
 
 /* --- names --- */
 
-/* Splits a name at ':' and unescapes the parts. Returns the number of parts; 0: it is malformed. */
+/* Splits a name at ':' and unescapes the parts. Returns the number of parts; 0: the name is
+ * malformed. */
 static size_t replication_name_split(struct arena *a, struct str name, struct str *parts,
                                      size_t max)
 {
@@ -223,7 +224,7 @@ int replication_view_order(struct replication_view *view, struct err *err)
         return err_code(err, ERR_NO_MEMORY);
     for (size_t at = 0; map_next(&view->names, &at, &name, &value);) {
         struct policy *p = value;
-        /* A member of a set without a status was made or removed while the view was read. */
+        /* False for a bucket's policy without a status: it was made or removed during the read. */
         bool known = p->created_at.len || (p->member && p->r.id.bucket.len == 0);
         if (known)
             view->all.list[view->all.count++] = &p->r;

@@ -11,7 +11,7 @@ enum coord_script {
     COORD_SCRIPTS
 };
 
-/* The script with its digest. Any thread. */
+/* Gives a script with its digest. Any thread. */
 const struct script *coord_script(enum coord_script which);
 
 /* Runs a script. An error reply becomes ERR_INVALID with its text. */

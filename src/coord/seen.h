@@ -19,17 +19,18 @@ struct seen {
     _Atomic(bool) lost;       /* a step was refused, and no word was sent since (coord/lease.h) */
 };
 
-/* The KEYS of a script that includes part_seen. */
+/* The KEYS of a script that includes part_seen.lua. */
 struct seen_keys {
     struct str keys[2];
     char floor[24];
 };
-/* The keys, in `out`; none when `s` is NULL. */
+/* Gives the KEYS for a step, whose texts are in `out`. None when `s` is NULL. */
 struct store_args seen_ask(const struct seen *s, struct seen_keys *out);
-/* The script has answered with this number: it is acknowledged. `s` may be NULL. */
-void seen_took(struct seen *s, uint64_t number);
-/* ERR_UNAVAILABLE: the answer is the refusal of a store that went back. 0: it is not. `s` may be
+/* Records that the store has acknowledged this number, which was a script's answer. `s` may be
  * NULL. */
+void seen_took(struct seen *s, uint64_t number);
+/* Checks a script's answer. ERR_UNAVAILABLE: it is the refusal of a store that went back in time.
+ * `s` may be NULL. */
 int seen_check(struct seen *s, const struct reply *answer, struct err *err) MUST_CHECK;
 
 #endif

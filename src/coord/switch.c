@@ -58,7 +58,7 @@ static void switch_add_number(struct switch_fields *f, const char *name, int64_t
         switch_add_field(f, name, queue_number(f->a, value));
 }
 
-/* Options that are not set have no field. */
+/* Adds fields for the options that are set. Only multipartTTL always has a field. */
 static void switch_add_options(struct switch_fields *f, const struct switch_options *o)
 {
     char start_at[CLOCK_ISO_LEN + 1];

@@ -3,8 +3,8 @@
  *
  * Every transition is one script over the databases; times are the store's. When the call returns,
  * the view of this process has the change. ERR_CONFLICT: the switch is in a state that does not
- * allow the transition; nothing was changed. ERR_NOT_FOUND: the switch is gone, or was planned
- * again since. Other failures have the store's codes. Any thread. */
+ * allow the transition; nothing was changed. ERR_NOT_FOUND: the switch does not exist any more, or
+ * was planned again meanwhile. Other failures have the store's codes. Any thread. */
 #ifndef COORD_SWITCH_H
 #define COORD_SWITCH_H
 
@@ -31,17 +31,17 @@ struct switch_options {
      * when its check is over, as a switch without downtime (S11); 0: it does not wait. */
     int64_t uploads_ttl_ns;
     bool on_init_done;       /* it begins when the initial copy is done */
-    struct str cron;         /* times at which it may begin; empty: none. Not checked here */
+    struct str cron;         /* cron line: when it may begin; empty: none; not checked here */
     int64_t start_at_ms;     /* when it begins, ms since 1970; 0: not set */
-    int64_t max_duration_ns; /* of the downtime; 0: no limit */
-    int64_t max_event_lag;   /* open events with which it may begin; 0: any number */
+    int64_t max_duration_ns; /* limit of the downtime; 0: none */
+    int64_t max_event_lag;   /* most open events with which it may begin; 0: any number */
     bool skip_check;         /* the two sides are not compared */
 
     bool continue_replication; /* for both kinds: afterwards the replication goes on in reverse */
 };
 
 struct bucket_switch {
-    struct replication_id id; /* the replication; of an aborted switch: the one that goes back */
+    struct replication_id id; /* the replication; after an abort, the one that leads back */
     struct str name;          /* that id, escaped: <user>:<bucket>:<from>:<to> */
     struct str created_at; /* as it is stored; distinguishes it from other switches of the bucket */
     int64_t created_ms, started_ms, done_ms, aborted_ms; /* 0: not set */
@@ -49,7 +49,7 @@ struct bucket_switch {
     bool blocked; /* it waits for uploads (uploads_ttl_ns), and not every gateway knows that yet */
     int priority;
     struct switch_options o;
-    int64_t epoch; /* of its last change; 0: that was more than a day ago */
+    int64_t epoch; /* epoch of its last change; 0: that was more than a day ago */
 };
 bool switch_is_live(const struct bucket_switch *s); /* without downtime */
 bool switch_is_open(const struct bucket_switch *s); /* in progress, or being checked */
@@ -61,17 +61,17 @@ bool switch_is_open(const struct bucket_switch *s); /* in progress, or being che
 int switch_plan(struct replications *r, const struct replication_id *id,
                 const struct switch_options *o, const struct task *task, struct str route,
                 struct err *err) MUST_CHECK;
-/* not_started -> in_progress; with downtime also error or skipped -> in_progress. ERR_CONFLICT also
- * when the bucket cannot be switched any more. */
+/* Begins a switch: not_started -> in_progress; with downtime also error or skipped -> in_progress.
+ * ERR_CONFLICT also when the bucket cannot be switched any more. */
 int switch_begin(struct replications *r, const struct bucket_switch *s, struct str route,
                  struct err *err) MUST_CHECK;
 /* Moves to check_in_progress, error or skipped; `text` is for the history. ERR_AGAIN: events are
  * open. */
 int switch_step(struct replications *r, const struct bucket_switch *s, enum switch_status to,
                 struct str text, struct err *err) MUST_CHECK;
-/* Without downtime in_progress -> done, with downtime check_in_progress -> done. An aborted switch
- * is removed. `clean` is the task that cleans up after the replication that is removed: s->id for
- * an aborted switch, else the reverse of it. ERR_AGAIN: events are open. */
+/* Ends a switch: without downtime in_progress -> done, with downtime check_in_progress -> done. An
+ * aborted switch is removed. `clean` is the task that cleans up after the replication that is
+ * removed: s->id for an aborted switch, else the reverse of it. ERR_AGAIN: events are open. */
 int switch_done(struct replications *r, const struct bucket_switch *s, const struct task *clean,
                 struct err *err) MUST_CHECK;
 /* check_in_progress -> in_progress: the switch goes on as one without downtime, to wait for uploads
@@ -79,25 +79,27 @@ int switch_done(struct replications *r, const struct bucket_switch *s, const str
  * downtime. ERR_AGAIN: events are open. */
 int switch_follow(struct replications *r, const struct bucket_switch *s, const struct task *task,
                   struct str text, struct err *err) MUST_CHECK;
-/* Ends the block. */
+/* Ends the block that switch_follow() began (bucket_switch.blocked). */
 int switch_unblock(struct replications *r, const struct bucket_switch *s,
                    struct err *err) MUST_CHECK;
-/* A switch without downtime that is in progress goes back. Any other switch is removed, and its
- * block ends. */
+/* Aborts a switch. A switch without downtime that is in progress goes back. Any other switch is
+ * removed, and its block ends. */
 int switch_abort(struct replications *r, struct str user, struct str bucket,
                  struct err *err) MUST_CHECK;
 /* Changes how long the switch waits for uploads that are open on the old storage, also while it
- * waits; 0: it does not. A line of the history says so. ERR_CONFLICT: the switch is done. */
+ * waits; 0: it does not wait. A line of the history says so. ERR_CONFLICT: the switch is done. */
 int switch_set_ttl(struct replications *r, struct str user, struct str bucket, int64_t ttl_ns,
                    struct err *err) MUST_CHECK;
 
-/* Reads the store; strings are in the arena. ERR_NOT_FOUND. */
+/* Reads a switch from the store; its strings are in the arena. ERR_NOT_FOUND: there is no such
+ * switch. */
 int switch_read(struct replications *r, struct arena *a, struct str user, struct str bucket,
                 struct bucket_switch *out, struct err *err) MUST_CHECK;
-/* All switches, sorted by user and bucket. */
+/* Lists all switches, sorted by user and bucket. */
 int switch_list(struct replications *r, struct arena *a, struct bucket_switch **out, size_t *count,
                 struct err *err) MUST_CHECK;
-/* The lines "<RFC 3339>|<old> -> <new>: <text>", the oldest first, also of earlier switches. */
+/* Reads the bucket's history: lines "<RFC 3339>|<old> -> <new>: <text>", the oldest first,
+ * including those of earlier switches. */
 int switch_history(struct replications *r, struct arena *a, struct str user, struct str bucket,
                    struct str **out, size_t *count, struct err *err) MUST_CHECK;
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { ID_PARTS = 4 }; /* a switched bucket has the same name on both sides */
+enum { ID_PARTS = 4 }; /* no to_bucket: a switched bucket keeps its name */
 
 const char *const switch_status_names[SWITCH_STATUSES] = {
     [SWITCH_NOT_STARTED] = "not_started",
@@ -73,8 +73,8 @@ static const struct field_row switch_rows[] = {
 };
 static const struct fields switch_fields = FIELDS(switch_rows);
 
-/* ERR_NOT_FOUND: the hash has no name or no time, because it does not exist, or an older weir wrote
- * it. */
+/* Reads a switch from its hash. ERR_NOT_FOUND: the hash has no name or no time, because it does not
+ * exist or an older weir wrote it. */
 static int switch_read_hash(struct bucket_switch *out, struct arena *a, const struct reply *reply,
                             struct err *err)
 {
@@ -129,7 +129,7 @@ int switch_read(struct replications *r, struct arena *a, struct str user, struct
 /* --- listing --- */
 
 struct switch_keys {
-    VEC(struct str) list; /* in the arena; a key may be there twice */
+    VEC(struct str) list; /* in the arena; may have a key twice */
     struct arena *a;
 };
 
@@ -176,7 +176,7 @@ int switch_list(struct replications *r, struct arena *a, struct bucket_switch **
     for (size_t i = 0; i < keys.list.len && code == 0; i++) {
         code = switch_read_key(r, a, keys.list.items[i], &list[n], err);
         n += code == 0;
-        code = code == ERR_NOT_FOUND ? 0 : code; /* it is gone by now */
+        code = code == ERR_NOT_FOUND ? 0 : code; /* it was removed meanwhile */
     }
     vec_release(&keys.list);
     if (code < 0)

@@ -157,7 +157,7 @@ int version_bump(struct store *app, const struct thing *t, const struct place *p
     return code;
 }
 
-/* The answer of HMGET for both fields. */
+/* Reads the answer of HMGET for the fields of the two places. */
 static int version_read_pair(struct version_pair *out, const struct reply *r, struct err *err)
 {
     int64_t *numbers[] = {&out->from, &out->to};

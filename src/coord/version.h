@@ -1,6 +1,6 @@
-/* Version vectors: the seed's six kinds of hashes in appDB. A vector has a number for each place of
- * a thing; a higher number is a newer change (docs/replication.md, V1 to V5). `app` is appDB. Any
- * thread; each call is one script. */
+/* Version vectors: six kinds of hashes in appDB, with Chorus's keys. A vector has a number for each
+ * place of a thing; a higher number is a newer change (docs/replication.md, V1 to V5). `app` is
+ * appDB. Any thread; each call is one script. */
 #ifndef COORD_VERSION_H
 #define COORD_VERSION_H
 
@@ -10,12 +10,12 @@
 #include "object/change.h"
 #include "store/store.h"
 
-enum { VERSION_THINGS_MAX = 3 /* an object or a bucket, its tags, its list */ };
+enum { VERSION_THINGS_MAX = 3 /* an object or a bucket, its tags, its access list */ };
 
 /* The thing that a vector is for. `object` and `version` are empty for a bucket; `version` may be
  * empty for an object. */
 struct thing {
-    enum thing_kind kind; /* exactly one thing */
+    enum thing_kind kind; /* exactly one kind */
     struct str bucket, object, version;
 };
 
@@ -27,7 +27,7 @@ struct place {
 /* Append the key of a vector, and the name of a field in it. */
 void version_key(struct buf *out, const struct thing *t);
 void version_field(struct buf *out, const struct place *p);
-/* As version_key() and version_field(), as texts in the arena. */
+/* As version_key() and version_field(), but return a text in the arena. */
 struct str version_key_in(struct arena *a, const struct thing *t);
 struct str version_field_in(struct arena *a, const struct place *p);
 
@@ -41,13 +41,14 @@ int version_read(struct store *app, struct arena *a, const struct thing *t, stru
 /* Reads many vectors at one moment, in one round trip; `out` has room for `count`. */
 int version_read_many(struct store *app, struct arena *a, const struct thing *things, size_t count,
                       struct vector *out, struct err *err) MUST_CHECK;
-/* The number of a place; 0: the vector does not have it. */
+/* The number of a place; 0: the vector does not have the place. */
 int64_t vector_at(const struct vector *v, const struct place *p);
 
-/* V1: raises the number of the place; `out` may be NULL. */
+/* Raises the number of the place (V1). *out is the new number; `out` may be NULL. */
 int version_bump(struct store *app, const struct thing *t, const struct place *p, int64_t *out,
                  struct err *err) MUST_CHECK;
-/* The numbers of two places in several vectors, in one round trip; V4. */
+/* The numbers of two places in a vector (V4). version_read_pairs() reads them for several vectors
+ * in one round trip. */
 struct version_pair {
     int64_t from, to; /* 0: the vector does not have the place */
 };
@@ -58,11 +59,12 @@ int version_read_pairs(struct store *app, struct arena *a, const struct thing *t
                        const struct version_places *places, struct version_pair *out,
                        struct err *err) MUST_CHECK;
 
-/* V2: a copy has brought the destination up to these numbers; all vectors change in one step.
- * ERR_CONFLICT: the lock is not held with the token any more (C2). */
+/* The arguments of version_confirm(), which records that a copy has brought the destination up to
+ * these numbers (V2). All vectors change in one step. ERR_CONFLICT: the lock is not held with the
+ * token any more (C2). */
 struct version_confirmation {
     const struct thing *things;
-    const int64_t *numbers; /* of the source before the copy; 0: there was no vector */
+    const int64_t *numbers; /* the source's numbers before the copy; 0: there was no vector */
     size_t count;           /* at most VERSION_THINGS_MAX */
     const struct place *source, *destination;
     bool gone;           /* the things were deleted: vectors whose places all agree expire (V3) */

@@ -14,7 +14,7 @@ enum {
     GRACE_MS = 5000,
     STACK_BYTES = 512 * 1024,
     PUT_BACK_S = 5,
-    STORE_DOWN_MS = 1000, /* before a store that failed is asked again */
+    STORE_DOWN_MS = 1000, /* pause before a store that failed is asked again */
     RUN_ARENA_MAX = 64 * 1024 * 1024,
 };
 #define LEASE_NS ((uint64_t)QUEUE_LEASE_S * NS_PER_S)
@@ -35,10 +35,10 @@ void worker_hint(struct worker *w)
     mutex_unlock(&w->lock);
 }
 
-/* Q8: a random order of all queues; the first one is queue i with probability weight i / sum of the
- * weights, and so on for the queues that remain. Each queue draws an exponentially distributed time
- * with its weight as the rate, and the queues are sorted by these times. In the arena; NULL: it is
- * full. */
+/* Draws a random order of all queues (Q8). Queue i comes first with the probability weight i / sum
+ * of the weights, and so on for the queues that remain. Each queue draws an exponentially
+ * distributed time with its weight as the rate, and the queues are sorted by these times. The order
+ * is in the arena; NULL: the arena is full. */
 static struct str *worker_draw_order(const struct worker *w, struct arena *a)
 {
     struct str *out = arena_array(a, w->o.queue_count, sizeof(*out));
@@ -97,8 +97,8 @@ static int running_write_outcome(struct worker *w, const struct running *r, int 
     return queue_retry(w->o.queue, t, -1, true, str_z(why->text), err);
 }
 
-/* Q2, Q5: tries to write the outcome while the lease lasts. After that the task belongs to somebody
- * else. */
+/* Tries to write the outcome as long as the lease lasts (Q2, Q5). After that the task may belong to
+ * another worker. */
 static int running_write_while_leased(struct worker *w, struct running *r, int code,
                                       const struct err *why, struct err *err)
 {
@@ -180,7 +180,7 @@ static void running_leave(struct worker *w, struct running *r)
     mutex_unlock(&w->lock);
 }
 
-/* Takes a task and runs it. False: there was none. */
+/* Takes a task and runs it. False: no task could be taken. */
 static bool worker_run_one(struct worker *w, struct arena *a)
 {
     struct running r = {.run = {.arena = a}, .started_ns = clock_mono_ns()};
@@ -188,7 +188,7 @@ static bool worker_run_one(struct worker *w, struct arena *a)
 
     arena_reset(a);
     const struct str *order = worker_draw_order(w, a);
-    BUG_ON(!order); /* the arena is empty and large */
+    BUG_ON(!order); /* cannot be: the arena is empty and large */
     atomic_init(&r.lease_until_ns, r.started_ns + LEASE_NS);
     atomic_init(&r.ended, END_NOT);
     int code = queue_take(w->o.queue, a, order, w->o.queue_count, &r.task, &err);
@@ -333,7 +333,7 @@ int worker_start(struct worker **out, const struct worker_options *o, struct err
     return 0;
 }
 
-/* Running tasks may finish until the deadline; then they are ended. */
+/* Lets running tasks finish for `grace_ms`, then ends them. */
 static void worker_drain(struct worker *w)
 {
     uint64_t deadline = clock_mono_ns() + w->o.grace_ms * NS_PER_MS;

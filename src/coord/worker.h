@@ -1,6 +1,6 @@
 /* A worker: threads that take tasks from the queue and run their handlers, and one thread that does
  * the housekeeping of docs/queue.md: it prolongs leases, makes due tasks pending, recovers tasks of
- * dead workers, removes old ones, and enters the worker in Asynq's list of servers. */
+ * dead workers, removes old tasks, and enters the worker in Asynq's list of servers. */
 #ifndef COORD_WORKER_H
 #define COORD_WORKER_H
 
@@ -22,21 +22,21 @@ struct task_run {
     struct arena *arena; /* freed when the handler has returned */
     struct log log;      /* adds the task's type and id to each line */
     void *ctx;           /* task_handler.ctx */
-    int64_t
-        put_back_s; /* set by a handler that returns ERR_AGAIN: seconds until the next run; 0: 5 */
-    bool done;      /* set by a handler that returns 0: its own script has ended the task */
+    /* Set by a handler that returns ERR_AGAIN: seconds until the next run; 0: 5. */
+    int64_t put_back_s;
+    bool done; /* set by a handler that returns 0: its own script has ended the task */
 };
 /* True when the handler must return soon, with any code: the lease was lost, the task was
  * cancelled or has used up its time, or the worker stops. */
 bool task_ended(const struct task_run *run);
 
-/* 0: the task is done. ERR_AGAIN: the task is put back without using up a try (Q6). ERR_INVALID:
- * the task is archived at once, since another try would fail too. Any other code: the task is
- * tried again later. */
+/* Runs a task. 0: the task is done. ERR_AGAIN: the task is put back without using up a try (Q6).
+ * ERR_INVALID: the task is archived at once, because another try would fail too. Any other code:
+ * the task is tried again later. */
 typedef int task_fn(struct task_run *run, struct err *err);
 
 struct task_handler {
-    const char *type; /* of the tasks that `fn` runs, as in struct task */
+    const char *type; /* type of the tasks that `fn` runs, as in struct task */
     task_fn *fn;
     void *ctx;
 };
@@ -49,8 +49,8 @@ struct worker_options {
     size_t handler_count;
     size_t threads;    /* 0: 16 */
     uint64_t grace_ms; /* how long a stop lets running tasks finish; 0: 5000 */
-    /* Called once at a stop, when that time has passed and tasks still run: makes the calls return
-     * in which handlers wait. NULL: nothing is called. */
+    /* Called once at a stop, when `grace_ms` has passed and tasks still run. It makes the calls
+     * return in which handlers wait. NULL: nothing is called. */
     void (*on_end)(void *ctx);
     void *end_ctx;
     const struct log *log;

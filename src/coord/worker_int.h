@@ -1,4 +1,4 @@
-/* Between the files of the worker. */
+/* Declarations that worker.c and worker_keep.c share. */
 #ifndef COORD_WORKER_INT_H
 #define COORD_WORKER_INT_H
 
@@ -9,28 +9,28 @@ enum { WORKER_CHORES = 7 };
 
 enum ending_why { END_NOT, END_STOP, END_LOST, END_LATE, END_CANCELLED };
 
-/* A task that runs; it is in worker.running, under the lock. */
+/* A running task. It is in worker.running, which worker.lock guards. */
 struct running {
     struct list node;
     struct task_run run;
     struct task task;
     uint64_t started_ns;
     int64_t started_ms;
-    uint64_t deadline_ns; /* clock_mono_ns(); 0: none */
-    _Atomic(uint64_t)
-        lease_until_ns; /* clock_mono_ns(), counted from before the lease was asked for */
+    uint64_t deadline_ns; /* clock_mono_ns(); 0: no deadline */
+    /* When the lease ends (clock_mono_ns()), counted from before it was asked for. */
+    _Atomic(uint64_t) lease_until_ns;
     _Atomic(int) ended; /* enum ending_why */
 };
 
 struct worker {
     struct worker_options o; /* `queues` and `handlers` are the worker's own copies */
-    struct str *names;       /* of the queues, in the same order */
+    struct str *names;       /* names of `o.queues`, in the same order */
     char id[160];            /* host:pid:uuid */
     char host[65];
     int64_t started_ms;
     struct thread *threads;
     struct loop keeper;
-    uint64_t chore_ns[WORKER_CHORES]; /* when each chore of the keeper is due; its own */
+    uint64_t chore_ns[WORKER_CHORES]; /* when each chore is due; used by `keeper` alone */
     struct store_subscription *wake_up, *cancel;
     _Atomic(uint64_t) done, failed, put_back;
 

@@ -14,7 +14,7 @@ enum {
 };
 #define LEASE_NS ((uint64_t)QUEUE_LEASE_S * NS_PER_S)
 
-/* The ids and tokens of the running tasks of one queue. */
+/* Collects the ids and tokens of the running tasks of one queue. */
 static struct store_args worker_lease_pairs(struct worker *w, struct arena *a, struct str queue)
 {
     size_t n = 0;
@@ -54,7 +54,8 @@ static void worker_note_extended(struct worker *w, struct str queue, const struc
     mutex_unlock(&w->lock);
 }
 
-/* Q2. A failure does not lose the leases: they last for two more attempts. */
+/* Prolongs the leases of the running tasks (Q2). A failure does not lose the leases, because they
+ * last for two more attempts. */
 static void worker_extend_leases(struct worker *w)
 {
     for (size_t i = 0; i < w->o.queue_count; i++) {
@@ -95,7 +96,7 @@ static void worker_sweep(struct worker *w, sweep_fn *fn, const char *event)
 
     while (moved > 0) {
         if (fn(w->o.queue, &names, &moved, &err) < 0) {
-            if (err.code != ERR_STORE) /* ERR_STORE: that the store is halted was logged already */
+            if (err.code != ERR_STORE) /* ERR_STORE: a halted store, which was logged already */
                 log_warn(w->o.log, event, log_z("error", err.text));
             return;
         }
@@ -179,14 +180,15 @@ static void worker_enroll(struct worker *w)
     worker_register(w, false);
 }
 
-/* Ordered by urgency, since a slow store delays those that follow. */
+/* What the keeper does regularly. The chores are ordered by urgency, because a slow store delays
+ * the chores that follow. */
 static const struct chore {
     void (*fn)(struct worker *w);
     uint64_t period_ms;
 } chores[WORKER_CHORES] = {
     {worker_end_late, 1000},
     {worker_extend_leases, 10000},
-    {worker_hint, 1000} /* Q9: a message may be missed */,
+    {worker_hint, 1000} /* Q9: a message may have been missed */,
     {worker_forward, 1000},
     {worker_recover, 5000},
     {worker_enroll, 5000},
