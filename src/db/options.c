@@ -12,8 +12,8 @@ enum {
     BLOOM_BITS = 10,
     MAX_OPEN_FILES = 256,
     BACKGROUND_JOBS = 2,
-    WRITE_BUFFERS =
-        2, /* memory for so many full memtables; what is above one is headroom (headroom.c) */
+    /* RocksDB may use so many times memtable_bytes; the second half is headroom (headroom.c) */
+    WRITE_BUFFERS = 2,
     /* each family that skips gets a cache of gaps, 1/16 of the block cache's size */
     GAPS_SHARE = 16,
 };

@@ -1,4 +1,4 @@
-/* What the commands share: reading arguments and answering as Redis does. */
+/* Functions that the commands share: reading arguments, and answering as Redis does. */
 #include "store/embedded_int.h"
 
 #include <ctype.h>
@@ -91,7 +91,8 @@ bool number_parse(struct str s, int64_t *out)
     return str_i64(s, out) == 0;
 }
 
-/* As Redis judges what strtod() made of a text; `read` is how much of it was used. */
+/* Whether Redis accepts the number `v` that strtod() made of the text `s`. `read` is how many bytes
+ * strtod() used, `error` is its errno. */
 static bool sane(struct str s, size_t read, int error, long double v)
 {
     bool out_of_range = error == ERANGE && (isinf(v) || v == 0);

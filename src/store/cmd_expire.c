@@ -1,4 +1,4 @@
-/* Commands on the time of a key. */
+/* Commands on the expiry time of a key. */
 #include "store/embedded_int.h"
 #include "base/clock.h"
 
@@ -31,7 +31,7 @@ static bool parse_flags(struct call *c, unsigned *flags)
     return true;
 }
 
-/* Whether the flags let `when` replace `current` (0: none). */
+/* Whether the flags let the expiry time `when` replace `current` (0: the key never expires). */
 static bool allowed(unsigned flags, int64_t current, int64_t when)
 {
     if ((flags & EXPIRE_NX) && current)
@@ -43,7 +43,7 @@ static bool allowed(unsigned flags, int64_t current, int64_t when)
     return !(flags & EXPIRE_LT) || !current || when < current;
 }
 
-/* `base` is added to the argument, whose unit is `unit` ms. */
+/* Sets the key's expiry time to `base` ms plus argument 2, whose unit is `unit` ms. */
 static void set_time(struct call *c, int64_t base, int64_t unit)
 {
     struct object o;
@@ -89,7 +89,8 @@ void cmd_pexpireat(struct call *c)
     set_time(c, 0, 1);
 }
 
-/* -2: no key, -1: no time, else the time minus `base` in units of `unit` ms, rounded. */
+/* Answers -2 if the key does not exist, -1 if it never expires, else its expiry time minus `base`,
+ * rounded to units of `unit` ms. */
 static void answer_time(struct call *c, int64_t base, int64_t unit)
 {
     struct object o;
@@ -102,8 +103,9 @@ static void answer_time(struct call *c, int64_t base, int64_t unit)
         answer_int(c, -2);
     else if (!o.m.expire_ms)
         answer_int(c, -1);
+    /* this rounding cannot overflow */
     else
-        answer_int(c, left / unit + (left % unit * 2 >= unit)); /* never past INT64_MAX */
+        answer_int(c, left / unit + (left % unit * 2 >= unit));
 }
 
 void cmd_ttl(struct call *c)

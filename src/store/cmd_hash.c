@@ -4,7 +4,8 @@
 #include <math.h>
 
 enum parts { FIELDS = 1, VALUES = 2 };
-enum { FRESH_ARGS = 34 }; /* of an HSET whose fields are compared with each other */
+/* an HSET with more arguments does not compare its fields with each other */
+enum { FRESH_ARGS = 34 };
 
 static bool want_hash(struct call *c, struct object *o)
 {
@@ -26,7 +27,7 @@ static void save_changed(struct call *c, struct object *o)
         object_save(c, o);
 }
 
-/* Whether the field is set by an earlier pair. */
+/* Whether an earlier pair of the command sets the same field. */
 static bool is_again(const struct call *c, size_t i)
 {
     for (size_t k = 2; k < i; k += 2)
@@ -35,7 +36,8 @@ static bool is_again(const struct call *c, size_t i)
     return false;
 }
 
-/* The pairs from argument 2 on; false after answering. *added is the number of new fields. */
+/* Sets the pairs that begin at argument 2. *added is the number of new fields. False: the call was
+ * answered with an error. */
 static bool hash_set_pairs(struct call *c, int64_t *added)
 {
     struct object o;
@@ -48,7 +50,8 @@ static bool hash_set_pairs(struct call *c, int64_t *added)
     if (!want_or_create(c, &o))
         return false;
     before = o.m.count;
-    bool fresh = before == 0 && c->argc <= FRESH_ARGS; /* then nothing need be looked for */
+    /* then the fields need not be looked up in the hash */
+    bool fresh = before == 0 && c->argc <= FRESH_ARGS;
     for (size_t i = 2; i < c->argc; i += 2) {
         if (fresh)
             member_write(c, &o, c->argv[i], c->argv[i + 1], !is_again(c, i));

@@ -1,4 +1,4 @@
-/* Commands on keys of any type, and those that need no key. */
+/* Commands on keys of any type, and commands that need no key. */
 #include "store/embedded_int.h"
 
 #include "base/bytes.h"
@@ -15,7 +15,7 @@ void cmd_ping(struct call *c)
         *c->reply = as_status(STR("PONG"));
 }
 
-/* In scripts alone, and until the script's end, as in Redis. */
+/* SELECT works only in scripts. As in Redis, it holds until the script's end. */
 void cmd_select(struct call *c)
 {
     struct run *run = c->run;
@@ -38,7 +38,7 @@ void cmd_echo(struct call *c)
     answer_bulk(c, c->argv[1]);
 }
 
-/* The step's (invariant 7), to the millisecond. */
+/* Answers the time of the step (invariant 7), to the millisecond. */
 void cmd_time(struct call *c)
 {
     int64_t now_ms = c->run->now_ms;
@@ -90,7 +90,8 @@ void cmd_type(struct call *c)
         *c->reply = as_status(str_z(type_name(o.m.type)));
 }
 
-/* False after answering. A string's value outlives the next read. */
+/* Loads the key in argument 1. A string's value is copied, so that it outlives the next read.
+ * False: the call was answered with an error. */
 static bool load_source(struct call *c, struct object *o)
 {
     if (!object_load(c, c->argv[1], o))
@@ -139,7 +140,7 @@ static void keys_open(struct key_walk *k, struct run *run, uint64_t from_hash)
     walk_open(&k->w, run, k->from.key, str_n(k->to.small, 1), false);
 }
 
-/* The next key that is not past its time. */
+/* Moves to the next key that has not expired. */
 static bool key_walk_next(struct key_walk *k)
 {
     while (walk_next(&k->w)) {
@@ -198,7 +199,8 @@ void cmd_flushdb(struct call *c)
     answer_ok(c);
 }
 
-/* The first key at or behind a random hash: not quite uniform, as in Redis. */
+/* Answers the first key at or behind a random hash. As in Redis, the choice is not quite
+ * uniform. */
 void cmd_randomkey(struct call *c)
 {
     uint64_t from = random_u64();
@@ -217,7 +219,7 @@ void cmd_randomkey(struct call *c)
 struct scan {
     uint64_t cursor;
     uint64_t count;
-    struct str match; /* empty: all */
+    struct str match; /* the pattern of MATCH, if has_match */
     bool has_match;
     struct str type;
 };
@@ -307,7 +309,8 @@ static void scan_push(struct call *c, struct items *items, const struct member_w
         items_push(c, items, as_bulk(double_print(c->arena, score_decode(be64_read(w->value.p)))));
 }
 
-/* One page of the members from s->cursor on; returns the next cursor. */
+/* Reads one page of the members, from s->cursor on. Returns the next cursor; 0: that was the last
+ * page. */
 static uint64_t scan_read_members(struct call *c, const struct object *o, const struct scan *s,
                                   struct items *items)
 {

@@ -1,4 +1,4 @@
-/* Commands on the ends of lists, and reading them. */
+/* Commands that change the ends of lists, and commands that read lists. */
 #include "store/list_rows.h"
 
 static void list_answer_push(struct call *c, bool left, bool only_existing)
@@ -99,7 +99,8 @@ void cmd_lrange(struct call *c)
     answer_items(c, &items);
 }
 
-/* The position an index means, or -1. */
+/* Returns the position that `index` means (negative: counted from the end); -1: the list has no
+ * such item. */
 static int64_t position_of(const struct object *o, int64_t index)
 {
     int64_t n = (int64_t)o->m.count;

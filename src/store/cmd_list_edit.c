@@ -1,4 +1,5 @@
-/* Commands that search lists or change them in the middle: the shorter side is rewritten. */
+/* Commands that search lists or change them in the middle. A change rewrites the shorter side of
+ * the list. */
 #include "store/list_rows.h"
 
 #include "base/vec.h"
@@ -15,7 +16,8 @@ static void delete_items(struct call *c, const struct object *o, int64_t from, i
     }
 }
 
-/* Positions of `value`, at most `limit` (0: all), from the front or the back. */
+/* Finds the positions of the items equal to `value`, at most `limit` (0: all), from the front or
+ * the back. The caller frees *out. */
 static void list_find_items(struct call *c, const struct object *o, struct str value,
                             uint64_t limit, bool backward, int64_t **out, size_t *count)
 {
@@ -34,8 +36,8 @@ static void list_find_items(struct call *c, const struct object *o, struct str v
     *count = found.len;
 }
 
-/* Removes the items at the positions `at`, which ascend. Either the items before the last of them
- * move towards the back, or the items behind the first move towards the front. */
+/* Removes the items at the positions `at`, which are in ascending order. Either the items before
+ * the last position move towards the back, or the items behind the first move towards the front. */
 static void remove_items(struct call *c, struct object *o, const int64_t *at, size_t count)
 {
     int64_t n = (int64_t)o->m.count, removed = (int64_t)count, first = at[0], last = at[count - 1];
@@ -93,8 +95,8 @@ void cmd_lrem(struct call *c)
     free(at);
 }
 
-/* When more items go than stay, those that stay are copied to a new version, and the old one
- * becomes garbage. */
+/* Trims a list to the items from `start` to `stop`, when more items are removed than kept. The kept
+ * items are copied to a new version, and the old version becomes garbage. */
 static void keep_few(struct call *c, struct object *o, int64_t start, int64_t stop)
 {
     struct items items = list_read(c, o, start, stop + 1);
@@ -175,7 +177,8 @@ void cmd_linsert(struct call *c)
 }
 
 struct lpos {
-    int64_t rank, count, max; /* count -1: not given; max 0: all */
+    /* the options RANK, COUNT (-1: not given) and MAXLEN (0: all items) */
+    int64_t rank, count, max;
 };
 
 static bool parse_lpos(struct call *c, struct lpos *p)

@@ -1,7 +1,8 @@
-/* EVAL and its kin, SCRIPT. */
+/* EVAL and its variants, and SCRIPT. */
 #include "store/embedded_int.h"
 
-/* numkeys key... arg... from argument 2 on; false after answering. */
+/* Reads "numkeys key... arg...", which begins at argument 2. False: the call was answered with an
+ * error. */
 static bool parse_keys(struct call *c, struct script_call *s)
 {
     int64_t n;

@@ -1,4 +1,4 @@
-/* Commands on sets, one at a time; cmd_setop.c has those on several. */
+/* Commands on single sets; cmd_setop.c has the commands that combine sets. */
 #include "store/embedded_int.h"
 
 static bool want_set(struct call *c, struct object *o)

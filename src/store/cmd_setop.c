@@ -1,7 +1,8 @@
 /* Intersection, union and difference of sets. */
 #include "store/embedded_int.h"
 
-/* Loads the sets named by `keys`; false after answering. Keys that do not exist stay TYPE_NONE. */
+/* Loads the sets named by `keys`. Keys that do not exist get TYPE_NONE. False: the call was
+ * answered with an error. */
 static bool load_sets(struct call *c, const struct str *keys, size_t n, struct object **out)
 {
     struct object *sets = arena_array(c->arena, n, sizeof(*sets));
@@ -20,7 +21,8 @@ static void walk_set(struct call *c, const struct object *o, struct version_rang
     walk_version(w, c->run, range, false);
 }
 
-/* Calls for members of sets[base] that all others (want) or none of them (!want) have. */
+/* Adds to `items` the members of sets[base] that all other sets have (`want`), or that no other set
+ * has (!want), until there are `limit` items. */
 static void filter(struct call *c, struct object *sets, size_t n, size_t base, bool want,
                    uint64_t limit, struct items *items)
 {
@@ -61,7 +63,8 @@ static void subtract(struct call *c, struct object *sets, size_t n, uint64_t lim
         filter(c, sets, n, 0, false, limit, items);
 }
 
-/* Set i contributes what no set before it has. */
+/* Adds the members of all sets to `items`, each once: of every set, only the members that no set
+ * before it has. */
 static void unite(struct call *c, struct object *sets, size_t n, uint64_t limit,
                   struct items *items)
 {
@@ -134,7 +137,8 @@ void cmd_sdiffstore(struct call *c)
     store_setop(c, subtract);
 }
 
-/* SINTERCARD numkeys key... [LIMIT n]; *limit 0: none. */
+/* Reads the arguments of SINTERCARD: numkeys key... [LIMIT n]. *limit is 0 without LIMIT. False:
+ * the call was answered with an error. */
 static bool parse_card(struct call *c, int64_t *n, int64_t *limit)
 {
     if (!number_parse(c->argv[1], n) || *n < 1) {

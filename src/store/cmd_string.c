@@ -17,10 +17,11 @@ enum set_flags {
 
 struct set_options {
     unsigned flags;
-    struct str expire; /* with SET_EXPIRE */
+    struct str expire; /* the time given with SET_EXPIRE; else unused */
 };
 
-/* Words of SET and GETEX: what each sets, what it cannot stand beside, which command has it. */
+/* The option words of SET and GETEX: the flags that a word sets, the flags that it excludes,
+ * whether a value follows it, and which of the two commands has it. */
 static const struct set_word {
     const char *word;
     unsigned sets, excludes;
@@ -38,7 +39,7 @@ static const struct set_word {
     {"pxat", SET_EXPIRE | SET_ABSOLUTE, SET_EXPIRE | SET_KEEPTTL | SET_PERSIST, true, true, true},
 };
 
-static const int64_t string_max = 512 * 1024 * 1024; /* bytes, as Redis */
+static const int64_t string_max = 512 * 1024 * 1024; /* bytes; Redis's limit too */
 
 static const struct set_word *find_word(struct call *c, size_t i, bool getex)
 {
@@ -65,7 +66,8 @@ static bool parse_options(struct call *c, size_t i, bool getex, struct set_optio
     return true;
 }
 
-/* An absolute time in ms from an argument, or Redis's error. */
+/* Reads an expiry time from an argument and makes it absolute, in ms. False: the call was answered
+ * with Redis's error. */
 static bool expire_time(struct call *c, struct str arg, unsigned flags, int64_t *out)
 {
     int64_t when;
@@ -260,7 +262,8 @@ static bool length_ok(struct call *c, int64_t length)
     return false;
 }
 
-/* The value with `s` written at `offset`, zeros between; in the arena. */
+/* Returns a copy of the value with `s` written at `offset`, in the arena. A gap between the two is
+ * filled with zeros. */
 static struct str overwrite(struct call *c, struct str value, size_t offset, struct str s)
 {
     size_t len = size_max(value.len, offset + s.len);

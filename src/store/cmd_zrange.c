@@ -7,7 +7,7 @@
 
 enum by { BY_RANK, BY_SCORE, BY_LEX };
 
-/* One end of a range by member. */
+/* One end of a range of members in byte order (BY_LEX). */
 struct lex_bound {
     enum { LEX_MIN, LEX_MEMBER, LEX_MAX } kind;
     struct str member;
@@ -17,24 +17,25 @@ struct lex_bound {
 struct zrange {
     enum by by;
     bool reverse, with_scores;
-    int64_t start, stop; /* by rank */
-    double min, max;     /* by score */
+    int64_t start, stop; /* of a range by rank */
+    double min, max;     /* of a range by score */
     bool min_exclusive, max_exclusive;
     struct lex_bound low, high;
-    int64_t offset, limit; /* limit < 0: all */
+    int64_t offset, limit; /* of LIMIT; limit < 0: all */
 };
 
 /* Visits the members of a range; fn returns false to end the walk. */
 struct visitor {
     bool (*fn)(struct visitor *v, struct call *c, struct str row_key);
-    struct items items; /* members, or members and scores */
+    struct items items; /* the members found, each followed by its score if with_scores */
     int64_t count;
     bool with_scores;
 };
 
 /* --- bounds --- */
 
-/* strtod() as Redis uses it here: an empty text is 0, and only what follows is judged. */
+/* Reads one bound of a range by score. It uses strtod() as Redis does here: an empty text is 0, and
+ * only text behind the number is an error. */
 static bool parse_score_bound(struct call *c, struct str s, double *out, bool *exclusive)
 {
     char *end, *text;
@@ -83,7 +84,7 @@ static bool parse_lexes(struct call *c, struct str min, struct str max, struct z
 
 static bool parse_bounds(struct call *c, struct zrange *r)
 {
-    bool swap = r->reverse && r->by != BY_RANK; /* the greater end comes first then */
+    bool swap = r->reverse && r->by != BY_RANK; /* in reverse, the greater end comes first */
     struct str min = c->argv[swap ? 3 : 2], max = c->argv[swap ? 2 : 3];
 
     if (r->by == BY_SCORE)
@@ -129,7 +130,8 @@ static bool high_ok(const struct zrange *r, struct str row_key)
                              : lex_high_ok(&r->high, member_of(row_key));
 }
 
-/* The score that all members of a set used by member have: its first one's. */
+/* Returns the encoded score of the first member. In a set for which ranges by member make sense,
+ * all members have this score. */
 static uint64_t common_score(struct call *c, const struct object *o)
 {
     struct version_range range;
@@ -144,7 +146,8 @@ static uint64_t common_score(struct call *c, const struct object *o)
     return bits;
 }
 
-/* Where a walk over scores or members may begin and must end: at or outside the range's bounds. */
+/* Sets the rows at which a walk over a range by score or member begins and ends. They are at the
+ * range's bounds or outside them. */
 static void narrow(struct call *c, const struct object *o, const struct zrange *r, struct row *from,
                    struct row *to)
 {
@@ -229,7 +232,8 @@ static bool visit_count(struct visitor *v, struct call *c, struct str row_key)
 
 /* --- reading --- */
 
-/* The words behind the bounds; `any` is ZRANGE, which chooses by and direction with them. */
+/* Reads the option words behind the bounds. `any`: the command is ZRANGE, whose words also choose
+ * the kind of range and the direction. False: the call was answered with an error. */
 static bool zrange_parse_words(struct call *c, bool any, struct zrange *r)
 {
     r->limit = -1;

@@ -1,4 +1,4 @@
-/* Commands on sorted sets but ranges, which cmd_zrange.c has. */
+/* Commands on sorted sets, except ranges (cmd_zrange.c). */
 #include "store/embedded_int.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static bool want_zset(struct call *c, struct object *o)
     return object_want(c, c->argv[1], TYPE_ZSET, o);
 }
 
-/* The words before the first score; *first is its index. */
+/* Reads ZADD's option words into flags. *first is the index of the first score, behind them. */
 static unsigned zadd_parse_words(struct call *c, size_t *first)
 {
     static const char *const words[] = {"nx", "xx", "gt", "lt", "ch", "incr"};
@@ -37,7 +37,8 @@ static unsigned zadd_parse_words(struct call *c, size_t *first)
     return flags;
 }
 
-/* False after answering. */
+/* Checks ZADD's option words and the number of arguments behind them. False: the call was answered
+ * with an error. */
 static bool check_words(struct call *c, unsigned flags, size_t first)
 {
     size_t left = c->argc - first;
@@ -57,7 +58,8 @@ static bool check_words(struct call *c, unsigned flags, size_t first)
     return !problem;
 }
 
-/* *score becomes the member's score. */
+/* Adds or changes one member of a ZADD. *score is the score given or the increment; it becomes the
+ * member's score. */
 static enum zadd_result zset_add_one(struct call *c, struct object *o, struct str member,
                                      unsigned flags, double *score)
 {
@@ -177,7 +179,7 @@ void cmd_zmscore(struct call *c)
             items[i - 2] = as_bulk(double_print(c->arena, score));
 }
 
-/* Rows before the member's, in either direction. */
+/* Answers the member's rank: the number of rows before its own, in either direction. */
 static void answer_rank(struct call *c, bool reverse)
 {
     struct object o;

@@ -11,7 +11,7 @@
 
 enum {
     ROUND_MS = 1000,
-    CHUNK = 256, /* garbage rows or keys taken in one change */
+    CHUNK = 256, /* garbage rows or expired keys that one change removes */
     CHUNK_ARENA = 8 * 1024 * 1024,
 };
 
@@ -19,15 +19,16 @@ struct collector {
     struct embedded *e;
     struct mutex lock;
     struct cond changed;
-    uint64_t asked, begun, done; /* rounds */
-    bool failing;                /* logged once until it works again */
+    uint64_t asked, begun, done; /* counts of rounds */
+    /* the last round failed; only the first failure in a row is logged */
+    bool failing;
     struct loop loop;
 };
 
 /* The keys of up to CHUNK rows, in the arena. */
 struct chunk {
     struct str keys[CHUNK];
-    char types[CHUNK]; /* of garbage: its value */
+    char types[CHUNK]; /* of a garbage row: its value, the type of the deleted collection */
     size_t count;
 };
 
@@ -85,7 +86,7 @@ static int forget_garbage(struct db_tx *tx, void *ctx, struct err *err)
     return 0;
 }
 
-/* 1: the chunk was full, so there may be more garbage. */
+/* Removes one chunk of garbage. 1: the chunk was full, so there may be more garbage. */
 static int collector_drop_garbage(struct embedded *e, struct arena *arena, struct chunk *chunk)
 {
     struct chunk_change change = {e, chunk};
@@ -98,7 +99,8 @@ static int collector_drop_garbage(struct embedded *e, struct arena *arena, struc
     return rc < 0 ? rc : chunk->count == CHUNK;
 }
 
-/* Removes expired keys: object_load() does so in a run that writes. */
+/* Removes the expired keys of a chunk: object_load() removes an expired key in a run that
+ * writes. */
 static int expire_change(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct chunk_change *change = ctx;
@@ -154,7 +156,7 @@ static int repeat(struct collector *c, collect_fn *fn)
     return rc;
 }
 
-/* Expiry first: it makes garbage. */
+/* Does one round. Expired keys come first, because removing them makes garbage. */
 static void round_of(struct collector *c)
 {
     int rc = repeat(c, collect_expired);

@@ -1,4 +1,5 @@
-/* The one table of commands: found by name, checked for arity, run. */
+/* The table of commands: finding a command by its name, and checking the number of its
+ * arguments. */
 #include "store/embedded_int.h"
 
 enum {
@@ -18,7 +19,7 @@ static const struct cmd commands[] = {
 #undef COMMAND
 };
 
-/* `name` in any case against a row's name. */
+/* Compares `name`, in upper or lower case, with the name of a row. */
 static int cmd_name_compare(struct str name, const char *row)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -54,7 +55,8 @@ bool cmd_arity_ok(const struct cmd *command, size_t argc)
     return command->arity >= 0 ? n == command->arity : n >= -command->arity;
 }
 
-/* Redis's text, which shows at most 128 bytes of the arguments. */
+/* Answers that the command is unknown, with Redis's text, which shows at most 128 bytes of the
+ * arguments. */
 static void answer_unknown(struct call *c)
 {
     struct buf args = BUF_INIT(512);

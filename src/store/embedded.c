@@ -7,9 +7,11 @@
 #include <stdlib.h>
 
 enum {
-    FORMAT = 2,                      /* 1: without small hashes */
-    MEMBER_TRIES = 4,                /* invariant 8 */
-    FILTER_GRACE_MS = MS_PER_MINUTE, /* invariant 7 */
+    FORMAT = 2, /* of the rows on disk; format 1 had no small hashes */
+    /* attempts to read a member without a snapshot (invariant 8) */
+    MEMBER_TRIES = 4,
+    /* how long compaction keeps expired strings (invariant 7) */
+    FILTER_GRACE_MS = MS_PER_MINUTE,
 };
 
 /* One step: calls that run after one another, or one script. */
@@ -17,7 +19,8 @@ struct step {
     struct run run;
     struct call *calls;
     size_t count;
-    const struct script_call *script; /* if not NULL: run by calls[0] */
+    /* the script that calls[0] runs; NULL: the step is not a script */
+    const struct script_call *script;
     enum db_durability durability;
 };
 
@@ -94,7 +97,8 @@ static int step_on_latest(struct step *step)
     return step->run.code;
 }
 
-/* Invariant 8. */
+/* Reads one member without a snapshot; reads again if its owner row has changed meanwhile
+ * (invariant 8). */
 static int step_member(struct step *step)
 {
     struct run *run = &step->run;
@@ -168,7 +172,7 @@ static int embedded_command(struct store *s, struct arena *arena, struct reply *
     return rc;
 }
 
-/* Looks up every command. Returns how many cannot run; these are answered with their errors. */
+/* Looks up every command. Returns how many cannot run; each of these is answered with its error. */
 static size_t batch_prepare(struct call *calls, const struct store_args *commands, size_t count,
                             struct arena *arena, struct reply *items)
 {
@@ -185,7 +189,8 @@ static size_t batch_prepare(struct call *calls, const struct store_args *command
     return wrong;
 }
 
-/* As in Redis: a command that cannot be queued has its own error, and EXEC then runs none. */
+/* Answers a batch in which a command cannot be queued. As in Redis, that command has its own error,
+ * and none of the batch runs. */
 static void batch_abort(struct call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -302,7 +307,7 @@ static const struct store_engine engine = {
     .close = embedded_close,
 };
 
-/* The settings rows, made by the first opening. */
+/* Reads the rows with the store's settings; the first opening makes them. */
 static int open_change(struct db_tx *tx, void *ctx, struct err *err)
 {
     const char format = FORMAT;

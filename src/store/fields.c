@@ -1,4 +1,4 @@
-/* A hash of the store into a struct. */
+/* Reading a hash of the store into a struct. */
 #include "store/fields.h"
 #include "base/clock.h"
 
@@ -74,7 +74,7 @@ static int field_read(const struct field_row *row, struct str value, void *out, 
     return ERR_PARSE;
 }
 
-/* `value` NULL, or nil: the hash has no such field. */
+/* Reads one field into its member. `value` is NULL or nil if the hash has no such field. */
 static int field_take(const struct field_row *row, const struct reply *value, void *out,
                       struct arena *keep, struct err *err)
 {

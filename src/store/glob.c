@@ -1,7 +1,8 @@
-/* Patterns as Redis's KEYS and SCAN MATCH have them: * ? [abc] [^a-z] \x. */
+/* Patterns of Redis's KEYS and SCAN MATCH: * ? [abc] [^a-z] \x. */
 #include "store/embedded_int.h"
 
-/* One bracket expression, *p behind the '['. Leaves *p at its last byte (the ']' or the end). */
+/* Whether a bracket expression matches the byte. *p begins behind the '[' and is left at the last
+ * byte of the expression (the ']' or the end). */
 static bool class_match(struct str *p, unsigned char byte)
 {
     bool negate = p->len && p->p[0] == '^', match = false;
@@ -28,7 +29,8 @@ static bool class_match(struct str *p, unsigned char byte)
     return match != negate;
 }
 
-/* One element of the pattern that stands for one byte; advances *p past it. */
+/* Whether the first element of the pattern, which stands for one byte, matches the byte. Advances
+ * *p past the element. */
 static bool one_match(struct str *p, unsigned char byte)
 {
     bool match;
@@ -47,7 +49,8 @@ static bool one_match(struct str *p, unsigned char byte)
     return match;
 }
 
-/* Only the last star is ever tried again, so the time is at most pattern times string. */
+/* Only the last star is ever tried again, so the time is at most the pattern's length times the
+ * string's. */
 bool glob_match(struct str pattern, struct str s)
 {
     struct str p = pattern, star = STR_EMPTY, at = STR_EMPTY;

@@ -8,7 +8,8 @@
 
 enum { SLOTS = 8, KNOWN_MAX = 10000, KNOWN_MAX_BYTES = 64 * 1024 * 1024 };
 
-/* A line of the cache each, so that threads with slots of their own do not slow each other down. */
+/* A place for an idle Lua state. It fills a cache line, so that threads with slots of their own do
+ * not slow each other down. */
 struct slot {
     _Atomic(struct lua_vm *) vm;
     char apart[64 - sizeof(void *)];
@@ -21,11 +22,13 @@ struct known {
 };
 
 struct lua_pool {
-    struct slot idle[SLOTS]; /* each thread looks in its own first: a state stays in one cache */
+    /* each thread looks in its own slot first, so that a state stays in one CPU's cache */
+    struct slot idle[SLOTS];
     _Atomic(uint64_t) limit_ms;
-    _Atomic(uint64_t) flushes; /* count of SCRIPT FLUSH; states of a lower count are dropped */
-    struct mutex lock;         /* guards what follows */
-    struct map known;          /* digest -> struct known */
+    /* count of SCRIPT FLUSH; states that began under another count are freed */
+    _Atomic(uint64_t) flushes;
+    struct mutex lock; /* guards what follows */
+    struct map known;  /* digest -> struct known */
     size_t known_bytes;
 };
 
@@ -69,7 +72,7 @@ void embedded_limit_scripts(struct store *s, uint64_t ms)
     atomic_store(&embedded_of(s)->lua->limit_ms, ms);
 }
 
-/* The i-th slot that this thread looks into. */
+/* Returns the i-th slot that this thread looks into. */
 static struct slot *slot_at(struct lua_pool *pool, size_t i)
 {
     static _Atomic(size_t) threads;
@@ -99,8 +102,8 @@ static struct lua_vm *take_vm(struct lua_pool *pool)
     return vm;
 }
 
-/* Collects what the script has left behind (KEYS, ARGV, garbage): it would count against the limit
- * of the next script, and idle states would keep it. */
+/* Puts a state back into the pool. The state is freed if it ran into a limit, holds too much
+ * memory, has compiled too many scripts, or finds no empty slot. */
 static void give_vm(struct lua_pool *pool, struct lua_vm *vm)
 {
     bool keep = !vm->out_of_memory && !vm->timed_out && vm->bytes <= LUA_KEEP_BYTES &&
@@ -179,7 +182,8 @@ static struct str known_source(struct lua_pool *pool, const struct script_call *
 
 /* --- compiling --- */
 
-/* Leaves the function on the stack, or false with the message there. */
+/* Compiles a script and leaves its function on the stack. False: the stack has the error message
+ * instead. */
 static bool compile(lua_State *L, struct str source)
 {
     if (source.len && source.p[0] == LUA_SIGNATURE[0]) {
@@ -196,7 +200,8 @@ static void answer_compile_error(lua_State *L, struct call *c)
     lua_answer_error(c, c->reply, text);
 }
 
-/* Leaves the script's function on the stack; false after answering. */
+/* Leaves the script's function on the stack, compiled if necessary. False: the call was answered
+ * with an error. */
 static bool push_script(lua_State *L, struct lua_vm *vm)
 {
     const struct script_call *s = vm->script;
@@ -225,7 +230,7 @@ static bool push_script(lua_State *L, struct lua_vm *vm)
 
 /* --- running --- */
 
-/* Makes every error a table with the place where it was raised. */
+/* Turns every error into a table that also has the place where it was raised. */
 static int error_handler(lua_State *L)
 {
     lua_Debug ar;
@@ -286,7 +291,7 @@ static void set_strings(lua_State *L, struct lua_vm *vm, const char *name, const
     lua_pop(L, 1);
 }
 
-/* Everything that may raise runs under this one protected call. */
+/* Runs the script. Called under one protected call, because all of this may raise Lua errors. */
 static int run_protected(lua_State *L)
 {
     struct lua_vm *vm = lua_touserdata(L, 1);
@@ -318,7 +323,7 @@ static void answer_limits(struct lua_vm *vm, int status)
         answer_error(vm->call, "ERR script failed");
 }
 
-/* Runs `fn` with a state from the pool. */
+/* Calls `fn` in a Lua state from the pool. */
 static void with_vm(struct call *c, const struct script_call *s, lua_CFunction fn)
 {
     struct lua_pool *pool = c->run->e->lua;

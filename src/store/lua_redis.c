@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { REPLY_MAX_DEPTH = 200 }; /* of nested tables in a script's result */
+enum { REPLY_MAX_DEPTH = 200 }; /* levels of nested tables in a script's result */
 
 /* --- replies to Lua --- */
 
@@ -51,7 +51,8 @@ static int64_t to_integer(lua_Number n)
     return n >= -9223372036854775808.0 && n < 9223372036854775808.0 ? (int64_t)n : INT64_MIN;
 }
 
-/* A line cannot hold line ends. */
+/* Copies a text without its last line ends; others become blanks, because a reply of one line
+ * cannot hold them. */
 static struct str one_line(struct arena *a, struct str s)
 {
     char *p;
@@ -77,7 +78,8 @@ static struct str string_at(lua_State *L, int index)
     return str_n(p, p ? len : 0);
 }
 
-/* {err=...}, {ok=...}, {double=...}; the table is on top and stays. */
+/* Converts a table {err=...}, {ok=...} or {double=...} to a reply. The table is on top of the stack
+ * and stays there. False: it has none of these fields. */
 static bool field_to_reply(lua_State *L, struct call *c, struct reply *out)
 {
     bool found = false;
@@ -150,7 +152,7 @@ void lua_to_reply(lua_State *L, struct call *c, struct reply *out, int depth)
 
 /* --- redis.call and redis.pcall --- */
 
-/* An error of our own; `text` is static. */
+/* Pushes an error table with the code ERR and this text. */
 static int push_error(lua_State *L, const char *text)
 {
     lua_createtable(L, 0, 1);
@@ -159,8 +161,8 @@ static int push_error(lua_State *L, const char *text)
     return 1;
 }
 
-/* The arguments on the stack. Numbers are printed, strings are borrowed from Lua. NULL: an argument
- * is neither, or the arena is full. */
+/* Returns the arguments that are on the stack. Numbers are printed, strings are borrowed from Lua.
+ * NULL: an argument is neither, or the arena is full. */
 static struct str *script_arguments(lua_State *L, struct arena *a, size_t argc)
 {
     struct str *argv = arena_array(a, argc, sizeof(*argv));
@@ -177,7 +179,7 @@ static struct str *script_arguments(lua_State *L, struct arena *a, size_t argc)
     return argv;
 }
 
-/* Why the command may not run here, or NULL. */
+/* Returns why the script may not call the command; NULL: it may. */
 static const char *forbidden(const struct call *c, const struct lua_vm *vm)
 {
     if (!c->command)
@@ -191,7 +193,8 @@ static const char *forbidden(const struct call *c, const struct lua_vm *vm)
     return NULL;
 }
 
-/* Leaves the reply on the stack; true if it is an error. */
+/* Runs the command whose arguments are on the stack, and leaves its reply there. True: the reply is
+ * an error. */
 static bool call_command(lua_State *L)
 {
     struct lua_vm *vm = lua_vm_of(L);
@@ -249,7 +252,8 @@ static int redis_status_reply(lua_State *L)
     return 1;
 }
 
-/* "CODE text", "-CODE text" or a text of one word, which gets the code ERR. */
+/* redis.error_reply(text): the text is "CODE text", "-CODE text", or one word, which gets the code
+ * ERR. */
 static int redis_error_reply(lua_State *L)
 {
     struct str text;

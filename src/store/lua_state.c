@@ -7,9 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { HOOK_EVERY = 100000 }; /* instructions, well under a millisecond */
+/* instructions between two checks of the time; they take well under a millisecond */
+enum { HOOK_EVERY = 100000 };
 
-static const uint64_t random_start = 0x1234abcd330e; /* drand48() before it is seeded */
+/* the state of drand48() before it is seeded */
+static const uint64_t random_start = 0x1234abcd330e;
 
 static void *allocate(void *ud, void *p, size_t old, size_t size)
 {
@@ -36,7 +38,8 @@ struct lua_vm *lua_vm_of(lua_State *L)
     return ud;
 }
 
-/* Past the deadline every further instruction fails, so a script cannot go on in a pcall. */
+/* Ends a script that has passed its deadline. From then on every instruction fails, so the script
+ * cannot go on inside a pcall. */
 static void check_time(lua_State *L, lua_Debug *ar)
 {
     struct lua_vm *vm = lua_vm_of(L);
@@ -59,7 +62,8 @@ static int missing_global(lua_State *L)
                       lua_tostring(L, 2));
 }
 
-/* Replaces the table on top by an empty one that reads through to it and cannot be written. */
+/* Replaces the table on top of the stack by an empty one that reads through to it and cannot be
+ * written. */
 static void push_readonly(lua_State *L)
 {
     lua_newtable(L);
@@ -134,7 +138,7 @@ static int safe_loadstring(lua_State *L)
     return 2;
 }
 
-/* An error table becomes its text, as scripts for Redis expect. */
+/* pcall() for scripts: an error table becomes its text, as scripts for Redis expect. */
 static int safe_pcall(lua_State *L)
 {
     luaL_checkany(L, 1);
@@ -155,7 +159,8 @@ static int safe_pcall(lua_State *L)
     return 2;
 }
 
-/* Only asking is allowed: the state outlives the script. */
+/* collectgarbage() for scripts: only "count" has an effect, because the state outlives the
+ * script. */
 static int safe_collectgarbage(lua_State *L)
 {
     bool count = strcmp(luaL_optstring(L, 1, "collect"), "count") == 0;
@@ -195,9 +200,9 @@ static int math_randomseed(lua_State *L)
 }
 
 static const struct {
-    const char *table; /* NULL: global */
+    const char *table; /* NULL: the function is global */
     const char *name;
-    lua_CFunction fn; /* NULL: taken away */
+    lua_CFunction fn; /* NULL: the function is removed */
 } changes[] = {
     {NULL, "dofile", NULL},
     {NULL, "loadfile", NULL},
@@ -251,7 +256,8 @@ static void protect_libraries(lua_State *L)
     static const char *const tables[] = {"string", "table", "math", "coroutine", "redis"};
 
     lua_pushliteral(L, "");
-    if (lua_getmetatable(L, -1)) { /* of all strings: hidden, or string could be changed by it */
+    /* the metatable of all strings is hidden, or scripts could change `string` through it */
+    if (lua_getmetatable(L, -1)) {
         lua_pushboolean(L, 0);
         lua_setfield(L, -2, "__metatable");
         lua_pop(L, 1);
@@ -264,7 +270,8 @@ static void protect_libraries(lua_State *L)
     }
 }
 
-/* Scripts get an empty global table that reads the real one, whose own missing keys are errors. */
+/* Gives scripts an empty global table that reads through to the real one. A name that is not in the
+ * real one is an error. */
 static void protect_globals(lua_State *L, struct lua_vm *vm)
 {
     lua_pushvalue(L, LUA_GLOBALSINDEX);

@@ -1,11 +1,12 @@
-/* Members of hashes, sets and sorted sets: a row each, or the pairs in the owner row of a small
- * hash (docs/store.md 11). Those who use them do not see which. */
+/* Members of hashes, sets and sorted sets. Each member has a row; in a small hash it is a pair in
+ * the owner row (docs/store.md 11). Callers do not see the difference. */
 #include "store/embedded_int.h"
 #include "base/bytes.h"
 
 /* The place of a field among the pairs of a small hash. */
 struct place {
-    size_t at, len; /* where its pair is; if there is none: behind the last pair, and 0 */
+    /* offset and size of the field's pair; if there is none: the end of the last pair, and 0 */
+    size_t at, len;
     struct str value;
 };
 
@@ -23,7 +24,8 @@ static struct place place_of(const struct meta *m, struct str field)
     return (struct place){.at = at};
 }
 
-/* Room for `size` bytes instead of the pair; NULL when the arena is full. */
+/* Replaces the pair by `size` bytes for the caller to fill, and returns them. NULL: the arena is
+ * full. */
 static char *splice(struct call *c, struct meta *m, const struct place *p, size_t size)
 {
     struct str after = str_skip(m->value, p->at + p->len);
@@ -54,7 +56,8 @@ static void member_put_row(struct call *c, const struct object *o, struct str me
     run_put(c->run, row.key, value);
 }
 
-/* From pairs to rows. They are copied first: a new version is a read. */
+/* Turns the pairs of a small hash into rows. The pairs are copied first, because run_new_version()
+ * reads a row, which overwrites them. */
 static void spill(struct call *c, struct object *o)
 {
     struct str rest = arena_str(c->arena, o->m.value), field, value;
@@ -67,7 +70,8 @@ static void spill(struct call *c, struct object *o)
         member_put_row(c, o, field, value);
 }
 
-/* False when it would not be small any more. */
+/* Sets a field of a small hash. False: nothing was done, because the hash would not be small any
+ * more. */
 static bool write_small(struct call *c, struct object *o, struct str field, struct str value)
 {
     struct place p = place_of(&o->m, field);

@@ -1,8 +1,9 @@
-/* Keys: the owner row, its life and its time, and the rows that hang on it (docs/store.md 1 to 6).
- */
+/* Keys: the owner row, its life and expiry time, and the rows that belong to it (docs/store.md 1 to
+ * 6). */
 #include "store/embedded_int.h"
 
-enum { DROP_DIRECTLY = 64 }; /* members; more become garbage */
+/* members that a change deletes itself; the rows of larger collections become garbage */
+enum { DROP_DIRECTLY = 64 };
 
 static struct owner_slot *owner_slot(const struct run *run, const struct object *o)
 {
@@ -121,8 +122,8 @@ static bool object_is_indexed(enum value_type type, int64_t expire_ms)
     return type > TYPE_STRING && expire_ms;
 }
 
-/* Invariant 6: changes the expiry row from the stored state to the one that fits `type` and
- * `expire_ms`. */
+/* Changes the expiry row from the stored state to the one that fits `type` and `expire_ms`
+ * (invariant 6). */
 static void index_expiry(struct call *c, const struct object *o, enum value_type type,
                          int64_t expire_ms)
 {
@@ -163,7 +164,8 @@ void object_save(struct call *c, struct object *o)
     stored(o);
 }
 
-/* The keys are copied first: a row of this same change lies in the batch that a delete moves. */
+/* Deletes the rows of a version, DROP_DIRECTLY at most. Their keys are copied first: a row that
+ * this same change has written is in the batch, which a delete moves. */
 static void object_delete_rows(struct call *c, enum row_tag tag, uint64_t version)
 {
     struct version_range range;

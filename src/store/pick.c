@@ -5,8 +5,9 @@
 #include "base/ids.h"
 
 enum {
-    PICK_EXACT = 128, /* members up to which choices are exactly uniform */
-    PICK_PART = 16,   /* more than this part of them: walk all rather than seek */
+    PICK_EXACT = 128, /* number of members up to which choices are exactly uniform */
+    /* if more than 1/16 of the members are wanted, all are walked over instead of seeking each */
+    PICK_PART = 16,
 };
 
 static struct pick copy_member(struct call *c, const struct member_walk *w)
@@ -14,7 +15,8 @@ static struct pick copy_member(struct call *c, const struct member_walk *w)
     return (struct pick){arena_str(c->arena, w->member), arena_str(c->arena, w->value)};
 }
 
-/* Selection sampling (Knuth, volume 2, 3.4.2 S): `count` of all, each set equally likely. */
+/* Picks `count` of all members by selection sampling (Knuth, volume 2, 3.4.2 S): each combination
+ * is equally likely. */
 static size_t pick_walk_all(struct call *c, const struct object *o, uint64_t count,
                             struct pick *out)
 {
@@ -30,7 +32,7 @@ static size_t pick_walk_all(struct call *c, const struct object *o, uint64_t cou
     return got;
 }
 
-/* The first member at or behind a random hash, around the end. */
+/* Picks the first member at or behind a random hash; if there is none, the first member of all. */
 static bool seek_one(struct call *c, const struct object *o, struct pick *out)
 {
     uint64_t from_hash = random_u64();
@@ -55,7 +57,8 @@ static bool already(const struct pick *out, size_t got, struct str member)
     return false;
 }
 
-/* At most PICK_EXACT of many. A run of bad luck ends in fewer than asked for, so walk then. */
+/* Picks `count` distinct members, at most PICK_EXACT, out of many. If bad luck yields fewer, it
+ * walks over all members instead. */
 static size_t seek_some(struct call *c, const struct object *o, uint64_t count, struct pick *out)
 {
     size_t got = 0;
@@ -80,7 +83,8 @@ static void shuffle(struct pick *p, size_t n)
     }
 }
 
-/* With repetition: independent draws, from a copy of all when that is small. */
+/* Picks `count` members with repetition: independent draws, from a copy of all members when there
+ * are few. */
 static size_t repeat_some(struct call *c, const struct object *o, uint64_t count, struct pick *out)
 {
     uint64_t n = o->m.count;

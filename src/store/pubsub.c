@@ -15,7 +15,7 @@ enum ticket_state { TICKET_OPEN, TICKET_COMMITTED, TICKET_DROPPED };
 
 struct message {
     struct list node;
-    uint64_t number; /* order of publishing */
+    uint64_t number; /* messages are numbered in the order of publishing */
     struct str channel, text;
     char bytes[];
 };
@@ -32,16 +32,19 @@ struct subscription {
     struct str channel;
     store_message_fn *fn;
     void *ctx;
-    uint64_t seen; /* number of the last message handed over, or before it was made */
+    /* number of the last message given to fn; at first, of the last one before the subscription */
+    uint64_t seen;
     char bytes[];
 };
 
 struct pubsub {
     struct mutex lock;
-    struct cond changed; /* a ticket settled, a call ended, stopping */
-    struct list queue;   /* tickets */
+    /* a ticket was settled, a call of fn has ended, or the thread shall stop */
+    struct cond changed;
+    struct list queue; /* tickets */
     struct list subscriptions;
-    struct subscription *calling; /* its fn runs, without the lock */
+    /* the subscription whose fn is running, without the lock; else NULL */
+    struct subscription *calling;
     uint64_t last_number;
     size_t bytes;
     bool stopping;
@@ -58,7 +61,7 @@ static void ticket_free(struct pubsub *p, struct pubsub_ticket *t)
     free(t);
 }
 
-/* A subscription to the message's channel that has not got the message yet. */
+/* Returns a subscription to the message's channel that has not got the message yet. */
 static struct subscription *next_receiver(struct pubsub *p, const struct message *m)
 {
     list_each (&p->subscriptions, struct subscription, node, s)
@@ -67,7 +70,8 @@ static struct subscription *next_receiver(struct pubsub *p, const struct message
     return NULL;
 }
 
-/* The lock is given up around each call, so the list is searched anew after it. */
+/* Gives a message to its subscriptions. The lock is released during each call, so the list is
+ * searched anew after it. */
 static void pubsub_deliver(struct pubsub *p, const struct message *m)
 {
     struct subscription *s;
@@ -226,7 +230,8 @@ void embedded_unsubscribe(struct store_subscription *base)
     struct subscription *sub = container_of(base, struct subscription, base);
     struct pubsub *p = embedded_of(base->store)->pubsub;
 
-    BUG_ON(pthread_equal(p->thread.id, pthread_self())); /* it would wait for itself */
+    /* the delivering thread would wait for itself */
+    BUG_ON(pthread_equal(p->thread.id, pthread_self()));
     mutex_lock(&p->lock);
     list_remove(&sub->node);
     while (p->calling == sub)

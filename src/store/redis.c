@@ -15,7 +15,7 @@ enum { DEFAULT_CONNECTIONS = 32, DEFAULT_TIMEOUT_MS = 2000, MAX_TIMEOUT_MS = MS_
 struct redis {
     struct store store;
     struct redis_target target;
-    struct redis_endpoint endpoint; /* owns what it refers to */
+    struct redis_endpoint endpoint; /* the endpoint's TLS context and master are owned here */
     uint64_t timeout_ns;
     struct redis_pool pool;
     struct redis_subs subs;
@@ -24,14 +24,14 @@ struct redis {
 /* One round trip: what is sent, and how many replies come back. */
 struct trip {
     struct buf wire;
-    bool whole; /* nothing runs unless the last byte arrived (R3) */
+    bool whole; /* Redis runs nothing of it before the last byte has arrived (R3) */
     struct reply *replies;
     size_t count;
 };
 
-/* First words of error replies that say the command could not be asked, not that it is wrong. None
- * of these commands ran (R5). Redis makes the same promise for a script: such an error comes before
- * its first write. */
+/* First words of error replies which say that the command could not be asked, not that it is wrong.
+ * A command with such a reply did not run (R5). Redis makes the same promise for a script: such an
+ * error comes before its first write. */
 static const struct {
     const char *word;
     int code;
@@ -54,7 +54,8 @@ static const struct {
     {"WRONGPASS", ERR_DENIED},
 };
 
-/* Commands that change the connection for its next user, or wait inside Redis. */
+/* Commands that are refused here, because they change the connection for its next user or wait
+ * inside Redis. */
 static const char *const not_pooled[] = {
     "ASKING",       "AUTH",       "BLMOVE",    "BLMPOP",       "BLPOP",      "BRPOP",
     "BRPOPLPUSH",   "BZMPOP",     "BZPOPMAX",  "BZPOPMIN",     "CLIENT",     "DISCARD",
@@ -64,9 +65,9 @@ static const char *const not_pooled[] = {
     "UNWATCH",      "WAIT",       "WATCH",
 };
 
-/* Redis 6 wraps what a command of a script was refused with: "ERR Error running script (call to
- * f_...): @user_script:1: @user_script: 1: -OOM command not allowed". Words of replies of commands
- * have no '-' there. */
+/* Returns the refusal inside the error of a script. Redis 6 wraps the refusal of a script's
+ * command: "ERR Error running script (call to f_...): @user_script:1: @user_script: 1: -OOM command
+ * not allowed". Ordinary error replies of commands have no '-' there. */
 static struct str unwrapped(struct str text)
 {
     static const struct str mark = STR(": -");
@@ -75,7 +76,7 @@ static struct str unwrapped(struct str text)
     return at < 0 ? text : str_skip(text, (size_t)at + mark.len);
 }
 
-/* Its row in the table; -1: none. */
+/* Returns the row in the table of refusals for an error text; -1: it is not a refusal. */
 static int refusal_row(struct str text)
 {
     struct str word, rest;
@@ -94,7 +95,8 @@ int redis_refusal(struct str text)
     return row < 0 ? 0 : refusals[row].code;
 }
 
-static const struct str said = STR("redis: "); /* stands before the error text of Redis */
+/* stands before Redis's own words in the text of an error */
+static const struct str said = STR("redis: ");
 
 static int redis_refused(const struct reply *r, struct err *err)
 {
@@ -142,9 +144,9 @@ static int receive_all(struct redis_conn *c, struct arena *arena, struct trip *t
     return 0;
 }
 
-/* Sends on a connection of the pool; *out is it. A send that failed did not hand over the last
- * byte, so of a whole trip nothing ran: on a connection that had idled it is tried once more on a
- * new one (R3). */
+/* Sends the trip on a connection of the pool, which is then *out. A send that failed did not
+ * deliver the last byte, so nothing of a `whole` trip ran. If the connection had been idle before,
+ * the send is tried once more on a new one (R3). */
 static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip,
                      uint64_t deadline_ns, struct err *err)
 {
@@ -168,7 +170,7 @@ static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip
     }
 }
 
-/* Did the server say that it is a replica, not the one to ask? */
+/* Whether the server said that it is a replica, so that it must not be asked. */
 static bool turned_away(const struct trip *trip)
 {
     for (size_t i = 0; i < trip->count; i++)
@@ -178,7 +180,8 @@ static bool turned_away(const struct trip *trip)
     return false;
 }
 
-/* trip->replies gets its count from the arena. Frees the wire. */
+/* Makes a round trip: sends the wire, and receives trip->count replies into the arena. Frees the
+ * wire. */
 static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, uint64_t deadline_ns,
                      struct err *err)
 {
@@ -199,7 +202,8 @@ static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, ui
         goto out;
     BUG_ON(!c);
     rc = receive_all(c, arena, trip, deadline_ns, err);
-    /* R6: its next reply would be this call's; R9: the name may lead elsewhere by now */
+    /* R6: the next call would get this call's reply. R9: the host name may lead to another server
+     * by now. */
     if (rc < 0 || turned_away(trip)) {
         redis_master_doubt(r->endpoint.master, c->generation);
         redis_pool_drop(&r->pool, c);
@@ -241,7 +245,8 @@ static int array_of(struct reply **out, struct arena *arena, struct reply *items
     return 0;
 }
 
-/* ERR_UNAVAILABLE says that nothing ran, so a pipeline refused in part must not say it (R5). */
+/* Returns the code for the refused commands of a pipeline; 0: none was refused. ERR_UNAVAILABLE
+ * says that nothing ran, so it is not returned for a pipeline that was refused in part (R5). */
 static int pipeline_refused(const struct trip *trip, struct err *err)
 {
     size_t count = 0;
@@ -273,8 +278,8 @@ static int redis_pipeline(struct redis *r, struct arena *arena, struct reply **o
     return rc;
 }
 
-/* EXEC was refused: nothing ran. `queued` are the answers to the commands: QUEUED, or the error
- * that spoiled the transaction. */
+/* Answers a transaction whose EXEC was refused, so that nothing ran. `queued` are the answers to
+ * the commands: QUEUED, or the error that spoiled the transaction. */
 static int aborted(struct reply **out, struct arena *arena, struct reply *queued, size_t count,
                    const struct reply *exec, struct err *err)
 {
@@ -357,8 +362,9 @@ static void write_evalsha(struct buf *wire, const struct script_run *run)
     free(argv);
 }
 
-/* By digest; when Redis does not know the script (first use, restarted, flushed) it did not run,
- * and goes out again behind its own SCRIPT LOAD in one write, on any connection (R7). */
+/* Runs a script by its digest. If Redis does not know the script (first use, restarted, flushed),
+ * the script did not run. It is then sent again behind its own SCRIPT LOAD, in one write, on any
+ * connection (R7). */
 static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
                       const struct script_run *run, struct err *err)
 {
@@ -379,7 +385,7 @@ static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
         rc = make_trip(r, arena, &trip, deadline_ns, err);
         if (rc < 0)
             return rc;
-        if (trip.replies[0].type == REPLY_ERROR) /* it does not compile: that is the answer */
+        if (trip.replies[0].type == REPLY_ERROR) /* the script does not compile */
             trip.replies[1] = trip.replies[0];
     }
     reply = &trip.replies[trip.count - 1];
@@ -439,7 +445,7 @@ static const struct store_engine redis_engine = {
     .close = redis_close,
 };
 
-/* The master is followed once for all stores on it. */
+/* Finds or makes the redis_master of the store. Stores on the same master share it. */
 static int open_master(struct redis *r, const struct store_redis_options *o, struct err *err)
 {
     struct redis *beside = o->beside && o->beside->engine == &redis_engine

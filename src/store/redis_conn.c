@@ -1,4 +1,4 @@
-/* One connection to Redis: opening with its login, whole sends, single replies. */
+/* One connection to Redis: opening it with a login, sending, and receiving single replies. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The commands of a greeting. */
+/* The commands of a greeting (struct greeting). */
 enum greeting_step { GREET_AUTH, GREET_NAME, GREET_SELECT, GREET_ROLE, GREETING_STEPS };
 
 /* The first commands of a connection, sent in one write; steps[] says which command each reply is
@@ -48,8 +48,9 @@ static void greeting_add(struct greeting *g, enum greeting_step step, const stru
     g->steps[g->count++] = step;
 }
 
-/* AUTH comes first, as the other commands need it. Database 0 needs no SELECT, since a connection
- * begins there; so a user without the right to that command can use it. */
+/* Writes the greeting. AUTH comes first, because the other commands need it. Database 0 needs no
+ * SELECT, because a connection begins there. So a user without the right to SELECT can use database
+ * 0. */
 static void greeting_write(struct greeting *g, const struct redis_endpoint *e)
 {
     const struct redis_target *t = e->target;
@@ -70,15 +71,15 @@ static void greeting_write(struct greeting *g, const struct redis_endpoint *e)
     buf_release(&number);
 }
 
-/* The code for an error reply to one of the first commands. */
+/* Returns the code for an error reply to a command of the greeting; 0: the error is harmless. */
 static int greeting_error(const struct redis_target *t, enum greeting_step step, struct str text,
                           struct err *err)
 {
     static const int otherwise[GREETING_STEPS] = {
         [GREET_AUTH] = ERR_DENIED, [GREET_SELECT] = ERR_INVALID, [GREET_ROLE] = ERR_UNAVAILABLE};
     int code = redis_refusal(text);
-    /* Whoever needs a login refuses the next command; a user that may not name its connection works
-     * without. */
+    /* A server that needs a login refuses the next command. A user that may not name its connection
+     * works without a name. */
     bool harmless = (step == GREET_AUTH && t->try_login) ||
                     (step == GREET_NAME && str_starts(text, STR("NOPERM")));
 
@@ -146,7 +147,8 @@ static int open_network(struct redis_conn *c, const struct redis_endpoint *e, ui
     rc = connect_socket(c, e, &address, deadline_ns, err);
     if (rc == 0) {
         rc = redis_conn_greet(c, e, deadline_ns, err);
-        if (rc < 0 && e->master) /* behind the words of Redis, which store_refusal() looks for */
+        /* the address comes last, because store_refusal() needs Redis's words first */
+        if (rc < 0 && e->master)
             add_address(err, &address);
     }
     if (e->master && rc < 0)
@@ -180,7 +182,7 @@ int redis_conn_open(struct redis_conn **out, const struct redis_endpoint *e, uin
     }
     redis_conn_close(c);
     if (rc != ERR_DENIED && rc != ERR_INVALID)
-        rc = ERR_UNAVAILABLE; /* R1: no command was sent */
+        rc = ERR_UNAVAILABLE; /* R1: no command of a caller was sent */
     return err_wrap(err, rc, "redis");
 }
 
@@ -201,7 +203,7 @@ bool redis_conn_is_quiet(struct redis_conn *c)
 
     if (redis_conn_has_input(c))
         return false;
-    if (c->tls) /* not a peek, yet whatever it reads ends the connection */
+    if (c->tls) /* this takes the byte, but then the connection is closed anyway */
         return tls_recv_now(c->tls, &byte, 1, &got, NULL) == ERR_AGAIN;
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }

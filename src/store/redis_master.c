@@ -21,24 +21,25 @@
 
 struct redis_master {
     struct redis_target target;
-    struct tls_context *tls; /* NULL: plain */
+    struct tls_context *tls; /* NULL: connections without TLS */
     const struct log *log;
     uint64_t slice_ns; /* how long one sentinel may take: a round of all ends within the timeout */
-    struct sentinel sentinels[REDIS_MAX_SENTINELS]; /* the thread's */
+    struct sentinel sentinels[REDIS_MAX_SENTINELS]; /* used only by the thread */
     _Atomic(size_t) refs;
     _Atomic(uint64_t) generation;
 
     struct mutex lock; /* guards everything below */
     struct cond changed;
-    struct thread thread; /* started by the first question */
-    int wake;             /* eventfd: a round is wanted, or the end */
+    struct thread thread; /* started when the address is first asked for */
+    int wake;             /* eventfd, written when a round is wanted or the thread shall end */
     bool stop;
     struct list followers;
-    struct sentinel_answer known; /* not heard: no sentinel has told yet */
-    bool failed;                  /* it could not be connected to as a master since */
-    uint64_t begun, ended;        /* rounds */
-    uint64_t wanted;              /* the round that must have ended before `known` is used */
-    struct err why;               /* of the latest sentinel that did not answer */
+    /* the master in use; known.heard is false until a sentinel has named one */
+    struct sentinel_answer known;
+    bool failed;           /* a connection to the known master has failed */
+    uint64_t begun, ended; /* counts of rounds */
+    uint64_t wanted;       /* the round that must have ended before `known` is used */
+    struct err why;        /* the error of the latest sentinel that did not answer */
 };
 
 static thread_fn master_thread;
@@ -102,7 +103,7 @@ uint64_t redis_master_generation(struct redis_master *m)
     return m ? atomic_load(&m->generation) : 0;
 }
 
-/* --- for those who connect --- */
+/* --- for threads that connect --- */
 
 static int master_start_thread(struct redis_master *m, struct err *err)
 {
@@ -140,7 +141,8 @@ int redis_master_find(struct redis_master *m, uint64_t deadline_ns, struct redis
     return rc;
 }
 
-/* Under the lock. Does nothing if the master of that generation was replaced meanwhile. */
+/* Called under the lock: asks for a round, unless the master of that generation was replaced
+ * meanwhile. */
 static void want_round(struct redis_master *m, uint64_t generation)
 {
     if (generation != atomic_load(&m->generation) || m->wanted > m->begun || !m->thread.started)
@@ -195,7 +197,7 @@ void redis_master_unfollow(struct redis_master *m, struct redis_follower *f)
 
 /* --- the thread --- */
 
-/* Installs the address that follows from the answers, if it is another one. */
+/* Installs the address that follows from the sentinels' answers, if it is not the known one. */
 static void decide(struct redis_master *m)
 {
     struct sentinel_answer answers[REDIS_MAX_SENTINELS], news = {0};
@@ -226,7 +228,8 @@ static void decide(struct redis_master *m)
                  log_u("port", news.address.port), log_u("epoch", news.epoch));
 }
 
-/* Logs once why a sentinel does not answer, and once that it is back. */
+/* Asks one sentinel. Logs once that it does not answer, with the reason, and once that it is
+ * back. */
 static void master_ask_one(struct redis_master *m, struct sentinel *s)
 {
     const struct redis_target *t = s->endpoint.target;

@@ -1,4 +1,5 @@
-/* Pooled connections to one Redis: latest used first, a bound, and back-off while it is down. */
+/* A pool of connections to one Redis. The latest used is taken first, their number is bounded, and
+ * there is a back-off while Redis is down. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -13,8 +14,7 @@ void redis_backoff_fail(struct redis_backoff *b, uint64_t began_ns)
     if (b->delay_ns == 0)
         b->delay_ns = BACKOFF_FIRST_MS * NS_PER_MS;
     else if (began_ns < b->failed_at_ns)
-        return; /* this attempt began before the last failure that was counted: both are one failure
-                 */
+        return; /* the attempt began before the counted failure: both are one failure */
     else
         b->delay_ns = size_min(b->delay_ns * 2, BACKOFF_MAX_MS * NS_PER_MS);
     b->failed_at_ns = now;
@@ -51,16 +51,17 @@ static void give_place_back(struct redis_pool *p)
     mutex_unlock(&p->lock);
 }
 
-/* Under the lock: whether the back-off lasts. It does not hold for a Redis that has become the
- * master since (M4). */
+/* Called under the lock: whether the back-off is in force. It does not apply if another server has
+ * become the master since (M4). */
 static bool is_resting(const struct redis_pool *p)
 {
     return p->backoff.delay_ns && clock_mono_ns() < p->backoff.retry_at_ns &&
            p->failed_generation == redis_master_generation(p->endpoint->master);
 }
 
-/* Under the lock. 1: a place is taken; *out is an idle connection, or NULL. 0: the caller must
- * wait. Below 0: why there is none. */
+/* Called under the lock: takes a place in the pool. 1: the caller has a place; *out is its idle
+ * connection, or NULL if it must open one. 0: the caller must wait. Below 0: the error because of
+ * which there is no place. */
 static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, struct err *err)
 {
     struct list *node = fresh ? NULL : list_shift(&p->idle);
@@ -69,7 +70,8 @@ static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, 
     if (*out)
         return 1;
     if (is_resting(p))
-        return err_set(err, p->failure.code, "%s", p->failure.text); /* R4 */
+        /* R4: calls fail at once during the back-off */
+        return err_set(err, p->failure.code, "%s", p->failure.text);
     if (p->open == p->max && fresh && (node = list_shift(&p->idle))) {
         redis_conn_close(list_entry(node, struct redis_conn, node));
         p->open--;
@@ -145,7 +147,7 @@ int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, stru
             return redis_pool_open(p, deadline_ns, out, err);
         if (is_usable(p, *out))
             return 0;
-        redis_pool_drop(p, *out); /* R2: stale, found before anything was sent on it */
+        redis_pool_drop(p, *out); /* R2: it is stale, and nothing was sent on it yet */
     }
 }
 
@@ -155,7 +157,8 @@ void redis_pool_give(struct redis_pool *p, struct redis_conn *c)
 
     c->reused = true;
     mutex_lock(&p->lock);
-    c->idle_since_ns = clock_mono_ns(); /* under the lock: the list is in this order */
+    /* set under the lock, because the list is in this order */
+    c->idle_since_ns = clock_mono_ns();
     list_push_front(&p->idle, &c->node);
     oldest = list_entry(p->idle.prev, struct redis_conn, node);
     if (c->idle_since_ns - oldest->idle_since_ns > IDLE_MAX_S * NS_PER_S) {

@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 
-/* How long a message that has begun to arrive may take. */
+/* How long the rest of a message may take once it has begun to arrive. */
 #define NEWS_NS (200 * NS_PER_MS)
 
 /* --- answers --- */
 
-/* A field of the flat list of names and values that SENTINEL MASTER answers. */
+/* Returns a field of SENTINEL MASTER's answer, a flat list of names and values. */
 static struct str sentinel_field(const struct reply *list, struct str name)
 {
     for (size_t i = 0; i + 1 < list->count; i += 2)
@@ -67,7 +67,7 @@ static bool sentinel_same_address(const struct redis_address *a, const struct re
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* Do more than half of all sentinels name this address? */
+/* Whether more than half of all sentinels name this address. */
 static bool has_majority(const struct redis_address *address, const struct sentinel_answer *answers,
                          size_t count)
 {
@@ -104,7 +104,8 @@ void sentinel_close(struct sentinel *s)
     s->questions = s->news = NULL;
 }
 
-/* A user without the right to subscribe learns of failovers in the next round. */
+/* Subscribes to the messages about failovers. An error reply is ignored: if the user may not
+ * subscribe, weir learns of a failover in the next round. */
 static int subscribe(struct redis_conn *news, uint64_t deadline_ns, struct err *err)
 {
     struct arena arena = ARENA_INIT(256 * KIB);
@@ -135,8 +136,8 @@ static int sentinel_open_both(struct sentinel *s, uint64_t deadline_ns, struct e
     return rc;
 }
 
-/* The epoch is asked for before the address. A failover in between then makes a new address look
- * old, never an old address look new. */
+/* Asks for the master. The epoch is asked for before the address: so a failover in between makes a
+ * new address look old, never an old address look new. */
 static int question(struct sentinel *s, const char *name, uint64_t deadline_ns, struct err *err)
 {
     struct arena arena = ARENA_INIT(256 * KIB);

@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A quiet connection is asked whether it still lives. */
+/* A connection that has been quiet for so long is sent a PING. */
 #define PING_AFTER_NS (5 * NS_PER_S)
 
 enum sub_state { SUB_WANTED, SUB_SENT, SUB_CONFIRMED, SUB_REFUSED };
@@ -25,15 +25,15 @@ struct redis_sub {
     struct store_subscription base;
     struct list node;
     char *channel_bytes; /* owned */
-    struct str channel;  /* of channel_bytes */
+    struct str channel;  /* points to channel_bytes */
     store_message_fn *fn;
     void *ctx;
     enum sub_state state;
-    uint64_t ticket;  /* while SUB_SENT */
-    uint64_t message; /* number of the latest that it saw */
-    bool lapsed; /* messages may have been missed: the subscriber must hear so once it is confirmed
-                  */
-    struct err reason; /* of SUB_REFUSED */
+    uint64_t ticket;  /* which SUBSCRIBE of the connection is its own; only in SUB_SENT */
+    uint64_t message; /* number of the latest message that it got */
+    /* messages may have been missed: fn is called with a NULL channel once it is confirmed */
+    bool lapsed;
+    struct err reason; /* why Redis refused it; only in SUB_REFUSED */
 };
 
 void redis_subs_init(struct redis_subs *s, struct store *store,
@@ -53,7 +53,7 @@ static void sub_free(struct redis_sub *sub)
     free(sub);
 }
 
-/* The thread may wait on the condition, or in poll(). */
+/* Wakes the thread, which may wait on the condition or in poll(). */
 static void wake_thread(struct redis_subs *s)
 {
     uint64_t one = 1;
@@ -79,7 +79,8 @@ void redis_subs_release(struct redis_subs *s)
     mutex_release(&s->lock);
 }
 
-/* Calls fn without the lock; redis_unsubscribe() waits while its subscription is `running`. */
+/* Calls the subscription's fn without the lock. redis_unsubscribe() waits while its subscription is
+ * `running`. */
 static void sub_call(struct redis_subs *s, struct redis_sub *sub, struct str channel,
                      struct str message)
 {
@@ -91,7 +92,8 @@ static void sub_call(struct redis_subs *s, struct redis_sub *sub, struct str cha
     cond_broadcast(&s->changed);
 }
 
-/* The list may change during each call, so look for the next one from the start. */
+/* Gives a message to the subscriptions of its channel. The list may change during each call, so the
+ * next subscription is searched from the start. */
 static void subs_deliver(struct redis_subs *s, struct str channel, struct str message)
 {
     bool found = true;
@@ -111,7 +113,8 @@ static void subs_deliver(struct redis_subs *s, struct str channel, struct str me
     }
 }
 
-/* An answer to the oldest SUBSCRIBE without one; `error` is NULL when it was accepted. */
+/* Handles the answer to the oldest SUBSCRIBE that has none yet. `error` is NULL if Redis accepted
+ * it. */
 static void confirm(struct redis_subs *s, const struct reply *error)
 {
     if (s->confirmed == s->sent)
@@ -164,7 +167,7 @@ static void write_pending(struct redis_subs *s, struct buf *wire)
     }
 }
 
-/* Waits for input. False: the time has come, or the thread was woken and may have to send. */
+/* Waits for input. False: `until_ns` has come, or the thread was woken and may have to send. */
 static bool wait_input(struct redis_subs *s, struct redis_conn *c, uint64_t until_ns)
 {
     struct pollfd fds[] = {{.fd = c->fd, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
@@ -179,12 +182,12 @@ static bool wait_input(struct redis_subs *s, struct redis_conn *c, uint64_t unti
     return fds[0].revents != 0;
 }
 
-/* The connection, as the thread uses it. */
+/* The connection, and what its thread knows about it. */
 struct line {
     struct redis_conn *conn;
     struct buf wire;
-    uint64_t heard_ns;  /* when it last said something */
-    uint64_t pinged_ns; /* an answer is awaited since; 0: none */
+    uint64_t heard_ns;  /* when Redis last sent something */
+    uint64_t pinged_ns; /* when the PING was sent whose answer is awaited; 0: none */
 };
 
 /* Sends the waiting commands, and a PING when it is time for one. */
@@ -223,8 +226,8 @@ static int check_master(const struct redis_subs *s, const struct redis_conn *c, 
     return err_set(err, ERR_CLOSED, "another redis is the master now");
 }
 
-/* Serves the connection until it breaks, the store is closed, or there is no subscription left (0).
- */
+/* Serves the connection. Below 0: it broke. 0: the store is closed, or there is no subscription
+ * left. */
 static int subs_serve(struct redis_subs *s, struct redis_conn *c, struct err *err)
 {
     struct line line = {.conn = c, .heard_ns = clock_mono_ns()};
@@ -252,8 +255,9 @@ static int subs_serve(struct redis_subs *s, struct redis_conn *c, struct err *er
     return rc;
 }
 
-/* Under the lock. The connection is gone: all subscriptions are made again on the next one. If it
- * was closed because there was no subscription, later ones have missed nothing. */
+/* Called under the lock when the connection has ended: all subscriptions are made again on the next
+ * one. `lost` is false if the connection was closed because there was no subscription: then later
+ * ones have missed nothing. */
 static void forget_tickets(struct redis_subs *s, bool lost)
 {
     s->connected = false;
@@ -267,15 +271,15 @@ static void forget_tickets(struct redis_subs *s, bool lost)
     cond_broadcast(&s->changed);
 }
 
-/* Opens a connection and serves it to its end. */
+/* Opens a connection and serves it until it ends. */
 static int session(struct redis_subs *s, struct err *err)
 {
     struct redis_conn *c = NULL;
     int rc = redis_conn_open(&c, s->endpoint, clock_mono_ns() + s->timeout_ns, err);
 
     if (rc == 0) {
-        /* Subscribers that hear of missed messages will read at once, and must not meet the
-         * back-off. */
+        /* Subscribers that learn of missed messages will read from Redis at once, so the pool's
+         * back-off must end. */
         redis_pool_is_back(s->pool);
         mutex_lock(&s->lock);
         s->connected = true;
@@ -291,8 +295,7 @@ static int session(struct redis_subs *s, struct err *err)
     return rc;
 }
 
-/* Runs sessions with back-off between those that fail; only the first failure of a row is logged.
- */
+/* Runs one session. A failure sets the back-off, and only the first failure in a row is logged. */
 static void run_session(struct redis_subs *s, struct redis_backoff *backoff)
 {
     struct err err = {0};
@@ -341,8 +344,8 @@ static int subs_start_thread(struct redis_subs *s, struct err *err)
     return thread_start(&s->thread, "redis-sub", 0, subs_thread, s, err);
 }
 
-/* Waits until the SUBSCRIBE is answered. If that will not be soon, the subscription is marked as
- * lapsed: it hears of missed messages when it is made. */
+/* Waits until the SUBSCRIBE is answered. If that will not be soon, marks the subscription as
+ * lapsed: it learns of missed messages once it is made. */
 static int await(struct redis_subs *s, struct redis_sub *sub, uint64_t deadline_ns, struct err *err)
 {
     uint64_t lapses = s->lapses;

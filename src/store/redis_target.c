@@ -9,7 +9,7 @@ enum { REDIS_PORT = 6379, SENTINEL_PORT = 26379, MAX_DATABASE = 1 << 20, MAX_PAR
 /* The parts of a url, some of them from its query. */
 struct parts {
     struct url url;
-    struct str more_hosts;                       /* of sentinels: those behind the first comma */
+    struct str more_hosts;                       /* the sentinels behind the first comma */
     struct str sentinel_user, sentinel_password; /* NULL pointer: not given */
 };
 
@@ -29,8 +29,8 @@ static const struct scheme {
     {"unix", target_parse_unix, false, false},
 };
 
-/* A percent-decoded copy; *out stays NULL when `in` has a NULL pointer (the part is absent). A NUL
- * would cut the C string that it becomes. */
+/* Makes a percent-decoded copy. *out stays NULL when `in` has a NULL pointer (the part is absent).
+ * A NUL byte is an error, because it would cut the C string. */
 static int target_decode(char **out, struct str in, const char *what, struct err *err)
 {
     struct buf b = BUF_INIT(MAX_PART);
@@ -81,7 +81,8 @@ static int target_parse_query(struct redis_target *t, struct parts *p, const str
     return 0;
 }
 
-/* user:password, user, or :password; an empty user is none (Redis's default user). */
+/* Sets the login: user and password, only a user, or only a password. An empty user means Redis's
+ * default user. */
 static int parse_login(struct redis_target *t, struct str user, struct str password,
                        struct err *err)
 {
@@ -124,8 +125,9 @@ static int target_parse_network(struct redis_target *t, const struct parts *p, s
 
 /* --- sentinels --- */
 
-/* Sentinels get a login of their own if the url has one, else the login for Redis; a sentinel that
- * wants no login refuses it without harm. An empty sentinel_password means no login. */
+/* Sets the login for a sentinel: a login of its own if the url has one, else the login for Redis. A
+ * sentinel that wants no login refuses it without harm. An empty sentinel_password means no
+ * login. */
 static int sentinel_login(struct redis_target *s, const struct redis_target *t,
                           const struct parts *p, struct err *err)
 {
@@ -150,7 +152,7 @@ static int add_sentinel(struct redis_target *t, const struct url *url, struct er
     return target_parse_host(&t->sentinels[t->sentinel_count++], url, SENTINEL_PORT, err);
 }
 
-/* Each host is parsed as the host of a url of its own. */
+/* Adds a sentinel for each host. A host is parsed as if it had a url of its own. */
 static int add_hosts(struct redis_target *t, struct str hosts, struct err *err)
 {
     struct buf text = BUF_INIT(MAX_PART);

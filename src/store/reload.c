@@ -1,4 +1,4 @@
-/* Loading at the start, after a message, and again after a failure. */
+/* Loading the copy: at the start, after a message, and again after a failure. */
 #include "store/reload.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -37,7 +37,7 @@ void reload_close(struct reload *r)
     mutex_release(&r->lock);
 }
 
-/* Doubles the delay after a failure and returns it; 0: no thread for another attempt can be
+/* Doubles the delay after a failure and returns it. 0: no thread for another attempt can be
  * started. */
 static uint64_t next_delay(struct reload *r)
 {
@@ -54,8 +54,8 @@ static uint64_t next_delay(struct reload *r)
     return r->delay_ns;
 }
 
-/* Waits between half of the delay and all of it, so that many weirs do not ask a Redis that is back
- * at the same moment. */
+/* After a failure the timer waits between half of the delay and all of it. So many weirs do not ask
+ * a Redis that has come back at the same moment. */
 int reload_now(struct reload *r, struct err *err)
 {
     int code = r->o.load(r->o.ctx, err);
@@ -89,7 +89,8 @@ static void reload_hear(void *ctx, struct str channel, struct str message)
         reload_or_log(r);
 }
 
-/* The first failure was logged or returned, so this one is not. */
+/* Loads again, called by the timer. A failure is not logged, because the first one was logged or
+ * returned. */
 static void reload_try_again(void *ctx)
 {
     struct reload *r = ctx;

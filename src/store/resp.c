@@ -21,7 +21,8 @@ void resp_begin(struct resp *r, struct arena *arena)
     buf_reset(&r->line);
 }
 
-/* The value in the slot is complete: move to the next one. True when that was the last. */
+/* Moves to the next slot when the value in the present one is complete. True: the whole reply is
+ * complete. */
 static bool resp_advance(struct resp *r)
 {
     while (r->depth) {
@@ -35,7 +36,7 @@ static bool resp_advance(struct resp *r)
     return true;
 }
 
-/* A length behind '$' or '*': -1 is nil, other negative numbers are wrong. */
+/* Reads a length behind '$' or '*'. -1 means nil; other negative numbers are errors. */
 static int parse_length(struct str digits, int64_t *out, struct err *err)
 {
     if (str_i64(digits, out) < 0 || *out < -1)
@@ -43,7 +44,7 @@ static int parse_length(struct str digits, int64_t *out, struct err *err)
     return 0;
 }
 
-/* 1: the value is complete; 0: its content follows. */
+/* Begins a string. 1: the value is complete (nil). 0: its bytes follow. */
 static int begin_bulk(struct resp *r, struct str digits, struct err *err)
 {
     int64_t len;
@@ -98,7 +99,7 @@ static int resp_take_text(struct resp *r, enum reply_type type, struct str text,
     return 1;
 }
 
-/* One line without its CRLF. As begin_bulk(). */
+/* Reads one line, given without its CRLF. Returns 1 or 0 as begin_bulk() does. */
 static int take_line(struct resp *r, struct str line, struct err *err)
 {
     struct str rest = str_skip(line, 1);
@@ -121,7 +122,8 @@ static int take_line(struct resp *r, struct str line, struct err *err)
     return err_set(err, ERR_PARSE, "a reply of an unknown type");
 }
 
-/* Finds the end of the line in *in, joined with what came before. 1: *line is set. */
+/* Takes a line from *in, joined with the part of it that came before. 1: *line is set. 0: the end
+ * of the line has not come yet. */
 static int next_line(struct resp *r, struct str *in, struct str *line, struct err *err)
 {
     ptrdiff_t end = str_chr(*in, '\n');

@@ -6,7 +6,7 @@
 #define SIGN ((uint64_t)1 << 63)
 
 enum { META_EXPIRES = 1, META_SMALL = 2, META_FLAGS = META_EXPIRES | META_SMALL };
-enum { PAIR_HEAD = 4 }; /* both lengths */
+enum { PAIR_HEAD = 4 }; /* bytes in front of a pair: the lengths of its field and value */
 
 static char *row_begin(struct row *row, struct arena *a, size_t len)
 {
@@ -76,7 +76,7 @@ int64_t row_item_index(struct str key)
 uint64_t score_encode(double score)
 {
     uint64_t bits;
-    score += 0.0; /* -0 becomes 0: they are one score */
+    score += 0.0; /* -0 becomes 0: both are the same score */
     memcpy(&bits, &score, sizeof(bits));
     return bits & SIGN ? ~bits : bits ^ SIGN;
 }
@@ -132,7 +132,7 @@ bool pair_next(struct str *rest, struct str *field, struct str *value)
     return true;
 }
 
-/* The number of pairs; 0 when they are not those of a small hash. */
+/* Returns the number of pairs; 0: the bytes are not the pairs of a small hash. */
 static uint64_t count_pairs(struct str pairs)
 {
     struct str field, value;
@@ -145,7 +145,8 @@ static uint64_t count_pairs(struct str pairs)
     return pairs.len == 0 && n <= SMALL_FIELDS ? n : 0;
 }
 
-/* What a row of this type has at least, without its time. */
+/* The bytes of version, count and (in a list) head in a meta row's value; 0 for types that have
+ * none of these. */
 static size_t head_size(enum value_type type, bool small)
 {
     if (type == TYPE_STRING || small)

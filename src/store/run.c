@@ -1,4 +1,4 @@
-/* A step's reads and writes, and walking rows in order. */
+/* The reads and writes of a run, and walks over rows in order. */
 #include "store/embedded_int.h"
 #include "base/bytes.h"
 
@@ -11,8 +11,8 @@ int run_fail(struct run *run, int code)
     return code;
 }
 
-/* Reads without an err, as a missing row is usual. After a failure it reads again, for the error's
- * text. */
+/* Reads without an err at first, because a missing row is usual. After a failure it reads again, to
+ * get the error's text. */
 bool run_get(struct run *run, struct str key, struct str *value)
 {
     int rc;

@@ -1,4 +1,5 @@
-/* The front of the store: passes calls to the engine, and has what both engines share. */
+/* The front of the store: passes calls to the engine, and has the functions that both engines
+ * share. */
 #include "store/store_int.h"
 #include "base/hex.h"
 
