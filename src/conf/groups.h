@@ -21,7 +21,7 @@ bool conf_group_value(struct conf *c, const struct conf_where *w, struct str val
 /* Reports fields that are missing or contradict each other. Of `w` only file and problems are used.
  */
 void conf_groups_check(struct conf *c, const struct conf_where *w);
-/* overwrites secrets; call it before the arena is released */
+/* Overwrites secrets. Call it before the arena is released. */
 void conf_groups_release(struct conf *c);
 
 /* Calls `row` for each key with a prefix such as "storages.NAME.", a name such as "url", and a

@@ -136,8 +136,7 @@ static bool accept_one(struct http_server *s)
     }
     switch (errno) {
     case EINTR:
-    case ECONNABORTED: /* this and the next cases are errors of the network that accept(2) passes on
-                        */
+    case ECONNABORTED: /* this and the next are network errors */
     case EPROTO:
     case ENETDOWN:
     case EHOSTUNREACH:

@@ -102,8 +102,7 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
 
     if (a->body_begun)
         return line.len;
-    if (str_starts(line,
-                   STR("HTTP/"))) { /* another head begins, after a 1xx or after a proxy's answer */
+    if (str_starts(line, STR("HTTP/"))) { /* another head, after a 1xx or a proxy's answer */
         buf_reset(&a->head);
         a->header_count = 0;
         return line.len;

@@ -1,5 +1,5 @@
-/* The life of a connection: its phases, its owner, and what follows each event.
- * docs/http.md draws the phases; [n] cites its invariants. */
+/* The life of a connection: its phases, its owner, and what follows each event. docs/http.md draws
+ * the phases; [n] cites an invariant of that page. */
 #include "http/server_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -26,7 +26,8 @@ static void conn_close(struct conn *c)
     tls_close(c->tls);
     fd_close(&c->fd);
     free(c);
-    /* Under the lock, because the server may be freed after the last connection [9]. */
+    /* The count is lowered under the lock, because the server may be freed after its last
+     * connection [9]. */
     mutex_lock(&s->lock);
     if (atomic_fetch_sub(&s->connections, 1) == 1)
         cond_broadcast(&s->changed);
@@ -38,8 +39,9 @@ static uint64_t deadline_in(struct http_server *s, uint64_t ms)
     return atomic_load_explicit(&s->now_ms, memory_order_relaxed) + s->tick_ms + ms;
 }
 
-/* ThreadSanitizer knows that an event comes after EPOLL_CTL_ADD, but takes EPOLL_CTL_MOD for a use
- * of the descriptor that nothing orders before its close by the next owner. */
+/* Arms a descriptor for one event. ThreadSanitizer must not see EPOLL_CTL_MOD: it takes it for a
+ * use of the descriptor that nothing orders before the close by the next owner. EPOLL_CTL_ADD it
+ * understands. */
 static int arm(int epoll, int op, int fd, struct epoll_event *event)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -49,8 +51,8 @@ static int arm(int epoll, int op, int fd, struct epoll_event *event)
     return epoll_ctl(epoll, op, fd, event);
 }
 
-/* Gives the connection up: from arm() on another thread may own it, so nothing of it, nor of the
- * server, is read after `due` is set [1]. */
+/* Lets epoll wait for the connection, and gives it up. From arm() on another thread may own it, so
+ * nothing of the connection or the server is read after `due` is set [1]. */
 void conn_park(struct conn *c, enum phase phase, uint32_t events)
 {
     struct http_server *s = c->server;
@@ -65,7 +67,8 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
         return;
     }
     if (events & EPOLLIN && c->tls && tls_pending(c->tls))
-        event.events |= EPOLLOUT; /* bytes that epoll does not know of */
+        /* EPOLLOUT wakes at once, because epoll does not know of bytes inside TLS. */
+        event.events |= EPOLLOUT;
     c->registered = true;
     atomic_store(&c->due, deadline << DUE_SHIFT | phase);
     if (arm(epoll, op, fd, &event) < 0) {
@@ -75,7 +78,7 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
 }
 
 /* As conn_park(), for a handler that waits for a socket of its own. False: epoll cannot wait for
- * that socket, and the connection is still ours. */
+ * that socket, and the calling thread still owns the connection. */
 static bool park_await(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -84,7 +87,7 @@ static bool park_await(struct conn *c)
     uint64_t deadline = deadline_in(s, c->req->await.timeout_ms);
 
     atomic_store(&c->due, deadline << DUE_SHIFT | PHASE_AWAIT);
-    /* Sockets of a pool are known to epoll from an earlier request. */
+    /* Pooled sockets are known to epoll from an earlier request. */
     if (arm(epoll, EPOLL_CTL_MOD, fd, &event) == 0 ||
         (errno == ENOENT && arm(epoll, EPOLL_CTL_ADD, fd, &event) == 0))
         return true;
@@ -92,8 +95,8 @@ static bool park_await(struct conn *c)
     return false;
 }
 
-/* For a response that waits for room in the socket: whether the peer receives it fast enough.
- * Begins the next window. */
+/* Whether the peer receives fast enough a response that waits for room in the socket. Begins the
+ * next window. */
 static bool still_taking(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -114,7 +117,7 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     uint64_t due = atomic_load(&c->due), next;
     enum phase phase = due & DUE_PHASE;
 
-    if (server_stopping(c->server)) /* this connection parked while stop() looked at others */
+    if (server_stopping(c->server)) /* it was parked while http_server_stop() looked at others */
         conn_hang_up(c, !atomic_load(&c->server->dropping));
     if (phase == PHASE_RUNNING || due & DUE_EXPIRED || due >> DUE_SHIFT > now_ms)
         return;
@@ -123,12 +126,14 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
         atomic_compare_exchange_strong(&c->due, &due, next);
         return;
     }
-    /* Marked first: a thread that took the connection at this moment keeps it, and the socket is
-     * not shut down [3]. */
+    /* The mark comes first. If a thread took the connection at this moment, marking fails, that
+     * thread keeps the connection, and the socket is not shut down [3]. */
     if (!atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
         return;
     count(&counters_mine(c->server)->timeouts, 1);
-    if (phase == PHASE_AWAIT) /* whoever gets the event waits for us before it goes on [10] */
+    /* In PHASE_AWAIT, the thread that gets the event waits for the sweeper before it goes on [10].
+     */
+    if (phase == PHASE_AWAIT)
         shutdown(c->req->await.fd, SHUT_RDWR);
     else
         shutdown(c->fd, is_answered_late(phase) ? SHUT_RD : SHUT_RDWR);
@@ -146,7 +151,7 @@ void conn_hang_up(struct conn *c, bool only_idle)
         return;
     if (only_idle)
         shutdown(c->fd, SHUT_RD);
-    else /* the peer's descriptor is not armed: the awaited one wakes the handler [10] */
+    else /* epoll watches only the socket that the handler waits for [10] */
         shutdown(c->req->await.fd, SHUT_RDWR);
 }
 
@@ -175,8 +180,9 @@ static void linger_on(struct conn *c)
     conn_park(c, PHASE_LINGER, EPOLLIN);
 }
 
-/* When bytes are unread at a close, the kernel resets the connection, and the reset may overtake
- * our answer. So we end only our direction, and read and drop what comes for a while. */
+/* Closes slowly. If bytes were unread at a close, the kernel would reset the connection, and the
+ * reset may overtake our answer. So only our direction is ended, and for a while all bytes that
+ * come are dropped. */
 static void conn_linger(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -191,7 +197,7 @@ static void conn_linger(struct conn *c)
     linger_on(c);
 }
 
-/* The path is logged without the query, which may hold a signature or a token. */
+/* The path for the log, without the query, which may hold a signature or a token. */
 static struct str logged_path(const struct http_request *req)
 {
     const struct http_server *s = req->conn->server;
@@ -219,7 +225,7 @@ static void count_response(struct http_request *req)
         log_request(req);
 }
 
-/* The response is out. True when the connection is free for its next request. */
+/* Ends a response that was sent. True when the connection is free for its next request. */
 static bool response_done(struct conn *c)
 {
     struct http_request *req = c->req;
@@ -259,7 +265,7 @@ static void park_sending(struct conn *c)
     conn_park(c, PHASE_SENDING, EPOLLOUT);
 }
 
-/* Sends the rest of the response. True as response_done(). */
+/* Sends the rest of the response. True when the connection is free for its next request. */
 static bool send_on(struct conn *c, bool may_read_disk)
 {
     struct http_request *req = c->req;
@@ -272,7 +278,8 @@ static bool send_on(struct conn *c, bool may_read_disk)
     if (result == PUMP_COLD) {
         if (to_pool(c, WORK_PUMP))
             return false;
-        result = pump_response(req, true); /* the pool is full: slow for all is better than never */
+        /* The pool is full: reading the disk here delays others, but the response is sent. */
+        result = pump_response(req, true);
     }
     if (result == PUMP_DONE) {
         c->phase_end = 0;
@@ -285,7 +292,8 @@ static bool send_on(struct conn *c, bool may_read_disk)
     return false;
 }
 
-/* The answer to a handler's error: an error of the body's reader is the peer's fault. */
+/* The status that answers a handler's error, or 0 for no answer. An error of the body's reader is
+ * the peer's fault. */
 static int failure_status(const struct http_request *req, int code)
 {
     if (code == ERR_BUSY)
@@ -300,7 +308,7 @@ static void handler_failed(struct http_request *req, int code)
     int status = failure_status(req, code);
 
     if (req->conn->broken)
-        return; /* the peer is gone or too slow: that is no failure of ours */
+        return; /* the peer has closed or is too slow: not a failure of the server */
     if (status == 500)
         log_error(http_request_log(req), "http.handler_failed", log_z("error", err_name(code)),
                   log_s("method", req->head.method_text), log_s("path", logged_path(req)));
@@ -316,7 +324,7 @@ static void handler_failed(struct http_request *req, int code)
 
 static bool conn_resume(struct conn *c, bool may_block);
 
-/* The handler has answered, or failed, or waits. True as response_done(). */
+/* Goes on after a handler has answered, failed, or begun to wait. Returns as send_on() does. */
 static bool handled(struct conn *c, int code)
 {
     struct http_request *req = c->req;
@@ -338,8 +346,8 @@ static bool handled(struct conn *c, int code)
     return send_on(c, req->may_block);
 }
 
-/* The handler is called again when the bytes that it waits for have arrived. The deadline allows
- * the minimum rate, and one window more. */
+/* Parks the connection until the bytes have arrived for which the handler waits; then it is called
+ * again. The deadline allows the minimum rate, and one window more. */
 static void park_body(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -354,8 +362,8 @@ static void park_body(struct conn *c)
     conn_park(c, PHASE_BODY, EPOLLIN);
 }
 
-/* Has the pool call `w.fn`. Without a thread for that the function is called here, and must give
- * up. True as response_done(). */
+/* Lets the pool call `w.fn`. When the pool has no thread, the function is called here and must give
+ * up. Returns as send_on() does. */
 static bool go_on_where_it_may_wait(struct conn *c, struct await w)
 {
     c->req->await = w;
@@ -365,7 +373,7 @@ static bool go_on_where_it_may_wait(struct conn *c, struct await w)
     return handled(c, w.fn(c->req, w.ctx, false));
 }
 
-/* Runs the handler. True as response_done(). */
+/* Runs the handler. Returns as send_on() does. */
 static bool conn_handle(struct conn *c, bool may_block)
 {
     struct http_server *s = c->server;
@@ -392,7 +400,7 @@ static bool conn_handle(struct conn *c, bool may_block)
     return handled(c, code);
 }
 
-/* Goes on with a handler that waited. True as response_done(). */
+/* Continues a handler that waited. Returns as send_on() does. */
 static bool conn_resume(struct conn *c, bool may_block)
 {
     struct http_request *req = c->req;
@@ -412,7 +420,7 @@ static bool conn_resume(struct conn *c, bool may_block)
     return handled(c, code);
 }
 
-/* Answers a request that never reached a handler. */
+/* Answers a request that does not reach a handler. */
 static void conn_refuse(struct conn *c, int status, const char *text)
 {
     struct http_request *req = c->req;
@@ -465,8 +473,8 @@ static bool attach_request(struct conn *c)
     return true;
 }
 
-/* Keeps a part of a head in a block of just its size, so that a slow sender costs no more than the
- * bytes that it sent [4]. */
+/* Waits for the rest of a head. The part that has arrived is kept in a block of just its size, so
+ * that a slow sender costs no more than the bytes that it sent [4]. */
 static void wait_for_head(struct conn *c)
 {
     struct http_request *req = c->req;
@@ -528,7 +536,7 @@ static int next_head(struct conn *c, bool leftover, struct err *err)
     return code;
 }
 
-/* Begins a request whose head is complete. True as response_done(). */
+/* Begins a request whose head is complete. Returns as send_on() does. */
 static bool conn_begin_request(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -546,7 +554,7 @@ static bool conn_begin_request(struct conn *c)
     return conn_handle(c, false);
 }
 
-/* Serves requests as long as complete ones are in the buffer, and not longer than a turn. */
+/* Serves requests as long as complete ones are in the buffer, but at most for one turn. */
 static void conn_serve(struct conn *c, bool leftover)
 {
     struct err err;
@@ -580,8 +588,8 @@ static void conn_serve(struct conn *c, bool leftover)
     conn_park(c, PHASE_READY, EPOLLIN | EPOLLOUT);
 }
 
-/* The connection is free for its next request. Usually no byte of it has arrived yet: waiting with
- * epoll costs no more than a read that would find nothing. */
+/* Goes on with a connection that is free for its next request. Usually no byte of that has arrived
+ * yet, and waiting with epoll costs no more than a read that would find nothing. */
 static void conn_go_on(struct conn *c)
 {
     if (c->req->in_len)
@@ -590,7 +598,7 @@ static void conn_go_on(struct conn *c)
         to_idle(c);
 }
 
-/* The same, but a fast worker goes on with it. */
+/* As conn_go_on(), but leaves the next request to a fast worker. */
 static void go_on_later(struct conn *c)
 {
     if (c->req->in_len)
@@ -641,8 +649,9 @@ static void skip_on(struct conn *c)
     }
 }
 
-/* A handshake is computing, for which fast workers have no time, and waiting, for which the pool
- * spares no thread: each step runs on the pool, and between steps epoll waits for the peer. */
+/* Makes one step of a TLS handshake. Fast workers have no time for its computing, and the pool no
+ * thread for its waiting. So each step runs on the pool, and between steps epoll waits for the
+ * peer. */
 static void shake_hands(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -688,7 +697,7 @@ static void on_pool(void *ctx)
     }
 }
 
-/* False when the pool is full: then the connection is still ours. */
+/* Hands the connection to the pool. False when the pool is full: then this thread still owns it. */
 static bool to_pool(struct conn *c, enum work work)
 {
     c->work = work;

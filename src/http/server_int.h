@@ -1,5 +1,5 @@
 /* Declarations that the files of the server share. docs/http.md says which thread may use which
- * part of a connection; [n] cites an invariant there. */
+ * part of a connection; [n] cites an invariant of that page. */
 #ifndef HTTP_SERVER_INT_H
 #define HTTP_SERVER_INT_H
 
@@ -13,66 +13,68 @@
 #include <sys/uio.h>
 
 enum {
-    READ_BUFFER = HTTP_MAX_HEAD + 16 * 1024, /* a head, and always room for some body behind it */
+    READ_BUFFER = HTTP_MAX_HEAD + 16 * 1024, /* a head, and some body behind it */
     STRIPES = 16,
-    EVENTS = 8,             /* that a worker takes in one epoll_wait */
-    TURN_REQUESTS = 32,     /* served of one connection before others get their turn */
+    EVENTS = 8,             /* events that a worker takes in one epoll_wait */
+    TURN_REQUESTS = 32,     /* requests of one connection before others get their turn */
     KEEP_OUT = 64 * 1024,   /* a larger output buffer is not kept for the next request */
     SPARE_REQUESTS = 64,    /* unused requests that are kept, beside one for each fast worker */
     SKIP_MAX = 64 * 1024,   /* an unread body up to this size is read, to keep the connection */
-    INLINE_MAX = 1 << 20,   /* a body in memory up to this size is copied when it has to wait */
+    INLINE_MAX = 1 << 20,   /* a body up to this size is copied when sending has to wait */
     COPY_PIECE = 64 * 1024, /* a body that must pass through memory is copied in such pieces */
     UNSENT_MAX = 512 * 1024 /* bytes of responses in the kernel, for a peer that does not read */
 };
 
 /* What a connection waits for while no thread owns it. */
 enum phase {
-    PHASE_RUNNING, /* nothing: a thread or the pool's queue owns it [1] */
+    PHASE_RUNNING, /* it does not wait: a thread or the pool's queue owns it [1] */
     PHASE_HELLO,   /* the first bytes of a TLS handshake */
     PHASE_IDLE,    /* the next request */
     PHASE_HEAD,    /* the rest of a head */
-    PHASE_READY,   /* its turn; its next request has arrived already */
+    PHASE_READY,   /* its turn; the next request has arrived already */
     PHASE_BODY,    /* the first bytes of a body, before the handler is called again */
     PHASE_SKIP,    /* the rest of a body that the handler did not want */
     PHASE_SENDING, /* room in the socket for the rest of a response */
-    PHASE_LINGER,  /* the peer's close, before we close */
-    PHASE_AWAIT,   /* a socket of the handler's own; epoll does not watch the connection */
+    PHASE_LINGER,  /* the peer's close, before the server closes */
+    PHASE_AWAIT,   /* a socket that the handler waits for; epoll does not watch the connection */
     PHASE_COUNT
 };
 
-/* What the blocking pool does with a connection. */
+/* The jobs that the blocking pool does for a connection. */
 enum work { WORK_HANDSHAKE, WORK_HANDLER, WORK_RESUME, WORK_PUMP };
 
 /* Whether the sender of a request is known; strangers get fewer seats (docs/http.md, "Seats"). */
 enum standing { STRANGER, KNOWN, STANDINGS };
 
-/* One peer address, for the caps per address. */
+/* One peer address, for the caps on each address. */
 struct address {
     unsigned char key[16];
-    size_t count; /* its connections; the entry is freed with the last one */
+    size_t count; /* its connections; the entry is freed with the last of them */
     _Atomic(size_t) seats[STANDINGS];
 };
 
-/* A connection. Its owner is the one thread that may use it [1]; `due` alone is shared, and `fd`,
- * `pushed` and `window_mark` are read by the sweeper under the stripe's lock [2]. */
+/* A connection. Its owner is the one thread that may use it [1]. Only `due` is shared; `fd`,
+ * `pushed` and `window_mark` are also read by the sweeper, under the stripe's lock [2]. */
 struct conn {
     struct http_server *server;
     _Atomic(uint64_t) due; /* deadline (server ms) << 8 | DUE_EXPIRED | phase [3] */
     int fd;
-    bool registered; /* with epoll */
+    bool registered; /* epoll knows `fd` */
     bool broken;     /* a send failed: nothing more can be sent to the peer */
     enum work work;
-    struct list node;         /* in its stripe */
-    struct http_request *req; /* with the buffers; NULL while the connection is idle */
+    struct list node;         /* in the list of its stripe */
+    struct http_request *req; /* the request and its buffers; NULL while the connection is idle */
     struct tls *tls;          /* NULL: plain, or no handshake yet */
-    char *saved;              /* a part of a head, kept while no request is attached */
+    char *saved; /* the first bytes of a head, kept while the connection has no request */
     size_t saved_len, seen;
-    uint64_t phase_end;            /* server ms; of HEAD, SKIP, LINGER, SENDING (its window) */
-    uint64_t received;             /* bytes */
+    /* Deadline of HEAD, SKIP and LINGER, or of the window of SENDING, in ms of the server's clock.
+     */
+    uint64_t phase_end;
+    uint64_t received;             /* bytes received */
     uint64_t linger_left;          /* bytes that may still be read and dropped before closing */
     _Atomic(uint64_t) pushed;      /* bytes given to the socket */
     _Atomic(uint64_t) window_mark; /* bytes acknowledged when the send window began */
-    struct address *address;       /* NULL: the caps do not apply, as to a proxy */
+    struct address *address;       /* NULL: the caps do not apply, as for a proxy */
     struct pool_job job;
     union {
         struct sockaddr any;
@@ -83,34 +85,35 @@ struct conn {
 
 enum { DUE_PHASE = 0x0f, DUE_EXPIRED = 0x80, DUE_SHIFT = 8 };
 
-/* A body that is being received: bytes in the buffer from `at` on, then those of the socket. */
+/* A body that is being received: first the bytes in the buffer from `at` on, then bytes of the
+ * socket. */
 struct body {
     struct reader reader;
-    size_t at;     /* in the buffer */
-    uint64_t left; /* of Content-Length */
+    size_t at;     /* offset in the buffer */
+    uint64_t left; /* bytes of Content-Length that are left */
     uint64_t taken;
     struct http_chunked chunked;
     struct buf trailers;
     bool done;
-    bool wants_continue; /* the peer waits for 100 */
+    bool wants_continue; /* the peer waits for 100 before it sends the body */
     int failed;          /* the first error; later reads return it again */
 };
 
 enum stage {
     STAGE_NONE,
-    STAGE_HEAD,   /* status and headers are being gathered */
-    STAGE_STREAM, /* head sent, pieces follow */
+    STAGE_HEAD,   /* the handler is setting status and headers */
+    STAGE_STREAM, /* the head was sent, pieces of the body follow */
     STAGE_DONE    /* the handler has ended the response; `out` and `file` may still be unsent */
 };
 
-/* How long the peer made us wait, and how many bytes moved in that time. */
+/* How long the server waited for the peer, and how many bytes moved in that time. */
 struct pace {
     bool running;
     uint64_t waited_ns;
     uint64_t mark; /* bytes moved when the window began */
 };
 
-/* What a handler waits for (PHASE_AWAIT). */
+/* The socket that a handler waits for (PHASE_AWAIT), and the function that goes on. */
 struct await {
     http_resume_fn *fn; /* NULL: the handler does not wait */
     void *ctx;
@@ -121,35 +124,35 @@ struct await {
 
 struct http_request {
     struct conn *conn;
-    struct list node; /* in the list of spares */
+    struct list node; /* in the list of unused requests */
     struct arena arena;
     struct body body;
     struct pace in_pace, out_pace;
     struct await await;
-    size_t await_body;            /* bytes of the body that the handler waits for; 0: it does not */
-    enum standing standing, seat; /* `seat`: the standing whose seat it has taken */
+    size_t await_body; /* bytes of the body that the handler waits for; 0: it does not wait */
+    enum standing standing, seat; /* `seat`: the standing with which it took its seat */
     bool seated;
     bool may_block;
     bool close;    /* close the connection after this response */
     bool linger;   /* with `close`: wait until the peer has closed its side, because it may still be
                       sending */
-    bool no_body;  /* HEAD, 204, 304 */
+    bool no_body;  /* the response has no body: HEAD, 204, 304 */
     bool framed;   /* the response is chunked */
-    bool own_date; /* the handler has set the Date header itself */
+    bool own_date; /* the handler has set the Date header */
     bool own_length;
     bool streamed; /* the response began before its length was known */
     enum stage stage;
     int status;
-    uint64_t started_ns; /* 0 unless requests are logged */
-    uint64_t sent;       /* body bytes */
-    struct buf out;      /* from out_at on: bytes of head and body that were not sent yet */
+    uint64_t started_ns; /* when the request began; 0 unless requests are logged */
+    uint64_t sent;       /* body bytes sent */
+    struct buf out;      /* from out_at on: bytes of head and body that are not sent yet */
     size_t out_at;
-    struct file_range file; /* follows `out`; fd -1: none */
-    bool copy_file;         /* through `out`: small, or TLS */
-    struct sock_addr peer;  /* len 0 until asked for */
-    struct log log;         /* when log_ready */
+    struct file_range file; /* sent after `out`; fd -1: none */
+    bool copy_file;         /* the file is copied through `out`, because it is small or for TLS */
+    struct sock_addr peer;  /* len 0 until it is asked for */
+    struct log log;         /* valid when log_ready */
     bool log_ready;
-    char id[32]; /* empty until asked for */
+    char id[32]; /* empty until it is asked for */
     size_t in_len;
     struct http_head head;
     char in[READ_BUFFER];
@@ -162,7 +165,7 @@ struct counters {
 };
 
 struct conn_stripe {
-    struct mutex lock; /* "http.stripe": the list */
+    struct mutex lock; /* class "http.stripe"; guards the list */
     struct list conns;
 };
 
@@ -178,14 +181,15 @@ struct http_server {
     const struct log *log; /* borrowed; may be NULL */
     const char *name;
     struct pool *pool;
-    struct str (*log_path)(const struct http_head *head); /* NULL: the path */
+    /* Returns the path for the log; NULL: the path is logged as it is. */
+    struct str (*log_path)(const struct http_head *head);
     void (*on_drop)(void *ctx);
     void *drop_ctx;
     size_t max_connections, max_per_address;
-    struct networks proxies;                /* to which the caps per address do not apply */
-    size_t seats_of_address[STANDINGS];     /* the most that one address may have */
-    size_t seats_of_all[STANDINGS];         /* the most that all have together */
-    _Atomic(size_t) seats_taken[STANDINGS]; /* by requests of this server */
+    struct networks proxies;                /* the caps per address do not apply to these */
+    size_t seats_of_address[STANDINGS];     /* the most seats for one address */
+    size_t seats_of_all[STANDINGS];         /* the most seats for all addresses together */
+    _Atomic(size_t) seats_taken[STANDINGS]; /* seats taken by requests of this server */
     uint64_t max_body, body_min_rate;
     uint64_t timeout_ms[PHASE_COUNT];
     uint64_t window_ms, tick_ms;
@@ -199,15 +203,15 @@ struct http_server {
     struct conn_stripe stripes[STRIPES];
     struct counters *counters; /* one for each worker, and one for all other threads */
 
-    _Atomic(uint64_t) now_ms; /* monotonic, as of the last tick */
+    _Atomic(uint64_t) now_ms; /* monotonic, as of the sweeper's last tick */
     _Atomic(int64_t) wall_ms; /* for the Date header */
     _Atomic(size_t) connections;
-    _Atomic(bool) stopping;       /* no new requests; responses close the connection */
-    _Atomic(bool) dropping;       /* the deadline of stop has passed */
-    _Atomic(bool) accept_stalled; /* out of descriptors: the sweeper tries again */
+    _Atomic(bool) stopping; /* no new requests are served, and responses close the connection */
+    _Atomic(bool) dropping; /* the deadline of http_server_stop() has passed */
+    _Atomic(bool) accept_stalled; /* there were no descriptors: the sweeper tries to accept again */
 
-    struct mutex lock;   /* "http.server": what follows */
-    struct cond changed; /* the last connection is gone */
+    struct mutex lock;   /* class "http.server"; guards all members below */
+    struct cond changed; /* the last connection was closed */
     struct tls_context *tls;
     bool is_tls;
     struct list spares;
@@ -221,15 +225,16 @@ static inline void count(_Atomic(uint64_t) *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
-struct http_request *request_take(struct http_server *s); /* clean; NULL: out of memory */
+/* Gives an empty request. NULL: there is no memory. */
+struct http_request *request_take(struct http_server *s);
 void request_give(struct http_server *s, struct http_request *req);
 void request_free(struct http_request *req);
 bool server_stopping(struct http_server *s);
 
 /* accept.c */
 void accept_some(struct http_server *s);
-void conn_await_sweep(struct conn *c); /* waits until the sweeper does not use it any more */
-void conn_forget(struct conn *c);      /* leaves its stripe and its address's count */
+void conn_await_sweep(struct conn *c); /* waits until the sweeper no longer uses the connection */
+void conn_forget(struct conn *c);      /* takes it out of its stripe and of its address's count */
 void addresses_release(struct http_server *s);
 
 /* conn.c */
@@ -238,36 +243,37 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events);
 void conn_sweep(struct conn *c, uint64_t now_ms);  /* under the stripe's lock */
 void conn_hang_up(struct conn *c, bool only_idle); /* under the stripe's lock */
 
-/* io.c: receives and sends bytes, plain or over TLS. The functions `..._now` never wait, and return
+/* io.c: receives and sends bytes, plain or over TLS. Functions `..._now` never wait and return
  * ERR_AGAIN instead. The others return ERR_CLOSED or ERR_TIMEOUT. */
 int conn_recv_now(struct conn *c, void *to, size_t len, size_t *got);
 int conn_send_now(struct conn *c, const struct iovec *parts, int n, bool more, size_t *sent);
 int conn_send_all(struct http_request *req, struct str bytes, bool more);
-int conn_wait(struct http_request *req, short events); /* the time counts towards the peer's pace */
+/* Waits for the peer; the time counts towards its pace. */
+int conn_wait(struct http_request *req, short events);
 uint64_t conn_acknowledged(struct conn *c);
 void conn_pushed(struct conn *c, size_t n);
 
 /* seat.c */
 void seats_init(struct http_server *s);
-/* A handler takes a seat before it waits for its peer, and leaves it with seat_leave(). ERR_BUSY:
- * no seat is free, and the handler must not wait. */
+/* Takes a seat; a handler does so before it waits for its peer. ERR_BUSY: no seat is free, and the
+ * handler must not wait. */
 int seat_take(struct http_request *req) MUST_CHECK;
 void seat_leave(struct http_request *req); /* does nothing for a request without a seat */
 
 /* request.c */
-void request_begin(struct http_request *req);  /* `head` is parsed */
-void request_rewind(struct http_request *req); /* to be handled again from its start */
-void request_reset(struct http_request *req);  /* for the next one */
+void request_begin(struct http_request *req);  /* call it when `head` is parsed */
+void request_rewind(struct http_request *req); /* back to its start, to be handled again */
+void request_reset(struct http_request *req); /* makes it ready for the connection's next request */
 int body_skip(struct http_request *req); /* drops the body as far as it has arrived: 0 at its end,
                                             ERR_AGAIN before it, or an error */
-/* Bytes of the body that the handler waits for and that have not arrived. */
+/* How many bytes of the body the handler waits for that have not arrived. */
 size_t body_missing(const struct http_request *req);
 int body_ask(
     struct http_request *req); /* sends 100-continue if the peer waits for it; never waits */
 
 /* response.c */
 void response_reset(struct http_request *req);
-/* A short response of the server itself; the connection is closed after it. */
+/* Makes a short response of the server's own; the connection is closed after it. */
 void response_refuse(struct http_request *req, int status, const char *text);
 
 /* pump.c */

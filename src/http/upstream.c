@@ -1,5 +1,5 @@
 /* The request's side of an exchange: writing head and body, watching for an early answer, and the
- * one retry that is safe. The rules cited (R1, ...) are in docs/upstream.md. */
+ * one retry that is safe. docs/upstream.md has the rules that comments cite (R1, ...). */
 #include "http/upstream_int.h"
 #include "http/wire_int.h"
 #include "os/sock.h"
@@ -11,18 +11,20 @@
 
 enum { PIECE = 64 * 1024, CHUNK_OVERHEAD = 24, HEAD_MAX = 64 * 1024, USUAL_HEAD = 1000 };
 
-/* One call of upstream_send(), over its attempts. */
+/* One call of upstream_send(), with all its attempts. */
 struct sending {
     struct upstream *u;
     const struct upstream_request *r;
-    struct buf out;  /* the head, and a small body behind it */
-    uint64_t left;   /* of the body, not in `out`; UINT64_MAX: chunked */
-    bool expects;    /* 100-continue */
-    bool body_taken; /* bytes of the body have left the reader and are not in `out` */
-    bool any_sent;   /* in this attempt */
-    bool cut;        /* the peer answered before all was sent */
+    struct buf out; /* the head, and a small body behind it */
+    uint64_t left;  /* bytes of the body that are not in `out`; UINT64_MAX: chunked */
+    bool expects;   /* the peer is asked for 100-continue */
+    /* Bytes of the body were read and are not in `out`, so they cannot be sent again. */
+    bool body_taken;
+    bool any_sent; /* bytes were sent in this attempt */
+    bool cut;      /* the peer answered before the whole request was sent */
     bool reader_failed;
-    bool stale; /* this attempt failed as a stale connection does */
+    /* This attempt failed as on a connection that the peer had closed while it was idle. */
+    bool stale;
 };
 
 static bool is_own_field(struct str name)
@@ -96,7 +98,7 @@ static int write_head(struct sending *s, struct err *err)
     return 0;
 }
 
-/* A small body is read before a connection is taken, goes out in one piece with the head, and can
+/* Reads a small body before a connection is taken. It goes out in one piece with the head, and can
  * be sent again. */
 static int read_small_body(struct sending *s, struct err *err)
 {
@@ -112,14 +114,14 @@ static int read_small_body(struct sending *s, struct err *err)
     return rc;
 }
 
-/* Waits until TLS can go on, or the peer has sent something. */
+/* Waits until TLS can send more, or the peer has sent something. */
 static int wait_tls(struct sending *s, struct exchange *e, struct err *err)
 {
     int rc = sock_wait(e->conn->fd, POLLIN | POLLOUT, upstream_deadline(s->u->timeout_ms), err);
     return rc < 0 ? rc : exchange_look(e, err);
 }
 
-/* Sends all of `bytes` over TLS, but stops if the peer answers first. */
+/* Sends all of `bytes` over TLS, but stops when the peer answers. */
 static int push_tls(struct sending *s, struct exchange *e, struct str bytes, struct err *err)
 {
     int rc = 0;
@@ -140,7 +142,7 @@ static int push_tls(struct sending *s, struct exchange *e, struct str bytes, str
     return rc;
 }
 
-/* One step of the mover, then a look for an early answer. */
+/* Makes one step of the mover, then looks for an early answer. */
 static int sending_step(struct sending *s, struct exchange *e, struct mover *m, uint64_t max,
                         uint64_t *moved, struct err *err)
 {
@@ -179,7 +181,7 @@ static int sending_push(struct sending *s, struct exchange *e, struct str bytes,
     return rc;
 }
 
-/* A body of known length to a plain socket. */
+/* Sends a body of known length to a plain socket. */
 static int move_body(struct sending *s, struct exchange *e, struct err *err)
 {
     struct mover m;
@@ -196,7 +198,7 @@ static int move_body(struct sending *s, struct exchange *e, struct err *err)
     return rc;
 }
 
-/* The next piece of the body from `piece` on; *got = 0 is the end. */
+/* Reads the next piece of the body to `piece`; *got = 0 at the end. */
 static int sending_read_piece(struct sending *s, char *piece, size_t *got, struct err *err)
 {
     size_t want = s->left < PIECE ? (size_t)s->left : PIECE;
@@ -213,7 +215,8 @@ static int sending_read_piece(struct sending *s, char *piece, size_t *got, struc
     return rc;
 }
 
-/* Piece by piece through memory: TLS, or chunked, where each piece is framed in place. */
+/* Sends the body piece by piece through memory: over TLS, or chunked, where each piece is framed in
+ * place. */
 static int copy_body(struct sending *s, struct exchange *e, struct err *err)
 {
     bool chunked = s->left == UINT64_MAX;
@@ -241,7 +244,7 @@ static int copy_body(struct sending *s, struct exchange *e, struct err *err)
     return rc;
 }
 
-/* Head and body. 0 when all is sent, or when the peer answered before. */
+/* Sends head and body. 0 when all is sent, or when the peer answered before that. */
 static int transmit(struct sending *s, struct exchange *e, struct err *err)
 {
     int rc = sending_push(s, e, buf_str(&s->out), err);
@@ -256,7 +259,7 @@ static int transmit(struct sending *s, struct exchange *e, struct err *err)
     return rc;
 }
 
-/* R3: a peer that closes while we send may have answered before. */
+/* Looks for an answer when the peer has closed while we sent: it may have answered before (R3). */
 static int last_words(struct exchange *e, int rc)
 {
     return exchange_read_head(e, upstream_deadline(UPSTREAM_CONTINUE_MS), NULL) == 0 ? 0 : rc;
@@ -291,7 +294,7 @@ static int sending_attempt(struct exchange **out, struct sending *s, bool fresh,
     return rc;
 }
 
-/* R4 */
+/* Whether the request may be sent once more on a new connection (R4). */
 static bool may_retry(const struct sending *s)
 {
     return s->stale && !s->body_taken && (s->r->idempotent || !s->any_sent);

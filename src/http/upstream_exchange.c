@@ -13,7 +13,7 @@ struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool 
     struct exchange *e = c->spare ? c->spare : xzalloc(sizeof(*e));
 
     c->spare = NULL;
-    /* its buffer of 24 KiB is not zeroed */
+    /* The buffer of 24 KiB behind `head` is not zeroed. */
     memset(e, 0, offsetof(struct exchange, head));
     e->body.ops = &body_ops;
     e->upstream = u;
@@ -43,7 +43,8 @@ static void head_complete(struct exchange *e)
     e->reusable &= e->head.keep_alive && e->framing != BODY_CLOSE;
 }
 
-/* 1xx heads are dropped, the final one is kept. ERR_AGAIN when more bytes are needed. */
+/* Parses the response's head. 1xx heads are dropped, the final one is kept. ERR_AGAIN: more bytes
+ * are needed. */
 static int parse_head(struct exchange *e, struct err *err)
 {
     for (;;) {
@@ -74,7 +75,8 @@ static int exchange_received(struct exchange *e, size_t got, struct err *err)
     return 0;
 }
 
-/* The same, and looks for the response; 0 also when more bytes of it are needed. */
+/* As exchange_received(), and then parses the head; also 0 when more bytes of the head are needed.
+ */
 static int received_answer(struct exchange *e, size_t got, struct err *err)
 {
     int rc = exchange_received(e, got, err);
@@ -176,7 +178,8 @@ static int cut_short(struct err *err)
     return err_set(err, ERR_CLOSED, "upstream: closed in the middle of the body");
 }
 
-/* Bytes of the body: those that came with the head first, then straight from the connection. */
+/* Takes bytes of the body: first those that came with the head, then straight from the connection.
+ */
 static int exchange_take(struct exchange *e, void *to, size_t len, size_t *got, struct err *err)
 {
     if (e->start < e->end) {
@@ -210,7 +213,7 @@ static int read_until_close(struct exchange *e, void *to, size_t len, size_t *go
     return rc;
 }
 
-/* More bytes into the buffer, behind the head. */
+/* Receives more bytes into the buffer, behind the head. */
 static int refill(struct exchange *e, struct err *err)
 {
     size_t got;
@@ -250,7 +253,7 @@ static int exchange_read_chunked(struct exchange *e, void *to, size_t len, size_
     }
     for (*got = 0; *got == 0 && !e->ended;) {
         int rc = e->start == e->end ? refill(e, err) : 0;
-        if (rc == 0) /* at most `len` bytes in: no more body than that comes out */
+        if (rc == 0) /* decoding at most `len` bytes gives at most `len` body bytes */
             rc = exchange_decode(e, str_n(e->in + e->start, size_min(len, e->end - e->start)),
                                  &piece, &used, err);
         if (rc < 0)
@@ -294,7 +297,8 @@ static bool exchange_body_as_socket(struct reader *r, int *fd, uint64_t *len)
     return true;
 }
 
-/* A small body has often come whole with the head. */
+/* Gives the rest of the body if it is in the buffer. A small body has often come whole with the
+ * head. */
 static bool body_as_bytes(struct reader *r, struct str *out)
 {
     struct exchange *e = container_of(r, struct exchange, body);
@@ -323,7 +327,8 @@ static const struct reader_ops body_ops = {
     .skip = exchange_body_skip,
 };
 
-/* Reading a short rest that has already arrived costs less than a new connection. */
+/* Reads and drops a short rest of the body that has arrived, which costs less than a new
+ * connection. */
 static void exchange_drain(struct exchange *e)
 {
     uint64_t deadline = upstream_deadline(UPSTREAM_DRAIN_MS);
@@ -344,7 +349,8 @@ void exchange_close(struct exchange *e)
         return;
     if (e->reusable && !e->ended)
         exchange_drain(e);
-    /* Bytes behind the end of the body belong to no request of ours: do not trust the peer. */
+    /* Bytes behind the end of the body answer no request of ours, so the connection is not reused.
+     */
     bool clean = e->answered && e->ended && e->start == e->end;
     e->conn->spare = e;
     upstream_give(e->upstream, e->conn, e->reusable && clean);

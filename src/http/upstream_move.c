@@ -1,8 +1,7 @@
-/* Moving bytes from a reader to a plain socket: sendfile from a file, splice through a pipe from a
- * socket, a copy otherwise.
- *
- * Bytes bypass the reader only in the plain case. In every other case (the file is shorter, the
- * source has ended or failed) reader_read() is called, which knows the right error. */
+/* Moves bytes from a reader to a plain socket: by sendfile from a file, by splice through a pipe
+ * from a socket, otherwise by a copy. Only in the plain case the bytes bypass the reader. In every
+ * other case (the file is shorter, the source has ended or failed) reader_read() is called, which
+ * returns the right error. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -15,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A pipe of 256 KiB: half the system calls of the default, and 256 of them fit into what the kernel
- * lets one user have. Below SPLICE_MIN the pipe costs more than the copy. */
+/* A pipe of 256 KiB needs half the system calls of the default size, and the kernel allows one user
+ * 256 such pipes. Below SPLICE_MIN the pipe costs more than the copy. */
 enum {
     COPY_SIZE = 64 * 1024,
     PIPE_SIZE = 256 * 1024,
@@ -37,7 +36,7 @@ void mover_release(struct mover *m)
     m->copy = NULL;
 }
 
-/* Waits for one of `count` descriptors. */
+/* Waits for an event on one of `count` descriptors. */
 static int wait_any(struct mover *m, struct pollfd *fds, nfds_t count, struct err *err)
 {
     uint64_t deadline = upstream_deadline(m->timeout_ms);
@@ -56,7 +55,7 @@ static int wait_any(struct mover *m, struct pollfd *fds, nfds_t count, struct er
     }
 }
 
-/* Waits until `to` takes more. */
+/* Waits until `to` accepts more bytes. */
 static int wait_writable(struct mover *m, struct err *err)
 {
     struct pollfd p = {.fd = m->to, .events = POLLOUT | (m->watch ? POLLIN : 0)};
@@ -80,8 +79,8 @@ static int wait_readable(struct mover *m, int from, struct err *err)
     return rc;
 }
 
-/* Judges the result of a send to `to`: bytes were moved, or it must wait and try again (*moved =
- * 0), or it failed. */
+/* Evaluates the result of a send to `to`: bytes were moved, or it had to wait and must be tried
+ * again (*moved = 0), or it failed. */
 static int after_send(struct mover *m, ssize_t n, uint64_t *moved, struct err *err)
 {
     if (n >= 0) {
@@ -140,7 +139,8 @@ static int mover_send_file(struct mover *m, struct file_range range, uint64_t ma
     ssize_t n = sendfile(m->to, range.fd, &range.offset, size_min(len, SENDFILE_MAX));
 
     if (n == 0 || (n < 0 && (errno == EINVAL || errno == ENOSYS || errno == EIO))) {
-        m->no_sendfile = true; /* shorter than it was, unreadable, or not such a file */
+        /* the file is shorter than it was, unreadable, or unfit for sendfile */
+        m->no_sendfile = true;
         return 0;
     }
     int rc = after_send(m, n, moved, err);
@@ -157,11 +157,11 @@ static bool mover_make_pipe(struct mover *m)
         m->pipe[0] = m->pipe[1] = -1;
         return false;
     }
-    fcntl(m->pipe[1], F_SETPIPE_SZ, PIPE_SIZE); /* refused: then it is smaller */
+    fcntl(m->pipe[1], F_SETPIPE_SZ, PIPE_SIZE); /* when the kernel refuses, the pipe is smaller */
     return true;
 }
 
-/* Moves bytes from a socket into the pipe. *odd: the reader must be called instead. */
+/* Moves bytes from a socket into the pipe. *odd is set when the reader must be read instead. */
 static int fill_pipe(struct mover *m, int from, uint64_t len, bool *odd, struct err *err)
 {
     ssize_t n = splice(from, NULL, m->pipe[1], NULL, len < PIPE_SIZE ? (size_t)len : PIPE_SIZE,
@@ -179,7 +179,7 @@ static int fill_pipe(struct mover *m, int from, uint64_t len, bool *odd, struct 
     return 0;
 }
 
-/* One try to move bytes; nothing moved and no end means: try again. */
+/* Tries once to move bytes. When nothing was moved and *end is false, try again. */
 static int try_step(struct mover *m, uint64_t max, uint64_t *moved, bool *end, struct err *err)
 {
     struct file_range range;

@@ -1,4 +1,5 @@
-/* The connections of one upstream: who may open one, which is reused, whether the peer is up. */
+/* The pool of an upstream's connections: who may open one, which is reused, whether the peer is up.
+ */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 
@@ -10,8 +11,8 @@ static uint64_t upstream_or_default(uint64_t value, uint64_t otherwise)
     return value ? value : otherwise;
 }
 
-/* Host and port from the URL, and the Host header (RFC 9110 7.2: no port when it is the default).
- */
+/* Takes host and port from the URL, and makes the Host header (RFC 9110 7.2: without a default
+ * port). */
 static int set_endpoint(struct upstream *u, struct str text, bool *https, struct err *err)
 {
     struct url url;
@@ -81,8 +82,8 @@ void upstream_free(struct upstream *u)
     free(u);
 }
 
-/* Takes a connection off the idle list and the count; the caller closes it after it has released
- * the lock. */
+/* Moves a connection from the idle list to `dead` and lowers the count. The caller closes it after
+ * it has released the lock. */
 static void retire(struct upstream *u, struct upstream_conn *c, struct list *dead)
 {
     list_remove(&c->node);
@@ -92,7 +93,7 @@ static void retire(struct upstream *u, struct upstream_conn *c, struct list *dea
     cond_signal(&u->room);
 }
 
-/* The oldest are last. */
+/* Retires connections that were idle for too long. The oldest are at the end of the list. */
 static void retire_aged(struct upstream *u, struct list *dead)
 {
     uint64_t now = clock_mono_ns();
@@ -127,7 +128,8 @@ bool upstream_is_up(struct upstream *u)
     return !is_down(u);
 }
 
-/* While down, one caller each UPSTREAM_PROBE_MS is let through. */
+/* Whether a caller may connect. While the upstream is down, one caller each UPSTREAM_PROBE_MS may.
+ */
 static bool upstream_admits(struct upstream *u)
 {
     uint64_t now = clock_mono_ns();
@@ -151,8 +153,8 @@ static struct upstream_conn *take_idle(struct upstream *u)
 
 enum choice { USE_IDLE, USE_NEW, REFUSED, NO_ROOM };
 
-/* Gives an idle connection in *conn, or permission to open one; waits for room until the deadline.
- */
+/* Takes an idle connection into *conn, or permits the caller to open one; waits for room until the
+ * deadline. */
 static enum choice upstream_choose(struct upstream *u, bool fresh, uint64_t deadline,
                                    struct upstream_conn **conn, struct list *dead)
 {
@@ -201,7 +203,7 @@ static void connected(struct upstream *u, int rc, const struct err *why)
     }
     bool down = is_down(u);
     if (down && !was_down) {
-        cond_broadcast(&u->room); /* those who wait for room need not */
+        cond_broadcast(&u->room); /* callers that wait for room need not wait any more */
         while (!list_empty(&u->idle))
             retire(u, list_entry(u->idle.prev, struct upstream_conn, node), &dead);
     }
@@ -214,7 +216,8 @@ static void connected(struct upstream *u, int rc, const struct err *why)
         log_up(u);
 }
 
-/* Opens a new connection. An abort that came before did not see it, so that is checked here. */
+/* Lists a new connection as busy. An abort that came earlier did not see it, so it is shut down
+ * here. */
 static void make_busy(struct upstream *u, struct upstream_conn *c)
 {
     mutex_lock(&u->lock);
@@ -310,7 +313,8 @@ void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
     mutex_lock(&u->lock);
     bool was_down = is_down(u);
     list_remove(&c->node);
-    if (reusable && u->failures) /* it says more than a connect that failed */
+    /* a response proves that the peer is up, whatever connects failed */
+    if (reusable && u->failures)
         u->failures = 0;
     if (reusable && !u->aborted && u->idle_count < u->max_idle) {
         c->reused = true;
@@ -338,7 +342,7 @@ void upstream_abort(struct upstream *u)
     while (!list_empty(&u->idle))
         retire(u, list_entry(u->idle.prev, struct upstream_conn, node), &dead);
     list_each (&u->busy, struct upstream_conn, node, c)
-        shutdown(c->fd, SHUT_RDWR); /* its owner finds it ended, and closes it */
+        shutdown(c->fd, SHUT_RDWR); /* the exchange that owns it finds it ended, and closes it */
     cond_broadcast(&u->room);
     mutex_unlock(&u->lock);
     close_all(&dead);
