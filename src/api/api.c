@@ -1,4 +1,4 @@
-/* The API's server: a request is authorised by its row and then run. */
+/* The API's server: authorises a request by its row, then runs the row's function. */
 #include "api/api_int.h"
 #include "http/endpoint.h"
 #include "base/clock.h"
@@ -6,14 +6,14 @@
 
 static http_handler_fn api_handle;
 
-/* Ends calls that wait for a remote storage. */
+/* Makes calls stop waiting for remote storages. */
 static void api_end_waits(void *ctx)
 {
     routes_abort(ctx);
 }
 
-/* The path may name a user of the tracker by its passkey, which must not be logged. An escape may
- * hide such a path: "%73warm" is "swarm". */
+/* Returns the path to log. A path may contain a tracker user's passkey, which must not be logged.
+ * An escape may hide such a path: "%73warm" is "swarm". */
 static struct str api_log_path(const struct http_head *head)
 {
     struct str users = STR("/api/v1/swarm/users/");
@@ -157,8 +157,8 @@ static bool is_change(enum http_method method)
     return method != HTTP_GET && method != HTTP_HEAD && method != HTTP_OPTIONS;
 }
 
-/* A browser names the site whose page made the request, in Sec-Fetch-Site; an older browser only in
- * Origin. Other clients send neither header. */
+/* Whether a page of another site made the request. Browsers name the site in Sec-Fetch-Site; older
+ * ones only in Origin. Other clients send neither header. */
 static bool is_from_another_site(const struct http_head *head)
 {
     struct str site = http_header(head, "Sec-Fetch-Site"), origin = http_header(head, "Origin");
@@ -179,9 +179,10 @@ static bool request_is_json(const struct http_head *head)
     return str_ieq(str_trim(type), STR("application/json"));
 }
 
-/* False: *answer is what the handler returns. A browser sends the keys that it was once given with
- * every request to this port, whichever page asks for the request. Content-Type must be there also
- * without a body: a page can make a browser send a simple POST, but not one of this type. */
+/* Whether a change may be made; if not, *answer is what the handler returns. A browser that was
+ * given keys sends them with every request to this port, even for a page of another site. So
+ * Content-Type is required even without a body: such a page can make a browser send a simple POST,
+ * but not one with this type. */
 static bool may_change(struct http_request *req, int *answer)
 {
     static const struct http_header none;
@@ -202,7 +203,8 @@ static bool may_change(struct http_request *req, int *answer)
     return true;
 }
 
-/* A store that cannot be asked is no error here: the row's function will find out. */
+/* Asks the store whether it is the one that weir knows. A store that does not answer is not an
+ * error here: the row's function will notice. */
 static int store_known_or_away(struct api *api, struct err *err)
 {
     int code = store_is_known(api->o.config, err);
@@ -210,8 +212,8 @@ static int store_known_or_away(struct api *api, struct err *err)
     return code == ERR_STORE ? code : 0;
 }
 
-/* A change is made in the store that weir knows, and in no other. What weir knows of the store may
- * be a second old, so the store is asked before a change. */
+/* Refuses calls while the store is not the one that weir knows. The last answer of the store may be
+ * a second old, so it is asked again before a change. */
 static int api_check_store(struct api *api, struct http_request *req, const struct rest_row *row,
                            struct err *err)
 {
@@ -235,13 +237,13 @@ static int send_not_found(struct api *api, struct http_request *req, int code,
     return rest_send_failure(req, code, err);
 }
 
-/* A row that does not say who may call it is for administrators. */
+/* Whether only administrators may call the row; so too when it does not say who may. */
 static bool is_for_admins(const struct rest_row *row)
 {
     return row->access != REST_ANYONE && row->access != REST_TOKEN;
 }
 
-/* Only administrators learn which paths under /api do not exist. */
+/* Handles a request. Only administrators can find out which paths under /api do not exist. */
 static int api_handle(struct http_request *req, void *ctx)
 {
     struct api *api = ctx;
@@ -256,7 +258,8 @@ static int api_handle(struct http_request *req, void *ctx)
         return api_send_denied(req, code);
     if (found < 0)
         return send_not_found(api, req, found, &err);
-    /* Routes for anyone do not go by keys that a browser keeps. */
+    /* The check is only for routes of administrators: others do not depend on keys that a browser
+     * keeps. */
     if (admin && is_change(head->method) && !may_change(req, &code))
         return code;
     code = api_check_store(api, req, match.row, &err);

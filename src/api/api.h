@@ -1,6 +1,6 @@
 /* The API endpoint: health, readiness, metrics, and /api/v1 for administrators. docs/operations.md
- * describes it to people. Each file has a table of its routes at its top, in the form of
- * rest/rest.h; the rooms bring tables of their own.
+ * describes it to users. Each file has a table of its routes at its top, in the form of
+ * rest/rest.h; the rooms have tables of their own.
  *
  * Every /api/v1 call needs HTTP Basic authentication with an administrator's keys. */
 #ifndef API_API_H
@@ -32,10 +32,9 @@ struct store;
 struct tls_context;
 struct users;
 
-/* All borrowed; they must outlive the api. */
+/* The services that the API uses. All pointers are borrowed and must outlive the API. */
 struct api_options {
-    const struct conf
-        *conf; /* the configuration at the start; addresses and limits do not change later */
+    const struct conf *conf; /* the configuration at the start; a reload does not replace it */
     struct db *db;
     struct users *users;
     struct routes *routes;
@@ -44,31 +43,32 @@ struct api_options {
     struct access_log *access_log;      /* NULL: there is none */
     struct http_server *s3;             /* for its metrics; NULL: S3 is not served */
     struct lifecycle_worker *lifecycle; /* for its metrics; NULL: this weir is no worker */
-    struct store *app; /* on one server with the queue's database when replication is on */
+    struct store *app;                  /* appDB; on the queue's server if replication is on */
     struct queue *queue;
-    const struct queue_weight *queues; /* that workers take tasks from */
+    const struct queue_weight *queues; /* the queues that workers take tasks from */
     size_t queue_count;
-    struct store *config;              /* likewise on one server */
+    struct store *config;              /* configDB; on the queue's server if replication is on */
     struct replications *replications; /* NULL: replication is off */
-    struct installation *installation; /* knows whether the store is the known one */
+    struct installation *installation; /* checks that the store is the one that weir knows */
     struct worker *worker;             /* for its metrics; NULL: this weir is no worker */
     const struct services *services;
-    const struct room_instance *rooms; /* for their routes and metrics */
+    const struct room_instance *rooms; /* their routes and metrics are served */
     size_t room_count;
     struct pool *pool;
     struct ready *ready;
     const struct credentials *admin;
-    struct tls_context *tls; /* NULL: without TLS; the API takes a reference of its own */
+    struct tls_context *tls; /* NULL: plain HTTP; the API takes a reference of its own */
     const struct log *log;
 };
 
-/* The API listens on conf->api.listen when this returns. ERR_IN_USE: the text names the address. */
+/* Starts the API, which listens on conf->api.listen when this returns. ERR_IN_USE: the address is
+ * in use; the text names it. */
 int api_start(struct api **out, const struct api_options *o, struct err *err) MUST_CHECK;
 void api_address(struct api *api, struct sock_addr *out);
-void api_tls(struct api *api, struct tls_context *tls); /* for new connections */
-/* Lets running requests finish until the deadline, then cuts them off. False: some still run, as
- * with http_server_stop(). */
+void api_tls(struct api *api, struct tls_context *tls); /* used for new connections */
+/* Stops the API: requests may finish until the deadline, then they are cut off. False: some still
+ * run, as with http_server_stop(). */
 bool api_stop(struct api *api, uint64_t deadline_ns);
-void api_free(struct api *api); /* waits for requests that still run; NULL is fine */
+void api_free(struct api *api); /* waits for requests that still run; `api` may be NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* Between the files of api/. */
+/* Types and functions that the files of api/ share. */
 #ifndef API_API_INT_H
 #define API_API_INT_H
 
@@ -10,16 +10,16 @@
 
 enum { API_TABLES_MAX = 32 };
 
-/* The `ctx` of the calls of all rows in api/. */
+/* The API; it is the `ctx` of calls of all rows in api/. */
 struct api {
     struct api_options o;
     struct http_server *server;
     struct auth auth;
-    struct rest_table tables[API_TABLES_MAX]; /* of api/ and of the rooms */
+    struct rest_table tables[API_TABLES_MAX]; /* tables of api/ and of the rooms */
     size_t table_count;
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
-    _Atomic(bool) backing_up; /* one backup at a time */
+    _Atomic(bool) backing_up; /* a backup is running; a second one is refused */
 };
 
 /* The routes of each file. Their `ctx` is filled in when the API starts. */
@@ -29,13 +29,14 @@ extern const struct rest_table api_server_rows, api_user_rows, api_storage_rows,
 /* Answers 401, 429 or 503 to a caller that auth_check() or auth_check_token() refused with `code`.
  */
 int api_send_denied(struct http_request *req, int code) MUST_CHECK;
-/* Is the caller an administrator? For open routes that tell administrators more. */
+/* Whether the caller is an administrator, for routes that anyone may call but that tell
+ * administrators more. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
 /* --- remotes.c --- */
 
-/* Adds the remote storage of the call's body, with its credentials, and as the main storage when
- * the body says so. */
+/* Adds the remote storage that the call's body describes, with its credentials. Makes it the main
+ * storage when the body says so. */
 int api_add_remote(struct rest_call *c, struct err *err) MUST_CHECK;
 /* Writes the members that only a remote storage has into the open object. */
 void api_write_remote(struct json_out *w, const struct remote_entry *e);
@@ -55,8 +56,8 @@ void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct
 /* --- backup.c --- */
 
 /* Copies everything that a start needs into the new folder `dir`, which appears when the copy is
- * complete. ERR_INVALID: `dir` is not an absolute path. ERR_EXISTS. ERR_BUSY: another backup runs.
- */
+ * complete. ERR_INVALID: `dir` is not an absolute path. ERR_EXISTS: `dir` exists. ERR_BUSY: another
+ * backup runs. */
 int api_backup(struct api *api, const char *dir, struct err *err) MUST_CHECK;
 
 #endif

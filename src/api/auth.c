@@ -22,7 +22,8 @@ static _Atomic(uint64_t) *auth_bucket(struct auth *a, const struct sock_addr *pe
     return &a->full_at[hash_sip(&a->key, str_n(address, sizeof(address))) % AUTH_BUCKETS];
 }
 
-/* A bucket that lacks n tokens is full again after n refills, so this time is its whole state. */
+/* Takes a token out of a bucket. A bucket that lacks n tokens is full again after n refills, so the
+ * time when it is full is its whole state. */
 static void auth_take_token(_Atomic(uint64_t) *full_at, uint64_t now)
 {
     uint64_t old = atomic_load(full_at), next;
@@ -37,8 +38,8 @@ static bool auth_has_token(_Atomic(uint64_t) *full_at, uint64_t now)
     return atomic_load(full_at) + AUTH_REFILL_MS <= now + (uint64_t)AUTH_BURST * AUTH_REFILL_MS;
 }
 
-/* Decodes "Basic <base64>" to "user:password": *plain, whose bytes are in `out`. False: the header
- * has another form. */
+/* Decodes "Basic <base64>" to "user:password". *plain is that text; its bytes are in `out`. False:
+ * the header has another form. */
 static bool auth_decode_basic(struct str header, char out[MAX_TOKEN], struct str *plain)
 {
     struct str scheme, token;
@@ -64,7 +65,8 @@ static bool auth_same_secret(struct str real, struct str given)
     return str_eq_secret(real, given.len ? given : STR("?"));
 }
 
-/* Both keys are compared in full, also when the first one differs. */
+/* Whether these are the first administrator's keys. Both are compared in full even if the first one
+ * differs, so that the time reveals nothing. */
 static bool auth_is_first(const struct credentials *admin, struct str access, struct str secret)
 {
     bool same_access = auth_same_secret(str_z(admin->access_key), access);
@@ -73,7 +75,7 @@ static bool auth_is_first(const struct credentials *admin, struct str access, st
     return same_access && same_key;
 }
 
-/* An unknown access key takes as long as a known one with a wrong secret. */
+/* Checks a user's keys. An unknown access key takes as long as a known one with a wrong secret. */
 static int auth_check_user(struct users *users, struct str access, struct str secret)
 {
     struct arena arena = ARENA_INIT(64 * KIB);

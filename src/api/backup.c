@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-enum { COPIED_MAX = 4 * 1024 * 1024 }; /* bytes of a configuration or key file */
+enum { COPIED_MAX = 4 * 1024 * 1024 }; /* limit of a configuration or key file, in bytes */
 
 static int backup_copy_file(const char *from, const char *folder, const char *name, struct err *err)
 {
@@ -25,7 +25,7 @@ static int backup_copy_file(const char *from, const char *folder, const char *na
     return code;
 }
 
-/* Copies the rows and the files that they name, as of one moment. */
+/* Copies the database and the files that its rows name, as of one moment. */
 static int backup_copy_data(struct api *api, struct storage *objects, const char *folder,
                             struct err *err)
 {
@@ -44,8 +44,8 @@ static int backup_copy_data(struct api *api, struct storage *objects, const char
     return code;
 }
 
-/* Runs after the data are copied, so that the copy has every key that the data need
- * (docs/encryption.md, E4). */
+/* Copies the files of keys. It runs after the data are copied, so that the copy has every key that
+ * the data need (docs/encryption.md, E4). */
 static int backup_copy_keys(struct api *api, const char *folder, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);

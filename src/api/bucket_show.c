@@ -1,4 +1,5 @@
-/* One bucket by its name: on every storage that has a bucket of that name, local or remote. */
+/* Shows a bucket by its name, on every storage that has a bucket with that name, local or remote.
+ */
 #include "api/api_int.h"
 #include "object/bucket.h"
 #include "object/overlay.h"
@@ -38,7 +39,7 @@ struct shown {
     struct api *api;
     struct arena *a;
     struct str name;
-    struct json_out *w; /* inside the array of buckets */
+    struct json_out *w; /* its array of buckets is open */
     size_t found;
     struct {
         struct str storage, error;
@@ -109,8 +110,8 @@ static int shown_add_local(struct shown *s, struct storage *storage, struct err 
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* The lifecycle of a remote bucket is the storage's business, and only a listing could tell how
- * much the bucket holds. */
+/* Writes a remote bucket, without its lifecycle and size: the lifecycle is the storage's own, and
+ * only a listing could give the size. */
 static void shown_write_remote(struct shown *s, const struct bucket_info *info, struct str storage)
 {
     json_out_open(s->w, '{');
@@ -120,7 +121,7 @@ static void shown_write_remote(struct shown *s, const struct bucket_info *info, 
     s->found++;
 }
 
-/* The bucket as one user sees it. ERR_NO_BUCKET, ERR_DENIED: the user does not see it. */
+/* Gets the bucket as one user sees it. ERR_NO_BUCKET, ERR_DENIED: the user does not see it. */
 static int shown_look(struct shown *s, struct storage *storage, struct str user,
                       struct bucket_info *out, struct err *err)
 {
@@ -134,9 +135,9 @@ static int shown_look(struct shown *s, struct storage *storage, struct str user,
     return code;
 }
 
-/* A remote storage is asked with the keys of each user. The buckets that a user owns are shown;
- * there may be several of one name on a storage with tenants. When no user owns one, a bucket is
- * shown that some user can see. */
+/* Adds the buckets of a remote storage, which is asked with the keys of each user. The buckets that
+ * a user owns are shown; a storage with tenants may have several with one name. When no user owns
+ * one, a bucket that some user can see is shown. */
 static int shown_add_remote(struct shown *s, struct storage *storage, struct err *err)
 {
     struct remote_entry e = {0};
@@ -159,7 +160,8 @@ static int shown_add_remote(struct shown *s, struct storage *storage, struct err
     return code;
 }
 
-/* A storage that cannot be asked does not keep the others from being shown. */
+/* Adds the buckets of one storage. If it cannot be asked, the buckets of other storages are still
+ * shown. */
 static int shown_add(struct shown *s, struct storage *storage, struct err *err)
 {
     int code;
@@ -187,7 +189,7 @@ static void shown_write_unasked(const struct shown *s)
     json_out_close(s->w, ']');
 }
 
-/* A bucket does not exist only when every storage says so. */
+/* Sets the error when no bucket was found: "does not exist" only if every storage says so. */
 static int shown_nothing(const struct shown *s, struct err *err)
 {
     if (s->unasked_count)

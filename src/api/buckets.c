@@ -1,4 +1,4 @@
-/* Buckets and their routes. */
+/* Calls for buckets and their routes. */
 #include "api/api_int.h"
 #include "room/owners.h"
 #include "object/bucket.h"
@@ -62,7 +62,8 @@ static void bucket_offer(struct rest_call *c, const struct storage *s,
     rest_item_end(c);
 }
 
-/* A storage that sees all of its buckets itself lists them, from the page's beginning on. */
+/* Lists the buckets of a storage that can list all its buckets itself, from the page's beginning
+ * on. */
 static int bucket_list_all(struct rest_call *c, struct storage *s, struct err *err)
 {
     struct str after = rest_after(c);
@@ -121,7 +122,8 @@ static int seen_add(struct seen_buckets *seen, struct arena *a, struct storage *
     return code;
 }
 
-/* Lists what all users with credentials there see, because no single user sees everything. */
+/* Lists the buckets that users with credentials on the storage see, because no single user sees
+ * all. */
 static int bucket_list_seen(struct rest_call *c, struct storage *s, struct err *err)
 {
     const struct api *api = c->ctx;
@@ -157,7 +159,7 @@ static int bucket_list(struct rest_call *c, struct err *err)
 
 /* --- routes --- */
 
-/* A user who was removed since has no name. */
+/* Writes a routing policy. A user who was removed has no name. */
 static void policy_write(struct json_out *w, struct api *api, struct arena *a,
                          const struct route_policy *p)
 {

@@ -4,7 +4,8 @@
 #include "base/vec.h"
 #include "os/process.h"
 
-/* A struct of numbers that rows point into; there may be several of a kind, told apart by label. */
+/* The kinds of structs of numbers that rows point into. Several structs of one kind differ in their
+ * label. */
 enum {
     FROM_PROCESS,
     FROM_DB,
@@ -41,7 +42,7 @@ struct part_numbers {
 _Static_assert(sizeof(size_t) == sizeof(uint64_t),
                "pool_stats and worker_stats are read as uint64_t");
 
-/* --- what metrics of several samples tell apart --- */
+/* --- series of metrics that have several samples --- */
 
 static const struct metric_series build[] = {
     {"version=\"" WEIR_VERSION "\"", offsetof(struct process_numbers, one)},

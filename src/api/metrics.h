@@ -20,11 +20,11 @@ struct metrics_input {
     struct auth *auth;
     struct ready *ready;
     struct notify *notify;
-    struct access_log *access_log; /* NULL: none */
+    struct access_log *access_log; /* NULL: there is none */
     const struct named_server *servers;
     size_t server_count;
-    struct lifecycle_worker *lifecycle; /* NULL: not running */
-    struct worker *worker;              /* likewise */
+    struct lifecycle_worker *lifecycle; /* NULL: not running in this process */
+    struct worker *worker;              /* NULL: not running in this process */
     const struct queue_stats *queues;   /* the first 32 are shown */
     size_t queue_count;
     uint64_t started_mono_ms;

@@ -71,8 +71,8 @@ static int notice_show(struct rest_call *c, struct err *err)
 
 /* --- notices --- */
 
-/* A storage that is not known is answered like one without replications: an error would make it
- * send the notification again for ever. */
+/* Takes a notice. A storage that is not known gets the same answer as one without replications:
+ * after an error it would send the notice again for ever. */
 static int notice_take(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;

@@ -1,9 +1,10 @@
-/* The queues of background work, and their tasks. */
+/* Calls for the queues of background work and their tasks. */
 #include "api/api_int.h"
 #include "base/clock.h"
 #include "coord/worker.h"
 
-enum { ARENA_MAX = 128 * 1024 * 1024 }; /* bytes: a page of the largest payloads */
+/* Bytes; enough for a page of tasks with the largest payloads. */
+enum { ARENA_MAX = 128 * 1024 * 1024 };
 
 static rest_fn queue_list_all, queue_set_paused, queue_set_resumed, task_list, task_show,
     task_delete, task_run, task_cancel;
@@ -89,7 +90,8 @@ static void queue_write(struct json_out *w, const struct queue_stats *q)
     json_out_member_i64(w, "latency_ms", q->latency_ms);
 }
 
-/* Only another program on the same Redis can have added a queue without a name; it is left out. */
+/* Lists all queues. A queue without a name is left out; only another program on the same Redis can
+ * have added it. */
 static int queue_list_all(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
@@ -105,8 +107,8 @@ static int queue_list_all(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* A queue that workers take from but that never had a task has no rows in the store: its numbers
- * are 0. ERR_NOT_FOUND. */
+/* Gets the numbers of a queue. They are 0 for a queue that workers take from but that never had a
+ * task. ERR_NOT_FOUND: there is no such queue. */
 static int queue_find(struct api *api, struct arena *a, struct str name, struct queue_stats *out,
                       struct err *err)
 {
@@ -155,7 +157,7 @@ static int queue_set_resumed(struct rest_call *c, struct err *err)
 
 /* --- tasks --- */
 
-/* A payload that is not JSON becomes a string. */
+/* Writes a task's payload; a payload that is not JSON becomes a string. */
 static void task_write_payload(struct json_out *w, struct str payload)
 {
     json_t *json = NULL;
@@ -187,7 +189,7 @@ static void task_write(struct json_out *w, const struct task_info *info)
     task_write_payload(w, t->payload);
 }
 
-/* The state that the query asks for; TASK_STATES: any. */
+/* Returns the state that the query asks for; TASK_STATES: any state. */
 static int task_state_wanted(const struct rest_call *c)
 {
     struct str name = rest_text(c, "state");
@@ -198,7 +200,7 @@ static int task_state_wanted(const struct rest_call *c)
     return state;
 }
 
-/* Offers the tasks of one state, without the first `skip`. They live in the arena. */
+/* Lists the tasks of one state, without the first `skip`. They live in the arena. */
 static int task_list_state(struct rest_call *c, struct arena *a, enum task_state state, size_t skip,
                            struct err *err)
 {
@@ -255,7 +257,7 @@ static int task_show(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Logs the event when the code says success; returns the code. */
+/* Logs the event if `code` is 0. Returns `code`. */
 static int task_done(struct rest_call *c, const char *event, int code)
 {
     if (code == 0)

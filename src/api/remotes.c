@@ -1,4 +1,4 @@
-/* Adding remote storages, choosing the main storage, and users' credentials on remote storages. */
+/* Calls for remote storages: adding one, choosing the main storage, and users' credentials. */
 #include "api/api_int.h"
 #include "base/clock.h"
 #include "route/users.h"
@@ -28,7 +28,7 @@ static const struct rest_row remote_rows[] = {
 };
 const struct rest_table api_remote_rows = {REST_ROWS(remote_rows)};
 
-/* "1500ms", or whole seconds. */
+/* Writes the timeouts, as "1500ms" or in whole seconds. */
 static void remote_write_times(struct json_out *w, struct remote_times times)
 {
     for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
@@ -100,7 +100,7 @@ static bool has_credential(const struct rest_call *c)
     return rest_given(c, "user") || rest_given(c, "access_key") || rest_given(c, "secret_key");
 }
 
-/* Everything is checked before anything is kept. */
+/* Adds a remote storage. Everything is checked before anything is stored. */
 int api_add_remote(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
@@ -133,7 +133,7 @@ int api_add_remote(struct rest_call *c, struct err *err)
 
 /* --- the calls --- */
 
-/* Logs the event when the code says success; returns the code. */
+/* Logs the event if `code` is 0. Returns `code`. */
 static int remote_changed(const struct rest_call *c, const char *event, int code)
 {
     if (code == 0)
@@ -178,7 +178,7 @@ static int credential_add(struct rest_call *c, struct err *err)
     return remote_changed(c, "storage.credential_set", code);
 }
 
-/* A user who was removed is named by its id. */
+/* Removes a user's credential. A user who no longer exists is named by its id. */
 static int credential_remove(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;

@@ -1,4 +1,5 @@
-/* The server itself: health, readiness, metrics, the list of routes, the version, backups. */
+/* Calls for the server itself: health, readiness, metrics, the list of routes, the version,
+ * backups. */
 #include "api/api_int.h"
 #include "room/room.h"
 
@@ -40,7 +41,8 @@ static int server_health(struct rest_call *c, struct err *err)
     return rest_send(c, STR("ok\n"));
 }
 
-/* The reason why a part is not ready names hosts and folders, so it is for administrators. */
+/* Answers /readyz. Only administrators see why a part is not ready, because the reason names hosts
+ * and folders. */
 static int server_ready(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
@@ -102,7 +104,7 @@ static int server_metrics(struct rest_call *c, struct err *err)
     int code;
 
     (void)err;
-    /* weir_ready shows that a store is down. */
+    /* The metrics are shown without queues when the store is down; weir_ready shows that. */
     if (queue_list(api->o.queue, c->arena, &queues, &queue_count, NULL) == 0)
         in.queues = queues, in.queue_count = queue_count;
     for (size_t i = 0; api->o.services && i < api->o.services->server_count; i++)

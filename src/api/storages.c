@@ -1,11 +1,11 @@
-/* Storages: which there are, adding one, whether it works, whether what it holds is whole. */
+/* Calls for storages: listing, adding, testing, removing, and scrubbing them. */
 #include "api/api_int.h"
 #include "coord/replication.h"
 #include "object/local/local.h"
 #include "object/overlay.h"
 #include "route/route.h"
 
-enum { FINDINGS_MAX = 1000 /* listed; all are counted */ };
+enum { FINDINGS_MAX = 1000 /* findings that are listed; all are counted */ };
 
 static rest_fn storage_list, storage_add, storage_remove, storage_set_limits, storage_test,
     storage_scrub;
@@ -17,7 +17,8 @@ static rest_fn storage_list, storage_add, storage_remove, storage_set_limits, st
         "bytes_per_second", "Bytes a second that replication may move; 0: any number.",            \
             REST_INTEGER, .min = 0, .max = INT64_MAX                                               \
     }
-/* With the members that only a remote storage has (remotes.c). */
+/* Members of a storage in an answer. It includes those that only a remote storage has (remotes.c).
+ */
 #define STORAGE_FIELDS                                                                             \
     {"name", "The storage's name."}, {"kind", "\"local\" or \"remote\"."},                         \
         {"state", "\"missing\": its folder is not there; else empty."},                            \
@@ -92,7 +93,7 @@ static const struct rest_row storage_rows[] = {
 };
 const struct rest_table api_storage_rows = {REST_ROWS(storage_rows)};
 
-/* `remotes` are the entries of all remote storages. */
+/* Writes the members of a storage. `remotes` has the entries of all remote storages. */
 static void storage_write(struct json_out *w, struct storage *s, bool is_main,
                           const struct remote_entry *remotes, size_t count)
 {
@@ -127,7 +128,7 @@ static int storage_list(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* The storage as the answer. */
+/* Answers with the storage that the call names. */
 static int storage_show(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
@@ -145,7 +146,7 @@ static int storage_show(struct rest_call *c, struct err *err)
 
 /* --- adding --- */
 
-/* Members that only a remote storage has are refused, not ignored. */
+/* Refuses members of the body that only a remote storage has, rather than ignoring them. */
 static int storage_check_local(const struct rest_call *c, struct err *err)
 {
     static const char *const remote_only[] = {
@@ -178,7 +179,7 @@ static int storage_add_local(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Limits that the body has change *out. */
+/* Sets the limits in *out that the body has. */
 static int storage_read_limits(struct remote_limits *out, const struct rest_call *c,
                                struct err *err)
 {
@@ -261,7 +262,8 @@ static int storage_check_replications(struct api *api, struct str name, struct e
     return code;
 }
 
-/* Only a local storage takes its buckets along: those of a remote storage stay where they are. */
+/* Checks that a local storage has no buckets, because a removal would take them along. Buckets of a
+ * remote storage stay where they are. */
 static int storage_check_buckets(struct storage *s, struct arena *a, struct err *err)
 {
     struct bucket_info *list;
@@ -279,7 +281,7 @@ static int storage_check_unused(struct api *api, struct arena *a, struct storage
 {
     int code = storage_check_replications(api, s->name, err);
 
-    if (code == 0) /* another weir may have set one a moment ago */
+    if (code == 0) /* another weir may have set a policy a moment ago */
         code = routes_reload(api->o.routes, err);
     if (code == 0)
         code = storage_check_policies(api, a, s->name, err);
@@ -290,7 +292,7 @@ static int storage_check_unused(struct api *api, struct arena *a, struct storage
                : code;
 }
 
-/* Reasons that force does not overrule. */
+/* Checks for reasons against a removal that `force` does not overrule. */
 static int storage_check_removal(struct api *api, struct storage *s, struct err *err)
 {
     return storage_can(s, STORAGE_FOLDER)
@@ -344,7 +346,7 @@ static int storage_test(struct rest_call *c, struct err *err)
 /* --- scrub --- */
 
 struct scrub {
-    struct json_out *w; /* inside the array of findings */
+    struct json_out *w; /* its array of findings is open */
     uint64_t findings, objects, bytes;
 };
 

@@ -1,4 +1,4 @@
-/* Users and their keys. */
+/* Calls for users and their keys. */
 #include "api/api_int.h"
 #include "coord/replication.h"
 #include "route/users.h"
@@ -69,7 +69,7 @@ static void user_write(struct json_out *w, const struct user *u)
     json_out_close(w, ']');
 }
 
-/* The key with its secret. */
+/* Writes a key with its secret. */
 static void user_key_write(struct json_out *w, const struct user_key *key)
 {
     json_out_member_str(w, "access_key", key->access);
@@ -138,8 +138,8 @@ static int user_forget_keys(struct api *api, struct str id, struct err *err)
                     : 0;
 }
 
-/* A replication of a user's buckets works with the user's keys, and could not be removed without
- * the user. */
+/* Refuses to remove a user whose buckets are replicated: the replication uses the user's keys and
+ * could not be removed without the user. */
 static int user_check_replications(struct api *api, const struct user *user, struct err *err)
 {
     const struct replication *const *all;
@@ -170,7 +170,7 @@ static int user_remove(struct rest_call *c, struct err *err)
 
     if (code == 0)
         code = users_remove(api->o.users, name, err);
-    /* Last, so that a user who may not be removed keeps its keys. */
+    /* The keys are removed last, so that a user who may not be removed keeps them. */
     if (code == 0 && known)
         code = user_forget_keys(api, user.id, err);
     if (code == 0)

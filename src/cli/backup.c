@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The server takes only absolute paths; a relative one is relative to the present folder. */
+/* Writes the call's body. The server accepts only absolute paths; a relative path is made absolute
+ * from the current folder. */
 static int backup_fill(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);

@@ -19,7 +19,8 @@ static const struct output_column columns[] = {{"name"},    {"storage"},  {"owne
 static const struct output_column policy_columns[] = {
     {"user"}, {"user_id"}, {"bucket"}, {"storage"}, {"blocked"}};
 
-/* Includes what the bucket holds, and what lifecycle rules did in the last whole sweep. */
+/* The columns of `weir bucket show`: also the bucket's size, and what lifecycle rules did in the
+ * last complete sweep. */
 static const struct output_column show_columns[] = {{"name"},
                                                     {"storage"},
                                                     {"owner"},
@@ -72,7 +73,7 @@ static int bucket_list_run(struct api_client *r, const struct invocation *inv, s
     return code;
 }
 
-/* Storages that could not be asked are an error; the buckets that were found are shown all the
+/* Returns an error if a storage could not be asked; the buckets that were found are shown all the
  * same. */
 static int bucket_judge(const json_t *answer, struct err *err)
 {

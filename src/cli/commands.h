@@ -1,5 +1,5 @@
-/* The commands of the gateway and of the program itself; one file for each group. The rooms bring
- * theirs (room/room.h), and program.c makes one table of all. */
+/* The commands of the gateway and of the program itself, one file for each group. The rooms have
+ * their own commands (room/room.h). program.c makes one table of all. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -8,7 +8,7 @@
 command_fn command_serve, command_status, command_backup, command_config, command_help,
     command_version;
 
-/* Groups, each in its own file; a row without a name ends each. */
+/* The groups of commands. A row without a name ends each. */
 extern const struct command user_commands[], storage_commands[], bucket_commands[],
     webhook_commands[], store_commands[], task_commands[];
 

@@ -84,13 +84,15 @@ static const struct command last_commands[] = {
     {0},
 };
 
-/* In the order of help and manual; the commands of the rooms come between the two lists. */
+/* The groups in the order of the help and the manual. The rooms' commands come between the two
+ * lists. */
 static const struct command *const groups_before[] = {
     first_commands,   user_commands,  storage_commands, bucket_commands,
     webhook_commands, store_commands, task_commands,    NULL};
 static const struct command *const groups_behind[] = {last_commands, NULL};
 
-/* The roles that belong to no room. A process with the role "archive" alone serves the API. */
+/* The roles that belong to no room. A process that has only the role "archive" serves only the API.
+ */
 static const char *const roles_before[] = {"gateway", "worker"}, *const role_behind = "archive";
 
 static void add_groups(struct program *p, const struct command *const *groups)
@@ -111,7 +113,7 @@ static void list_roles(struct program *p, const struct room *const *rooms, size_
     vec_push(&p->roles, NULL);
 }
 
-/* "Run these of gateway, worker and tracker; default: all." */
+/* Makes the help of --only: "Run these of gateway, worker and tracker; default: all." */
 static void describe_roles(struct program *p)
 {
     size_t count = p->roles.len - 1;

@@ -1,4 +1,5 @@
-/* The program as its rooms make it: one table of all commands, and the roles of `weir serve`. */
+/* The command line of the program with its rooms: one table of all commands, and the roles of `weir
+ * serve`. */
 #ifndef CLI_PROGRAM_H
 #define CLI_PROGRAM_H
 
@@ -9,12 +10,12 @@
 struct program {
     struct command_table table; /* for cli_main() */
     VEC(struct command) rows;
-    VEC(const char *) roles; /* of `weir serve --only`; ends with NULL */
+    VEC(const char *) roles; /* the values of `weir serve --only`; ends with NULL */
     struct buf roles_doc;
     struct flag serve_flags[2];
 };
 
-/* The rooms are borrowed. The struct must not move afterwards. */
+/* Makes the table of commands. The rooms are borrowed. The struct must not move afterwards. */
 void program_init(struct program *p, const struct room *const *rooms, size_t count);
 void program_release(struct program *p);
 

@@ -1,4 +1,4 @@
-/* weir serve: start, say so, wait for signals, stop. */
+/* weir serve: starts, prints a greeting, waits for signals, stops. */
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "db/db.h"
@@ -10,14 +10,16 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-/* glibc makes up to eight heaps for each core, and a heap keeps memory that was freed. Two heaps a
- * core are enough for the threads that can run at the same time. */
+/* Limits the number of glibc's heaps. By default there are up to eight for each core, and each
+ * keeps memory that was freed. Two for each core are enough for the threads that can run at the
+ * same time. */
 static void serve_limit_heaps(void)
 {
     mallopt(M_ARENA_MAX, 2 * get_nprocs());
 }
 
-/* Each connection needs a file descriptor; the database and outgoing connections need some too. */
+/* Warns when the limit of open files is too low. Each connection needs a file descriptor; the
+ * database and outgoing connections need some too. */
 static void serve_check_files(const struct server *s, uint64_t files)
 {
     enum { SPARE = 256 };
@@ -27,8 +29,9 @@ static void serve_check_files(const struct server *s, uint64_t files)
                  log_u("http.connections", s->conf->http.connections));
 }
 
-/* `url` is what curl needs to reach the API, or NULL. The secret is shown only on a terminal, to a
- * person: other output goes to a file or the journal (docs/security.md, U1). */
+/* Prints the first administrator's keys. `url` is the argument with which curl reaches the API, or
+ * NULL. The secret is shown only on a terminal, because other output goes to a file or the journal
+ * (docs/security.md, U1). */
 static void serve_print_keys(const struct server *s, const char *url)
 {
     if (!s->new_credentials || !isatty(STDOUT_FILENO)) {
@@ -90,7 +93,7 @@ static void serve_greet(struct server *s, uint64_t began_ns)
     fflush(stdout);
 }
 
-/* A wrong configuration changes nothing; the log says what is wrong. */
+/* Reloads the configuration. If it is invalid, nothing changes, and the log says what is wrong. */
 static void serve_reload(struct server *s, const struct invocation *inv)
 {
     struct conf_input in;
@@ -110,9 +113,9 @@ static void serve_reload(struct server *s, const struct invocation *inv)
     process_notify(STR("READY=1"));
 }
 
-/* The database may have stopped taking writes (docs/operations.md, "A disk that fails"). True: the
- * disk takes writes again, so a new start may help. Until then the process goes on, because it can
- * still read, while a new one could not start. */
+/* Whether the database has stopped taking writes and the disk takes writes again, so that a new
+ * start may help (docs/operations.md, "A disk that fails"). Until then the process goes on, because
+ * it can still read, while a new one could not start. */
 static bool serve_disk_failed(const struct server *s, bool *told)
 {
     struct err why = {0}, err = {0};
@@ -132,7 +135,7 @@ static bool serve_disk_failed(const struct server *s, bool *told)
     return true;
 }
 
-/* Returns the exit status. */
+/* Waits for signals until weir must end. Returns the exit status. */
 static int serve_wait_for_end(struct server *s, const struct invocation *inv)
 {
     enum { TRY_DISK_MS = 1000 };

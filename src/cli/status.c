@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-enum { TIMEOUT_MS = MS_PER_MINUTE }; /* a weir that does not answer in time is not ready */
+/* A weir that does not answer within this time is not ready. */
+enum { TIMEOUT_MS = MS_PER_MINUTE };
 
 enum unit { COUNT, BYTES, SECONDS };
 
@@ -61,7 +62,7 @@ static void status_add_metrics(struct output *table, struct str text)
     }
 }
 
-/* Is every part ready? */
+/* Adds a row for each part; returns whether every part is ready. */
 static bool status_add_parts(struct output *table, struct str body)
 {
     json_t *object = NULL, *parts;

@@ -72,8 +72,8 @@ static const struct output_column test_columns[] = {{"name"}, {"ok"}, {"error"}}
 static const struct output_column damage_columns[] = {
     {"damage"}, {"bucket"}, {"key"}, {"version"}, {"path"}};
 
-/* Flags that only remote storages have, and the members that they become; NULL: written elsewhere.
- */
+/* Flags that only remote storages have, and their members in the call's body. NULL: other code
+ * writes the member. */
 static const struct {
     const char *flag, *member;
 } of_remote[] = {
@@ -176,7 +176,8 @@ static int storage_fill_key(struct json_out *w, const struct invocation *inv, st
     return 0;
 }
 
-/* The table says what is wrong; the code only sets the exit status. */
+/* Returns an error if the test failed. It only sets the exit status; the table says what is wrong.
+ */
 static int storage_judge_test(const json_t *answer, struct err *err)
 {
     (void)err;
@@ -197,7 +198,8 @@ static const struct manage_call list_keys = {"GET", "/api/v1/storages/{0}/creden
                                              MANAGE_COLUMNS(user_columns), .rows = "users",
                                              .pages = true};
 
-/* Shows who has keys there, after a change of a user's keys if a USER is named. */
+/* Shows which users have keys on the storage. If a USER is named, changes that user's keys first.
+ */
 static int storage_key_run(struct api_client *r, const struct invocation *inv, struct output *table,
                            struct err *err)
 {

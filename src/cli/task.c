@@ -57,7 +57,7 @@ static const struct output_column show_columns[] = {
 
 /* --- list and show --- */
 
-/* "when" is how far from now the task is due, for people. */
+/* Adds a row for a task. Its column "when" says for people how far from now the task is due. */
 static int task_row(struct output *table, json_t *task)
 {
     int64_t seconds = json_get_i64(task, "due_in_s", 0);
@@ -74,13 +74,13 @@ static int task_row(struct output *table, json_t *task)
     return code;
 }
 
-/* A listing under way. */
+/* The state of a listing. */
 struct task_listing {
     struct api_client *client;
-    const char *state; /* NULL: any */
+    const char *state; /* NULL: any state */
     struct output *table;
     size_t left; /* tasks that may still be shown */
-    bool more;   /* there are, or may be, others */
+    bool more;   /* there are, or may be, more tasks */
 };
 
 static int task_list_queue(struct task_listing *l, const char *queue, struct err *err)

@@ -1,4 +1,4 @@
-/* The order of the parts, the start, the stop and the reload. */
+/* The order of the server's parts; start, stop and reload. */
 #include "server/server_int.h"
 #include "base/clock.h"
 #include "os/tls.h"
@@ -8,14 +8,15 @@
 struct server_part {
     server_start_fn *start;
     server_stop_fn *stop;
-    bool is_stage; /* stands for the parts of all rooms of `stage` */
+    bool is_stage; /* this row stands for the rooms' parts of `stage` */
     enum room_stage stage;
 };
 
 #define ROOMS(at) .is_stage = true, .stage = (at)
 
-/* Credentials are made early, since the API needs them, and kept last: a start that fails, on a
- * port in use say, must not leave keys that nobody was ever shown. */
+/* The parts in the order of their start. Credentials are made early, because the API needs them,
+ * and stored last: a start that fails, for example because a port is in use, must not leave keys
+ * that were shown to nobody. */
 static const struct server_part parts[] = {
     {server_try_ports_first, NULL},
     {server_start_folder, server_stop_folder},

@@ -12,25 +12,25 @@
 #include "route/route.h"
 #include "room/room.h"
 
-/* A local storage that was added earlier, as a part of /readyz. */
+/* A local storage that an administrator has added, for its check in /readyz. */
 struct added_storage {
     struct routes *routes;
     struct storage *storage;
-    char part[80]; /* "storage.disk2" */
+    char part[80]; /* name of the check: "storage.disk2" */
 };
 
-/* A part with what its functions need. */
+/* A part that starts and stops, and the arguments of its functions. */
 struct server_step {
-    const struct server_part *own;   /* a part of the server; or */
-    const struct room_part *foreign; /* a part of a room */
-    void *state;                     /* of the room */
+    const struct server_part *own;   /* a part of the server; NULL: `foreign` is set */
+    const struct room_part *foreign; /* a part of a room; NULL: `own` is set */
+    void *state;                     /* the room's state; NULL for a part of the server */
 };
 
 struct server {
-    struct services services; /* lent to the rooms */
+    struct services services; /* shared with the rooms */
     VEC(struct room_instance) rooms;
     VEC(struct server_step) steps;
-    size_t started; /* steps that have started */
+    size_t started; /* number of steps that have started */
 
     struct conf *start; /* the configuration at the start; never replaced */
     struct conf *conf;  /* the newest configuration; a reload replaces it */
@@ -39,32 +39,35 @@ struct server {
     struct ready ready;
     bool ports_tried;
 
-    int lock_fd; /* held on <data folder>/lock */
+    int lock_fd; /* holds the lock on the file "lock" in the data folder */
     struct credentials admin;
-    bool new_credentials; /* made by this start */
+    bool new_credentials; /* this start has made the administrator's keys */
     struct db *db;
     struct added_storage added[ROUTES_STORAGES_MAX];
-    VEC(struct queue_weight) queues; /* that workers take tasks from */
-    struct worker *worker;           /* NULL: this process is no worker, as the next */
+    VEC(struct queue_weight) queues; /* the queues that workers take tasks from */
+    /* `worker` and `lifecycle` are NULL when the process is not a worker. */
+    struct worker *worker;
     struct lifecycle_worker *lifecycle;
-    struct gateway *gateway; /* NULL: s3.listen is off, or this process is no gateway */
+    struct gateway *gateway; /* NULL: s3.listen is off, or the process is not a gateway */
     struct api *api;         /* NULL: api.listen is off */
 };
 
 struct server_options {
-    struct conf *conf; /* the reference is taken, also by a start that fails */
+    struct conf *conf; /* the server takes over the reference, even if the start fails */
     const struct room *const *rooms;
     size_t room_count;
-    const char *only; /* roles with commas between them; NULL: every role. Borrowed */
+    const char *only; /* roles, comma-separated; NULL: every role. Borrowed */
 };
 
-/* An error's text is one line for the person who started weir. */
+/* Starts all parts. An error's text is one line for the person who started weir. */
 int server_start(struct server *s, const struct server_options *o, struct err *err) MUST_CHECK;
 
-/* Lets requests finish within shutdown.timeout. When some still run then, the process ends here. */
+/* Stops all parts. Requests may finish within shutdown.timeout; if some still run then, the process
+ * ends here. */
 void server_stop(struct server *s);
 
-/* Takes over the reloadable keys of `next` (whose reference is taken), or nothing at all. */
+/* Applies the reloadable keys of `next`, or on an error none of them. The server takes over the
+ * reference to `next`. */
 int server_reload(struct server *s, struct conf *next, struct err *err) MUST_CHECK;
 
 #endif

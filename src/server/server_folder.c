@@ -58,14 +58,14 @@ static int check_db_now(void *ctx, struct err *err)
     return db_failed(ctx, err);
 }
 
-/* Wakes the main thread, which looks at the database then (cli/serve.c). */
+/* Wakes the main thread, which then checks the database (cli/serve.c). */
 static void on_db_failed(void *ctx)
 {
     (void)ctx;
     process_wake();
 }
 
-/* Writes a row that nothing reads: the write shows that writes work. */
+/* Checks that the database takes writes, by writing a row that nothing reads. */
 static int check_db(void *ctx, struct err *err)
 {
     struct db *db = ctx;

@@ -1,4 +1,4 @@
-/* Between the files of the server. */
+/* Types and functions that the files of the server share. */
 #ifndef SERVER_SERVER_INT_H
 #define SERVER_SERVER_INT_H
 
@@ -16,18 +16,20 @@
 #include "s3/notify/notify.h"
 #include "server/server.h"
 
-/* A part of the server itself. A part that fails undoes what it began; its `stop` is not called. */
+/* Start and stop of one of the server's own parts. A part that fails to start undoes what it began,
+ * and its `stop` is not called. */
 typedef int server_start_fn(struct server *s, struct err *err);
 typedef void server_stop_fn(struct server *s); /* may end the process: server_stop_by_force() */
 
-/* A request that runs past the deadline, since a disk or the store does not answer, still uses the
- * parts below it. They cannot be taken apart, and what is durable is on disk: the process ends. */
+/* Ends the process. For a request that runs past the deadline because a disk or the store does not
+ * answer: it still uses parts that started earlier, so they cannot be stopped. All durable data are
+ * on disk. */
 _Noreturn void server_stop_by_force(struct server *s);
 
 /* --- server_ports.c --- */
 
-/* Both try whether every address can be listened on. The first one does so only when there is no
- * data folder yet. */
+/* Both check that every address can be listened on. server_try_ports_first() does so only when
+ * there is no data folder yet. */
 server_start_fn server_try_ports_first, server_try_ports;
 
 /* --- server_folder.c: the data folder, the first administrator's keys, the database --- */
@@ -41,7 +43,7 @@ server_stop_fn server_stop_folder, server_stop_credentials, server_stop_db;
 server_start_fn server_start_stores, server_start_installation, server_start_queue;
 server_stop_fn server_stop_stores, server_stop_installation, server_stop_queue;
 
-/* --- server_routes.c: users, storages and routes, and the lease on what was read of them --- */
+/* --- server_routes.c: users, storages and routes, and the lease --- */
 
 server_start_fn server_start_users, server_start_routes, server_start_remotes, server_make_lease,
     server_start_lease;
@@ -59,7 +61,8 @@ server_stop_fn server_stop_notify, server_stop_lifecycle, server_stop_access_log
 
 server_start_fn server_start_pool, server_start_s3, server_start_api;
 server_stop_fn server_stop_pool, server_stop_s3, server_stop_api;
-/* A new context for an endpoint that runs; *out stays NULL for plain HTTP. `name` is for errors. */
+/* Makes a new TLS context for a running endpoint; *out stays NULL for plain HTTP. `name` is for
+ * error messages. */
 int server_reload_tls(struct tls_context **out, const char *name, const struct conf_tls *start,
                       const struct conf_tls *next, struct err *err) MUST_CHECK;
 

@@ -17,7 +17,8 @@ int server_start_pool(struct server *s, struct err *err)
     return 0;
 }
 
-/* When the endpoints have stopped, a thread may still be about to log its request. */
+/* Stops the pool of threads. It waits, because a thread may still be about to log its request after
+ * the endpoints have stopped. */
 void server_stop_pool(struct server *s)
 {
     uint64_t soon = clock_mono_ns() + POOL_END_MS * NS_PER_MS;
@@ -28,7 +29,7 @@ void server_stop_pool(struct server *s)
     pool_free(s->services.pool);
 }
 
-/* *out stays NULL for plain HTTP. */
+/* Opens the TLS context of an endpoint; *out stays NULL for plain HTTP. */
 static int open_tls(struct tls_context **out, const struct conf_tls *tls, struct err *err)
 {
     return *tls->cert ? tls_server_context(out, tls->cert, tls->key, err) : 0;
@@ -36,7 +37,7 @@ static int open_tls(struct tls_context **out, const struct conf_tls *tls, struct
 
 /* --- the S3 endpoint --- */
 
-/* Ends the waits of requests for remote storages. */
+/* Makes requests stop waiting for remote storages. */
 static void abort_request_waits(void *ctx)
 {
     routes_abort(ctx);

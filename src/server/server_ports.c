@@ -1,4 +1,4 @@
-/* The ports are tried before anything is made or opened, so that a start that cannot listen leaves
+/* Tries the ports before anything is created or opened, so that a start that cannot listen leaves
  * nothing behind. */
 #include "server/server_int.h"
 #include "conf/keys.h"
@@ -21,8 +21,8 @@ static int try_udp(int *fd, const struct sock_addr *addr, struct err *err)
     return 0;
 }
 
-/* Port 0 stands for any free port. It need not be held; the port that the kernel chose might even
- * be the port that another key names. */
+/* Whether the port is 0, which stands for any free port. Such a port is not held while the others
+ * are tried: the kernel might choose one that another key names. */
 static bool is_any_port(const struct sock_addr *addr)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr->sa;
@@ -31,7 +31,8 @@ static bool is_any_port(const struct sock_addr *addr)
     return (addr->sa.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port) == 0;
 }
 
-/* *fd holds the port then, or is -1. A unix socket is not tried: its server makes the file. */
+/* Tries to listen on an address. *fd holds the port, or is -1. A unix socket is not tried, because
+ * its server makes the file. */
 static int try_address(int *fd, const char *text, bool udp, struct err *err)
 {
     struct sock_addr addr;
@@ -47,9 +48,9 @@ static int try_address(int *fd, const char *text, bool udp, struct err *err)
 
 struct port {
     const char *key;
-    const char *role; /* NULL: any */
+    const char *role; /* the role that listens here; NULL: every role */
     bool udp;
-    int fd; /* holds the port while the others are tried; -1: not held */
+    int fd; /* socket that holds the port while the others are tried; -1: none */
 };
 typedef VEC(struct port) port_list;
 
@@ -84,7 +85,8 @@ static int try_port(const struct services *s, struct port *p, struct err *err)
     return code < 0 ? services_blame_key(s, p->key, code, err) : 0;
 }
 
-/* Each port is held until all were tried, so that two keys with one port are found here. */
+/* Tries all ports. Each is held until all were tried, so that two keys with the same port are found
+ * here. */
 static int try_all_ports(struct server *s, struct err *err)
 {
     port_list ports = {0};
@@ -101,8 +103,9 @@ static int try_all_ports(struct server *s, struct err *err)
     return code;
 }
 
-/* A data folder that exists is locked before the ports are tried: "another weir uses this folder"
- * tells more than "the ports are in use", which that other weir causes too. */
+/* Tries the ports only if there is no data folder yet. An existing folder is locked first: the
+ * error "another weir uses this folder" says more than "the ports are in use", which that other
+ * weir causes too. */
 int server_try_ports_first(struct server *s, struct err *err)
 {
     return file_exists(s->conf->data) ? 0 : try_all_ports(s, err);

@@ -1,4 +1,4 @@
-/* Users, storages and routes: those in the store, and those of the configuration file. */
+/* Starts users, storages and routes: those in the store, and those of the configuration file. */
 #include "server/server_int.h"
 #include "base/clock.h"
 #include "coord/lease.h"
@@ -11,7 +11,7 @@ enum { LEASE_WAIT_MS = 1000 }; /* how long a start waits for the first lease */
 
 /* --- users --- */
 
-/* "weir.yaml:3: users.alice: ..." */
+/* Puts "weir.yaml:3: users.alice: " in front of the error's text. */
 static int blame_line(const struct server *s, size_t line, const char *group, const char *name,
                       struct err *err)
 {
@@ -74,7 +74,7 @@ static int check_storage_trouble(void *ctx, struct err *err)
     return local_trouble(ctx, err);
 }
 
-/* A storage that was removed since the start no longer counts. */
+/* Checks an added storage. A storage that was removed since the start counts as ready. */
 static int check_added(void *ctx, struct err *err)
 {
     const struct added_storage *a = ctx;
@@ -133,7 +133,8 @@ void server_stop_routes(struct server *s)
 
 /* --- remote storages --- */
 
-/* The user must be known by now: from the file, or from the store if the store answers. */
+/* Adds a credential from the configuration file. Its user must be known by now: from the file, or
+ * from the store if the store answers. */
 static int add_file_credential(struct server *s, struct str storage,
                                const struct conf_credential *c, struct err *err)
 {
@@ -221,7 +222,8 @@ static int read_routes(void *ctx, struct err *err)
     return routes_reload(ctx, err);
 }
 
-/* Every process sends words; without replication they say only that the process lives. */
+/* Makes the lease, by which a process tells the others that it lives (coord/lease.h). Every process
+ * has one; without replication it has no other use. */
 int server_make_lease(struct server *s, struct err *err)
 {
     struct services *v = &s->services;
@@ -244,8 +246,8 @@ void server_free_lease(struct server *s)
     lease_free(s->services.lease);
 }
 
-/* Without a lease the first changes would be refused. A store that does not answer does not hold up
- * the start. */
+/* Starts the lease and waits for it a moment, because without a lease the first changes would be
+ * refused. A store that does not answer does not delay the start further. */
 int server_start_lease(struct server *s, struct err *err)
 {
     int code = lease_start(s->services.lease, err);

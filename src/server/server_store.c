@@ -1,5 +1,5 @@
-/* The coordination store, the question whether it is the store that this data folder knows, and the
- * queue in it. */
+/* Starts the coordination store, the check whether it is the store that this data folder knows, and
+ * the queue. */
 #include "server/server_int.h"
 #include "coord/replication.h"
 
@@ -8,13 +8,15 @@ static const char *const store_names[STORE_DATABASES] = {
 
 /* --- the stores --- */
 
-/* A store that answers but takes no writes (a replica, or a full one) is not ready. */
+/* Checks that the store takes writes. A store that answers but refuses them (a replica, or a full
+ * store) is not ready. */
 static int check_store_ready(void *ctx, struct err *err)
 {
     return store_probe(ctx, err);
 }
 
-/* The key of a database holds a number, which is a database of store.redis.url, or another URL. */
+/* Opens a database on Redis. Its configuration key holds a number, which is a database of
+ * store.redis.url, or another URL. */
 static int open_redis_store(struct server *s, int i, struct err *err)
 {
     static const char *const keys[STORE_DATABASES] = {"store.redis.appDB", "store.redis.queueDB",
@@ -51,7 +53,8 @@ static int open_embedded_store(struct server *s, int i, struct err *err)
     return code < 0 ? err_wrap(err, code, "%s", store_names[i]) : 0;
 }
 
-/* Stores that cannot be joined turn replication off, since its scripts use several databases. */
+/* Finds out whether scripts can use several databases together. If not, replication is off, because
+ * its scripts do. */
 static void join_stores(struct server *s)
 {
     struct err err = {0};
@@ -123,7 +126,7 @@ int server_start_installation(struct server *s, struct err *err)
     return 0;
 }
 
-/* From here on the stores are only closed, so nothing asks the installation any more. */
+/* Stops the checks of the store. The parts that stop after this one only close the stores. */
 void server_stop_installation(struct server *s)
 {
     installation_close(s->services.installation);

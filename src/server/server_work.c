@@ -1,12 +1,14 @@
-/* Work in the background: notifications, lifecycle rules, access logs, and the worker that runs the
+/* Starts background work: notifications, lifecycle rules, access logs, and the worker that runs the
  * rooms' tasks. */
 #include "server/server_int.h"
 
-enum { GRACE_MS = 1000 }; /* tasks that are not done by then run again after the next start */
+/* Time that tasks have to end; tasks that do not end in it run again after the next start. */
+enum { GRACE_MS = 1000 };
 
 /* --- notifications --- */
 
-/* In every process: only the gateway sends events, but any API may be asked to change webhooks. */
+/* Starts notifications, in every process: only the gateway sends events, but any process's API may
+ * be asked to change webhooks. */
 int server_start_notify(struct server *s, struct err *err)
 {
     struct buf path = BUF_INIT(8192);
@@ -58,7 +60,8 @@ void server_stop_lifecycle(struct server *s)
 
 /* --- the access log --- */
 
-/* In every process: also without a gateway, lines that an earlier one recorded are delivered. */
+/* Starts the access log, in every process: one without the gateway delivers lines that an earlier
+ * process recorded. */
 int server_start_access_log(struct server *s, struct err *err)
 {
     struct access_log_options options = {
@@ -81,7 +84,7 @@ void server_stop_access_log(struct server *s)
 
 /* --- the worker --- */
 
-/* Ends the waits of tasks for remote storages. */
+/* Makes tasks stop waiting for remote storages. */
 static void abort_task_waits(void *ctx)
 {
     routes_abort(ctx);
