@@ -3,18 +3,18 @@
 
 #include "base/vec.h"
 
-/* Limits for the versions of one key on one side. More cannot be numbered from the oldest in
- * bounded memory, nor copied (copy_versions.c). */
+/* Limits for the versions of one key on one side. More versions could not be held in memory to be
+ * numbered from the oldest, nor be copied (copy_versions.c). */
 enum { VERSIONS_LIMIT = 100000, VERSIONS_MEMORY = 64 * 1024 * 1024 };
 
 struct side {
     struct bucket *bucket;
-    struct arena page, versions; /* memory of the current page; of the current key's versions */
+    struct arena page, versions; /* hold the current page, and the current key's versions */
     struct list_result list;
-    size_t at;                       /* the next entry of the page */
+    size_t at;                       /* index of the next entry on the page */
     bool end;                        /* this page is the last */
     struct buf after, after_version; /* where the next page begins */
-    struct buf last;                 /* the last key that was taken */
+    struct buf last;                 /* the last key that was read */
     VEC(struct object_info) of_key;  /* versions of the current key, oldest first */
     bool too_many;
 };
@@ -24,7 +24,7 @@ struct comparison {
     struct compare_result *out;
     struct side sides[COMPARE_SIDES_MAX];
     struct buf key;
-    uint64_t since; /* keys since reached() was called */
+    uint64_t since; /* keys compared since reached() was called */
 };
 
 static const char *const names[] = {
@@ -84,7 +84,7 @@ static int side_load_page(struct comparison *m, struct side *s, struct err *err)
     return 0;
 }
 
-/* The next entry, or NULL at the end of the listing. */
+/* Gives the next entry without passing it. NULL: the listing has ended. */
 static int peek(struct comparison *m, struct side *s, const struct object_info **out,
                 struct err *err)
 {
@@ -138,7 +138,8 @@ static int take_versions(struct comparison *m, struct side *s, struct str key, s
     return code;
 }
 
-/* Takes the side's entries of the key. Their strings live until the next key is taken. */
+/* Collects the side's entries of the key, and moves behind them. Their strings live until the next
+ * key of this side is read. */
 static int side_take(struct comparison *m, struct side *s, struct str key, struct err *err)
 {
     const struct object_info *info = NULL;

@@ -5,9 +5,9 @@
  * byte order of the keys. Memory holds a page of each side and the versions of one key, however
  * large the buckets are.
  *
- * Different ETags prove different bytes only when both are MD5s. Else (objects of parts, keys of a
- * KMS) the checksums of the whole objects decide, if both have one of the same kind; else the bytes
- * are read.
+ * Different ETags prove different bytes only when both are MD5s. Otherwise (objects of parts, keys
+ * of a KMS) the checksums of the whole objects decide, if both have a checksum of the same kind. If
+ * not, the bytes are read.
  *
  * The buckets may change meanwhile. A difference was true when its page was listed, so nothing may
  * be repaired by it without another look. Calls block; a comparison is used by one thread. */
@@ -18,15 +18,15 @@
 
 struct keyring;
 
-enum { COMPARE_SIDES_MAX = 8, COMPARE_STEP = 1000 /* keys */ };
+enum { COMPARE_SIDES_MAX = 8, COMPARE_STEP = 1000 /* keys between two calls of reached() */ };
 
 enum difference_kind {
     DIFFERENCE_MISSING, /* some sides do not have the key */
     DIFFERENCE_MARKER,  /* a delete marker on one side, bytes on another */
     DIFFERENCE_SIZE,
-    DIFFERENCE_ETAG,    /* the ETags, which prove that the bytes differ */
-    DIFFERENCE_CONTENT, /* the bytes, which were read */
-    DIFFERENCE_UNKNOWN, /* it cannot be decided; `why` says why */
+    DIFFERENCE_ETAG,    /* the ETags differ, which proves that the bytes differ */
+    DIFFERENCE_CONTENT, /* the bytes were read, and differ */
+    DIFFERENCE_UNKNOWN, /* it could not be found out whether they differ; `why` says why */
     DIFFERENCE_KINDS
 };
 const char *difference_name(enum difference_kind kind); /* "missing", "marker", "size", … */
@@ -39,12 +39,12 @@ struct difference_side {
     struct str digest; /* SHA-256 of the bytes in hex, when they were read */
 };
 
-/* Lives until tell() returns. */
+/* A difference between the sides. Lives until tell() returns. */
 struct difference {
     enum difference_kind kind;
     struct str key;
-    bool versioned; /* all versions are compared */
-    uint64_t index; /* versioned: which version, counted from the oldest, which is 0 */
+    bool versioned;                      /* all versions are compared */
+    uint64_t index;                      /* versioned: number of the version; the oldest is 0 */
     const struct difference_side *sides; /* in the order of the buckets */
     const char *why;
 };
@@ -54,21 +54,23 @@ struct compare_options {
     size_t count; /* 2 to COMPARE_SIDES_MAX */
     bool ignore_sizes, ignore_etags;
     bool contents; /* read and compare all bytes, whatever the ETags are */
-    bool versions; /* compare all versions and markers, not the current ones alone */
+    bool versions; /* compare all versions and markers, not only the current ones */
     struct str prefix;
-    struct str after;     /* begin behind this key; empty: at the first */
+    struct str after;     /* begin behind this key; empty: at the first key */
     struct keyring *keys; /* opens sealed objects; NULL: they cannot be read */
     int (*tell)(void *ctx, const struct difference *d, struct err *err);
-    /* Called after each COMPARE_STEP keys, when due() says so, and at the end (with an empty
-     * `after`). All keys up to `after` have been compared, and a later comparison may begin there.
-     * `keys` is their number since the call before. May be NULL. */
+    /* Tells how far the comparison has come. Called after each COMPARE_STEP keys, when due() says
+     * so, and at the end (with an empty `after`). All keys up to `after` have been compared, and a
+     * later comparison may begin there. `keys` is the number of keys compared since the previous
+     * call. May be NULL. */
     int (*reached)(void *ctx, struct str after, uint64_t keys, struct err *err);
     /* Called after each key: whether to call reached() now. May be NULL. */
     bool (*due)(void *ctx);
     /* Called before each request to a side (`bytes` is 0), and after every few MiB that were read
      * from it. May be NULL. */
     int (*watch)(void *ctx, size_t side, uint64_t bytes, struct err *err);
-    void *ctx; /* for these callbacks; an error of one ends the comparison, which returns it */
+    void *ctx; /* passed to the callbacks. An error of a callback ends the comparison, which returns
+                  it */
 };
 
 struct compare_result {
@@ -77,15 +79,16 @@ struct compare_result {
     uint64_t bytes;       /* bytes that were read where listings could not decide */
 };
 
-/* Errors are those of the buckets (ERR_NO_BUCKET: one of them does not exist), and ERR_PEER: a side
- * does not list in byte order. `out` is filled also after an error. */
+/* Compares the buckets. Errors are those of the buckets (ERR_NO_BUCKET: one of them does not
+ * exist), and ERR_PEER: a side does not list in byte order. `out` is filled also after an error. */
 int compare_buckets(struct compare_result *out, const struct compare_options *o,
                     struct err *err) MUST_CHECK;
 
 /* --- one object --- */
 
-/* The SHA-256 of the bytes of the version that `info` names, in hex, in the arena. ERR_CONFLICT:
- * the version has changed. ERR_UNSUPPORTED: it is sealed with a key that is not here. */
+/* Computes the SHA-256 of the bytes of the version that `info` names, in hex, in the arena.
+ * ERR_CONFLICT: the version has changed. ERR_UNSUPPORTED: it is sealed with a key that o->keys does
+ * not have. */
 int compare_digest(struct str *out, struct arena *a, const struct compare_options *o, size_t side,
                    const struct object_info *info, struct err *err) MUST_CHECK;
 

@@ -76,8 +76,8 @@ int compare_digest(struct str *out, struct arena *a, const struct compare_option
     return code < 0 ? code : arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Why an object cannot be read; NULL: the side has failed. An unreadable object is a difference of
- * its own kind, a side that fails ends the comparison. */
+/* Says why an object cannot be read; NULL: the side itself has failed. An unreadable object is a
+ * difference (DIFFERENCE_UNKNOWN); a side that fails ends the comparison. */
 static const char *unreadable(int code)
 {
     static const struct {
@@ -110,7 +110,7 @@ static int compared_read(struct compared *c, size_t i, struct err *err)
     return code;
 }
 
-/* Compares the bytes of each side with those of the first. */
+/* Compares the bytes of each side with the bytes of the first side. */
 static int by_bytes(struct compared *c, bool *same, struct difference *d, struct err *err)
 {
     *same = true;
@@ -163,7 +163,8 @@ static int compared_look(struct compared *c, size_t i, struct object_info *out, 
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Decides between sides whose ETags cannot be compared. */
+/* Decides whether sides are the same whose ETags cannot be compared: by checksums, else by the
+ * bytes. */
 static int compared_settle(struct compared *c, bool *same, struct difference *d, struct err *err)
 {
     struct object_info first, other;
@@ -190,7 +191,8 @@ static int compared_settle(struct compared *c, bool *same, struct difference *d,
 
 /* --- listings --- */
 
-/* ETags of objects of parts, and of objects that weir sealed with a named key, have a dash. */
+/* Whether an ETag is an MD5. ETags of objects of parts, and of objects that weir sealed with a
+ * named key, have a dash. */
 static bool is_md5(struct str etag)
 {
     bool hex = etag.len == MD5_HEX;

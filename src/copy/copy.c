@@ -30,7 +30,8 @@ static int source_body_read(struct reader *r, void *to, size_t len, size_t *got,
     return code;
 }
 
-/* Past a step the next bytes go through read(), which calls the watch. */
+/* Gives the body as a range of a file; false after each COPY_STEP bytes, so that the next bytes go
+ * through read(), which calls the watch. */
 static bool body_as_file(struct reader *r, struct file_range *out)
 {
     struct copy_body *b = container_of(r, struct copy_body, reader);
@@ -93,7 +94,7 @@ static struct str etag_quoted(struct arena *a, struct str etag)
     return arena_fmt(a, "\"" STR_FMT "\"", STR_ARG(etag));
 }
 
-/* From now on the copy goes by this look at the source. */
+/* Keeps this state of the source, by which the copy goes from now on. */
 static void set_source(struct copying *w, const struct object_info *info)
 {
     w->source = *info;
@@ -161,8 +162,8 @@ static int put_whole(struct copying *w, uint64_t *moved, struct err *err)
     return copy_written(code, err);
 }
 
-/* On one storage the bytes need not move. On some storages, a copy of an object of parts would have
- * another ETag. */
+/* Lets the storage copy, if both buckets are on it, so that no bytes move. Objects of parts are
+ * left out, because on some storages the copy would have another ETag. */
 static int copy_within(struct copying *w, struct err *err)
 {
     struct bucket *from = w->c->from, *to = w->c->to;
@@ -189,7 +190,7 @@ static int copy_move(struct copying *w, uint64_t *moved, struct err *err)
     return plan.count ? copy_by_parts(w, &plan, moved, err) : put_whole(w, moved, err);
 }
 
-/* Fills w->put with all that the destination has not refused yet. */
+/* Fills w->put with everything that the destination has not refused yet. */
 static void copy_prepare(struct copying *w)
 {
     const struct object_meta *from = &w->source.meta;
@@ -218,7 +219,7 @@ static bool has_extras(const struct object_meta *m)
     return m->storage_class.len || m->retain_until_ms || m->legal_hold;
 }
 
-/* Whether the destination says that it has changed although it has not (C3). Then it reads
+/* Whether the destination says that it has changed although it has not (C3). Then it understands
  * conditions in another way. */
 static bool refused_for_nothing(struct copying *w)
 {
@@ -254,7 +255,7 @@ static bool can_do_with_less(struct copying *w, int code, const struct err *err)
     return false;
 }
 
-/* Retention and hold are left out where the destination has no object lock. */
+/* Leaves out retention and legal hold if the destination has no object lock. */
 static int copy_check_lock(struct copying *w, struct err *err)
 {
     struct object_meta *m = &w->source.meta;
@@ -312,8 +313,8 @@ static int put_absent(struct copying *w, struct reader *from, struct err *err)
     return code;
 }
 
-/* Copies by one request to each side. *done false: the destination must be looked at first; so
- * after any error of the destination. */
+/* Copies by one request to each side. *done false: not copied; the destination must be looked at
+ * first. That is so after any error of the destination. */
 static int bring_absent(struct copying *w, struct copy_result *out, bool *done, struct err *err)
 {
     struct bucket *from = w->c->from;

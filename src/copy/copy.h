@@ -27,32 +27,33 @@ struct keyring;
  * upload is continued: another upload of the same key may be a client's. */
 struct copy_memory {
     int (*get)(void *ctx, struct arena *a, struct str *out, struct err *err); /* empty: none */
-    int (*set)(void *ctx, struct str value, struct err *err); /* an empty value: forget it */
+    int (*set)(void *ctx, struct str value, struct err *err); /* empty: forget the upload */
     void *ctx;
 };
 
 struct copy_options {
     /* Called before anything is written, before each part, and every few MiB of a body, from
-     * several threads at once. `bytes` have been read since the call before. An error ends the
-     * copy, which returns it. May be NULL. */
+     * several threads at once. `bytes` is how many bytes were read since the previous call. An
+     * error ends the copy, which returns it. May be NULL. */
     int (*watch)(void *ctx, uint64_t bytes, struct err *err);
     void *ctx;
     struct copy_memory memory; /* get NULL: uploads are not remembered */
-    struct keyring *keys;      /* opens sealed objects; NULL: those are ERR_UNSUPPORTED */
+    struct keyring *keys;      /* opens sealed objects; NULL: copying those is ERR_UNSUPPORTED */
     const struct log *log;     /* NULL: silent */
     uint64_t whole_max;        /* bytes; larger objects are copied in parts; 0: 5 GiB, S3's limit */
-    uint64_t part_size;        /* bytes of such parts; 0: 64 MiB */
-    uint64_t parallel_from;    /* bytes; from here parts are sent several at a time; 0: 64 MiB */
-    size_t parallel;           /* parts at a time; 0: 4 */
+    uint64_t part_size;        /* bytes of the parts of larger objects; 0: 64 MiB */
+    uint64_t parallel_from; /* objects of this many bytes or more are sent several parts at a time;
+                               0: 64 MiB */
+    size_t parallel;        /* how many parts are sent at a time; 0: 4 */
 };
 
 struct copy {
     struct bucket *from, *to;
     struct str key;
-    struct str version; /* of the source; empty: the current one */
+    struct str version; /* the source's version; empty: the current one */
     struct str user;    /* who owns the object at the destination */
-    /* A listing of the destination did not have the key. The object is put without a look at the
-     * destination, on the condition that the key is still absent; else both are compared. */
+    /* Set if a listing of the destination did not have the key. Then the object is put at once, on
+     * the condition that the key is still absent. If it is not, both sides are compared. */
     bool absent;
     const struct copy_options *o;
 };
@@ -67,7 +68,7 @@ enum copy_outcome {
 struct copy_result {
     enum copy_outcome outcome;
     struct object_info source; /* the source's object; empty for COPY_ABSENT and COPY_REMOVED */
-    bool other_tags;           /* COPY_SAME: the objects are the same, but not their tags */
+    bool other_tags;           /* COPY_SAME: the objects are the same, but their tags differ */
     uint64_t bytes;            /* bytes of bodies that were moved */
 };
 
@@ -76,28 +77,28 @@ struct copy_result {
  * that is logged. */
 int copy_object(struct copy_result *out, struct arena *a, const struct copy *c,
                 struct err *err) MUST_CHECK;
-/* As copy_object(), but also when both are the same already: for buckets in which each put makes a
- * version. */
+/* As copy_object(), but copies also when both are the same already. For buckets in which each put
+ * makes a version. */
 int copy_anew(struct copy_result *out, struct arena *a, const struct copy *c,
               struct err *err) MUST_CHECK;
 
 /* Removes the object from the destination if the source definitely has none: COPY_REMOVED, or
- * COPY_ABSENT when the destination had none either. COPY_SAME: the source has the object, and
- * nothing was done. ERR_NO_BUCKET: the source's bucket is gone; then nothing is removed. */
+ * COPY_ABSENT if the destination had none either. COPY_SAME: the source has the object, and nothing
+ * was done. ERR_NO_BUCKET: the source's bucket does not exist; then nothing is removed. */
 int copy_removal(struct copy_result *out, struct arena *a, const struct copy *c,
                  struct err *err) MUST_CHECK;
 
-/* Copies the tags of the current version. ERR_NOT_FOUND: one of the sides has no such object. A
- * destination that knows no tags is a success, and is logged. */
+/* Copies the tags of the current version. ERR_NOT_FOUND: one of the sides has no such object. If
+ * the destination knows no tags, the call succeeds and logs that. */
 int copy_tags(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK;
 
-/* Copies retention and legal hold, as copy_tags() does tags. A retention is never shortened. */
+/* Copies retention and legal hold, as copy_tags() copies tags. A retention is never shortened. */
 int copy_retention(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK;
 
-/* Copies the access control list of the current version. Grants to the source's owner become
- * grants to the destination's owner. `fresh`: the object was just put, so its list is private and
- * need not be read. Grants to users that the destination does not know are left out and logged;
- * so are sides without lists. */
+/* Copies the access control list of the current version. Grants to the source's owner become grants
+ * to the destination's owner. `fresh`: the object was just put, so its list is private and need not
+ * be read. Grants to users that the destination does not know are left out and logged. If a side
+ * has no lists, nothing is copied, and that is logged. */
 int copy_acl(struct arena *a, const struct copy *c, bool fresh, struct err *err) MUST_CHECK;
 
 /* Copies every version and marker of the key, oldest first, until both sides have the same ones in

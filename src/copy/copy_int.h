@@ -5,24 +5,24 @@
 #include "copy/copy.h"
 #include "meta/envelope.h"
 
-enum { COPY_STEP = 4 * 1024 * 1024 /* bytes between two questions to the watch */ };
+enum { COPY_STEP = 4 * 1024 * 1024 /* bytes between two calls of the watch */ };
 
 /* One copy under way. */
 struct copying {
     const struct copy *c;
-    struct copy_options o; /* defaults filled in */
+    struct copy_options o; /* with the defaults filled in */
     struct arena *a;
     struct object_info source;          /* the source as it was compared */
     struct object_conditions source_is; /* If-Match on the source's ETag */
     struct get_result there;            /* the destination's object */
-    bool found;                         /* the destination has one */
+    bool found;                         /* the destination has the object */
     struct put_options put;             /* meta and conditions of the write */
-    struct sealed_key source_key, key;  /* open the source's bytes; seal the destination's */
+    struct sealed_key source_key, key;  /* source_key opens the source; key seals the copy */
     bool sealed, hide_md5;
-    /* What the destination has refused, so that the copy goes without: conditions; storage class
-     * and retention; parts of the source's sizes. */
+    /* What the destination has refused, so that the copy is made without it: conditions; storage
+     * class and retention; parts of the same sizes as the source's. */
     bool no_conditions, no_extras, no_own_parts;
-    bool bare_etags; /* the destination wants ETags of conditions without quotes */
+    bool bare_etags; /* the destination wants the ETags in conditions without quotes */
 };
 
 /* Calls the watch of the options, if there is one. */
@@ -40,7 +40,7 @@ struct copy_body {
 int copy_open(struct copy_body *body, const struct copying *w, struct arena *a,
               const struct object_range *range, struct err *err) MUST_CHECK;
 
-/* Translates the code of a write: ERR_CONFLICT where it says that the destination has changed. */
+/* Translates the code of a write to ERR_CONFLICT if it says that the destination has changed. */
 int copy_written(int code, struct err *err);
 
 /* Whether the bucket has object lock. Without it a locked object could never be released. */
@@ -73,7 +73,8 @@ int copy_plan(struct copy_plan *out, struct copying *w, struct err *err) MUST_CH
 
 /* --- copy_parts.c --- */
 
-/* ERR_INVALID with the text EntityTooSmall: the destination wants larger parts. */
+/* Copies the object by the parts of the plan. ERR_INVALID with the text EntityTooSmall: the
+ * destination wants larger parts. */
 int copy_by_parts(struct copying *w, const struct copy_plan *plan, uint64_t *moved,
                   struct err *err) MUST_CHECK;
 

@@ -1,12 +1,12 @@
-/* Copies what stands beside the bytes: tags, retention and access control lists of objects; tags,
- * lists and settings of buckets. */
+/* Copies what is kept beside the bytes: tags, retention and access control lists of objects; tags,
+ * access control lists and settings of buckets. */
 #include "copy/copy_int.h"
 
 #include "base/clock.h"
 #include "copy/grants.h"
 #include "copy/same.h"
 
-/* Whether the storage does not know the thing, or does not allow it. */
+/* Whether the code says that the storage does not know or does not allow the thing to be copied. */
 static bool copy_is_refused(int code)
 {
     return code == ERR_UNSUPPORTED || code == ERR_DENIED || code == ERR_INVALID;
@@ -90,7 +90,7 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err)
 
 /* --- lists --- */
 
-/* One list to be copied. */
+/* One access control list to be copied. */
 struct granting {
     struct grants_of from, to;
     const struct log *log;
@@ -202,7 +202,8 @@ int copy_bucket_tags(struct arena *a, const struct copy_bucket *c, struct err *e
     return bring_document(a, c, "tagging", err ? err : &own);
 }
 
-/* Versions are suspended only where the destination kept them: a bucket that never did stays so. */
+/* Copies whether versions are kept. They are suspended only if the destination has kept versions.
+ */
 static int bring_versions(struct arena *a, const struct copy_bucket *c, struct err *err)
 {
     struct bucket_info from = {0}, to = {0};

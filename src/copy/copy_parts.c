@@ -21,7 +21,7 @@ struct parts {
     struct mutex lock; /* class "copy"; guards what follows */
     size_t next;
     uint64_t moved;
-    int code; /* of the first part that failed */
+    int code; /* error of the first part that failed; 0: none */
     struct err err;
 };
 
@@ -54,7 +54,8 @@ static int parts_remember(const struct parts *p, struct str value, struct err *e
     return m->set ? m->set(m->ctx, value, err) : 0;
 }
 
-/* If the abort fails, the storage's own rules for old uploads clean up. */
+/* Aborts and forgets the upload. If the abort fails, the storage's own rules for old uploads clean
+ * up. */
 static void parts_abandon(struct parts *p)
 {
     struct bucket *to = p->w->c->to;
@@ -89,8 +90,8 @@ static int find_parts(struct parts *p, struct err *err)
     return code;
 }
 
-/* *found: the upload of an earlier try is there. Sealed parts cannot be continued: they are bound
- * to a key that is gone. */
+/* Looks for the upload of an earlier try (*found). An upload of sealed parts cannot be continued,
+ * because its key was not kept. */
 static int parts_recall(struct parts *p, struct str carried, bool *found, struct err *err)
 {
     const struct copy_memory *m = &p->w->o.memory;
@@ -160,10 +161,10 @@ static int send_part(struct parts *p, struct arena *a, size_t i, struct upload_p
     if (part->size && code == 0 && body.since)
         code = copy_watch(p->w, body.since, err);
     reader_close(from);
-    return copy_written(code, err); /* an upload that is gone is a conflict too */
+    return copy_written(code, err); /* an upload that no longer exists is a conflict too */
 }
 
-/* The next part to send; false: none is left, or one has failed. */
+/* Gives the next part to send. False: no part is left, or one has failed. */
 static bool next_part(struct parts *p, size_t *out)
 {
     bool more = false;
@@ -213,7 +214,8 @@ static void send_parts(void *ctx)
     arena_release(&a);
 }
 
-/* This thread sends parts too; it is the only one where no other thread can be started. */
+/* Sends all parts, from several threads. This thread sends parts too, and all of them if no other
+ * thread can be started. */
 static void send_all(struct parts *p)
 {
     const struct copying *w = p->w;

@@ -45,7 +45,8 @@ static int seal_with(void *ctx, const struct object_meta *meta, struct put_seal 
     return 0;
 }
 
-/* Seals here, under a new data key that is wrapped with the same named key. */
+/* Prepares to seal in this program, under a new data key that is wrapped with the same named key.
+ */
 static int seal_here(struct copying *w, const struct envelope *e, struct err *err)
 {
     struct envelope_place at = {w->c->to->name, w->c->key};
@@ -64,13 +65,13 @@ static int seal_here(struct copying *w, const struct envelope *e, struct err *er
     w->put.seal = seal_with;
     w->put.seal_ctx = w;
     w->hide_md5 = e->kind != SSE_S3;
-    if (w->hide_md5 && !w->source.part_count) /* else the ETags could never be compared */
+    if (w->hide_md5 && !w->source.part_count) /* so that ETags can be compared */
         w->put.etag = w->source.etag;
     buf_release(&bytes);
     return w->put.meta.encryption.len ? 0 : err_code(err, ERR_NO_MEMORY);
 }
 
-/* Asks a storage that cannot keep our sealed bytes to encrypt them by itself. */
+/* Asks a storage that cannot keep sealed bytes to encrypt the copy by itself. */
 static int seal_there(struct copying *w, const struct envelope *e, struct err *err)
 {
     struct object_meta *meta = &w->source.meta;

@@ -25,7 +25,7 @@ static void reverse(struct history *h)
     }
 }
 
-/* A bucket that is not there has no versions. */
+/* Lists the versions of the key. A bucket that does not exist has none. */
 static int read_history(struct history *h, struct arena *a, struct bucket *b, struct str key,
                         struct err *err)
 {
@@ -58,8 +58,8 @@ static int add_marker(const struct copy *c, struct arena *a, struct err *err)
     return c->to->ops->remove(c->to, a, c->key, &o, &made, err);
 }
 
-/* The version is written without a comparison: one that equals the version before it would be left
- * out else. */
+/* Writes a version without a comparison. With one, a version that equals the version before it
+ * would be left out. */
 static int add_version(const struct copy *c, struct arena *a, const struct object_info *v,
                        uint64_t *bytes, struct err *err)
 {
@@ -86,7 +86,7 @@ static int history_remove(const struct copy *c, struct arena *a, const struct ob
 /* Which versions both histories have. */
 struct matched {
     size_t from;   /* index of the source's first version that the destination lacks */
-    size_t to;     /* index behind the destination's last version with a match */
+    size_t to;     /* index of the destination's version behind its last match */
     bool *matched; /* for each of the destination's versions: it has a match */
 };
 
@@ -136,7 +136,7 @@ static int history_bring(struct copy_result *out, struct arena *a, const struct 
     return code;
 }
 
-/* That a listing lacks the key is no proof that it is absent (C5). */
+/* Checks that the source does not have the key: that a listing lacks it is no proof (C5). */
 static int check_gone(const struct copy *c, struct arena *a, struct err *err)
 {
     struct get_result got = {0};

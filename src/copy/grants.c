@@ -5,7 +5,7 @@
 
 enum { DOCUMENT_MAX = 256 * 1024 };
 
-/* Resolves no user: the ids of a storage's users are kept as they are. */
+/* Accepts any user id as it is: the users of a storage are not looked up. */
 static bool grants_user_as_is(void *ctx, bool by_email, struct str name, struct str *id,
                               struct str *display_name)
 {
@@ -17,7 +17,7 @@ static bool grants_user_as_is(void *ctx, bool by_email, struct str name, struct 
 
 static const struct acl_users everybody = {grants_user_as_is, NULL};
 
-/* The storage has S3's XML; else it keeps our own form. */
+/* Whether the bucket's storage has lists as S3's XML. If not, it keeps weir's own form. */
 static bool speaks_s3(const struct bucket *b)
 {
     return !bucket_can(b, STORAGE_KEEPS_META);
@@ -36,7 +36,7 @@ static int grants_parse(struct acl *out, struct arena *a, struct str xml, struct
         code = acl_read(out, a, xml, owner, &everybody, &why);
     if (code == ERR_NO_MEMORY)
         return err_code(err, code);
-    /* The answer came whole and is no list: this storage has none. */
+    /* The answer is complete but not a list, so this storage has no lists. */
     return code < 0 ? err_set(err, ERR_UNSUPPORTED, "an access control list cannot be read: %s",
                               why.text)
                     : 0;

@@ -13,7 +13,8 @@ bool same_bytes(const struct object_info *source, const struct object_info *copy
  * source without Content-Type equals a copy with a storage's default ("binary/octet-stream"). */
 bool same_headers(const struct object_meta *source, const struct object_meta *copy);
 
-/* Both of the above. Tags, access control list, storage class and retention are not compared. */
+/* Whether both bytes and headers are the same. Tags, access control list, storage class and
+ * retention are not compared. */
 bool same_object(const struct object_info *source, const struct object_info *copy);
 
 /* Compares tags as sets: "a=1&b=2" is "b=2&a=1", and "a=%41" is "a=A". */

@@ -1,4 +1,4 @@
-/* Access control lists: tables of permissions, groups and canned lists; the decision. */
+/* Access control lists: tables of permissions, groups and canned lists; what a list allows. */
 #include "meta/acl.h"
 
 #include "meta/acl_int.h"
@@ -18,7 +18,7 @@ const struct acl_group_row acl_groups[ACL_GROUPS] = {
 };
 
 /* What a canned list grants beside the owner's full control: to a group, or to the owner of the
- * bucket. aws-exec-read grants to a service that is not here. */
+ * bucket. aws-exec-read grants nothing, because weir does not have the service that it is for. */
 struct canned {
     const char *name;
     enum acl_grantee grantee;

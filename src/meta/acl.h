@@ -26,7 +26,7 @@ enum acl_grantee { ACL_USER, ACL_ALL_USERS, ACL_AUTHENTICATED_USERS, ACL_LOG_DEL
 
 struct acl_grant {
     enum acl_grantee grantee;
-    struct str id; /* ACL_USER: user id */
+    struct str id; /* user id; only for ACL_USER */
     enum acl_permission permission;
 };
 
@@ -47,30 +47,31 @@ struct acl_users {
 /* The owner of the bucket or object that a list is made for. */
 struct acl_subject {
     struct str owner;
-    struct str bucket_owner; /* owner of the object's bucket; empty: the list is a bucket's */
+    struct str bucket_owner; /* owner of the object's bucket; empty: the list is for a bucket */
 };
 
-/* The canned list of this name ("public-read"). InvalidArgument: there is none. */
+/* Makes the canned list of this name ("public-read"). InvalidArgument: there is no such name. */
 int acl_canned(struct acl *out, struct arena *a, struct str name, const struct acl_subject *subject,
                struct err *err) MUST_CHECK;
 
-/* The list that the headers x-amz-acl or x-amz-grant-* ask for; private without these headers.
- * InvalidRequest: both kinds are there. InvalidArgument, UnresolvableGrantByEmailAddress. */
+/* Makes the list that the headers x-amz-acl or x-amz-grant-* ask for; without these headers it is
+ * private. InvalidRequest: both kinds are given. InvalidArgument, UnresolvableGrantByEmailAddress:
+ * a header cannot be understood, or a user is not known. */
 int acl_from_headers(struct acl *out, struct arena *a, const struct http_head *head,
                      const struct acl_subject *subject, const struct acl_users *users,
                      struct err *err) MUST_CHECK;
-/* Whether any of these headers is there. */
+/* Whether the request has a header x-amz-acl or x-amz-grant-*. */
 bool acl_headers_given(const struct http_head *head);
 
 /* Reads <AccessControlPolicy>. AccessDenied: the document names an owner other than `owner`.
- * MalformedACLError. InvalidArgument: a user or group is not known.
- * UnresolvableGrantByEmailAddress. */
+ * MalformedACLError: it is no valid document. InvalidArgument: a user or group is not known.
+ * UnresolvableGrantByEmailAddress: no user has the address. */
 int acl_read(struct acl *out, struct arena *a, struct str xml, struct str owner,
              const struct acl_users *users, struct err *err) MUST_CHECK;
 void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
 
-/* The <Grant> elements inside another document; the list has no owner. `list` NULL: no grants.
- * Errors as above. */
+/* Read and write the <Grant> elements inside another document. The list has no owner. `list` NULL:
+ * no grants. Errors are those of acl_read(). */
 struct xml_node;
 int acl_grants_read(struct acl *out, struct arena *a, const struct xml_node *list,
                     const struct acl_users *users, struct err *err) MUST_CHECK;
@@ -79,7 +80,8 @@ void acl_grants_write(struct buf *out, const struct acl *acl, const struct acl_u
 /* Whether the list grants `permission` to the group that delivers logs. */
 bool acl_allows_log_delivery(const struct acl *acl, enum acl_permission permission);
 
-/* The compact form in which lists are stored. ERR_CORRUPT: the text is not of this form. */
+/* Write and read the compact form in which lists are stored. ERR_CORRUPT: the text is not of this
+ * form. */
 void acl_encode(struct buf *out, const struct acl *acl);
 int acl_decode(struct acl *out, struct arena *a, struct str stored, struct err *err) MUST_CHECK;
 

@@ -6,7 +6,8 @@
 
 enum grantee_by { BY_ID, BY_URI, BY_EMAIL };
 
-/* How a grantee is named, in a header ("id=...") and in XML (its type and the child with it). */
+/* How a grantee is named in a header ("id=...") and in XML (the type, and the child element that
+ * holds the name). */
 static const struct {
     const char *header, *type, *child, *shape;
     enum grantee_by by;
@@ -64,7 +65,8 @@ static int add_grant(struct making *m, enum grantee_by by, struct str name,
     return 0;
 }
 
-/* The next id="..." of a grant header; false at the end. Quotes may be left out. */
+/* Reads the next id="..." of a grant header. False: the header has ended. Quotes may be left out.
+ */
 static bool next_grantee(struct str *rest, struct str *kind, struct str *name)
 {
     *rest = str_trim(*rest);
@@ -258,7 +260,8 @@ static void write_grant(struct buf *out, const struct acl_grant *grant,
     xml_close(out, "Grant");
 }
 
-/* Groups before users, as Ceph writes them and its tests read them. */
+/* Writes grants to groups before grants to users, in the order that Ceph writes and its tests
+ * expect. */
 void acl_grants_write(struct buf *out, const struct acl *acl, const struct acl_users *users)
 {
     for (size_t i = 0; i < acl->count; i++)
@@ -281,8 +284,8 @@ void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *u
     xml_close(out, "AccessControlPolicy");
 }
 
-/* "o=owner&F=@id&R=*": the owner, then a permission's letter with a group's letter or @ and an id,
- * which is URL-encoded. */
+/* Appends the stored form, "o=owner&F=@id&R=*": the owner, then for each grant a permission's
+ * letter with a group's letter, or with @ and a URL-encoded id. */
 void acl_encode(struct buf *out, const struct acl *acl)
 {
     buf_append_z(out, "o=");

@@ -7,9 +7,9 @@
 enum { ACL_PERMISSIONS = 5, ACL_GROUPS = 3 };
 
 struct acl_permission_row {
-    const char *name;   /* in the XML */
-    const char *header; /* the header that grants it */
-    char letter;        /* in the stored form */
+    const char *name;   /* the permission's name in XML */
+    const char *header; /* the header that grants the permission */
+    char letter;        /* the permission's letter in the stored form */
     enum acl_permission permission;
 };
 
@@ -24,7 +24,7 @@ extern const struct acl_group_row acl_groups[ACL_GROUPS];
 
 /* Makes an empty list with room for ACL_MAX_GRANTS grants. */
 int acl_begin(struct acl *acl, struct arena *a, struct str owner, struct err *err) MUST_CHECK;
-/* ERR_TOO_LARGE past ACL_MAX_GRANTS. `id` must live in the arena. */
+/* Adds a grant. ERR_TOO_LARGE: the list has ACL_MAX_GRANTS already. `id` must live in the arena. */
 int acl_add(struct acl *acl, enum acl_grantee grantee, struct str id,
             enum acl_permission permission);
 

@@ -1,4 +1,4 @@
-/* Checks the shape of XML documents against a line of names. */
+/* Reads and writes S3's XML documents, and checks their shape against a line of names. */
 #include "meta/document.h"
 
 int document_read(struct xml_node **out, struct arena *a, struct str text, const char *root,

@@ -152,7 +152,8 @@ bool sse_managed_given(const struct http_head *head)
     return false;
 }
 
-/* Every GET calls this, so it is one pass, and most header names are too short to compare. */
+/* Must be fast, because every GET calls it: one pass, in which most header names are too short to
+ * be compared. */
 bool sse_given(const struct http_head *head)
 {
     struct str prefix = str_z(managed[0]);

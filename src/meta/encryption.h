@@ -15,31 +15,33 @@ struct sse_customer {
 
 struct sse_asked {
     enum sse_kind kind;
-    struct str key_id;  /* SSE_KMS; empty: the default key */
-    struct str context; /* SSE_KMS; base64 */
+    struct str key_id;  /* for SSE_KMS: name of the key; empty: the default key */
+    struct str context; /* for SSE_KMS: the encryption context in base64 */
     bool bucket_key;
-    struct sse_customer customer; /* SSE_C */
+    struct sse_customer customer; /* for SSE_C */
 };
 
 /* Reads the headers x-amz-server-side-encryption-customer-*; with `source` those for the source of
  * a copy. InvalidArgument: they are incomplete or do not fit together.
- * InvalidEncryptionAlgorithmError. */
+ * InvalidEncryptionAlgorithmError: the algorithm is not AES256. */
 int sse_customer_read(struct sse_customer *out, const struct http_head *head, bool source,
                       struct err *err) MUST_CHECK;
 
 /* Reads all headers x-amz-server-side-encryption* of a request that makes an object. */
 int sse_read(struct sse_asked *out, const struct http_head *head, struct err *err) MUST_CHECK;
 
-/* Whether any of these headers is there, those for a copy's source aside. Cheap. */
+/* Whether the request has any header that sse_read() reads. Headers for a copy's source do not
+ * count. Cheap. */
 bool sse_given(const struct http_head *head);
-/* Whether a header other than the customer's is there; requests that read refuse those. */
+/* Whether the request has an encryption header other than the customer's. Requests that read an
+ * object refuse such headers. */
 bool sse_managed_given(const struct http_head *head);
 
-/* "AES256", "aws:kms" */
+/* Gives S3's name of the algorithm: "AES256", "aws:kms". */
 const char *sse_algorithm(enum sse_kind kind);
 
-/* The document of a bucket's default: kind, key_id and bucket_key of `out`. MalformedXML,
- * InvalidArgument. */
+/* Read and write the document of a bucket's default: kind, key_id and bucket_key are used.
+ * MalformedXML, InvalidArgument: the document is not valid. */
 int sse_default_read(struct sse_asked *out, struct arena *a, struct str xml,
                      struct err *err) MUST_CHECK;
 void sse_default_write(struct buf *out, const struct sse_asked *rule);

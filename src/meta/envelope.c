@@ -1,4 +1,4 @@
-/* Wrapping of data keys. */
+/* Wraps data keys in envelopes, and opens them. */
 #include "meta/envelope.h"
 
 #include "base/bytes.h"
@@ -15,8 +15,7 @@ enum {
 
 static const char letters[] = {[SSE_C] = 'c', [SSE_S3] = 's', [SSE_KMS] = 'k'};
 
-/* Makes a key that is used for one wrapping alone, because of the salt. So the nonce may be
- * constant. */
+/* Makes the key for one wrapping. The salt makes it unique, so the nonce may be constant. */
 static void envelope_wrapping_key(const struct sealed_key *with, enum sse_kind kind,
                                   const unsigned char salt[SEALED_SALT_LEN], struct sealed_key *out)
 {

@@ -12,10 +12,10 @@ enum sse_kind { SSE_NONE, SSE_C, SSE_S3, SSE_KMS };
 
 struct envelope {
     enum sse_kind kind;
-    bool bucket_key;     /* clients see it; it has no effect here */
+    bool bucket_key;     /* shown to clients; it has no effect here */
     struct str name, id; /* the key that wraps the data key; empty for SSE_C */
     struct str context;  /* encryption context of the client, base64 */
-    /* Set by envelope_read(): */
+    /* The next three are set by envelope_read(). */
     const unsigned char *salt, *wrapped;
     struct str head; /* all bytes before the salt */
 };
@@ -25,12 +25,12 @@ struct envelope_place {
     struct str bucket, key;
 };
 
-/* Appends the envelope. `with` is the key that wraps: the master key, the KMS key or the
- * customer's. */
+/* Appends the envelope of the data key `data` to `out`. `with` is the key that wraps it: the master
+ * key, the KMS key or the customer's key. */
 void envelope_seal(struct buf *out, const struct envelope *e, const struct envelope_place *at,
                    const struct sealed_key *with, const struct sealed_key *data);
 
-/* Parses strictly; *out points into the bytes. ERR_CORRUPT: they are no envelope. */
+/* Parses an envelope strictly; *out points into `bytes`. ERR_CORRUPT: they are no envelope. */
 int envelope_read(struct envelope *out, struct str bytes, struct err *err) MUST_CHECK;
 
 /* Opens the data key. ERR_DENIED: it was wrapped with another key, or for another place. */

@@ -15,7 +15,8 @@ static const struct row rows[] = {
 #undef X
 };
 
-/* By the index of base/err.h's table. A failure of a storage is 5xx, so that clients try again. */
+/* The S3 code for each ERR_* code, by its index in base/err.h. A failure of a storage becomes a
+ * 5xx, so that clients try again. */
 static const enum s3_code from_err[ERR_COUNT] = {
     [ERR_INDEX_NOT_FOUND] = S3_NO_SUCH_KEY,
     [ERR_INDEX_NO_BUCKET] = S3_NO_SUCH_BUCKET,

@@ -1,10 +1,10 @@
 /* The errors of the S3 API: one table of codes with status and message, and the XML body of an
  * error. Any thread, no state.
  *
- * An S3 code is a negative int outside the range of base/err.h's codes, so both kinds travel the
- * same way. A module of s3/ returns 0, an S3_* code (with its message in struct err, by err_set()
- * or s3_fail()) or an ERR_* code. It may do so through an interface that knows nothing of S3, such
- * as a reader. The edge calls s3_code_of() once. */
+ * An S3 code is a negative int outside the range of base/err.h's codes, so functions can return
+ * either kind. A module of s3/ returns 0, an S3_* code (with its message in struct err, by
+ * err_set() or s3_fail()) or an ERR_* code. It may do so through an interface that knows nothing of
+ * S3, such as a reader. Where the answer is written, s3_code_of() is called once. */
 #ifndef META_ERROR_H
 #define META_ERROR_H
 
@@ -133,18 +133,18 @@ enum s3_code {
 #undef X
 };
 
-/* The S3 code that a client gets. S3 codes stay as they are, ERR_* codes are translated by a table,
- * and all others are InternalError. ERR_NOT_FOUND becomes NoSuchKey, so a caller that asked for a
- * version, an upload or a document translates it before. */
+/* Gives the S3 code that a client gets. S3 codes stay as they are, ERR_* codes are translated by a
+ * table, and all others are InternalError. ERR_NOT_FOUND becomes NoSuchKey, so a caller that asked
+ * for a version, an upload or a document translates it first. */
 enum s3_code s3_code_of(int code);
 
-/* These take S3 codes, and other codes by way of s3_code_of(). */
+/* These accept S3 codes, and translate other codes by s3_code_of(). */
 const char *s3_code_name(int code); /* "NoSuchKey" */
 int s3_code_status(int code);       /* 404 */
 const char *s3_code_message(int code);
 
-/* Sets the code with its message from the table, and returns the code. err_set() takes another
- * message. */
+/* Sets the code with its message from the table, and returns the code. For another message use
+ * err_set(). */
 int s3_fail(struct err *err, enum s3_code code);
 
 /* A field of an error body that only some codes have (ArgumentName, StringToSign, Region, ...). */
@@ -155,7 +155,7 @@ struct s3_error_field {
 
 struct s3_error_body {
     int code;
-    struct str message; /* empty: the message of the table */
+    struct str message; /* empty: the code's message in the table */
     struct str bucket, key, resource;
     struct str request_id, host_id;
     const struct s3_error_field *fields;

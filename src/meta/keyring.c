@@ -1,4 +1,4 @@
-/* The key file: read when it changed, rewritten when a key is made. */
+/* The key file: reads it again when it has changed, rewrites it when a key is made. */
 #include "meta/keyring.h"
 
 #include "base/hex.h"
@@ -20,7 +20,7 @@ struct keyring {
     char *path;
     struct mutex lock; /* class "s3.keyring"; held while the file is read and written */
     VEC(struct entry) entries;
-    struct stat seen; /* as the file was when it was read; all zero: not read, or not there */
+    struct stat seen; /* the file when it was read; all zero: not read, or it does not exist */
 };
 
 struct keyring *keyring_new(const char *path)
@@ -85,7 +85,7 @@ static struct entry *keyring_entry(struct keyring *k, struct str name, struct st
     return NULL;
 }
 
-/* No message has a line of the file, as it may hold a key. */
+/* Parses the text of the file. Error messages never quote a line, because it may hold a key. */
 static int keyring_parse(struct keyring *k, struct str text, struct err *err)
 {
     struct entry entry;
@@ -126,8 +126,8 @@ static bool file_is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Reads the file; its text is given for a caller that changes it. The old entries are replaced only
- * when the whole file was understood. */
+/* Reads the file, and gives its text to a caller that will change it. The old entries are replaced
+ * only if the whole file could be parsed. */
 static int keyring_read_file(struct keyring *k, const struct stat *now, struct buf *text,
                              struct err *err)
 {

@@ -11,7 +11,7 @@
 enum {
     KEYRING_NAME_MAX = 200,
     KEYRING_ID_MAX = 32,
-    KEYRING_MAX = 4096, /* keys of one file */
+    KEYRING_MAX = 4096, /* most keys in one file */
     KEYRING_FILE_MAX = 2 * 1024 * 1024,
 };
 
@@ -25,18 +25,20 @@ struct ring_key {
 
 struct keyring;
 
-/* Reads nothing yet. A file that does not exist holds no keys. */
+/* Makes a keyring without reading the file yet. A file that does not exist holds no keys. */
 struct keyring *keyring_new(const char *path);
 void keyring_free(struct keyring *k); /* overwrites the keys; NULL is fine */
 
-/* The newest key of this name in the file, for new objects. With `make` a missing key is made, and
- * is durable on return (E4). ERR_NOT_FOUND: there is none. ERR_DENIED: others than its owner may
- * read the file. ERR_CORRUPT: a line cannot be understood. Waits for the disk. */
+/* Gives the newest key of this name in the file, for new objects. With `make` a missing key is
+ * made, and is durable on return (E4). ERR_NOT_FOUND: there is no such key. ERR_DENIED: users other
+ * than the file's owner may read it. ERR_CORRUPT: a line cannot be understood. Waits for the disk.
+ */
 int keyring_current(struct keyring *k, struct str name, bool make, struct ring_key *out,
                     struct err *err) MUST_CHECK;
 
-/* The key of this name and id, which wrapped a data key. ERR_CORRUPT: the file does not have it;
- * the message names key and file. ERR_AGAIN: the file must be read, and `may_wait` is not set. */
+/* Gives the key of this name and id, to open a data key that it wrapped. ERR_CORRUPT: the file does
+ * not have it; the message names key and file. ERR_AGAIN: the file must be read, and `may_wait` is
+ * not set. */
 int keyring_find(struct keyring *k, struct str name, struct str id, bool may_wait,
                  struct ring_key *out, struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Tag sets, with one check for all forms. */
+/* Tag sets: reads and writes their forms, with one check for all forms. */
 #include "meta/tagging.h"
 
 #include "http/wire.h"
@@ -13,8 +13,9 @@ static size_t characters(struct str s)
     return count;
 }
 
-/* Letters, numbers and blanks of any script, and + - = . _ : / @. Of what is not ASCII only
- * controls are refused: telling letters from signs would need tables for no gain. */
+/* Whether the text has only letters, numbers and blanks of any script, and + - = . _ : / @. Outside
+ * ASCII only control characters are refused: telling letters from signs would need tables for no
+ * gain. */
 static bool tag_has_good_characters(struct str s)
 {
     if (!str_is_utf8(s))
@@ -41,7 +42,7 @@ int tag_check(const struct tag *tag, struct err *err)
     return 0;
 }
 
-/* In the order of keys, so that a set is the same whatever form it was read from. */
+/* Sorts the tags by key, so that a set is the same whatever form it was read from. */
 static void sort_tags(struct tag_set *set)
 {
     for (size_t i = 1; i < set->count; i++)
@@ -52,7 +53,7 @@ static void sort_tags(struct tag_set *set)
         }
 }
 
-/* Checks the tag that stands behind the set, and adds it to the set. */
+/* Checks the tag in the array behind the last one of the set, and adds it to the set. */
 static int take_tag(struct tag_set *set, enum tag_limit limit, struct err *err)
 {
     const struct tag *tag = &set->tags[set->count];
@@ -170,7 +171,8 @@ bool tagging_find(const struct tag_set *set, struct str key, struct str *value)
     return false;
 }
 
-/* Ten tags of 384 characters, of each of which four bytes are escaped, are 46 KB. */
+/* The buffer is large enough: ten tags of 384 characters, each of four bytes that are escaped, are
+ * 46 KB. */
 struct str tagging_text(struct arena *a, const struct tag_set *set)
 {
     struct buf text = BUF_INIT(256 * KIB);

@@ -21,26 +21,28 @@ struct tag_set {
     size_t count;
 };
 
-/* Reads <Tagging>. MalformedXML. InvalidTag: a tag is not valid, or there are more than `limit`. */
+/* Reads <Tagging>. MalformedXML: it is no valid document. InvalidTag: a tag is not valid, or there
+ * are more than `limit`. */
 int tagging_read(struct tag_set *out, struct arena *a, struct str xml, enum tag_limit limit,
                  struct err *err) MUST_CHECK;
 
-/* Reads the header's form. InvalidArgument: it is not "k=v&...". InvalidTag as above. */
+/* Reads the form of the header x-amz-tagging. InvalidArgument: it is not "k=v&...". InvalidTag: as
+ * for tagging_read(). */
 int tagging_parse(struct tag_set *out, struct arena *a, struct str query, enum tag_limit limit,
                   struct err *err) MUST_CHECK;
 
-/* The stored form, which tagging_parse() reads back. */
+/* Appends the stored form, which tagging_parse() reads back. */
 void tagging_encode(struct buf *out, const struct tag_set *set);
 
-struct str tagging_text(struct arena *a, const struct tag_set *set); /* the same, in the arena */
+struct str tagging_text(struct arena *a, const struct tag_set *set); /* in the arena */
 
-/* <Tagging> */
+/* Appends the tags as <Tagging>. */
 void tagging_write(struct buf *out, const struct tag_set *set);
 
-/* Checks one tag by itself. InvalidTag. */
+/* Checks one tag by itself. InvalidTag: its key or value is not allowed. */
 int tag_check(const struct tag *tag, struct err *err) MUST_CHECK;
 
-/* The value of the tag with this key; false: there is none. */
+/* Gives the value of the tag with this key. False: there is no such tag. */
 bool tagging_find(const struct tag_set *set, struct str key, struct str *value);
 
 #endif
