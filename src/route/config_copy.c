@@ -1,8 +1,8 @@
 /* Writes configDB into a sealed file, and reads such a file.
  *
  * The file is the line HEAD, followed by a sealed text. The text has one line each for the
- * installation, the count and the time, and then the commands. A command is the number of its
- * words as "<words> ", then each word as "<bytes>:" and its bytes. */
+ * installation, the count and the time, and then the commands. A command is the number of its words
+ * as "<words> ", then each word as "<bytes>:" and its bytes. */
 #include "route/config_copy.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -68,8 +68,8 @@ static int copy_write_key(struct buf *out, const struct kind *k, struct str key,
 }
 
 /* Does the key belong into the copy? Keys that begin with "w:" are what processes report about
- * themselves, except for these four, which are configuration: the owners of folder names, and
- * the places that hold copies of buckets. */
+ * themselves, except for these four, which are configuration: the owners of folder names, and the
+ * places that hold copies of buckets. */
 static bool is_wanted(struct str key)
 {
     static const struct str kept[] = {STR("w:storages"), STR("w:copies"), STR("w:pins"),
@@ -173,8 +173,8 @@ static int copy_page(void *ctx, const struct reply *keys, struct arena *a, struc
     return copy_read_keys(c->store, keys, c->out, err);
 }
 
-/* Appends the commands for all keys. SCAN may give a key twice. Writing its commands twice does
- * no harm, because those of a list first remove it. */
+/* Appends the commands for all keys. SCAN may give a key twice. Writing its commands twice does no
+ * harm, because those of a list first remove it. */
 static int copy_read_all(struct store *s, struct buf *out, struct err *err)
 {
     int code = store_scan(s, STR("*"), copy_page, &(struct copying){s, out}, err);

@@ -10,8 +10,8 @@
 
 enum { FIELDS_MAX = 14 + 2 * REMOTE_TIMEOUTS }; /* arguments of add_script */
 
-/* Adds a storage, unless the name is in use. KEYS: storage, storages. ARGV: channel, name,
- * fields and values. Answers "taken" or "". */
+/* Adds a storage, unless the name is in use. KEYS: storage, storages. ARGV: channel, name, fields
+ * and values. Answers "taken" or "". */
 static const char add_script[] = "if redis.call('EXISTS', KEYS[1]) == 1 then return 'taken' end\n"
                                  "for i = 3, #ARGV, 2 do\n"
                                  "  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])\n"
@@ -51,8 +51,8 @@ static int remotes_load_now(void *ctx, struct err *err)
 
 /* --- opening and closing --- */
 
-/* Starts loading the storages. A store that cannot be reached, or a storage that cannot be
- * opened, is tried again later and does not keep weir from starting. */
+/* Starts loading the storages. A store that cannot be reached, or a storage that cannot be opened,
+ * is tried again later and does not keep weir from starting. */
 static int remotes_first_load(struct remotes *r, struct err *err)
 {
     routes_know_storages(r->routes, false);

@@ -1,12 +1,12 @@
-/* Remote storages of this weir, and the credentials that users have on them. There are two
- * kinds. Storages that were added while weir ran are kept in configDB and are the same on every
- * weir of one store (docs/security.md has the keys). Storages of the configuration file are
- * called fixed. Both are added to the storages of route.h.
+/* Remote storages of this weir, and the credentials that users have on them. There are two kinds.
+ * Storages that were added while weir ran are kept in configDB and are the same on every weir of
+ * one store (docs/security.md has the keys). Storages of the configuration file are called fixed.
+ * Both are added to the storages of route.h.
  *
- * Secrets are sealed with the data folder's key file. A change that was made through another
- * weir is seen when its message arrives. Until the store has been read once, looking for a
- * bucket fails with ERR_UNAVAILABLE (route.h), because the bucket might be on a storage that is
- * not known yet. Any thread. */
+ * Secrets are sealed with the data folder's key file. A change that was made through another weir
+ * is seen when its message arrives. Until the store has been read once, looking for a bucket fails
+ * with ERR_UNAVAILABLE (route.h), because the bucket might be on a storage that is not known yet.
+ * Any thread. */
 #ifndef ROUTE_REMOTES_H
 #define ROUTE_REMOTES_H
 
@@ -39,14 +39,14 @@ struct remote_entry {
     size_t user_count;
 };
 
-/* Opens the remote storages that the store knows. `key_file` must exist. ERR_CORRUPT: the
- * store's secrets are sealed with another key file. */
+/* Opens the remote storages that the store knows. `key_file` must exist. ERR_CORRUPT: the store's
+ * secrets are sealed with another key file. */
 int remotes_open(struct remotes **out, struct routes *routes, struct store *config,
                  const char *key_file, const struct log *log, struct err *err) MUST_CHECK;
 void remotes_close(struct remotes *r); /* to be called before routes_close(); NULL is fine */
 
-/* Reads the storages from the store again. When it returns, every change that was made before
- * the call is seen. */
+/* Reads the storages from the store again. When it returns, every change that was made before the
+ * call is seen. */
 int remotes_reload(struct remotes *r, struct err *err) MUST_CHECK;
 
 /* These two add a storage of the configuration file, and a user's credentials on it. Neither is
@@ -55,10 +55,9 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
 int remotes_set_credential_fixed(struct remotes *r, struct str storage,
                                  const struct remote_credential *c, struct err *err) MUST_CHECK;
 
-/* Adds a remote storage. When this or one of the changes below returns, the change is durable,
- * and route.h sees it. Errors of all of them: ERR_EXISTS: the name is in use. ERR_INVALID: the
- * name or the URL is not valid, or the storage is fixed. ERR_NOT_FOUND: there is no such remote
- * storage. */
+/* Adds a remote storage. When this or one of the changes below returns, the change is durable, and
+ * route.h sees it. Errors of all of them: ERR_EXISTS: the name is in use. ERR_INVALID: the name or
+ * the URL is not valid, or the storage is fixed. ERR_NOT_FOUND: there is no such remote storage. */
 int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
 /* Returns the errors that remotes_set_credential() and remotes_set_main() would return for a
  * storage that is yet to be added; `c` NULL: no credential. */
@@ -78,8 +77,8 @@ int remotes_forget_user(struct remotes *r, struct str user, struct err *err) MUS
 /* Makes a storage, local or remote, the main storage, where buckets without a policy are. */
 int remotes_set_main(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
 /* Sets the limits of a storage, local or remote. When it returns, struct storage has them.
- * ERR_NOT_FOUND: there is no such storage. ERR_INVALID: the limits are too large, or the storage
- * is fixed. */
+ * ERR_NOT_FOUND: there is no such storage. ERR_INVALID: the limits are too large, or the storage is
+ * fixed. */
 int remotes_set_limits(struct remotes *r, struct str name, const struct remote_limits *limits,
                        struct err *err) MUST_CHECK;
 int remotes_check_limits(const struct remote_limits *limits, struct err *err) MUST_CHECK;

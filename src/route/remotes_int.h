@@ -48,8 +48,8 @@ int remotes_load(struct remotes *r, struct err *err) MUST_CHECK;
  * meanwhile, because the store is asked. */
 void remotes_begin(struct remotes *r);
 void remotes_end(struct remotes *r);
-/* Runs the commands and publishes the message about them, in one step; then loads the result. To
- * be called between remotes_begin() and remotes_end(). */
+/* Runs the commands and publishes the message about them, in one step; then loads the result. To be
+ * called between remotes_begin() and remotes_end(). */
 int remotes_change(struct remotes *r, const struct store_args *commands, size_t count,
                    struct err *err) MUST_CHECK;
 

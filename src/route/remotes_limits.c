@@ -1,5 +1,5 @@
-/* Limits of storages. The hash "storages:limits" maps a name to "<requests per minute> <bytes
- * per second>". A storage of the configuration file has its limits in that file instead. */
+/* Limits of storages. The hash "storages:limits" maps a name to "<requests per minute> <bytes per
+ * second>". A storage of the configuration file has its limits in that file instead. */
 #include "route/remotes_int.h"
 
 enum { REQUESTS_MAX = 1000 * 1000 * 1000 };

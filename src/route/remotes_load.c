@@ -1,9 +1,9 @@
 /* Reads the remote storages from the store, and makes the routes agree with it.
  *
- * Keys: set "storages" of names; hash "storage:<name>" with url, region, ca, style (path or
- * host), insecure (0 or 1), framing (plain or trailer), and the names of remote_timeouts[] in
- * milliseconds where they are not the default; hash "storage_keys:<name>", user id to "<access
- * key> <sealed secret>"; string "storages:main"; hash "storages:limits" (remotes_limits.c). */
+ * Keys: set "storages" of names; hash "storage:<name>" with url, region, ca, style (path or host),
+ * insecure (0 or 1), framing (plain or trailer), and the names of remote_timeouts[] in milliseconds
+ * where they are not the default; hash "storage_keys:<name>", user id to "<access key> <sealed
+ * secret>"; string "storages:main"; hash "storages:limits" (remotes_limits.c). */
 #include "route/remotes_int.h"
 #include "store/fields.h"
 
@@ -168,9 +168,9 @@ static int set_main(struct remotes *r, const struct reply *name, struct err *err
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Reads which storages there are, and which is the main one. A store that was emptied would
- * answer that there are none, and this process's own folder would become the main storage. So
- * the answers are used only after checking that the store is the known one. */
+/* Reads which storages there are, and which is the main one. A store that was emptied would answer
+ * that there are none, and this process's own folder would become the main storage. So the answers
+ * are used only after checking that the store is the known one. */
 static int remotes_read_names(struct remotes *r, struct arena *a, struct reply **names,
                               struct reply **main, struct err *err)
 {
@@ -183,8 +183,8 @@ static int remotes_read_names(struct remotes *r, struct arena *a, struct reply *
     return code == 0 ? store_is_known(r->store, err) : code;
 }
 
-/* Loads all storages. One that cannot be opened does not keep the others from being opened, but
- * its error is returned. */
+/* Loads all storages. One that cannot be opened does not keep the others from being opened, but its
+ * error is returned. */
 int remotes_load(struct remotes *r, struct err *err)
 {
     struct arena a = {0};

@@ -36,9 +36,9 @@ static bool needs_no_escape(struct str s)
     return s.len == 0 || (!memchr(s.p, ':', s.len) && !memchr(s.p, '%', s.len));
 }
 
-/* Returns the value under "<first>" or "<first>:<second>", in the form of the store's keys;
- * NULL: none. Nearly all names need no escape. Their key is put together on the stack, because
- * each request looks up several. */
+/* Returns the value under "<first>" or "<first>:<second>", in the form of the store's keys; NULL:
+ * none. Nearly all names need no escape. Their key is put together on the stack, because each
+ * request looks up several. */
 static const char *policy_look_up(const struct map *map, struct str first, struct str second)
 {
     char plain[LOOK_UP_MAX];
@@ -119,8 +119,8 @@ static int policy_storage_named(struct routes *r, const struct routes_view *view
     return 0;
 }
 
-/* If *at holds a copy of the bucket, replaces it by the storage where the route of the copy's
- * owner leads (docs/forward.md, B1, B2). */
+/* If *at holds a copy of the bucket, replaces it by the storage where the route of the copy's owner
+ * leads (docs/forward.md, B1, B2). */
 static int policy_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
                              struct storage **at, struct err *err)
 {
@@ -137,9 +137,9 @@ static int policy_leave_copy(struct routes *r, const struct routes_view *view, s
     return code;
 }
 
-/* As policy_storage_named(), but if that storage holds a copy, follows the policies of the
- * copy's owner instead. If the bucket is blocked there, *out is set all the same and the error
- * is returned. */
+/* As policy_storage_named(), but if that storage holds a copy, follows the policies of the copy's
+ * owner instead. If the bucket is blocked there, *out is set all the same and the error is
+ * returned. */
 static int policy_storage(struct routes *r, const struct routes_view *view, struct str user,
                           struct str bucket, struct storage **out, struct err *err)
 {
@@ -309,8 +309,8 @@ static int resolve_here(const struct inquiry *q, struct target *t, struct err *e
     int code = q->code;
 
     t->storage = q->leads;
-    /* A user policy moves no buckets (rule 2). If the storage that it names is offline, the
-     * buckets that the user has elsewhere can still be used. */
+    /* A user policy moves no buckets (rule 2). If the storage that it names is offline, the buckets
+     * that the user has elsewhere can still be used. */
     if (code == ERR_OFFLINE && !q->own &&
         (t->storage = routes_local_of(q->r, q->view, q->bucket, q->user)))
         code = 0;
@@ -329,8 +329,8 @@ static int resolve_here(const struct inquiry *q, struct target *t, struct err *e
 
 /* --- both --- */
 
-/* Is a bucket that the caller has open the answer? It must be where the user's own policies
- * lead, and either belong to the user (rules 1 to 3) or nobody may have a policy. */
+/* Is a bucket that the caller has open the answer? It must be where the user's own policies lead,
+ * and either belong to the user (rules 1 to 3) or nobody may have a policy. */
 static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *ask)
 {
     struct str owner;
@@ -364,15 +364,15 @@ static int resolve_on_storages(const struct inquiry *q, const struct route_ask *
 }
 
 /* Does another user have a bucket policy for the name, and this user none? Then the name is
- * reserved for the other user, whether the bucket exists or not: it may be on another storage,
- * or deleted while its replication goes on. */
+ * reserved for the other user, whether the bucket exists or not: it may be on another storage, or
+ * deleted while its replication goes on. */
 static bool is_reserved(const struct inquiry *q)
 {
     return !q->own && policy_look_up(&q->view->reserved, q->bucket, STR_EMPTY);
 }
 
-/* Finds where a bucket is to be made: where the policies lead, unless it exists already. It is
- * not made on a remote storage where later requests would not find it. */
+/* Finds where a bucket is to be made: where the policies lead, unless it exists already. It is not
+ * made on a remote storage where later requests would not find it. */
 static int resolve_new(const struct inquiry *q, const struct route_ask *ask, struct target *t,
                        struct err *err)
 {
@@ -390,8 +390,8 @@ static int resolve_new(const struct inquiry *q, const struct route_ask *ask, str
     return 0;
 }
 
-/* Answers a request that names no bucket: it goes where the user's buckets without a bucket
- * policy would be made. */
+/* Answers a request that names no bucket: it goes where the user's buckets without a bucket policy
+ * would be made. */
 static int resolve_service(const struct inquiry *q, struct target *t)
 {
     t->kind = q->code == 0 && storage_can(q->leads, STORAGE_FORWARDS) ? TARGET_RAW : TARGET_NONE;

@@ -32,8 +32,8 @@ struct target {
      * bucket's home; for a bucket of a space it is the space's own storage. Borrowed until the
      * routes are closed. */
     struct storage *storage;
-    /* A reference. NULL: the caller has the bucket open (route_ask.knows), or it was not opened,
-     * as with TARGET_FOREIGN, TARGET_RAW and route_ask.at. */
+    /* A reference. NULL: the caller has the bucket open (route_ask.knows), or it was not opened, as
+     * with TARGET_FOREIGN, TARGET_RAW and route_ask.at. */
     struct bucket *bucket;
     struct side_pair sides; /* sides.route is NULL unless the bucket is being switched */
     uint64_t generation;    /* value of routes_generation() before the answer was found */
@@ -49,17 +49,17 @@ struct route_ask {
     const struct bucket_sides *sides; /* NULL: the caller does not need target.sides */
     struct arena *arena;              /* memory for target.sides */
     /* Does the caller have this bucket of this storage open already? Then it sets *owner to the
-     * bucket's owner, and the bucket is not opened again if it is the answer. NULL: the caller
-     * has no bucket open. */
+     * bucket's owner, and the bucket is not opened again if it is the answer. NULL: the caller has
+     * no bucket open. */
     bool (*knows)(void *ctx, struct storage *s, struct str bucket, struct str *owner);
     void *ctx;
 };
 
-/* Finds where the bucket is. ERR_DENIED: the bucket is blocked there. ERR_BUSY: a switch blocks
- * it for a while (docs/replication.md, S1). ERR_UNAVAILABLE: the policies lead to nothing but
- * copies (docs/forward.md, B2), or were never read. ERR_OFFLINE: a policy names a storage that
- * is not there, or the storage's disk is not there. Waits only for `sides` and for spaces. *out
- * is empty after an error. */
+/* Finds where the bucket is. ERR_DENIED: the bucket is blocked there. ERR_BUSY: a switch blocks it
+ * for a while (docs/replication.md, S1). ERR_UNAVAILABLE: the policies lead to nothing but copies
+ * (docs/forward.md, B2), or were never read. ERR_OFFLINE: a policy names a storage that is not
+ * there, or the storage's disk is not there. Waits only for `sides` and for spaces. *out is empty
+ * after an error. */
 int route_resolve(struct routes *r, const struct route_ask *ask, struct target *out,
                   struct err *err) MUST_CHECK;
 void target_release(struct target *t); /* releases the bucket; an empty target is fine */
@@ -77,9 +77,9 @@ static inline bool target_is_foreign(const struct target *t)
 int route_bucket(struct routes *r, struct str user, struct str bucket, struct bucket **out,
                  struct err *err) MUST_CHECK;
 
-/* The user has a bucket of this name on storage `s`. Would a request of the user find that
- * bucket? Not if it is a copy, is hidden by a space or by another bucket, or is blocked, or if
- * its route names a storage that is not there. */
+/* The user has a bucket of this name on storage `s`. Would a request of the user find that bucket?
+ * Not if it is a copy, is hidden by a space or by another bucket, or is blocked, or if its route
+ * names a storage that is not there. */
 int route_reaches(struct routes *r, struct str user, struct str bucket, struct storage *s,
                   bool *out, struct err *err) MUST_CHECK;
 

@@ -33,16 +33,16 @@ void routes_abort(struct routes *r);
  * routes are closed. The first storage that is added is the main one, unless routes_set_main()
  * chooses another. */
 int routes_add_storage(struct routes *r, struct storage *s, struct err *err) MUST_CHECK;
-/* Chooses the main storage. ERR_NOT_FOUND: there is no such storage. Then there is no main
- * storage, and requests that no policy leads elsewhere fail with ERR_OFFLINE. */
+/* Chooses the main storage. ERR_NOT_FOUND: there is no such storage. Then there is no main storage,
+ * and requests that no policy leads elsewhere fail with ERR_OFFLINE. */
 int routes_set_main(struct routes *r, struct str name, struct err *err) MUST_CHECK;
 struct storage *routes_storage(struct routes *r, struct str name); /* borrowed; NULL: unknown */
 struct storage *routes_main(struct routes *r); /* NULL: there is no main storage */
 struct str routes_main_name(struct routes *r); /* empty: there is no main storage */
 size_t routes_storages(struct routes *r, struct storage **out, size_t max);
 
-/* Removes a storage from the routes; it is closed with the routes. If it was the main storage,
- * the first remaining one becomes the main storage. */
+/* Removes a storage from the routes; it is closed with the routes. If it was the main storage, the
+ * first remaining one becomes the main storage. */
 void routes_retire_storage(struct routes *r, struct str name);
 /* Says whether all storages are known. While `known` is false, looking up a bucket fails with
  * ERR_UNAVAILABLE, because some storages could not be read from the store yet. */
@@ -50,8 +50,8 @@ void routes_know_storages(struct routes *r, bool known);
 bool routes_any_remote(struct routes *r); /* does any storage have STORAGE_FORWARDS? */
 bool routes_main_is_remote(struct routes *r);
 
-/* Gives this overlay (object/overlay.h) to all storages, including those that are added later.
- * It is borrowed until the routes are closed. */
+/* Gives this overlay (object/overlay.h) to all storages, including those that are added later. It
+ * is borrowed until the routes are closed. */
 void routes_set_overlay(struct routes *r, struct overlay *overlay);
 
 /* Opens `main`, whose id is chosen here, and the local storages that were added to this database
@@ -65,8 +65,8 @@ int routes_add_local(struct routes *r, const struct local_options *wanted,
                      struct err *err) MUST_CHECK;
 
 /* Forgets a local storage that was added; it is closed with the routes. Its folder and its rows
- * stay but cannot be used again, because a folder that is not empty cannot be added. ERR_IN_USE:
- * it is the main storage. ERR_INVALID: it is the data folder's own storage. */
+ * stay but cannot be used again, because a folder that is not empty cannot be added. ERR_IN_USE: it
+ * is the main storage. ERR_INVALID: it is the data folder's own storage. */
 int routes_remove_local(struct routes *r, struct db *db, struct str name,
                         struct err *err) MUST_CHECK;
 /* Returns the errors that routes_remove_local() would return, and removes nothing. */
@@ -80,25 +80,25 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name,
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;
 
-/* Does this storage hold, under this name, a copy of a bucket that is elsewhere
- * (docs/forward.md, B1)? Only copies of this user's bucket count, unless `user` is empty. Never
- * waits. Also false until the store was reached once. */
+/* Does this storage hold, under this name, a copy of a bucket that is elsewhere (docs/forward.md,
+ * B1)? Only copies of this user's bucket count, unless `user` is empty. Never waits. Also false
+ * until the store was reached once. */
 bool route_is_copy(struct routes *r, struct str storage, struct str bucket, struct str user);
 
-/* Reads the policies again. When it returns, the calls here see every change that was made
- * before the call. */
+/* Reads the policies again. When it returns, the calls here see every change that was made before
+ * the call. */
 int routes_reload(struct routes *r, struct err *err) MUST_CHECK;
 
 /* Returns a number that changes whenever the calls here may answer differently than before. A
- * caller reads the number first and asks afterwards. As long as the number is the same, the
- * answer still holds. */
+ * caller reads the number first and asks afterwards. As long as the number is the same, the answer
+ * still holds. */
 uint64_t routes_generation(const struct routes *r);
 
 /* route_set() sets a policy, and the next function a block. When they return, the change is
  * durable, and the calls above see it. An empty bucket sets the user's policy; an empty storage
- * removes the policy. ERR_NOT_FOUND: there is no such storage. ERR_CONFLICT: the storage is
- * remote and would hide a bucket of that name that the user has on a local storage, or a
- * replication or a switch relies on the present policy (docs/replication.md, P6). */
+ * removes the policy. ERR_NOT_FOUND: there is no such storage. ERR_CONFLICT: the storage is remote
+ * and would hide a bucket of that name that the user has on a local storage, or a replication or a
+ * switch relies on the present policy (docs/replication.md, P6). */
 int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
               struct err *err) MUST_CHECK;
 int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,
@@ -113,8 +113,8 @@ struct route_policy {
     bool blocked; /* it is a block: `storage` refuses requests for the bucket */
 };
 
-/* Lists all policies and blocks, sorted by user, bucket and storage. Blocks have no user, so
- * they come first. Never waits. */
+/* Lists all policies and blocks, sorted by user, bucket and storage. Blocks have no user, so they
+ * come first. Never waits. */
 int route_list(struct routes *r, struct arena *a, struct route_policy **out, size_t *count,
                struct err *err) MUST_CHECK;
 

@@ -11,8 +11,8 @@
 #include "route/space.h"
 #include "store/store.h"
 
-/* All policies at one moment. A view never changes once it is installed. The keys of the maps
- * are the store's keys without their prefixes. */
+/* All policies at one moment. A view never changes once it is installed. The keys of the maps are
+ * the store's keys without their prefixes. */
 struct routes_view {
     size_t refs; /* number of references; guarded by routes.lock */
     struct arena arena;
@@ -29,10 +29,10 @@ struct routes_view {
 };
 
 /* Number of slots that remember names of buckets that were on no local storage when last looked
- * for, so that a request on its way to a remote storage reads no row. A slot holds a keyed hash
- * of the name, the view's serial, and the generations of all local storages at that time.
- * Generations only grow, and each view has its own serial. So once a bucket may have been made,
- * or is no longer a copy, the hash differs and the slot does not match. */
+ * for, so that a request on its way to a remote storage reads no row. A slot holds a keyed hash of
+ * the name, the view's serial, and the generations of all local storages at that time. Generations
+ * only grow, and each view has its own serial. So once a bucket may have been made, or is no longer
+ * a copy, the hash differs and the slot does not match. */
 enum { ROUTES_ABSENT = 1024 };
 
 struct routes {

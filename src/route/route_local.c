@@ -1,6 +1,6 @@
 /* Local storages that were added to this weir. The rows of the database's family "server" map
- * "storage:<name>" to "<id> <folder>", and "storage_ids" to the last id that was given. They are
- * in the database and not in configDB because the folder is on this machine. */
+ * "storage:<name>" to "<id> <folder>", and "storage_ids" to the last id that was given. They are in
+ * the database and not in configDB because the folder is on this machine. */
 #include "route/route.h"
 
 #include "base/vec.h"
@@ -200,8 +200,8 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name, struc
     return code;
 }
 
-/* Removes the storage. Its row is deleted first, so after a crash the storage either still
- * exists or is fully removed. */
+/* Removes the storage. Its row is deleted first, so after a crash the storage either still exists
+ * or is fully removed. */
 int routes_remove_local(struct routes *r, struct db *db, struct str name, struct err *err)
 {
     struct storage *s = routes_storage(r, name);

@@ -121,8 +121,8 @@ static int read_block(struct routes *r, struct routes_view *view, struct str key
     return code;
 }
 
-/* Adds both sides of a switch that has downtime, or had it until now (S11). Their blocks end
- * with the switch; all other blocks stay until somebody removes them. */
+/* Adds both sides of a switch that has downtime, or had it until now (S11). Their blocks end with
+ * the switch; all other blocks stay until somebody removes them. */
 static void add_switch(struct routes_view *view, struct str id)
 {
     struct str user, bucket, from, to;
@@ -160,8 +160,8 @@ struct route_reading {
     struct routes_view *view;
 };
 
-/* Reads the policies, blocks and switches among the keys. SCAN may give a key twice, which
- * changes nothing. */
+/* Reads the policies, blocks and switches among the keys. SCAN may give a key twice, which changes
+ * nothing. */
 static int route_read_keys(void *ctx, const struct reply *keys, struct arena *a, struct err *err)
 {
     struct routes *r = ((const struct route_reading *)ctx)->routes;
@@ -210,12 +210,12 @@ static int read_copies(struct routes *r, struct routes_view *view, struct err *e
     return code;
 }
 
-/* Reads the whole view, in an order that is safe against changes meanwhile. A switch sets the
- * new route and removes the block in one step. Blocks are read before routes, so an old route is
- * never without its block. Switches are read before and after the blocks: a block whose switch
- * is seen neither time is not a switch's. Copies and routes change together. A view that has one
- * of the two from before the change refuses the bucket (B2) until the next load, which the
- * change has asked for. */
+/* Reads the whole view, in an order that is safe against changes meanwhile. A switch sets the new
+ * route and removes the block in one step. Blocks are read before routes, so an old route is never
+ * without its block. Switches are read before and after the blocks: a block whose switch is seen
+ * neither time is not a switch's. Copies and routes change together. A view that has one of the two
+ * from before the change refuses the bucket (B2) until the next load, which the change has asked
+ * for. */
 static int view_read_all(struct routes *r, struct routes_view *view, struct err *err)
 {
     static const char *const patterns[] = {"p:switch:*", "p:route_block:*", "p:switch:*",

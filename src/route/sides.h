@@ -1,10 +1,10 @@
 /* Buckets that are on two storages at once, because clients are being switched from one to the
- * other without downtime (docs/replication.md, "Reads during a switch"). Each of the two
- * storages is a *side*. The calls say which side a request goes to. They are declared here and
- * implemented in a higher layer.
+ * other without downtime (docs/replication.md, "Reads during a switch"). Each of the two storages
+ * is a *side*. The calls say which side a request goes to. They are declared here and implemented
+ * in a higher layer.
  *
- * All calls but may() may wait. They fail with ERR_UNAVAILABLE if the store, or a side, cannot
- * be asked. */
+ * All calls but may() may wait. They fail with ERR_UNAVAILABLE if the store, or a side, cannot be
+ * asked. */
 #ifndef ROUTE_SIDES_H
 #define ROUTE_SIDES_H
 
@@ -44,8 +44,8 @@ struct bucket_sides {
     const _Atomic(bool) *any;
     /* May this bucket be one that is being switched? Costs only a few loads from memory. */
     bool (*may)(void *ctx, struct str bucket);
-    /* Finds the sides of the bucket, if it is being switched. `at` is the storage that the
-     * request would go to without a switch. */
+    /* Finds the sides of the bucket, if it is being switched. `at` is the storage that the request
+     * would go to without a switch. */
     int (*find)(void *ctx, struct arena *a, const struct storage *at, struct str bucket,
                 struct side_pair *out, struct err *err);
     /* Chooses the side for a request that reads the thing. */

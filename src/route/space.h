@@ -19,11 +19,11 @@ enum { ROUTES_SPACES_MAX = 4 };
 
 struct bucket_space {
     const char *kind; /* a word for people, such as "lake" */
-    /* Opens and lists the buckets. Only its operations open_bucket, list_buckets, remove_bucket
-     * and generation (which may be NULL) are called. A bucket's `storage` is this one, or it is
-     * NULL and the bucket's `home` is this one. Where `storage` is this one and generation()
-     * answers, the bucket that was opened for one user serves requests of all users, so it must
-     * not depend on the user. */
+    /* Opens and lists the buckets. Only its operations open_bucket, list_buckets, remove_bucket and
+     * generation (which may be NULL) are called. A bucket's `storage` is this one, or it is NULL
+     * and the bucket's `home` is this one. Where `storage` is this one and generation() answers,
+     * the bucket that was opened for one user serves requests of all users, so it must not depend
+     * on the user. */
     struct storage *storage;
     /* Does the space have a bucket of this name? Every request asks this, so it must answer from
      * memory, with one look-up in a hash table, and never wait. Any thread. */
@@ -32,8 +32,8 @@ struct bucket_space {
 };
 
 /* Adds a space for the rest of the routes' life, before the first request is served. `space` and
- * its storage are borrowed until the routes are closed. ERR_TOO_LARGE: there are
- * ROUTES_SPACES_MAX spaces already. */
+ * its storage are borrowed until the routes are closed. ERR_TOO_LARGE: there are ROUTES_SPACES_MAX
+ * spaces already. */
 int routes_add_space(struct routes *r, const struct bucket_space *space,
                      struct err *err) MUST_CHECK;
 /* Returns the space that has a bucket of this name; NULL: none. Never waits. */

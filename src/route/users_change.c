@@ -1,5 +1,5 @@
-/* Changes users. Each change is one script: it checks and writes all entries of a user,
- * increases the version and notifies the other weirs, or does nothing.
+/* Changes users. Each change is one script: it checks and writes all entries of a user, increases
+ * the version and notifies the other weirs, or does nothing.
  *
  * Beside the keys that users_load.c reads there are three indexes: the hashes "users:id",
  * "users:email" (in lower case) and "users:access", which map to the user's name. */
@@ -20,9 +20,9 @@ enum {
 };
 
 const char *const users_script_sources[USERS_SCRIPTS] = {
-    /* KEYS: user, users, users:id, users:email, users:access, users:version. ARGV: channel,
-     * name, id, display name, email, email in lower case, admin, keys, access keys. Answers
-     * which of the values another user has already. */
+    /* KEYS: user, users, users:id, users:email, users:access, users:version. ARGV: channel, name,
+     * id, display name, email, email in lower case, admin, keys, access keys. Answers which of the
+     * values another user has already. */
     [SCRIPT_ADD] =
         "if redis.call('EXISTS', KEYS[1]) == 1 then return 'name' end\n"
         "if redis.call('HEXISTS', KEYS[3], ARGV[3]) == 1 then return 'id' end\n"
@@ -41,8 +41,8 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
         "redis.call('INCR', 'w:config')\n"
         "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[6]))\n"
         "return ''\n",
-    /* KEYS as for SCRIPT_ADD. ARGV: channel, name, id, email in lower case, keys, access keys,
-     * all as they were read. Answers "changed" if the user differs by now. */
+    /* KEYS as for SCRIPT_ADD. ARGV: channel, name, id, email in lower case, keys, access keys, all
+     * as they were read. Answers "changed" if the user differs by now. */
     [SCRIPT_REMOVE] = "local now = redis.call('HMGET', KEYS[1], 'id', 'keys')\n"
                       "if now[1] ~= ARGV[3] or now[2] ~= ARGV[5] then return 'changed' end\n"
                       "redis.call('DEL', KEYS[1])\n"
@@ -53,8 +53,8 @@ const char *const users_script_sources[USERS_SCRIPTS] = {
                       "redis.call('INCR', 'w:config')\n"
                       "redis.call('PUBLISH', ARGV[1], redis.call('INCR', KEYS[6]))\n"
                       "return ''\n",
-    /* KEYS: user, users:access, users:version. ARGV: channel, name, id, keys as they were read,
-     * new keys, access key to add or '', access key to remove or ''. */
+    /* KEYS: user, users:access, users:version. ARGV: channel, name, id, keys as they were read, new
+     * keys, access key to add or '', access key to remove or ''. */
     [SCRIPT_KEYS] = "local now = redis.call('HMGET', KEYS[1], 'id', 'keys')\n"
                     "if now[1] ~= ARGV[3] or now[2] ~= ARGV[4] then return 'changed' end\n"
                     "if ARGV[6] ~= '' then\n"
@@ -165,8 +165,8 @@ static bool is_fixed(const struct users *u, const struct user *wanted)
     return taken;
 }
 
-/* Checks that the first administrator and the users of the configuration file do not have the
- * name, id or access key. The script cannot check that, because they are not in the store. */
+/* Checks that the first administrator and the users of the configuration file do not have the name,
+ * id or access key. The script cannot check that, because they are not in the store. */
 static int check_not_root(struct users *u, const struct user *wanted, struct err *err)
 {
     bool taken = str_eq(wanted->name, USER_ROOT) || str_eq(wanted->id, USER_ROOT);

@@ -69,8 +69,8 @@ struct users_view *users_view_new(void);
 
 /* Appends the key "user:<name>". */
 void users_key_of(struct buf *out, struct str name);
-/* Returns the address in lower case, in the arena, because addresses that differ only in case
- * are the same. */
+/* Returns the address in lower case, in the arena, because addresses that differ only in case are
+ * the same. */
 struct str users_fold(struct arena *a, struct str email);
 
 void member_free_secrets(struct member *m);

@@ -3,9 +3,9 @@
  *
  * Keys in configDB: the string "users:check" is a known text sealed with the key file, so that a
  * wrong file is found before a secret is sealed with it. The string "users:check:at" is the
- * "<host>:<path>" of a key file that opens it. The string "users:root" is "<digest>
- * <host>:<path>" of the weir that was started last; the digest is an HMAC, by the key file, of
- * the keys of its first administrator. */
+ * "<host>:<path>" of a key file that opens it. The string "users:root" is "<digest> <host>:<path>"
+ * of the weir that was started last; the digest is an HMAC, by the key file, of the keys of its
+ * first administrator. */
 #include "route/users_int.h"
 #include "sign/hmac.h"
 

@@ -22,8 +22,8 @@
 #include <stdlib.h>
 
 enum {
-    DOCUMENTS_MAX = 256 * 1024 * 1024, /* bytes */
-    STRANGERS_SHARE = 4,               /* anonymous requests may use one part in so many */
+    DOCUMENTS_MAX = 256 * 1024 * 1024, /* bytes of memory for documents, unless configured */
+    STRANGERS_SHARE = 4,               /* anonymous requests may use one part in 4 of it */
 };
 
 /* Parameters that ListBuckets knows; they may have no value. */
@@ -62,8 +62,8 @@ void gateway_free(struct gateway *g)
 
 /* --- requests that are passed on as they are --- */
 
-/* A POST that is a form, or should be one, is never passed on, because only the body of a form
- * names its object. */
+/* Is the request a POST form, or should it be one? Such a request is never passed on as it is,
+ * because only the body of a form names its object. */
 static bool is_form(const struct call *c)
 {
     struct str type = STR("multipart/form-data");
@@ -72,8 +72,8 @@ static bool is_form(const struct call *c)
            (!c->beyond || str_ieq(str_head(http_header(c->head, "content-type"), type.len), type));
 }
 
-/* Does a request for no bucket name a sub-resource, a parameter without a value, such as Ceph's
- * "?usage"? */
+/* Does a request without a bucket name a sub-resource, that is a parameter without a value, such as
+ * Ceph's "?usage"? */
 static bool names_service_resource(const struct call *c)
 {
     for (size_t i = 0; i < c->query_count; i++) {
@@ -86,9 +86,9 @@ static bool names_service_resource(const struct call *c)
     return false;
 }
 
-/* Has the request to find out where it goes? A form does that once its fields are read. A request
- * for no bucket goes to a storage only if it is not ListBuckets and if somebody has signed it:
- * anonymous requests have no route. */
+/* Must the gateway now find out where the request goes? For a form this is done once its fields are
+ * read. A request without a bucket goes to a storage only if it is not ListBuckets and is signed,
+ * because anonymous requests have no route. */
 static bool has_target(const struct call *c)
 {
     if (c->level == LEVEL_SERVICE)
@@ -97,15 +97,16 @@ static bool has_target(const struct call *c)
     return !is_form(c);
 }
 
-/* Torrents are made here, with this tracker in them, wherever the object is. */
+/* Does the request ask for a torrent? Torrents are made here, with this tracker in them, wherever
+ * the object is. */
 static bool makes_torrent(const struct call *c)
 {
     return c->g->o.torrents && c->op &&
            (c->op->fn == op_torrent || (c->op->fn == op_http_seed && call_param(c, "piece").p));
 }
 
-/* Is the whole request sent to the storage? Not a listing of a bucket that is on two storages,
- * since neither knows all of it, nor a copy from another storage. */
+/* Is the whole request sent to the storage? Not if it lists a bucket that is on two storages,
+ * because neither knows all of it, nor if it copies from another storage. */
 static int is_passed_on(struct call *c, bool *out, struct err *err)
 {
     const struct target *to = &c->target.at;
@@ -123,8 +124,9 @@ static int is_passed_on(struct call *c, bool *out, struct err *err)
 
 /* --- requests that are served here --- */
 
-/* Access is asked for each key of the body. The body of an anonymous request that could not remove
- * any key is not even read (G1); users are told of each key, as on S3. */
+/* Refuses an anonymous request that could not remove any key, before its body is read (G1). For
+ * other requests, access is decided for each key in the body, and the answer has a result for each,
+ * as on S3. */
 static int need_any_removal(struct call *c, struct err *err)
 {
     bool may = c->user || call_may_ever(c, &c->target, s3_operation_action(c->op->id, false)) ||
@@ -133,8 +135,8 @@ static int need_any_removal(struct call *c, struct err *err)
     return may ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-/* A form captures its change when its fields are read, and a batch in a bucket that is on two
- * storages when its keys are. */
+/* Does the operation announce its change itself? A form does so when its fields are read, and a
+ * batch in a bucket on two storages when its keys are read. */
 static bool captures_itself(const struct call *c)
 {
     return c->op->id == S3_OP_PostObject ||
@@ -174,14 +176,14 @@ static int call_operate(struct call *c, struct err *err)
         return code;
     }
     code = c->op->fn(c, err);
-    struct err late = {
-        0}; /* the answer is sent already, and the storage's own commit has captured the change */
+    struct err late = {0}; /* not used: the answer is sent already, and the storage's commit has
+                              captured the change */
     int told = call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, &late);
     return code < 0 ? code : told;
 }
 
-/* Browsers send OPTIONS before a request, without a signature. Ceph checks a signature if there is
- * one. */
+/* Answers OPTIONS, which browsers send before a request, without a signature. As on Ceph, a
+ * signature is checked if there is one. */
 static int call_preflight(struct call *c, struct err *err)
 {
     struct cors_request ask = {http_header(c->head, "origin"),
@@ -201,7 +203,7 @@ static int call_preflight(struct call *c, struct err *err)
     int code = call_resolve(c, NULL, err);
     if (code == 0 && to->kind == TARGET_RAW) {
         if (c->claimed && !remote_has_credential(to->storage, c->user_id))
-            call_be(c, NULL); /* a preflight needs no user */
+            call_be(c, NULL); /* a preflight may be anonymous */
         return forward_call(c, err);
     }
     if (code == 0)
@@ -250,7 +252,7 @@ static int call_end(struct call *c, int code, const struct err *err)
     return c->waits ? code : call_finish(c, code, err);
 }
 
-/* The same request, on the pool. */
+/* Serves the same request again, on the pool. */
 static int serve_on_pool(struct http_request *req, void *ctx, bool in_time)
 {
     struct call *c = ctx;
@@ -262,7 +264,8 @@ static int serve_on_pool(struct http_request *req, void *ctx, bool in_time)
     return call_end(c, code, &err);
 }
 
-/* An operation that may wait moves to the pool before anything costly was done. */
+/* Must the request move to the pool, because its operation may wait? This is asked before anything
+ * costly is done. */
 static bool must_move(const struct call *c)
 {
     return !http_may_block(c->http) && !(c->op && c->op->flags & OP_FAST);

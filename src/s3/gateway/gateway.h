@@ -1,8 +1,8 @@
-/* The S3 wire front: an http_handler_fn that finds the operation in one table, checks who asks and
- * whether they may, and runs it against whatever storage holds the bucket. docs/gateway.md has the
- * order of the steps, the limits and the table of operations.
+/* The S3 interface: an http_handler_fn that finds the operation in one table, checks who asks and
+ * whether they may, and runs it on the storage that holds the bucket. docs/gateway.md has the order
+ * of the steps, the limits and the table of operations.
  *
- * The gateway keeps nothing of a request; any number of servers may share one. */
+ * The gateway keeps nothing of a request, so any number of servers may share one gateway. */
 #ifndef S3_GATEWAY_GATEWAY_H
 #define S3_GATEWAY_GATEWAY_H
 
@@ -17,31 +17,34 @@ struct notify;
 struct object_torrents;
 
 struct gateway_options {
-    struct routes *routes; /* borrowed, as all of these */
+    struct routes *routes; /* all pointers here are borrowed, unless a comment says otherwise */
     struct users *users;
-    const struct store *store;     /* no request is served while it is halted; NULL: it never is */
-    struct str region;             /* empty: us-east-1 */
-    struct str domain;             /* buckets are also <bucket>.<domain>; empty: path style alone */
-    struct str website_domain;     /* <bucket>.<website_domain> is its website; empty: none */
-    struct notify *notify;         /* event notifications; NULL: none */
-    struct access_log *access_log; /* buckets' logs of requests; NULL: none */
+    const struct store *store; /* no request is served while it is halted; NULL: it never is */
+    struct str region;         /* empty: us-east-1 */
+    struct str domain; /* buckets are also reached as <bucket>.<domain>; empty: only by path */
+    struct str website_domain; /* <bucket>.<website_domain> is the bucket's website; empty: there
+                                  are no websites */
+    struct notify *notify;     /* sends event notifications; NULL: none are sent */
+    struct access_log *access_log; /* access logs of buckets; NULL: requests are not logged */
     const struct change_capture *capture; /* s3/gateway/capture.h; NULL: changes are not captured */
     const struct bucket_sides *sides; /* route/sides.h; NULL: no bucket is ever on two storages */
     const struct object_torrents *torrents; /* s3/gateway/torrent.h; NULL: no torrents are made */
-    struct str url; /* the public address of this endpoint; empty: the one that a request names */
+    struct str url; /* public address of this endpoint; empty: the address that a request names */
     bool allow_v2;  /* signatures of version 2 are accepted */
-    struct str storage_classes; /* names with commas between them; empty: those of S3 */
-    const char *key_file;       /* of meta/keyring.h; copied; NULL: nothing can be encrypted */
-    uint64_t max_buckets;       /* of one user on local storages; 0: any number */
-    size_t document_memory;     /* bytes for the documents of all requests together; 0: 256 MiB */
-    bool sse_c_over_http;       /* customers' keys are accepted without TLS from other machines */
+    struct str storage_classes; /* names separated by commas; empty: the storage classes of S3 */
+    const char *key_file;   /* path of the key file (meta/keyring.h); copied; NULL: nothing can be
+                               encrypted */
+    uint64_t max_buckets;   /* most buckets of one user on local storages; 0: any number */
+    size_t document_memory; /* bytes of memory for the documents of all requests together; 0: 256
+                               MiB */
+    bool sse_c_over_http;   /* customers' keys are also accepted without TLS from other machines */
     const struct log *log;
 };
 
 struct gateway *gateway_new(const struct gateway_options *o);
-void gateway_free(struct gateway *g); /* no server uses it any more; NULL is fine */
+void gateway_free(struct gateway *g); /* only when no server uses it any more; NULL is fine */
 
-/* The handler; ctx is the gateway. */
+/* Handles a request; ctx is the gateway. */
 int gateway_handle(struct http_request *req, void *ctx);
 
 #endif

@@ -1,15 +1,16 @@
-/* Decisions about access, made on the bucket's facts and the request. */
+/* Decides about access, from the bucket's facts and the request. */
 #include "s3/gateway/gateway_int.h"
 
-/* Where requesters pay, requests that are anonymous, or do not say that the user pays, are refused.
- * weir makes no bill, but so a client that works here also works on S3. */
+/* Does the request fulfil "requester pays"? In such a bucket, requests that are anonymous, or do
+ * not declare that the user pays, are refused. weir makes no bill, but this way a client that works
+ * here also works on S3. */
 static bool pays(struct call *c, const struct call_target *t)
 {
     struct str said = http_header(c->head, "x-amz-request-payer");
 
     if (!t->requester_pays || str_eq(c->user_id, t->info.owner))
         return true;
-    if (!said.len) /* a presigned address has it in the query */
+    if (!said.len) /* a presigned address has the declaration in the query */
         said = call_param(c, "x-amz-request-payer");
     if (!c->user || !str_ieq(said, STR("requester")))
         return false;
@@ -66,7 +67,7 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
     }
     bool allowed = access_allowed(&r);
     if (allowed && t->logging.len &&
-        !c->acl_required) { /* the access log says whether a list was needed */
+        !c->acl_required) { /* the access log says whether an access list was needed */
         r.bucket_acl = r.object_acl = NULL;
         c->acl_required = !access_allowed(&r);
     }
@@ -103,8 +104,8 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
     return call_may(c, t, action, key, object) ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-/* Users who may write by the bucket's access list own what they write. They may also set what comes
- * with the object, unless the policy denies that. */
+/* Checks the right to set what comes with a new object, such as tags. Users who may write by the
+ * bucket's access list own what they write, so they have that right unless the policy denies it. */
 static int need_with_write(struct call *c, enum s3_action action, struct err *err)
 {
     struct call_target *t = &c->target;

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "s3/documents/cors.h"
 
-/* The texts of ERR_INVALID by which storages say what is wrong with a list of parts
- * (object/bucket.h). */
+/* The error texts by which storages say what is wrong with a list of parts (ERR_INVALID,
+ * object/bucket.h), and S3's codes for them. */
 static const struct {
     const char *text;
     enum s3_code code;
@@ -96,8 +96,8 @@ struct cors *call_cors(struct call *c)
     return cors;
 }
 
-/* The headers that let a browser show the answer to a page. Rules that cannot be read allow
- * nothing. */
+/* Adds the headers that let a browser show the answer to a page of this origin. Rules that cannot
+ * be read allow nothing. */
 static void respond_cors(struct call *c, struct str origin)
 {
     struct str asked = http_header(c->head, "access-control-request-method");

@@ -1,8 +1,8 @@
 /* Announces changes to replication before they are made (docs/replication.md, R1, R5). */
 #include "s3/gateway/gateway_int.h"
 
-/* A request that only a remote storage understands (Ceph's "?append") is expected to change as much
- * as such a request can. */
+/* Returns the most that such a request can change. It is assumed for a request that only a remote
+ * storage understands, such as Ceph's "?append". */
 static unsigned most_changes(const struct call *c)
 {
     enum http_method m = c->head->method;
@@ -14,14 +14,16 @@ static unsigned most_changes(const struct call *c)
                                       : 0;
 }
 
-/* "DELETE /bucket?new" removes the bucket on a storage that ignores "new", and a part of it on one
- * that knows "new". */
+/* Returns what the request may change. For an unknown parameter that is both the plain operation
+ * and the most: "DELETE /bucket?new" removes the bucket on a storage that ignores "new", and only a
+ * part of it on one that knows "new". */
 static unsigned call_changes_of(const struct call *c)
 {
     return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);
 }
 
-/* Buckets of spaces are not replicated, and a bucket that cannot be made changes nothing. */
+/* Nothing is announced for buckets of spaces, which are not replicated, and for a bucket that
+ * cannot be made. */
 int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err)
 {
     const struct change_capture *capture = c->g->o.capture;
@@ -68,5 +70,5 @@ void call_not_captured(struct call *c)
     struct err err = {0};
     int code = call_captured(c, OUTCOME_REFUSED, &err);
 
-    BUG_ON(code < 0); /* nothing was made */
+    BUG_ON(code < 0); /* cannot fail, because no change was made */
 }

@@ -1,5 +1,5 @@
-/* The values of the keys in conditions of policies. A value is the one that the operation will use,
- * and not how the request spelled it (docs/s3-documents.md, "Condition keys"). */
+/* Finds the values of the keys in policy conditions. A value is the one that the operation will
+ * use, not how the request spelled it (docs/s3-documents.md, "Condition keys"). */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -11,19 +11,19 @@ enum { LIST_MAX = 1000 };
 /* What a condition of a statement asks for. */
 struct question {
     enum policy_key key;
-    struct str suffix; /* of the key, as in "s3:ExistingObjectTag/<suffix>" */
-    const char *name;  /* of the header or parameter that has the value */
-    unsigned on;       /* enum acts */
+    struct str suffix; /* the last part of a key such as "s3:ExistingObjectTag/<suffix>" */
+    const char *name;  /* name of the header or parameter that has the value */
+    unsigned on;       /* a set of enum acts: the operations that use the header */
 };
 
-/* Kinds of operations that use a header. A header that an operation does not use has no value;
- * otherwise a PUT could pass for a copy by naming a source that it does not read. */
+/* Kinds of operations that use a header. For other operations the header has no value. Otherwise a
+ * PUT could pass for a copy by naming a source that it does not read. */
 enum acts {
     ON_NEW = 1,    /* operations that make an object, or begin an upload */
-    ON_COPY = 2,   /* operations that make a whole object */
+    ON_COPY = 2,   /* operations that copy a whole object */
     ON_SOURCE = 4, /* operations that read another object */
     ON_LIST = 8,   /* operations that set an access control list, besides ON_NEW */
-    ON_BOUND = 16, /* operations that may have a condition on the object that is there */
+    ON_BOUND = 16, /* operations that may have a condition on the existing object */
 };
 
 static const struct {
@@ -77,7 +77,7 @@ static struct str secure_transport(struct call *c, const struct question *q)
     return http_request_is_tls(c->http) ? STR("true") : STR("false");
 }
 
-/* OpenSSL says "TLSv1.3", and policies say "1.3". */
+/* Returns the version of TLS as policies write it: "1.3", where OpenSSL says "TLSv1.3". */
 static struct str tls_version_of(struct call *c, const struct question *q)
 {
     struct str version = str_z(http_request_tls_version(c->http)), prefix = STR("TLSv");
@@ -95,7 +95,8 @@ static struct str source_ip(struct call *c, const struct question *q)
     return arena_str(c->a, str_z(text));
 }
 
-/* The header as the client sent it. In c->head the fields of a form stand for headers. */
+/* Returns the header as the client sent it. c->head would not do, because a form's fields stand
+ * there for headers. */
 static struct str condition_client_header(struct call *c, const struct question *q)
 {
     return http_header(http_request_head(c->http), q->name);
@@ -107,7 +108,8 @@ static struct str region(struct call *c, const struct question *q)
     return c->g->region;
 }
 
-/* No service of weir sends requests in the name of another user. */
+/* Answers that no AWS service sent the request: no service of weir sends requests in the name of a
+ * user. */
 static struct str by_no_service(struct call *c, const struct question *q)
 {
     return q->key == POLICY_KEY_VIA_AWS_SERVICE || c->user ? STR("false") : STR_EMPTY;
@@ -134,7 +136,7 @@ static struct str principal(struct call *c, const struct question *q)
                     : STR_EMPTY;
     case POLICY_KEY_USER_NAME:
         return user ? user->name : STR_EMPTY;
-    default: /* in weir the account is the user's id */
+    default: /* an account in weir is a user's id */
         return user ? user->id : STR(POLICY_ANONYMOUS);
     }
 }
@@ -163,8 +165,8 @@ static struct str auth_type(struct call *c, const struct question *q)
                                                                           : STR("REST-HEADER");
 }
 
-/* The age in milliseconds. A signature without a time counts as made in 1970, so that a policy that
- * denies old signatures also denies those of unknown age. */
+/* Returns the signature's age in milliseconds. A signature without a time counts as made in 1970,
+ * so that a policy that denies old signatures also denies those of unknown age. */
 static struct str signature_age(struct call *c, const struct question *q)
 {
     int64_t age = c->now_ms - c->auth.signed_ms;
@@ -175,7 +177,7 @@ static struct str signature_age(struct call *c, const struct question *q)
     return arena_fmt(c->a, "%lld", (long long)(age > 0 ? age : 0));
 }
 
-/* The hash of the body that was signed, else the header as it was sent. The file of a form is never
+/* Returns the signed hash of the body, else the header as it was sent. The file of a form is never
  * signed. */
 static struct str content_sha256(struct call *c, const struct question *q)
 {
@@ -190,7 +192,8 @@ static struct str content_sha256(struct call *c, const struct question *q)
 
 /* --- headers and parameters --- */
 
-/* Operations ignore an empty header, so it has no value. */
+/* Returns the header's value, if the operation uses the header. Operations ignore an empty header,
+ * so it has no value. */
 static struct str acted_header(struct call *c, const struct question *q)
 {
     struct str value = acts(c, q->on) ? http_header(c->head, q->name) : STR_EMPTY;
@@ -218,7 +221,7 @@ static struct str parameter(struct call *c, const struct question *q)
     return q->key == POLICY_KEY_PREFIX && c->absent_key.p ? c->absent_key : call_param(c, q->name);
 }
 
-/* The most entries that the listing will have, also where the request does not say it. */
+/* Returns the most entries that the listing will have, also where the request does not say it. */
 static struct str max_keys(struct call *c, const struct question *q)
 {
     struct err ignored = {0};
@@ -228,11 +231,11 @@ static struct str max_keys(struct call *c, const struct question *q)
         !is_operation(c, S3_OP_ListObjectVersions))
         return STR_EMPTY;
     if (call_number(c, q->name, LIST_MAX, LIST_MAX, &number, &ignored) < 0)
-        return call_param(c, q->name); /* the operation refuses it */
+        return call_param(c, q->name); /* not a number: the operation will refuse it */
     return arena_fmt(c->a, "%llu", (unsigned long long)number);
 }
 
-/* "bucket/key" of the source, as the copy reads it. */
+/* Returns "bucket/key" of the source, as the copy reads it. */
 static struct str source_name(struct call *c, const struct question *q)
 {
     struct copy_source s = {0};
@@ -243,7 +246,8 @@ static struct str source_name(struct call *c, const struct question *q)
     return arena_fmt(c->a, STR_FMT "/" STR_FMT, STR_ARG(s.bucket), STR_ARG(s.key));
 }
 
-/* For a part, and for the end of an upload, the value is that of the upload's beginning. */
+/* Returns the encryption that is asked for. For a part, and for the end of an upload, it is that of
+ * the upload's beginning. */
 static struct str encryption(struct call *c, const struct question *q)
 {
     struct str value = encrypt_policy_value(c, q->key);
@@ -261,11 +265,12 @@ static struct str creation(struct call *c, const struct question *q)
                                                                              : STR_EMPTY;
 }
 
-/* --- of documents in the body, which is read when a statement asks for them (G1) ---
+/* --- values from documents in the body, which is read when a statement asks for one (G1) ---
  *
- * What cannot be read has no value here: it is refused as soon as access was decided. */
+ * A document that cannot be read has no value here. The operation refuses it once access is
+ * decided. */
 
-/* The body is not read for users who could not be let in, whatever the document says. */
+/* Reads the body, unless the user would be refused whatever the document says. */
 static int read_for_condition(struct call *c)
 {
     enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
@@ -304,7 +309,8 @@ static int condition_read_lock(struct call *c, struct lock_headers *out)
     return code;
 }
 
-/* Days are rounded up, so that a request for ten days that was made a moment ago counts as ten. */
+/* Returns the days until that time. They are rounded up, so that a request for ten days that was
+ * made a moment ago counts as ten. */
 static struct str remaining_days(struct call *c, int64_t until_ms)
 {
     int64_t left = until_ms > c->now_ms ? until_ms - c->now_ms : 0;
@@ -325,7 +331,7 @@ static struct str lock_value(struct call *c, const struct question *q)
         return STR_EMPTY;
     if (q->key == POLICY_KEY_OBJECT_LOCK_REMAINING_RETENTION_DAYS)
         return remaining_days(c, lock.retention.until_ms);
-    if (!lock.retention.until_ms) /* the retention is removed */
+    if (!lock.retention.until_ms) /* the request removes the retention */
         return STR_EMPTY;
     if (q->key == POLICY_KEY_OBJECT_LOCK_MODE)
         return str_z(lock_mode_name(lock.retention.compliance));
@@ -360,8 +366,8 @@ static void read_new_tags(struct call *c)
         c->new_tags = tagging_text(c->a, &set);
 }
 
-/* A copy without the directive REPLACE gets its source's tags, not those of the header. They are in
- * c->new_tags as soon as they are known. */
+/* Do the new object's tags come from the header? A copy without the directive REPLACE gets its
+ * source's tags instead, which are in c->new_tags as soon as they are known. */
 static bool is_header_of_tags(const struct call *c)
 {
     return acts(c, ON_NEW) &&
@@ -369,7 +375,7 @@ static bool is_header_of_tags(const struct call *c)
             str_eq(http_header(c->head, "x-amz-tagging-directive"), STR("REPLACE")));
 }
 
-/* The tags that the request sets, in the form of x-amz-tagging. */
+/* Returns the tags that the request sets, in the form of x-amz-tagging. */
 static struct str request_tags(struct call *c)
 {
     if (is_operation(c, S3_OP_PutObjectTagging))

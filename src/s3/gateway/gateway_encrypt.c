@@ -12,7 +12,7 @@ struct opening {
     struct str bytes;
     struct envelope_place at;
     struct sse_customer customer;
-    const char *missing; /* text of the error when the request lacks the customer's key */
+    const char *missing; /* text of the error for a request without the customer's key */
 };
 
 static const char object_needs_key[] =
@@ -72,7 +72,8 @@ static int encryption_read_asked(struct call *c, struct sse_asked *out, struct e
     return code == 0 && out->kind == SSE_NONE ? encryption_read_default(c, out, err) : code;
 }
 
-/* Can the storage keep bytes that weir seals? Others get the client's own headers, or none. */
+/* Can the storage keep bytes that weir encrypts? To other storages weir passes on the client's own
+ * headers, if any. */
 static bool seals(const struct bucket *b)
 {
     return bucket_can(b, STORAGE_KEEPS_META);
@@ -201,7 +202,8 @@ static int unwrap(struct call *c, const struct opening *o, const struct envelope
     return code;
 }
 
-/* The request must have the customer's key exactly when the object needs it. */
+/* Reads the envelope. The request must have a customer's key if the object needs it, and must not
+ * have one otherwise. */
 static int read_envelope(const struct opening *o, struct envelope *e, struct err *err)
 {
     int code = envelope_read(e, o->bytes, err);
@@ -304,8 +306,8 @@ int encrypt_source(struct call *c, const struct copy_source *s, struct sealed_ke
     return source_key(c, s, s->head.info.meta.encryption, out, err);
 }
 
-/* The encryption that the body came with counts, because the source may have been replaced since it
- * was looked at. */
+/* The envelope in `got` is used, because the source may have been replaced since it was looked
+ * at. */
 int encrypt_source_unlock(struct call *c, const struct copy_source *s, struct get_result *got,
                           struct err *err)
 {
@@ -343,8 +345,8 @@ static int seal_part(void *ctx, const struct object_meta *meta, struct put_seal 
     return open_upload(ctx, meta->encryption, out, err);
 }
 
-/* A customer's key that the upload does not need is refused here. One that is missing or wrong is
- * found when the storage asks for it. */
+/* Refuses a customer's key that the upload does not need. A key that is missing or wrong is found
+ * later, when the storage asks for it. */
 int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err)
 {
@@ -359,8 +361,8 @@ int encrypt_part(struct call *c, const struct object_meta *upload, struct put_op
     return code;
 }
 
-/* AWS wants the customer's key here only from clients that also send checksums, and newer versions
- * of Ceph do not always want it. Older clients do not send it. */
+/* Requires the customer's key only if the upload has checksums, because older clients do not send
+ * it here. AWS does the same, and newer versions of Ceph do not always require it either. */
 int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err)
 {
     struct put_seal seal = {0};

@@ -1,8 +1,9 @@
 /* Facts of a bucket: its info and its documents, decoded once and shared by all requests until one
  * of them changes (docs/gateway.md, "Facts").
  *
- * The table is direct mapped. A look-up is one comparison under a lock that two threads hardly ever
- * want at the same time, and no list of recent uses is needed to bound its size. */
+ * The table is direct mapped: each bucket has one slot, which it shares with others. A look-up is
+ * one comparison, under a lock that two threads rarely want at the same time. The size is bounded
+ * without a list of recent uses. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/hash.h"
@@ -12,13 +13,13 @@
 
 enum {
     SLOTS = 256,
-    FACTS_MAX = 4 * 1024 * 1024, /* bytes of one bucket's facts, while they are made */
-    KEPT_MAX = 128 * 1024,       /* bytes; larger facts are made anew for each request */
+    FACTS_MAX = 4 * 1024 * 1024, /* most bytes of one bucket's facts while they are made */
+    KEPT_MAX = 128 * 1024,       /* most bytes of facts that are kept for later requests */
     ALWAYS_DOCUMENTS = 7,
 };
 
-/* The documents that every request needs come first. The others are read only into facts that can
- * be kept. */
+/* The names of the documents. Those that every request needs come first. The others are read only
+ * into facts that can be kept. */
 static const char *const names[] = {
     "policy",       "policyBindsOwner", "acl",         "publicAccessBlock", "ownershipControls",
     "logging",      "requestPayment",   "cors",        "encryption",        "lifecycle",
@@ -29,16 +30,16 @@ enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP, LOGGING, PAYMENT };
 
 struct facts {
     _Atomic(unsigned) refs;
-    uint64_t generation; /* generation of the bucket when they were read; 0: they cannot be kept */
+    uint64_t generation; /* the bucket's, when the facts were read; 0: they cannot be kept */
     struct arena arena;
     struct call_target target;
-    struct str documents[ARRAY_SIZE(names)]; /* empty: the bucket has none */
-    bool all; /* all documents were read, else the first ALWAYS_DOCUMENTS */
+    struct str documents[ARRAY_SIZE(names)]; /* empty: the bucket has no such document */
+    bool all; /* all documents were read; false: only the first ALWAYS_DOCUMENTS */
 };
 
 struct slot {
     struct mutex lock;
-    struct facts *facts; /* a reference; NULL: free */
+    struct facts *facts; /* a reference; NULL: the slot is free */
 };
 
 struct facts_table {
@@ -84,7 +85,8 @@ const struct call_target *facts_target(const struct facts *f)
     return &f->target;
 }
 
-/* The bucket's document of this name; empty: it has none. False: the facts do not include it. */
+/* Finds the bucket's document of this name; empty: it has none. False: the facts do not include
+ * that document. */
 static bool facts_document(const struct facts *f, const char *name, struct str *out)
 {
     for (size_t i = 0; i < (f->all ? ARRAY_SIZE(names) : ALWAYS_DOCUMENTS); i++)
@@ -118,7 +120,8 @@ static uint64_t generation(const struct bucket *b)
     return s && s->ops->generation ? s->ops->generation(b->storage, b->name) : 0;
 }
 
-/* Documents are checked when they are set. If one cannot be read now, nobody gets in (G4). */
+/* Makes ERR_CORRUPT of the error of reading a document. Documents are checked when they are set, so
+ * if one cannot be read now it is damaged, and nobody gets access (G4). */
 static int facts_damaged(int code, struct err *err, const char *name)
 {
     return code < 0 && code != ERR_NO_MEMORY

@@ -1,14 +1,14 @@
-/* Which operation a request is: a row of the table that knows every parameter of its query. An
- * unknown parameter may be a sub-resource of a later S3, and a DELETE of that must not delete the
- * bucket. */
+/* Finds which operation a request is: a row of the table that knows every parameter of the query.
+ * An unknown parameter may be a sub-resource of a later S3, and a DELETE of that must not delete
+ * the bucket. */
 #include "s3/gateway/gateway_int.h"
 
-/* Sub-resources that S3 has and the table has not. Reads of them must not be taken for the plain
- * operation of their method either. Behind the address of an object, sub-resources of buckets mean
- * nothing: there "?session=1" is for caches and pages. */
+/* Sub-resources that S3 has but the table does not. Even a read of one must not count as the plain
+ * operation of its method. In the address of an object, sub-resources of buckets mean nothing:
+ * there "?session=1" is for caches and pages. */
 static const struct {
     const char *name;
-    bool of_objects; /* it is a sub-resource of objects too */
+    bool of_objects; /* objects have this sub-resource too */
 } strange[] = {
     {"accelerate", false},
     {"analytics", false},
@@ -30,7 +30,7 @@ static const struct {
     {"encryptionConfiguration", true},
 };
 
-/* Sub-resources that exist in the table for other methods are MethodNotAllowed here. */
+/* Sub-resources that the table has for other methods. Here they are MethodNotAllowed. */
 static const char *const plain_refuses[] = {
     "acl",          "cors",        "policy",
     "policyStatus", "tagging",     "publicAccessBlock",
@@ -42,17 +42,18 @@ static const char *const plain_refuses[] = {
     "torrent",      "attributes",  "restore",
 };
 
-/* Parameters that name what a request is about, beside bucket and key. */
+/* Parameters that name what a request is about, besides bucket and key. They may be given only
+ * once. */
 static const char *const once[] = {"versionId", "uploadId", "partNumber"};
 
-/* Parameters that no operation looks at, beside x-* and headers of the answer: those of signatures
- * of version 2, and headers that botocore puts there. */
+/* Parameters that every operation ignores, besides x-* and headers of the answer: those of
+ * signatures of version 2, and headers that botocore puts into the query. */
 static const char *const ignored[] = {
     "AWSAccessKeyId", "Signature", "Expires", "content-type", "content-md5",
 };
 
-/* Parameters that a request may have although its signature of version 2 does not cover them: they
- * choose a part of a listing and its form. No client signs them. */
+/* Parameters that a request may have although its signature of version 2 does not cover them. They
+ * choose a part of a listing and its form, and no client signs them. */
 static const char *const v2_leaves_open[] = {
     "prefix",
     "delimiter",
@@ -74,7 +75,7 @@ static const char *const v2_leaves_open[] = {
     "bucket-region",
 };
 
-/* Parameters that reads may have without a value, beside sub-resources of the table. */
+/* Parameters that reads may have without a value, besides sub-resources of the table. */
 static const char *const read_takes[] = {
     "prefix",
     "delimiter",
@@ -125,7 +126,7 @@ static bool names_any(const struct call *c, const char *const *names, size_t cou
     return false;
 }
 
-/* The sub-resource in the query that the table has not; NULL: none. */
+/* Returns the sub-resource in the query that S3 has but the table does not; NULL: none. */
 static const char *strange_resource(const struct call *c)
 {
     for (size_t i = 0; c->query_count && i < ARRAY_SIZE(strange); i++)
@@ -134,8 +135,8 @@ static const char *strange_resource(const struct call *c)
     return NULL;
 }
 
-/* A parameter that begins with x- is a client's note for the access log, as on AWS, or belongs to a
- * signature, or is the name of the operation (x-id), which SDKs add. */
+/* Does the parameter begin with x-? Then it is a client's note for the access log, as on AWS, or
+ * belongs to a signature, or is the operation's name (x-id), which SDKs add. */
 static bool is_note(struct str parameter)
 {
     return str_ieq(str_head(parameter, 2), STR("x-")) ||
@@ -147,8 +148,8 @@ bool call_ignores(struct str parameter)
     return is_note(parameter) || str_starts(parameter, STR("response-"));
 }
 
-/* A7. Names are compared as they were sent: an encoded name ("%61cl") is not covered by the
- * signature and still names the sub-resource. */
+/* Invariant A7. Names are compared as they were sent: an encoded name ("%61cl") is not covered by
+ * the signature and still names the sub-resource. */
 int call_check_v2(const struct call *c, struct err *err)
 {
     struct str rest = c->head->query, sent, value;
@@ -165,7 +166,8 @@ int call_check_v2(const struct call *c, struct err *err)
     return 0;
 }
 
-/* The address of an object may have any parameter, which makes it another address for caches. */
+/* May a read have this parameter? An object's address may have any, which makes it another address
+ * for caches. */
 static bool read_knows(const struct call *c, const struct call_param *p)
 {
     return c->level == LEVEL_OBJECT || p->value.len > 0 ||
@@ -180,7 +182,7 @@ static bool change_knows(const struct call *c, const struct call_param *p)
     return c->op->takes && str_eq(p->name, str_z(c->op->takes));
 }
 
-/* The first parameter that c->op does not know; NULL: it knows all. */
+/* Returns the first parameter that c->op does not know; NULL: it knows all. */
 static const struct call_param *unknown_parameter(const struct call *c)
 {
     bool reads = call_reads(c);
@@ -194,7 +196,7 @@ static const struct call_param *unknown_parameter(const struct call *c)
     return NULL;
 }
 
-/* The sub-resource of this name, in upper or lower case; NULL: there is none. */
+/* Returns the sub-resource of this name, in upper or lower case; NULL: there is none. */
 static const char *resource_of(const struct call *c, struct str name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(plain_refuses); i++)
@@ -221,7 +223,7 @@ static int check_repeated(const struct call *c, struct err *err)
     return 0;
 }
 
-/* Some servers ignore the case of parameters. */
+/* Refuses a known parameter in another case of letters, because some servers ignore the case. */
 static int check_spelling(struct str name, const char *right, struct err *err)
 {
     if (!right || str_eq(name, str_z(right)))
@@ -255,7 +257,7 @@ static int check_resources(const struct call *c, struct err *err)
     return 0;
 }
 
-/* The query must not be readable in two ways (docs/forward.md, F13). */
+/* Checks that the query cannot be read in two ways (docs/forward.md, F13). */
 static int check_query(const struct call *c, struct err *err)
 {
     int code = c->query_count > 1 ? check_repeated(c, err) : 0;
@@ -270,9 +272,9 @@ static bool row_fits(const struct call *c, const struct operation *op)
            (!op->header || http_header(c->head, op->header).p);
 }
 
-/* A storage that ignores an unknown sub-resource of a change does the plain operation, so the
- * change is announced as both (F11). A read with an unknown sub-resource is no operation that weir
- * knows. */
+/* Handles an unknown sub-resource. A storage that ignores it in a change does the plain operation,
+ * so the change is announced as both (F11). A read with an unknown sub-resource is no operation
+ * that weir knows. */
 static void look_beyond(struct call *c)
 {
     c->beyond = c->op && !call_reads(c);

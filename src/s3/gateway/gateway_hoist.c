@@ -11,7 +11,7 @@ static const struct str presigned[] = {
     STR("X-Amz-Security-Token"), STR("X-Amz-Content-Sha256"),
 };
 
-/* The parameters by which auth.c knows a presigned request. */
+/* The parameters by which auth.c recognizes a presigned request. */
 static const struct str shows[] = {
     STR("X-Amz-Algorithm"),
     STR("X-Amz-Credential"),
@@ -32,9 +32,9 @@ static bool is_hoisted(const struct call *c, struct str parameter)
            !is_of_signature(parameter);
 }
 
-/* Is the request presigned, as auth.c finds out? Names are compared as they were sent: an encoded
- * name ("%58-Amz-Algorithm") makes no signature of version 4, and version 2 does not cover it. A
- * preflight has no such headers, and the page of a website has no query. */
+/* Is the request presigned, by the same test as in auth.c? Names are compared as they were sent: an
+ * encoded name ("%58-Amz-Algorithm") makes no signature of version 4, and version 2 does not cover
+ * it. A preflight has no hoisted headers, and the page of a website has no query. */
 static bool is_presigned(const struct call *c)
 {
     struct str rest = c->head->query, name, value;
@@ -48,8 +48,9 @@ static bool is_presigned(const struct call *c)
     return false;
 }
 
-/* SDKs that presign an upload before they have its body put the checksum of an empty body, and its
- * algorithm, into the query. S3 ignores both. Any other checksum was meant. */
+/* Is it the checksum of an empty body, or the name of its algorithm? SDKs that presign an upload
+ * before they have its body put both into the query, and S3 ignores them. Any other checksum was
+ * meant. */
 static bool is_of_nothing(struct call *c, const struct call_param *p)
 {
     struct digest_value sum = {0};

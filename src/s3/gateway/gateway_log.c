@@ -1,10 +1,10 @@
-/* The line of a request in its bucket's access log (docs/bucket-logging.md, "A line"). */
+/* Writes the line of a request in its bucket's access log (docs/bucket-logging.md, "A line"). */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
 #include "s3/log/access_log.h"
 
-enum { LINE_MAX_BYTES = 64 * 1024 }; /* a head is at most 16 KiB, and grows by its encoding */
+enum { LINE_MAX_BYTES = 64 * 1024 }; /* a head has at most 16 KiB, and escapes add to it */
 
 /* The parts of a line that differ between the lines of one request. */
 struct record {
@@ -12,7 +12,7 @@ struct record {
     struct str operation;
     struct str key, version;
     int status; /* 0: no answer was sent */
-    int error;  /* S3's code; 0: none */
+    int error;  /* S3's error code; 0: none */
     bool has_size;
     uint64_t size, sent;
 };
@@ -32,7 +32,7 @@ static void log_number(struct buf *out, bool known, uint64_t value)
         buf_append_char(out, '-');
 }
 
-/* Escapes characters that would end the line or a quote. */
+/* Appends the text, with escapes for characters that would end the line or a quote. */
 static void append_safe(struct buf *out, struct str text)
 {
     for (size_t i = 0; text.p && i < text.len; i++) {
@@ -44,7 +44,7 @@ static void append_safe(struct buf *out, struct str text)
     }
 }
 
-/* Appends a field without blanks, since fields that are not quoted end at a blank. */
+/* Appends a field without blanks, because a field without quotes ends at a blank. */
 static void word(struct buf *out, struct str text)
 {
     buf_append_char(out, ' ');
@@ -73,7 +73,7 @@ static void key_field(struct buf *out, struct str key)
 static void time_field(struct buf *out, int64_t ms)
 {
     static const char *const months = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    char iso[CLOCK_ISO_LEN + 1]; /* 2006-01-02T15:04:05.000Z */
+    char iso[CLOCK_ISO_LEN + 1]; /* such as 2006-01-02T15:04:05.000Z */
 
     clock_iso(ms, iso);
     size_t month = (size_t)(iso[5] - '0') * 10 + (size_t)(iso[6] - '0') - 1;
@@ -98,8 +98,8 @@ static bool is_secret(struct str name)
     return found;
 }
 
-/* Readers of a log must not get keys from it. So the signature of a presigned address is left out,
- * and so are customers' keys in its query. */
+/* Appends the request line. The values of signatures and of customers' keys in the query are
+ * redacted, so that readers of the log cannot use them. */
 static void uri_field(struct buf *out, const struct http_head *head)
 {
     struct str rest = head->query, name, value;
@@ -139,7 +139,7 @@ static struct str signature_of(const struct call *c)
 
 static struct str auth_of(const struct call *c)
 {
-    if (c->op && c->op->id == S3_OP_PostObject) /* its signature is in the form */
+    if (c->op && c->op->id == S3_OP_PostObject) /* the signature is in the form */
         return STR_EMPTY;
     switch (c->auth.kind) {
     case AUTH_V4_HEADER:
@@ -187,7 +187,7 @@ static void log_write_line(struct buf *out, struct call *c, const struct record 
     log_field(out, auth_of(c));
     word(out, http_header(c->head, "host"));
     log_field(out, str_z(http_request_tls_version(c->http)));
-    log_field(out, STR_EMPTY); /* weir has no access points */
+    log_field(out, STR_EMPTY); /* the field for access points, which weir does not have */
     log_field(out, c->acl_required ? STR("Yes") : STR_EMPTY);
     buf_append_char(out, '\n');
 }
@@ -221,7 +221,8 @@ static struct str log_operation(struct call *c)
                                   : "BUCKET");
 }
 
-/* A request that was refused before its bucket was opened is logged too. */
+/* Finds the bucket of a request that was refused before its bucket was opened, because such a
+ * request is logged too. */
 static void find_bucket(struct call *c)
 {
     struct route_ask ask = {.bucket = c->bucket_name};

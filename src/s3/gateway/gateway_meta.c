@@ -1,4 +1,4 @@
-/* Headers that are kept with an object: read from a request, and put into an answer. */
+/* Reads the headers that are kept with an object from a request, and puts them into an answer. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 #include "s3/documents/storage_class.h"
 #include "meta/tagging.h"
 
-/* Parameters that set a header of the answer; only for requests that are signed. */
+/* Parameters that set a header of the answer. Only signed requests may have them. */
 static const struct {
     const char *parameter, *header;
 } overrides[] = {
@@ -21,7 +21,8 @@ static const struct {
 
 /* --- from a request --- */
 
-/* "aws-chunked" describes the request and is not kept. */
+/* Removes "aws-chunked" from a Content-Encoding, because it describes the request and is not
+ * kept. */
 static struct str without_aws_chunked(struct arena *a, struct str value)
 {
     struct buf out = BUF_INIT(HTTP_MAX_HEAD);
@@ -244,7 +245,8 @@ int removal_conditions_read(struct str time, struct str size, struct object_cond
     return 0;
 }
 
-/* Reads "bytes=0-9", "bytes=9-" and "bytes=-9". Everything else, and several ranges, is ignored. */
+/* Reads "bytes=0-9", "bytes=9-" or "bytes=-9". Anything else, such as several ranges, is
+ * ignored. */
 bool range_parse(struct str text, struct object_range *out)
 {
     struct str first, last;
@@ -333,7 +335,7 @@ static uint64_t meta_count_tags(struct str tags)
     return count;
 }
 
-/* The header is a convenience, so it is left out when the rules cannot be read. */
+/* Does nothing if the rules cannot be read, because the header is only a convenience. */
 void respond_expiration(struct call *c, const struct object_info *info)
 {
     struct lifecycle config;
@@ -348,7 +350,7 @@ void respond_expiration(struct call *c, const struct object_info *info)
     struct err ignored = {0};
     struct str text;
 
-    /* The document is as lifecycle_write() wrote it, so one without this element need not be
+    /* lifecycle_write() wrote the document, so one without the text <Expiration> need not be
      * parsed. */
     if (!info->is_latest || target_is_foreign(&c->target.at) || !c->target.bucket ||
         call_document(c, c->target.bucket, "lifecycle", &text, &ignored) < 0 ||
@@ -357,8 +359,7 @@ void respond_expiration(struct call *c, const struct object_info *info)
         (info->meta.tags.len &&
          tagging_parse(&tags, c->a, info->meta.tags, TAGS_OF_OBJECT, &ignored) < 0))
         return;
-    /* Asked for the beginning of time, the rules answer with a removal and never with a
-     * transition. */
+    /* With time 0, the rules answer with a removal and never with a transition. */
     struct lifecycle_due due = lifecycle_due(&config, &facts, 0, MS_PER_DAY);
     if (due.action == LIFECYCLE_EXPIRE) {
         lifecycle_expiration_header(&value, &due);
@@ -379,8 +380,8 @@ void respond_put_expiration(struct call *c, const struct put_result *put,
     respond_expiration(c, &info);
 }
 
-/* Says that the object has no access list, so that another weir that copies it need not ask
- * (docs/replication.md, "Work"). Only the owner is told, and only on request. */
+/* Adds a header which says that the object has no access list, so that another weir that copies it
+ * need not ask (docs/replication.md, "Work"). Only the owner gets it, and only on request. */
 static void respond_private(struct call *c, const struct object_meta *meta)
 {
     struct str owner = meta->owner.len ? meta->owner : c->target.info.owner;

@@ -1,4 +1,4 @@
-/* Event notifications of requests: the note that a storage gets with a change, and new
+/* Event notifications of requests: makes the note that a storage gets with a change, and checks new
  * configurations. */
 #include "s3/gateway/gateway_int.h"
 

@@ -1,11 +1,11 @@
-/* What a request asks for and who asks: finds bucket and key in host and path, decodes the query,
- * checks the signature, and reads documents. */
+/* Reads what a request asks for and who asks: finds bucket and key in host and path, decodes the
+ * query, checks the signature, and reads documents. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
 
 struct str call_param(const struct call *c, const char *name)
 {
-    if (c->query_count == 0) /* most requests have none, and each asks dozens of times */
+    if (c->query_count == 0) /* most requests have no query, but look for many parameters */
         return STR_EMPTY;
     struct str wanted = str_z(name);
     for (size_t i = 0; i < c->query_count; i++)
@@ -36,7 +36,8 @@ int call_number(const struct call *c, const char *name, uint64_t fallback, uint6
     return 0;
 }
 
-/* *out is never NULL p on success, so that an empty value differs from an absent one. */
+/* Decodes percent escapes. After success out->p is never NULL, so that an empty value differs from
+ * an absent one. */
 static int call_decode(struct call *c, struct str in, bool plus, struct str *out, struct err *err)
 {
     struct buf b = BUF_INIT(HTTP_MAX_HEAD);
@@ -72,8 +73,8 @@ static int call_parse_query(struct call *c, struct err *err)
     return code;
 }
 
-/* "photos.s3.example.com:8080" is the bucket photos when the domain is s3.example.com. A dot at the
- * end of a host is ignored. */
+/* Returns the bucket that Host names: "photos.s3.example.com:8080" is the bucket photos when the
+ * domain is s3.example.com. A dot at the end of the host is ignored. */
 static struct str bucket_of_host(const struct call *c, struct str domain)
 {
     struct str host = http_header(c->head, "host"), name, port;
@@ -89,7 +90,8 @@ static struct str bucket_of_host(const struct call *c, struct str domain)
     return str_head(name, len);
 }
 
-/* Hosts have neither case nor escapes, so the name is taken as it is, in lower case. */
+/* Reads the bucket's name from Host. Hosts have neither case nor escapes, so the name is not
+ * decoded, only put into lower case. */
 static int name_of_host(struct call *c, struct err *err)
 {
     char *name = arena_z(c->a, c->host_bucket);
@@ -104,7 +106,8 @@ static int name_of_host(struct call *c, struct err *err)
     return 0;
 }
 
-/* A request without a bucket has no segment, or Ceph's ":", which has neither tenant nor name. */
+/* Reads the bucket's name from the first segment of the path. A request without a bucket has no
+ * segment, or Ceph's ":", which has neither tenant nor name. */
 static int name_of_segment(struct call *c, struct str segment, struct err *err)
 {
     int code = call_decode(c, segment, false, &c->bucket_name, err);
@@ -193,7 +196,7 @@ static bool is_v2(const struct call *c)
            call_param(c, "AWSAccessKeyId").p;
 }
 
-/* botocore does not always sign by version 2 what it sends, though it is the same resource: for
+/* Verifies a signature of version 2 that botocore made over another form of the same resource: for
  * "/bucket" it signs "/bucket/", and for "/bucket?cors" the sub-resource twice. */
 static int verify_as_botocore(struct call *c, const struct auth_request *r,
                               const struct auth_options *o, struct err *err)
@@ -214,7 +217,8 @@ static int verify_as_botocore(struct call *c, const struct auth_request *r,
     return code;
 }
 
-/* The address of a preflight may be presigned for the method that the preflight asks about. */
+/* For a preflight it is the method that the preflight asks about, because its address may be
+ * presigned for that method. */
 struct str call_signed_method(const struct call *c)
 {
     struct str asked = http_header(c->head, "access-control-request-method");
@@ -239,7 +243,8 @@ int call_authenticate(struct call *c, struct err *err)
     code = auth_verify(&c->auth, c->a, &r, &o, err);
     if (code == S3_SIGNATURE_DOES_NOT_MATCH)
         code = verify_as_botocore(c, &r, &o, err);
-    if (code == 0 && c->hoists && c->auth.kind != AUTH_V4_QUERY) /* A6: no signature covers them */
+    /* Hoisted headers that no signature covers are refused (A6). */
+    if (code == 0 && c->hoists && c->auth.kind != AUTH_V4_QUERY)
         code = s3_fail(err, S3_ACCESS_DENIED);
     if (code == 0 && (c->auth.kind == AUTH_V2_HEADER || c->auth.kind == AUTH_V2_QUERY))
         code = call_check_v2(c, err);
@@ -250,8 +255,8 @@ int call_authenticate(struct call *c, struct err *err)
     return code;
 }
 
-/* The signature of an address that is presigned with more headers than Host cannot be checked in a
- * preflight, which has none of these headers. */
+/* A preflight has only Host of the headers that its address may be presigned with, so the signature
+ * cannot always be checked. */
 void call_claim(struct call *c)
 {
     struct str v4 = call_param(c, "X-Amz-Credential"), v2 = call_param(c, "AWSAccessKeyId");
@@ -273,9 +278,9 @@ void call_claim(struct call *c)
 
 /* --- documents --- */
 
-/* The documents of all requests share a budget, and anonymous requests a part of it. The memory of
- * what is made of a document, in the arena, counts too, since a tree may be many times as large as
- * its text. */
+/* The documents of all requests share one budget, and anonymous requests may use a part of it. It
+ * also covers the memory of what is parsed from a document, in the arena, because a tree may be
+ * many times as large as its text. */
 int call_gather(struct call *c, struct reader *from, struct buf *out, struct budget **budget,
                 struct err *err)
 {

@@ -16,7 +16,7 @@ static struct side_ask side_ask_of(const struct call *c)
     return ask;
 }
 
-/* Does the operation neither look at what is there, nor leave any of it? */
+/* Does the change neither depend on the existing object nor keep any of it? */
 static bool call_is_alone(const struct call *c)
 {
     return c->op && c->op->flags & OP_WHOLE && !c->beyond && !call_is_conditional(c) &&
@@ -39,7 +39,7 @@ static int choose_for_write(struct call *c, const struct side_ask *ask, struct s
     return sides->write(sides->ctx, c->a, &c->target.at.sides, ask, call_is_alone(c), out, err);
 }
 
-/* Uploads are begun where writes go. One that was begun is finished where it was begun. */
+/* Chooses the side for a request on an upload: the side where the upload was begun. */
 static int choose_for_upload(struct call *c, struct str id, struct side_choice *out,
                              struct err *err)
 {
@@ -53,7 +53,7 @@ static int choose_for_upload(struct call *c, struct str id, struct side_choice *
     return choose_for_write(c, &ask, out, err);
 }
 
-/* For an operation on many keys, or on none that is there yet. */
+/* Chooses the route's side, for an operation on many keys, or on a key that does not exist yet. */
 static int choose_route(struct call *c, struct side_choice *out, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
@@ -82,7 +82,7 @@ static int choose_by_operation(struct call *c, struct side_choice *out, struct e
                            : sides->read(sides->ctx, c->a, &c->target.at.sides, &ask, out, err);
 }
 
-/* The target is the bucket of this side from now on, with the facts that count there. */
+/* Makes the bucket of this side the target, with the facts that count there. */
 static void target_turn(struct call_target *t, const struct side_choice *side)
 {
     struct bucket *b = target_take_bucket(&t->at);
@@ -126,7 +126,7 @@ int call_view(struct call *c, struct storage **out, struct err *err)
                          "x-weir-storage names a storage, for a request of a bucket");
 }
 
-/* Only the bucket is replaced; its facts stay. */
+/* Replaces only the bucket; the target keeps its facts. */
 int call_turn(struct call *c, struct str key, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
@@ -198,7 +198,8 @@ int call_upload_begun(struct call *c, struct str id, struct err *err)
 
 /* --- listings --- */
 
-/* Opens the bucket of the other side. Each side decides whether its part may be listed. */
+/* Opens the bucket of the other side and checks access to it. Each side decides whether its part
+ * may be listed. */
 static int open_other(struct call *c, struct call_target *other, struct err *err)
 {
     const struct side_pair *pair = &c->target.at.sides;

@@ -1,12 +1,13 @@
-/* Where the bucket of a request is, and what is known of the bucket: one question to the routes,
- * the side that is chosen while the bucket is switched, and the bucket's facts. */
+/* Finds where the bucket of a request is, and what is known of it: asks the routes once, chooses
+ * the side while the bucket is being switched, and finds the bucket's facts. */
 #include "s3/gateway/gateway_int.h"
 
 #include "object/overlay.h"
 
 /* --- where --- */
 
-/* Finds facts that hold at this moment, for route_ask.knows; into the target that asks. */
+/* The context of route_ask.knows: a search for facts that are valid now. They are put into
+ * `target`. */
 struct facts_search {
     struct facts_table *table;
     struct call_target *target;
@@ -36,7 +37,7 @@ int call_locate(struct call *c, struct call_target *t, struct route_ask *ask, st
     }
     int code = route_resolve(c->g->o.routes, ask, &t->at, err);
     bool used = code == 0 && !t->at.bucket && !target_is_foreign(&t->at) && !ask->at;
-    if (t->facts && !used) { /* they are of another bucket than the one that was found */
+    if (t->facts && !used) { /* the facts belong to another bucket than the one that was found */
         facts_unref(t->facts);
         t->facts = NULL;
     }
@@ -53,7 +54,8 @@ int call_resolve(struct call *c, struct storage *at, struct err *err)
     return code == 0 && c->target.at.sides.route ? call_choose_side(c, err) : code;
 }
 
-/* S5. An upload that was begun on the other side is finished there as long as that side exists. */
+/* Invariant S5. An upload that was begun on the other side may be finished there as long as that
+ * side exists. */
 int call_check_route(struct call *c, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
@@ -83,14 +85,15 @@ int call_check_route(struct call *c, struct err *err)
 
 /* --- what is known of it --- */
 
-/* The owner that the client expects the bucket to have; empty: any. */
+/* Returns the owner that the client expects the bucket to have; empty: any. */
 static struct str expected_owner(struct call *c, const struct call_target *t)
 {
     return http_header(c->head, t == &c->target ? "x-amz-expected-bucket-owner"
                                                 : "x-amz-source-expected-bucket-owner");
 }
 
-/* The storage decides about access (F2), so no documents are read, and the owner is not known. */
+/* Opens a bucket whose storage decides about access (F2), so no documents are read, and the owner
+ * is not known. */
 static int open_foreign(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
     if (!http_may_block(c->http))
@@ -101,14 +104,14 @@ static int open_foreign(struct call *c, struct call_target *t, struct str bucket
                        "between storages");
     int code = storage_open_bucket(&t->at.bucket, t->at.storage, c->user_id, bucket, err);
     t->bucket = t->at.bucket;
-    if (code == 0 && t->at.kind == TARGET_FOREIGN) /* no operation is passed on */
+    if (code == 0 && t->at.kind == TARGET_FOREIGN) /* weir does each operation itself */
         code = t->bucket->ops->info(t->bucket, c->a, &t->info, err);
     t->info.name = bucket;
     return code;
 }
 
-/* Facts that were not found while the bucket was: those of the side whose policy and lists count,
- * else of the bucket itself. */
+/* Finds or reads facts that call_locate() did not find: those of the side whose policy and lists
+ * count, else those of the bucket itself. */
 static int find_facts(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
     struct storage *s = t->facts_at ? t->facts_at : t->at.storage;

@@ -105,7 +105,7 @@ static struct str redirect_of(const struct object_info *info)
     return STR_EMPTY;
 }
 
-/* May everybody read the key? *code is the result of looking at the object. */
+/* May everybody read the key? *code is the result of looking for the object. */
 static bool is_readable(struct call *c, struct str key, struct get_result *got, int *code)
 {
     static const struct object_conditions none;
@@ -119,7 +119,7 @@ static bool is_readable(struct call *c, struct str key, struct get_result *got, 
     return *code == 0 && call_may(c, &c->target, S3_ACTION_GET_OBJECT, key, &got->info);
 }
 
-/* Answers with the object c->key, or with the redirection that is kept with it. */
+/* Answers with the object c->key, or with the redirection that is kept with the object. */
 static int website_read_page(struct call *c, bool *is_there, struct err *err)
 {
     struct get_result got = {0};
@@ -135,7 +135,8 @@ static int website_read_page(struct call *c, bool *is_there, struct err *err)
     return c->op->fn(c, err);
 }
 
-/* Is it a folder without its slash that has an index page? AWS redirects to it with 302. */
+/* Is it the name of a folder without its slash, and has the folder an index page? AWS redirects to
+ * the folder with 302. */
 static bool is_folder(struct call *c, const struct website *site, struct str asked)
 {
     struct get_result got = {0};
@@ -211,7 +212,7 @@ static int website_load(struct call *c, struct website *site, struct err *err)
     if (!http_may_block(c->http) && routes_any_remote(c->g->o.routes))
         return ERR_AGAIN;
     code = call_resolve(c, NULL, err);
-    if (code == 0 && target_is_foreign(&c->target.at)) /* the storage decides about access */
+    if (code == 0 && target_is_foreign(&c->target.at)) /* weir cannot decide about access there */
         code = err_set(err, S3_NOT_IMPLEMENTED, "Websites of remote storages are not implemented");
     if (code == 0)
         code = call_open(c, &c->target, c->bucket_name, err);

@@ -1,4 +1,4 @@
-/* The parts of an object in GetObjectAttributes. */
+/* Writes the parts of an object for GetObjectAttributes. */
 #include "s3/gateway/gateway_int.h"
 
 static int header_number(struct call *c, const char *name, uint64_t fallback, uint64_t *out,

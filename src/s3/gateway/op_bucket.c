@@ -62,7 +62,7 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
     return code;
 }
 
-/* A bucket without an access list is private. */
+/* Appends the access list. A bucket without one is private. */
 static int list_or_private(struct call *c, struct str list, struct buf *out, struct err *err)
 {
     struct acl acl;
@@ -133,7 +133,7 @@ static int create_bucket_named(struct call *c, struct str acl, struct str owners
             return code < 0 ? code : keep_documents(c, at->storage, acl, ownership, err);
         code = storage_open_bucket(&at->bucket, at->storage, c->user->id, c->bucket_name, err);
     }
-    /* A bucket that is there may be on another storage than a new one would be. */
+    /* The existing bucket may be on another storage than a new one would be. */
     return code < 0 ? code : bucket_exists(c, at->bucket, acl, err);
 }
 
@@ -160,8 +160,8 @@ int op_create_bucket(struct call *c, struct err *err)
     return http_send(c->http, STR_EMPTY);
 }
 
-/* In S3 unfinished uploads do not keep a bucket from being removed. ERR_CONFLICT: something else
- * does. */
+/* Aborts all unfinished uploads, because in S3 they do not keep a bucket from being removed.
+ * ERR_CONFLICT: the bucket has objects or versions. */
 static int bucket_abort_uploads(struct call *c, struct err *err)
 {
     struct bucket *b = c->target.bucket;

@@ -1,4 +1,4 @@
-/* CopyObject, and the source of both kinds of copies. */
+/* CopyObject, and finding the source for CopyObject and UploadPartCopy. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
 
@@ -17,7 +17,7 @@ static int decode_part(struct call *c, struct str in, struct str *out)
     return code;
 }
 
-/* Reads "/bucket/key%20name?versionId=x". The first slash is optional, and all of it is
+/* Reads "/bucket/key%20name?versionId=x". The first slash is optional, and the whole text is
  * percent-encoded. */
 int copy_source_parse(struct call *c, struct copy_source *out, struct err *err)
 {
@@ -81,7 +81,7 @@ int copy_source_text(struct call *c, struct str *out, struct err *err)
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Asks for access to the source, whose version is not the request's versionId. */
+/* Checks access to the source, whose version is not the request's versionId. */
 static int need_source(struct call *c, struct copy_source *s, enum s3_action action,
                        const struct object_info *object, struct err *err)
 {
@@ -138,8 +138,9 @@ static int directive(struct call *c, const char *name, bool *replace, struct err
     return 0;
 }
 
-/* Copying tags needs the right to read and to set them. Access to put the object was asked for
- * before its tags were known, so it is asked for again: a policy may have a condition on them. */
+/* Copies the source's tags, which needs the right to read and to set them. Access to put the object
+ * was checked before its tags were known, so it is checked again: a policy may have a condition on
+ * them. */
 static int take_tags(struct call *c, struct copy_source *s, struct object_meta *out,
                      struct err *err)
 {
@@ -216,8 +217,8 @@ bool copy_shares(const struct call *c, const struct copy_source *s)
            (from->storage == to->storage || !target_is_foreign(from));
 }
 
-/* The kind of checksum that the copy needs and its source does not have; DIGEST_MD5: none. The
- * source's own checksum is copied, unless another one is asked for. */
+/* Finds the kind of checksum that the copy needs and its source does not have; DIGEST_MD5: none.
+ * The source's own checksum is copied, unless another one is asked for. */
 static int checksum_to_make(struct call *c, struct put_options *o, enum digest_kind *out,
                             struct err *err)
 {
@@ -226,7 +227,7 @@ static int checksum_to_make(struct call *c, struct put_options *o, enum digest_k
 
     if (code < 0)
         return code;
-    /* A checksum that weir made by itself is not copied where the MD5 is hidden. */
+    /* A checksum that weir made by itself is not copied to an object that hides its MD5. */
     bool unwanted =
         *out == DIGEST_MD5 && checksum_default(c) == DIGEST_MD5 && sum->kind == DIGEST_CRC64NVME;
     bool other = *out != DIGEST_MD5 && !checksum_is_whole(sum, *out);
@@ -260,16 +261,16 @@ static int copy_know_checksum(struct call *c, struct copy_source *s, enum digest
     return code;
 }
 
-/* docs/replication.md, E2 */
+/* Asks replication whether the copy may still be made (docs/replication.md, E2). */
 static int may_end(void *ctx, struct object_meta *meta, struct err *err)
 {
     (void)meta;
     return call_may_send(ctx, err);
 }
 
-/* Reads the source and puts the copy: between storages, and where bytes must be encrypted or
- * decrypted. `make` is the kind of checksum that was asked for. If none was, a source without a
- * checksum of all its bytes gets one while it streams. */
+/* Makes the copy by reading the source and putting its bytes. For copies between storages, and
+ * where bytes must be encrypted or decrypted. `make` is the kind of checksum that was asked for. If
+ * none was, a source without a checksum of all its bytes gets one while it streams. */
 static int read_and_put(struct call *c, struct copy_source *s, struct put_options *o,
                         enum digest_kind make, struct put_result *out, struct err *err)
 {
@@ -281,7 +282,7 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
     if (make == DIGEST_MD5 && sum->type != CHECKSUM_FULL_OBJECT &&
         !target_is_foreign(&c->target.at))
         make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : checksum_default(c);
-    if (sum->type == CHECKSUM_COMPOSITE) /* a checksum of parts: the copy has no parts */
+    if (sum->type == CHECKSUM_COMPOSITE) /* made of parts' checksums, but the copy has no parts */
         *sum = (struct object_checksum){0};
     if (target_is_foreign(&c->target.at)) {
         o->verify = may_end;
@@ -299,8 +300,8 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
     return code;
 }
 
-/* If source and copy are both encrypted, the sealed bytes stay as they are, and the copy's envelope
- * gets their key (E6). */
+/* Sets up the copy's encryption. If source and copy are both encrypted, the sealed bytes stay as
+ * they are, and the copy's envelope gets their key (E6). */
 static int copy_encryption(struct call *c, struct copy_source *s, struct put_options *o,
                            struct err *err)
 {
@@ -337,7 +338,7 @@ static int copy_move_bytes(struct call *c, struct copy_source *s, struct put_opt
     return code == ERR_UNSUPPORTED ? read_and_put(c, s, o, make, out, err) : code;
 }
 
-/* `o` gets the options that the copy was made with. */
+/* Makes the copy. `o` gets the options that it was made with. */
 static int copy_object_make(struct call *c, struct put_options *o, struct put_result *out,
                             struct err *err)
 {

@@ -1,4 +1,4 @@
-/* DeleteObjects: removes up to a thousand keys, and answers for each. */
+/* DeleteObjects: removes up to a thousand keys, and answers with a result for each. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/documents/deletion.h"
 #include "s3/gateway/gateway_int.h"
@@ -106,7 +106,7 @@ static int remove_all(struct call *c, struct batch *b, struct err *err)
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Tells both sides of a switch which keys were removed, all together. If that fails, all these
+/* Reports to both sides of a switch which keys were removed, all together. If that fails, all these
  * removals count as failed. */
 static int batch_settle(struct call *c, struct batch *b, struct err *err)
 {
@@ -138,16 +138,17 @@ static void tell_all(struct call *c, struct batch *b)
     }
 }
 
-/* Has any of the removals a version or a condition? */
+/* Does any of the removals have a version or a condition? */
 static bool is_bound(const struct xml_node *root)
 {
     for (struct xml_node *o = xml_child(root, "Object"); o; o = xml_next(o, "Object"))
-        if (o->children && o->children->next) /* it has more than its Key */
+        if (o->children && o->children->next) /* the object has more than its Key */
             return true;
     return false;
 }
 
-/* In a bucket that is on two storages each key may have to be waited for. */
+/* Announces the removals in a bucket that is on two storages, where each key may have to be waited
+ * for. Does nothing elsewhere. */
 static int batch_announce(struct call *c, const struct deletion *b, struct err *err)
 {
     if (!c->target.at.sides.route)
@@ -159,7 +160,7 @@ static int batch_announce(struct call *c, const struct deletion *b, struct err *
 int op_delete_objects(struct call *c, struct err *err)
 {
     struct batch b = {.xml = BUF_INIT(CALL_OUT_MAX)};
-    int code = call_read_body(c, err); /* access is asked for each key in the body */
+    int code = call_read_body(c, err); /* access is decided for each key in the body */
 
     if (code == 0)
         code = deletion_read(&b.asked, c->a, c->body, err);

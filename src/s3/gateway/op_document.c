@@ -1,5 +1,5 @@
-/* Documents of a bucket. They are checked when they are set, and kept in the form that weir
- * writes. */
+/* Reads and sets documents of a bucket. They are checked when they are set, and kept in the form
+ * that weir writes. */
 #include "s3/gateway/gateway_int.h"
 
 #include "s3/documents/cors.h"
@@ -82,7 +82,8 @@ static int check_ownership(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
-/* A bucket that keeps versions gets object lock, for good, with its first configuration. */
+/* Gives the bucket object lock, for good, with its first lock configuration. The bucket must keep
+ * versions. */
 static int enable_lock(struct call *c, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -107,7 +108,7 @@ static int document_check_lock(struct call *c, struct buf *kept, struct err *err
     return code;
 }
 
-/* S3's schema has no other storage classes. */
+/* Refuses unknown storage classes as malformed, because S3's schema has no others. */
 static int known_classes(struct call *c, const struct lifecycle *config, struct err *err)
 {
     struct str list = c->g->o.storage_classes;
@@ -176,7 +177,7 @@ static const struct document {
     {"encryption", check_encryption, S3_SERVER_SIDE_ENCRYPTION_CONFIGURATION_NOT_FOUND_ERROR, 200},
     {"lifecycle", check_lifecycle, S3_NO_SUCH_LIFECYCLE_CONFIGURATION, 200},
     {"notification", check_notification, S3_OK,
-     200}, /* there always is a configuration, at least an empty one */
+     200}, /* a bucket always has a configuration, which may be empty */
     {"website", check_website, S3_NO_SUCH_WEBSITE_CONFIGURATION, 200},
     {"object-lock", document_check_lock, S3_OBJECT_LOCK_CONFIGURATION_NOT_FOUND_ERROR, 200},
 };
@@ -190,7 +191,9 @@ static const struct document *document_of(const struct call *c)
     return NULL;
 }
 
-/* A bucket with object lock has a configuration from the beginning, without a default retention. */
+/* Writes the document that a bucket has without one being set: a bucket with object lock has a lock
+ * configuration without a default retention, and every bucket has an empty notification
+ * configuration. */
 static void implied(struct call *c, const struct document *d, struct buf *out)
 {
     if (d->check == document_check_lock && c->target.info.object_lock)
@@ -224,8 +227,9 @@ int op_get_document(struct call *c, struct err *err)
     return code;
 }
 
-/* The mark that a policy also binds the bucket's owner is stored beside the policy, and after it. A
- * crash in between leaves the owner a way in, or a mark without a policy, which means nothing. */
+/* Stores the mark that a policy also binds the bucket's owner, beside the policy and after it.
+ * After a crash in between, the owner still gets in, or there is a mark without a policy, which
+ * means nothing. */
 static int set_policy_mark(struct call *c, const struct document *d, struct str mark,
                            struct err *err)
 {
@@ -264,7 +268,7 @@ int op_delete_document(struct call *c, struct err *err)
     return code < 0 ? code : respond_empty(c, 204);
 }
 
-/* As on Ceph, a bucket without a policy has a status too, and its access list counts. */
+/* As on Ceph, a bucket without a policy has a status too: then its access list counts. */
 int op_policy_status(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);

@@ -1,11 +1,11 @@
-/* Listings: objects (both versions of the call), versions, uploads, parts. */
+/* Lists objects (by both versions of the call), versions, uploads and parts. */
 #include "s3/gateway/gateway_int.h"
 
 #include "sign/base64.h"
 
 struct listing {
     struct list_options o;
-    uint64_t max; /* as the request has it */
+    uint64_t max; /* as the request asks for */
     bool encode;  /* the request has encoding-type=url */
     struct str delimiter, prefix;
 };
@@ -21,9 +21,9 @@ static void put_name(struct buf *out, const char *name, struct str text, bool en
     xml_close(out, name);
 }
 
-/* The first version of the call answers the prefix as it was sent, even when names are encoded,
- * because botocore does not decode it there. A prefix that XML cannot hold is encoded all the
- * same. */
+/* Writes the prefix for the first version of ListObjects: as it was sent, even when names are
+ * encoded, because botocore does not decode it there. A prefix that XML cannot hold is encoded all
+ * the same. */
 static void put_first_prefix(struct buf *out, struct str prefix, bool encode)
 {
     bool plain = true;
@@ -47,8 +47,8 @@ static int read_listing(struct call *c, const char *max_name, struct listing *ou
 
     if (code == 0 && encoding.len && !str_eq(encoding, STR("url")))
         code = err_set(err, S3_INVALID_ARGUMENT, "Invalid Encoding Method specified in Request");
-    /* An extension of Ceph that allows keys in any order, so weir's order is fine. It cannot be
-     * used with a delimiter. */
+    /* allow-unordered is an extension of Ceph that allows keys in any order, so weir's order is
+     * fine. It cannot be used with a delimiter. */
     if (code == 0 && str_ieq(call_param(c, "allow-unordered"), STR("true")) &&
         call_param(c, "delimiter").len)
         code = err_set(err, S3_INVALID_ARGUMENT, "allow-unordered cannot be used with a delimiter");

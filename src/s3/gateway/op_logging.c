@@ -1,5 +1,4 @@
-/* Access logging of a bucket: setting and reading its configuration, and delivering the log at
- * once. */
+/* Access logging of a bucket: sets and reads its configuration, and delivers the log at once. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -29,7 +28,7 @@ int op_get_logging(struct call *c, struct err *err)
     return code;
 }
 
-/* Checks the target as if an object were to be delivered now. */
+/* Checks the target bucket as if an object were to be delivered now. */
 static int logging_check_target(struct call *c, const struct logging *config, struct err *err)
 {
     struct call_target *t = &c->target;
@@ -55,7 +54,8 @@ static int logging_check_target(struct call *c, const struct logging *config, st
     return code;
 }
 
-/* A configuration that did not change keeps its time. */
+/* Stores the configuration, unless it is the same as before, so that it keeps its time of
+ * change. */
 static int logging_keep(struct call *c, struct logging *config, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -81,8 +81,8 @@ static int logging_keep(struct call *c, struct logging *config, struct err *err)
     return code;
 }
 
-/* Only the owner and administrators may, whatever a policy allows, because the log shows all that
- * is done in the bucket. */
+/* Checks that the user is the bucket's owner or an administrator. A policy cannot allow others,
+ * because the log shows all that is done in the bucket. */
 static int need_owner(struct call *c, struct err *err)
 {
     bool may = c->user && (c->user->admin || str_eq(c->user->id, c->target.info.owner));
@@ -112,7 +112,7 @@ int op_put_logging(struct call *c, struct err *err)
     return code < 0 ? code : respond_empty(c, 200);
 }
 
-/* An extension of Ceph. */
+/* An extension of Ceph: delivers the log at once. */
 int op_flush_logging(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);

@@ -1,5 +1,5 @@
-/* What is kept beside an object's bytes: tags, access list, retention and legal hold; and
- * GetObjectAttributes. */
+/* Operations on what is kept beside an object's bytes: tags, access list, retention and legal hold.
+ * Also GetObjectAttributes. */
 #include "s3/gateway/gateway_int.h"
 
 #include "s3/documents/lock.h"
@@ -26,7 +26,7 @@ static int respond_document(struct call *c, const struct get_result *got, struct
     return code;
 }
 
-/* There are no events for retention and legal hold. */
+/* Makes the note for the change's event. There are no events for retention and legal hold. */
 static int meta_note(struct call *c, const struct change_note **out, struct err *err)
 {
     static const struct {
@@ -44,7 +44,7 @@ static int meta_note(struct call *c, const struct change_note **out, struct err 
     return 0;
 }
 
-/* Changes what `set` names, on the version that access was decided for. */
+/* Changes the members that `set` names, on the version that access was decided on. */
 static int set_and_answer(struct call *c, const struct get_result *got, enum meta_set set,
                           const struct object_meta *meta, struct err *err)
 {

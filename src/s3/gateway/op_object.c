@@ -1,11 +1,11 @@
-/* Reading objects: GetObject and HeadObject, which run where nothing may wait. */
+/* Reads objects: GetObject and HeadObject, which run on threads where nothing may wait. */
 #include "s3/gateway/gateway_int.h"
 
 #include <unistd.h>
 
-enum { SMALL_BODY = 64 * 1024 }; /* bytes; a body up to here is sent with the head in one call */
+enum { SMALL_BODY = 64 * 1024 }; /* most bytes of a body that is sent with the head in one call */
 
-/* Checks the headers of the answer that the query sets. */
+/* Checks the parameters that set headers of the answer. */
 static int check_overrides(const struct call *c, struct err *err)
 {
     for (size_t i = 0; i < c->query_count; i++) {
@@ -24,7 +24,7 @@ static int check_overrides(const struct call *c, struct err *err)
     return 0;
 }
 
-/* The error for a missing object says in its headers whether there is a delete marker. */
+/* Answers that the object is missing, with headers that say whether there is a delete marker. */
 static int respond_marker(struct call *c, const struct object_info *info, struct err *err)
 {
     int code = c->version.len ? s3_fail(err, S3_METHOD_NOT_ALLOWED) : s3_fail(err, S3_NO_SUCH_KEY);
@@ -52,7 +52,7 @@ static int respond_marker(struct call *c, const struct object_info *info, struct
     return code;
 }
 
-/* A 304 repeats the headers that a cache needs (RFC 9110 section 15.4.5). */
+/* Answers 304, with the headers that a cache needs (RFC 9110 section 15.4.5). */
 static int respond_not_modified(struct call *c, const struct object_info *info)
 {
     respond_begin(c, 304);
@@ -64,14 +64,15 @@ static int respond_not_modified(struct call *c, const struct object_info *info)
     return http_send(c->http, STR_EMPTY);
 }
 
-/* Access is decided on the object that was found; only then is the result of looking answered. */
+/* Decides about access to the object that was found. Only then is `code`, the result of looking for
+ * it, returned. */
 static int object_judge(struct call *c, const struct get_result *got, int code, struct err *err)
 {
     bool there = code != ERR_NOT_FOUND && got->info.etag.len;
     enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
     int may = call_need(c, &c->target, action, c->key, there ? &got->info : NULL, err);
 
-    /* A missing object has no access list. Users who may list the bucket are told that it is
+    /* A missing object has no access list. Users who may list the bucket get the answer that it is
      * missing. */
     if (code == ERR_NOT_FOUND && (!got->info.is_marker || c->is_website))
         return call_absent(c, &c->target, c->key, c->version.len > 0, err);
@@ -89,7 +90,8 @@ static int respond_failure(struct call *c, const struct get_result *got, int cod
     return code;
 }
 
-/* A part is answered with its own checksum, and with the type of the object's checksum. */
+/* Returns the info to answer with. A part has its own checksum, with the type of the object's
+ * checksum. */
 static struct object_info told_info(const struct get_result *got, bool part)
 {
     struct object_info info = got->info;
@@ -148,14 +150,14 @@ static int send_body(struct call *c, struct get_result *got, struct err *err)
     if (code < 0)
         return code;
     if (reader_as_file(got->body, &file)) {
-        file.fd = dup(file.fd); /* the server closes the body when all is sent */
+        file.fd = dup(file.fd); /* a copy, because the server closes it when all is sent */
         if (file.fd < 0)
             return err_code(err, ERR_IO);
         respond_head(c, got);
         c->begun = true;
         return http_send_file(c->http, file);
     }
-    /* Sends bytes that are in a row, which can be read without waiting. */
+    /* A small body is sent at once if its bytes lie together and can be read without waiting. */
     bool local = got->unlock ? got->at_hand : got->info.part_count == 0;
     if (got->len <= SMALL_BODY && (local || http_may_block(c->http)))
         return send_small(c, got, err);
@@ -163,7 +165,7 @@ static int send_body(struct call *c, struct get_result *got, struct err *err)
         return ERR_AGAIN;
     respond_head(c, got);
     code = http_send_reader(c->http, got->body, got->len);
-    c->begun = code != ERR_BUSY; /* then nothing was sent */
+    c->begun = code != ERR_BUSY; /* after ERR_BUSY nothing was sent */
     return code;
 }
 
@@ -208,7 +210,7 @@ int op_get_object(struct call *c, struct err *err)
     return judged;
 }
 
-/* The length of a body that HEAD does not send. */
+/* Answers HEAD, with the length of the body that is not sent. */
 static int send_head(struct call *c, struct get_result *got)
 {
     respond_head(c, got);

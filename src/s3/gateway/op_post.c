@@ -4,8 +4,8 @@
 #include "s3/gateway/forward.h"
 #include "meta/tagging.h"
 
-/* The request's body with a counter, from which the length of the file is computed before it is
- * read. */
+/* A reader that counts the bytes of the request's body, so that the file's length can be computed
+ * before the file is read. */
 struct counted {
     struct reader reader;
     struct reader *inner;
@@ -17,20 +17,20 @@ struct post {
     struct form form;
     struct form_result result;
     struct put_body body;
-    struct object_meta meta; /* of the object that was stored here, for the answer */
-    struct identity nobody;  /* an empty identity: the policy is signed, and not the file */
+    struct object_meta meta; /* meta of the object that was stored here, for the answer */
+    struct identity nobody;  /* an empty identity, because the policy is signed but not the file */
     struct http_head head;   /* head of the PUT that the form stands for */
     bool open;
 };
 
-/* Fields whose name differs from the header's. */
+/* Fields whose name differs from that of the header that they stand for. */
 static const struct {
     const char *field, *header;
 } renamed[] = {
     {"acl", "x-amz-acl"},
 };
 
-/* Fields that are not headers of a PUT. Every other field is one. */
+/* Fields that do not stand for a header of a PUT. Every other field does. */
 static const char *const not_headers[] = {
     "key",
     "policy",
@@ -96,8 +96,8 @@ static int take_fields(struct call *c, struct post *p, struct err *err)
     return 0;
 }
 
-/* Puts the field "tagging", in the form of x-amz-tagging, into c->new_tags; NULL p: there is
- * none. */
+/* Reads the field "tagging" into c->new_tags, in the form of x-amz-tagging; NULL p: the form has no
+ * such field. */
 static int post_read_tags(struct call *c, struct post *p, struct err *err)
 {
     struct str xml = form_field(&p->form, "tagging");
@@ -112,7 +112,7 @@ static int post_read_tags(struct call *c, struct post *p, struct err *err)
     return code;
 }
 
-/* Reads the fields: who has signed the form, and what it asks for. */
+/* Reads the fields: who signed the form, and what it asks for. */
 static int open_form(struct call *c, struct post *p, struct err *err)
 {
     struct auth_options auth;
@@ -255,8 +255,8 @@ struct post_forward {
     struct http_header headers[FORWARD_HEADERS_MAX];
 };
 
-/* Is it a header that PutObject knows? Other fields are for the page that the form is on. A copy
- * source would make a CopyObject of the request, which the form's policy does not allow. */
+/* Is it a header that PutObject knows? Other fields are for the page that has the form. A copy
+ * source would turn the request into a CopyObject, which the form's policy does not allow. */
 static bool is_of_put(struct str name)
 {
     if (str_ieq(str_head(name, 17), STR("x-amz-copy-source")))
@@ -283,7 +283,8 @@ static void as_put(struct call *c, struct post *p)
     c->query_count = 0;
 }
 
-/* The rest of the body without the boundary behind the file and its end ("--\r\n"). */
+/* Returns the most bytes that the file can have: the rest of the body without the boundary behind
+ * the file and the end of the form ("--\r\n"). */
 static uint64_t file_bound(const struct call *c, const struct post *p)
 {
     uint64_t rest = http_request_length(c->http) - p->raw.count + (p->form.end - p->form.start);
@@ -359,10 +360,10 @@ static int post_here(struct call *c, struct post *p, const struct http_head *hea
     return code < 0 ? code : post_answer(c, p, &out);
 }
 
-/* Who asks is known when the fields of the form are read. Until then the request is anonymous: no
- * byte of it is asked for before it is known that the bucket exists, and its first bytes are waited
- * for without a thread. With remote storages the bucket may be where only the form's signer has
- * one. */
+/* Waits for the first bytes of the form, without a thread. Who asks is known only when the fields
+ * are read, so until then the request is anonymous, and no byte is asked for unless the bucket
+ * exists. With remote storages that is not checked here, because the bucket may be on a storage
+ * that only the signer's route leads to. */
 static int await_form(struct call *c, struct err *err)
 {
     bool is_form = form_is_type(http_header(c->head, "content-type"));
@@ -378,7 +379,7 @@ static int await_form(struct call *c, struct err *err)
     return code < 0 ? code : http_await_body(c->http, FORM_BUFFER);
 }
 
-/* The form is about the object that its fields name. */
+/* Finds the target of the object that the form's fields name. */
 static int post_find_object(struct call *c, struct err *err)
 {
     c->level = LEVEL_OBJECT;

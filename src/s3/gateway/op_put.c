@@ -4,7 +4,7 @@
 struct put {
     struct put_body body;
     struct object_checksum checksum;
-    struct object_meta meta; /* for the answer */
+    struct object_meta meta; /* meta for the answer */
 };
 
 int put_body_init(struct put_body *b, struct call *c, struct reader *from,
@@ -63,7 +63,8 @@ int put_body_verify(void *ctx, struct object_meta *meta, struct err *err)
     return arena_error(b->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Keeps the checksum that verify has found for the answer, since the storage has a copy of meta. */
+/* Verifies the body, and keeps its checksum for the answer, because the storage has only a copy of
+ * the meta. */
 static int verify_and_tell(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct put *put = ctx;

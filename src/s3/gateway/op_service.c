@@ -1,4 +1,5 @@
-/* ListBuckets: the buckets of all spaces and storages, by name (docs/forward.md, "ListBuckets"). */
+/* ListBuckets: lists the buckets of all spaces and storages, by name (docs/forward.md,
+ * "ListBuckets"). */
 #include "base/vec.h"
 #include "object/overlay.h"
 #include "route/space.h"
@@ -14,14 +15,14 @@ enum { BUCKETS_MAX = 10000 };
 
 struct bucket_page {
     VEC(struct bucket_info) items;
-    size_t count, limit; /* how many of items are on the page, and may be */
+    size_t count, limit; /* number of items on the page, and the most that it may have */
     struct str after, prefix, region;
     bool more;
     bool incomplete; /* a storage could not be asked */
 };
 
 /* Adds the user's buckets on the storage whose names follow `after`, a page at a time, until there
- * are more than `limit`. A bucket of a space is always reached by its name; for a bucket of a
+ * are more than `limit`. A bucket of a space can always be reached by its name; for a bucket of a
  * storage the routes are asked. */
 static int buckets_gather(struct call *c, struct storage *s, bool space, struct bucket_page *p,
                           struct err *err)
@@ -46,8 +47,8 @@ static int buckets_gather(struct call *c, struct storage *s, bool space, struct 
     return code;
 }
 
-/* The storage does not answer. Without it, weir knows only the buckets that a policy of the user
- * leads there, and not when they were made. */
+/* Called for a storage that does not answer. Adds the buckets that a policy of the user leads
+ * there. weir knows no others, and not when these were made. */
 static int buckets_recall(struct call *c, const struct storage *s, struct bucket_page *p,
                           struct err *err)
 {
@@ -67,8 +68,8 @@ static int buckets_recall(struct call *c, const struct storage *s, struct bucket
 }
 
 /* Does the error of a remote storage mean that the storage is not there for the user? It is down,
- * silent, answers nonsense, or refuses the user's keys. If it is only busy, or if weir is short of
- * memory or ending, the client should ask again. */
+ * does not answer, answers nonsense, or refuses the user's keys. If it is only busy, or if weir is
+ * short of memory or stopping, the client should ask again. */
 static bool is_not_there(int code)
 {
     return code < 0 && code != ERR_BUSY && code != ERR_NO_MEMORY && code != ERR_SHUTDOWN &&
@@ -88,7 +89,7 @@ static int gather_remote(struct call *c, struct storage *s, struct bucket_page *
     return buckets_recall(c, s, p, err);
 }
 
-/* By name; of several with one name the oldest comes first. */
+/* Compares by name. Of several buckets with one name the oldest comes first. */
 static int bucket_by_name(const void *one, const void *two)
 {
     const struct bucket_info *a = one, *b = two;
@@ -97,7 +98,8 @@ static int bucket_by_name(const void *one, const void *two)
     return order ? order : (a->created_ms > b->created_ms) - (a->created_ms < b->created_ms);
 }
 
-/* A bucket that is replicated from one local storage to another is on both, and is listed once. */
+/* Sorts the buckets and removes duplicates. A bucket that is replicated from one local storage to
+ * another is on both, and is listed once. */
 static void buckets_put_in_order(struct bucket_page *p)
 {
     size_t kept = 0;
@@ -110,7 +112,8 @@ static void buckets_put_in_order(struct bucket_page *p)
     p->items.len = kept;
 }
 
-/* A remote storage is asked if the user has credentials on it. */
+/* Collects the buckets of all spaces and storages. A remote storage is asked only if the user has
+ * credentials on it. */
 static int buckets_collect(struct call *c, struct bucket_page *p, struct err *err)
 {
     struct storage *storages[ROUTES_STORAGES_MAX];
@@ -185,7 +188,7 @@ int op_list_buckets(struct call *c, struct err *err)
 
     code = buckets_ask_page(c, &p, err);
     bool elsewhere = p.region.len && !str_eq(p.region, c->g->region);
-    if (code == 0 && c->user && !elsewhere) /* an anonymous request has no buckets */
+    if (code == 0 && c->user && !elsewhere) /* an anonymous user has no buckets */
         code = buckets_collect(c, &p, err);
     if (code == 0)
         buckets_write_page(&xml, c, &p);

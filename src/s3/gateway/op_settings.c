@@ -1,4 +1,4 @@
-/* Who pays for the requests of a bucket. The setting is kept here; gateway_access.c obeys it. */
+/* Reads and sets who pays for the requests of a bucket. gateway_access.c enforces it. */
 #include "s3/gateway/gateway_int.h"
 
 int op_get_payment(struct call *c, struct err *err)

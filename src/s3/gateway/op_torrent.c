@@ -1,12 +1,12 @@
-/* GetObjectTorrent: who may have the torrent of an object, and the addresses in it. swarm/ makes
- * the file (torrent.h). */
+/* GetObjectTorrent: decides who may have the torrent of an object, and which addresses are in it.
+ * swarm/ makes the file (torrent.h). */
 #include "s3/gateway/gateway_int.h"
 #include "object/overlay.h"
 
 #include "s3/gateway/torrent.h"
 
-/* The characters of host names, addresses and ports. The client chose the Host header, so it is
- * checked. */
+/* Does the text have only characters of host names, addresses and ports? It is checked because the
+ * client chose the Host header. */
 static bool host_is_valid(struct str s)
 {
     static const char allowed[] =
@@ -41,7 +41,7 @@ struct str torrent_object_url(struct arena *a, struct str base, const struct tor
         buf_appendf(&out, "/" STR_FMT, STR_ARG(at->bucket));
     buf_append_char(&out, '/');
     url_encode(&out, str_head(at->key, at->key.len - slash), true);
-    if (slash) /* a plain slash at the end would tell clients to add the file's name */
+    if (slash) /* if the URL ended with a plain slash, clients would append the file's name */
         buf_append_z(&out, "%2F");
     if (at->version.len) {
         buf_append_z(&out, "?versionId=");
@@ -52,7 +52,8 @@ struct str torrent_object_url(struct arena *a, struct str base, const struct tor
     return url;
 }
 
-/* The address by which the client has reached the object, unless a public address is configured. */
+/* Returns the object's address: under the configured public address, else the one that the client
+ * used. */
 static struct str object_url(struct call *c, struct str version)
 {
     struct torrent_place at = {c->bucket_name, c->key, version};
@@ -68,8 +69,8 @@ static struct str object_url(struct call *c, struct str version)
     return torrent_object_url(c->a, base, &at);
 }
 
-/* A torrent is for everybody, so everybody must be able to read the object, whoever asks. The
- * address of the web seed names the version, if everybody may read versions. */
+/* Checks that everybody may read the object, because a torrent is for everybody, whoever asks.
+ * *version is set, for the address of the web seed, if everybody may read versions. */
 static int judge_local(struct call *c, const struct get_result *got, struct str *version,
                        struct err *err)
 {
@@ -82,8 +83,8 @@ static int judge_local(struct call *c, const struct get_result *got, struct str 
     return s3_fail(err, S3_ACCESS_DENIED);
 }
 
-/* The storage decides about access (F2), so the object is looked at by an unsigned request, as
- * everybody could. */
+/* Looks at the object by an unsigned request, as everybody could, because the storage decides about
+ * access (F2). */
 static int look_remote(struct call *c, struct bucket **b, struct get_result *got,
                        struct str *version, struct err *err)
 {
@@ -101,7 +102,7 @@ static int look_remote(struct call *c, struct bucket **b, struct get_result *got
     return code;
 }
 
-/* Looks at the object. *b is the bucket that it is read from, a reference. */
+/* Looks at the object. *b is a reference to the bucket that the object is read from. */
 static int torrent_look(struct call *c, struct bucket **b, struct get_result *got,
                         struct str *version, struct err *err)
 {
@@ -118,7 +119,8 @@ static int torrent_look(struct call *c, struct bucket **b, struct get_result *go
     return code;
 }
 
-/* RFC 6266: a plain name for all clients, and the real name for those that can read it. */
+/* Makes the Content-Disposition of RFC 6266: a plain name for all clients, and the real name for
+ * those that can read it. */
 static struct str disposition(struct call *c, struct str name)
 {
     struct buf plain = BUF_INIT(4 * KIB), encoded = BUF_INIT(4 * KIB);
@@ -158,7 +160,7 @@ int op_torrent(struct call *c, struct err *err)
     struct bucket *b = NULL;
     struct str version = STR_EMPTY;
 
-    if (!torrents) { /* S3's error for an object that is missing */
+    if (!torrents) { /* answers like S3 for a missing object */
         int code = call_object(c, &got, err);
         return code < 0 ? code : err_set(err, S3_NO_SUCH_KEY, "No torrent is made of this object.");
     }
@@ -185,7 +187,7 @@ int op_torrent(struct call *c, struct err *err)
 
 enum { SEED_RANGES_MAX = 16, SEED_GATHER_MAX = 1024 * 1024, SEED_WAIT_S = 10 };
 
-/* Reads "0-16383,32768-49151": ranges within the piece, with both ends. */
+/* Reads ranges within the piece, such as "0-16383,32768-49151". Both ends are included. */
 static int read_ranges(struct call *c, const struct object_range *piece, struct object_range *out,
                        size_t *count, struct err *err)
 {
@@ -204,7 +206,7 @@ static int read_ranges(struct call *c, const struct object_range *piece, struct 
     return 0;
 }
 
-/* Opens a range of the version that was judged. */
+/* Opens a range of the version that access was decided on. */
 static int seed_open_range(struct call *c, const struct torrent_ask *ask,
                            const struct object_range *range, struct get_result *got,
                            struct err *err)
@@ -260,7 +262,7 @@ static int send_ranges(struct call *c, const struct torrent_ask *ask,
     return code;
 }
 
-/* Answers that the client should wait; the body is the number of seconds. */
+/* Answers that the client should wait. The body is the number of seconds. */
 static int send_wait(struct call *c)
 {
     struct str seconds = arena_fmt(c->a, "%d", SEED_WAIT_S);

@@ -1,4 +1,4 @@
-/* Multipart uploads: beginning, sending or copying parts, completing and aborting. */
+/* Multipart uploads: begins them, puts or copies parts, completes and aborts them. */
 #include "s3/gateway/gateway_int.h"
 
 #include "sign/base64.h"
@@ -58,7 +58,7 @@ int op_create_upload(struct call *c, struct err *err)
         code = b->ops->upload_begin(b, c->a, c->key, &o.meta, &id, err);
     if (code == 0) {
         code = call_upload_begun(c, id, err);
-        if (code < 0) /* without an id nobody could go on with it */
+        if (code < 0) /* without its id nobody could use the upload */
             (void)!b->ops->upload_abort(b, &(struct upload_info){.key = c->key, .id = id}, NULL);
     }
     if (code < 0)
@@ -157,7 +157,7 @@ static int copy_range(struct call *c, const struct copy_source *s, struct object
 struct part_copy {
     struct copy_source *s;
     struct object_range range;
-    struct upload_info upload; /* with its meta, unless it is foreign */
+    struct upload_info upload; /* with its meta, unless the bucket is foreign */
     struct upload_part part;
 };
 
@@ -167,9 +167,9 @@ static bool part_copy_is_whole(const struct part_copy *p)
            (p->range.first == 0 && p->range.last + 1 == p->s->head.info.size);
 }
 
-/* Chooses the part's checksum. The source's checksum of all its bytes is that of a part that is the
- * whole source. If nobody asked for one, bytes that can be shared are not read just to compute
- * it. */
+/* Chooses the part's checksum. A part that is the whole source can have the source's checksum of
+ * all its bytes. If nobody asked for a checksum, bytes that can be shared are not read just to
+ * compute one. */
 static void ask_part_checksum(struct part_copy *p)
 {
     const struct object_info *from = &p->s->head.info;
@@ -183,8 +183,8 @@ static void ask_part_checksum(struct part_copy *p)
                                                 known ? from->meta.checksum.value : STR_EMPTY};
 }
 
-/* Reads the source and uploads the part: between storages, and where bytes must be encrypted or
- * decrypted. */
+/* Makes the part by reading the source and uploading its bytes. For copies between storages, and
+ * where bytes must be encrypted or decrypted. */
 static int read_and_upload(struct call *c, struct part_copy *p, struct err *err)
 {
     struct bucket *to = c->target.bucket;
@@ -276,12 +276,11 @@ int op_upload_part_copy(struct call *c, struct err *err)
 /* --- completing --- */
 
 enum {
-    COMPLETION_ARENA_MAX =
-        48 * 1024 * 1024 /* for 10,000 parts, those of the request and those of the storage */
+    COMPLETION_ARENA_MAX = 48 * 1024 * 1024 /* bytes for two lists of 10,000 parts */
 };
 
 struct completion {
-    struct arena a; /* for everything whose size grows with the number of parts */
+    struct arena a; /* memory for everything that grows with the number of parts */
     struct upload_info upload;
     struct upload_part *parts;
     size_t count;
@@ -313,8 +312,8 @@ static int completion_read_part(const struct xml_node *node, struct upload_part 
     return out->etag.len ? 0 : s3_fail(err, S3_MALFORMED_XML);
 }
 
-/* If a part is named twice in a row, the second entry is used, as on Ceph, because that part was
- * sent again. */
+/* Reads the list of parts. If a part is named twice in a row, the second entry is used, as on Ceph,
+ * because that part was sent again. */
 static int read_parts(struct call *c, struct completion *done, struct err *err)
 {
     struct xml_node *root = NULL;
@@ -342,14 +341,14 @@ static int read_parts(struct call *c, struct completion *done, struct err *err)
     return code;
 }
 
-/* The checksum of an object, which is put together from those of its parts, by number. */
+/* The checksum of an object, made from those of its parts in the order of their numbers. */
 struct sum {
-    struct object_checksum want; /* type and kind that the upload wants */
-    bool asked; /* the upload asked for it; else it is made if all parts have one */
+    struct object_checksum want; /* the type and kind to make */
+    bool asked; /* the upload asked for a checksum; false: one is made only if all parts have one */
     struct digest_value total;
-    struct buf joined; /* the values of the parts' checksums, one behind the other */
+    struct buf joined; /* the values of the parts' checksums, joined */
     size_t parts;
-    size_t found; /* number of parts, with a checksum or without */
+    size_t found; /* number of parts that were found, with a checksum or without */
     uint64_t bytes;
 };
 
@@ -374,8 +373,9 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
     return 0;
 }
 
-/* Both lists are sorted by number; if the request's is not, the storage refuses it. The parts get
- * the checksums that were used here, so the storage refuses one that is sent again in between. */
+/* Adds up the checksums of the parts. Both lists are sorted by number; if the request's is not, the
+ * storage refuses it. The checksums that are used here are put into done->parts, so the storage
+ * refuses a part that is sent again meanwhile. */
 static int sum_parts(struct call *c, struct completion *done, struct sum *s, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -401,7 +401,8 @@ static int sum_parts(struct call *c, struct completion *done, struct sum *s, str
     return code;
 }
 
-/* Checks the length of the object that the client claims, if it does and all parts are there. */
+/* Checks the object's length against the client's claim, if there is one and all parts are
+ * there. */
 static int check_size(struct call *c, const struct completion *done, const struct sum *s,
                       struct err *err)
 {
@@ -464,8 +465,8 @@ static int read_completion(struct call *c, struct completion *done, struct err *
     done->upload = (struct upload_info){.key = c->key, .id = call_param(c, "uploadId")};
     if (code == 0)
         code = upload_meta(c, &done->upload, &done->meta, err);
-    /* The upload is missing. The same request may have completed it before, which finishing it will
-     * show. */
+    /* The upload is missing. The same request may have completed it before, which completing it
+     * again will show. */
     if (code == S3_NO_SUCH_UPLOAD)
         return 0;
     if (code == 0)
@@ -473,8 +474,8 @@ static int read_completion(struct call *c, struct completion *done, struct err *
     return code < 0 ? code : whole_checksum(c, done, err);
 }
 
-/* The same request completed the upload before: its parts are gone, and the object has their
- * checksum. */
+/* Called when the same request has completed the upload before. The parts no longer exist, so the
+ * checksum is read from the object. */
 static void completed_before(struct call *c, const struct put_result *out, struct completion *done)
 {
     static const struct object_conditions none;

@@ -1,9 +1,9 @@
-/* How much a user's buckets hold and may hold, in the form of Ceph's extensions. Buckets on remote
- * storages are not counted. */
+/* Reports how much a user's buckets hold and may hold, in the form of Ceph's extensions. Buckets on
+ * remote storages are not counted. */
 #include "s3/gateway/gateway_int.h"
 #include "object/overlay.h"
 
-/* Ceph writes "no limit" so. weir limits neither bytes nor objects. */
+/* Ceph's way to write "no limit". weir limits neither bytes nor objects. */
 #define UNLIMITED STR("-1")
 
 typedef int own_bucket_fn(struct call *c, struct storage *s, const struct bucket_info *info,
@@ -70,7 +70,7 @@ void respond_usage(struct call *c, const struct bucket_usage *u)
 {
     http_respond_header_u64(c->http, STR("X-RGW-Object-Count"), u->objects + u->old_versions);
     http_respond_header_u64(c->http, STR("X-RGW-Bytes-Used"), u->bytes + u->old_bytes);
-    if (!str_eq(c->user_id, c->target.info.owner)) /* only the owner may know the limits */
+    if (!str_eq(c->user_id, c->target.info.owner)) /* only the owner may see the limits */
         return;
     respond_header(c, "X-RGW-Quota-User-Size", UNLIMITED);
     respond_header(c, "X-RGW-Quota-User-Objects", UNLIMITED);
@@ -82,7 +82,7 @@ void respond_usage(struct call *c, const struct bucket_usage *u)
 /* --- all buckets of a user --- */
 
 struct report {
-    struct buf buckets; /* an <Entry> for each bucket */
+    struct buf buckets; /* has an <Entry> for each bucket */
     uint64_t bytes, versions;
 };
 
@@ -95,7 +95,7 @@ static int report_add_bucket(struct call *c, struct storage *s, const struct buc
     int code = storage_open_bucket(&b, s, c->user->id, info->name, err);
 
     if (code == ERR_NO_BUCKET)
-        return 0; /* removed just now */
+        return 0; /* the bucket was removed just now */
     if (code < 0)
         return code;
     code = b->ops->usage(b, &u, err);
@@ -111,12 +111,12 @@ static int report_add_bucket(struct call *c, struct storage *s, const struct buc
     return buf_error(&r->buckets);
 }
 
-/* The document has no namespace, as on Ceph. */
+/* Writes the report. Its document has no namespace, as on Ceph. */
 static void write_report(struct buf *xml, struct call *c, const struct report *r)
 {
     xml_prolog(xml);
     xml_open(xml, "Usage");
-    xml_open(xml, "Entries"); /* entries of Ceph's log of operations, which weir has not */
+    xml_open(xml, "Entries"); /* Ceph's log of operations, which weir does not have */
     xml_close(xml, "Entries");
     xml_open(xml, "Summary");
     xml_element(xml, "QuotaMaxBytes", UNLIMITED);

@@ -1,4 +1,4 @@
-/* Bodies that are checked as they flow. */
+/* Checks bodies while they are read. */
 #include "s3/gateway/payload.h"
 #include "object/names.h"
 #include "sign/base64.h"
@@ -36,8 +36,8 @@ static int set_checksum(struct payload *p, enum digest_kind kind, bool in_traile
     return 0;
 }
 
-/* AWS answers InvalidRequest, Ceph and the public test suite BadDigest; no body has this digest in
- * either case. */
+/* Sets the error for a malformed checksum. AWS answers InvalidRequest, but Ceph and the public test
+ * suite BadDigest. Either way no body has this checksum. */
 static int invalid_checksum(enum digest_kind kind, const char *where, struct err *err)
 {
     return err_set(err, S3_BAD_DIGEST, "Value for %s %s is invalid.", checksum_header(kind), where);
@@ -137,7 +137,8 @@ static int payload_compare(struct payload *p, struct err *err)
     return 0;
 }
 
-/* A body that the client broke off is not a failure of weir. */
+/* Reads from the raw body. If the client broke off, that is the client's error and not a failure of
+ * weir. */
 static int read_client(struct payload *p, void *to, size_t len, size_t *got, struct err *err)
 {
     int code = reader_read(p->body, to, len, got, err);
@@ -196,7 +197,8 @@ static void payload_close(struct reader *r)
     payload_release(container_of(r, struct payload, reader));
 }
 
-/* Bytes that are not hashed may be moved without being read here. */
+/* Gives the socket of the raw body, so that bytes can be moved without being read here. Only for
+ * bodies that are not hashed. */
 static bool payload_as_socket(struct reader *r, int *fd, uint64_t *len)
 {
     struct payload *p = container_of(r, struct payload, reader);

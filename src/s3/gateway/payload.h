@@ -27,52 +27,54 @@
 
 struct payload_options {
     const struct identity *auth;       /* borrowed */
-    const struct http_header *headers; /* of the request; borrowed */
+    const struct http_header *headers; /* headers of the request; borrowed */
     size_t header_count;
-    uint64_t content_length; /* UINT64_MAX: chunked, not known */
-    unsigned also;           /* more digests to compute, as bits: 1 << DIGEST_* */
-    bool checksum_is_other;  /* x-amz-checksum-* in the head is that of the object and not of this
-                              * body (CompleteMultipartUpload) */
-    bool md5_elsewhere;      /* payload_check_md5() checks the Content-MD5 */
+    uint64_t content_length; /* in bytes; UINT64_MAX: not known, because the body is chunked */
+    unsigned also;           /* further digests to compute, as bits: 1 << DIGEST_* */
+    bool checksum_is_other;  /* x-amz-checksum-* in the head is that of the object, not of this body
+                                (CompleteMultipartUpload) */
+    bool md5_elsewhere;      /* the caller checks the Content-MD5, by payload_check_md5() */
     /* The checksum to make when the client claims none; DIGEST_MD5: none is made. */
     enum digest_kind otherwise;
 };
 
 struct payload {
     struct reader reader; /* its close() releases the payload, but does not close the raw body */
-    struct reader *body;  /* the raw one, or &framing.reader */
+    struct reader *body;  /* the raw body, or &framing.reader */
     struct framing framing;
     bool framed;
-    struct str trailer; /* x-amz-trailer */
-    uint64_t length;    /* of the bytes without framing; UINT64_MAX: not known */
+    struct str trailer; /* the header x-amz-trailer */
+    uint64_t length;    /* bytes of the body without framing; UINT64_MAX: not known */
     uint64_t read;
-    uint64_t max;    /* most bytes of a body of unknown length, else EntityTooLarge; 0: no limit */
+    uint64_t max; /* most bytes of a body of unknown length, else the error is EntityTooLarge; 0: no
+                     limit */
     unsigned wanted; /* the digests that are computed, as bits */
     struct digests *digests;
     struct digest_value said[DIGEST_KINDS];
     struct digest_value computed[DIGEST_KINDS];
-    bool has_hash; /* the client claimed an x-amz-content-sha256, which is `hash` */
+    bool has_hash; /* the client claimed an x-amz-content-sha256, which is in `hash` */
     struct digest_value hash;
     bool has_checksum, in_trailer;
-    bool makes_checksum; /* the client claimed none, so one of the kind `otherwise` is made */
+    bool makes_checksum; /* no checksum was claimed, so one of the kind `otherwise` is made */
     bool md5_elsewhere;
     enum digest_kind checksum; /* the kind of the checksum that was claimed, or is made */
-    int done;                  /* 0: not verified yet; 1: verified; negative: the error */
+    int done; /* 0: not verified yet; 1: verified; negative: the error of verifying */
 };
 
 int payload_init(struct payload *p, struct reader *body, const struct payload_options *o,
                  struct err *err) MUST_CHECK;
 void payload_release(struct payload *p);
 
-/* Checks that the body has ended and that all claims hold. Called again, it answers the same. */
+/* Checks that the body has ended and that all claims hold. A second call returns the same
+ * result. */
 int payload_verify(struct payload *p, struct err *err) MUST_CHECK;
 
-/* Compares the Content-MD5, if there is one, with the MD5 of the bytes. BadDigest. */
+/* Compares the Content-MD5, if there is one, with the MD5 of the bytes. BadDigest: they differ. */
 int payload_check_md5(const struct payload *p, const unsigned char md5[MD5_LEN],
                       struct err *err) MUST_CHECK;
 
-/* The digest of this kind, after the payload was verified; NULL: it was neither claimed nor asked
- * for. */
+/* Returns the digest of this kind, after the payload was verified; NULL: it was neither claimed nor
+ * asked for. */
 const struct digest_value *payload_digest(const struct payload *p, enum digest_kind kind);
 
 #endif
