@@ -59,9 +59,9 @@ static int has_policy(struct job *j, bool *out, struct err *err)
 
 static int remove_destination(struct job *j, bool recorded, struct err *err);
 
-/* Ends a replication whose source has no bucket. If the bucket was deleted before every gateway
- * knew the replication, nobody recorded that, and the destination may have the empty bucket that
- * was made for it. That is removed; a bucket that is not empty stays. */
+/* Ends a replication that a user's policy made, because its source has no bucket. If the bucket was
+ * deleted before every gateway knew the replication, nobody recorded that, and the destination may
+ * have the empty bucket that was made for it. That is removed; a bucket that is not empty stays. */
 static int end_uncreated(struct job *j, int64_t number, struct err *err)
 {
     bool policy = false;

@@ -78,8 +78,9 @@ int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
 /* P3: 0 when every gateway knows the replication. Waits for a moment. ERR_AGAIN: not all do yet,
  * and the task is put back. */
 int job_need_known(struct job *j, struct err *err) MUST_CHECK;
-/* Refreshes the lock; copies and other long work call it. Before something is written it also
- * checks whether a client has written first (S10): ERR_CONFLICT. */
+/* Called by copies and other long work: checks that the task has not ended and that its lock is
+ * held, and waits until the limits allow `bytes`. With 0 bytes, before something is written, it
+ * also checks whether a client has written first (S10): ERR_CONFLICT. */
 int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);
