@@ -6,17 +6,17 @@
  * `consistency_check`; the script that begins a check also queues its first task. Each start of a
  * check is a new round, and a task of an older round changes nothing. Any thread.
  *
- * Calls fail with the store's codes (store/store.h), and with those that are named below. */
+ * Calls fail with the store's codes (store/store.h), and with the codes that are named below. */
 #ifndef COORD_CHECK_H
 #define COORD_CHECK_H
 
 #include "coord/queue.h"
 
 enum {
-    CHECK_KEPT = 10000, /* differences that a report keeps; further ones are only counted */
+    CHECK_KEPT = 10000, /* differences that a report keeps; further differences are only counted */
     CHECK_LOCATIONS_MAX = 8,
     CHECK_ID_LEN = 16,
-    CHECK_TRIES = 10, /* of each task of a check, after the first try */
+    CHECK_TRIES = 10, /* tries of each task of a check after the first one */
 };
 
 #define CHECK_QUEUE           STR("consistency_check")

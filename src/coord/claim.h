@@ -1,7 +1,7 @@
 /* Claims of folders on storage names. The name of a local storage belongs to the folder that has
  * claimed it. Claims are in the hash `w:storages` in configDB (docs/replication.md, "Names of
- * folders", N1 to N5). Any thread. Calls fail with the store's codes, and with those that are named
- * below. */
+ * folders", N1 to N5). Any thread. Calls fail with the store's codes, and with the codes that are
+ * named below. */
 #ifndef COORD_CLAIM_H
 #define COORD_CLAIM_H
 

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "store/store.h"
 
-/* Nobody waits for a process whose last word (coord/lease.h) is older. */
+/* Nobody waits for a process whose last word (coord/lease.h) is older than these seconds. */
 enum { GATEWAY_LIFE_S = 10 };
 
 /* Removes the entry of a process that ends, so that nobody waits for it. `id` is the `process` of
@@ -20,15 +20,15 @@ int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err 
 int gateways_reached_name(struct store *config, struct str name, bool *out,
                           struct err *err) MUST_CHECK;
 
-/* A process with local storages writes a moment for each of them to the hash `w:settled` (ms, the
- * store's clock). All changes of the storage that were acknowledged to clients up to that moment
- * are recorded.
+/* A process with local storages writes a time for each of them to the hash `w:settled` (ms, the
+ * store's clock). All changes of the storage that were acknowledged to clients up to that time are
+ * recorded.
  *
- * Writes `since_ms` as the moment of these storages. `count` may be 0. *now_ms is the store's time,
+ * Writes `since_ms` as the time of these storages. `count` may be 0. *now_ms is the store's time,
  * for the next call. */
 int gateways_settle(struct store *config, const struct str *storages, size_t count,
                     int64_t since_ms, int64_t *now_ms, struct err *err) MUST_CHECK;
-/* Reads the moment of a storage that gateways_settle() wrote. *settled_ms is 0 when there is none.
+/* Reads the time that gateways_settle() wrote for a storage. *settled_ms is 0 when there is none.
  * *now_ms is the store's time. */
 int gateways_settled(struct store *config, struct str storage, int64_t *settled_ms, int64_t *now_ms,
                      struct err *err) MUST_CHECK;

@@ -30,7 +30,7 @@ struct installation_options {
     /* The data folder, which has the files `installation` and `installation.number`. */
     const char *folder;
     struct str boot;       /* the machine's boot id; empty: not known */
-    bool shared;           /* the store is a Redis, which may lose what it has acknowledged */
+    bool shared;           /* the store is a Redis, which may lose acknowledged changes */
     const struct log *log; /* NULL: silent */
 };
 /* Reads the data folder's files and asks the store once. A store that cannot be reached is no
@@ -64,10 +64,10 @@ struct seen *installation_seen(struct installation *i);
 struct installation_status {
     enum installation_state state;
     char id[ID_HEX_LEN + 1];    /* the id that the folder remembers */
-    char found[ID_HEX_LEN + 1]; /* the id that the store has; empty unless it is another one */
-    uint64_t round;             /* grows each time that the store was found to have gone back */
-    uint64_t config;            /* number of changes of the configuration so far */
-    bool back; /* the store went back in time, and not all copies were begun anew */
+    char found[ID_HEX_LEN + 1]; /* the id that the store has; empty unless it differs from `id` */
+    uint64_t round;  /* grows each time that the store is found to have gone back in time */
+    uint64_t config; /* number of changes of the configuration so far */
+    bool back;       /* the store went back in time, and not all copies were begun anew */
     /* Number of data folders that have yet to say which steps were acknowledged to them. */
     uint64_t unsure;
     uint64_t runs; /* starts of the store's server that this process has seen */
@@ -77,7 +77,8 @@ void installation_status(struct installation *i, struct installation_status *out
 /* Whether the store may have lost changes of objects, and the copies have not been compared since
  * that loss. Asks the store; true when that fails. `i` NULL: false. */
 bool installation_is_unsure(struct installation *i);
-const char *installation_state_name(enum installation_state state); /* such as "empty" */
+/* The name of a state, such as "empty". */
+const char *installation_state_name(enum installation_state state);
 
 /* --- what an administrator says --- */
 

@@ -63,7 +63,7 @@ void lease_heard(struct lease *l, uint64_t sent_ns)
 {
     atomic_store(&l->trouble, NULL);
     mutex_lock(&l->lock);
-    bool anew = lease_is_past(l->heard_until_ns); /* others may not have waited (E3) */
+    bool anew = lease_is_past(l->heard_until_ns); /* if so, others may not have waited (E3) */
     if (anew) {
         atomic_store(&l->until_ns, 0);
         atomic_fetch_add(&l->number, 1);
@@ -214,6 +214,6 @@ void lease_stop(struct lease *l)
     loop_ask_stop(&l->reader);
     loop_stop(&l->words);
     loop_stop(&l->reader);
-    if (told && gateways_forget(l->o.config, str_z(l->id), &err) < 0) /* the word expires */
+    if (told && gateways_forget(l->o.config, str_z(l->id), &err) < 0) /* its word expires anyway */
         log_info(l->o.log, "lease.not_forgotten", log_z("error", err.text));
 }

@@ -18,8 +18,8 @@
  * docs/replication.md has the invariants, E1 to E5. A process that does not share its store needs
  * no lease, but sends words all the same.
  *
- * Any thread may call these functions, except where it is said. A `struct lease *` that may be NULL
- * stands for a process that needs no lease. */
+ * Any thread may call these functions, except where a comment says otherwise. A `struct lease *`
+ * that may be NULL stands for a process that needs no lease. */
 #ifndef COORD_LEASE_H
 #define COORD_LEASE_H
 
@@ -56,15 +56,15 @@ void lease_read_first(struct lease *l, lease_read_fn *fn, void *ctx);
 typedef int64_t lease_epoch_fn(void *ctx);
 void lease_tell_epoch(struct lease *l, lease_epoch_fn *fn, void *ctx);
 
-/* Starts the threads: the one that sends words, and the one that reads. */
+/* Starts the thread that sends words and the thread that reads. */
 int lease_start(struct lease *l, struct err *err) MUST_CHECK;
-/* Ends the threads, and tells the others not to wait for this process any more. lease_check() may
+/* Ends the threads, and tells other processes not to wait for this one any more. lease_check() may
  * still be called. NULL is fine, as is a lease that was not started. */
 void lease_stop(struct lease *l);
 
 /* --- asking --- */
 
-/* The number of the present lease; 0: none is needed. `l` may be NULL. */
+/* The number of the present lease; 0: no lease is needed. `l` may be NULL. */
 uint64_t lease_number(const struct lease *l);
 /* Checks that the lease of this number is not over. ERR_STORE, with a text for clients: it is over.
  * Never waits. `l` may be NULL. */

@@ -10,7 +10,7 @@ enum limit_kind { LIMIT_REQUESTS, LIMIT_BYTES };
 
 /* Takes `wanted` requests or bytes from a bucket of tokens. The bucket is filled at `per_second`
  * and holds one second's worth, at least one token. *wait_ms 0: they were taken. Else nothing was
- * taken, and the caller asks again after that time. A caller that wants more than the bucket holds
+ * taken, and the caller asks again after `*wait_ms`. A caller that wants more than the bucket holds
  * gets it when the bucket is full, and the following callers wait longer. per_second 0: no limit.
  */
 int limit_take(struct store *app, struct str storage, enum limit_kind kind, double per_second,

@@ -118,8 +118,8 @@ static int queue_add_args(struct arena *a, const struct task *t, const int64_t t
     return queue_task_args(a, t, times[1], args, err);
 }
 
-/* Adds all tasks. The reply has a number for each: 1 when it was added. Behind them is the step's
- * number, when steps are numbered. */
+/* Adds all tasks. The reply has a number for each: 1 when it was added. The step's number follows,
+ * when steps are numbered. */
 static int queue_add_tasks(struct queue *q, struct arena *a, const struct task *tasks, size_t count,
                            const int64_t times[2], struct reply **out, struct err *err)
 {
@@ -274,7 +274,7 @@ struct ending {
     const char *outcome; /* name of the outcome, as in queue_end.lua */
     int64_t seconds;
     const char *counter;
-    bool if_expired; /* the caller does not hold the task, but its lease has ended */
+    bool if_expired; /* the caller does not hold the task; end it only if its lease has ended */
 };
 
 static int queue_end_task(struct queue *q, const struct task *t, const struct ending *e,

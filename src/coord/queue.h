@@ -1,7 +1,7 @@
 /* The work queue: tasks in queueDB, in Asynq's layout. docs/queue.md has the invariants (Q1 to Q9),
  * the keys and the times. Every call is one script on the store; times are the store's. Any thread.
  *
- * Calls fail with the store's codes (store/store.h), and with those that are named below. The
+ * Calls fail with the store's codes (store/store.h), and with the codes that are named below. The
  * strings of a task that a call returns are in the arena of that call. */
 #ifndef COORD_QUEUE_H
 #define COORD_QUEUE_H
@@ -13,7 +13,7 @@
 
 struct queue;
 
-#define QUEUE_CHANNEL STR("weir:queue")   /* a message says: a queue has pending tasks again */
+#define QUEUE_CHANNEL STR("weir:queue")   /* a message says that a queue has pending tasks again */
 #define QUEUE_CANCEL  STR("asynq:cancel") /* a message is the id of a task to cancel */
 
 enum {
@@ -21,7 +21,7 @@ enum {
     TASK_TIMEOUT_S = 8 * S_PER_HOUR,
     TASK_PAYLOAD_MAX = 64 * 1024,
     QUEUE_LEASE_S = 30,
-    QUEUE_BATCH_MAX = 1000, /* tasks of one queue_add_many() */
+    QUEUE_BATCH_MAX = 1000, /* most tasks of one queue_add_many() */
 };
 
 /* The fields of Asynq's message. 0 or empty: not set. Times are seconds since 1970. */
@@ -36,14 +36,14 @@ struct task {
     int64_t timeout_s, deadline_s;
     struct str unique_key;
     int64_t last_failed_s;
-    int64_t retention_s; /* how long the task is kept after it is done */
+    int64_t retention_s; /* seconds for which the task is kept after it is done */
     int64_t completed_s;
     struct str token; /* proves that the caller holds the lease (Q4); not in the message */
 };
 
 struct queue *queue_new(struct store *s); /* `s` is queueDB; borrowed */
-/* From now on each queue_add() is a numbered step (coord/seen.h); `seen` is borrowed. Called before
- * other threads use the queue. */
+/* Makes each queue_add() a numbered step from now on (coord/seen.h). `seen` is borrowed. Called
+ * before other threads use the queue. */
 struct seen;
 void queue_number_steps(struct queue *q, struct seen *seen);
 void queue_free(struct queue *q); /* NULL is fine */
@@ -82,8 +82,8 @@ int queue_extend(struct queue *q, struct arena *a, struct str queue, const struc
 int queue_done(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
 /* Puts the task back for another try. `counts`: this try has failed, and after the last try the
  * task is archived instead. Else the task is put back without using up a try (Q6). `error` is the
- * reason; it may be empty. `delay_s` is the time until the next try; -1: by the rule of
- * docs/queue.md. */
+ * reason; it may be empty. `delay_s` is the time until the next try; -1: the rule of docs/queue.md
+ * decides. */
 int queue_retry(struct queue *q, const struct task *t, int64_t delay_s, bool counts,
                 struct str error, struct err *err) MUST_CHECK;
 int queue_archive(struct queue *q, const struct task *t, struct str error,

@@ -6,7 +6,7 @@
  * script over the databases, which must be on one server. The script raises `w:epoch`, and when the
  * call returns, the view of this process has the change. Any thread.
  *
- * Calls fail with the store's codes (store/store.h), and with those that are named below. After
+ * Calls fail with the store's codes (store/store.h), and with the codes that are named below. After
  * ERR_UNAVAILABLE nothing was done. */
 #ifndef COORD_REPLICATION_H
 #define COORD_REPLICATION_H
@@ -19,10 +19,11 @@ struct replications;
 
 enum { PRIORITY_MAX = 5 };
 
-#define REPLICATIONS_CHANNEL STR("weir:replications") /* on configDB: a policy changed */
+/* Channel on configDB. A message says that a policy was changed. */
+#define REPLICATIONS_CHANNEL STR("weir:replications")
 
 struct replications_options {
-    struct store *app, *queue, *config; /* borrowed; joined (store_join()) */
+    struct store *app, *queue, *config; /* borrowed; joined by store_join() */
     struct seen *seen; /* numbers the records (coord/seen.h); borrowed; NULL: no numbers */
     const struct log *log;
 };
@@ -126,8 +127,8 @@ struct replication_new {
  * switch. */
 int replication_add(struct replications *r, const struct replication_new *n, struct str route,
                     struct err *err) MUST_CHECK;
-/* Removes the policy, its status and its block at once. Its tasks then do nothing. The caller
- * removes the larger rest with replication_clean() and version_strip(). ERR_NOT_FOUND: there is no
+/* Removes the policy, its status and its block at once. Its tasks then do nothing. The caller then
+ * removes the larger data by replication_clean() and version_strip(). ERR_NOT_FOUND: there is no
  * such replication. ERR_CONFLICT: the bucket has a switch. */
 int replication_remove(struct replications *r, const struct replication_id *id,
                        struct err *err) MUST_CHECK;
@@ -191,10 +192,10 @@ int replication_forget_unused(struct replications *r, bool (*ended)(void *ctx), 
 /* A replication that has fewer tasks, or more, than its counters say. */
 struct replication_gap {
     struct replication_id id;
-    int64_t copies, listings, events; /* missing tasks; below 0: tasks too many */
+    int64_t copies, listings, events; /* number of missing tasks; below 0: of surplus tasks */
     /* 0: mended. ERR_CONFLICT: its copy cannot begin again, because it is archived or its bucket
-     * has a switch. ERR_NOT_FOUND: its counters have changed meanwhile, so it is compared at a
-     * later call. */
+     * has a switch. ERR_NOT_FOUND: its counters have changed meanwhile, so it is compared again by
+     * a later call. */
     int outcome;
 };
 struct replication_recount {
@@ -223,8 +224,8 @@ struct change {
      * (V5). */
     bool whole;
     struct str type; /* type of the task, such as "object:sync" */
-    /* The change of an object may share a task of type RECORD_TOGETHER with others of its bucket
-     * that are recorded at once. False: it has a task of its own. */
+    /* The change of an object may share a task of type RECORD_TOGETHER with other changes of its
+     * bucket in the same record. False: it has a task of its own. */
     bool together;
     uint64_t row; /* number of its row in the outbox of record.log; 0: none */
     /* The change was found long after it was made, by an intent (R4). If the object was since
@@ -245,9 +246,9 @@ struct record {
     uint64_t log_last;   /* number of the outbox's last row that is in this record */
     bool relaxed;        /* with the embedded store: on disk only with the next durable step */
 };
-/* Records changes and queues their tasks. The destinations are those that the store has at this
- * moment, not those of a view. Changes whose rows were recorded before are left out. ERR_BUSY: the
- * replications of the bucket change faster than they can be read. */
+/* Records changes and queues their tasks. The destinations are read from the store at this moment,
+ * not from a view. Changes whose rows were recorded before are left out. ERR_BUSY: the replications
+ * of the bucket change faster than they can be read. */
 int replication_record(struct replications *r, const struct record *rec,
                        struct err *err) MUST_CHECK;
 /* Gives the number of the last recorded row of a storage's outbox; 0: none. */

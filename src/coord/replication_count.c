@@ -25,7 +25,7 @@ enum tally_kind { COPIES, LISTINGS, EVENTS, KINDS };
 struct suspect {
     struct replication_id id;
     struct str key, round; /* key of the status; round that its counters are for */
-    struct reply *status;  /* the answer of HGETALL */
+    struct reply *status;  /* answer of HGETALL for `key` */
     int64_t open[KINDS];   /* open tasks according to the counters */
     int64_t there[KINDS];  /* open tasks that were found in the queue */
 };
@@ -34,7 +34,7 @@ struct recount {
     struct replications *r;
     const struct replication_recount *o;
     struct arena a;
-    struct map suspects; /* key of the status to struct suspect */
+    struct map suspects; /* maps the key of a status to its struct suspect */
     struct map seen;     /* keys of the tasks that were counted */
 };
 

@@ -26,7 +26,7 @@ struct policy {
     struct replication r;
     struct str name;       /* <user>:<bucket>:<from>:<to>[:<to bucket>], escaped */
     struct str created_at; /* as it is stored; distinguishes policies of the same name */
-    bool member;           /* it is in the sorted set of its bucket or user: not archived */
+    bool member;           /* it is in the sorted set of its bucket or user, so not archived */
 };
 
 static inline const struct policy *policy_of(const struct replication *r)
@@ -46,12 +46,12 @@ struct replication_view {
     _Atomic(size_t) refs;
     int64_t epoch;
     struct arena arena;
-    struct map names;    /* policy.name to struct policy */
-    struct map sources;  /* <storage>:<bucket> to struct policies */
-    struct map users;    /* <user>:<storage> to struct policies */
+    struct map names;    /* maps policy.name to struct policy */
+    struct map sources;  /* maps <storage>:<bucket> to struct policies */
+    struct map users;    /* maps <user>:<storage> to struct policies */
     struct map switches; /* <storage>:<bucket> to struct policy */
-    struct map blocked;  /* <storage>:<bucket> to struct policy, for destinations of switches with
-                            downtime */
+    /* Maps the destinations of switches with downtime, as <storage>:<bucket>, to struct policy. */
+    struct map blocked;
     struct policies all;
 };
 
@@ -74,7 +74,7 @@ int replications_load(struct replications *r, struct err *err) MUST_CHECK;
  * have been made. */
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
                         const struct store_args *args, struct err *err) MUST_CHECK;
-/* As replications_change(), for a script that changes nothing that a view holds. */
+/* As replications_change(), but does not read the view again. */
 int replications_run(struct replications *r, struct arena *a, enum coord_script script,
                      const struct store_args *args, struct err *err) MUST_CHECK;
 /* Wakes idle workers. They listen on queueDB, but scripts that change policies run on configDB. */

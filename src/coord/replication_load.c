@@ -30,7 +30,7 @@ static const struct field_row switch_rows[] = {
 };
 static const struct fields switch_fields = FIELDS(switch_rows);
 
-/* The kinds of keys that policies are read from. */
+/* Loads the value of a key into the view. `rest` is the key without its prefix. */
 typedef int load_fn(struct replication_view *view, struct str rest, const struct reply *reply,
                     struct err *err);
 static load_fn load_set, load_status, load_switch;
@@ -197,7 +197,7 @@ static int view_read_epoch(struct replications *r, int64_t *out, struct err *err
 
 enum {
     CHANGES_KEPT_MS = MS_PER_DAY, /* how long `w:epochs` keeps changes, as in part_policy.lua */
-    PATCH_MAX = 1000,             /* changed policies; with more, all policies are read */
+    PATCH_MAX = 1000,             /* most changed policies; with more, all policies are read */
     ASKED = 3,                    /* keys that are read for each policy */
 };
 
@@ -263,7 +263,7 @@ static int view_read_changed(struct replications *r, struct arena *a, int64_t ep
     int code = store_call(
         r->o.config, a, &reply, err, STR("ZRANGEBYSCORE"), STR("w:epochs"),
         arena_fmt(a, "(%lld", (long long)epoch), STR("+inf"), STR("LIMIT"), STR("0"),
-        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* the set has a source beside each name */
+        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* w:epochs has a source for each name */
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);

@@ -14,7 +14,7 @@ enum {
     RECORD_TRIES = 32, /* tries, each of which may find the view too old */
     HEAD_ARGS = 9,
     REPLICATION_ARGS = 3,
-    NAMES_MAX = 8 * 1024, /* bytes of the names in one task; JSON may make six of each */
+    NAMES_MAX = 8 * 1024, /* bytes of the names in one task; JSON may write six for each */
 };
 
 /* An object that has changed, once or several times. */
@@ -29,7 +29,7 @@ struct together {
     struct map seen; /* maps an object's name to its struct changed */
 };
 
-/* A call of the script while it is put together. */
+/* A call of the script that is being put together. */
 struct draft {
     struct replications *r;
     struct replication_view *view;
@@ -137,8 +137,8 @@ static void draft_keep_together(struct draft *d, const struct change *c,
     known->last = c->row;
 }
 
-/* Adds a change without a vector to the arguments, which the arguments of one shared task follow.
- */
+/* Adds the arguments of a change that has no vector and one task. The arguments of that shared task
+ * follow. */
 static void draft_begin_tasks(struct draft *d, uint64_t row)
 {
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)row));

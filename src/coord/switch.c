@@ -6,9 +6,9 @@
 enum {
     CALL_ARENA_MAX = 1024 * 1024,
     CRON_MAX = 256,   /* bytes */
-    FIELDS_MAX = 18,  /* names and values of options, together */
+    FIELDS_MAX = 18,  /* names and values of all options, counted together */
     TEXT_MAX = 4096,  /* bytes of a line in the history */
-    COMMON_ARGS = 10, /* arguments that a transition has at most */
+    COMMON_ARGS = 10, /* most arguments of a transition */
 };
 
 /* --- planning --- */

@@ -42,21 +42,21 @@ struct switch_options {
 
 struct bucket_switch {
     struct replication_id id; /* the replication; after an abort, the one that leads back */
-    struct str name;          /* that id, escaped: <user>:<bucket>:<from>:<to> */
+    struct str name;          /* the id as text, escaped: <user>:<bucket>:<from>:<to> */
     struct str created_at; /* as it is stored; distinguishes it from other switches of the bucket */
-    int64_t created_ms, started_ms, done_ms, aborted_ms; /* 0: not set */
+    int64_t created_ms, started_ms, done_ms, aborted_ms; /* ms since 1970; 0: not set */
     enum switch_status status;
     bool blocked; /* it waits for uploads (uploads_ttl_ns), and not every gateway knows that yet */
     int priority;
     struct switch_options o;
     int64_t epoch; /* epoch of its last change; 0: that was more than a day ago */
 };
-bool switch_is_live(const struct bucket_switch *s); /* without downtime */
+bool switch_is_live(const struct bucket_switch *s); /* it is without downtime */
 bool switch_is_open(const struct bucket_switch *s); /* in progress, or being checked */
 
 /* Plans a switch, or changes the options of a switch of the same kind that is not in progress. A
- * switch that is done is replaced; its history stays. `task` is queued with the switch. `route` as
- * in replication_add(). ERR_NOT_FOUND: there is no such replication. ERR_INVALID: the options
+ * switch that is done is replaced; its history stays. `task` is queued with the switch. `route` is
+ * as in replication_add(). ERR_NOT_FOUND: there is no such replication. ERR_INVALID: the options
  * contradict each other. ERR_CONFLICT: the bucket cannot be switched; the text says why. */
 int switch_plan(struct replications *r, const struct replication_id *id,
                 const struct switch_options *o, const struct task *task, struct str route,
@@ -65,8 +65,8 @@ int switch_plan(struct replications *r, const struct replication_id *id,
  * ERR_CONFLICT also when the bucket cannot be switched any more. */
 int switch_begin(struct replications *r, const struct bucket_switch *s, struct str route,
                  struct err *err) MUST_CHECK;
-/* Moves to check_in_progress, error or skipped; `text` is for the history. ERR_AGAIN: events are
- * open. */
+/* Moves a switch to check_in_progress, error or skipped. `text` is written to the history.
+ * ERR_AGAIN: events are open, so changes are not copied yet. */
 int switch_step(struct replications *r, const struct bucket_switch *s, enum switch_status to,
                 struct str text, struct err *err) MUST_CHECK;
 /* Ends a switch: without downtime in_progress -> done, with downtime check_in_progress -> done. An
@@ -74,9 +74,9 @@ int switch_step(struct replications *r, const struct bucket_switch *s, enum swit
  * removed: s->id for an aborted switch, else the reverse of it. ERR_AGAIN: events are open. */
 int switch_done(struct replications *r, const struct bucket_switch *s, const struct task *clean,
                 struct err *err) MUST_CHECK;
-/* check_in_progress -> in_progress: the switch goes on as one without downtime, to wait for uploads
- * that are open on the old storage, and is blocked at first. `task` is the task of a switch without
- * downtime. ERR_AGAIN: events are open. */
+/* Moves a switch from check_in_progress to in_progress. It goes on as a switch without downtime, to
+ * wait for uploads that are open on the old storage, and is blocked at first. `task` is the task of
+ * a switch without downtime. ERR_AGAIN: events are open. */
 int switch_follow(struct replications *r, const struct bucket_switch *s, const struct task *task,
                   struct str text, struct err *err) MUST_CHECK;
 /* Ends the block that switch_follow() began (bucket_switch.blocked). */
@@ -87,7 +87,8 @@ int switch_unblock(struct replications *r, const struct bucket_switch *s,
 int switch_abort(struct replications *r, struct str user, struct str bucket,
                  struct err *err) MUST_CHECK;
 /* Changes how long the switch waits for uploads that are open on the old storage, also while it
- * waits; 0: it does not wait. A line of the history says so. ERR_CONFLICT: the switch is done. */
+ * waits; 0: it does not wait. The change is written to the history. ERR_CONFLICT: the switch is
+ * done. */
 int switch_set_ttl(struct replications *r, struct str user, struct str bucket, int64_t ttl_ns,
                    struct err *err) MUST_CHECK;
 

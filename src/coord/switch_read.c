@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { ID_PARTS = 4 }; /* no to_bucket: a switched bucket keeps its name */
+enum { ID_PARTS = 4 }; /* user, bucket, from, to; a switched bucket keeps its name */
 
 const char *const switch_status_names[SWITCH_STATUSES] = {
     [SWITCH_NOT_STARTED] = "not_started",

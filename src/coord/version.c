@@ -5,7 +5,7 @@
 #include "coord/scripts.h"
 
 enum {
-    AGREED_LIFE_S = S_PER_DAY, /* V3: longer than any task runs */
+    AGREED_LIFE_S = S_PER_DAY, /* life of vectors that agree (V3); longer than any task runs */
     STRIP_PAGE = 1000,
     PAIR_ARGS = 4,
     CONFIRM_HEAD = 8,

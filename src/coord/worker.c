@@ -68,7 +68,7 @@ static const struct task_handler *worker_handler(const struct worker *w, struct 
     return NULL;
 }
 
-/* Writes the outcome of a run to the queue; `code` is the handler's, and `why` its error. */
+/* Writes the outcome of a run to the queue; `code` is the handler's result, and `why` its error. */
 static int running_write_outcome(struct worker *w, const struct running *r, int code,
                                  const struct err *why, struct err *err)
 {

@@ -47,7 +47,7 @@ struct worker_options {
     size_t queue_count;
     const struct task_handler *handlers; /* copied, but not the types; each type once */
     size_t handler_count;
-    size_t threads;    /* 0: 16 */
+    size_t threads;    /* number of threads that run tasks; 0: 16 */
     uint64_t grace_ms; /* how long a stop lets running tasks finish; 0: 5000 */
     /* Called once at a stop, when `grace_ms` has passed and tasks still run. It makes the calls
      * return in which handlers wait. NULL: nothing is called. */

@@ -19,7 +19,7 @@ struct running {
     uint64_t deadline_ns; /* clock_mono_ns(); 0: no deadline */
     /* When the lease ends (clock_mono_ns()), counted from before it was asked for. */
     _Atomic(uint64_t) lease_until_ns;
-    _Atomic(int) ended; /* enum ending_why */
+    _Atomic(int) ended; /* an enum ending_why: why the handler must return */
 };
 
 struct worker {
