@@ -19,7 +19,7 @@ struct notice_setup {
 
 enum { NOTICE_TARGET_MAX = 1024 };
 
-/* ERR_INVALID: the target is neither a URL nor an ARN. */
+/* Checks a target. ERR_INVALID: it is neither a URL nor an ARN. */
 int notice_target_check(struct str target, struct err *err) MUST_CHECK;
 
 /* Sets the entry, and makes the topic if needed. It may be called again. ERR_UNSUPPORTED: the

@@ -2,8 +2,8 @@
  *
  *   capture   Every process records the changes that it makes, so every process has the taps.
  *   keeping   A thread that keeps a sealed copy of the configuration beside the store.
- *   tasks     The handlers of the worker, in a process that is one.
- *   keeper    The thread that looks after replications whose tasks are gone, likewise. */
+ *   tasks     The handlers of tasks, in a process that is a worker.
+ *   keeper    The thread that restores lost tasks of replications, also in a worker. */
 #include "replica/room.h"
 
 #include "base/clock.h"

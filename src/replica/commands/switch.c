@@ -294,7 +294,7 @@ static int switch_ask(struct api_client *r, const char *path, json_t **out, stru
 }
 
 /* Shows the switch's progress until it ends. It is no error if there is no such switch any more: it
- * was taken back, or forgotten. */
+ * was aborted, or forgotten. */
 static int switch_watch(struct api_client *r, const struct invocation *inv, const char *id,
                         struct err *err)
 {

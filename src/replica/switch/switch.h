@@ -31,7 +31,7 @@ struct switcher {
     int (*settle)(void *ctx, struct storage *s, struct err *err);
     /* Whether the store may have lost changes; NULL: never. */
     bool (*unsure)(void *ctx);
-    uint64_t (*contact)(void *ctx); /* lease_contact(); NULL: always the same */
+    uint64_t (*contact)(void *ctx); /* calls lease_contact(); NULL: there is no lease */
     void *ctx;
     int64_t poll_s; /* seconds between two runs of a task that waits; 0: 2 */
 };

@@ -265,7 +265,7 @@ static void tap_sleep(struct tap *tap, uint64_t ms)
     mutex_unlock(&tap->lock);
 }
 
-/* Waits a moment for rows of other writers, unless somebody waits for a record. */
+/* Waits a moment for rows of other writers, unless a caller waits for a record. */
 static void tap_linger(struct tap *tap)
 {
     uint64_t deadline = clock_mono_ns() + LINGER_MS * NS_PER_MS;

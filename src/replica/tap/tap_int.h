@@ -63,7 +63,7 @@ struct intent {
     struct arena a;
     struct intended what; /* strings in the arena; its `storage` is not set */
     struct str storage;   /* name of the storage */
-    struct intent *next;  /* the next one of the same request */
+    struct intent *next;  /* the next intent of the same request; NULL: none */
     bool again;           /* its task is the second one, which looks once more later (R4); set by
                              intent_read() */
     bool shared;          /* several requests share it: each has one of the keys */
@@ -106,7 +106,7 @@ struct taps {
     struct list astray; /* struct intent: yet to be announced (E4) */
     size_t astray_count;
     struct list joining;     /* struct joining: requests that wait for a shared intent */
-    bool announcing;         /* somebody has the role of the announcer: tap_shared.c, tap_marks.c */
+    bool announcing;         /* a thread has the role of the announcer: tap_shared.c, tap_marks.c */
     struct cond announced;   /* the role is free again, or some requests were announced */
     struct map marks;        /* struct mark; only the announcer adds and removes: tap_marks.c */
     struct journal *journal; /* NULL: there is none */

@@ -1,9 +1,9 @@
 /* The journal's file.
  *
- * A slot is taken by a word that is stored after the rest of the entry, and freed by clearing the
- * same word first. The kernel keeps all stores of a process up to the moment when it is killed, in
- * order, so an entry is there whole or not at all. After a crash of the machine any page may be old
- * or new; but then the head names another boot, and the entries are ignored. */
+ * A word for each slot says whether the slot is used. It is set after the rest of the entry was
+ * written, and cleared first. The kernel keeps, in order, all that a process wrote to memory until
+ * it was killed, so an entry is there whole or not at all. After a crash of the machine any page
+ * may be old or new; but then the head names another boot, and the entries are ignored. */
 #include "replica/tap/tap_journal.h"
 #include "os/pages.h"
 #include "os/thread.h"

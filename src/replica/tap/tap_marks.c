@@ -26,7 +26,7 @@ struct mark {
     struct arena a;
     struct str field, storage, bucket; /* in the arena */
     bool suspect, told;                /* only the announcer uses these */
-    uint64_t used_ns;                  /* under the lock, as the members below */
+    uint64_t used_ns;                  /* last use; under the lock, as the members below */
     size_t held;
     bool going;
 };

@@ -2,8 +2,8 @@
  * folders"): every weir of a store has a storage that is called `local`, and a replication means
  * one of them.
  *
- * That a name is ours is remembered, as nobody takes the name of a folder that is in use.
- * Everything else is asked anew. */
+ * A name that belongs to this folder is remembered, because nobody claims the name of a folder that
+ * is in use. For every other name the store is asked each time. */
 #include "base/clock.h"
 #include "object/overlay.h"
 #include "coord/claim.h"

@@ -1,6 +1,6 @@
 /* Gives buckets that exist their replications by a user's policy: all buckets of the user when the
- * policy is new, or one bucket that was made again after its replication had ended with the old one
- * (P7). */
+ * policy is new, or one bucket that was made again after its replication had ended with the old
+ * bucket (P7). */
 #include "replica/first.h"
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"

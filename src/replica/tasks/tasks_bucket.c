@@ -271,7 +271,7 @@ static int destination_abort_uploads(struct job *j, struct err *err)
 }
 
 /* Removes what the destination's bucket still holds: the source's bucket was empty when it was
- * deleted, and the tasks of its objects do nothing once it is gone. This is done only if the
+ * deleted, and the tasks of its objects do nothing once it is deleted. This is done only if the
  * deletion was recorded. It is not enough that the source suddenly has no such bucket. */
 static int empty_destination(struct job *j, struct err *err)
 {

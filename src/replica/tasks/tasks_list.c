@@ -110,8 +110,8 @@ static struct task task_of_versions(const struct listing *l, struct arena *a,
 
 /* --- small objects together --- */
 
-/* Makes a task that copies several small objects. Its id depends on the objects, so a task that is
- * queued already replaces this one only if it has the same objects. */
+/* Makes a task that copies several small objects. Its id depends on the objects, so it is left out
+ * only if a task with the same objects is queued already. */
 static struct task task_of_copies(const struct listing *l, struct arena *a)
 {
     struct task_payload p = {
@@ -393,7 +393,7 @@ static int list_prefix(struct task_run *run, bool versions, struct err *err)
         arena_reset(&l.a);
         code = source_list_page(&l, &more, err);
     }
-    if (code == ERR_NO_BUCKET) /* the source's bucket is gone: there is nothing to list */
+    if (code == ERR_NO_BUCKET) /* the source has no bucket, so there is nothing to list */
         code = ERR_END;
     arena_release(&l.a);
     return job_end(&j, code, err);

@@ -45,7 +45,7 @@ static int run_needed(struct object_run *r, const struct object_work *w, struct 
 {
     int code = with_tries(r, w, err);
 
-    if (code == ERR_NO_BUCKET) /* the source's bucket is gone: the task bucket:delete decides */
+    if (code == ERR_NO_BUCKET) /* the source has no bucket: the task bucket:delete decides */
         return 0;
     return code < 0 ? code : job_confirm(r->j, &r->things, r->gone, err);
 }

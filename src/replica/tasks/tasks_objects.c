@@ -147,7 +147,7 @@ static int objects_run_all(struct objects_run *r, struct task_run *run, struct e
         code = job_open(j, false, err);
     if (code == 0)
         code = objects_bring_all(r, err);
-    if (code == ERR_NO_BUCKET) /* the source's bucket is gone: the task bucket:delete decides */
+    if (code == ERR_NO_BUCKET) /* the source has no bucket: the task bucket:delete decides */
         code = ERR_END;
     lock_release_many(r->locks, j->p.object_count);
     return code < 0 ? code : objects_hand_over(r, err);
