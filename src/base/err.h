@@ -88,8 +88,8 @@ int err_errno(struct err *err, int errnum, const char *fmt, ...) PRINTF_LIKE(3, 
 int err_from_errno(int errnum);
 
 #ifdef __clang_analyzer__
-/* These tell the analyzer that err_set() and its siblings return negative codes. Without them it
- * would follow paths on which the code is not negative. */
+/* This function and the macros below tell the analyzer that err_set() and its siblings return
+ * negative codes. Without them it would follow paths on which the code is not negative. */
 static inline int err_returned(int code)
 {
     if (code >= 0)

@@ -1,8 +1,8 @@
 /* JSON: reading into jansson's values under limits, writing straight into a buf.
  *
  * Reading: a document is at most JSON_MAX_BYTES long and JSON_MAX_DEPTH deep; duplicate keys are
- * refused, since two readers that pick different ones of them are a security hole. The caller owns
- * the value and gives it back with json_decref().
+ * refused, because it is a security hole when two readers pick different ones of them. The caller
+ * owns the value and gives it back with json_decref().
  *
  * Writing: there is no tree. The writer adds commas and quotes; the caller opens and closes objects
  * and arrays.

@@ -97,7 +97,7 @@ static void put_text_value(struct line *line, struct str s)
     while (s.len && !line->cut)
         line_put(line, unit, text_escape(&s, unit));
     if (quotes)
-        line->p[line->len++] = '"'; /* fits in the tail */
+        line->p[line->len++] = '"'; /* fits in the bytes of TAIL_MAX */
 }
 
 static void put_json_value(struct line *line, struct str s)
@@ -107,7 +107,7 @@ static void put_json_value(struct line *line, struct str s)
     line_put(line, "\"", 1);
     while (s.len && !line->cut)
         line_put(line, unit, json_escape(&s, unit));
-    line->p[line->len++] = '"'; /* fits in the tail */
+    line->p[line->len++] = '"'; /* fits in the bytes of TAIL_MAX */
 }
 
 static void line_put_number(struct line *line, const struct log_field *f)

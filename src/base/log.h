@@ -5,8 +5,9 @@
  * An event is a short dotted name that never changes; everything that varies is a field. A secret
  * is never a field. Lines go to one descriptor, each in a single write, so lines of several threads
  * never mix; a line is cut at LOG_LINE_MAX bytes and then ends with cut=true. Whatever a value
- * holds, it stays one value on one line: text quotes and escapes it (\n, \x1b), JSON replaces what
- * is not UTF-8 by U+FFFD. Keys and event names are literals of letters, digits, '_' and '.'.
+ * holds, it stays one value on one line: the text format quotes and escapes it (\n, \x1b), and JSON
+ * replaces bytes that are not UTF-8 by U+FFFD. Keys and event names are literals of letters,
+ * digits, '_' and '.'.
  *
  *     2026-11-15T21:30:00.123Z info bucket.created bucket=photos objects=3
  *     {"time":"2026-11-15T21:30:00.123Z","level":"info","event":"bucket.created","bucket":"photos"}

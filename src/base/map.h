@@ -1,5 +1,5 @@
 /* A hash table from byte strings to pointers, open addressing, keyed SipHash: safe for keys that a
- * peer chooses. One owner at a time; lock around it if shared.
+ * peer chooses. Only one thread may use it at a time; a shared table needs a lock.
  *
  * The table keeps the key's pointer, not a copy: the key must live as long as its entry, usually
  * inside the value itself. */

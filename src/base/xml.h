@@ -39,7 +39,7 @@ struct str xml_attr_value(const struct xml_node *node, const char *name, struct 
 
 /* Writing. Text is escaped so that it reads back equal; bytes that are not UTF-8 become U+FFFD.
  * Characters that XML 1.0 cannot carry at all are written as &#xN; like S3 does: lenient readers
- * take them, xml_read() does not. Names are literals. */
+ * accept them, xml_read() does not. Names are literals. */
 void xml_prolog(struct buf *out);
 void xml_open(struct buf *out, const char *name);
 void xml_open_attr(struct buf *out, const char *name, const char *attr, const char *value);

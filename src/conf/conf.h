@@ -26,10 +26,11 @@ struct conf_tls {
     const char *cert, *key; /* paths of files; both "" or both given */
 };
 
-/* Remote storages and users that the file lists (docs/config.md). `line` is where the entry begins.
- * `given` has a bit for each field that the file sets; only conf/ uses it. */
+/* Remote storages and users that the file lists (docs/config.md). `line` is the line in the file of
+ * the entry's first value. `given` has a bit for each field that the file sets; only conf/ uses it.
+ */
 struct conf_credential {
-    const char *user; /* name of the weir user to whom these keys belong */
+    const char *user; /* name of the user whose keys on the storage these are */
     const char *access_key, *secret_key;
     size_t line;
     unsigned given;
@@ -38,7 +39,7 @@ struct conf_credential {
 struct conf_storage {
     const char *name, *url, *region, *ca;
     bool virtual_host, trailers, insecure, main;
-    /* 0: not given, so the default applies */
+    /* 0: not given, so that the default applies. */
     uint64_t connect_timeout_ms, response_timeout_ms, idle_timeout_ms;
     uint64_t requests_per_minute, bytes_per_second; /* 0: no limit */
     VEC(struct conf_credential) credentials;
@@ -99,7 +100,7 @@ struct conf {
         int engine; /* enum conf_engine */
         struct {
             const char *url;
-            /* each a number or a URL; for app, queue, lock, config, swarm */
+            /* The databases for app, queue, lock, config and swarm; each is a number or a URL. */
             const char *database[5];
             uint64_t timeout_ms, connections;
             const char *ca;
@@ -163,8 +164,8 @@ struct conf *conf_ref(struct conf *c);
 void conf_unref(struct conf *c); /* NULL is fine; the last reference overwrites the secrets */
 
 /* For a reload: for every key that differs and cannot change while weir runs, `next` (not yet
- * shared) gets the value of `old`. The names of these keys are appended to *kept, separated by ",
- * ". */
+ * shared) gets the value of `old`. The names of these keys are appended to *kept, separated by
+ * commas. */
 void conf_keep_fixed(struct conf *next, const struct conf *old, struct buf *kept);
 
 /* Finds the configuration file: the file given in `in`, else $WEIR_CONFIG, else ./weir.yaml or

@@ -29,7 +29,7 @@ struct conf_key {
     const char *name; /* dotted, such as "s3.listen" */
     enum conf_type type;
     const char *fallback; /* the built-in default, as text */
-    /* of a number: its bounds; of a string: its length in characters (max 0: 4096) */
+    /* Bounds of a number, or of the length of a string in characters (max 0: 4096). */
     uint64_t min, max;
     const char *unit; /* the thing that a number counts; NULL: none */
     const char *const *choices;

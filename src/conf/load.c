@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A load that is running. */
+/* The state of one load. */
 struct load {
     struct conf *conf;
     const char *file;

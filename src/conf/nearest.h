@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-/* Start with NEAREST_INIT(typed), offer every known name, then read `best`. It is NULL when in
+/* Start with NEAREST_INIT(typed), offer every known name, then read `best`. `best` is NULL when in
  * every name more than a third of the letters differ. */
 struct nearest {
     struct str typed;

@@ -13,7 +13,7 @@ struct client; /* shared by all threads; keeps libcurl handles for reuse */
 
 struct client_options {
     const char *ca_file;
-    /* connect to this socket, whatever the URL's host is; NULL: to the host */
+    /* Connect to this socket, whatever the URL's host is. NULL: connect to the host. */
     const char *unix_path;
     bool tls_insecure;
     bool direct;                 /* ignore the proxy that the environment names */

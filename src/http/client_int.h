@@ -46,7 +46,7 @@ struct attempt {
     struct buf body;
     bool body_begun;
     bool delivered; /* the caller's on_body() has got a piece: the request cannot be repeated */
-    /* the body is ignored: of a redirect, or of a response after which the request is repeated */
+    /* The body is ignored: it is of a redirect, or the request is repeated after this response. */
     bool dropped;
 
     /* the error code with which one of our callbacks ended the transfer; 0: none did */

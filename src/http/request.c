@@ -361,7 +361,8 @@ size_t body_missing(const struct http_request *req)
     return here < req->await_body ? req->await_body - here : 0;
 }
 
-/* Afterwards the peer no longer waits for 100-continue, so both flags are cleared. */
+/* Sends 100-continue if the peer waits for it. Both flags are cleared, because it then waits no
+ * more. */
 int body_ask(struct http_request *req)
 {
     struct str line = STR("HTTP/1.1 100 Continue\r\n\r\n");

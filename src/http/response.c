@@ -141,13 +141,13 @@ static bool body_is_in_the_way(struct http_request *req)
     return req->head.chunked || body->left > SKIP_MAX;
 }
 
-/* Ends the head; `len` is that of the body, UINT64_MAX: not known. */
+/* Ends the head. `len` is the length of the body in bytes, UINT64_MAX: not known. */
 static void end_head(struct http_request *req, uint64_t len)
 {
     struct buf *out = &req->out;
     struct http_server *s = req->conn->server;
 
-    /* RFC 9112 §6.1: they have no framing */
+    /* Responses 204 and 304 have no framing (RFC 9112 §6.1). */
     bool bodyless = req->status == 204 || req->status == 304;
 
     req->framed = len == UINT64_MAX && req->head.minor > 0 && !bodyless;

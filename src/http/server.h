@@ -10,8 +10,9 @@
  *
  * So a handler must not have effects before its first ERR_AGAIN.
  *
- * A request and its response belong to the thread that runs the handler. Everything reached from it
- * lives until the handler has returned and the response is sent; its arena is reset after that. */
+ * A request and its response belong to the thread that runs the handler. All that is reached from a
+ * request lives until the handler has returned and the response is sent; its arena is reset after
+ * that. */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
@@ -37,7 +38,7 @@ struct http_server_options {
     http_handler_fn *handler;
     void *ctx;
     const struct log *log;
-    /* NULL: plain; the server takes its own reference; http_server_tls() replaces it */
+    /* NULL: without TLS. The server takes a reference of its own. http_server_tls() replaces it. */
     struct tls_context *tls;
     struct pool *pool;       /* the blocking pool; borrowed; several servers may share it */
     size_t fast_workers;     /* 0: two per core */
@@ -47,7 +48,7 @@ struct http_server_options {
                                 do not apply to them, nor to unix sockets */
     uint64_t head_timeout_ms;  /* from the first byte of a head to its end; 0: 10 s */
     uint64_t idle_timeout_ms;  /* between two requests; 0: 75 s */
-    uint64_t body_min_rate;    /* bytes per second that a peer must send or take, over windows of
+    uint64_t body_min_rate;    /* bytes per second that a peer must send or receive, over windows of
                                   rate_window_ms; 0: 1024 */
     uint64_t rate_window_ms;   /* 0: 10 s */
     uint64_t max_body;         /* bytes; 0: the server has no limit, but the handler may */
@@ -141,10 +142,11 @@ typedef int http_resume_fn(struct http_request *req, void *ctx, bool in_time);
 void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resume_fn *fn,
                 void *ctx);
 
-/* A handler on a fast worker that has to wait calls this, and returns at once the ERR_AGAIN that it
- * returns. `fn` then continues the request on the pool, with the request's arena as it is, so that
- * no work is done twice. With in_time false the pool has no thread for it, and `fn` must give up.
- * When this is called, neither reading the body nor the response may have begun. */
+/* A handler on a fast worker calls this when it has to wait. This returns ERR_AGAIN, which the
+ * handler returns at once. `fn` then continues the request on the pool, with the request's arena as
+ * it is, so that no work is done twice. When in_time is false, the pool has no thread for it, and
+ * `fn` must give up. When this is called, neither reading the body nor the response may have begun.
+ */
 int http_go_on(struct http_request *req, http_resume_fn *fn, void *ctx) MUST_CHECK;
 
 /* --- the response: status, headers, then one of the body calls --- */

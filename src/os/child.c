@@ -261,8 +261,8 @@ void child_end(struct child *c, uint64_t deadline_ns)
     c->pid = 0;
 }
 
-/* Writes to and reads from a child at the same time, so that neither side waits for the other with
- * a full pipe. */
+/* An exchange with a child: it writes and reads at the same time, so that neither side waits for
+ * the other with a full pipe. */
 struct exchange {
     struct child *c;
     struct str input; /* bytes not written yet */

@@ -26,7 +26,7 @@ int file_rename_over(const char *from, const char *to, struct err *err) MUST_CHE
 
 int file_write_all(int fd, const void *p, size_t len, struct err *err) MUST_CHECK;
 int file_pread_full(int fd, void *p, size_t len, off_t at, struct err *err) MUST_CHECK;
-int file_sync(int fd, struct err *err) MUST_CHECK; /* fdatasync */
+int file_sync(int fd, struct err *err) MUST_CHECK; /* by fdatasync() */
 int dir_sync(const char *path, struct err *err) MUST_CHECK;
 /* Makes the folder and its parents, and syncs the folder that each new one is in. It is no error
  * when the folder exists. */

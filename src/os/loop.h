@@ -2,8 +2,8 @@
  *
  * The step says by its return value how long the thread sleeps. loop_wake() ends a sleep early. A
  * wake that comes while the step runs is not lost: the next sleep ends at once. After a failure the
- * step returns loop_retry_ms(): then only the time and loop_stop() end the sleep, so that news do
- * not make the thread ask a broken peer all the time.
+ * step returns loop_retry_ms(): then only the time and loop_stop() end the sleep, so that frequent
+ * wakes do not make the thread ask a broken peer all the time.
  *
  * The step runs without a lock held, and never twice at a time. */
 #ifndef OS_LOOP_H

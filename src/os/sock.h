@@ -56,7 +56,7 @@ int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct er
 /* Waits for POLLIN or POLLOUT until the deadline. */
 int sock_wait(int fd, short events, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
-/* Receives at least one byte; *got = 0: the peer has closed its side. */
+/* Receives up to `len` bytes, at least one. *got = 0: the peer has closed its side. */
 int sock_recv(int fd, void *p, size_t len, size_t *got, uint64_t deadline_ns,
               struct err *err) MUST_CHECK;
 int sock_send_all(int fd, const void *p, size_t len, uint64_t deadline_ns,

@@ -1,6 +1,6 @@
-/* Readers and writers: how bodies flow. A body is never a buffer; it is a reader that the consumer
- * pulls. A reader that is really a file range or a plain socket says so, and the consumer may then
- * use sendfile, copy_file_range or splice instead of copying through memory.
+/* Readers and writers: how bodies flow. A body is never a whole buffer; it is a reader, from which
+ * the consumer pulls bytes. A reader that is really a file range or a plain socket says so, and the
+ * consumer may then use sendfile, copy_file_range or splice instead of copying through memory.
  *
  * A reader or writer belongs to one thread at a time. */
 #ifndef OS_STREAM_H
@@ -51,8 +51,8 @@ struct reader {
 int reader_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err) MUST_CHECK;
 /* Reads exactly `len` bytes. ERR_CLOSED: the reader ends before. */
 int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MUST_CHECK;
-/* Appends the rest of the body to `out`. ERR_TOO_LARGE: it is past the buf's limit. ERR_NO_MEMORY.
- */
+/* Appends the rest of the body to `out`. ERR_TOO_LARGE: it is past the buf's limit. ERR_NO_MEMORY:
+ * there is no memory for it. */
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
 /* As reader_read_all(), into an empty buf whose memory the budget pays for as it grows. Code that
  * releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget has nothing left,

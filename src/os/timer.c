@@ -4,12 +4,12 @@
 #include "base/vec.h"
 
 struct timers {
-    /* guards all members below, and heap_index, due_ns, period_ns of each timer */
+    /* Guards all members below, and heap_index, due_ns, period_ns of each timer. */
     struct mutex lock;
     struct cond changed;      /* another timer is the first one now, or the thread must stop */
     struct cond returned;     /* a callback has returned */
     VEC(struct timer *) heap; /* item 0 is not used, so that heap_index 0 means "not set" */
-    /* the timer whose callback runs now; only compared, because it may be freed */
+    /* The timer whose callback runs now. It is only compared, because it may be freed. */
     struct timer *running;
     struct thread thread;
     bool stopping;

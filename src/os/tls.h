@@ -1,10 +1,10 @@
 /* TLS by OpenSSL, over non-blocking sockets, for both sides. TLS 1.2 and up. A connection belongs
  * to one thread at a time. A context holds certificate and settings and is shared by many
- * connections. To replace a server's certificate, make a new context for new connections; open ones
- * keep the old. Errors of a connection: ERR_TIMEOUT at the deadline. ERR_CLOSED when the peer
- * closed the socket without ending TLS, so that the data may be cut short (after a proper end *got
- * is 0). ERR_PEER when the peer broke the protocol or its certificate is not accepted (the text
- * says why). After ERR_CLOSED and ERR_PEER only tls_close() may be called. */
+ * connections. To replace a server's certificate, make a new context for new connections; open
+ * connections keep the old one. Errors of a connection: ERR_TIMEOUT at the deadline. ERR_CLOSED
+ * when the peer closed the socket without ending TLS, so that the data may be cut short (after a
+ * proper end *got is 0). ERR_PEER when the peer broke the protocol or its certificate is not
+ * accepted (the text says why). After ERR_CLOSED and ERR_PEER only tls_close() may be called. */
 #ifndef OS_TLS_H
 #define OS_TLS_H
 
@@ -30,8 +30,8 @@ struct tls_context *tls_context_ref(struct tls_context *c);
 void tls_context_unref(struct tls_context *c);
 
 /* These make the handshake of a server and of a client. `fd` is non-blocking and borrowed until
- * tls_close(). The peer's certificate must be for `host`, a name or an address; a name is also sent
- * as SNI. */
+ * tls_close(). For tls_connect() the peer's certificate must be for `host`, a name or an address; a
+ * name is also sent as SNI. */
 int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,

@@ -191,7 +191,7 @@ void sign_derive(struct sign_key *out, struct str secret, const struct sign_scop
     unsigned char mac[HMAC_SHA256_LEN];
     struct buf first = BUF_INIT(0);
 
-    /* all room at once: growing later would leave a copy of the secret behind */
+    /* All room is reserved at once: growing later would leave a copy of the secret behind. */
     buf_reserve(&first, 4 + secret.len);
     buf_append_z(&first, "AWS4");
     buf_append_str(&first, secret);

@@ -98,7 +98,7 @@ struct signed_headers {
 
 /* Signs a request by headers. Host, Content-MD5, Content-Type and x-amz-* are signed. `r->headers`
  * must have Host, and must not have x-amz-date and x-amz-content-sha256 yet. ERR_PARSE: a malformed
- * escape. ERR_NO_MEMORY. */
+ * escape. ERR_NO_MEMORY: the arena failed. */
 int sign_headers(struct signed_headers *out, struct arena *a, const struct sign_request *r,
                  const struct sign_credentials *c, int64_t now_ms) MUST_CHECK;
 
