@@ -237,7 +237,8 @@ static int send_not_found(struct api *api, struct http_request *req, int code,
     return rest_send_failure(req, code, err);
 }
 
-/* Whether only administrators may call the row; so too when it does not say who may. */
+/* Whether only administrators may call the row. A row that does not say who may call it is for
+ * administrators. */
 static bool is_for_admins(const struct rest_row *row)
 {
     return row->access != REST_ANYONE && row->access != REST_TOKEN;

@@ -40,9 +40,9 @@ struct api_options {
     struct routes *routes;
     struct remotes *remotes;
     struct notify *notify;
-    struct access_log *access_log;      /* NULL: there is none */
+    struct access_log *access_log;      /* NULL: there is no access log */
     struct http_server *s3;             /* for its metrics; NULL: S3 is not served */
-    struct lifecycle_worker *lifecycle; /* for its metrics; NULL: this weir is no worker */
+    struct lifecycle_worker *lifecycle; /* for its metrics; NULL: this process is not a worker */
     struct store *app;                  /* appDB; on the queue's server if replication is on */
     struct queue *queue;
     const struct queue_weight *queues; /* the queues that workers take tasks from */
@@ -50,7 +50,7 @@ struct api_options {
     struct store *config;              /* configDB; on the queue's server if replication is on */
     struct replications *replications; /* NULL: replication is off */
     struct installation *installation; /* checks that the store is the one that weir knows */
-    struct worker *worker;             /* for its metrics; NULL: this weir is no worker */
+    struct worker *worker;             /* for its metrics; NULL: this process is not a worker */
     const struct services *services;
     const struct room_instance *rooms; /* their routes and metrics are served */
     size_t room_count;

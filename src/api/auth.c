@@ -141,7 +141,7 @@ static bool auth_is_token(struct str real, struct str header, struct str shown)
     return same;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): what is shown, where, by whom and when */
+/* NOLINTNEXTLINE(readability-function-size): each of the six parameters is needed */
 int auth_check_token(struct auth *a, struct str real, struct str header, struct str shown,
                      const struct sock_addr *peer, uint64_t now)
 {

@@ -57,7 +57,7 @@ static void shown_write_sweep(struct json_out *w, const char *state,
 #undef X
 }
 
-/* Writes whether the bucket has a lifecycle, and what the last whole sweep did. */
+/* Writes whether the bucket has lifecycle rules, and what their last complete sweep did. */
 static int shown_write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a,
                                  struct err *err)
 {

@@ -2,7 +2,7 @@
  * rooms' tasks. */
 #include "server/server_int.h"
 
-/* Time that tasks have to end; tasks that do not end in it run again after the next start. */
+/* How long a stop waits for tasks. Tasks that still run then run again after the next start. */
 enum { GRACE_MS = 1000 };
 
 /* --- notifications --- */

@@ -175,7 +175,8 @@ static bool keeps_the_policy(const struct access_request *r)
     return is_bucket_owner(r) && is_about_the_policy(r->ask.action) && !r->policy_binds_owner;
 }
 
-/* Whether this user may use what the policy allows. */
+/* Whether permissions of the policy count for this user: not for others than the owner when
+ * RestrictPublicBuckets is set and the policy is public. Services of weir are exempt. */
 static bool may_trust_policy(const struct access_request *r)
 {
     return is_bucket_owner(r) || r->ask.who.service.len || !r->block.restrict_buckets ||

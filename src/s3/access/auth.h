@@ -34,8 +34,8 @@ enum auth_kind { AUTH_ANONYMOUS, AUTH_V4_HEADER, AUTH_V4_QUERY, AUTH_V2_HEADER, 
 /* What x-amz-content-sha256 says about the body. It applies even when no signature covers the
  * header: it still says how the body is framed, and a hash in it must still be right. */
 enum auth_payload {
-    AUTH_PAYLOAD_UNSIGNED,        /* it has no hash: the body is not signed */
-    AUTH_PAYLOAD_HASH,            /* it has the body's SHA-256 */
+    AUTH_PAYLOAD_UNSIGNED,        /* no hash: the body is not signed */
+    AUTH_PAYLOAD_HASH,            /* the body's SHA-256 */
     AUTH_PAYLOAD_CHUNKS,          /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD */
     AUTH_PAYLOAD_CHUNKS_TRAILER,  /* STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER */
     AUTH_PAYLOAD_UNSIGNED_TRAILER /* STREAMING-UNSIGNED-PAYLOAD-TRAILER */

@@ -395,7 +395,8 @@ bool conditions_hold(const struct condition *list, const struct policy_request *
     return true;
 }
 
-/* S3 treats ranges wider than /8 of IPv4 and /32 of IPv6 as public. */
+/* Whether the range limits who may send requests: S3 treats ranges wider than /8 of IPv4 and /32 of
+ * IPv6 as public. */
 static bool range_is_narrow(const struct ip_range *range)
 {
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};

@@ -91,7 +91,10 @@
     X(REPLICATE_TAGS, "ReplicateTags", OBJECT) \
     X(RESTORE_OBJECT, "RestoreObject", OBJECT)
 
-/* name; text (behind a '/' at the end a name follows); whether a condition with a fixed value of the key makes a statement for everybody not public (S3's "The meaning of public"); whether some request to weir has the key. weir has no organisations, VPCs, roles, tokens, access points or second factors, and evaluates no policy when a bucket is made. */
+/*    name; text (behind a '/' at the end a name follows); whether a condition with a fixed value
+ *    of the key makes a statement for everybody not public (S3's "The meaning of public"); whether
+ *    some request to weir has the key. weir has no organisations, VPCs, roles, tokens, access
+ *    points or second factors, and evaluates no policy when a bucket is made. */
 #define POLICY_KEY_TABLE(X) \
     X(CALLED_VIA, "aws:CalledVia", false, false) \
     X(CURRENT_TIME, "aws:CurrentTime", false, true) \

@@ -1,4 +1,4 @@
-/* The document of DeleteObjects. */
+/* Reads and writes the document of DeleteObjects. */
 #include "s3/documents/deletion.h"
 
 /* The elements that an Object may have; only Key is required. */

@@ -43,7 +43,7 @@ void lock_retention_write(struct buf *out, const struct lock_retention *retentio
 int lock_hold_read(bool *out, struct arena *a, struct str xml, struct err *err) MUST_CHECK;
 void lock_hold_write(struct buf *out, bool on);
 
-/* x-amz-object-lock-mode, -retain-until-date and -legal-hold of a PUT. */
+/* The headers x-amz-object-lock-mode, -retain-until-date and -legal-hold of a PUT. */
 struct lock_headers {
     bool has_retention, has_hold;
     struct lock_retention retention;

@@ -1,4 +1,4 @@
-/* Which storage classes are accepted. */
+/* Decides which storage classes are accepted. */
 #include "s3/documents/storage_class.h"
 
 bool storage_class_known(struct str list, struct str name)

@@ -1,4 +1,4 @@
-/* Which actions lifecycle rules ask for, and writing their document. */
+/* Finds the actions that lifecycle rules ask for, and writes their document. */
 #include "s3/lifecycle/lifecycle.h"
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* The stored progress of a bucket's sweeps. */
+/* Reads and writes the stored progress of a bucket's sweeps. */
 #include "base/hex.h"
 #include "base/json.h"
 #include "s3/lifecycle/lifecycle_sweep.h"

@@ -63,9 +63,9 @@ struct lifecycle_sweep {
     bool uploads, done;
     struct buf key, version; /* the last version, or upload, that was decided about */
     struct buf whole;        /* the last key whose versions were all decided about */
-    /* The versions of `key` so far: */
-    int64_t newer_ms;    /* when the last one that was decided about was made */
-    uint64_t noncurrent; /* how many noncurrent ones were decided about */
+    /* About the versions of `key` that were decided about so far: */
+    int64_t newer_ms;    /* when the last of them was made */
+    uint64_t noncurrent; /* how many of them are noncurrent */
 };
 
 /* Continues the sweep `from`, or begins a new one when `from` is done or NULL. */

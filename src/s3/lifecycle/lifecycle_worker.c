@@ -1,4 +1,4 @@
-/* The worker: when buckets are swept, and how fast. */
+/* The worker: decides when buckets are swept, and how fast. */
 #include "s3/lifecycle/lifecycle_worker.h"
 #include "object/overlay.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    SHARE = 4,               /* the worker is busy one part of this many of the time (C6) */
+    SHARE = 4,               /* the worker is busy 1/SHARE of the time (C6) */
     KEEP_EVERY = 8,          /* pages between two writes of the progress */
     LOOK_MS = MS_PER_MINUTE, /* the longest wait; the wall clock may jump meanwhile */
 };

@@ -27,7 +27,8 @@ struct notify_options {
     /* Events that may wait for one webhook; beyond that the oldest are dropped. 0: a million. */
     uint64_t max_pending;
     uint64_t call_timeout_ms; /* 0: 10 s */
-    /* Wait after the first failure; doubles up to 128 times as long; 0: 500. */
+    /* Milliseconds to wait after the first failure; later waits double, up to 128 times as long. 0:
+     * 500. */
     uint64_t retry_ms;
     bool direct; /* do not use the proxy that the environment names */
     const struct log *log;
@@ -56,8 +57,8 @@ struct webhook_info {
 };
 
 /* Adds or replaces a webhook. On return the change is durable and in use. The secret may be empty.
- * ERR_INVALID: the name may have letters, digits, '-' and '_', the URL must be http or https.
- * ERR_TOO_LARGE: one of the texts is too long. */
+ * ERR_INVALID: the name has other characters than letters, digits, '-' and '_', or the URL is not
+ * http or https. ERR_TOO_LARGE: one of the texts is too long. */
 int notify_add_webhook(struct notify *n, struct str name, struct str url, struct str secret,
                        struct err *err) MUST_CHECK;
 /* Removes a webhook and drops the events that wait for it. ERR_NOT_FOUND: there is no such webhook.
@@ -94,7 +95,7 @@ struct notify_event {
      * event of a marker instead. */
     enum s3_event event;
     struct notify_source source;
-    /* --- */
+    /* --- the members below are set by notify_event_init() --- */
     struct change_note note;
     struct notify *n;
     unsigned char rules[NOTIFICATION_MAX_RULES]; /* private */

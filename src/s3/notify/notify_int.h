@@ -53,7 +53,7 @@ struct notify {
 
 /* --- notify.c --- */
 
-struct webhook *notify_find(struct notify *n, struct str name); /* holding notify.lock */
+struct webhook *notify_find(struct notify *n, struct str name); /* the caller holds notify.lock */
 /* Counts one more event that waits for the webhook, and wakes its thread. */
 void notify_wake(struct notify *n, struct str name);
 

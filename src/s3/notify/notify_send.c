@@ -169,7 +169,8 @@ static void write_body(struct buf *out, struct str value)
         buf_append_z(out, "]}");
 }
 
-/* Ignores the body of a webhook's answer. It has a limit, because the body may be endless. */
+/* Ignores the body of a webhook's answer. A body over the limit is an error, because it may be
+ * endless. */
 static int ignore_body(void *ctx, struct str piece, struct err *err)
 {
     size_t *left = ctx;
@@ -241,8 +242,8 @@ static void rest(struct webhook *w, uint64_t deadline_ns)
     mutex_unlock(&n->lock);
 }
 
-/* Returns why the row must be dropped, or NULL. A row that is too old is dropped only after a
- * failed call: weir may have been stopped since. */
+/* Returns why the row must be dropped, or NULL. A row that is too old is sent once before it is
+ * dropped: it may be old only because weir was stopped. */
 static const char *too_much(const struct webhook *w, const struct waiting *row, unsigned failures)
 {
     int64_t age = clock_wall_ms() - (int64_t)(row->at.sequence / US_PER_MS);
