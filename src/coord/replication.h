@@ -43,7 +43,7 @@ struct replication_id {
 struct replication_status {
     int64_t created_ms, resynced_ms, archived_ms, init_done_ms, emitted_ms, processed_ms;
     bool paused, archived, listing_started;
-    int64_t listings; /* listing tasks that have not ended, including replication_new.first */
+    int64_t listings; /* listing tasks that have not ended, including the copy's first task */
     int64_t listed, done, failed, bytes_listed, bytes_done, events, events_done;
     struct str agent_url;
 };
