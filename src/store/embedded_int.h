@@ -25,12 +25,13 @@ struct embedded {
     struct db_cf *cf;
     enum db_durability durability;
     const struct log *log;
-    uint64_t seed;                /* of the hash that is part of row keys */
-    _Atomic(int64_t) clock_shift; /* ms added to the wall clock; tests move it */
+    uint64_t seed;                /* seed of the hash that is part of row keys */
+    _Atomic(int64_t) clock_shift; /* ms added to the wall clock; only tests change it */
     struct lua_pool *lua;
     struct pubsub *pubsub;
     struct collector *collector;
-    struct embedded *joined[STORE_DATABASES]; /* by number; NULL: not reached from here */
+    /* the joined stores, by their numbers; NULL: not joined */
+    struct embedded *joined[STORE_DATABASES];
 };
 
 static inline struct embedded *embedded_of(struct store *s)
@@ -38,18 +39,18 @@ static inline struct embedded *embedded_of(struct store *s)
     return container_of(s, struct embedded, base);
 }
 
-/* For tests: sets the store's clock this much ahead. */
+/* For tests: sets the store's clock `ms` ahead. */
 void embedded_shift_clock(struct store *s, int64_t ms);
 /* For tests: sets how long a script may run. */
 void embedded_limit_scripts(struct store *s, uint64_t ms);
-/* For tests: returns when all garbage and all expired keys were removed. */
+/* For tests: returns when all garbage and all expired keys have been removed. */
 void embedded_collect(struct store *s);
 
 /* --- the run --- */
 
-/* A cache of the owner rows that a script has read, by key, since a script mostly asks for the same
- * few again. It has collections and absent keys only, as a string may have any length. Every write
- * of an owner row updates it. */
+/* A cache of the owner rows that a script has read, by key, because a script mostly reads the same
+ * few again. It holds only collections and absent keys, because a string may have any length. Every
+ * write of an owner row updates it. */
 enum { OWNER_SLOTS = 16, OWNER_KEY_MAX = 255 };
 
 struct owner_cache {
@@ -61,27 +62,34 @@ struct owner_cache {
         struct meta m;
         char key[OWNER_KEY_MAX];
     } slots[OWNER_SLOTS];
-    char pairs[OWNER_SLOTS][SMALL_BYTES]; /* of small hashes: what m.value points to */
+    /* the pairs of small hashes, to which m.value points */
+    char pairs[OWNER_SLOTS][SMALL_BYTES];
 };
 
 struct run {
-    struct embedded *e;    /* the database that commands are for; scripts may select another */
-    struct embedded *home; /* the one that the step was asked of */
+    /* the database that commands now work on; a script may SELECT another */
+    struct embedded *e;
+    struct embedded *home; /* the database on which the step was called */
     struct db_view *view;
     struct db_tx *tx; /* NULL: this run only reads */
-    int64_t now_ms;   /* invariant 7 */
+    int64_t now_ms;   /* the time of the step (invariant 7) */
     struct err *err;
-    int code;       /* the first failure: the run is undone, no reply counts */
-    struct buf row; /* the row read last */
-    uint64_t next_version[STORE_DATABASES]; /* 0: not read yet; invariant 2 */
-    bool garbage[STORE_DATABASES];          /* a garbage row was written: the collector has work */
-    bool missed;                            /* a sub row was not there; invariant 8 */
-    struct meta last_owner;                 /* loaded last; its value is not kept */
+    /* the first failure, after which the run is undone and no reply is valid; 0: none */
+    int code;
+    struct buf row; /* the value of the row read last */
+    /* the next free version of each database; 0: not read yet (invariant 2) */
+    uint64_t next_version[STORE_DATABASES];
+    /* a garbage row was written in that database, so its collector must be woken */
+    bool garbage[STORE_DATABASES];
+    /* a sub row that was read does not exist (invariant 8) */
+    bool missed;
+    /* the owner row loaded last; last_owner.value is not valid */
+    struct meta last_owner;
     struct pubsub_ticket *published;
     struct owner_cache *owners; /* while a script runs, else NULL */
 };
 
-/* Notes the first failure of the run; returns `code`. */
+/* Notes `code` if it is the first failure of the run; returns `code`. */
 int run_fail(struct run *run, int code);
 
 /* Reads a row; *value is borrowed until the next read. False: there is no such row, or the read
@@ -107,24 +115,24 @@ struct call {
 
 typedef void cmd_fn(struct call *c);
 
-/* Every handler: cmd_get, cmd_set, ... */
+/* Declares the handler of every command: cmd_get, cmd_set, ... */
 #define COMMAND(name, arity, flags, first, last, step, handler) cmd_fn cmd_##handler;
 #include "store/commands.def"
 #undef COMMAND
 
 enum cmd_flags {
-    CMD_READ = 1,    /* runs beside writers */
-    CMD_WRITE = 2,   /* needs a change */
-    CMD_ROW = 4,     /* reads a single row: needs no snapshot */
-    CMD_MEMBER = 8,  /* reads an owner row and one sub row; invariant 8 */
+    CMD_READ = 1,    /* only reads, so it may run at the same time as writers */
+    CMD_WRITE = 2,   /* may write, so it runs in a change of the database */
+    CMD_ROW = 4,     /* reads a single row, so it needs no snapshot */
+    CMD_MEMBER = 8,  /* reads an owner row and one sub row, without a snapshot (invariant 8) */
     CMD_RANDOM = 16, /* the answer is not determined by the data */
-    CMD_SCRIPT = 32, /* runs scripts: not allowed from one */
+    CMD_SCRIPT = 32, /* runs scripts, so a script may not call it */
     CMD_PUBLISH = 64,
 };
 
 struct cmd {
     const char *name; /* lower case, as Redis's error texts have it */
-    int arity;        /* with the name; negative: at least */
+    int arity;        /* number of arguments, the name included; negative: at least so many */
     unsigned flags;
     int first_key, last_key, key_step;
     cmd_fn *fn;
@@ -169,7 +177,7 @@ static inline void answer_ok(struct call *c)
     *c->reply = as_status(STR("OK"));
 }
 
-void answer_bulk(struct call *c, struct str s); /* copies */
+void answer_bulk(struct call *c, struct str s); /* copies `s` into the arena */
 void answer_error(struct call *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void answer_wrong_type(struct call *c);
 void answer_syntax(struct call *c);
@@ -178,7 +186,7 @@ void answer_wrong_args(struct call *c);
 /* Answers an array of `n` nils; returns its items, or NULL when the arena is full. */
 struct reply *answer_array(struct call *c, size_t n);
 
-/* An array that grows. */
+/* An array of replies that grows. */
 struct items {
     struct reply *p;
     size_t len, cap;
@@ -189,21 +197,23 @@ void answer_items(struct call *c, const struct items *items);
 
 /* --- arguments; false: the argument is wrong, and the call was answered with Redis's error --- */
 
-bool number_parse(struct str s, int64_t *out); /* Redis's string2ll: no blanks, +, leading zeros */
+/* as Redis's string2ll: no blanks, no '+', no leading zeros */
+bool number_parse(struct str s, int64_t *out);
 bool double_parse(struct str s, double *out);
 bool long_double_parse(struct str s, long double *out);
-struct str double_print(struct arena *a, double v); /* RESP2 */
-/* The sum as INCRBYFLOAT and HINCRBYFLOAT store and answer it. */
+struct str double_print(struct arena *a, double v); /* the text that RESP2 has for it */
+/* The sum of both numbers in the text form that INCRBYFLOAT and HINCRBYFLOAT store and answer. */
 bool float_sum(struct call *c, long double value, long double by, struct str *out);
 
-bool arg_is(const struct call *c, size_t i, const char *word); /* case folded */
+bool arg_is(const struct call *c, size_t i, const char *word); /* in upper or lower case */
 bool arg_int(struct call *c, size_t i, int64_t *out);
 bool arg_int_between(struct call *c, size_t i, int64_t min, int64_t max, int64_t *out);
-/* A number that is not negative. `text` is the error's; NULL: Redis's usual one. */
+/* Reads an argument that must be a number of 0 or more. `text` is the error's text; NULL: Redis's
+ * usual text. */
 bool arg_positive(struct call *c, size_t i, const char *text, int64_t *out);
 bool arg_double(struct call *c, size_t i, double *out);
 
-/* Applies Redis's rules to a pair of indexes of `count` items: a negative index counts from the
+/* Applies Redis's rules for a range of indexes to `count` items: a negative index counts from the
  * end, and the range is cut to the items that exist. False: the range is empty. */
 bool range_normalize(int64_t *start, int64_t *stop, uint64_t count);
 
@@ -212,10 +222,10 @@ bool range_normalize(int64_t *start, int64_t *stop, uint64_t count);
 struct walk {
     struct db_iter *it;
     struct run *run;
-    struct str key, value; /* of the current row, borrowed until the next step */
+    struct str key, value; /* the current row; borrowed until the next step */
 };
 
-/* `from` and `to` are borrowed until walk_close. */
+/* Begins a walk over the rows in [from, to), which are borrowed until walk_close(). */
 void walk_open(struct walk *w, struct run *run, struct str from, struct str to, bool reverse);
 bool walk_next(struct walk *w); /* false at the end and on failure (run->code) */
 void walk_close(struct walk *w);
@@ -233,25 +243,29 @@ struct object {
     struct str key;
     uint64_t hash;
     struct meta m;         /* m.type TYPE_NONE: the key does not exist */
-    enum value_type was;   /* as stored */
-    int64_t was_expire_ms; /* as stored */
-    bool changed;          /* by members: the meta row is to be saved */
+    enum value_type was;   /* the type in the stored row */
+    int64_t was_expire_ms; /* the expiry time in the stored row */
+    bool changed;          /* members have changed it: the meta row must be saved */
 };
 
-/* Reads the key. A run that writes removes it if it has expired. False on failure. */
+/* Reads the key's owner row. A run that writes removes the key if it has expired. False: the read
+ * failed. */
 bool object_load(struct call *c, struct str key, struct object *o);
 /* As object_load(), but if the key has another type, answers WRONGTYPE and returns false. */
 bool object_want(struct call *c, struct str key, enum value_type type, struct object *o);
 
-/* Makes an object that does not exist an empty collection. */
+/* Makes an empty collection of an object that does not exist. */
 void object_create(struct call *c, struct object *o, enum value_type type);
-/* Writes the meta row; a collection that has become empty is removed. Keeps invariants 4 and 6. */
+/* Writes the meta row, or removes the key of a collection that has become empty. Keeps invariants 4
+ * and 6. */
 void object_save(struct call *c, struct object *o);
 /* Replaces the object by a string. expire_ms 0: it never expires. */
 void object_set_string(struct call *c, struct object *o, struct str value, int64_t expire_ms);
 void object_set_expire(struct call *c, struct object *o, int64_t expire_ms);
-void object_drop(struct call *c, struct object *o); /* invariant 3; exists or not */
-/* Moves `o` to the key of `to`, which is removed first. The version and the rows of `o` stay. */
+/* removes the key, if it exists (invariant 3) */
+void object_drop(struct call *c, struct object *o);
+/* Moves `o` to the key of `to`, whose old value is removed first. The version and the sub rows of
+ * `o` stay. */
 void object_rename(struct call *c, struct object *o, struct object *to);
 
 /* Members of hashes, sets and sorted sets (members.c). Values are borrowed until the next read. */
@@ -262,15 +276,16 @@ bool member_put(struct call *c, struct object *o, struct str member, struct str 
 void member_write(struct call *c, struct object *o, struct str member, struct str value,
                   bool is_new);
 bool member_delete(struct call *c, struct object *o, struct str member);
-struct str member_of(struct str row_key); /* the member's bytes in a hashed row's key */
+struct str member_of(struct str row_key); /* the member's name in the key of a row_hashed() */
 
-/* A walk over the members whose hash is `from` or higher; of a small hash over all members. */
+/* A walk over the members whose hash is `from` or higher; in a small hash, over all members. */
 struct member_walk {
     struct walk rows;
     struct row from, to;
-    struct str pairs;         /* of a small hash: still to come */
-    struct str member, value; /* the current one, borrowed until the next step */
-    uint64_t cursor;          /* its place in a scan; 0 in a small hash, which is one page */
+    struct str pairs;         /* the pairs of a small hash that are still to come */
+    struct str member, value; /* the current member; borrowed until the next step */
+    /* the current member's cursor in a scan; 0 in a small hash, which is one page */
+    uint64_t cursor;
 };
 void members_open(struct member_walk *w, struct run *run, const struct object *o, uint64_t from);
 bool members_next(struct member_walk *w); /* false at the end and on failure (run->code) */
@@ -278,30 +293,31 @@ void members_close(struct member_walk *w);
 
 const char *type_name(enum value_type type);
 
-/* --- random members: names and values of `count` distinct ones, or (repeat) with repetition --- */
+/* --- random members --- */
 
 struct pick {
     struct str member, value;
 };
-/* NULL when it failed; *got may be less than asked when there are fewer. In the arena. */
+/* Picks `count` random members; distinct ones unless `repeat`. *got is less than `count` when there
+ * are fewer. In the arena. NULL: it failed. */
 struct pick *pick_members(struct call *c, const struct object *o, uint64_t count, bool repeat,
                           size_t *got);
 
-/* SRANDMEMBER, HRANDFIELD, ZRANDMEMBER: key [count [values_word]]. */
+/* Answers SRANDMEMBER, HRANDFIELD or ZRANDMEMBER: key [count [values_word]]. */
 void answer_random(struct call *c, enum value_type type, const char *values_word);
 
 /* --- shared by several files of commands --- */
 
-void scan_members(struct call *c, enum value_type type); /* HSCAN, SSCAN, ZSCAN */
+void scan_members(struct call *c, enum value_type type); /* answers HSCAN, SSCAN, ZSCAN */
 bool glob_match(struct str pattern, struct str s);
 
-/* Sorted sets (zset.c): keep invariant 5. */
+/* Sorted sets (zset.c). These functions keep invariant 5. */
 bool zset_score(struct call *c, const struct object *o, struct str member, double *score);
-/* Sets a member's score; `old` is its present score, NULL when it is not a member. Changes
+/* Sets a member's score. `old` is its present score; NULL: it is not a member yet. Changes
  * o->m.count; the caller saves the object. */
 void zset_put(struct call *c, struct object *o, struct str member, const double *old, double score);
 bool zset_remove(struct call *c, struct object *o, struct str member);
-double zset_row_score(struct str row_key); /* of an order row */
+double zset_row_score(struct str row_key); /* the score in the key of an order row */
 
 /* --- scripts (lua.c) --- */
 
@@ -309,7 +325,7 @@ struct lua_pool *lua_pool_new(void);
 void lua_pool_free(struct lua_pool *pool);
 
 struct script_call {
-    struct str source; /* NULL: must be known by its digest */
+    struct str source; /* source.p is NULL: the script must be known by its digest */
     char sha1[41];
     const struct str *keys, *args;
     size_t key_count, arg_count;
@@ -318,9 +334,10 @@ struct script_call {
 void script_digest(struct str source, char sha1[41]);
 /* Runs a script within the run of the call; its result is the reply of the call. */
 void script_run(struct call *c, const struct script_call *s);
-/* Compiles a script and keeps its source; the reply is the digest, or the error. */
+/* Compiles a script and keeps its source. The reply is the digest, or an error. */
 void script_load(struct call *c, struct str source);
-void script_remember(struct embedded *e, const struct script_call *s); /* for EVALSHA */
+/* keeps the source for EVALSHA */
+void script_remember(struct embedded *e, const struct script_call *s);
 bool script_known(struct embedded *e, struct str sha1);
 void script_flush(struct embedded *e);
 
@@ -343,6 +360,7 @@ void embedded_unsubscribe(struct store_subscription *sub);
 int collector_new(struct collector **out, struct embedded *e, struct err *err) MUST_CHECK;
 void collector_free(struct collector *c);
 void collector_wake(struct collector *c);
-void collector_wait(struct collector *c); /* for a whole round begun after this call */
+/* waits until a whole round that began after this call has ended */
+void collector_wait(struct collector *c);
 
 #endif

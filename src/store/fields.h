@@ -7,7 +7,7 @@
  *     };
  *     static const struct fields check_fields = FIELDS(rows);
  *
- * Fields of the hash that have no row are passed over. A field may have two rows. */
+ * Fields of the hash that have no row are ignored. A field may have two rows. */
 #ifndef STORE_FIELDS_H
 #define STORE_FIELDS_H
 
@@ -31,11 +31,11 @@ enum field_kind {
 struct field_row {
     const char *name;
     enum field_kind kind;
-    size_t at;                /* of the member in the struct */
+    size_t at;                /* offset of the member in the struct */
     bool required;            /* the hash must have the field */
-    int max;                  /* FIELD_INT, FIELD_WORD, FIELD_BYTES */
-    const char *word;         /* FIELD_BOOL */
-    const char *const *words; /* FIELD_WORD */
+    int max;                  /* for FIELD_INT, FIELD_WORD, FIELD_BYTES */
+    const char *word;         /* for FIELD_BOOL: the text of true */
+    const char *const *words; /* for FIELD_WORD: the words */
 };
 #define FIELD_ROW(type, field, field_kind, member, ...)                                            \
     {                                                                                              \
@@ -51,19 +51,21 @@ struct fields {
         (array), ARRAY_SIZE(array)                                                                 \
     }
 
-/* Reads what HGETALL answered: names and values in turn. Members of fields that are absent stay as
- * they are. Texts are copied into `keep`; NULL: they are borrowed from the reply. ERR_CORRUPT: a
- * value cannot be read, or a required field is absent; then *out may have been changed in part. */
+/* Reads an answer of HGETALL: names and values in turn. Members whose fields are absent keep their
+ * values. Texts are copied into `keep`; if that is NULL, they are borrowed from the reply.
+ * ERR_CORRUPT: a value cannot be read, or a required field is absent; *out may then be changed in
+ * part. */
 int fields_read(void *out, const struct fields *fields, const struct reply *hash,
                 struct arena *keep, struct err *err) MUST_CHECK;
 /* As fields_read(), for an answer of HMGET to the fields of the table, in the table's order. A nil
  * is an absent field. */
 int fields_read_values(void *out, const struct fields *fields, const struct reply *values,
                        struct arena *keep, struct err *err) MUST_CHECK;
-/* The command HMGET of all fields of the table. In the arena; without arguments when it is full. */
+/* Makes the command HMGET for all fields of the table, in the arena. It has no arguments if the
+ * arena is full. */
 struct store_args fields_command(const struct fields *fields, struct arena *a, struct str key);
 
-/* One value of what HGETALL answered; NULL: there is no such field. */
+/* Returns one value of an answer of HGETALL. NULL: there is no such field. */
 const struct reply *fields_find(const struct reply *hash, struct str name);
 
 #endif

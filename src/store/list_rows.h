@@ -6,7 +6,8 @@
 
 bool list_want(struct call *c, struct str key, struct object *o);
 
-/* Positions count from 0; an item is at index head + position. */
+/* Reads or writes the item at a position. Positions count from 0; the item is at the index head +
+ * position. */
 bool list_get(struct call *c, const struct object *o, int64_t position, struct str *value);
 void list_put(struct call *c, struct object *o, int64_t position, struct str value);
 
@@ -15,7 +16,8 @@ void list_push_item(struct call *c, struct object *o, bool left, struct str valu
 /* Removes the item at an end and returns a copy. The list must not be empty. */
 struct str list_pop_item(struct call *c, struct object *o, bool left);
 
-/* Items [from, to) of the list, forward or in reverse. The rows are borrowed by the walk. */
+/* A walk over the items [from, to) of a list, or over all in reverse. It borrows `from` and
+ * `to`. */
 struct list_walk {
     struct walk w;
     struct row from, to;
@@ -24,7 +26,7 @@ void list_walk_open(struct list_walk *lw, struct call *c, const struct object *o
                     int64_t to);
 void list_walk_open_reverse(struct list_walk *lw, struct call *c, const struct object *o);
 
-/* Copies of the values of [from, to), as bulk replies in the arena. */
+/* Returns copies of the values of the items [from, to), as bulk replies in the arena. */
 struct items list_read(struct call *c, const struct object *o, int64_t from, int64_t to);
 
 #endif

@@ -18,7 +18,7 @@ struct reply {
     enum reply_type type;
     int64_t integer;
     struct str str;
-    struct reply *items; /* count of them, in the arena */
+    struct reply *items; /* `count` items, in the arena */
     size_t count;
 };
 
@@ -30,7 +30,7 @@ static inline bool reply_is_nil(const struct reply *r)
 /* True for an error reply whose first word is `word` ("WRONGTYPE", "NOSCRIPT", "BUSY"). */
 bool reply_is_error(const struct reply *r, const char *word);
 
-/* A readable form, one line, for tests and debugging: [1, "a", nil]. */
+/* Appends the reply in a readable form, one line, for tests and debugging: [1, "a", nil]. */
 void reply_print(struct buf *out, const struct reply *r);
 
 #endif

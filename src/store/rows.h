@@ -22,8 +22,8 @@ enum row_tag {
 
 enum value_type { TYPE_NONE, TYPE_STRING, TYPE_LIST, TYPE_SET, TYPE_ZSET, TYPE_HASH };
 
-/* Lengths of the fixed beginnings of a row's key: tag and version; tag, version, and hash or score.
- */
+/* Lengths of the fixed first part of a row's key: tag and version (ROW_PREFIX); tag, version, and
+ * hash or score (ROW_HASHED). */
 enum { ROW_PREFIX = 9, ROW_HASHED = 17 };
 
 struct row {
@@ -38,44 +38,47 @@ enum { SMALL_FIELDS = 32, SMALL_BYTES = 1024 };
 /* The value of a meta row, decoded. */
 struct meta {
     enum value_type type;
-    bool small;        /* a hash whose pairs are here */
+    bool small;        /* a small hash, whose pairs are in `value` */
     int64_t expire_ms; /* wall clock; 0: never */
     struct str value;  /* a string's bytes or a small hash's pairs, borrowed from the row */
-    uint64_t version;  /* of a collection; 0 of a small one */
+    uint64_t version;  /* version of a collection; 0: it is a small hash */
     uint64_t count;
-    int64_t head; /* of a list: index of the first item */
+    int64_t head; /* in a list, the index of the first item */
 };
 
 void row_meta(struct row *row, struct arena *a, uint64_t hash, struct str key);
 void row_expiry(struct row *row, struct arena *a, int64_t expire_ms, uint64_t hash, struct str key);
-void row_prefix(struct row *row, enum row_tag tag, uint64_t number); /* also the garbage row */
+/* also makes the key of a garbage row */
+void row_prefix(struct row *row, enum row_tag tag, uint64_t number);
 void row_hashed(struct row *row, struct arena *a, enum row_tag tag, uint64_t version,
                 uint64_t hash_or_score, struct str member);
 void row_item(struct row *row, uint64_t version, int64_t index);
 
-/* For tags whose rows are ordered by hash: the position of `hash` among the rows of `version`. */
+/* For tags whose rows are ordered by hash or score: makes the key at which the rows of `version`
+ * with that hash begin. */
 void row_position(struct row *row, enum row_tag tag, uint64_t version, uint64_t hash);
 
 int64_t row_item_index(struct str key);
 
-/* A double as 64 bits that have the order of the numbers, and back. */
+/* Converts a double to 64 bits that sort as the numbers do, and back. */
 uint64_t score_encode(double score);
 double score_decode(uint64_t bits);
 
-enum { META_MAX = 34 }; /* without m->value */
+enum { META_MAX = 34 }; /* bytes, without m->value */
 /* Writes the head of a meta row's value and returns its length; m->value follows it in the row. */
 size_t meta_encode(const struct meta *m, char out[META_MAX]);
-/* 0: the value is valid, also the pairs of a small hash. ERR_CORRUPT. */
+/* Decodes the value of a meta row. ERR_CORRUPT: it is damaged, or the pairs of its small hash
+ * are. */
 int meta_decode(struct meta *out, struct str value) MUST_CHECK;
 
-/* The size of a pair in a small hash; field and value are shorter than 64 KiB. */
+/* The size of a pair in a small hash, in bytes. Field and value must be shorter than 64 KiB. */
 size_t pair_size(struct str field, struct str value);
 void pair_write(char *to, struct str field, struct str value);
 /* Takes the first pair off *rest. False: there is no complete pair. */
 bool pair_next(struct str *rest, struct str *field, struct str *value);
 
-/* The tag of the rows that hold the members of a collection. *other: the tag of its second kind of
- * rows; 0: there is none. */
+/* Returns the tag of the rows that hold the members of a collection. *other: the tag of its second
+ * kind of rows; 0: there is none. */
 enum row_tag type_tag(enum value_type type, enum row_tag *other);
 
 #endif

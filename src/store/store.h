@@ -5,8 +5,8 @@
  * vectors and answers are replies, with exactly Redis 7's semantics for the commands in
  * store/commands.def. All calls block; any thread may call.
  *
- * The place for the reply (`arena` and `out`) comes before the command in all calls here, since the
- * command may be a list of arguments of any length.
+ * The place for the reply (`arena` and `out`) comes before the command in all calls here, because
+ * the command may be a list of arguments of any length.
  *
  * There are two kinds of failure, which are never mixed:
  *   a negative code from the call: the store could not be asked (down, timed out, out of space).
@@ -30,13 +30,13 @@ struct db;
 
 enum store_durability { STORE_DURABLE, STORE_VOLATILE };
 
-/* The column families of the embedded databases, "store<number>": whoever opens the database passes
- * them to db_open(). */
+/* The column families of the embedded databases, "store<number>". The code that opens the database
+ * passes them to db_open(). */
 struct db_cf_spec;
 enum { STORE_DATABASES = 5 };
-const struct db_cf_spec *store_cf_specs(void); /* STORE_DATABASES of them */
+const struct db_cf_spec *store_cf_specs(void); /* an array of STORE_DATABASES */
 
-/* `db` is borrowed and must outlive the store. */
+/* Opens database `number` of the embedded engine. `db` is borrowed and must outlive the store. */
 int store_open_embedded(struct store **out, struct db *db, int number, enum store_durability d,
                         const struct log *log, struct err *err) MUST_CHECK;
 
@@ -44,20 +44,20 @@ struct store_redis_options {
     /* redis://[user][:password@]host[:port][/db], rediss:// (TLS), unix:///path?db=n,
      * redis+sentinel://[user][:password@]host[:port],.../name[/db], rediss+sentinel:// (TLS) */
     struct str url;
-    int number;             /* of the database; used when the url names none */
-    size_t max_connections; /* when all are in use, a caller waits; 0: 32 */
-    uint64_t timeout_ms;    /* of connecting, and of each round trip; 0: 2000 */
-    const char *ca_file;    /* for rediss; NULL: the system's roots */
+    int number;             /* number of the database; used when the url names none */
+    size_t max_connections; /* a caller waits while all are in use; 0: 32 */
+    uint64_t timeout_ms;    /* limit for connecting, and for each round trip; 0: 2000 */
+    const char *ca_file;    /* certificates to trust with TLS; NULL: the system's roots */
     bool tls_insecure;
     struct store *beside; /* another open store; if it has the same sentinels, both share the thread
                              that asks them. They may be closed in any order. NULL: none */
     const struct log *log;
 };
-/* Does not connect yet: if Redis is down, the first command fails, and later ones succeed when
- * Redis is back. ERR_INVALID: the url is wrong. */
+/* Opens a store on Redis. Does not connect yet: while Redis is down commands fail, and they succeed
+ * when Redis is back. ERR_INVALID: the url is wrong. */
 int store_open_redis(struct store **out, const struct store_redis_options *o,
                      struct err *err) MUST_CHECK;
-/* No call may be running; subscriptions end; NULL is fine. */
+/* Closes the store and ends its subscriptions. No other call may be running. NULL is fine. */
 void store_close(struct store *s);
 
 /* Joins stores that are databases of one server: a script on one of them may then use the others,
@@ -65,15 +65,15 @@ void store_close(struct store *s);
  * for embedded stores, one db; for Redis, one address, or one master of the same sentinels. Called
  * before other threads use the stores; they are closed together. */
 int store_join(struct store *const *stores, size_t count, struct err *err) MUST_CHECK;
-int store_number(const struct store *s); /* of the database */
+int store_number(const struct store *s); /* the number of the store's database */
 
 /* --- commands --- */
 
-/* Runs one command. The reply is in the arena. */
+/* Runs one command. The reply is made in the arena. */
 int store_command(struct store *s, struct arena *arena, struct reply **out, const struct str *argv,
                   size_t argc, struct err *err) MUST_CHECK;
 
-/* The same, with the arguments in the call:
+/* As store_command(), with the arguments in the call:
  *     store_call(s, arena, &reply, err, STR("HSET"), key, STR("state"), state);
  */
 #define store_call(s, arena, out, err, ...)                                                        \
@@ -92,7 +92,8 @@ struct store_args {
 int store_atomic(struct store *s, struct arena *arena, struct reply **out,
                  const struct store_args *commands, size_t count, struct err *err) MUST_CHECK;
 
-/* Runs several commands in one round trip, not atomically. */
+/* Runs several commands in one round trip, but not atomically. *out is an array of `count` replies.
+ */
 int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
                    const struct store_args *commands, size_t count, struct err *err) MUST_CHECK;
 
@@ -105,14 +106,14 @@ int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
 struct script {
     const char *name; /* "queue_add" */
     struct str source;
-    bool readonly; /* it only reads */
-    bool relaxed;  /* each run is relaxed; see struct script_run */
-    bool always;   /* it runs even while the store is halted (struct store_watch) */
-    char sha1[41]; /* set by script_init(), once, at the start */
+    bool readonly; /* the script only reads */
+    bool relaxed;  /* each run is relaxed (struct script_run) */
+    bool always;   /* the script runs even while the store is halted (struct store_watch) */
+    char sha1[41]; /* hexadecimal; set by script_init(), once, at the start */
 };
 void script_init(struct script *script);
 
-/* As script_init(), for the table of a room, which its scripts.def makes. */
+/* As script_init(), for all scripts of a room. The rows come from the room's scripts.def. */
 enum script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2, SCRIPT_ALWAYS = 4 };
 struct script_row {
     const char *name, *source;
@@ -120,12 +121,13 @@ struct script_row {
 };
 void scripts_init(struct script *out, const struct script_row *rows, size_t count);
 
-/* A run of a script: what EVAL takes. */
+/* One run of a script: the arguments of EVAL. */
 struct script_run {
     const struct script *script;
     struct store_args keys, args;
-    bool relaxed; /* embedded: the call does not wait for the disk; the change is visible at once,
-                     and on disk with the next durable step at the latest */
+    /* in the embedded engine the call does not wait for the disk; the change is visible at once,
+     * and on disk with the next durable step at the latest */
+    bool relaxed;
 };
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
                const struct script_run *run, struct err *err) MUST_CHECK;
@@ -136,68 +138,69 @@ int script_eval(struct store *s, struct arena *arena, struct reply **out,
 /* --- a store that is not the one that was known (docs/store-redis.md, I1 to I7) --- */
 
 #define STORE_CONFIG_COUNT                                                                         \
-    STR("w:config") /* in configDB; counts the changes of the configuration */
+    STR("w:config") /* a key in configDB: counts the changes of the configuration */
 
 struct store_watch {
-    /* While it is true, only scripts with `always` reach the store. All other calls fail with the
-     * error of why(), which is ERR_STORE, and do nothing. */
+    /* While *halted is true, only scripts with `always` reach the store. All other calls do nothing
+     * and fail with the error of why(), which is ERR_STORE. */
     const _Atomic(bool) *halted;
     int (*why)(void *ctx, struct err *err);
     /* Asks the store whether it is the one that was known (coord/installation.h). */
     int (*check)(void *ctx, struct err *err);
     void *ctx;
 };
-/* Called before other threads use the store. */
+/* Sets the watch. Called before other threads use the store. */
 void store_set_watch(struct store *s, const struct store_watch *w);
-/* Called after reading from the store, before the result replaces what is in memory: fails when the
+/* Called after reading from the store, before the result replaces a copy in memory. Fails when the
  * store is not the known one any more. One round trip. 0 without a watch, or when `s` is NULL. */
 int store_is_known(struct store *s, struct err *err) MUST_CHECK;
-/* Called by parts that serve clients from memory: ERR_STORE while the store is halted. Never waits.
- * 0 when `s` is NULL. */
+/* Called by parts that serve clients from memory. ERR_STORE: the store is halted. Never waits. 0
+ * when `s` is NULL. */
 int store_may_serve(const struct store *s, struct err *err) MUST_CHECK;
 
 /* --- messages --- */
 
-/* Called by the store's own thread, one call at a time. It must be short; it may call
- * store_command(). `channel.p` NULL: the connection was lost and the subscription is made again, so
- * messages may have been missed. */
+/* A subscriber's function. Called by the store's own thread, one call at a time. It must be short;
+ * it may call store_command(). `channel.p` NULL: the connection was lost and the subscription is
+ * made again, so messages may have been missed. */
 typedef void store_message_fn(void *ctx, struct str channel, struct str message);
 
-/* When it has returned 0, every message that is published arrives; or `fn` is called with a NULL
- * channel before the next message. A Redis that is down is no error: the subscription is made when
- * it is back. store_unsubscribe() must not be called from inside `fn`. */
+/* Subscribes to a channel. After it has returned 0, `fn` gets every message that is published; if
+ * some may have been missed, `fn` is called with a NULL channel before the next message. A Redis
+ * that is down is not an error: the subscription is made when Redis is back. store_unsubscribe()
+ * must not be called from inside `fn`. */
 struct store_subscription;
 int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,
                     store_message_fn *fn, void *ctx, struct err *err) MUST_CHECK;
-void store_unsubscribe(
-    struct store_subscription *sub); /* fn is not running afterwards; NULL is fine */
+/* fn does not run any more when this returns; NULL is fine */
+void store_unsubscribe(struct store_subscription *sub);
 
 /* --- typed helpers: an unexpected reply type is ERR_TYPE, an error reply ERR_INVALID/ERR_TYPE ---
  */
 
-/* Whether the store answers. */
+/* Checks that the store answers. */
 int store_ping(struct store *s, struct err *err) MUST_CHECK;
-/* Whether the store takes writes, for /readyz: writes a key and removes it in one step. */
+/* Checks that the store accepts writes, for /readyz: writes a key and removes it in one step. */
 int store_probe(struct store *s, struct err *err) MUST_CHECK;
-/* The word with which Redis refused a command ("OOM", "READONLY"; docs/store-redis.md, R5), found
- * in the text of an error. NULL: the call failed for another reason. */
+/* Returns the word with which Redis refused a command ("OOM", "READONLY"; docs/store-redis.md, R5),
+ * found in the text of an error. NULL: the call failed for another reason. */
 const char *store_refusal(const struct err *err);
-/* Sets ERR_STORE with a text for a client, which names no host: `what` cannot be done, and `word`,
- * the answer of store_refusal(), may be NULL. */
+/* Sets ERR_STORE with a text for a client: `what` cannot be done. The text names no host. `word` is
+ * the answer of store_refusal(); may be NULL. */
 int store_cannot(struct err *err, const char *what, const char *word);
-/* Calls `fn` with the keys that match the pattern (Redis's SCAN), a page at a time, until it fails.
- * The arena is released after the call. A key that exists all the time comes at least once; any key
- * may come twice. */
+/* Calls `fn` with the keys that match the pattern (Redis's SCAN), a page at a time, until there are
+ * no more or `fn` fails. The arena is released after each call of `fn`. A key that exists all the
+ * time comes at least once; any key may come twice. */
 typedef int store_scan_fn(void *ctx, const struct reply *keys, struct arena *a, struct err *err);
 int store_scan(struct store *s, struct str pattern, store_scan_fn *fn, void *ctx,
                struct err *err) MUST_CHECK;
 int reply_expect(const struct reply *r, enum reply_type type, struct err *err) MUST_CHECK;
 
-/* Escape a variable part of a key: ':' and '%' become %3A and %25; everything else as it is. */
+/* Appends a variable part of a key to *out, escaped: ':' becomes %3A and '%' becomes %25. */
 void store_key_part(struct buf *out, struct str part);
-/* The reverse. ERR_PARSE: store_key_part() cannot have written it. */
+/* The reverse of store_key_part(). ERR_PARSE: store_key_part() cannot have written this text. */
 int store_key_unescape(struct buf *out, struct str part) MUST_CHECK;
-/* Appends a text to a pattern of SCAN so that it matches literally. */
+/* Appends a text to a pattern of store_scan(), escaped so that it matches literally. */
 void store_pattern_part(struct buf *out, struct str literal);
 
 #endif

@@ -14,7 +14,7 @@ struct batch {
 struct store_engine {
     const char *name; /* "embedded", "redis" */
 
-    /* argc > 0 */
+    /* Runs one command; argc is at least 1. */
     int (*command)(struct store *s, struct arena *arena, struct reply **out, const struct str *argv,
                    size_t argc, struct err *err);
     int (*batch)(struct store *s, struct arena *arena, struct reply **out, const struct batch *b,
@@ -24,19 +24,19 @@ struct store_engine {
     int (*subscribe)(struct store_subscription **out, struct store *s, struct str channel,
                      store_message_fn *fn, void *ctx, struct err *err);
     void (*unsubscribe)(struct store_subscription *sub);
-    /* All stores are of this engine. */
+    /* Does store_join(); all stores are of this engine. */
     int (*join)(struct store *const *stores, size_t count, struct err *err);
-    void (*close)(struct store *s); /* frees */
+    void (*close)(struct store *s); /* also frees the store */
 };
 
 /* Embedded as the first member of an engine's own struct. */
 struct store {
     const struct store_engine *engine;
-    int number; /* of the database */
+    int number; /* the number of the database */
     struct store_watch watch;
 };
 
-/* First member of an engine's own subscription. */
+/* The first member of an engine's own subscription struct. */
 struct store_subscription {
     struct store *store;
 };
