@@ -147,7 +147,7 @@ static int without(struct buf *out, struct str xml, struct str id, struct err *e
     return 0;
 }
 
-/* The document is changed as text, so that entries of others stay as they are. */
+/* Changes the document as text, so that entries of others stay as they are. */
 int notice_splice(struct buf *out, struct str xml, struct str id, struct str entry, struct err *err)
 {
     struct buf rest = BUF_INIT(DOCUMENT_MAX);

@@ -10,7 +10,8 @@
 
 extern const struct room replica_room;
 
-/* The room's state. Routes may use what has a comment here; the rest is for the room's parts. */
+/* The room's state. Routes may use `services`, `taps` and `store_keep`; the rest is for the room's
+ * parts. */
 struct replica_room {
     struct services *services;
     struct taps *taps; /* replica/tap/tap.h; NULL: replication is off */

@@ -4,7 +4,7 @@
 #include "coord/switch.h"
 #include "replica/first.h"
 
-#define MEND_LOCK STR("lk:w:mend") /* no storage is called `w` */
+#define MEND_LOCK STR("lk:w:mend") /* not a lock of an object, as no storage is called `w` */
 
 static int went_back_resync(const struct went_back *w, const struct replication_id *id,
                             struct err *err)

@@ -10,7 +10,7 @@
 
 enum {
     TTL_MS = MS_PER_HOUR,                 /* default of how long a switch waits for uploads */
-    DURATION_MAX_MS = 1000 * 1000 * 1000, /* 11 days */
+    DURATION_MAX_MS = 1000 * 1000 * 1000, /* about 11 days */
     LAG_MAX = 1000 * 1000 * 1000,
     UPLOADS_SHOWN = 100,
 };
@@ -353,7 +353,7 @@ static int switch_read_options(struct switch_options *o, const struct rest_call 
     o->max_duration_ns = duration_ms * NS_PER_MS;
     if (!downtime && rest_given(c, "multipart_ttl_ms") && ttl_ms == 0)
         return err_set(err, ERR_INVALID, "multipart_ttl_ms must be more than 0 without downtime");
-    if (!rest_given(c, "multipart_ttl_ms")) /* S11 */
+    if (!rest_given(c, "multipart_ttl_ms")) /* S11: the default */
         ttl_ms = duration_ms && duration_ms < TTL_MS ? duration_ms : TTL_MS;
     *(downtime ? &o->uploads_ttl_ns : &o->multipart_ttl_ns) = ttl_ms * NS_PER_MS;
     return switch_read_times(o, c, err);

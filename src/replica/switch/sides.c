@@ -105,7 +105,7 @@ bool sides_has(struct sides *s, const struct storage *at, struct str bucket)
 
 /* --- reading --- */
 
-/* The side that has the newest state of a thing, and of the bucket. */
+/* Which side has the newest state of a thing, and which that of the bucket. */
 struct known {
     enum side thing, bucket;
 };

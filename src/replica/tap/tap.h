@@ -68,8 +68,8 @@ struct taps_options {
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
     struct locks *locks;   /* for changes during a switch (S10); NULL: no locks are used */
     struct routes *routes; /* all their storages are tapped, also those that are added later */
-    struct store *config; /* tells other processes how far this one has recorded; NULL: there are no
-                             other processes */
+    struct store
+        *config; /* for telling other processes how far this one is; NULL: there are none */
     /* Names the present start of the machine: a journal with another name may have lost entries
      * (R6). Empty: the store is not embedded, and there is no journal. */
     struct str boot;
@@ -114,8 +114,8 @@ int taps_intents_open(struct queue *q, struct str storage, struct str bucket, in
 int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
                  struct err *err) MUST_CHECK;
 
-/* False while a local storage's changes cannot be recorded: writes to its replicated buckets are
- * refused (R5). */
+/* Whether a local storage's changes can be recorded. While they cannot, writes to its replicated
+ * buckets are refused (R5). */
 bool taps_ready(struct taps *t, struct storage *s);
 /* Waits until the row with this number of a local storage has been recorded. ERR_UNAVAILABLE: the
  * store cannot be asked. ERR_TIMEOUT: it was not recorded by `deadline_ns` (clock_mono_ns()).

@@ -98,7 +98,7 @@ static int new_bucket_replicate(struct taps *t, struct arena *a, const struct re
     int code = new_bucket_check(t, a, &n.id, err);
     if (code == 0)
         code = replication_add(t->o.replications, &n, routes_main_name(t->o.routes), err);
-    if (code == ERR_CONFLICT || code == ERR_INVALID) { /* no client waits for this answer */
+    if (code == ERR_CONFLICT || code == ERR_INVALID) { /* logged, as no client waits */
         log_warn(t->o.log, "replica.bucket_not_replicated", log_s("bucket", bucket),
                  log_s("user", n.id.user), log_s("to", n.id.to), log_z("error", err->text));
         return 0;

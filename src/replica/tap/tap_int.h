@@ -140,7 +140,7 @@ struct taps {
 bool filter_has(const struct filter *f, struct str storage, struct str bucket);
 bool filter_has_user(const struct filter *f, struct str storage, struct str user);
 int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
-/* The tap of a local storage; NULL: it has none. */
+/* Returns the tap of a local storage; NULL: it has none. */
 struct tap *taps_find(struct taps *t, const struct storage *s);
 
 /* --- tap_change.c --- */
@@ -182,7 +182,7 @@ int intent_check(void *ctx, const struct capture *c, struct err *err);
 int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *err);
 /* Queues the intent's task, which runs `delay_s` from now unless it is postponed. */
 int intent_announce(struct taps *t, struct intent *in, int64_t delay_s, struct err *err) MUST_CHECK;
-/* A new intent of `keys`, with the storage, bucket and changes of `like`. The caller owns it. */
+/* Makes an intent of `keys`, with the storage, bucket and changes of `like`. The caller owns it. */
 struct intent *intent_new(const struct intended *like, const struct str *keys, size_t count);
 void intent_free(struct intent *in);
 /* Reads the payload of an intent's task; strings are in in->a, which the caller has initialised.
@@ -193,7 +193,7 @@ void intent_keep(struct taps *t, struct intent *in);
 void intent_let_go(struct taps *t, struct intent *in);
 unsigned phase_enter(struct taps *t);
 void phase_leave(struct taps *t, unsigned phase);
-/* The most bytes that a key takes in a payload. */
+/* Returns the most bytes that the key takes in a payload. */
 size_t intent_key_len(struct str key);
 /* The most bytes of one intent; more keys go into another intent. */
 enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 };
@@ -213,8 +213,8 @@ void intents_forget_astray(struct taps *t);
  * suspect. */
 int marks_load(struct taps *t, bool kept, struct err *err) MUST_CHECK;
 void marks_release(struct taps *t);
-/* Call it before an entry of the bucket is written to the journal. When it returns the mark is on
- * disk, and it stays until marks_drop(). */
+/* Holds the bucket's mark. Call it before an entry of the bucket is written to the journal. When it
+ * returns, the mark is on disk, and it stays until marks_drop(). */
 int marks_hold(struct taps *t, struct str storage, struct str bucket, struct mark **out,
                struct err *err) MUST_CHECK;
 void marks_drop(struct taps *t, struct mark *m);
@@ -232,14 +232,14 @@ bool marks_has_switch(const struct replication_view *view, struct str storage, s
 
 /* --- tap_names.c --- */
 
-/* 0: the storage's name belongs to its folder. ERR_NOT_FOUND: nobody has claimed the name.
- * ERR_CONFLICT: another folder has it. */
+/* Returns 0 if the storage's name belongs to its folder. ERR_NOT_FOUND: nobody has claimed the
+ * name. ERR_CONFLICT: another folder has it. */
 int tap_name_check(struct tap *tap, struct err *err) MUST_CHECK;
 /* As tap_name_check(), but claims a name that nobody has. */
 int tap_name_take(struct tap *tap, struct err *err) MUST_CHECK;
 /* Whether another folder had the name when the store was last asked. */
 bool tap_name_lost(const struct tap *tap);
-/* The keeper's round: asks the store again. */
+/* The keeper's round: asks the store again which folders have the names. */
 void names_keep(struct taps *t);
 
 /* --- tap_look.c --- */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 enum {
-    PAGE = 4096, /* more intents than usual, so that one call reads all */
+    PAGE = 4096, /* more than there usually are, so that one call reads all intents */
     WALKS = 10,
 };
 

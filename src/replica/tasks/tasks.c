@@ -41,7 +41,7 @@ static const struct {
 };
 _Static_assert(ARRAY_SIZE(table) == TASKS_HANDLERS, "TASKS_HANDLERS counts the table");
 
-/* Live changes come before bulk work (docs/queue.md, "Queues"). */
+/* Queues and their weights: live changes come before bulk work (docs/queue.md, "Queues"). */
 const struct queue_weight tasks_queues[TASKS_QUEUES] = {
     {"api", 64},
     {"intents", 32},

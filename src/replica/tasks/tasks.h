@@ -31,7 +31,7 @@ struct tasks_options {
     struct keyring *keys; /* keys of sealed objects; NULL: sealed objects cannot be copied */
     /* Returns the storage of this name, or NULL; borrowed while handlers run. */
     struct storage *(*find)(void *ctx, struct str name);
-    /* The limits of a storage. NULL: there are none. */
+    /* Sets *out to the limits of a storage. NULL: there are none. */
     void (*limits)(void *ctx, struct str storage, struct storage_limits *out);
     /* P3: whether every gateway knows the replication, so that its first listing may begin. NULL:
      * every gateway does. */
@@ -63,7 +63,7 @@ extern const struct queue_weight tasks_queues[TASKS_QUEUES];
 #define UPLOAD_ABORT_TYPE  "upload:abort"
 #define UPLOAD_ABORT_QUEUE STR("api")
 
-/* The first task of a new replication, for replication_add(); in the arena. */
+/* Makes the first task of a new replication, in the arena, for replication_add(). */
 struct task tasks_first(struct arena *a, const struct replication_id *id, int priority);
 
 #endif

@@ -75,8 +75,8 @@ int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
 /* Opens both buckets, or neither. ERR_NO_BUCKET: the source has none. A bucket that the destination
  * lacks is made. `anew`: buckets that were kept open are not used. */
 int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
-/* P3: 0 when every gateway knows the replication. Waits for a moment. ERR_AGAIN: not all do yet,
- * and the task is put back. */
+/* P3: returns 0 when every gateway knows the replication. Waits for a moment. ERR_AGAIN: not all
+ * know it yet, and the task is put back. */
 int job_need_known(struct job *j, struct err *err) MUST_CHECK;
 /* Called by copies and other long work: checks that the task has not ended and that its lock is
  * held, and waits until the limits allow `bytes`. With 0 bytes, before something is written, it

@@ -261,8 +261,8 @@ static void add_entry(struct listing *l, const struct list_entry *e, bool absent
 }
 
 /* Adds an object that only the destination has: its task finds that the source does not have it,
- * and removes it. A bucket of another name may have had objects before it became a destination, so
- * its objects stay. */
+ * and removes it. A bucket of another name may have had objects before it became a destination;
+ * such objects stay. */
 static void add_extra(struct listing *l, const struct list_entry *e)
 {
     const struct job *j = l->j;

@@ -113,7 +113,8 @@ static int sync_object(struct object_run *r, struct err *err)
     if (r->gone)
         return 0;
     struct copy c = job_copy(j);
-    /* listings of versions show neither tags nor retention; locked objects have versions */
+    /* Always with versions, because listings of versions show neither tags nor retention. Locked
+     * objects have versions. */
     if (out.outcome == COPY_SAME && (versions || out.other_tags))
         code = copy_tags(j->run->arena, &c, err);
     if (code == 0 && out.outcome == COPY_SAME && versions)
