@@ -7,7 +7,7 @@
 #include "command/output.h"
 #include "command/client.h"
 
-/* One call, and what is shown of its answer. */
+/* A call to the API, and the parts of its answer that are shown. */
 struct manage_call {
     const char *method;
     /* "/api/v1/users/{0}/keys/{remove}": {0} is the first argument, {remove} the flag's value, both

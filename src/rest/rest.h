@@ -74,7 +74,7 @@ struct rest_field {
     const struct rest_field *members; /* members of an OBJECT or of each of OBJECTS; NULL: any */
 };
 
-/* For initializers in tables. */
+/* Arrays of fields and of choices, for the initializers of rows. */
 #define REST_FIELDS(...)  ((const struct rest_field[]){__VA_ARGS__, {0}})
 #define REST_CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 

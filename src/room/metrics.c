@@ -28,7 +28,8 @@ static void write_metric_head(struct buf *out, const struct metric *m)
                 m->type == METRIC_COUNTER ? "counter" : "gauge");
 }
 
-/* Writes a source's label. In quoted values the format escapes only these characters. */
+/* Writes a source's label. The format escapes only newlines, quotes and backslashes in its value.
+ */
 static void write_metric_label(struct buf *out, const struct metric_source *s)
 {
     buf_appendf(out, "%s=\"", s->label);

@@ -7,8 +7,8 @@
 
 #define MAX_DAYS INT64_C(2147483647)
 
-/* Reads a number; -1 when the element is absent. InvalidArgument: it is below `least` or not a
- * number. */
+/* Reads a number; -1 when the element is absent. InvalidArgument: it is below `least` or too large.
+ */
 static int lifecycle_read_number(const struct xml_node *node, const char *name, int64_t least,
                                  int64_t *out, struct err *err)
 {

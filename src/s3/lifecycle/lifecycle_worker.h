@@ -41,7 +41,7 @@ int lifecycle_worker_start(struct lifecycle_worker **out, const struct lifecycle
                            struct err *err) MUST_CHECK;
 /* Ends the thread after its present action. `w` may be NULL. */
 void lifecycle_worker_stop(struct lifecycle_worker *w);
-/* Any thread. */
+/* Copies the counts. Any thread may call it. */
 void lifecycle_worker_stats(struct lifecycle_worker *w, struct lifecycle_stats *out);
 
 /* Returns when the present interval began. Intervals are counted from 1970, so that days begin at

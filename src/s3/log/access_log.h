@@ -59,7 +59,7 @@ void access_log_stats(struct access_log *l, struct access_log_stats *out);
 /* --- access_log_target.c: the bucket that a log goes to --- */
 
 struct access_log_target {
-    struct bucket *bucket; /* the holder's reference */
+    struct bucket *bucket; /* a reference, which the caller must release */
     struct bucket_info info;
     bool lists; /* ACLs apply in the target bucket */
 };

@@ -91,7 +91,7 @@ int log_rows_write(struct access_log *l, struct log_lines **lines, size_t count,
                    struct err *err) MUST_CHECK;
 /* Finds the sources whose rows wait. Called when the access log starts. */
 int log_rows_load(struct access_log *l, struct err *err) MUST_CHECK;
-/* Returns NULL when no rows of the source wait. */
+/* Finds a source by its name; NULL: none of its rows wait. */
 struct log_pending *log_pending_find(struct access_log *l, struct str name);
 /* The rows of one object. log_rows_read() reads them from the first row with at least the sequence
  * `from`. No sequences: no row waits. */

@@ -58,7 +58,7 @@ struct webhook_info {
 
 /* Adds or replaces a webhook. On return the change is durable and in use. The secret may be empty.
  * ERR_INVALID: the name has other characters than letters, digits, '-' and '_', or the URL is not
- * http or https. ERR_TOO_LARGE: one of the texts is too long. */
+ * http or https. ERR_TOO_LARGE: there are NOTIFY_WEBHOOKS_MAX webhooks already. */
 int notify_add_webhook(struct notify *n, struct str name, struct str url, struct str secret,
                        struct err *err) MUST_CHECK;
 /* Removes a webhook and drops the events that wait for it. ERR_NOT_FOUND: there is no such webhook.
