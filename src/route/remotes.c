@@ -1,4 +1,4 @@
-/* Remote storages: opening, listing and changing them. */
+/* Opens, lists and changes remote storages. */
 #include "route/remotes.h"
 #include "route/remotes_int.h"
 #include "route/route_int.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { FIELDS_MAX = 14 + 2 * REMOTE_TIMEOUTS }; /* arguments of add_script */
+enum { FIELDS_MAX = 14 + 2 * REMOTE_TIMEOUTS }; /* most arguments of add_script */
 
 /* Adds a storage, unless the name is in use. KEYS: storage, storages. ARGV: channel, name, fields
  * and values. Answers "taken" or "". */

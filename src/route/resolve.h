@@ -1,6 +1,6 @@
-/* Where a bucket is: the one question that a request asks of the routes, and its answer.
+/* Finds where a bucket is: the question that a request asks of the routes, and its answer.
  *
- *     name ── has a space the name? ──────────────────────────────────────────► TARGET_SPACE
+ *     name ── does a space have the name? ────────────────────────────────────► TARGET_SPACE
  *       │ no
  *       ├── do the rules lead to a storage that takes requests as they are? ──► TARGET_RAW
  *       │        (or TARGET_FOREIGN, where the bucket lies over several storages)

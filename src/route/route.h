@@ -2,13 +2,13 @@
  *
  * Policies are in configDB: p:route:<user> and p:route:<user>:<bucket> name a storage, and the set
  * p:route_block:<storage> names buckets that are refused there. store_key_part() escapes the
- * variable parts of keys. A bucket policy comes before a user policy, and that before the main
- * storage. The hash w:copies names the places that replication fills, and no route leads there.
- * route/resolve.h finds a bucket by these.
+ * variable parts of keys. A bucket policy comes before a user policy, and a user policy before the
+ * main storage. The hash w:copies names the places that replication fills, and no route leads
+ * there. route/resolve.h finds a bucket by these policies.
  *
  * All policies are held in memory, and published messages refresh them, so looking them up never
- * waits. Until the store was reached once, looking up is ERR_UNAVAILABLE. A `user` is a user's id,
- * as in bucket_info.owner; empty: an anonymous request. Any thread. */
+ * waits. Until the store was reached once, looking up fails with ERR_UNAVAILABLE. A `user` is a
+ * user's id, as in bucket_info.owner; empty: an anonymous request. Any thread. */
 #ifndef ROUTE_ROUTE_H
 #define ROUTE_ROUTE_H
 

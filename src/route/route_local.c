@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-enum { FIRST_ID = 1 /* of the first storage; others get the next ids */, NAME_LONGEST = 64 };
+enum { FIRST_ID = 1 /* id of the first storage */, NAME_LONGEST = 64 };
 
 static const struct str ROW = {"storage:", 8}, IDS = {"storage_ids", 11};
 

@@ -1,4 +1,4 @@
-/* AES-256-GCM by OpenSSL, and the key file. */
+/* Seals secrets with AES-256-GCM of OpenSSL, and reads the key file. */
 #include "route/seal.h"
 #include "base/hex.h"
 #include "base/ids.h"

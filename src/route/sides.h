@@ -15,7 +15,7 @@ struct side_pair {
     struct storage *route, *other; /* the side that the route leads to now, and the other one */
     struct storage *begun;         /* the side where the remembered uploads were begun (S7) */
     bool route_only; /* the route still leads to the side that is being left, so a key without a
-                        vector is looked for only there */
+                        version vector (docs/replication.md) is looked for only there */
     struct str user, bucket; /* the bucket's owner and name; in the arena */
 };
 
@@ -55,8 +55,8 @@ struct bucket_sides {
     int (*upload)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                   struct str id, struct side_choice *out, struct err *err);
     /* To be called before a change of the thing is made at the route's side. `alone`: the change
-     * neither depends on what is there nor keeps any of it, so it need not wait until the thing has
-     * been copied from the other side. ERR_BUSY: that copy takes too long. */
+     * neither depends on the existing thing nor keeps any of it, so it need not wait until the
+     * thing has been copied from the other side. ERR_BUSY: that copy takes too long. */
     int (*write)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                  bool alone, struct side_choice *out, struct err *err);
     /* As write(), for the removal of each of the keys, which are looked for together. */

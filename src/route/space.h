@@ -1,13 +1,13 @@
 /* Spaces: names of buckets that are on no storage, such as the repositories of a lake.
  *
- * A space is a table of names that one room brings. It has a `struct storage` of its own, which
- * opens and lists its buckets. That storage is not among routes_storages(): no policy leads to it,
- * nothing is replicated from or to it, and it is neither swept nor backed up. A bucket of a space
- * is found before all storages are asked, so its name hides buckets of the same name there. No
+ * A space is a table of names that one part of weir adds. It has a `struct storage` of its own,
+ * which opens and lists its buckets. That storage is not among routes_storages(): no policy leads
+ * to it, nothing is replicated from or to it, and it is neither swept nor backed up. Spaces are
+ * searched before storages, so a bucket of a space hides buckets of the same name on storages. No
  * bucket can be made on a storage under a name that a space has.
  *
- * Reading a bucket of a space may wait, also where a local storage would not: the gateway moves
- * such requests to its pool of threads first. */
+ * Reading a bucket of a space may wait even where a local storage would not, so the gateway first
+ * moves such requests to its pool of threads. */
 #ifndef ROUTE_SPACE_H
 #define ROUTE_SPACE_H
 

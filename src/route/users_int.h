@@ -17,7 +17,7 @@ enum users_script { SCRIPT_ADD, SCRIPT_REMOVE, SCRIPT_KEYS, USERS_SCRIPTS };
 struct member {
     struct user user;
     struct user_key keys[USER_KEYS_MAX];
-    struct str stored_keys; /* the field "keys" as it was read */
+    struct str stored_keys; /* the text of the store's field "keys" when the user was read */
 };
 
 /* All users at one moment. A view never changes once it is installed. */
@@ -48,7 +48,7 @@ struct users {
 
 extern const char *const users_script_sources[USERS_SCRIPTS];
 
-/* The channel of the messages about changes of users. */
+/* The channel on which changes of users are published. */
 #define USERS_CHANNEL STR("weir:users")
 
 /* Reads all users and installs them as the new view. */

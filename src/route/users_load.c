@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { CHUNK = 64 /* users asked for in one round trip */ };
+enum { CHUNK = 64 /* number of users read in one round trip */ };
 
 void users_key_of(struct buf *out, struct str name)
 {

@@ -1,8 +1,8 @@
 /* POST form uploads (multipart/form-data): fields first, then the file, read as it streams.
  *
  *     form_open    reads the fields up to where the file's bytes begin
- *     form_check   who signed the policy, and does the form keep to it
- *     form.file    the file as a reader; ends at the boundary behind it
+ *     form_check   checks who signed the policy, and whether the form fulfils it
+ *     form.file    reads the file, up to the boundary behind it
  *
  * Fields behind the file are ignored, as in S3. Names of fields are case-insensitive. In every
  * field but policy and signatures, "${filename}" is replaced by the name of the file without
@@ -16,7 +16,7 @@
  * Checking: UserKeyMustBeSpecified (no key), InvalidArgument (a field of the signature is missing),
  * InvalidPolicyDocument (malformed), AccessDenied ("Invalid according to Policy: ..."),
  * InvalidAccessKeyId, SignatureDoesNotMatch. Reading: EntityTooLarge, EntityTooSmall,
- * MalformedPOSTRequest (it ends without its boundary). One owner at a time. */
+ * MalformedPOSTRequest (the body ends without its boundary). One owner at a time. */
 #ifndef S3_GATEWAY_FORM_H
 #define S3_GATEWAY_FORM_H
 

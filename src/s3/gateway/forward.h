@@ -29,7 +29,7 @@ struct forward_body {
     /* what is sent: */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* in bytes; UINT64_MAX: not known */
-    struct str sha256;     /* as forward_request.sha256 */
+    struct str sha256;     /* see forward_request.sha256 */
     bool has_checksum;     /* `checksum` is sent: from a trailer that was read, or made by weir */
     struct http_header checksum;
     bool ours;   /* weir wrote the bytes, so the client's claims about its own bytes are not sent */

@@ -1,11 +1,11 @@
 /* aws-chunked bodies: the form in which a client sends a body that it signs, or computes a checksum
  * of, as it streams.
  *
- *     8000;chunk-signature=<64 hex>\r\n        of CHUNKS and CHUNKS_TRAILER; else "8000\r\n"
+ *     8000;chunk-signature=<64 hex>\r\n        in CHUNKS and CHUNKS_TRAILER; else "8000\r\n"
  *     <bytes>\r\n
  *     0;chunk-signature=<64 hex>\r\n
- *     x-amz-checksum-crc32:<base64>\r\n        of the -TRAILER forms, as x-amz-trailer named them
- *     x-amz-trailer-signature:<64 hex>\r\n     of CHUNKS_TRAILER
+ *     x-amz-checksum-crc32:<base64>\r\n        in the -TRAILER forms, as x-amz-trailer announced
+ *     x-amz-trailer-signature:<64 hex>\r\n     in CHUNKS_TRAILER
  *     \r\n
  *
  * The framing is a reader over the raw body that gives the bytes without their frame. A chunk may
@@ -13,13 +13,13 @@
  * treat all bytes as provisional until the reader has ended without an error; then nothing was
  * forged, cut, added or reordered.
  *
- * Errors (codes of error.h): SignatureDoesNotMatch; IncompleteBody (it ends early, or its length is
- * not the decoded length that was announced, or something follows); InvalidChunkSizeError (a
- * malformed line before a chunk, or a size that passes the decoded length); MalformedTrailerError
- * (a malformed trailer, one not announced, one announced that is missing). After an error every
- * read gives the same error.
+ * Errors (codes of error.h): SignatureDoesNotMatch; IncompleteBody (the body ends early, its
+ * length is not the announced decoded length, or something follows); InvalidChunkSizeError (a
+ * malformed line before a chunk, or a size beyond the decoded length); MalformedTrailerError
+ * (a trailer is malformed, was not announced, or was announced and is missing). After an error
+ * every read gives the same error.
  *
- * Unlike AWS, chunks below 8 KiB are accepted everywhere, since some clients send them. */
+ * Unlike AWS, chunks below 8 KiB are accepted everywhere, because some clients send them. */
 #ifndef S3_GATEWAY_FRAMING_H
 #define S3_GATEWAY_FRAMING_H
 

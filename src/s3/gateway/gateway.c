@@ -1,14 +1,14 @@
-/* The way of a request (docs/gateway.md), from top to bottom:
+/* The steps of a request (docs/gateway.md), from top to bottom:
  *
- *     gateway_handle   call_parse            bucket, key and query
- *                      call_find_operation   the row of the table
+ *     gateway_handle   call_parse            reads bucket, key and query
+ *                      call_find_operation   finds the row of the table
  *       ── the rest runs on the pool, unless the operation never waits ──
- *     call_serve       call_authenticate     who asks
- *                      call_resolve          where the bucket is
- *                      forward_call          ... passed on to a storage as it is, or
- *                      call_prepare          opened, access judged, change captured
- *                      op->fn                done, and answered
- *     call_finish      an error's answer, the access log, everything let go */
+ *     call_serve       call_authenticate     finds out who asks
+ *                      call_resolve          finds where the bucket is
+ *                      forward_call          passes the request on as it is, or:
+ *                      call_prepare          opens the bucket, checks access, announces the change
+ *                      op->fn                does the operation and answers
+ *     call_finish      answers an error, writes the access log, releases everything */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"

@@ -19,7 +19,7 @@ struct object_torrents;
 struct gateway_options {
     struct routes *routes; /* all pointers here are borrowed, unless a comment says otherwise */
     struct users *users;
-    const struct store *store; /* no request is served while it is halted; NULL: it never is */
+    const struct store *store; /* no request is served while it is halted; NULL: never halted */
     struct str region;         /* empty: us-east-1 */
     struct str domain; /* buckets are also reached as <bucket>.<domain>; empty: only by path */
     struct str website_domain; /* <bucket>.<website_domain> is the bucket's website; empty: there

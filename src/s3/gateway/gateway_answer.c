@@ -1,5 +1,5 @@
-/* Answers: the headers that all answers have, documents, errors, and pieces of XML that several
- * operations write. */
+/* Writes answers: the headers that all answers have, documents, errors, and pieces of XML that
+ * several operations write. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"

@@ -8,7 +8,7 @@
 
 enum { LIST_MAX = 1000 };
 
-/* What a condition of a statement asks for. */
+/* The question for the value of one condition key. */
 struct question {
     enum policy_key key;
     struct str suffix; /* the last part of a key such as "s3:ExistingObjectTag/<suffix>" */

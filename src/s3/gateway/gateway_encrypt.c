@@ -7,7 +7,8 @@
 #define WRONG_KEY      "The provided encryption parameters did not match the ones used originally."
 #define NOT_APPLICABLE "The encryption parameters are not applicable to this object."
 
-/* The key that opens an envelope, and the object that the envelope belongs to. */
+/* What is needed to open an envelope: its bytes, the object that it belongs to, and the customer's
+ * key. */
 struct opening {
     struct str bytes;
     struct envelope_place at;

@@ -77,8 +77,8 @@ struct call_param {
     struct str name, value; /* decoded */
 };
 
-/* A bucket that a request is about: where it is, and what access is decided on besides the
- * request. call_locate() fills `at`, and call_open() the rest. */
+/* A bucket that a request is about: where it is, and the facts that access is decided on.
+ * call_locate() fills `at`, and call_open() the rest. */
 struct call_target {
     struct target at;
     struct storage *facts_at; /* the side whose policy and lists decide about access, while the
@@ -137,8 +137,8 @@ struct call {
     bool waits;      /* another function will continue the call (http_await, http_go_on) */
     struct str body; /* the document of OP_XML; its memory is in `document` */
     struct buf document;
-    struct budget *budget; /* pays for the memory of `document`; NULL: it was not read */
-    int body_read;         /* 1: `body` was read; negative: the error of reading it */
+    struct budget *budget; /* pays for the memory of `document`; NULL: `document` was not read */
+    int body_read;         /* 1: `body` was read; 0: not yet; negative: the error of reading it */
     struct notification *notification; /* the bucket's configuration; NULL: not needed yet */
     struct notify_event *event;        /* of the change being made; NULL: nobody is notified */
     struct capture capture;            /* the announcement of the request's change */
@@ -318,7 +318,7 @@ void xml_bool(struct buf *out, const char *name, bool value);
 void xml_owner(struct buf *out, struct call *c, const char *name, struct str id);
 void xml_checksum(struct buf *out, const struct object_checksum *sum);
 void xml_checksum_type(struct buf *out, const struct object_checksum *sum);
-struct str checksum_type_name(enum checksum_type type); /* "COMPOSITE", "FULL_OBJECT" */
+struct str checksum_type_name(enum checksum_type type); /* "COMPOSITE" or "FULL_OBJECT" */
 
 /* --- gateway_meta.c: headers that are kept with an object, from a request and to an answer --- */
 
@@ -446,7 +446,7 @@ int copy_source_get(struct call *c, struct copy_source *s, const struct object_r
 bool copy_source_is_versioned(const struct copy_source *s);
 /* Writes x-amz-copy-source for a storage, from the names that access was decided on (F13). */
 int copy_source_text(struct call *c, struct str *out, struct err *err) MUST_CHECK;
-bool call_is_copy(const struct call *c); /* CopyObject or UploadPartCopy */
+bool call_is_copy(const struct call *c); /* is it CopyObject or UploadPartCopy? */
 /* Can the target's bucket copy from the source's bucket without moving bytes? */
 bool copy_shares(const struct call *c, const struct copy_source *s);
 
@@ -457,8 +457,8 @@ bool copy_shares(const struct call *c, const struct copy_source *s);
  * made. */
 int encrypt_new(struct call *c, const struct sealed_key *data, struct put_options *o,
                 struct err *err) MUST_CHECK;
-/* As encrypt_new(), for a part of an upload with this meta: `o` gets the upload's key, if it has
- * one. */
+/* As encrypt_new(), for a part of an upload with this meta. `o` gets the upload's key, if the
+ * upload has one. */
 int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err) MUST_CHECK;
 /* Checks that the request has the key that it needs to finish an upload with this meta. */
@@ -523,7 +523,7 @@ struct put_body {
     bool open;
     unsigned char md5[MD5_LEN];
 };
-/* Opens the request's own body; `otherwise` as in payload_options. */
+/* Opens the request's own body. `otherwise` is that of payload_options. */
 int put_body_open(struct put_body *b, struct call *c, enum digest_kind otherwise,
                   struct put_options *put, struct err *err) MUST_CHECK;
 /* Opens another body than the request's, with the headers of c->head. The caller has filled in the

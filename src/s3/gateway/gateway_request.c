@@ -255,8 +255,8 @@ int call_authenticate(struct call *c, struct err *err)
     return code;
 }
 
-/* A preflight has only Host of the headers that its address may be presigned with, so the signature
- * cannot always be checked. */
+/* The signature cannot be checked if the address was presigned with more headers than Host, because
+ * a preflight does not have those headers. */
 void call_claim(struct call *c)
 {
     struct str v4 = call_param(c, "X-Amz-Credential"), v2 = call_param(c, "AWSAccessKeyId");

@@ -1,5 +1,5 @@
-/* Requests for a bucket that is on two storages while it is switched from one to the other without
- * downtime (docs/replication.md, "Reads during a switch"). */
+/* Chooses where requests go whose bucket is on two storages, while it is switched from one to the
+ * other without downtime (docs/replication.md, "Reads during a switch"). */
 #include "s3/gateway/gateway_int.h"
 #include "object/overlay.h"
 

@@ -1,7 +1,7 @@
-/* The table of operations: all that the gateway knows of an operation by its name. The first row
- * that fits a request is its operation, so rows with a parameter or a header stand before those
- * without. Rows without a function are NotImplemented. The columns are the members of struct
- * operation; a row ends with its last column that says something. */
+/* The table of operations. The first row that fits a request is its operation, so rows with a
+ * parameter or a header stand before those without. Operations without a function are answered with
+ * NotImplemented. The columns are the members of struct operation; members that are 0 may be left
+ * out at the end of a row. */
 #include "s3/gateway/gateway_int.h"
 
 /* clang-format off */

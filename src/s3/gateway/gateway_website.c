@@ -1,5 +1,6 @@
-/* Requests for a website, whose host is <bucket>.<website domain> (docs/website.md). They are
- * anonymous reads by GetObject and HeadObject, and errors are pages for people. */
+/* Serves requests for a website, whose host is <bucket>.<website domain> (docs/website.md). They
+ * are anonymous reads by GetObject and HeadObject, and errors are answered with pages for
+ * people. */
 #include "s3/gateway/gateway_int.h"
 
 #include "s3/documents/website.h"

@@ -1,4 +1,4 @@
-/* Operations on buckets themselves: making, removing and looking at them, and versioning. */
+/* Operations on buckets: making, removing and looking at them, and versioning. */
 #include "s3/gateway/bucket_name.h"
 #include "object/overlay.h"
 #include "s3/gateway/gateway_int.h"

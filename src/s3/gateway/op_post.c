@@ -1,4 +1,4 @@
-/* PostObject: an upload by a browser's form. Its fields stand for the headers of a PUT. */
+/* PostObject: an upload by a browser's form, whose fields stand for the headers of a PUT. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/form.h"
 #include "s3/gateway/forward.h"

@@ -344,7 +344,7 @@ static int read_parts(struct call *c, struct completion *done, struct err *err)
 /* The checksum of an object, made from those of its parts in the order of their numbers. */
 struct sum {
     struct object_checksum want; /* the type and kind to make */
-    bool asked; /* the upload asked for a checksum; false: one is made only if all parts have one */
+    bool asked; /* the upload asked for it; false: it is made only if all parts have a checksum */
     struct digest_value total;
     struct buf joined; /* the values of the parts' checksums, joined */
     size_t parts;

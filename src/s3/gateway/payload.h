@@ -1,23 +1,23 @@
-/* The body of a request as a storage reads it: without its frame, measured, and checked at its end
- * against everything that the client claimed about it. Digests are computed in one pass and can be
- * asked for afterwards. Where the storage computes the MD5 for the ETag, it is not computed here a
- * second time: payload_check_md5() compares the storage's result.
+/* The body of a request as a storage reads it: without its framing, measured, and checked at its
+ * end against everything that the client claimed about it. Digests are computed in one pass and can
+ * be asked for afterwards. If the storage computes the MD5 for the ETag, it is not computed here a
+ * second time: payload_check_md5() checks the storage's result.
  *
  * A client may claim the body's length, its x-amz-content-sha256, its Content-MD5, and one
  * x-amz-checksum-<kind>, in the head or in a trailer. The bytes are provisional until the end
- * (framing.h): a storage calls payload_verify() after the last byte and before anything is visible,
- * by the verify member of put_options.
+ * (framing.h): a storage calls payload_verify(), through the verify member of put_options, after
+ * the last byte and before anything is visible.
  *
- * Any error of the raw body is the payload's error, ERR_AGAIN included. Then the payload has to be
- * released, and to be begun anew with the body from its start.
+ * Any error of the raw body, also ERR_AGAIN, is the payload's error. Then the payload has to be
+ * released, and begun anew with the body from its start.
  *
  * When no digest is needed, the payload of a plain socket can be read as that socket
  * (reader_as_socket).
  *
  * Errors (codes of error.h) of reading: those of framing.h; IncompleteBody; BadDigest;
- * XAmzContentSHA256Mismatch. Of payload_init: InvalidDigest (Content-MD5 that is none), BadDigest
- * (a checksum that is none), InvalidRequest (several of them), MissingContentLength and
- * InvalidArgument (x-amz-decoded-content-length missing, malformed). One owner at a time. */
+ * XAmzContentSHA256Mismatch. Errors of payload_init: InvalidDigest (malformed Content-MD5),
+ * BadDigest (malformed checksum), InvalidRequest (several checksums), MissingContentLength and
+ * InvalidArgument (x-amz-decoded-content-length is missing or malformed). One owner at a time. */
 #ifndef S3_GATEWAY_PAYLOAD_H
 #define S3_GATEWAY_PAYLOAD_H
 
