@@ -102,7 +102,7 @@ static inline int err_returned(int code)
 #define err_errno(...) err_returned((err_errno)(__VA_ARGS__))
 #endif
 
-const char *err_name(int code); /* "NOT_FOUND" */
+const char *err_name(int code); /* such as "NOT_FOUND" */
 const char *err_text(int code); /* the default text */
 enum err_kind err_kind(int code);
 

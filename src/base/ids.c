@@ -59,7 +59,7 @@ void id_hex(char out[ID_HEX_LEN + 1])
 void id_time(char out[ID_TIME_LEN + 1])
 {
     static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    static _Atomic(uint64_t) last; /* milliseconds << 16 | counter, only ever grows */
+    static _Atomic(uint64_t) last; /* of the last id: milliseconds << 16 | counter; only grows */
     uint64_t now = (uint64_t)clock_wall_ms() << 16, seen = atomic_load(&last), next,
              random = fast_u64();
     unsigned __int128 v;

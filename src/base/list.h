@@ -31,7 +31,7 @@ static inline void list_insert(struct list *before, struct list *node)
     before->prev = node;
 }
 
-static inline void list_push(struct list *l, struct list *node) /* at the end */
+static inline void list_push(struct list *l, struct list *node) /* adds it at the end */
 {
     list_insert(l, node);
 }
@@ -54,7 +54,7 @@ static inline struct list *list_shift(struct list *l) /* removes the first; NULL
     struct list *node = l->next;
     if (node == l)
         return NULL;
-    list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): it does not follow unlinking */
+    list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): unlinking is not followed */
     return node;
 }
 

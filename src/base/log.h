@@ -45,11 +45,11 @@ struct log {
 
 struct log_sink *log_sink_new(int fd, enum log_level level, enum log_format format);
 void log_sink_free(
-    struct log_sink *sink); /* after the last line was logged; the caller closes the descriptor */
+    struct log_sink *sink); /* call it after the last line; the caller closes the descriptor */
 /* Changes level and format, at a reload. */
 void log_sink_set(struct log_sink *sink, enum log_level level, enum log_format format);
 
-struct log log_with(const struct log *parent, struct log_field field); /* one field more */
+struct log log_with(const struct log *parent, struct log_field field); /* adds a field */
 bool log_enabled(const struct log *log, enum log_level level);
 
 void log_event(const struct log *log, enum log_level level, const char *event,

@@ -8,7 +8,7 @@
  *     users:
  *       alice: {access_key: ..., secret_key: ...}
  *
- * Only the file has them, not the environment or flags. */
+ * Only the file may hold these groups, not the environment or flags. */
 #include "conf/groups.h"
 #include "conf/conf_int.h"
 #include "conf/nearest.h"

@@ -19,7 +19,7 @@ struct client_options {
     bool direct;                 /* ignore the proxy that the environment names */
     const char *user_agent;      /* NULL: "weir" */
     uint64_t connect_timeout_ms; /* 0: 10 s */
-    uint64_t timeout_ms;         /* for the whole call without its retries; 0: 60 s */
+    uint64_t timeout_ms;         /* for each transfer: a retry begins anew; 0: 60 s */
     unsigned max_attempts;       /* 0: 4 */
 };
 

@@ -50,7 +50,7 @@ struct http_server_options {
     uint64_t idle_timeout_ms;  /* between two requests; 0: 75 s */
     uint64_t body_min_rate;    /* bytes per second that a peer must send or receive, over windows of
                                   rate_window_ms; 0: 1024 */
-    uint64_t rate_window_ms;   /* 0: 10 s */
+    uint64_t rate_window_ms;   /* the window of body_min_rate; 0: 10 s */
     uint64_t max_body;         /* bytes; 0: the server has no limit, but the handler may */
     const char *server_header; /* value of the Server header; NULL: "weir" */
     /* Returns the path that the log shows for a request, for servers whose paths may hold secrets.
@@ -152,7 +152,8 @@ int http_go_on(struct http_request *req, http_resume_fn *fn, void *ctx) MUST_CHE
 /* --- the response: status, headers, then one of the body calls --- */
 
 void http_respond(struct http_request *req, int status);
-/* Name and value are copied. A field that http_field_is_valid() refuses is a bug (BUG_ON). */
+/* Adds a header; name and value are copied. A field that http_field_is_valid() refuses is a bug
+ * (BUG_ON). */
 void http_respond_header(struct http_request *req, struct str name, struct str value);
 void http_respond_header_u64(struct http_request *req, struct str name, uint64_t value);
 

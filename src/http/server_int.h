@@ -22,7 +22,7 @@ enum {
     SKIP_MAX = 64 * 1024,   /* an unread body up to this size is read, to keep the connection */
     INLINE_MAX = 1 << 20,   /* a body up to this size is copied when sending has to wait */
     COPY_PIECE = 64 * 1024, /* a body that must pass through memory is copied in such pieces */
-    UNSENT_MAX = 512 * 1024 /* bytes of responses in the kernel, for a peer that does not read */
+    UNSENT_MAX = 512 * 1024 /* the most unsent bytes that the kernel holds for a peer */
 };
 
 /* What a connection waits for while no thread owns it. */
@@ -240,8 +240,8 @@ void addresses_release(struct http_server *s);
 /* conn.c */
 void conn_on_event(struct conn *c);
 void conn_park(struct conn *c, enum phase phase, uint32_t events);
-void conn_sweep(struct conn *c, uint64_t now_ms);  /* under the stripe's lock */
-void conn_hang_up(struct conn *c, bool only_idle); /* under the stripe's lock */
+void conn_sweep(struct conn *c, uint64_t now_ms);  /* call it under the stripe's lock */
+void conn_hang_up(struct conn *c, bool only_idle); /* call it under the stripe's lock */
 
 /* io.c: receives and sends bytes, plain or over TLS. Functions `..._now` never wait and return
  * ERR_AGAIN instead. The others return ERR_CLOSED or ERR_TIMEOUT. */

@@ -19,7 +19,7 @@ struct upstream_options {
     /* 0: 256. When all are in use a caller waits up to connect_timeout_ms, then gets ERR_BUSY. */
     size_t max_connections;
     size_t max_idle;             /* 0: 64; the most recently used are kept */
-    uint64_t idle_timeout_ms;    /* 0: 30 s */
+    uint64_t idle_timeout_ms;    /* an idle connection is closed after it; 0: 30 s */
     uint64_t connect_timeout_ms; /* with name look-up and TLS; 0: 3 s */
     uint64_t timeout_ms;         /* the longest time without progress; 0: 30 s */
     uint64_t head_timeout_ms;    /* from the end of the request to the response's head; 0: 60 s */

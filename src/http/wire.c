@@ -15,7 +15,7 @@ enum { MAX_METHOD = 32 };
 struct parse {
     struct http_head *head;
     const char *p, *end;
-    struct str authority; /* of an absolute-form target */
+    struct str authority; /* host and port of a target in absolute form; else empty */
     struct str host;
     unsigned host_count, length_count, encoding_count;
     bool close, keep;

@@ -28,16 +28,16 @@ struct http_header {
 };
 
 struct http_head {
-    /* request */
+    /* Only in a request: */
     enum http_method method;
     struct str method_text;
     struct str target; /* as sent: "/bucket/key?x=y" */
-    struct str path;   /* before '?', still percent-encoded */
-    struct str query;  /* behind '?', still percent-encoded */
-    /* response */
+    struct str path;   /* the target before '?', still percent-encoded */
+    struct str query;  /* the target behind '?', still percent-encoded */
+    /* Only in a response: */
     int status;
     struct str reason;
-    /* both */
+    /* In both: */
     int minor; /* HTTP/1.<minor>: 0 or 1 */
     struct http_header headers[HTTP_MAX_HEADERS];
     size_t header_count;
@@ -107,7 +107,7 @@ int url_query_take(struct str *rest, struct arena *a, const char *name, struct s
 
 struct url {
     struct str scheme, user, password, host, path,
-        query;     /* encoded, borrowed; host without brackets, may be empty (file:///x) */
+        query;     /* all encoded and borrowed; host without brackets, or empty (file:///x) */
     uint16_t port; /* 0 when not given */
 };
 /* Splits a URL into its parts. A fragment is refused. */

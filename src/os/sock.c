@@ -301,8 +301,7 @@ int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct er
         return code;
     code = connect_one(fd, (struct sockaddr *)&addr.sa, addr.len,
                        &(struct sock_limit){deadline_ns, NULL}, err);
-    if (code == ERR_NOT_FOUND ||
-        code == ERR_AGAIN) /* there is no such socket, or its backlog is full */
+    if (code == ERR_NOT_FOUND || code == ERR_AGAIN) /* no such socket, or a full backlog */
         code = ERR_UNAVAILABLE;
     return code < 0 ? err_wrap(err, code, "%s", path) : 0;
 }

@@ -22,7 +22,7 @@ struct tls_context {
 
 struct tls {
     SSL *ssl;
-    struct tls_context *context; /* shared, one reference */
+    struct tls_context *context; /* shared; holds one reference */
     int fd;                      /* borrowed */
     int errnum;                  /* errno of the last system call that failed */
     bool ended;                  /* the peer has closed the socket */
@@ -83,8 +83,8 @@ static struct tls_context *context_new(const SSL_METHOD *method)
      * accepted in parts, and to be repeated from another address. */
     SSL_CTX_set_mode(c->ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    /* Sessions are resumed by tickets, which the client keeps, so peers cannot fill a table of
-     * ours. */
+    /* Sessions are resumed by tickets, which the client keeps, so weir has no table of sessions
+     * that peers could fill. */
     SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_default_passwd_cb(c->ctx, no_password);
     return c;

@@ -42,7 +42,7 @@ struct sign_request {
 };
 
 struct sign_scope {
-    struct str date; /* "20130524" */
+    struct str date; /* such as "20130524" */
     struct str region, service;
 };
 

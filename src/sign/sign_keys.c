@@ -65,7 +65,7 @@ static bool name_of(struct name *out, const struct sign_keys *keys, struct str s
         fits = parts[i].len < sizeof(bytes) - len;
         if (!fits)
             continue;
-        bytes[len++] = (char)parts[i].len; /* below NAMED_MAX */
+        bytes[len++] = (char)parts[i].len; /* below NAMED_MAX, so it fits into a byte */
         if (parts[i].len)
             memcpy(bytes + len, parts[i].p, parts[i].len);
         len += parts[i].len;
