@@ -68,8 +68,8 @@ struct taps_options {
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
     struct locks *locks;   /* for changes during a switch (S10); NULL: no locks are used */
     struct routes *routes; /* all their storages are tapped, also those that are added later */
-    struct store
-        *config; /* for telling other processes how far this one is; NULL: there are none */
+    /* configDB, where other processes read how far this one has recorded; NULL: there are none. */
+    struct store *config;
     /* Names the present start of the machine: a journal with another name may have lost entries
      * (R6). Empty: the store is not embedded, and there is no journal. */
     struct str boot;
