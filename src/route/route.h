@@ -26,7 +26,7 @@ int routes_open(struct routes **out, struct store *config, const struct log *log
                 struct err *err) MUST_CHECK;
 void routes_close(struct routes *r); /* closes the storages too */
 /* To be called before routes_close(): makes calls that wait for a remote storage, now or later,
- * fail at once. */
+ * fail within a moment. */
 void routes_abort(struct routes *r);
 
 /* Takes ownership of the storage, and closes it at once on failure. Storages stay open until the
@@ -82,7 +82,7 @@ int route_storage(struct routes *r, struct str user, struct str bucket, struct s
 
 /* Does this storage hold, under this name, a copy of a bucket that is elsewhere (docs/forward.md,
  * B1)? Only copies of this user's bucket count, unless `user` is empty. Never waits. Also false
- * until the store was reached once. */
+ * before the store was reached for the first time. */
 bool route_is_copy(struct routes *r, struct str storage, struct str bucket, struct str user);
 
 /* Reads the policies again. When it returns, the calls here see every change that was made before

@@ -58,7 +58,7 @@ int op_create_upload(struct call *c, struct err *err)
         code = b->ops->upload_begin(b, c->a, c->key, &o.meta, &id, err);
     if (code == 0) {
         code = call_upload_begun(c, id, err);
-        if (code < 0) /* without its id nobody could use the upload */
+        if (code < 0) /* the client does not get the id, so nobody could use the upload */
             (void)!b->ops->upload_abort(b, &(struct upload_info){.key = c->key, .id = id}, NULL);
     }
     if (code < 0)
