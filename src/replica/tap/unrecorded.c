@@ -50,7 +50,7 @@ static bool count_one(void *ctx, const struct task_info *t, const struct intent 
     struct str id = arena_str(&u->a, t->task.id);
     if (arena_error(&u->a) == 0)
         map_put(&u->seen, id, u);
-    if (!in->again) /* the first task has recorded the change */
+    if (!in->again) /* the change of a second task is recorded already */
         one = announced_of(u, in->storage, in->what.bucket);
     if (one)
         one->count += in->what.key_count ? in->what.key_count : 1;

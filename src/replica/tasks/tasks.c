@@ -12,7 +12,7 @@ enum {
     KNOWN_NAPS = 100, /* short waits before that, because gateways mostly know in a moment */
     NAP_US = 10000,
     OUTSTANDING_MAX = 10000,
-    LOCK_WAIT_MS = 200,   /* short, because the tasks of one put come together */
+    LOCK_WAIT_MS = 200,   /* wait for a lock, as the tasks of one put come together */
     NAP_MS = 1000,        /* longest wait of a thread for a limit; then the task is put back */
     MEMORY_S = S_PER_DAY, /* how long a later try can continue an upload */
 };
@@ -240,8 +240,8 @@ int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, 
     return code;
 }
 
-/* After a failure that a later try may mend, the task is put back. After one that nothing mends, it
- * is archived with the reason. */
+/* After a failure that another try would not mend now, the task is put back for a while. After one
+ * that nothing mends, it is archived with the reason. */
 int job_end(struct job *j, int code, struct err *err)
 {
     place_release(&j->source);
