@@ -7,14 +7,14 @@
 
 enum {
     BATCH_MAX_MEMBERS = 1024,
-    /* a batch of this size is full: later changes go into the next */
+    /* A batch of this size is full: later changes go into the next. */
     BATCH_MAX_BYTES = 4 * 1024 * 1024,
-    /* rows indexed again: undoing a change indexes the whole batch, so it is full then */
+    /* Rows indexed again: undoing a change indexes the whole batch, so it is full then. */
     BATCH_MAX_UNDONE = 64 * 1024,
-    /* a batch that grew larger frees its memory when it is reset */
+    /* A batch that grew larger frees its memory when it is reset. */
     BATCH_KEEP_BYTES = 256 * 1024,
     CHANGE_MAX_BYTES = 64 * 1024 * 1024,
-    /* bytes that a row takes in the log, about, beside its key and value */
+    /* Bytes that a row takes in the log, about, beside its key and value. */
     ROW_OVERHEAD_BYTES = 16,
 };
 

@@ -24,7 +24,7 @@
 
 struct db;
 struct db_cf; /* a column family: a key space of its own for one use; borrowed from the db */
-/* the state that a read sees: a snapshot, the latest state, or a pending state */
+/* The state that a read sees: a snapshot, the latest state, or a pending state. */
 struct db_view;
 struct db_tx; /* a change under way */
 struct db_iter;
@@ -46,11 +46,11 @@ typedef void db_failed_fn(void *ctx);
 
 struct db_options {
     const char *path; /* the database's folder; created with mode 0700 if absent */
-    /* families to open or create; other families in the folder stay untouched */
+    /* Families to open or create; other families in the folder stay untouched. */
     const struct db_cf_spec *cfs;
     size_t cf_count;
-    /* size of the block cache; 0: 64 MiB. The row cache gets the same size on top, and each family
-     * with `skips` a 16th of it */
+    /* Size of the block cache; 0: 64 MiB. The row cache gets the same size on top, and each family
+     * with `skips` a 16th of it. */
     size_t cache_bytes;
     size_t memtable_bytes; /* size of all write buffers together; 0: 16 MiB */
     size_t reserve_bytes;  /* writes are refused while less than this is free on the disk; 0: 64
@@ -120,8 +120,8 @@ enum db_durability {
     /* db_apply() returns when the change is visible; a crash of the machine may lose it. For locks
      * and leases. It may use the reserve, as DB_URGENT may */
     DB_VOLATILE,
-    /* durable, and may use the reserve: for changes that make room, and changes without which weir
-     * cannot start or stop */
+    /* Durable, and may use the reserve: for changes that make room, and changes without which weir
+     * cannot start or stop. */
     DB_URGENT,
 };
 

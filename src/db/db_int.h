@@ -1,4 +1,4 @@
-/* What the files of db/ share. Invariants are numbered in docs/db.md. */
+/* Types and functions that the files of db/ share. Invariants are numbered in docs/db.md. */
 #ifndef DB_DB_INT_H
 #define DB_DB_INT_H
 
@@ -17,12 +17,12 @@ struct db_cf {
     bool skips;
     struct gaps *gaps; /* the cache of gaps; NULL unless `skips` */
     rocksdb_options_t *options;
-    rocksdb_column_family_handle_t *handle; /* NULL until opened */
+    rocksdb_column_family_handle_t *handle; /* NULL until the family is opened */
 };
 
 struct db_view {
     struct db *db;
-    /* the change that this view belongs to, whose pending state is read first; else NULL */
+    /* The change that this view belongs to, whose pending state is read first; else NULL. */
     struct db_tx *tx;
     rocksdb_readoptions_t *read;        /* borrowed from the db unless there is a snapshot */
     const rocksdb_snapshot_t *snapshot; /* NULL unless made by db_snapshot() */
@@ -62,7 +62,7 @@ struct batch {
     size_t slot; /* the batch's number, for gaps_write() */
     rocksdb_writebatch_wi_t *rows;
     size_t count;
-    /* bytes written since the last reset, also by changes that were undone */
+    /* Bytes written since the last reset, also by changes that were undone. */
     size_t bytes;
     size_t undone;        /* rows that RocksDB indexed again because a change was undone */
     VEC(uint64_t) hashes; /* rows_hash() of every key written, undone or not */
@@ -70,8 +70,8 @@ struct batch {
     uint64_t filters[FILTER_COUNT][FILTER_BITS / 64];
     bool filled[FILTER_COUNT]; /* the filter has a bit set */
 
-    /* Guarded by "db.group". */
-    /* of struct waiter: changes that are answered when the batch is written */
+    /* The members below are guarded by the lock "db.group". */
+    /* A list of struct waiter: changes that are answered when the batch is written. */
     struct list members;
     struct waiter *waker; /* the member that wakes the next one that joins (wake_by()) */
     size_t member_count, succeeded;
@@ -80,35 +80,35 @@ struct batch {
 /* How much of the disk is free, checked from time to time. Used by the runner and the writer. */
 struct space {
     uint64_t reserve; /* bytes; while less is free, only urgent writes are accepted */
-    /* monotonic time of the last check, if it found at least the reserve free; 0: less was free */
+    /* Monotonic time of the last check, if it found at least the reserve free; 0: less was free. */
     _Atomic(uint64_t) roomy_ns;
     _Atomic(uint64_t) written; /* bytes written since that check */
     _Atomic(bool) ballast;     /* the ballast file was made, or making it failed */
-    /* used by the writer: bytes written since headroom_keep() last checked */
+    /* Used by the writer: bytes written since headroom_keep() last checked. */
     uint64_t unlooked;
-    /* used by the writer: bytes written since all memtables were flushed */
+    /* Used by the writer: bytes written since all memtables were flushed. */
     uint64_t unshrunk;
-    /* used by the writer: bytes of the headroom used since the disk last had room */
+    /* Used by the writer: bytes of the headroom used since the disk last had room. */
     uint64_t spent;
 };
 
 struct group {
     struct mutex lock; /* class "db.group"; guards the members above `stop` */
-    /* signalled when the db is closing and no thread runs or writes any more */
+    /* Signalled when the db is closing and no thread runs or writes any more. */
     struct cond idle;
-    /* signalled when the open batch has `expected` members, or a volatile change waits */
+    /* Signalled when the open batch has `expected` members, or a volatile change waits. */
     struct cond gathered;
-    /* signalled when the runner has given a batch, or its role, to the writer */
+    /* Signalled when the runner has given a batch, or its role, to the writer. */
     struct cond given;
-    struct list waiting; /* of struct waiter: durable changes in the order of arrival */
-    struct list fast;    /* of struct waiter: volatile changes in the order of arrival */
+    struct list waiting; /* list of struct waiter: durable changes in the order of arrival */
+    struct list fast;    /* list of struct waiter: volatile changes in the order of arrival */
     bool running;        /* a thread (the runner) runs changes into the open batch */
-    /* a thread has the writer's role, and owns the members from `stop` on */
+    /* A thread has the writer's role, and owns the members from `stop` on. */
     bool writing;
     bool wanted;  /* the writer waits for the runner */
-    bool pending; /* the sealed batch is not in RocksDB yet: changes read through it */
+    bool pending; /* the sealed batch is not in RocksDB yet, so changes must read it too */
     bool closing;
-    /* the writer waits until the open batch has so many members; 0: it does not wait */
+    /* The writer waits until the open batch has so many members; 0: it does not wait. */
     size_t expected;
     struct batch *open, *sealed, *spare;
     bool stop;       /* the writer thread ends when `hand_over` is posted next */
@@ -120,7 +120,7 @@ struct group {
     struct batch slots[GAPS_BATCHES];
     struct space space;
     rocksdb_writeoptions_t *durable, *fast_write; /* with and without sync */
-    /* identifies the thread that runs a change; NULL: none */
+    /* Identifies the thread that is running a change; NULL: none. */
     _Atomic(const void *) runner;
 
     _Atomic(uint64_t) changes, groups, syncs, failed;
@@ -140,18 +140,19 @@ struct db {
     db_failed_fn *on_failure; /* may be NULL */
     void *failure_ctx;
     struct failure failure;
-    /* the next in the list of databases that failure_abandon() was called for */
+    /* The next in the list of databases that failure_abandon() was called for. */
     struct db *abandoned;
     rocksdb_t *rocks;
     rocksdb_options_t *options;
     size_t memtable_bytes; /* all write buffers together */
     rocksdb_cache_t *cache;
     struct rows *rows; /* cache of rows of the latest state */
-    /* the `cf_asked` families that were asked for, then other families found in the folder */
+    /* The `cf_asked` families that were asked for, then other families found in the folder. */
     struct db_cf *cfs;
     size_t cf_count, cf_asked;
     bool scarce; /* the disk had little room when the database was opened */
-    /* without a snapshot; never changed after the open, so all threads share it */
+    /* Options of reads without a snapshot. Never changed after the open, so all threads share
+     * them. */
     rocksdb_readoptions_t *read;
     struct db_view latest;
     struct group group;
@@ -166,7 +167,7 @@ struct db_tx {
     /* `into` is the batch that the change runs into. `below` is the batch before it that is not in
      * RocksDB yet; NULL: there is none */
     struct batch *into, *below;
-    size_t bytes;     /* written by this change */
+    size_t bytes;     /* bytes written by this change */
     size_t iterators; /* number of open iterators */
     bool urgent;      /* may use the reserve */
     bool wrote;
@@ -177,7 +178,7 @@ struct db_tx {
 
 /* --- options.c --- */
 
-/* Fill db->cache and db->options, and every family's options. */
+/* Fills db->cache and db->options, and every family's options. */
 void options_build(struct db *db, const struct db_options *o);
 void options_release(struct db *db);
 
@@ -220,7 +221,7 @@ int tx_run(struct db_tx *tx, db_change_fn *fn, void *ctx, struct err *err) MUST_
 enum { TX_INTO = 1, TX_BELOW = 2 };
 unsigned tx_look(struct db_tx *tx, struct str key);
 unsigned tx_look_all(struct db_tx *tx);
-/* whether a change of `into` may have */
+/* Whether a change of tx->into may have deleted the key. */
 bool tx_may_have_deleted(const struct db_tx *tx, struct str key);
 
 /* --- group.c --- */

@@ -10,7 +10,7 @@
 enum {
     CHUNK = 128,        /* gaps in a chunk */
     PENDING_MAX = 2048, /* keys remembered of one batch */
-    /* keys remembered for one reader, which compares each with the gap that it found */
+    /* Keys remembered for one reader, which compares each with the gap that it found. */
     WRITTEN_MAX = 256,
 };
 
@@ -26,13 +26,13 @@ struct chunk {
 };
 
 struct gaps {
-    /* class "db.gaps"; guards everything here; no other lock is taken inside */
+    /* class "db.gaps"; guards all members; no other lock is taken inside */
     struct mutex lock;
     VEC(struct chunk *) chunks; /* in the order of the ends of their gaps */
     size_t bytes, max_bytes;
     uint64_t clock;
     struct list readers;
-    /* keys written by batches that are neither committed nor failed yet */
+    /* Keys written by batches that are neither committed nor failed yet. */
     struct gaps_keys pending[GAPS_BATCHES];
     unsigned ranges; /* number of range writes under way */
 };

@@ -1,7 +1,8 @@
 /* A cache of gaps. A gap [from, to) says that no row lies between `from` and `to`, and that `to` is
  * the key of a row. A seek found that row, and the next seek need not search again. A listing that
- * skips from one common prefix to the next asks here first; a seek in RocksDB looks into every run
- * of files. Each family with db_cf_spec.skips has such a cache. For files in db/ only.
+ * skips from one common prefix to the next asks this cache first, because a seek in RocksDB looks
+ * into every run of files. Each family with db_cf_spec.skips has such a cache. For files in db/
+ * only.
  *
  * The cache is coherent, as the row cache of rows.h is:
  *   G1  a gap that a change is about to make wrong (it writes a key in [from, to), or deletes `to`)
@@ -27,7 +28,8 @@ struct gaps *gaps_new(size_t bytes);
 void gaps_free(struct gaps *g); /* NULL is fine */
 size_t gaps_bytes(struct gaps *g);
 
-/* A bounded list of keys. Past the bound it is `lost`: any key may have been written. */
+/* A bounded list of written keys. When it overflows, it is `lost`: any key may have been
+ * written. */
 struct gaps_keys {
     struct buf bytes; /* for each key its length (size_t), then its bytes */
     size_t count;
@@ -39,7 +41,7 @@ struct gaps_keys {
 struct gaps_reader {
     struct list node;
     struct str from, to; /* keys that the iterator may see; borrowed; empty `to`: no end */
-    /* keys of that range that were written since gaps_enter(); guarded by the lock of the gaps */
+    /* Keys of that range that were written since gaps_enter(); guarded by the lock of the gaps. */
     struct gaps_keys written;
 };
 void gaps_enter(struct gaps *g, struct gaps_reader *r, struct str from, struct str to);
@@ -50,8 +52,8 @@ bool gaps_find(struct gaps *g, struct str from, struct buf *row);
 /* Adds a gap: the reader's iterator found that `row` is the first row at or behind `from`. */
 void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, struct str row);
 
-/* gaps_write(): a change puts or deletes the key in one of the batches under way. gaps_settled():
- * that batch is committed or has failed. */
+/* gaps_write() says that a change puts or deletes the key in one of the batches under way.
+ * gaps_settled() says that this batch is committed or has failed. */
 enum { GAPS_BATCHES = 3 };
 enum gaps_writing { GAPS_PUT, GAPS_DELETE };
 void gaps_write(struct gaps *g, size_t batch, struct str key, enum gaps_writing what);

@@ -5,19 +5,19 @@
 #include "base/clock.h"
 
 enum {
-    /* changes in one turn: bounds how long a caller works for others */
+    /* Changes in one turn: bounds how long a caller works for others. */
     RUN_MAX_CHANGES = 1024,
-    /* the writer gathers changes for an eighth of the time that the last write took */
+    /* The writer gathers changes for an eighth of the time that the last write took. */
     GATHER_SHARE = 8,
-    /* it does not gather for less, because such short sleeps are inexact */
+    /* The writer does not gather for less, because such short sleeps are inexact. */
     GATHER_MIN_NS = 100 * NS_PER_US,
 };
 
 /* Which write a change that was run waits for. */
 enum due {
-    DUE_NOW,        /* it waits for none: it neither wrote rows nor saw pending ones (W6) */
+    DUE_NOW,        /* it waits for no write: it neither wrote rows nor saw pending ones (W6) */
     DUE_WITH_BELOW, /* it waits for the batch below, because it saw rows of that batch */
-    /* it waits for the batch that it ran into, which has its rows or rows that it saw */
+    /* It waits for the batch that it ran into, which has its rows or rows that it saw. */
     DUE_WITH_INTO,
 };
 

@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 
 enum {
-    /* memtables and log are checked after each 1/64 of the write buffers' size */
+    /* Memtables and log are checked after each 1/64 of the write buffers' size. */
     LOOK_SHARE = 64,
-    /* urgent changes may write 1/8 of the write buffers' size in all, in keys and values; in the
-     * log these take up to twice that, in a memtable three times */
+    /* Urgent changes may write 1/8 of the write buffers' size in all, in keys and values; in the
+     * log these take up to twice that, in a memtable three times. */
     SPEND_SHARE = 8,
     FAMILY_SHARE = 2, /* a family is written out at 1/2 of the write buffers' size */
-    /* all families are written out when the logs have 4 times the write buffers' size */
+    /* All families are written out when the logs have 4 times the write buffers' size. */
     LOG_SHARE = 4,
 };
 

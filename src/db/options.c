@@ -14,12 +14,12 @@ enum {
     BACKGROUND_JOBS = 2,
     /* RocksDB may use so many times memtable_bytes; the second half is headroom (headroom.c) */
     WRITE_BUFFERS = 2,
-    /* each family that skips gets a cache of gaps, 1/16 of the block cache's size */
+    /* Each family that skips gets a cache of gaps, 1/16 of the block cache's size. */
     GAPS_SHARE = 16,
 };
 
-/* the Bloom filter's share of a write buffer: 10 bits for a row of 64 bytes, because a memtable is
- * filled only by half (headroom.c) */
+/* The Bloom filter's share of a write buffer: 10 bits for a row of 64 bytes, because a memtable is
+ * filled only by half (headroom.c). */
 static const double MEMTABLE_BLOOM = 0.01;
 static const size_t default_cache_bytes = 64 * MIB;
 static const size_t default_memtable_bytes = 16 * MIB;

@@ -31,7 +31,7 @@ struct db_iter {
  * writer's stack, which is sometimes lost. */
 __attribute__((no_sanitize("thread"))) static struct str seen(struct buf *copy, struct str row)
 {
-    /* volatile, or the loop becomes a memcpy, which ThreadSanitizer checks */
+    /* With `volatile` the loop does not become a memcpy, which ThreadSanitizer would check. */
     const volatile char *from = row.p;
 
     buf_reset(copy);

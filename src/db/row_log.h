@@ -1,12 +1,12 @@
 /* A log of rows. A row is written in the commit of a change, read in order by one thread, and then
- * forgotten. So a change leaves a message for a later reader without a sync of its own.
+ * deleted. So a change leaves a message for a later reader without a sync of its own.
  *
  *   a row is there exactly when its change is committed;
- *   a row has a place, bytes that its writer chooses and that grow from change to change, so a
- *   reader that goes on behind the last place it has dealt with misses nothing, and never steps
- *   over rows that were deleted;
- *   rows are forgotten without a sync, so after a crash of the machine some may be there again: a
- *   reader must be able to deal with a row twice.
+ *   a row has a place: bytes that its writer chooses and that grow from change to change. So a
+ *   reader that continues behind the last place that it has handled misses no row, and never steps
+ *   over deleted rows;
+ *   rows are deleted without a sync, so after a crash of the machine some may be there again. A
+ *   reader must be able to handle a row twice.
  *
  * A log is the rows of one family whose keys begin with a prefix; the place is the rest of the key.
  * Used by the tap of the local storage (object/local) and the notifications (s3/notify). Any thread

@@ -10,8 +10,8 @@
 
 enum {
     STRIPES = 64,
-    /* bytes of key and value; larger rows are not cached, because they would push out many
-     * others */
+    /* Bytes of key and value; larger rows are not cached, because they would push out many
+     * others. */
     ROW_MAX = 8 * 1024,
     ROW_TYPICAL = 256, /* bytes; a guess from which the tables get their size */
 };
@@ -27,7 +27,7 @@ struct row {
 };
 
 struct row_stripe {
-    /* class "db.rows"; guards all of the stripe; no other lock is taken inside */
+    /* class "db.rows"; guards the stripe; no other lock is taken inside */
     struct mutex lock;
     struct row **slots;
     struct list use;
@@ -40,7 +40,7 @@ struct rows {
     struct row_stripe stripes[STRIPES];
     size_t slot_mask, stripe_bytes;
     uint64_t seed;
-    /* counts of writes; `begun` starts at 1, because 0 is ROWS_STALE */
+    /* Counts of writes; `begun` starts at 1, because 0 is ROWS_STALE. */
     _Atomic(uint64_t) begun, ended;
 };
 

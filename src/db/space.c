@@ -13,7 +13,7 @@ enum {
     CHECK_BYTES = 1024 * 1024,
     CHECK_NS = 100 * NS_PER_MS,
     FLOOR_SHARE = 16, /* urgent changes must leave 1/16 of the reserve free */
-    /* the ballast has 1/2 of the reserve's size, in addition to the reserve */
+    /* The ballast has 1/2 of the reserve's size, in addition to the reserve. */
     BALLAST_SHARE = 2,
 };
 
@@ -143,7 +143,7 @@ int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *e
 int space_to_open(struct db *db, struct err *err)
 {
     uint64_t last, available;
-    /* the rows in the logs are replayed and written to table files */
+    /* The rows in the logs are replayed and written to table files. */
     uint64_t need = headroom_logs(db, &last) + open_bytes;
     int code = space_make_room(db, need + db->group.space.reserve / FLOOR_SHARE, &available, err);
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 enum parts { FIELDS = 1, VALUES = 2 };
-/* an HSET with more arguments does not compare its fields with each other */
+/* An HSET with more arguments does not compare its fields with each other. */
 enum { FRESH_ARGS = 34 };
 
 static bool want_hash(struct call *c, struct object *o)
@@ -50,7 +50,7 @@ static bool hash_set_pairs(struct call *c, int64_t *added)
     if (!want_or_create(c, &o))
         return false;
     before = o.m.count;
-    /* then the fields need not be looked up in the hash */
+    /* A new hash has no fields yet, so they need not be looked up. */
     bool fresh = before == 0 && c->argc <= FRESH_ARGS;
     for (size_t i = 2; i < c->argc; i += 2) {
         if (fresh)

@@ -177,7 +177,7 @@ void cmd_linsert(struct call *c)
 }
 
 struct lpos {
-    /* the options RANK, COUNT (-1: not given) and MAXLEN (0: all items) */
+    /* The options RANK, COUNT (-1: not given) and MAXLEN (0: all items). */
     int64_t rank, count, max;
 };
 

@@ -20,7 +20,7 @@ struct collector {
     struct mutex lock;
     struct cond changed;
     uint64_t asked, begun, done; /* counts of rounds */
-    /* the last round failed; only the first failure in a row is logged */
+    /* The last round failed; only the first failure in a row is logged. */
     bool failing;
     struct loop loop;
 };

@@ -8,9 +8,9 @@
 
 enum {
     FORMAT = 2, /* of the rows on disk; format 1 had no small hashes */
-    /* attempts to read a member without a snapshot (invariant 8) */
+    /* Attempts to read a member without a snapshot (invariant 8). */
     MEMBER_TRIES = 4,
-    /* how long compaction keeps expired strings (invariant 7) */
+    /* How long compaction keeps expired strings (invariant 7). */
     FILTER_GRACE_MS = MS_PER_MINUTE,
 };
 
@@ -19,7 +19,7 @@ struct step {
     struct run run;
     struct call *calls;
     size_t count;
-    /* the script that calls[0] runs; NULL: the step is not a script */
+    /* The script that calls[0] runs; NULL: the step is not a script. */
     const struct script_call *script;
     enum db_durability durability;
 };

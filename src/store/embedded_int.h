@@ -3,7 +3,7 @@
  * A *run* is one atomic step (a command, a batch, a script). It has one view of the data and one
  * reading of the clock. A *call* is one command in a run. A run is used by one thread at a time: by
  * the caller's thread when it only reads, by the thread that applies the database's changes when it
- * may write. "Invariant n" is that of docs/store.md. */
+ * may write. "Invariant n" is number n in docs/store.md. */
 #ifndef STORE_EMBEDDED_INT_H
 #define STORE_EMBEDDED_INT_H
 
@@ -30,7 +30,7 @@ struct embedded {
     struct lua_pool *lua;
     struct pubsub *pubsub;
     struct collector *collector;
-    /* the joined stores, by their numbers; NULL: not joined */
+    /* The joined stores, by their numbers; NULL: not joined. */
     struct embedded *joined[STORE_DATABASES];
 };
 
@@ -62,28 +62,28 @@ struct owner_cache {
         struct meta m;
         char key[OWNER_KEY_MAX];
     } slots[OWNER_SLOTS];
-    /* the pairs of small hashes, to which m.value points */
+    /* The pairs of small hashes, to which m.value points. */
     char pairs[OWNER_SLOTS][SMALL_BYTES];
 };
 
 struct run {
-    /* the database that commands now work on; a script may SELECT another */
+    /* The database that commands now work on; a script may SELECT another. */
     struct embedded *e;
     struct embedded *home; /* the database on which the step was called */
     struct db_view *view;
     struct db_tx *tx; /* NULL: this run only reads */
     int64_t now_ms;   /* the time of the step (invariant 7) */
     struct err *err;
-    /* the first failure, after which the run is undone and no reply is valid; 0: none */
+    /* The first failure, after which the run is undone and no reply is valid; 0: none. */
     int code;
     struct buf row; /* the value of the row read last */
-    /* the next free version of each database; 0: not read yet (invariant 2) */
+    /* The next free version of each database; 0: not read yet (invariant 2). */
     uint64_t next_version[STORE_DATABASES];
-    /* a garbage row was written in that database, so its collector must be woken */
+    /* A garbage row was written in that database, so its collector must be woken. */
     bool garbage[STORE_DATABASES];
-    /* a sub row that was read does not exist (invariant 8) */
+    /* A sub row that was read does not exist (invariant 8). */
     bool missed;
-    /* the owner row loaded last; last_owner.value is not valid */
+    /* The owner row loaded last; last_owner.value is not valid. */
     struct meta last_owner;
     struct pubsub_ticket *published;
     struct owner_cache *owners; /* while a script runs, else NULL */
@@ -109,7 +109,7 @@ struct call {
     const struct cmd *command;
     const struct str *argv;
     size_t argc;
-    struct arena *arena; /* for the reply and the work */
+    struct arena *arena; /* for the reply and temporary data */
     struct reply *reply; /* starts as nil */
 };
 
@@ -125,7 +125,7 @@ enum cmd_flags {
     CMD_WRITE = 2,   /* may write, so it runs in a change of the database */
     CMD_ROW = 4,     /* reads a single row, so it needs no snapshot */
     CMD_MEMBER = 8,  /* reads an owner row and one sub row, without a snapshot (invariant 8) */
-    CMD_RANDOM = 16, /* the answer is not determined by the data */
+    CMD_RANDOM = 16, /* the answer does not depend on the data alone */
     CMD_SCRIPT = 32, /* runs scripts, so a script may not call it */
     CMD_PUBLISH = 64,
 };
@@ -197,11 +197,11 @@ void answer_items(struct call *c, const struct items *items);
 
 /* --- arguments; false: the argument is wrong, and the call was answered with Redis's error --- */
 
-/* as Redis's string2ll: no blanks, no '+', no leading zeros */
+/* Reads an integer as Redis's string2ll() does: no blanks, no '+', no leading zeros. */
 bool number_parse(struct str s, int64_t *out);
 bool double_parse(struct str s, double *out);
 bool long_double_parse(struct str s, long double *out);
-struct str double_print(struct arena *a, double v); /* the text that RESP2 has for it */
+struct str double_print(struct arena *a, double v); /* as RESP2 writes a double */
 /* The sum of both numbers in the text form that INCRBYFLOAT and HINCRBYFLOAT store and answer. */
 bool float_sum(struct call *c, long double value, long double by, struct str *out);
 
@@ -245,7 +245,7 @@ struct object {
     struct meta m;         /* m.type TYPE_NONE: the key does not exist */
     enum value_type was;   /* the type in the stored row */
     int64_t was_expire_ms; /* the expiry time in the stored row */
-    bool changed;          /* members have changed it: the meta row must be saved */
+    bool changed;          /* a member was written, so the meta row must be saved */
 };
 
 /* Reads the key's owner row. A run that writes removes the key if it has expired. False: the read
@@ -254,7 +254,7 @@ bool object_load(struct call *c, struct str key, struct object *o);
 /* As object_load(), but if the key has another type, answers WRONGTYPE and returns false. */
 bool object_want(struct call *c, struct str key, enum value_type type, struct object *o);
 
-/* Makes an empty collection of an object that does not exist. */
+/* Turns an object that does not exist into an empty collection. */
 void object_create(struct call *c, struct object *o, enum value_type type);
 /* Writes the meta row, or removes the key of a collection that has become empty. Keeps invariants 4
  * and 6. */
@@ -262,7 +262,7 @@ void object_save(struct call *c, struct object *o);
 /* Replaces the object by a string. expire_ms 0: it never expires. */
 void object_set_string(struct call *c, struct object *o, struct str value, int64_t expire_ms);
 void object_set_expire(struct call *c, struct object *o, int64_t expire_ms);
-/* removes the key, if it exists (invariant 3) */
+/* Removes the key, if it exists (invariant 3). */
 void object_drop(struct call *c, struct object *o);
 /* Moves `o` to the key of `to`, whose old value is removed first. The version and the sub rows of
  * `o` stay. */
@@ -276,7 +276,8 @@ bool member_put(struct call *c, struct object *o, struct str member, struct str 
 void member_write(struct call *c, struct object *o, struct str member, struct str value,
                   bool is_new);
 bool member_delete(struct call *c, struct object *o, struct str member);
-struct str member_of(struct str row_key); /* the member's name in the key of a row_hashed() */
+/* The member in the key of a row that row_hashed() made. */
+struct str member_of(struct str row_key);
 
 /* A walk over the members whose hash is `from` or higher; in a small hash, over all members. */
 struct member_walk {
@@ -284,7 +285,7 @@ struct member_walk {
     struct row from, to;
     struct str pairs;         /* the pairs of a small hash that are still to come */
     struct str member, value; /* the current member; borrowed until the next step */
-    /* the current member's cursor in a scan; 0 in a small hash, which is one page */
+    /* The current member's cursor in a scan; 0 in a small hash, which is one page. */
     uint64_t cursor;
 };
 void members_open(struct member_walk *w, struct run *run, const struct object *o, uint64_t from);
@@ -336,7 +337,7 @@ void script_digest(struct str source, char sha1[41]);
 void script_run(struct call *c, const struct script_call *s);
 /* Compiles a script and keeps its source. The reply is the digest, or an error. */
 void script_load(struct call *c, struct str source);
-/* keeps the source for EVALSHA */
+/* Keeps the source, so that EVALSHA can find it by its digest. */
 void script_remember(struct embedded *e, const struct script_call *s);
 bool script_known(struct embedded *e, struct str sha1);
 void script_flush(struct embedded *e);
@@ -350,7 +351,7 @@ void pubsub_free(struct pubsub *p);
 int64_t pubsub_publish(struct pubsub *p, struct pubsub_ticket **ticket, struct str channel,
                        struct str message);
 void pubsub_settle(struct pubsub *p, struct pubsub_ticket *ticket,
-                   bool committed); /* NULL is fine */
+                   bool committed); /* a NULL ticket is fine */
 int embedded_subscribe(struct store_subscription **out, struct store *s, struct str channel,
                        store_message_fn *fn, void *ctx, struct err *err);
 void embedded_unsubscribe(struct store_subscription *sub);
@@ -360,7 +361,7 @@ void embedded_unsubscribe(struct store_subscription *sub);
 int collector_new(struct collector **out, struct embedded *e, struct err *err) MUST_CHECK;
 void collector_free(struct collector *c);
 void collector_wake(struct collector *c);
-/* waits until a whole round that began after this call has ended */
+/* Waits until a whole round that began after this call has ended. */
 void collector_wait(struct collector *c);
 
 #endif

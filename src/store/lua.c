@@ -22,10 +22,10 @@ struct known {
 };
 
 struct lua_pool {
-    /* each thread looks in its own slot first, so that a state stays in one CPU's cache */
+    /* Each thread looks in its own slot first, so that a state stays in one CPU's cache. */
     struct slot idle[SLOTS];
     _Atomic(uint64_t) limit_ms;
-    /* count of SCRIPT FLUSH; states that began under another count are freed */
+    /* Count of SCRIPT FLUSH; states that began under another count are freed. */
     _Atomic(uint64_t) flushes;
     struct mutex lock; /* guards what follows */
     struct map known;  /* digest -> struct known */

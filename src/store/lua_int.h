@@ -20,7 +20,7 @@ struct lua_vm {
     lua_State *L;
     size_t bytes;
     bool out_of_memory, timed_out; /* the state is freed after the run */
-    /* registry index of the real global table, behind the read-only one */
+    /* Registry index of the real global table, behind the read-only one. */
     int globals;
     int compiled; /* registry index of the table from digest to function */
     size_t compiled_count;

@@ -7,10 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* instructions between two checks of the time; they take well under a millisecond */
+/* Instructions between two checks of the time; they take well under a millisecond. */
 enum { HOOK_EVERY = 100000 };
 
-/* the state of drand48() before it is seeded */
+/* The state of drand48() before it is seeded. */
 static const uint64_t random_start = 0x1234abcd330e;
 
 static void *allocate(void *ud, void *p, size_t old, size_t size)
@@ -256,7 +256,7 @@ static void protect_libraries(lua_State *L)
     static const char *const tables[] = {"string", "table", "math", "coroutine", "redis"};
 
     lua_pushliteral(L, "");
-    /* the metatable of all strings is hidden, or scripts could change `string` through it */
+    /* The metatable of all strings is hidden, or scripts could change `string` through it. */
     if (lua_getmetatable(L, -1)) {
         lua_pushboolean(L, 0);
         lua_setfield(L, -2, "__metatable");

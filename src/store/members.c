@@ -5,7 +5,7 @@
 
 /* The place of a field among the pairs of a small hash. */
 struct place {
-    /* offset and size of the field's pair; if there is none: the end of the last pair, and 0 */
+    /* Offset and size of the field's pair; if there is none: the end of the last pair, and 0. */
     size_t at, len;
     struct str value;
 };

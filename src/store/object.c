@@ -2,7 +2,7 @@
  * 6). */
 #include "store/embedded_int.h"
 
-/* members that a change deletes itself; the rows of larger collections become garbage */
+/* Members that a change deletes itself; the rows of larger collections become garbage. */
 enum { DROP_DIRECTLY = 64 };
 
 static struct owner_slot *owner_slot(const struct run *run, const struct object *o)

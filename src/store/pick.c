@@ -6,7 +6,7 @@
 
 enum {
     PICK_EXACT = 128, /* number of members up to which choices are exactly uniform */
-    /* if more than 1/16 of the members are wanted, all are walked over instead of seeking each */
+    /* If more than 1/16 of the members are wanted, all are walked over instead of seeking each. */
     PICK_PART = 16,
 };
 

@@ -32,18 +32,18 @@ struct subscription {
     struct str channel;
     store_message_fn *fn;
     void *ctx;
-    /* number of the last message given to fn; at first, of the last one before the subscription */
+    /* Number of the last message given to fn; at first, of the last one before the subscription. */
     uint64_t seen;
     char bytes[];
 };
 
 struct pubsub {
     struct mutex lock;
-    /* a ticket was settled, a call of fn has ended, or the thread shall stop */
+    /* Signalled when a ticket is settled, a call of fn has ended, or the thread shall stop. */
     struct cond changed;
     struct list queue; /* tickets */
     struct list subscriptions;
-    /* the subscription whose fn is running, without the lock; else NULL */
+    /* The subscription whose fn is running, without the lock; else NULL. */
     struct subscription *calling;
     uint64_t last_number;
     size_t bytes;
@@ -230,7 +230,7 @@ void embedded_unsubscribe(struct store_subscription *base)
     struct subscription *sub = container_of(base, struct subscription, base);
     struct pubsub *p = embedded_of(base->store)->pubsub;
 
-    /* the delivering thread would wait for itself */
+    /* Otherwise the delivering thread would wait for itself. */
     BUG_ON(pthread_equal(p->thread.id, pthread_self()));
     mutex_lock(&p->lock);
     list_remove(&sub->node);

@@ -95,7 +95,7 @@ int redis_refusal(struct str text)
     return row < 0 ? 0 : refusals[row].code;
 }
 
-/* stands before Redis's own words in the text of an error */
+/* Stands before Redis's own words in the text of an error. */
 static const struct str said = STR("redis: ");
 
 static int redis_refused(const struct reply *r, struct err *err)

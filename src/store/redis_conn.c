@@ -147,7 +147,7 @@ static int open_network(struct redis_conn *c, const struct redis_endpoint *e, ui
     rc = connect_socket(c, e, &address, deadline_ns, err);
     if (rc == 0) {
         rc = redis_conn_greet(c, e, deadline_ns, err);
-        /* the address comes last, because store_refusal() needs Redis's words first */
+        /* The address comes last, because store_refusal() needs Redis's words first. */
         if (rc < 0 && e->master)
             add_address(err, &address);
     }

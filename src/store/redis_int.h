@@ -20,10 +20,10 @@ struct redis_target {
     char *user, *password; /* NULL when not given */
     int database;
     bool tls;
-    /* the login may be meant for another server, so it is no failure when it is refused */
+    /* The login may be meant for another server, so it is no failure when it is refused. */
     bool try_login;
 
-    /* the name under which the sentinels know the master; NULL: no sentinels */
+    /* The name under which the sentinels know the master; NULL: no sentinels. */
     char *master;
     struct redis_target *sentinels; /* owned; address and login of each sentinel */
     size_t sentinel_count;
@@ -45,8 +45,8 @@ struct redis_master;
 /* The things needed to make a connection; all borrowed. */
 struct redis_endpoint {
     const struct redis_target *target;
-    struct tls_context *tls;     /* NULL: plain */
-    struct redis_master *master; /* NULL: no sentinels, the target has the address */
+    struct tls_context *tls;     /* NULL: no TLS */
+    struct redis_master *master; /* NULL: no sentinels; the target has the address */
 };
 
 enum { REDIS_READ_SIZE = 16 * 1024 };
@@ -54,7 +54,7 @@ enum { REDIS_READ_SIZE = 16 * 1024 };
 struct redis_conn {
     struct list node; /* in the pool's list while idle */
     int fd;
-    struct tls *tls;     /* NULL: plain */
+    struct tls *tls;     /* NULL: no TLS */
     bool reused;         /* the connection has served a call before */
     uint64_t generation; /* generation of the master that it leads to; 0 without sentinels */
     uint64_t idle_since_ns;
@@ -94,7 +94,7 @@ int redis_refusal(struct str text);
 /* --- back-off: how long a Redis is not tried after it could not be reached --- */
 
 struct redis_backoff {
-    /* delay before the next attempt, without jitter; 0 while all is well */
+    /* Delay before the next attempt, without jitter; 0 while all is well. */
     uint64_t delay_ns;
     uint64_t failed_at_ns; /* when the latest failure was counted */
     uint64_t retry_at_ns;
@@ -117,7 +117,7 @@ struct redis_address {
 struct sentinel_answer {
     bool heard; /* false: the sentinel did not answer, or does not know that master */
     struct redis_address address;
-    /* the sentinels' number of the configuration, which each failover increases */
+    /* The sentinels' number of the configuration, which each failover increases. */
     uint64_t epoch;
 };
 
@@ -133,7 +133,7 @@ int sentinel_choose(const struct sentinel_answer *known, bool failed,
 /* One sentinel. Only the thread that asks uses it. */
 struct sentinel {
     struct redis_endpoint endpoint;
-    /* both open, or both NULL; failovers are announced on `news` */
+    /* Both open, or both NULL; failovers are announced on `news`. */
     struct redis_conn *questions, *news;
     struct redis_backoff backoff;
     struct sentinel_answer answer;
@@ -149,12 +149,12 @@ int sentinel_ask(struct sentinel *s, const char *name, uint64_t deadline_ns,
 void sentinel_hear(struct sentinel *s);
 void sentinel_close(struct sentinel *s);
 
-/* Makes the object that asks the sentinels of *target, which it takes over. Takes a reference to
- * `tls`. Asks no sentinel yet. */
+/* Makes a redis_master, which asks the sentinels that *target names. It takes *target over, and a
+ * reference to `tls`. Asks no sentinel yet. */
 struct redis_master *redis_master_new(struct redis_target *target, struct tls_context *tls,
                                       uint64_t timeout_ns, const struct log *log);
 struct redis_master *redis_master_ref(struct redis_master *m);
-/* the last reference ends the thread; NULL is fine */
+/* Drops a reference; the last one ends the thread. NULL is fine. */
 void redis_master_unref(struct redis_master *m);
 
 /* Gives the master's address and its generation, a number that grows when another server becomes
@@ -176,7 +176,7 @@ struct redis_follower {
     int wake;
 };
 void redis_master_follow(struct redis_master *m, struct redis_follower *f);
-/* `f` may be one that never followed */
+/* Stops following. `f` need not be following. */
 void redis_master_unfollow(struct redis_master *m, struct redis_follower *f);
 
 /* --- the pool --- */
@@ -191,7 +191,7 @@ struct redis_pool {
     size_t open;         /* number of connections that are idle, in use, or being opened */
     struct redis_backoff backoff;
     struct err failure; /* the error of the latest failed attempt */
-    /* generation of the master at that failure; a newer master is tried at once */
+    /* Generation of the master at that failure; a newer master is tried at once. */
     uint64_t failed_generation;
 };
 
@@ -204,7 +204,7 @@ void redis_pool_release(struct redis_pool *p); /* no connection may be in use */
  * ERR_INVALID: as redis_conn_open(). */
 int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, struct redis_conn **out,
                     struct err *err) MUST_CHECK;
-/* gives the connection back for further calls */
+/* Gives the connection back to the pool, for further calls. */
 void redis_pool_give(struct redis_pool *p, struct redis_conn *c);
 void redis_pool_drop(struct redis_pool *p, struct redis_conn *c); /* closes the connection */
 void redis_pool_is_back(struct redis_pool *p); /* called when Redis answers: ends the back-off */
@@ -229,7 +229,7 @@ struct redis_subs {
     int wake;                  /* eventfd, written when the thread has something to send */
     struct redis_sub *running; /* the subscription whose fn is being called; else NULL */
     uint64_t message;          /* number of the latest message */
-    /* numbers of SUBSCRIBE commands sent on this connection, and of answers to them */
+    /* Numbers of SUBSCRIBE commands sent on this connection, and of answers to them. */
     uint64_t sent, confirmed;
     uint64_t lapses; /* number of connections that failed or were lost */
     bool connected, stop;

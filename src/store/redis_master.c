@@ -21,7 +21,7 @@
 
 struct redis_master {
     struct redis_target target;
-    struct tls_context *tls; /* NULL: connections without TLS */
+    struct tls_context *tls; /* NULL: no TLS */
     const struct log *log;
     uint64_t slice_ns; /* how long one sentinel may take: a round of all ends within the timeout */
     struct sentinel sentinels[REDIS_MAX_SENTINELS]; /* used only by the thread */
@@ -34,7 +34,7 @@ struct redis_master {
     int wake;             /* eventfd, written when a round is wanted or the thread shall end */
     bool stop;
     struct list followers;
-    /* the master in use; known.heard is false until a sentinel has named one */
+    /* The master in use; known.heard is false until a sentinel has named one. */
     struct sentinel_answer known;
     bool failed;           /* a connection to the known master has failed */
     uint64_t begun, ended; /* counts of rounds */

@@ -157,7 +157,7 @@ void redis_pool_give(struct redis_pool *p, struct redis_conn *c)
 
     c->reused = true;
     mutex_lock(&p->lock);
-    /* set under the lock, because the list is in this order */
+    /* Set under the lock, because the list is in this order. */
     c->idle_since_ns = clock_mono_ns();
     list_push_front(&p->idle, &c->node);
     oldest = list_entry(p->idle.prev, struct redis_conn, node);

@@ -31,7 +31,7 @@ struct redis_sub {
     enum sub_state state;
     uint64_t ticket;  /* which SUBSCRIBE of the connection is its own; only in SUB_SENT */
     uint64_t message; /* number of the latest message that it got */
-    /* messages may have been missed: fn is called with a NULL channel once it is confirmed */
+    /* Messages may have been missed: fn is called with a NULL channel once it is confirmed. */
     bool lapsed;
     struct err reason; /* why Redis refused it; only in SUB_REFUSED */
 };

@@ -21,7 +21,7 @@ struct resp {
         size_t next; /* index of the item being read */
     } levels[RESP_MAX_DEPTH];
     size_t depth;
-    /* the string being read, with its CRLF, in the arena; NULL: none */
+    /* The string being read, with its CRLF, in the arena; NULL: none. */
     char *bulk;
     size_t bulk_size, bulk_done; /* bytes, CRLF included */
     struct buf line;             /* the start of a line whose end has not arrived yet */

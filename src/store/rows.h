@@ -48,7 +48,7 @@ struct meta {
 
 void row_meta(struct row *row, struct arena *a, uint64_t hash, struct str key);
 void row_expiry(struct row *row, struct arena *a, int64_t expire_ms, uint64_t hash, struct str key);
-/* also makes the key of a garbage row */
+/* Makes a key of only a tag and a number, for example that of a garbage row. */
 void row_prefix(struct row *row, enum row_tag tag, uint64_t number);
 void row_hashed(struct row *row, struct arena *a, enum row_tag tag, uint64_t version,
                 uint64_t hash_or_score, struct str member);
@@ -65,13 +65,15 @@ uint64_t score_encode(double score);
 double score_decode(uint64_t bits);
 
 enum { META_MAX = 34 }; /* bytes, without m->value */
-/* Writes the head of a meta row's value and returns its length; m->value follows it in the row. */
+/* Writes the first part of a meta row's value and returns its length; m->value follows it in the
+ * row. */
 size_t meta_encode(const struct meta *m, char out[META_MAX]);
 /* Decodes the value of a meta row. ERR_CORRUPT: it is damaged, or the pairs of its small hash
  * are. */
 int meta_decode(struct meta *out, struct str value) MUST_CHECK;
 
-/* The size of a pair in a small hash, in bytes. Field and value must be shorter than 64 KiB. */
+/* Returns the size of a pair in a small hash, in bytes. Field and value must be shorter than 64
+ * KiB. */
 size_t pair_size(struct str field, struct str value);
 void pair_write(char *to, struct str field, struct str value);
 /* Takes the first pair off *rest. False: there is no complete pair. */

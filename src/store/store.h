@@ -1,5 +1,6 @@
-/* The coordination store: Redis's types and commands, executed by an engine of our own or by Redis
- * itself. docs/store.md has the list of commands, the embedded engine's layout and its invariants.
+/* The coordination store: Redis's types and commands, executed by weir's embedded engine or by
+ * Redis itself. docs/store.md has the list of commands, the embedded engine's layout and its
+ * invariants.
  *
  * A struct store is one database (appDB, queueDB, lockDB, configDB, swarmDB). Commands are argument
  * vectors and answers are replies, with exactly Redis 7's semantics for the commands in
@@ -99,10 +100,10 @@ int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
 
 /* --- scripts --- */
 
-/* Every change of several steps is a script: a file in the folder lua/ of its room, with a row in
- * the room's scripts.def, embedded into the program when it is built. A script reads and writes
- * only through redis.call(), with KEYS and ARGV. Scripts that only read run beside writers.
- * Messages that a script publishes reach the subscribers of the store on which it was run. */
+/* A change of several steps is a script: a file in the folder lua/ of its room, with a row in the
+ * room's scripts.def, built into the program. A script reads and writes only through redis.call(),
+ * with KEYS and ARGV. Scripts that only read run at the same time as writers. Messages that a
+ * script publishes reach the subscribers of the store on which it was run. */
 struct script {
     const char *name; /* "queue_add" */
     struct str source;
@@ -125,8 +126,8 @@ void scripts_init(struct script *out, const struct script_row *rows, size_t coun
 struct script_run {
     const struct script *script;
     struct store_args keys, args;
-    /* in the embedded engine the call does not wait for the disk; the change is visible at once,
-     * and on disk with the next durable step at the latest */
+    /* In the embedded engine the call does not wait for the disk; the change is visible at once,
+     * and on disk with the next durable step at the latest. */
     bool relaxed;
 };
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
@@ -172,7 +173,7 @@ typedef void store_message_fn(void *ctx, struct str channel, struct str message)
 struct store_subscription;
 int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,
                     store_message_fn *fn, void *ctx, struct err *err) MUST_CHECK;
-/* fn does not run any more when this returns; NULL is fine */
+/* Ends the subscription. Its fn does not run any more when this returns. NULL is fine. */
 void store_unsubscribe(struct store_subscription *sub);
 
 /* --- typed helpers: an unexpected reply type is ERR_TYPE, an error reply ERR_INVALID/ERR_TYPE ---
