@@ -78,7 +78,7 @@ static int side_load_page(struct comparison *m, struct side *s, struct err *err)
     s->end = !s->list.more;
     if (!s->end && str_eq(s->list.next, buf_str(&s->after)) &&
         str_eq(s->list.next_version, buf_str(&s->after_version)))
-        return out_of_order(s, err); /* the listing would never end */
+        return out_of_order(s, err); /* or else the listing would never end */
     buf_set(&s->after, s->list.next);
     buf_set(&s->after_version, s->list.next_version);
     return 0;

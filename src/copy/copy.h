@@ -26,8 +26,10 @@ struct keyring;
 /* Remembers the upload that carries a large object, from one try to the next. Only a remembered
  * upload is continued: another upload of the same key may be a client's. */
 struct copy_memory {
-    int (*get)(void *ctx, struct arena *a, struct str *out, struct err *err); /* empty: none */
-    int (*set)(void *ctx, struct str value, struct err *err); /* empty: forget the upload */
+    /* Gives the value that was remembered last. Empty: none is remembered. */
+    int (*get)(void *ctx, struct arena *a, struct str *out, struct err *err);
+    /* Remembers a value. Empty: forgets the upload. */
+    int (*set)(void *ctx, struct str value, struct err *err);
     void *ctx;
 };
 

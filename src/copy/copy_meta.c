@@ -70,7 +70,7 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err)
     unsigned set = 0;
     bool can = false;
 
-    /* S3's answers have whole seconds. */
+    /* Compared in whole seconds, as S3's answers give them. */
     if (x->retain_until_ms / MS_PER_S > y->retain_until_ms / MS_PER_S)
         set |= META_RETENTION;
     if (x->legal_hold != y->legal_hold)

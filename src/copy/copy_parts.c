@@ -18,7 +18,7 @@ struct parts {
     struct upload_info upload;
     struct upload_part *done; /* one for each part of the plan; number 0: not sent yet */
 
-    struct mutex lock; /* class "copy"; guards what follows */
+    struct mutex lock; /* lock class "copy"; guards what follows */
     size_t next;
     uint64_t moved;
     int code; /* error of the first part that failed; 0: none */
@@ -130,7 +130,7 @@ static int parts_begin(struct parts *p, struct err *err)
         return code;
     code = parts_remember(
         p, arena_fmt(w->a, STR_FMT " " STR_FMT, STR_ARG(carried), STR_ARG(p->upload.id)), err);
-    if (code < 0) /* no later try would find the upload */
+    if (code < 0) /* a later try could not find the upload */
         (void)w->c->to->ops->upload_abort(w->c->to, &p->upload, NULL);
     return code;
 }

@@ -1,4 +1,4 @@
-/* Headers and the document of server-side encryption. */
+/* Reads and writes the headers and the document of server-side encryption. */
 #include "meta/encryption.h"
 
 #include "base/json.h"

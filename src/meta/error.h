@@ -12,7 +12,7 @@
 #include "base/err.h"
 
 /* clang-format off */
-/*    name, code, HTTP status, message */
+/* The columns: name, S3's code, HTTP status, message. */
 #define S3_ERROR_TABLE(X) \
     X(ACCESS_CONTROL_LIST_NOT_SUPPORTED, "AccessControlListNotSupported", 400, "The bucket does not allow ACLs") \
     X(ACCESS_DENIED, "AccessDenied", 403, "Access Denied") \
@@ -139,8 +139,8 @@ enum s3_code {
 enum s3_code s3_code_of(int code);
 
 /* These accept S3 codes, and translate other codes by s3_code_of(). */
-const char *s3_code_name(int code); /* "NoSuchKey" */
-int s3_code_status(int code);       /* 404 */
+const char *s3_code_name(int code); /* such as "NoSuchKey" */
+int s3_code_status(int code);       /* HTTP status, such as 404 */
 const char *s3_code_message(int code);
 
 /* Sets the code with its message from the table, and returns the code. For another message use

@@ -18,7 +18,7 @@ struct entry {
 
 struct keyring {
     char *path;
-    struct mutex lock; /* class "s3.keyring"; held while the file is read and written */
+    struct mutex lock; /* lock class "s3.keyring"; held while the file is read and written */
     VEC(struct entry) entries;
     struct stat seen; /* the file when it was read; all zero: not read, or it does not exist */
 };
@@ -168,7 +168,7 @@ static int keyring_refresh(struct keyring *k, struct err *err)
         if (errno != ENOENT)
             return err_errno(err, errno, "%s", k->path);
         if (k->seen
-                .st_ino) /* objects that are wrapped now could not be read after a restart (E4) */
+                .st_ino) /* file lost: objects wrapped now could not be read after a restart (E4) */
             return err_set(err, ERR_CORRUPT, "%s was there and is gone; put it back", k->path);
     } else if (!file_is_same(&now, &k->seen)) {
         code = keyring_read_file(k, &now, &text, err);

@@ -71,7 +71,7 @@ struct object_info {
     int64_t modified_ms;
     struct str etag;     /* without quotes */
     uint32_t part_count; /* 0: not made of parts */
-    bool is_private;     /* the ACL grants the owner alone; false also where that is not known */
+    bool is_private;     /* the ACL grants access only to the owner; false also where not known */
     struct object_meta meta;
 };
 
@@ -81,7 +81,7 @@ struct object_conditions {
     struct str if_match, if_none_match;
     int64_t if_modified_since_ms, if_unmodified_since_ms;
     /* The next two apply only to removals. */
-    int64_t if_modified_at_ms; /* compared to the second */
+    int64_t if_modified_at_ms; /* modified at this time; compared in whole seconds */
     bool has_if_size;
     uint64_t if_size;
 };
@@ -113,7 +113,7 @@ struct change_fact {
     struct str etag;
     uint64_t size;
     uint32_t storage;  /* number of the storage that gave the sequence; never 0 */
-    uint64_t sequence; /* higher for later changes of the same storage; microseconds */
+    uint64_t sequence; /* a time in microseconds; higher for later changes of the storage */
     int64_t time_ms;
 };
 
@@ -142,14 +142,14 @@ struct put_seal {
 
 struct put_options {
     struct object_meta meta;
-    struct object_conditions conditions; /* on the version that is current at the commit */
+    struct object_conditions conditions; /* judged on the version that is current at the commit */
     /* Called after the body has ended and before anything is visible: the last chance to refuse
      * (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. May be NULL. */
     int (*verify)(void *ctx, struct object_meta *meta, struct err *err);
     void *ctx;
     struct str etag; /* local: the ETag to keep; empty: the MD5 of the plain bytes */
     /* Local: a place of MD5_LEN bytes for the MD5 of the plain bytes, filled before verify() is
-     * called, so that the caller need not hash them again. NULL with an etag. */
+     * called, so that the caller need not hash them again. Must be NULL if `etag` is set. */
     unsigned char *md5;
     /* Gives the key, before the body is read, when `meta` (of these options, or of the upload that
      * the part belongs to) has an encryption. It must be set then (else ERR_INVALID). The storage
@@ -168,23 +168,23 @@ struct put_result {
 
 struct get_result {
     struct object_info info;
-    struct reader *body; /* the bytes of the range; the caller closes it; NULL after head */
+    struct reader *body; /* the bytes of the range; the caller closes it; NULL after head() */
     uint64_t first, len; /* offset and length of the body in the info.size bytes */
     bool partial;        /* a range was asked for */
     /* Local, RANGE_PART: the checksum that the part was uploaded with. */
     struct object_checksum part_checksum;
     /* Not NULL: the bytes are sealed, and the body can be read only after unlock() was called with
-     * their key. ERR_CORRUPT: the key is another one, or the bytes are damaged. */
+     * their key. ERR_CORRUPT: the key is wrong, or the bytes are damaged. */
     int (*unlock)(struct reader *body, const struct sealed_key *key, struct err *err);
     bool at_hand; /* sealed and in memory: unlocking and reading will not wait */
 };
 
 struct remove_options {
-    struct str version; /* empty: the current one, where versions are kept by making a marker */
+    struct str version; /* empty: the current one; where versions are kept, a marker is made */
     struct object_conditions conditions;
     bool bypass_governance;
     const struct change_note *note; /* NULL: none */
-    struct object_guard guard;      /* local alone; with a guard a missing key is ERR_NOT_FOUND */
+    struct object_guard guard;      /* only local; with a guard a missing key is ERR_NOT_FOUND */
 };
 
 struct remove_result {
@@ -196,8 +196,8 @@ struct remove_result {
  * grows with the entries that are returned, not with the keys that are skipped. */
 struct list_options {
     struct str prefix, delimiter;
-    struct str after; /* the listing begins behind this key; a common prefix is listed if a key
-                         under it is behind, unless the prefix is exactly this */
+    struct str after; /* the listing begins behind this key; a common prefix is listed if it has
+                         keys behind `after`, unless `after` is the prefix itself */
     struct str after_version; /* list_versions: begin behind this version of `after` */
     size_t limit;             /* at most OBJECT_LIST_MAX */
     bool tags;                /* local: fill meta.tags of the entries too */
@@ -213,7 +213,7 @@ struct list_result {
     struct list_entry *entries;
     size_t count;
     bool more;
-    struct str next, next_version; /* the next page's after and after_version */
+    struct str next, next_version; /* `after` and `after_version` of the next page */
 };
 
 struct upload_part {
@@ -253,13 +253,13 @@ enum meta_set {
     META_ACL = 2,
     META_RETENTION = 4,
     META_LEGAL_HOLD = 8,
-    META_CLASS = 16, /* local alone */
+    META_CLASS = 16, /* only local */
 };
 
 struct meta_options {
     bool bypass_governance;         /* allows shortening governance retention */
     const struct change_note *note; /* NULL: none */
-    struct object_guard guard;      /* local alone */
+    struct object_guard guard;      /* only local */
 };
 
 struct bucket_info {
@@ -273,8 +273,8 @@ struct bucket_info {
 /* How much a bucket holds. Bytes are counted as clients put them, before any sealing. Markers and
  * the parts of unfinished uploads are not counted. */
 struct bucket_usage {
-    uint64_t objects, bytes;          /* current versions */
-    uint64_t old_versions, old_bytes; /* versions that are not current */
+    uint64_t objects, bytes;          /* number and size of current versions */
+    uint64_t old_versions, old_bytes; /* number and size of versions that are not current */
 };
 
 /* --- the vtables --- */
@@ -287,7 +287,7 @@ struct bucket {
     /* The next two are set only where `storage` is NULL. */
     struct storage *home; /* the storage that stands for the bucket where one must be named
                              (object/overlay.h, route/space.h) */
-    unsigned can;         /* enum storage_capability */
+    unsigned can;         /* a set of enum storage_capability */
 };
 
 struct bucket_ops {
@@ -303,8 +303,8 @@ struct bucket_ops {
      * In these three cases out->info is filled too. Local: does not block. */
     int (*head)(struct bucket *b, struct arena *a, struct str key, struct str version,
                 const struct object_conditions *c, struct get_result *out, struct err *err);
-    /* As head(), with the body of the range (NULL: all). Local: does not block by itself; the body
-     * may be file ranges (reader_as_file). */
+    /* As head(), and opens the body of the range (NULL: of the whole object). Local: the call
+     * itself does not block; the body may be ranges of files (reader_as_file()). */
     int (*get)(struct bucket *b, struct arena *a, struct str key, struct str version,
                const struct object_conditions *c, const struct object_range *range,
                struct get_result *out, struct err *err);
@@ -318,8 +318,9 @@ struct bucket_ops {
     int (*copy)(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                 const struct object_info *source, const struct put_options *o,
                 struct put_result *out, struct err *err);
-    /* Removing a missing key is success, as in S3, also under conditions; nothing is made then. For
-     * conditions, a current delete marker has no ETag, no bytes, and the time when it was made. */
+    /* Removes a version, or makes a delete marker. Removing a missing key succeeds, as in S3; with
+     * conditions it makes no marker. For conditions, a current delete marker has no ETag, no bytes,
+     * and the time when it was made. */
     int (*remove)(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
                   struct remove_result *out, struct err *err);
     int (*list)(struct bucket *b, struct arena *a, const struct list_options *o,
@@ -395,8 +396,8 @@ struct overlay; /* object/overlay.h */
 struct storage {
     const struct storage_ops *ops;
     struct str name;
-    bool
-        takes_trailers; /* takes bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER; set at open */
+    /* Set at open: the storage accepts bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER. */
+    bool takes_trailers;
     /* Limits for all replication workers together; 0: no limit (route/remotes.h). */
     _Atomic(uint64_t) requests_per_minute, bytes_per_second;
     /* Set when a copy has found that the peer wants the ETag in a write's If-Match without quotes
@@ -413,13 +414,13 @@ struct forward_request {
     struct str user;                   /* whose credentials sign the request; empty: unsigned */
     struct str method;                 /* the method that is sent */
     struct str signed_as;              /* the method in the signature; empty: `method` */
-    struct str path;                   /* by url_encode(), with the bucket: "/bucket/key" */
+    struct str path;                   /* encoded by url_encode(), with the bucket: "/bucket/key" */
     struct str query;                  /* percent-encoded, without the client's signature */
     const struct http_header *headers; /* to send; not Host, Authorization, X-Amz-Date,
                                           X-Amz-Content-Sha256, nor headers of the framing */
     size_t header_count;
     struct reader *body;  /* NULL: none */
-    uint64_t body_len;    /* UINT64_MAX: chunked */
+    uint64_t body_len;    /* bytes; UINT64_MAX: not known, sent chunked */
     struct str sha256;    /* SHA-256 of the body in hex; empty: not known */
     bool expect_continue; /* as in struct upstream_request */
     bool idempotent;
@@ -439,12 +440,12 @@ enum storage_capability {
     /* Opening a bucket, its info, heads and listings wait for no peer and cost next to nothing. */
     STORAGE_AT_HAND = 2,
     /* The storage has commits of its own: it calls a change_note inside the commit of the change
-     * and keeps the rows of the outbox there. Without this, only an intent that was recorded before
-     * the change makes sure that the change becomes known. */
+     * and keeps the rows of the outbox there. Without this, a change is sure to become known only
+     * if an intent was recorded before it. */
     STORAGE_TELLS_CHANGES = 4,
     /* Others may change objects past this program, and the storage can be set up to notify it. */
     STORAGE_NOTIFIES = 8,
-    /* Each user has credentials of their own there; a user without them sees no bucket. */
+    /* Each user has credentials of their own on the storage. A user without them sees no bucket. */
     STORAGE_CREDENTIALS = 16,
     /* All of struct object_meta comes back as it was given, whatever its form: owner, ACL (none:
      * private), encryption. So the storage can keep bytes that this program seals. */
@@ -462,7 +463,7 @@ enum storage_capability {
 
 struct storage_ops {
     const char *kind; /* "local", "remote": for people to read; programs ask storage_can() */
-    unsigned can;     /* enum storage_capability */
+    unsigned can;     /* a set of enum storage_capability */
     /* Makes the bucket that `info` describes. ERR_EXISTS: the bucket exists, and the error's text
      * is its owner. The caller checks whether S3 allows the name. With info->object_lock versions
      * are on. */
@@ -485,7 +486,7 @@ struct storage_ops {
      * Other errors are those of upstream_send(). */
     int (*forward)(struct storage *s, const struct forward_request *r, struct exchange **out,
                    struct err *err);
-    int (*check)(struct storage *s, struct err *err); /* is it there and writable? */
+    int (*check)(struct storage *s, struct err *err); /* checks that it is there and writable */
     /* Gives a number for the state of a bucket's info and documents, also of a bucket that does not
      * exist. As long as the number stays the same, info and documents have not changed. 0: a change
      * is under way, or the storage does not know. NULL: it never knows. Does not block. */
@@ -509,7 +510,7 @@ static inline bool bucket_can(const struct bucket *b, enum storage_capability wh
     return b->storage ? storage_can(b->storage, what) : b->can & what;
 }
 
-/* The storage to name as the bucket's place: the storage that the bucket is on, else its home
+/* Gives the storage to name as the bucket's place: the storage that the bucket is on, else its home
  * (object/overlay.h), else the storage of its space. */
 static inline struct storage *bucket_home(const struct bucket *b)
 {

@@ -1,17 +1,17 @@
-/* What changed: the one vocabulary for it, from the table of S3 operations down to rows on disk.
+/* The one vocabulary for what changed, used from the table of S3 operations down to rows on disk.
  *
  * A *thing* is a part of a bucket that is compared and copied by itself; each has a version vector
  * of its own (coord/version.h). There are six kinds. A *change* is a set of bits: the things that
- * are different after it, and how they changed where somebody must know. Stored tasks and journals
+ * are different after it, and how they changed where a reader needs that. Stored tasks and journals
  * hold the numbers below CHANGE_PUT, so those numbers never change. */
 #ifndef OBJECT_CHANGE_H
 #define OBJECT_CHANGE_H
 
 enum thing_kind {
-    THING_OBJECT = 1, /* its bytes, headers and lock: all but its tags and its access list */
+    THING_OBJECT = 1, /* an object's bytes, headers and lock: all but its tags and access list */
     THING_OBJECT_TAGS = 2,
     THING_OBJECT_ACL = 4,
-    THING_BUCKET = 8, /* its settings: all but its tags and its access list */
+    THING_BUCKET = 8, /* a bucket's settings: all but its tags and access list */
     THING_BUCKET_TAGS = 16,
     THING_BUCKET_ACL = 32,
     THINGS_OF_OBJECT = THING_OBJECT | THING_OBJECT_TAGS | THING_OBJECT_ACL,

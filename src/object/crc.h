@@ -17,11 +17,11 @@ uint64_t crc64_nvme(uint64_t crc, struct str bytes);
 /* As crc64_nvme(), but by tables alone; tests compare the two. */
 uint64_t crc64_nvme_table(uint64_t crc, struct str bytes);
 
-/* a * b mod poly, and x^n mod poly. */
+/* Compute a * b mod poly, and x^n mod poly. */
 uint64_t crc_multiply(uint64_t poly, unsigned bits, uint64_t a, uint64_t b);
 uint64_t crc_power(uint64_t poly, unsigned bits, uint64_t n);
 
-/* The CRC of left followed by right, which is `right_len` bytes long, for CRCs whose register
+/* Gives the CRC of left followed by right, which is `right_len` bytes long, for CRCs whose register
  * starts with all ones and is inverted at the end. */
 uint64_t crc_combine(uint64_t poly, unsigned bits, uint64_t left, uint64_t right,
                      uint64_t right_len);

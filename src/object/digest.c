@@ -18,7 +18,7 @@ enum { BLOCK = 16 * 1024, EVP_FIRST = DIGEST_SHA1, EVP_KINDS = DIGEST_SHA256 + 1
 
 struct digests {
     unsigned wanted;
-    EVP_MD_CTX *evp[EVP_KINDS]; /* made at the first use, kept for later ones */
+    EVP_MD_CTX *evp[EVP_KINDS]; /* made at the first use, and kept for later uses */
     struct md5 md5;
     uint32_t crc32, crc32c;
     uint64_t crc64;

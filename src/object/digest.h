@@ -35,11 +35,11 @@ void digests_update(struct digests *d, struct str bytes);
 void digests_final(struct digests *d, enum digest_kind kind, struct digest_value *out);
 void digests_free(struct digests *d); /* NULL is fine */
 
-/* The digest of bytes in memory. */
+/* Computes the digest of bytes in memory. */
 void digest_of(enum digest_kind kind, struct str bytes, struct digest_value *out);
 size_t digest_size(enum digest_kind kind);
 
-/* The value in base64, as S3 writes checksums; empty when the arena is full. */
+/* Gives the value in base64, as S3 writes checksums; empty when the arena is full. */
 struct str digest_text(struct arena *a, const struct digest_value *value);
 
 /* Joins the CRCs of two parts without their bytes, for the full-object checksum of an upload.

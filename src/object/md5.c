@@ -134,7 +134,8 @@ __attribute__((target("avx512f"))) static inline __m512i column512(const char **
 #define I(b, c, d)    _mm512_ternarylogic_epi32(b, c, d, 0x39)
 #include "object/md5_kernel.inc"
 
-/* Lanes without a body repeat the first body, and their results are dropped. */
+/* Defines a function that hashes blocks of up to `width` bodies. Lanes without a body repeat the
+ * first body, and their results are dropped. */
 #define DEFINE_LANES(name, kernel, width)                                                          \
     static void name(struct md5_lane *lanes, size_t count, size_t blocks)                          \
     {                                                                                              \

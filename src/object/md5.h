@@ -15,7 +15,7 @@ enum { MD5_BLOCK = 64, MD5_LEN = 16, MD5_LANES = 16 };
 struct md5 {
     uint32_t state[4];
     uint64_t bytes;                /* length of the body so far */
-    unsigned char rest[MD5_BLOCK]; /* bytes % MD5_BLOCK of them are not hashed yet */
+    unsigned char rest[MD5_BLOCK]; /* bytes that do not fill a block yet, not hashed yet */
 };
 
 void md5_init(struct md5 *m);

@@ -28,10 +28,12 @@ struct merge {
     size_t page; /* entries that a bucket is asked for at once; 0: as many as fit */
 };
 
-/* As list and list_versions of struct bucket_ops; common prefixes are exact too. */
+/* Lists keys or versions, as list() and list_versions() of struct bucket_ops do. Common prefixes
+ * are exact too. */
 int merge_list(const struct merge *m, struct arena *a, const struct list_options *o, bool versions,
                struct list_result *out, struct err *err) MUST_CHECK;
-/* As list_uploads: the uploads of all buckets, by key and id. choose() is not asked. */
+/* Lists the uploads of all buckets by key and id, as list_uploads() of struct bucket_ops does.
+ * choose() is not called. */
 int merge_uploads(const struct merge *m, struct arena *a, const struct list_options *o,
                   struct upload_list *out, struct err *err) MUST_CHECK;
 

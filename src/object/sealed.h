@@ -22,9 +22,9 @@ struct sealed_key {
     unsigned char bytes[SEALED_KEY_LEN];
 };
 
-/* The stored size of a body of this plain size; UINT64_MAX (not known) stays so. */
+/* Gives the stored size of a body of this plain size. UINT64_MAX (not known) stays so. */
 uint64_t sealed_size(uint64_t plain);
-/* The number of records of a body of this plain size; at least one. */
+/* Gives the number of records of a body of this plain size; at least one. */
 uint64_t sealed_records(uint64_t plain);
 
 /* Makes an ETag to use in place of the MD5 of the plain bytes. It reveals nothing without the key.
@@ -77,7 +77,7 @@ struct sealer {
 
 void sealer_init(struct sealer *s, struct reader *body, const struct sealed_key *key, uint32_t part,
                  struct hasher *hasher);
-/* The MD5 of the plain bytes. Call it once, after the body's end. */
+/* Gives the MD5 of the plain bytes. Call it once, after the body's end. */
 void sealer_md5(struct sealer *s, unsigned char out[MD5_LEN]);
 void sealer_release(struct sealer *s); /* {0} is fine */
 

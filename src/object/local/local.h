@@ -99,8 +99,8 @@ struct change_tap {
 };
 
 /* Sets the storage's tap (borrowed). It learns of changes that begin after the call. NULL removes
- * it; no change may be under way then. Rows of an earlier tap stay. Without a tap a change costs
- * one more load. */
+ * it; no change may be under way then. Rows of an earlier tap stay. Without a tap the cost for a
+ * change is one load. */
 void local_set_tap(struct storage *s, const struct change_tap *tap);
 /* Hides changes through this reference to a bucket from the tap. Replication uses it for its own
  * writes, which must not count as changes at the destination. Call it before other threads have the
@@ -134,7 +134,7 @@ void local_stats(struct storage *s, struct local_stats *out);
 /* --- scrub --- */
 
 enum local_damage {
-    LOCAL_DAMAGE_MISSING, /* the bytes have no file or row */
+    LOCAL_DAMAGE_MISSING, /* the file or row with the bytes is missing */
     LOCAL_DAMAGE_SIZE,
     LOCAL_DAMAGE_CHECKSUM,
     LOCAL_DAMAGE_RECORD, /* the index row cannot be read */

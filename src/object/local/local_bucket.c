@@ -162,7 +162,7 @@ static int create_row(struct bucket_create *c, struct bucket_record *r, struct e
     struct row row;
     int code = change_sequence(&c->change, &r->id, err);
 
-    if (r->info.object_lock) /* a lock needs versions to keep */
+    if (r->info.object_lock) /* object lock works only with versions */
         r->info.versions = VERSIONS_ON;
     if (r->info.created_ms == 0)
         r->info.created_ms = db_tx_now_ms(c->change.tx);

@@ -112,7 +112,7 @@ static void remove_folders(struct local *l, struct buf *folder, uint64_t id)
         return;
     char *slash = strrchr(folder->p, '/');
     *slash = '\0';
-    (void)rmdir(folder->p); /* not empty: it stays */
+    (void)rmdir(folder->p); /* a folder that is not empty stays */
 }
 
 /* Removes the files of all blobs in the batch. The ids are in order, so each folder is synced once

@@ -8,8 +8,8 @@
 #include <dirent.h>
 #include <errno.h>
 
-/* Versions of the file FORMAT and of the rows. 2 has the usage of buckets (L11), 3 also a row for
- * each owner's bucket (L13). */
+/* Format numbers of the file FORMAT and of the rows. Rows of format 2 have the usage of buckets
+ * (L11), rows of format 3 also a row for each owner's bucket (L13). */
 enum { FORMAT = 1, ROWS_FORMAT = 3, ROWS_FIRST = 1 };
 
 static void format_text(struct buf *out, const struct local *l)

@@ -28,7 +28,7 @@ enum {
 
 /* Readers of many blobs, whose blobs the collector must not remove (L9). */
 struct pins {
-    struct mutex lock; /* class "local.pins" */
+    struct mutex lock; /* lock class "local.pins" */
     struct cond resolved;
     struct list readers; /* list of struct pin, in the order of registration */
     uint64_t registered; /* how many pins were made since the start */
@@ -44,7 +44,7 @@ struct pin {
 };
 
 struct collector {
-    struct mutex lock; /* class "local.collector" */
+    struct mutex lock; /* lock class "local.collector" */
     struct cond wake, finished;
     uint64_t asked, done; /* how many rounds were asked for, and how many are done */
     unsigned holds;       /* backups under way; while there are any, no round begins */
@@ -57,7 +57,7 @@ struct collector {
 
 /* A failure of the disk: set when a file could not be written or synced, until one could again. */
 struct trouble {
-    struct mutex lock; /* class "local.trouble" */
+    struct mutex lock; /* lock class "local.trouble" */
     bool set;
     struct err why;
 };
@@ -68,7 +68,7 @@ struct local {
     struct db_cf *rows, *bytes, *outbox, *changes;
     _Atomic(const struct change_tap *) tap; /* NULL: none */
     char *name, *folder;
-    int lock_fd;           /* held while the storage is open */
+    int lock_fd;           /* locks the folder while the storage is open */
     _Atomic(bool) present; /* the folder was found and is in use; once true, stays true */
     const struct log *log;
     uint32_t id, epoch;

@@ -245,7 +245,7 @@ struct row_merge {
     struct str o_key, o_value, v_key,
         v_value; /* the next row of each walk; keys without bucket and tail */
     bool o_there, v_there;
-    struct buf seen; /* the key of the last row that was taken */
+    struct buf seen; /* the key of the last row that was added */
 };
 
 static int merge_next_o(struct row_merge *m, struct err *err)
@@ -276,7 +276,7 @@ static void merge_seek_behind(struct row_merge *m, struct str prefix)
     seek_behind(m->v.it, m->b, TAG_VERSION, prefix);
 }
 
-/* Begins behind the version `after_version` of the key `after`. */
+/* Begins both walks behind the version `after_version` of the key `after`. */
 static int merge_start(struct row_merge *m, struct db_view *view, const struct list_options *o,
                        struct err *err)
 {

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* All numbers count plain bytes; only read_at() knows where they are stored. */
+/* A sealed body that is being read. All numbers count plain bytes; only read_at() knows where they
+ * are stored. */
 struct sealed_body {
     struct reader reader;
     struct local *l;
@@ -61,7 +62,7 @@ int blob_take(struct local *l, const struct blob_source *from, const struct blob
         tell_md5(to->o, out);
         return code;
     }
-    if (!to->o->seal) /* E1 */
+    if (!to->o->seal) /* meta says sealed, so a key is needed (E1) */
         return err_set(err, ERR_INVALID, "no key was given for a body that is to be sealed");
     code = to->o->seal(to->o->seal_ctx, to->meta, &seal, err);
     if (code < 0)

@@ -182,7 +182,7 @@ static int part_answer(const struct part_change *p, struct arena *a, struct uplo
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Finds the upload before a long body is read. The result points into the row. */
+/* Finds the upload before a long body is read. `out` points into `value`. */
 static int upload_check(struct part_change *p, struct buf *value, struct upload_record *out,
                         struct err *err)
 {

@@ -160,7 +160,7 @@ int change_sequence(struct row_change *c, uint64_t *out, struct err *err)
     *out = l->sequence;
     if (*out < limit)
         return 0;
-    struct buf ahead = BUF_INIT(0); /* L2 */
+    struct buf ahead = BUF_INIT(0); /* after a restart numbers begin here (L2) */
     buf_append_be64(&ahead, *out + SEQUENCE_AHEAD_US);
     db_tx_put(c->tx, l->rows, row_tag(&row, l, TAG_SEQUENCE), buf_str(&ahead));
     buf_release(&ahead);
@@ -382,7 +382,7 @@ static void version_put_row(struct row_change *c, struct str record, const struc
     change_count(c, TAG_VERSION, r, 1);
     if (!r->is_null)
         return;
-    struct buf sequence = BUF_INIT(0); /* L3 */
+    struct buf sequence = BUF_INIT(0); /* the TAG_NULL row names the null version (L3) */
     buf_append_be64(&sequence, r->sequence);
     db_tx_put(c->tx, b->local->rows, row_key(&row, b, TAG_NULL, c->key), buf_str(&sequence));
     buf_release(&sequence);

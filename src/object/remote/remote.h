@@ -20,12 +20,12 @@ struct remote_credential {
 struct remote_times {
     uint64_t connect_ms;  /* connecting, with name look-up and TLS */
     uint64_t response_ms; /* from the end of a request to the head of its answer */
-    uint64_t idle_ms;     /* a body, in either direction, without progress */
+    uint64_t idle_ms;     /* without progress of a body, in either direction */
 };
 
 /* The members of struct remote_times as a table, for code that reads, stores or shows them. */
 struct remote_timeout {
-    const char *name; /* "connect_timeout" */
+    const char *name; /* such as "connect_timeout" */
     uint64_t usual_ms, min_ms, max_ms;
     size_t offset; /* of the member in struct remote_times */
 };
@@ -33,7 +33,7 @@ enum { REMOTE_TIMEOUTS = 3 };
 extern const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS];
 /* Gives the member that row `i` of remote_timeouts[] describes. */
 uint64_t *remote_time(struct remote_times *times, size_t i);
-/* ERR_INVALID: a time is out of bounds; the message names it and the bounds. */
+/* Checks the times. ERR_INVALID: a time is out of bounds; the message names it and the bounds. */
 int remote_times_check(const struct remote_times *times, struct err *err) MUST_CHECK;
 
 struct remote_options {

@@ -101,11 +101,11 @@ void ask_init(struct ask *q, struct remote *r, struct str user, const char *meth
 void ask_init_bucket(struct ask *q, struct remote_bucket *b, const char *method, struct str key);
 void ask_release(struct ask *q);
 void ask_name(struct ask *q, struct str bucket, struct str key);
-void ask_param(struct ask *q, const char *name, struct str value); /* value.p NULL: no "=" */
+void ask_param(struct ask *q, const char *name, struct str value); /* value.p NULL: without "=" */
 void ask_param_u64(struct ask *q, const char *name, uint64_t value);
-void ask_param_given(struct ask *q, const char *name, struct str value); /* not when empty */
-void ask_header(struct ask *q, const char *name, struct str value);      /* not when empty */
-void ask_time(struct ask *q, const char *name, int64_t ms);              /* not when 0 */
+void ask_param_given(struct ask *q, const char *name, struct str value); /* skipped if empty */
+void ask_header(struct ask *q, const char *name, struct str value);      /* skipped if empty */
+void ask_time(struct ask *q, const char *name, int64_t ms);              /* skipped if 0 */
 void ask_body(struct ask *q, struct reader *body, uint64_t len);
 /* Sets a document (borrowed) as the body. */
 void ask_document(struct ask *q, struct str text);

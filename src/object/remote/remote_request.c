@@ -74,7 +74,8 @@ static int recode_query(struct outgoing *o, struct str query)
     return code;
 }
 
-/* A name that may stand in front of a host: letters, digits and '-', with single dots between. */
+/* Whether the name may stand in front of a host: letters, digits and '-', with single dots between.
+ */
 static bool is_host_label(struct str s)
 {
     bool dot = true;
