@@ -157,7 +157,7 @@ static int put_whole(struct copying *w, uint64_t *moved, struct err *err)
     reader_close(&body.reader);
     if (code == 0)
         *moved = w->source.size;
-    if (code == 0 && body.since) /* reports the bytes; too late to stop the copy */
+    if (code == 0 && body.since) /* only counts bytes; the copy is made */
         code = copy_watch(w, body.since, err);
     return copy_written(code, err);
 }
@@ -308,7 +308,7 @@ static int put_absent(struct copying *w, struct reader *from, struct err *err)
 
     copy_prepare(w);
     int code = to->ops->put(to, w->a, w->c->key, &body.reader, w->source.size, &w->put, &made, err);
-    if (code == 0 && body.since) /* reports the bytes; too late to stop the copy */
+    if (code == 0 && body.since) /* only counts bytes; the copy is made */
         code = copy_watch(w, body.since, err);
     return code;
 }

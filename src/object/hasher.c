@@ -146,7 +146,7 @@ void hash_add(struct hash_stream *s, struct str piece)
     mutex_lock(&h->lock);
     wait_until_at_most(s, HASH_PIECES - 1);
     s->pieces[s->count++] = piece;
-    if (s->count == 1) { /* else the stream waits already, or has its turn */
+    if (s->count == 1) { /* else the stream is waiting already, or being hashed */
         list_push(&h->waiting, &s->node);
         cond_signal(&h->work);
     }

@@ -22,7 +22,7 @@ enum {
 /* The entries of one key on a bucket's page. */
 struct key_run {
     size_t first, count;
-    bool whole; /* the page does not end inside the run */
+    bool whole; /* the page has all entries of the run */
 };
 
 /* A key, or a common prefix, with what each bucket has of it. */

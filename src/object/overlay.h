@@ -6,10 +6,10 @@
  * bucket's name belongs to is its *home*. An overlay knows the logical buckets and gives each as a
  * `struct bucket` whose `storage` is NULL. A caller that has to name a storage names the home.
  *
- * The overlay is declared here and implemented outside object/. A process has at most
- * one overlay, and every storage of the routes points to it. Callers outside object/ use the four
- * storage_*() calls below and never the members of storage_ops, so that they see logical buckets
- * and never their parts. */
+ * The overlay is declared here and implemented outside object/. A process has at most one overlay,
+ * and every storage of the routes points to it. Callers outside object/ use the four storage_*()
+ * calls below and never the members of storage_ops, so that they see logical buckets and never
+ * their parts. */
 #ifndef OBJECT_OVERLAY_H
 #define OBJECT_OVERLAY_H
 

@@ -84,7 +84,7 @@ struct local {
     _Atomic(bool) leaked; /* a file of this epoch may have no row, so the epoch stays open */
     _Atomic(uint64_t) list_steps, collected, swept;
     _Atomic(uint64_t)
-        generations[GENERATIONS]; /* L10; the lowest 16 bits count changes under way */
+        generations[GENERATIONS]; /* L10; the lowest 16 bits count the changes under way */
     struct hasher *hasher;
     struct pins pins;
     struct collector collector;

@@ -242,8 +242,8 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
 struct row_merge {
     struct local_bucket *b;
     struct walk o, v;
-    struct str o_key, o_value, v_key,
-        v_value; /* the next row of each walk; keys without bucket and tail */
+    struct str o_key, o_value, v_key, v_value; /* the next row of each walk; keys are object keys,
+                                                  without the rest of the row's key */
     bool o_there, v_there;
     struct buf seen; /* the key of the last row that was added */
 };

@@ -129,7 +129,7 @@ static int copy_change_run(struct row_change *c, struct err *err)
         buf_reset(&p->etag);
         buf_append_str(&p->etag, p->o->etag.len ? p->o->etag : source.r.etag);
         p->r.etag = buf_str(&p->etag);
-        code = change_share(c, &p->r, err); /* before the old version's are dropped */
+        code = change_share(c, &p->r, err); /* before the old version is dropped */
     }
     if (code == 0)
         code = change_install(c, &current, &p->r, err);

@@ -188,8 +188,7 @@ static int meta_copy(const struct object_meta *from, struct str headers_raw, str
     out->header_count = 0;
     for (size_t i = 0; out->headers && i < from->header_count; i++) {
         struct str name = get_str(&c), value = get_str(&c);
-        if (http_field_is_valid(
-                name, value)) /* older versions of weir stored headers that cannot be sent */
+        if (http_field_is_valid(name, value)) /* an older weir stored invalid headers */
             out->headers[out->header_count++] =
                 (struct http_header){arena_str(a, name), arena_str(a, value)};
     }

@@ -33,7 +33,7 @@ struct object_record {
     enum where where;
     uint64_t id;       /* id of the row or blob; for INLINE, BLOB and PARTED */
     uint64_t offset;   /* BLOB: where the body begins in the file */
-    uint64_t checksum; /* INLINE: of the body; PARTED: of the list */
+    uint64_t checksum; /* INLINE: checksum of the body; PARTED: of the list of parts */
     uint32_t part_count;
     struct str parts;        /* PARTS: the list of parts, encoded; piece_next() reads it */
     struct object_meta meta; /* headers is NULL after decoding; they are in headers_raw */

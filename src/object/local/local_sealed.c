@@ -15,7 +15,7 @@ struct sealed_body {
     struct str rest; /* the list of parts behind the open piece */
     int fd;          /* file of the open piece; -1: the body is in `bytes` */
     struct piece piece;
-    uint64_t at;   /* offset in the piece of the next byte to give */
+    uint64_t at;   /* offset of the next byte to give, in the open piece */
     uint64_t left; /* bytes still to give, of all pieces */
     struct sealed_key key;
     bool unlocked;

@@ -6,7 +6,7 @@ struct listing {
     struct {
         const char *name, *value;
     } query[2];                                /* parameters that say what is listed */
-    const char *after, *after_version, *limit; /* after_version NULL: there is none */
+    const char *after, *after_version, *limit; /* after_version may be NULL: no such parameter */
 };
 
 static const struct listing objects = {

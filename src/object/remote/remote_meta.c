@@ -73,7 +73,7 @@ void ask_meta(struct ask *q, const struct object_meta *meta)
 {
     for (size_t i = 0; i < meta->header_count; i++) {
         q->too_many |= q->request.header_count == ARRAY_SIZE(q->headers);
-        if (!q->too_many) /* also headers without a value */
+        if (!q->too_many) /* headers without a value are sent too */
             q->headers[q->request.header_count++] = meta->headers[i];
     }
     ask_header(q, "x-amz-tagging", meta->tags);
