@@ -9,12 +9,13 @@ enum {
     BATCH_MAX_MEMBERS = 1024,
     /* A batch of this size is full: later changes go into the next. */
     BATCH_MAX_BYTES = 4 * 1024 * 1024,
-    /* Rows indexed again: undoing a change indexes the whole batch, so it is full then. */
+    /* Rows that rollbacks indexed again. With more, the batch counts as full, because every
+     * rollback indexes the whole batch anew. */
     BATCH_MAX_UNDONE = 64 * 1024,
     /* A batch that grew larger frees its memory when it is reset. */
     BATCH_KEEP_BYTES = 256 * 1024,
     CHANGE_MAX_BYTES = 64 * 1024 * 1024,
-    /* Bytes that a row takes in the log, about, beside its key and value. */
+    /* About how many bytes a row takes in the log beside its key and value. */
     ROW_OVERHEAD_BYTES = 16,
 };
 

@@ -364,8 +364,8 @@ static bool write_turn(struct db *db, struct waiter *self)
     return more;
 }
 
-/* The writer thread takes the writer's role when there is more to do than one caller should do for
- * the others. */
+/* The writer thread. It takes the writer's role when there is more to do than one caller should do
+ * for the others. */
 static void writer_main(void *ctx)
 {
     struct db *db = ctx;

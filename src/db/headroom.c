@@ -1,10 +1,10 @@
 /* Headroom: room that is allocated ahead, for urgent changes on a disk that is completely full.
  * Free space need not be usable: ext4 keeps some of it for root (docs/db.md, "Full disk").
  *
- * A change needs room on the disk for the log, and in memory for the memtables: writing one out
- * would need new files. So behind the end of the log blocks are allocated, and memtables are
- * written out long before RocksDB would have to. Both are renewed as bytes are written, so that the
- * headroom is there at whatever moment the disk gets full. */
+ * A change needs room on the disk for the log, and in memory for the memtables, because writing
+ * a memtable out would need new files. So behind the end of the log blocks are allocated, and
+ * memtables are written out long before RocksDB would have to. Both are renewed as bytes are
+ * written, so that the headroom is there at whatever moment the disk gets full. */
 #include "db/db_int.h"
 
 #include "os/file.h"

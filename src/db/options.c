@@ -12,7 +12,7 @@ enum {
     BLOOM_BITS = 10,
     MAX_OPEN_FILES = 256,
     BACKGROUND_JOBS = 2,
-    /* RocksDB may use so many times memtable_bytes; the second half is headroom (headroom.c) */
+    /* RocksDB may use so many times memtable_bytes; the second half is headroom (headroom.c). */
     WRITE_BUFFERS = 2,
     /* Each family that skips gets a cache of gaps, 1/16 of the block cache's size. */
     GAPS_SHARE = 16,
@@ -85,7 +85,7 @@ static void database_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_create_missing_column_families(o, 1);
     rocksdb_options_set_wal_recovery_mode(o, rocksdb_point_in_time_recovery);
     rocksdb_options_set_db_write_buffer_size(o, WRITE_BUFFERS * memtable_bytes);
-    /* headroom.c shrinks the logs before, at 4 times */
+    /* headroom.c shrinks the logs before that, at 4 times memtable_bytes. */
     rocksdb_options_set_max_total_wal_size(o, 6 * memtable_bytes);
     rocksdb_options_set_max_open_files(o, MAX_OPEN_FILES);
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
@@ -116,8 +116,8 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_compression(o, rocksdb_lz4_compression);
 }
 
-/* Turns off that RocksDB allocates room for its log ahead. It would allocate more than a write
- * buffer, the last room on a disk that is nearly full. The C interface has no other way to turn
+/* Stops RocksDB from allocating room for its log ahead. It would allocate more than a write buffer,
+ * which on a disk that is nearly full is the last room. The C interface has no other way to turn
  * this off. */
 static void take_no_room_ahead(rocksdb_options_t **o)
 {

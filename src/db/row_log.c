@@ -81,7 +81,7 @@ int row_log_count(const struct row_log *l, uint64_t *out, struct err *err)
     return 0;
 }
 
-/* --- forgetting --- */
+/* --- deleting --- */
 
 struct log_drop {
     const struct row_log *log;
@@ -117,8 +117,8 @@ int row_log_drop_before(const struct row_log *l, struct str to, struct err *err)
     return code;
 }
 
-/* A durable write returns only when all changes that ran before it are committed. The write made
- * here deletes a row that never exists, because no row has an empty place. */
+/* Makes a durable write, which returns only when all changes that ran before it are committed. The
+ * write deletes a row that never exists, because no row has an empty place. */
 int row_log_settle(const struct row_log *l, struct err *err)
 {
     return db_delete(l->db, l->cf, l->prefix, DB_DURABLE, err);

@@ -1,5 +1,5 @@
-/* The cache of rows: a hash table in stripes. When memory runs out, a row that was not used since
- * the last look is evicted (second chance). */
+/* The cache of rows: a hash table in stripes. When memory runs out, rows are evicted that were not
+ * used since they were last considered for eviction (second chance). */
 #include "db/rows.h"
 
 #include "base/hash.h"

@@ -103,9 +103,8 @@ static void answer_time(struct call *c, int64_t base, int64_t unit)
         answer_int(c, -2);
     else if (!o.m.expire_ms)
         answer_int(c, -1);
-    /* Rounds to the nearest unit; this cannot overflow. */
     else
-        answer_int(c, left / unit + (left % unit * 2 >= unit));
+        answer_int(c, left / unit + (left % unit * 2 >= unit)); /* rounded; no overflow */
 }
 
 void cmd_ttl(struct call *c)

@@ -21,10 +21,11 @@ struct zrange {
     double min, max;     /* of a range by score */
     bool min_exclusive, max_exclusive;
     struct lex_bound low, high;
-    int64_t offset, limit; /* of LIMIT; limit < 0: all */
+    int64_t offset, limit; /* the two numbers of LIMIT; limit < 0: all */
 };
 
-/* Visits the members of a range; fn returns false to end the walk. */
+/* A visitor of the members of a range. fn is called for each member; it returns false to end the
+ * walk. */
 struct visitor {
     bool (*fn)(struct visitor *v, struct call *c, struct str row_key);
     struct items items; /* the members found, each followed by its score if with_scores */

@@ -20,7 +20,7 @@ struct collector {
     struct mutex lock;
     struct cond changed;
     uint64_t asked, begun, done; /* counts of rounds */
-    /* The last round failed; only the first failure in a row is logged. */
+    /* The last round failed. Only the first failure in a row is logged. */
     bool failing;
     struct loop loop;
 };
@@ -28,7 +28,7 @@ struct collector {
 /* The keys of up to CHUNK rows, in the arena. */
 struct chunk {
     struct str keys[CHUNK];
-    char types[CHUNK]; /* of a garbage row: its value, the type of the deleted collection */
+    char types[CHUNK]; /* values of garbage rows: the types of the deleted collections */
     size_t count;
 };
 

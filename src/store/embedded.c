@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum {
-    FORMAT = 2, /* of the rows on disk; format 1 had no small hashes */
+    FORMAT = 2, /* format of the rows on disk; format 1 had no small hashes */
     /* Attempts to read a member without a snapshot (invariant 8). */
     MEMBER_TRIES = 4,
     /* How long compaction keeps expired strings (invariant 7). */

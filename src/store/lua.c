@@ -27,7 +27,7 @@ struct lua_pool {
     _Atomic(uint64_t) limit_ms;
     /* Count of SCRIPT FLUSH; states that began under another count are freed. */
     _Atomic(uint64_t) flushes;
-    struct mutex lock; /* guards what follows */
+    struct mutex lock; /* guards the members below */
     struct map known;  /* digest -> struct known */
     size_t known_bytes;
 };

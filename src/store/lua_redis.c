@@ -235,7 +235,7 @@ static int redis_pcall(lua_State *L)
     return 1;
 }
 
-/* --- the rest --- */
+/* --- other functions of the table `redis` --- */
 
 static bool one_string(lua_State *L)
 {

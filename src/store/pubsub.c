@@ -41,7 +41,7 @@ struct pubsub {
     struct mutex lock;
     /* Signalled when a ticket is settled, a call of fn has ended, or the thread shall stop. */
     struct cond changed;
-    struct list queue; /* tickets */
+    struct list queue; /* of struct pubsub_ticket */
     struct list subscriptions;
     /* The subscription whose fn is running, without the lock; else NULL. */
     struct subscription *calling;

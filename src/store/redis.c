@@ -180,7 +180,7 @@ static bool turned_away(const struct trip *trip)
     return false;
 }
 
-/* Makes a round trip: sends the wire, and receives trip->count replies into the arena. Frees the
+/* Makes a round trip: sends trip->wire, and receives trip->count replies into the arena. Frees the
  * wire. */
 static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, uint64_t deadline_ns,
                      struct err *err)

@@ -203,7 +203,8 @@ bool redis_conn_is_quiet(struct redis_conn *c)
 
     if (redis_conn_has_input(c))
         return false;
-    if (c->tls) /* this takes the byte, but then the connection is closed anyway */
+    /* This read is not a peek; but if it gets a byte, the connection is closed anyway. */
+    if (c->tls)
         return tls_recv_now(c->tls, &byte, 1, &got, NULL) == ERR_AGAIN;
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }

@@ -1,4 +1,4 @@
-/* Which Redis is the master: asked of the sentinels by one thread, which also hears of failovers.
+/* Finds out which Redis is the master. One thread asks the sentinels, which also report failovers.
  *
  * The thread works in rounds: it asks every sentinel, one after another, and then decides (M2). A
  * round begins once a second, when a sentinel reports a failover, and when a caller doubts the

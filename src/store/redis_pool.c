@@ -70,7 +70,7 @@ static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, 
     if (*out)
         return 1;
     if (is_resting(p))
-        /* R4: calls fail at once during the back-off */
+        /* R4: calls fail at once during the back-off. */
         return err_set(err, p->failure.code, "%s", p->failure.text);
     if (p->open == p->max && fresh && (node = list_shift(&p->idle))) {
         redis_conn_close(list_entry(node, struct redis_conn, node));

@@ -3,8 +3,8 @@
  * Only the thread touches the connection. Others change the list of subscriptions under the lock
  * and wake the thread, which sends a SUBSCRIBE for every subscription without a ticket. Tickets
  * count the SUBSCRIBE commands of a connection; each gets one answer, in order, so a subscription
- * is confirmed (or refused) when the count of answers reaches its ticket (R8). A new connection
- * takes all tickets back. */
+ * is confirmed (or refused) when the count of answers reaches its ticket (R8). On a new
+ * connection no subscription has a ticket. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ struct redis_sub {
     store_message_fn *fn;
     void *ctx;
     enum sub_state state;
-    uint64_t ticket;  /* which SUBSCRIBE of the connection is its own; only in SUB_SENT */
+    uint64_t ticket;  /* number of its SUBSCRIBE on this connection; only in SUB_SENT */
     uint64_t message; /* number of the latest message that it got */
     /* Messages may have been missed: fn is called with a NULL channel once it is confirmed. */
     bool lapsed;

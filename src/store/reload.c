@@ -54,8 +54,8 @@ static uint64_t next_delay(struct reload *r)
     return r->delay_ns;
 }
 
-/* After a failure the timer waits between half of the delay and all of it. So many weirs do not ask
- * a Redis that has come back at the same moment. */
+/* Loads, and after a failure sets the timer. It waits between half of the delay and all of it, so
+ * that not all weirs ask a Redis at the same moment when it is back. */
 int reload_now(struct reload *r, struct err *err)
 {
     int code = r->o.load(r->o.ctx, err);
