@@ -102,8 +102,9 @@ static struct lua_vm *take_vm(struct lua_pool *pool)
     return vm;
 }
 
-/* Puts a state back into the pool. The state is freed if it ran into a limit, holds too much
- * memory, has compiled too many scripts, or finds no empty slot. */
+/* Puts a state back into the pool. The state is freed if it ran into a limit, has compiled too many
+ * scripts, finds no empty slot, or holds too much memory, which would count against the limit of
+ * the next script. */
 static void give_vm(struct lua_pool *pool, struct lua_vm *vm)
 {
     bool keep = !vm->out_of_memory && !vm->timed_out && vm->bytes <= LUA_KEEP_BYTES &&
