@@ -21,11 +21,11 @@ int gateways_reached_name(struct store *config, struct str name, bool *out,
                           struct err *err) MUST_CHECK;
 
 /* A process with local storages writes a time for each of them to the hash `w:settled` (ms, the
- * store's clock). All changes of the storage that were acknowledged to clients up to that time are
- * recorded.
+ * store's clock). It promises that every change of the storage that clients had an answer for by
+ * that time is recorded for replication.
  *
- * Writes `since_ms` as the time of these storages. `count` may be 0. *now_ms is the store's time,
- * for the next call. */
+ * Writes `since_ms` as the time of each storage in `storages`; `count` may be 0. *now_ms is set to
+ * the store's present time, which may be the `since_ms` of a later call. */
 int gateways_settle(struct store *config, const struct str *storages, size_t count,
                     int64_t since_ms, int64_t *now_ms, struct err *err) MUST_CHECK;
 /* Reads the time that gateways_settle() wrote for a storage. *settled_ms is 0 when there is none.

@@ -234,8 +234,10 @@ void group_release(struct db *db); /* waits for all changes that were handed in 
 /* Adds `w` to the tree of waiters that wake each other. `*waker` is the waiter on the same list
  * that wakes the next one added; NULL: `w` is the first. */
 void wake_by(struct waiter **waker, struct waiter *w);
-/* Wakes all waiters on the list, and empties the list. `self` is the calling thread's own waiter:
- * if it is the first on the list it is answered now, else it waits like the others. */
+/* Wakes all waiters on the list, and empties the list. Only the first is woken here; each waiter
+ * that wakes up wakes the next ones, as wake_by() arranged. `self` is the calling thread's own
+ * waiter, or NULL. If it is the first on the list, it is marked as answered, and this call wakes
+ * the next ones. If it is further back on the list, the thread has to call wake_await(). */
 void wake_tree(struct list *done, struct waiter *self);
 void wake_await(struct waiter *self);
 

@@ -266,7 +266,8 @@ void request_rewind(struct http_request *req); /* back to its start, to be handl
 void request_reset(struct http_request *req); /* makes it ready for the connection's next request */
 int body_skip(struct http_request *req); /* drops the body as far as it has arrived: 0 at its end,
                                             ERR_AGAIN before it, or an error */
-/* How many bytes of the body the handler waits for that have not arrived. */
+/* The handler waits for the first `await_body` bytes of the body. Returns how many of them have not
+ * arrived yet. */
 size_t body_missing(const struct http_request *req);
 int body_ask(
     struct http_request *req); /* sends 100-continue if the peer waits for it; never waits */

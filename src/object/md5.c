@@ -168,8 +168,8 @@ struct choice {
     kernel_fn *fn;
 };
 
-/* The functions of each kind of kernel, in the order of their lanes. The last one of a kind is also
- * for any larger number of bodies. */
+/* The functions of each kind of kernel, those with fewer lanes first. The first one that has a lane
+ * for every body is used; if there is none, the last one is used, several times. */
 static const struct choice choices[][4] = {
     [MD5_SCALAR] = {{1, scalar}},
 #ifdef __x86_64__

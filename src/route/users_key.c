@@ -70,8 +70,9 @@ int users_missing_key(struct users *u, struct err *err)
     return key_error(u, "is missing, and the users' secrets are sealed with it", err);
 }
 
-/* Stores where a right key file is, for the error text of a weir that has none. Done once; a
- * failure is ignored. */
+/* Stores the place of this process's key file, which has proved to be the right one. A weir without
+ * the right file names that place in its error. The first place stored stays, and a failure is
+ * ignored. */
 static void tell_place(struct users *u)
 {
     struct arena arena = {0};

@@ -14,7 +14,8 @@ extern const struct room swarm_room;
 /* The room's state. */
 struct swarm_room {
     const struct services *services;
-    struct service service;    /* the tracker, and the models in the store that the API manages */
+    struct service service;    /* the tracker, and access to the torrents, peers and users that it
+                                  has in the store, which the API manages */
     struct torrents *torrents; /* the torrents of objects; NULL: no tracker is configured */
     struct keyring *keys;      /* keys of encrypted objects, to make torrents of them */
     char *snapshot;            /* path of the tracker's snapshot; the tracker borrows it */

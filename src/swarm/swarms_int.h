@@ -37,7 +37,9 @@ enum { TOLD_MASK = 0x3f, PEER_PAUSED = 0x40, PEER_TWIN = 0x80 };
 struct peer_meta {
     uint8_t seen; /* low 8 bits of the unit of the last announce */
     uint8_t told; /* TOLD_MASK: told_mark() when the peer was last published; and PEER_ flags */
-    uint16_t tag; /* hash of peer id and key; a twin is one client on both families, with one tag */
+    /* Hash of peer id and key. A client that announces over IPv4 and over IPv6 is a peer of both
+     * families with the same tag. Its IPv6 peer is then called a twin. */
+    uint16_t tag;
 };
 
 struct block {

@@ -181,7 +181,8 @@ int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str
         if (code == 0)
             code = stored_describe(b, a, key, &found, c, out, err);
         if (code == 0 && found.r.part_count > 0 && !pin) {
-            pin = pin_begin(b->local); /* then the row must be read again (L9) */
+            /* The blobs may have been removed before the pin: read the row again (L9). */
+            pin = pin_begin(b->local);
             code = ERR_AGAIN;
             continue;
         }

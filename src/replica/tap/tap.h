@@ -74,9 +74,11 @@ struct taps_options {
      * (R6). Empty: the store is not embedded, and there is no journal. */
     struct str boot;
     const char *journal; /* path of the journal's file, with `boot`; NULL: every intent is a task */
-    /* Nothing is changed without a lease (E1). taps_open() registers with it what must be read
-     * before a lease begins, and taps_epoch() as the epoch that it tells others. Call lease_start()
-     * afterwards, and lease_stop() before taps_close(). NULL: this process needs no lease. */
+    /* Nothing is changed without a lease (E1). taps_open() gives it two functions. One brings
+     * the taps up to date with the policies, before each new lease begins (lease_read_first()). The
+     * other returns taps_epoch(), which the lease tells to other processes (lease_tell_epoch()).
+     * Call lease_start() after taps_open(), and lease_stop() before taps_close(). NULL: this
+     * process needs no lease. */
     struct lease *lease;
     uint64_t postpone_ms;  /* time between two postponements of open intents; 0: 15 s */
     uint64_t mark_idle_ms; /* a bucket's mark is removed after this time without an intent; 0: a

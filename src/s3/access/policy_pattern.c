@@ -143,8 +143,8 @@ enum {
     SEARCH_MAX = 64 * 1024 /* bytes; more than a request's head or a form's field can have */
 };
 
-/* The search for a piece in the string `s`. Bit i of `ends`: the blocks that were matched so far
- * can end before byte i. */
+/* The search for a piece in the string `s`. The piece is matched block by block. Bit i of `ends` is
+ * set if a match of all blocks so far can end just before byte i of `s`. */
 struct search {
     struct str s;
     bool fold_case;

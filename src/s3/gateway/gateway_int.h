@@ -129,7 +129,8 @@ struct call {
     struct identity auth;
     const struct user *user; /* NULL: anonymous; set by call_be() */
     struct str user_id;      /* id of `user`; empty: anonymous */
-    bool claimed;            /* `user` is named by a preflight's address, and not verified (F10) */
+    bool claimed; /* `user` comes from the presigned URL of a preflight, whose signature cannot be
+                     checked (F10) */
     struct call_target target;
     struct copy_source *source; /* source of a copy; NULL: not looked for yet */
     struct exchange *exchange;  /* request to the target's storage, while its answer is waited for;

@@ -18,7 +18,8 @@ struct post {
     struct form_result result;
     struct put_body body;
     struct object_meta meta; /* meta of the object that was stored here, for the answer */
-    struct identity nobody;  /* an empty identity, because the policy is signed but not the file */
+    struct identity nobody;  /* empty: the file's bytes have no signature to check, because a form's
+                                signature covers only its policy */
     struct http_head head;   /* head of the PUT that the form stands for */
     bool open;
 };
