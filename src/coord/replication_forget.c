@@ -75,7 +75,7 @@ static int forget_page(struct replications *r, struct str bucket, int64_t epoch,
 {
     struct arena a = ARENA_INIT(CALL_ARENA_MAX);
     struct buf pattern = {0};
-    struct reply *reply;
+    struct reply *reply = NULL;
 
     store_pattern_part(&pattern, bucket);
     buf_append_z(&pattern, ":*");

@@ -245,7 +245,8 @@ static void read_feed(struct cache *c, struct shared *sh, uint64_t user, struct 
         struct arena a = {0};
         struct err err = {0};
         struct delta *d;
-        must(feed_read(c, &a, STR("site"), 0, FEED_PAGE, &d, &count, &err), &err);
+        must(feed_read(c, &a, STR("site"), (struct feed_page){0, FEED_PAGE}, &d, &count, &err),
+             &err);
         for (size_t i = 0; i < count; i++) {
             if (d[i].number != last + 1)
                 problem(sh, "a record's number", d[i].number, last + 1);

@@ -36,6 +36,7 @@ int call_locate(struct call *c, struct call_target *t, struct route_ask *ask, st
         ask->ctx = &search;
     }
     int code = route_resolve(c->g->o.routes, ask, &t->at, err);
+    ask->ctx = NULL;
     bool used = code == 0 && !t->at.bucket && !target_is_foreign(&t->at) && !ask->at;
     if (t->facts && !used) { /* the facts belong to another bucket than the one that was found */
         facts_unref(t->facts);
