@@ -401,8 +401,11 @@ void taps_close(struct taps *t)
 {
     if (!t)
         return;
+    bool kept = t->keeper.thread.started;
     recorder_stop(t);
     loop_stop(&t->keeper);
+    if (kept && !t->marks_began) /* the close came before the keeper's first step */
+        marks_keep(t);
     intents_forget_astray(t);
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
         tap_stop(t->taps[i]);
