@@ -1,5 +1,6 @@
-/* Bump allocation in blocks. Under AddressSanitizer every block is poisoned and each allocation
- * gets a poisoned gap behind it, so an overrun inside the arena is found like one on the heap. */
+/* The arena: bump allocation in blocks. Under AddressSanitizer every block is poisoned and each
+ * allocation gets a poisoned gap behind it, so AddressSanitizer finds an overrun inside an arena as
+ * it does on the heap. */
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/hex.h"
@@ -77,7 +78,7 @@ void arena_reset(struct arena *a)
             keep = NULL;
         }
     }
-    give_back(a); /* also for a block that is kept, because it is small */
+    give_back(a); /* the block that is kept is no longer charged either: it is small */
     a->blocks = keep;
     a->used = 0;
     a->failed = false;

@@ -1,9 +1,9 @@
 /* Memory that is freed all at once: one arena per request, task or command. Allocation is a pointer
  * bump, and nothing is freed alone. An arena may be handed from thread to thread, but only one
- * thread may use it at a time. When an allocation would pass the arena's limit it returns NULL, and
+ * thread may use it at a time. An allocation that would pass the arena's limit returns NULL, and
  * the arena stays failed until it is reset. Callers that allocate fixed small things under a large
- * limit may check arena_error() once, before they use what they built. Allocations whose size came
- * from a peer are always checked. */
+ * limit may check arena_error() once, before they use the memory. Allocations whose size came from
+ * a peer are always checked. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -17,7 +17,7 @@ struct arena_block;
 struct arena {
     struct arena_block *blocks; /* newest first */
     size_t used;                /* bytes handed out, in all blocks */
-    size_t max;                 /* largest `used`, in bytes; 0: ARENA_DEFAULT_MAX */
+    size_t max;                 /* limit of `used`, in bytes; 0: ARENA_DEFAULT_MAX */
     struct budget *budget;      /* pays for new blocks; NULL: new blocks are not charged */
     size_t charged;             /* bytes that the budget has paid for */
     bool failed;
@@ -29,26 +29,28 @@ enum { ARENA_DEFAULT_MAX = 64 * 1024 * 1024, ARENA_BLOCK = 4096 };
 
 void arena_init(struct arena *a, size_t max);
 void arena_release(struct arena *a);
-void arena_reset(struct arena *a); /* empties it, but keeps one block for the next user */
+void arena_reset(struct arena *a); /* empties the arena, but keeps one block for reuse */
 
-/* From now on the budget pays for new blocks, until the arena is reset or released. The arena fails
- * when the budget has nothing left. An arena has one budget at a time. */
+/* Charges the arena's new blocks to the budget, until the arena is reset or released. An allocation
+ * for which the budget has too little left fails the arena. An arena has one budget at a time. */
 void arena_charge(struct arena *a, struct budget *budget);
 
-/* Allocates memory that is zeroed and aligned for any type. NULL past the limit. */
+/* Allocates memory that is zeroed and aligned for any type. Returns NULL past the limit. */
 void *arena_alloc(struct arena *a, size_t size);
-void *arena_array(struct arena *a, size_t count, size_t size); /* checks count * size */
+/* Like arena_alloc(), for count * size bytes. Returns NULL also when the product overflows. */
+void *arena_array(struct arena *a, size_t count, size_t size);
 
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
 
-/* Copies into the arena, each terminated by a NUL that is not counted. When the arena fails they
- * return NULL or the empty str. */
+/* These functions return a copy in the arena, followed by a NUL that is not counted in its length.
+ * When the arena fails they return NULL or the empty str. */
 char *arena_z(struct arena *a, struct str s);
 struct str arena_str(struct arena *a, struct str s);
-struct str arena_lower(struct arena *a, struct str s); /* ASCII letters to lower case */
-struct str arena_hex(struct arena *a, const void *bytes, size_t len); /* digits in lower case */
+struct str arena_lower(struct arena *a, struct str s); /* ASCII capitals become lower case */
+struct str arena_hex(struct arena *a, const void *bytes, size_t len); /* lower-case hex digits */
 struct str arena_fmt(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-int arena_error(const struct arena *a) MUST_CHECK; /* ERR_NO_MEMORY if it failed, else 0 */
+/* Returns ERR_NO_MEMORY when an allocation failed since the last reset, else 0. */
+int arena_error(const struct arena *a) MUST_CHECK;
 
 #endif

@@ -30,8 +30,8 @@ static inline size_t size_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* For a bug in weir itself: prints where the bug is and aborts, in every build. Bad input is never
- * a bug. */
+/* Prints where the bug is and aborts the process, in every build. It is for bugs in weir itself;
+ * bad input is never a bug. */
 NORETURN void bug(const char *file, int line, const char *what);
 #define BUG_ON(cond)                                                                               \
     do {                                                                                           \
@@ -39,15 +39,15 @@ NORETURN void bug(const char *file, int line, const char *what);
             bug(__FILE__, __LINE__, #cond);                                                        \
     } while (0)
 
-/* Allocation of small, fixed sizes: the process ends when there is no memory. For a size that came
- * from a peer use struct buf or struct arena, which have a limit. Callers rely on xzalloc and
- * xcalloc to return zeroed memory. The bytes that xrealloc adds are not zeroed. */
+/* These allocate small things of fixed size. The process ends when there is no memory. For a size
+ * that came from a peer use struct buf or struct arena, which have a limit. Callers rely on xzalloc
+ * and xcalloc to return zeroed memory. The bytes that xrealloc adds are not zeroed. */
 void *xzalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull)); /* an array */
 void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 
-/* Overwrites a secret. The compiler does not optimise this call away. */
+/* Overwrites a secret with zeros. The compiler does not optimise this call away. */
 void secure_zero(void *p, size_t len);
 
 #endif

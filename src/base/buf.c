@@ -1,4 +1,4 @@
-/* Growable bytes with a limit. */
+/* The implementation of struct buf: growable bytes with a limit. */
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/err.h"

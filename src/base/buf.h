@@ -1,6 +1,6 @@
 /* A growable run of bytes with a limit. Its error is sticky: append as often as you like, then
- * check once. A NUL that is not counted always follows the bytes, so buf.p can be handed to C
- * functions. */
+ * check once. From the first append on, a NUL that is not counted follows the bytes, so buf.p can
+ * be handed to C functions. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -13,8 +13,8 @@ struct buf {
     size_t len;
     size_t cap;
     size_t max;     /* largest len; 0 means BUF_DEFAULT_MAX */
-    bool failed;    /* an append went past max; the content is all that was appended before it */
-    bool no_memory; /* that append failed for lack of memory, not because of max */
+    bool failed;    /* an append failed; the content is all that was appended before it */
+    bool no_memory; /* it failed for lack of memory, not because of max */
 };
 
 /* A buf that has to grow past BUF_SURE bytes fails when there is no memory, just as it does past
@@ -26,7 +26,8 @@ enum { BUF_DEFAULT_MAX = 64 * 1024 * 1024, BUF_SURE = 64 * 1024 };
 
 void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b); /* frees the memory; the buf is then empty and usable again */
-void buf_reset(struct buf *b);   /* empties, keeps the memory, clears the error */
+/* Empties the buf and clears the error, but keeps the memory for reuse. */
+void buf_reset(struct buf *b);
 
 void buf_append(struct buf *b, const void *p, size_t len);
 void buf_append_str(struct buf *b, struct str s);
@@ -34,9 +35,9 @@ void buf_append_z(struct buf *b, const char *z);
 void buf_append_char(struct buf *b, char c);
 void buf_appendf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_vappendf(struct buf *b, const char *fmt, va_list ap);
-void buf_append_u64(struct buf *b, uint64_t v); /* in decimal, without the cost of printf */
+void buf_append_u64(struct buf *b, uint64_t v); /* in decimal; faster than printf */
 void buf_append_i64(struct buf *b, int64_t v);
-void buf_append_hex(struct buf *b, const void *p, size_t len); /* digits in lower case */
+void buf_append_hex(struct buf *b, const void *p, size_t len); /* lower-case hex digits */
 
 /* These append integers of fixed width (base/bytes.h). Database keys use big-endian, because then
  * the order of the bytes is the order of the numbers. */
@@ -46,9 +47,9 @@ void buf_append_le16(struct buf *b, uint16_t v);
 void buf_append_le32(struct buf *b, uint32_t v);
 void buf_append_le64(struct buf *b, uint64_t v);
 
-/* Makes room for `len` more bytes and returns where they go (borrowed until the next call), or NULL
- * past the limit or without memory. The caller writes there, then says with buf_commit() how many
- * bytes it wrote. */
+/* Makes room for `len` more bytes and returns the address of that room, which is valid until the
+ * next call on this buf. Returns NULL past the limit or when there is no memory. The caller writes
+ * at that address, then says with buf_commit() how many bytes it wrote. */
 char *buf_reserve(struct buf *b, size_t len);
 void buf_commit(struct buf *b, size_t len);
 
@@ -58,7 +59,8 @@ void buf_consume(struct buf *b, size_t n);
 /* Returns ERR_TOO_LARGE or ERR_NO_MEMORY when an append failed after the last reset, else 0. */
 int buf_error(const struct buf *b) MUST_CHECK;
 
-/* Moves the memory out of the buf; the caller frees it. Never NULL. */
+/* Moves the memory out of the buf and returns it, never NULL. The caller frees it; the buf is
+ * empty. */
 char *buf_take(struct buf *b);
 
 static inline struct str buf_str(const struct buf *b)

@@ -1,8 +1,8 @@
 /* Integers as bytes: fixed sizes in big-endian and little-endian order, and varints.
  *
- * The addresses need no alignment. A reader expects as many bytes as its name says. A writer
- * returns the address behind the bytes that it wrote, so that calls can be chained. To append to a
- * struct buf, use buf_append_be64() and its siblings. */
+ * The addresses need no alignment. A reader such as be32_read() reads as many bits as its name
+ * says. A writer returns the address behind the bytes that it wrote, so that calls can be chained.
+ * To append to a struct buf, use buf_append_be64() and its siblings. */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
 
@@ -55,8 +55,8 @@ static inline void *be_write(void *to, uint64_t v, size_t len)
     return bytes + len;
 }
 
-/* Varints, as in protobuf: seven bits a byte, the lowest first; all bytes but the last have their
- * top bit set. */
+/* Varints are integers of variable length, as in protobuf: each byte holds seven bits, the lowest
+ * bits first, and all bytes but the last have their top bit set. */
 enum { VARINT_MAX = 10 }; /* bytes of the longest varint */
 
 static inline void varint_append(struct buf *out, uint64_t v)
@@ -70,8 +70,8 @@ static inline void varint_append(struct buf *out, uint64_t v)
     buf_append(out, bytes, len);
 }
 
-/* Reads a varint from the front of `in` and moves `in` behind it. False when the varint is cut or
- * does not fit into 64 bits; `in` and `out` are then unchanged. */
+/* Reads a varint from the front of `in` and moves `in` behind it. Returns false when the varint is
+ * cut short or does not fit into 64 bits; `in` and `out` are then unchanged. */
 static inline bool varint_take(struct str *in, uint64_t *out)
 {
     uint64_t v = 0;

@@ -43,8 +43,9 @@ static const char *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
 static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-/* Convert a date to days since 1970-01-01 and back. Source: Howard Hinnant, "chrono-compatible
- * low-level date algorithms". It counts in eras of 400 years that begin on 1 March. */
+/* This function and the next convert a date to days since 1970-01-01 and back. Source: Howard
+ * Hinnant, "chrono-compatible low-level date algorithms", which counts in eras of 400 years that
+ * begin on 1 March. */
 static int64_t days_from_civil(int64_t year, unsigned month, unsigned day)
 {
     int64_t y = month <= 2 ? year - 1 : year;
@@ -105,9 +106,9 @@ static void digits_put(char **p, uint64_t v, int width)
     *p += width;
 }
 
-/* Writes a date by a pattern. Y O D h m s f stand for year, month, day, hour, minute, second and
- * milliseconds, W and N for the names of weekday and month. Other characters stand for themselves.
- */
+/* Writes a date as the pattern says. The letters Y O D h m s f stand for year, month, day, hour,
+ * minute, second and milliseconds, W and N for the names of weekday and month. Other characters
+ * stand for themselves. */
 static void date_format(const struct date *d, const char *pattern, char *out)
 {
     for (; *pattern; pattern++) {
@@ -199,9 +200,9 @@ static bool weekday_take(struct str *s, bool whole)
     return false;
 }
 
-/* Reads a date by a pattern of date_format(). Further letters: w and W are a short and a long
- * weekday, d is a day padded by a blank, y is a year of two digits (RFC 9110: a year more than 50
- * years ahead belongs to the past century). */
+/* Reads a date that has the form of the pattern, with the letters of date_format() and four more: w
+ * and W are a short and a long weekday, d is a day padded by a blank, and y is a year of two
+ * digits, where 70 to 99 mean 1970 to 1999 and 00 to 69 mean 2000 to 2069. */
 static bool date_parse(struct str *s, const char *pattern, struct date *d)
 {
     uint64_t v = 0;
@@ -252,7 +253,8 @@ static bool date_parse(struct str *s, const char *pattern, struct date *d)
     return true;
 }
 
-/* Reads a fraction of a second (".5", ".123456") as milliseconds; further digits are dropped. */
+/* Reads a fraction of a second (".5", ".123456") as milliseconds; digits after the third are
+ * dropped. */
 static bool fraction_take(struct str *s, unsigned *ms)
 {
     unsigned scale = 100;

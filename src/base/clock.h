@@ -1,4 +1,5 @@
-/* Time: clocks for intervals, the wall clock, and dates as protocols write them. Any thread. */
+/* Time: clocks for intervals, the wall clock, and dates as protocols write them. Any thread may
+ * call these functions. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -22,11 +23,11 @@ enum {
 
 uint64_t clock_mono_ns(void); /* never goes back; for intervals and deadlines */
 uint64_t clock_mono_ms(void);
-uint64_t clock_boot_ns(void); /* as clock_mono_ns(), but also counts while the machine sleeps */
+uint64_t clock_boot_ns(void); /* like clock_mono_ns(), but also counts while the machine sleeps */
 int64_t clock_wall_ms(void);  /* since 1970 UTC; may jump forward or back */
 
-/* These write a time in UTC, terminated by a NUL. A time outside the years 1970 to 9999 is moved to
- * the nearest time inside. */
+/* These write a time in UTC, terminated by a NUL. A time outside the years 1970 to 9999 is written
+ * as the nearest time inside them. */
 enum { CLOCK_ISO_LEN = 24, CLOCK_HTTP_LEN = 29, CLOCK_BASIC_LEN = 16 };
 void clock_iso(int64_t wall_ms, char out[CLOCK_ISO_LEN + 1]);   /* 2006-01-02T15:04:05.000Z */
 void clock_http(int64_t wall_ms, char out[CLOCK_HTTP_LEN + 1]); /* Mon, 02 Jan 2006 15:04:05 GMT */

@@ -1,5 +1,5 @@
-/* The table of error codes. Function names are in parentheses because the analyzer defines macros
- * of the same names, which would replace them. */
+/* The table of error codes. Function names are in parentheses because err.h defines macros of the
+ * same names for clang's analyzer, and the parentheses keep the macros from replacing them. */
 #include "base/err.h"
 
 #include <errno.h>

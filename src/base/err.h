@@ -83,13 +83,14 @@ int err_code(struct err *err, int code);
 int err_wrap(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Sets the code that fits errno (ENOENT, ENOSPC, ETIMEDOUT, ...) and returns it. The text is the
- * formatted words and strerror(). */
+ * formatted words, ": " and the text of strerror(). */
 int err_errno(struct err *err, int errnum, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int err_from_errno(int errnum);
 
 #ifdef __clang_analyzer__
-/* This function and the macros below tell the analyzer that err_set() and its siblings return
- * negative codes. Without them it would follow paths on which the code is not negative. */
+/* This function and the macros below tell clang's analyzer that err_set() and its siblings return
+ * negative codes. Without the macros the analyzer would follow paths on which the code is not
+ * negative. */
 static inline int err_returned(int code)
 {
     if (code >= 0)

@@ -1,10 +1,11 @@
-/* Hashes for tables and checksums; cryptographic digests are elsewhere. */
+/* Hashes for tables and checksums. They are not cryptographic digests. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
 #include "base/str.h"
 
-/* XXH3, 64 bits: fast. For keys that weir chose itself, and for checksums of stored data. */
+/* Returns the 64-bit XXH3 hash. It is fast; use it for keys that weir itself chose and for
+ * checksums of stored data, not for keys that a peer chooses. */
 uint64_t hash_xxh3(struct str s, uint64_t seed);
 
 /* SipHash-2-4: for tables whose keys a peer chooses. A peer that does not know the hash key cannot

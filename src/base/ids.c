@@ -27,7 +27,8 @@ uint64_t random_u64(void)
     return v;
 }
 
-/* Returns a random number from splitmix64. Each thread has its own state, seeded by the kernel. */
+/* Returns a random number of the generator splitmix64. Each thread has its own generator, seeded
+ * with random bytes from the kernel. */
 static uint64_t fast_u64(void)
 {
     static _Thread_local uint64_t state;
@@ -59,7 +60,8 @@ void id_hex(char out[ID_HEX_LEN + 1])
 void id_time(char out[ID_TIME_LEN + 1])
 {
     static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    static _Atomic(uint64_t) last; /* of the last id: milliseconds << 16 | counter; only grows */
+    /* The time of the last id, which only grows: milliseconds << 16 | counter. */
+    static _Atomic(uint64_t) last;
     uint64_t now = (uint64_t)clock_wall_ms() << 16, seen = atomic_load(&last), next,
              random = fast_u64();
     unsigned __int128 v;

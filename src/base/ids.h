@@ -1,15 +1,15 @@
-/* Random bytes and the ids made of them. Any thread. */
+/* Random bytes and the ids made of them. Any thread may call these functions. */
 #ifndef BASE_IDS_H
 #define BASE_IDS_H
 
 #include "base/str.h"
 
-/* Random bytes from the kernel; the process ends when the kernel gives none. */
+/* These return random bytes from the kernel. The process ends when the kernel gives none. */
 void random_bytes(void *out, size_t len);
 uint64_t random_u64(void);
 
-/* A random number, uniform in [0, bound); bound > 0. It is fast but not fit for secrets; use it for
- * jitter, sampling and choosing peers. */
+/* Returns a random number, uniform in [0, bound); bound > 0. The function is fast, but not fit for
+ * secrets; use it for jitter, sampling and choosing peers. */
 uint64_t random_below(uint64_t bound);
 
 enum { ID_HEX_LEN = 32, ID_TIME_LEN = 26 };
@@ -22,8 +22,8 @@ void id_hex(char out[ID_HEX_LEN + 1]);
  */
 void id_time(char out[ID_TIME_LEN + 1]);
 
-/* Write `len` random characters and a NUL. Access keys consist of A-Z and 2-7, secrets of A-Z, a-z,
- * 0-9, + and /. */
+/* These write `len` random characters and a NUL. Access keys consist of A-Z and 2-7, secrets of
+ * A-Z, a-z, 0-9, + and /. */
 void id_access_key(char *out, size_t len);
 void id_secret(char *out, size_t len);
 

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether the text nests too deeply. It counts brackets outside strings, without parsing. Jansson's
- * own limit of 2048 levels cannot be changed, so ours is checked before jansson starts. */
+/* Whether the text nests deeper than JSON_MAX_DEPTH. The function counts brackets outside strings,
+ * without parsing. Jansson's own limit of 2048 levels cannot be changed, so this lower limit is
+ * checked before jansson starts. */
 static bool too_deep(struct str text)
 {
     size_t depth = 0;
@@ -76,7 +77,8 @@ static size_t escape_unicode(unsigned code, char out[JSON_ESCAPE_MAX])
     return sizeof(text);
 }
 
-/* The code point of a control character, one for which str_utf8_is_control() is true. */
+/* Returns the code point of the character at the front of `s`, for which str_utf8_is_control() is
+ * true. */
 static unsigned control_code(struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -128,8 +130,8 @@ void json_out_close(struct json_out *w, char brace)
     w->comma = true;
 }
 
-/* Length of the run at the front that needs no escape. Most strings are one such run and are
- * written by one append. */
+/* Returns the length of the run at the front that needs no escape. Most strings are one such run,
+ * so that one append writes them. */
 static size_t plain_run(struct str s)
 {
     size_t n = 0;
@@ -184,8 +186,9 @@ void json_out_i64(struct json_out *w, int64_t v)
     buf_append_i64(w->out, v);
 }
 
-/* 17 digits always read back as an equal number; 15 digits often do and look better. A real number
- * without a fraction keeps its point, so that a reader sees a real and not an integer. */
+/* Writes the shortest of 15, 16 and 17 digits that reads back as the same number; 17 digits always
+ * do. A number without a fraction is written with ".0", so that a reader sees a real and not an
+ * integer. */
 void json_out_f64(struct json_out *w, double v)
 {
     char text[40];

@@ -1,8 +1,8 @@
-/* JSON: reading into jansson's values under limits, writing straight into a buf.
+/* JSON: reading a text into jansson's values under limits, and writing straight into a buf.
  *
  * Reading: a document is at most JSON_MAX_BYTES long and JSON_MAX_DEPTH deep; duplicate keys are
- * refused, because it is a security hole when two readers pick different ones of them. The caller
- * owns the value and gives it back with json_decref().
+ * refused, because it is a security hole when two readers pick different duplicates. The caller
+ * owns the value and frees it with json_decref().
  *
  * Writing: there is no tree. The writer adds commas and quotes; the caller opens and closes objects
  * and arrays.
@@ -23,19 +23,19 @@
 
 enum { JSON_MAX_BYTES = 16 * 1024 * 1024, JSON_MAX_DEPTH = 64 };
 
-/* Reads a document. ERR_PARSE: it is malformed, and the text has line and column. ERR_TOO_LARGE: it
- * is past a limit. The caller owns *out. */
+/* Reads a document. ERR_PARSE: the document is malformed; the text of `err` has line and column.
+ * ERR_TOO_LARGE: the document is past a limit. The caller owns *out. */
 int json_read(json_t **out, struct str text, struct err *err) MUST_CHECK;
 
-/* Return a member of an object, or `fallback` when it is absent or of another type. Strings are
- * borrowed from the object. */
+/* These return a member of an object, or `fallback` when the member is absent or of another type.
+ * Strings are borrowed from the object. */
 struct str json_get_str(const json_t *object, const char *key, struct str fallback);
 int64_t json_get_i64(const json_t *object, const char *key, int64_t fallback);
 bool json_get_bool(const json_t *object, const char *key, bool fallback);
 
-/* Takes the next character off *rest (not empty) and writes it as it stands inside a quoted string;
- * returns how many bytes it wrote. Bytes that are not UTF-8 become U+FFFD; control characters are
- * escaped. */
+/* Takes the first character off *rest, which is not empty, and writes it in the form that it has
+ * inside a quoted JSON string. Returns how many bytes it wrote. Bytes that are not UTF-8 become
+ * U+FFFD; control characters are escaped. */
 enum { JSON_ESCAPE_MAX = 6 };
 size_t json_escape(struct str *rest, char out[JSON_ESCAPE_MAX]);
 
@@ -52,11 +52,12 @@ void json_out_key_str(struct json_out *w, struct str key);
 void json_out_str(struct json_out *w, struct str s); /* bytes that are not UTF-8 become U+FFFD */
 void json_out_u64(struct json_out *w, uint64_t v);
 void json_out_i64(struct json_out *w, int64_t v);
-void json_out_f64(struct json_out *w,
-                  double v); /* shortest form that reads back equal; null when v is not finite */
+/* Writes the shortest form that reads back equal, or null when v is not finite. */
+void json_out_f64(struct json_out *w, double v);
 void json_out_bool(struct json_out *w, bool v);
 void json_out_null(struct json_out *w);
-void json_out_raw(struct json_out *w, struct str json); /* `json` is a complete value */
+/* Writes `json`, which is a complete JSON value, as it is. */
+void json_out_raw(struct json_out *w, struct str json);
 
 /* These write a key and its value in one call. */
 void json_out_member_str(struct json_out *w, const char *key, struct str s);

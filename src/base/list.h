@@ -1,4 +1,5 @@
-/* An intrusive doubly linked list: the node lives inside the thing, nothing is allocated.
+/* An intrusive doubly linked list: the node is a member of the listed struct, and nothing is
+ * allocated.
  *
  *     struct list waiting; list_init(&waiting);
  *     list_push(&waiting, &job->node);
@@ -31,7 +32,7 @@ static inline void list_insert(struct list *before, struct list *node)
     before->prev = node;
 }
 
-static inline void list_push(struct list *l, struct list *node) /* adds it at the end */
+static inline void list_push(struct list *l, struct list *node) /* adds `node` at the end */
 {
     list_insert(l, node);
 }
@@ -41,24 +42,24 @@ static inline void list_push_front(struct list *l, struct list *node)
     list_insert(l->next, node);
 }
 
-static inline void
-list_remove(struct list *node) /* a node that was removed already may be removed again */
+/* Removes the node from its list. A node that was removed already may be removed again. */
+static inline void list_remove(struct list *node)
 {
     node->prev->next = node->next;
     node->next->prev = node->prev;
     list_init(node);
 }
 
-static inline struct list *list_shift(struct list *l) /* removes the first; NULL when empty */
+static inline struct list *list_shift(struct list *l) /* takes off the first node; NULL if empty */
 {
     struct list *node = l->next;
     if (node == l)
         return NULL;
-    list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): unlinking is not followed */
+    list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): it cannot see that this unlinks */
     return node;
 }
 
-/* Moves everything from `from` to the end of `to`. */
+/* Moves all nodes from `from` to the end of `to`. */
 static inline void list_splice(struct list *to, struct list *from)
 {
     if (list_empty(from))
@@ -76,7 +77,7 @@ static inline void list_splice(struct list *to, struct list *from)
     for (type *it = list_entry((l)->next, type, member); &it->member != (l);                       \
          it = list_entry(it->member.next, type, member))
 
-/* As list_each(), but the body may remove `it`. */
+/* Like list_each(), but the body may remove `it` from the list. */
 #define list_each_safe(l, type, member, it)                                                        \
     for (type *it = list_entry((l)->next, type, member),                                           \
               *it##_next = list_entry(it->member.next, type, member);                              \

@@ -1,5 +1,5 @@
-/* Log lines are built on the stack, cut at LOG_LINE_MAX, and written whole. No value that a peer
- * chose can end a line, begin a field or end its quotes. */
+/* Writes log lines. A line is built on the stack, cut at LOG_LINE_MAX bytes, and written whole. No
+ * value that a peer chose can end a line, begin a field or end its own quotes. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log_int.h"
@@ -10,24 +10,24 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The lock is a plain mutex because base/ may not use the locks of os/. Code that holds it calls
- * nothing that takes another lock. */
+/* Where log lines go. The lock is a plain mutex because base/ may not use the locks of os/. Code
+ * that holds the lock calls nothing that takes another lock. */
 struct log_sink {
     int fd;
     _Atomic(int) level, format;
-    _Atomic(bool) owing; /* rate.owing > 0; can be read without the lock */
+    _Atomic(bool) owing; /* rate.owing > 0, readable without the lock */
     pthread_mutex_t lock;
     struct log_rate rate; /* guarded by lock */
 };
 
-/* These last bytes of a line are kept free for the end of a line that was cut. */
+/* The bytes at the end of struct line that only a closing quote and the end of the line may use. */
 enum { TAIL_MAX = 32 };
 
 struct line {
     char p[LOG_LINE_MAX];
     size_t len;
     enum log_format format;
-    bool cut; /* something did not fit; no more fields are added */
+    bool cut; /* a field did not fit, so no more fields are added */
 };
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -48,9 +48,10 @@ static void put_z(struct line *line, const char *z)
     line_put(line, z, strlen(z));
 }
 
-/* Writes the next character of *rest, as it is or escaped, as a part of a text value; returns its
- * length in `out`. Control characters are escaped, also those of Unicode (C1, line and paragraph
- * separators), because some programs break lines there. So is every byte that is not UTF-8. */
+/* Takes the first character off *rest and writes it to `out` in the form that it has in the text
+ * format, plain or escaped. Returns how many bytes it wrote. Control characters are escaped, and so
+ * are those of Unicode (C1, line and paragraph separators), because some programs break lines
+ * there. Every byte that is not UTF-8 is escaped too. */
 static size_t text_escape(struct str *rest, char out[4])
 {
     static const char hex[] = "0123456789abcdef";
@@ -202,9 +203,9 @@ static void put_tail(struct line *line)
     line->len += len;
 }
 
-/* Writes a line under the sink's lock, so that a long line that a pipe accepts in parts stays in
- * one piece. A line that cannot be written is lost, because there is no other place to report it.
- */
+/* Writes a line. The caller holds the sink's lock, so that a long line that a pipe accepts in parts
+ * stays in one piece. A line that cannot be written is lost, because there is no other place to
+ * report it. */
 static void line_write(struct log_sink *sink, const struct line *line)
 {
     size_t done = 0;
@@ -231,7 +232,7 @@ static void build(struct line *line, const struct log *log, enum log_level level
     put_tail(line);
 }
 
-/* Logs how many lines were left out in windows that are over. */
+/* Logs how many lines the rate limit left out, for each event whose window has ended. */
 static void log_settle(struct log_sink *sink, uint64_t now_ms)
 {
     const struct log log = {.sink = sink};

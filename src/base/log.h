@@ -3,18 +3,18 @@
  *     log_info(log, "bucket.created", log_s("bucket", name), log_u("objects", n));
  *
  * An event is a short dotted name that never changes; everything that varies is a field. A secret
- * is never a field. Lines go to one descriptor, each in a single write, so lines of several threads
- * never mix; a line is cut at LOG_LINE_MAX bytes and then ends with cut=true. Whatever a value
- * holds, it stays one value on one line: the text format quotes and escapes it (\n, \x1b), and JSON
- * replaces bytes that are not UTF-8 by U+FFFD. Keys and event names are literals of letters,
- * digits, '_' and '.'.
+ * is never a field. Lines go to one descriptor, and each is written under a lock, so lines of
+ * several threads never mix; a line is cut at LOG_LINE_MAX bytes and then ends with cut=true.
+ * Whatever bytes a value has, it stays one value on one line: the text format quotes and escapes it
+ * (\n, \x1b), and JSON replaces bytes that are not UTF-8 by U+FFFD. Keys and event names are
+ * literals of letters, digits, '_' and '.'.
  *
  *     2026-11-15T21:30:00.123Z info bucket.created bucket=photos objects=3
  *     {"time":"2026-11-15T21:30:00.123Z","level":"info","event":"bucket.created","bucket":"photos"}
  *
  * A failure that repeats does not flood the log: per event at most LOG_BURST lines of level warn
  * and above are written in ten seconds. After those ten seconds a line log.left_out says how many
- * lines were left out; it comes before the next line of any event. Any thread. */
+ * lines were left out; it comes before the next line of any event. Any thread may log. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -44,12 +44,13 @@ struct log {
 };
 
 struct log_sink *log_sink_new(int fd, enum log_level level, enum log_format format);
-void log_sink_free(
-    struct log_sink *sink); /* call it after the last line; the caller closes the descriptor */
-/* Changes level and format, at a reload. */
+/* Frees the sink, after the last line. The caller closes the descriptor. */
+void log_sink_free(struct log_sink *sink);
+/* Changes level and format, when the configuration is reloaded. */
 void log_sink_set(struct log_sink *sink, enum log_level level, enum log_format format);
 
-struct log log_with(const struct log *parent, struct log_field field); /* adds a field */
+/* Returns a copy of the parent with one more field. */
+struct log log_with(const struct log *parent, struct log_field field);
 bool log_enabled(const struct log *log, enum log_level level);
 
 void log_event(const struct log *log, enum log_level level, const char *event,

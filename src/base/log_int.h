@@ -15,8 +15,8 @@ struct log_rate_slot {
     enum log_level level; /* the worst level among the lines left out */
 };
 
-/* One slot per event, found by hash. Events for which no slot is left are not limited, but weir has
- * fewer events than slots. */
+/* The state of the rate limit. Each event has a slot, which is found by hash. Events for which no
+ * slot is left are not limited, but weir has fewer events than slots. */
 struct log_rate {
     struct log_rate_slot slots[LOG_RATE_SLOTS];
     size_t owing; /* slots with left_out > 0 */
@@ -25,8 +25,9 @@ struct log_rate {
 /* Whether this line may be written. A line that may not be written is counted as left out. */
 bool log_rate_admit(struct log_rate *r, const char *event, enum log_level level, uint64_t now_ms);
 
-/* Gives the next event whose window has ended and that left lines out, and sets its count to 0.
- * False when there is none. With UINT64_MAX for `now_ms` every window has ended. */
+/* Copies to `out` the slot of the next event that has unreported lines and whose window has ended,
+ * and sets the slot's count of them to 0. Returns false when there is no such event. With
+ * UINT64_MAX for `now_ms` every window has ended. */
 bool log_rate_settle(struct log_rate *r, uint64_t now_ms, struct log_rate_slot *out);
 
 #endif

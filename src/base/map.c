@@ -1,4 +1,5 @@
-/* Open addressing with linear probing; removed slots stay as tombstones until the next growth. */
+/* The hash table, by open addressing with linear probing. A removed entry leaves a tombstone in its
+ * slot until a new entry uses the slot or the table grows. */
 #include "base/map.h"
 
 #include <stdlib.h>

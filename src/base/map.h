@@ -1,5 +1,5 @@
-/* A hash table from byte strings to pointers, open addressing, keyed SipHash: safe for keys that a
- * peer chooses. Only one thread may use it at a time; a shared table needs a lock.
+/* A hash table from byte strings to pointers. Its hash is SipHash with a secret key, so it is safe
+ * for keys that a peer chooses. Only one thread may use it at a time; a shared table needs a lock.
  *
  * The table keeps the key's pointer, not a copy: the key must live as long as its entry, usually
  * inside the value itself. */
@@ -23,8 +23,8 @@ void *map_get(const struct map *m, struct str key);        /* borrowed; NULL whe
 void *map_put(struct map *m, struct str key, void *value); /* returns the value replaced, or NULL */
 void *map_remove(struct map *m, struct str key);           /* returns the removed value, or NULL */
 
-/* Iterates over every entry, in no particular order. Start with *cursor = 0; it returns false at
- * the end. The entry just returned may be removed; nothing may be put while iterating. */
+/* Returns the next entry, in no particular order, and false at the end. Start with *cursor = 0. The
+ * entry just returned may be removed; no entry may be put while iterating. */
 bool map_next(const struct map *m, size_t *cursor, struct str *key, void **value);
 
 #endif

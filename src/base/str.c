@@ -10,8 +10,9 @@ static unsigned char ascii_lower(unsigned char c)
     return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : c;
 }
 
-/* Lowers eight ASCII letters at once; bytes past ASCII stay as they are. In the sums `from_a` and
- * `past_z`, the top bit of each byte says whether its low seven bits reach the bound. */
+/* Returns the eight bytes at `p` with ASCII capitals in lower case; other bytes stay as they are.
+ * In the sums `from_a` and `past_z`, the top bit of each byte says whether its low seven bits reach
+ * the bound. */
 static uint64_t lower8(const char *p)
 {
     const uint64_t each = 0x0101010101010101;
@@ -179,14 +180,14 @@ bool str_eq_secret(struct str a, struct str b)
     unsigned char diff = a.len != b.len;
 
     if (diff)
-        b = a; /* then the comparison takes as long as with equal lengths */
+        b = a; /* so that the comparison takes as long as with equal lengths */
     for (size_t i = 0; i < a.len; i++)
         diff |= (unsigned char)(a.p[i] ^ b.p[i]);
     return diff == 0;
 }
 
-/* Length in bytes of the well-formed UTF-8 sequence at p (at most n bytes), or 0 when it is
- * malformed. Source: Unicode 15, table 3-7. */
+/* Returns the length in bytes of the UTF-8 sequence at p, of which n bytes are readable, or 0 when
+ * it is malformed. Source: Unicode 15, table 3-7. */
 static size_t utf8_sequence(const unsigned char *p, size_t n)
 {
     static const struct {

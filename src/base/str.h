@@ -51,7 +51,7 @@ static inline bool str_ends(struct str s, struct str suffix)
     return s.len >= suffix.len && str_eq(str_n(s.p + s.len - suffix.len, suffix.len), suffix);
 }
 
-/* The rest after the first `n` bytes; empty when there are fewer. */
+/* Returns the rest after the first `n` bytes, or the empty string when there are fewer. */
 static inline struct str str_skip(struct str s, size_t n)
 {
     n = size_min(n, s.len);
@@ -63,24 +63,24 @@ static inline struct str str_head(struct str s, size_t n)
     return str_n(s.p, size_min(n, s.len));
 }
 
-int str_cmp(struct str a, struct str b); /* by byte values; a prefix comes first */
-struct str str_trim(struct str s);       /* without spaces and tabs at both ends */
+int str_cmp(struct str a, struct str b); /* by byte values; a prefix comes before longer strings */
+struct str str_trim(struct str s);       /* removes spaces and tabs at both ends */
 
-/* Index of the first `c` or the first `needle`, or -1. */
+/* These return the index of the first `c` or the first `needle`, or -1. */
 ptrdiff_t str_chr(struct str s, char c);
 ptrdiff_t str_find(struct str s, struct str needle);
 
-/* Cuts at the first `sep`: *head is the part before it, *rest the part behind it. Without a
+/* Cuts `s` at the first `sep`: *head is the part before it, *rest the part behind it. Without a
  * separator it returns false, *head is the whole string and *rest is empty. head and rest may alias
  * &s. */
 bool str_cut(struct str s, char sep, struct str *head, struct str *rest);
 
-/* Takes the next non-empty token off *rest; any byte of `seps` separates tokens. False at the end.
- */
+/* Takes the next non-empty token off *rest; any byte of `seps` separates tokens. Returns false at
+ * the end. */
 bool str_token(struct str *rest, const char *seps, struct str *out);
 
-/* Read a decimal integer that is the whole string. ERR_PARSE: a blank, a sign (except '-' for i64),
- * or a number that is too large. */
+/* These read a string that is one decimal integer. They return ERR_PARSE for anything else: a
+ * blank, a sign (except '-' for i64), or a number that is too large. */
 int str_u64(struct str s, uint64_t *out) MUST_CHECK;
 int str_i64(struct str s, int64_t *out) MUST_CHECK;
 
@@ -94,13 +94,13 @@ bool str_eq_secret(struct str a, struct str b);
 
 /* Whether the string is well-formed UTF-8 (no surrogates, no over-long forms). */
 bool str_is_utf8(struct str s);
-/* Length in bytes of the UTF-8 character at the front, or 0 when it is malformed. */
+/* Returns the length in bytes of the UTF-8 character at the front, or 0 when it is malformed. */
 size_t str_utf8_len(struct str s);
 /* Whether the UTF-8 character at the front is a control character: C0, DEL, C1, U+2028 or U+2029.
  */
 bool str_utf8_is_control(struct str s);
 
-/* A NUL-terminated copy on the heap, owned by the caller. */
+/* Returns a NUL-terminated copy on the heap, which the caller frees. */
 char *str_dup(struct str s);
 
 #endif

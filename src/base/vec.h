@@ -5,7 +5,7 @@
  *     vec_each(&numbers, int *, n) sum += *n;
  *     vec_release(&numbers);
  *
- * Pointers into it are valid until the next push. */
+ * Pointers to items are valid until the next push. */
 #ifndef BASE_VEC_H
 #define BASE_VEC_H
 

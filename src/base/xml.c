@@ -3,7 +3,7 @@
 
 #include <expat.h>
 
-/* An element that is still open. */
+/* An element whose end tag has not been read yet. */
 struct open_element {
     struct xml_node *node;
     struct xml_node **end; /* where its next child goes */
@@ -112,8 +112,8 @@ int xml_read(struct xml_node **out, struct arena *arena, struct str text, struct
     if (text.len > XML_MAX_BYTES)
         return err_set(err, ERR_TOO_LARGE, "XML of %zu bytes, at most %d are read", text.len,
                        XML_MAX_BYTES);
-    /* Expat is given UTF-8 as the encoding below, but it would still obey a byte order mark of
-     * UTF-16. */
+    /* The text is checked here because expat, although told below that the encoding is UTF-8, would
+     * still obey a byte order mark of UTF-16. */
     if (!str_is_utf8(text) || str_chr(text, '\0') >= 0)
         return err_set(err, ERR_PARSE, "the XML is not UTF-8");
     r.parser = XML_ParserCreate("UTF-8");
@@ -169,9 +169,9 @@ struct str xml_attr_value(const struct xml_node *node, const char *name, struct 
     return fallback;
 }
 
-/* Returns how a byte below 0x80 is written, or NULL when it is written as it is. Tab, line feed and
- * carriage return are written as numbers where a reader would change them: a carriage return
- * anywhere, all three in an attribute. */
+/* Returns the reference that is written for `c`, or NULL when `c` is written as it is. Tab, line
+ * feed and carriage return are written as numbers where an XML reader would change them: a carriage
+ * return anywhere, all three in an attribute. */
 static const char *replacement(char c, bool in_attr)
 {
     switch (c) {
@@ -194,7 +194,8 @@ static const char *replacement(char c, bool in_attr)
     }
 }
 
-/* Writes the character at the front, which may be any byte, and returns its length in `s`. */
+/* Writes the character at the front of `s`, which may be any byte, and returns how many bytes it
+ * has in `s`. */
 static size_t put_character(struct buf *out, struct str s, bool in_attr)
 {
     size_t n = str_utf8_len(s);
