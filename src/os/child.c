@@ -1,6 +1,6 @@
-/* Child processes by vfork and exec. Unlike fork, vfork does not copy the page tables, which is
- * slow in a process with gigabytes mapped. Until exec the child shares our memory, so it only makes
- * system calls. */
+/* Starts child processes with vfork and exec. Unlike fork, vfork does not copy the page tables,
+ * which is slow in a process with gigabytes mapped. Until exec the child shares the memory of our
+ * process, so it only makes system calls. */
 #include "os/child.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FIRST_FREE_FD = 4 }; /* above 0, 1, 2 and the child's end of the failure pipe */
+enum { FIRST_FREE_FD = 4 }; /* first descriptor after 0, 1, 2 and the failure pipe, which is 3 */
 
 struct failure {
     int errnum;
@@ -32,7 +32,8 @@ struct plan {
     pid_t parent;
 };
 
-/* Our environment without the WEIR_* variables, because some of those are secrets. */
+/* Returns the environment of our process without the WEIR_* variables, because some of those are
+ * secrets. The caller frees the array; the strings are borrowed. */
 static const char **environment(void)
 {
     size_t count = 0, kept = 0;
@@ -113,8 +114,8 @@ NORETURN static void in_child(const struct plan *plan)
     _exit(127);
 }
 
-/* Forks and runs the child. It is not inlined, because the child must not change registers that the
- * caller uses. */
+/* Forks and runs the child. The function is not inlined, because the child must not change
+ * registers that the caller uses. */
 static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
 {
     sigset_t all, old;
@@ -124,7 +125,7 @@ static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (pid == 0)
-        in_child(plan); /* NOLINT(clang-analyzer-unix.Vfork): system calls only, on its own stack */
+        in_child(plan); /* NOLINT(clang-analyzer-unix.Vfork): it makes system calls only */
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return pid;
 }
@@ -218,7 +219,7 @@ out:
     return code;
 }
 
-/* Waits until the child has ended, without reaping it. */
+/* Waits until the child has ended. The child is not reaped, so its process id stays taken. */
 static int wait_end(const struct child *c, uint64_t deadline_ns, struct err *err)
 {
     int fd = pidfd_open(c->pid, 0), code;
@@ -261,8 +262,8 @@ void child_end(struct child *c, uint64_t deadline_ns)
     c->pid = 0;
 }
 
-/* An exchange with a child: it writes and reads at the same time, so that neither side waits for
- * the other with a full pipe. */
+/* An exchange of data with a child. Our process writes and reads at the same time, so that neither
+ * process waits with a full pipe for the other. */
 struct exchange {
     struct child *c;
     struct str input; /* bytes not written yet */

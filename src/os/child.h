@@ -24,18 +24,20 @@ struct child_options {
     unsigned flags;
 };
 
-/* Starts a child with default signals and a process group of its own. It inherits no descriptor but
- * its stdin, stdout and stderr. It is killed when the thread that started it ends
- * (PR_SET_PDEATHSIG), and so when our process ends: start a long-lived child from a long-lived
- * thread. ERR_NOT_FOUND: the program or cwd does not exist. ERR_DENIED: the program may not be run.
- * Our ends of the pipes block and are closed on exec. */
+/* Starts a child with default signals and a process group of its own. The child inherits no
+ * descriptor but its stdin, stdout and stderr. The kernel kills the child when the thread that
+ * started it ends (PR_SET_PDEATHSIG), and so when our process ends: start a long-lived child from a
+ * long-lived thread. ERR_NOT_FOUND: the program or cwd does not exist. ERR_DENIED: the program may
+ * not be run. Our ends of the pipes are blocking descriptors and close on exec. */
 int child_start(struct child *out, const struct child_options *o, struct err *err) MUST_CHECK;
 
-/* Waits until the child has ended. *status is its exit status 0-255, or 128 + the signal. After
- * ERR_TIMEOUT the child still runs. The pipes stay open. */
+/* Waits until the child has ended. *status is the child's exit status (0 to 255), or 128 + the
+ * number of the signal that ended it. After ERR_TIMEOUT the child still runs. The pipes stay open.
+ */
 int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
-/* Sends SIGTERM to the child's process group and SIGKILL at the deadline, reaps the child and
- * closes the pipes. For a child that has ended or was never started it only closes the pipes. */
+/* Ends a child and closes the pipes. It sends SIGTERM to the child's process group, waits until the
+ * child has ended or the deadline has passed, sends SIGKILL to the group and reaps the child. For a
+ * child that was reaped already or never started, it only closes the pipes. */
 void child_end(struct child *c, uint64_t deadline_ns);
 
 /* The bytes for the child's stdin, and the bufs that receive its stdout and stderr, each up to its
@@ -45,8 +47,9 @@ struct child_io {
     struct buf *out, *err;
 };
 
-/* Runs a child to its end. On ERR_TIMEOUT and ERR_TOO_LARGE the child and all processes that it
- * started are killed. `flags` of the options is ignored. */
+/* Starts a child, exchanges the data of `io` with it, and waits for its end. On ERR_TIMEOUT and
+ * ERR_TOO_LARGE the child and all processes that it started are killed. `flags` of the options is
+ * ignored. */
 int child_run(int *status, const struct child_options *o, const struct child_io *io,
               uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

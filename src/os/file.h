@@ -16,8 +16,8 @@ int file_read(const char *path, struct buf *out, struct err *err) MUST_CHECK;
 int file_write_durable(const char *path, struct str content, mode_t mode,
                        struct err *err) MUST_CHECK;
 
-/* Renames a file or folder, but not over something that exists (ERR_EXISTS). The folder that `to`
- * is in is synced. */
+/* Renames a file or folder, but not over something that exists (ERR_EXISTS). The function then
+ * syncs the folder that `to` is in. */
 int file_rename_new(const char *from, const char *to, struct err *err) MUST_CHECK;
 
 /* The last steps of file_write_durable(), for content that is too large for memory. The caller has
@@ -28,14 +28,15 @@ int file_write_all(int fd, const void *p, size_t len, struct err *err) MUST_CHEC
 int file_pread_full(int fd, void *p, size_t len, off_t at, struct err *err) MUST_CHECK;
 int file_sync(int fd, struct err *err) MUST_CHECK; /* by fdatasync() */
 int dir_sync(const char *path, struct err *err) MUST_CHECK;
-/* Makes the folder and its parents, and syncs the folder that each new one is in. It is no error
- * when the folder exists. */
+/* Makes the folder and its missing parents, and syncs the parent of each folder that it made. It is
+ * no error when the folder exists. */
 int dir_make(const char *path, mode_t mode, struct err *err) MUST_CHECK;
-int dir_remove_tree(const char *path,
-                    struct err *err) MUST_CHECK; /* no error when absent; links are not followed */
+/* Removes the folder with all that it contains. It is no error when the folder does not exist.
+ * Symbolic links are removed, not followed. */
+int dir_remove_tree(const char *path, struct err *err) MUST_CHECK;
 
-/* Lets nobody but the file's owner read or write it (0600): for files with secrets. ERR_NOT_FOUND:
- * there is no such file. */
+/* Sets the file's mode to 0600 when group or others have any access. It is for files with secrets.
+ * ERR_NOT_FOUND: there is no such file. */
 int file_make_private(const char *path, struct err *err) MUST_CHECK;
 
 bool file_exists(const char *path);
@@ -45,10 +46,11 @@ int file_free_space(const char *path, uint64_t *free_bytes, uint64_t *total_byte
 /* Tests whether the folder's disk accepts writes: makes a file there, syncs it and removes it. */
 int file_try_folder(const char *folder, struct err *err) MUST_CHECK;
 
-/* Takes an exclusive advisory lock on the file `path` (created 0600), held until the descriptor is
- * closed. The text of ERR_IN_USE names the holder's process id when it can be read. */
+/* Takes an exclusive advisory lock on the file `path`, which is made with mode 0600 when it does
+ * not exist. The lock is held until *fd is closed. The text of ERR_IN_USE has the process id of the
+ * holder when that can be read. */
 int file_lock(int *fd, const char *path, struct err *err) MUST_CHECK;
 
-void fd_close(int *fd); /* closes it if it is open (>= 0) and sets it to -1 */
+void fd_close(int *fd); /* closes *fd if it is open (>= 0) and sets it to -1 */
 
 #endif

@@ -1,11 +1,11 @@
 /* A thread that repeats a step: it runs the step, sleeps, and runs it again until it is stopped.
  *
  * The step says by its return value how long the thread sleeps. loop_wake() ends a sleep early. A
- * wake that comes while the step runs is not lost: the next sleep ends at once. After a failure the
- * step returns loop_retry_ms(): then only the time and loop_stop() end the sleep, so that frequent
- * wakes do not make the thread ask a broken peer all the time.
+ * call of loop_wake() while the step runs is not lost: the next sleep ends at once. After a failure
+ * the step returns loop_retry_ms(): then only the time and loop_stop() end the sleep, so that
+ * frequent wakes do not make the thread ask a broken peer all the time.
  *
- * The step runs without a lock held, and never twice at a time. */
+ * The step runs without a lock held, and only once at a time. */
 #ifndef OS_LOOP_H
 #define OS_LOOP_H
 
@@ -32,15 +32,15 @@ struct loop_options {
 struct loop {
     struct loop_options o;
     struct thread thread;
-    struct mutex lock; /* class "loop"; only for going to sleep and waking */
+    struct mutex lock; /* class "loop"; taken only to go to sleep and to wake */
     struct cond changed;
-    _Atomic(bool) ready; /* lock and cond are initialised; they stay so after the stop */
+    _Atomic(bool) ready; /* `lock` and `changed` are initialised, also after a stop */
     _Atomic(bool) woken, stop;
 };
 
 int loop_start(struct loop *l, const struct loop_options *o, struct err *err) MUST_CHECK;
 /* Wakes the loop. Any thread may call this, also under a lock, and also while and after the loop is
- * stopped. When the loop was woken already it costs one atomic exchange. */
+ * stopped. When the loop was woken already, the call costs one atomic exchange. */
 void loop_wake(struct loop *l);
 /* Asks the loop to stop without waiting for it, so that several loops can stop at the same time. */
 void loop_ask_stop(struct loop *l);
@@ -48,10 +48,10 @@ void loop_ask_stop(struct loop *l);
  * the step. A stopped loop may be started again. */
 void loop_stop(struct loop *l);
 /* Whether loop_stop() or loop_ask_stop() was called. A long step asks this and returns early. Any
- * thread. */
+ * thread may call it. */
 bool loop_is_stopping(const struct loop *l);
-/* Sleeps for `ns`, or until loop_stop(). The step itself calls this between two parts of its work.
- */
+/* Sleeps for `ns`, or until loop_stop() is called. The step itself calls this between two parts of
+ * its work. */
 void loop_pause(struct loop *l, uint64_t ns);
 
 static inline struct loop_sleep loop_again(void)

@@ -1,4 +1,4 @@
-/* Lists of networks in the configuration. */
+/* Reads lists of networks in the configuration, and finds addresses in them. */
 #include "os/networks.h"
 
 #include <arpa/inet.h>
@@ -48,7 +48,7 @@ bool network_has(const struct network *n, const uint8_t ip[IP_LEN])
     unsigned rest = n->bits % 8;
     bool v4 = n->bits >= IP_V4_BITS && ip_is_v4(n->ip);
 
-    if (v4 != ip_is_v4(ip) || memcmp(n->ip, ip, whole) != 0) /* ::/0 has no IPv4 addresses */
+    if (v4 != ip_is_v4(ip) || memcmp(n->ip, ip, whole) != 0) /* even ::/0 has no IPv4 address */
         return false;
     return rest == 0 || ((n->ip[whole] ^ ip[whole]) >> (8 - rest)) == 0;
 }

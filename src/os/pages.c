@@ -1,4 +1,4 @@
-/* Memory in whole pages. */
+/* Allocates memory in whole pages, and maps files. */
 #include "os/pages.h"
 #include "os/file.h"
 
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The mapped files, for pages_file_at(). `from` is stored last: an entry is valid once it is set.
- */
+/* The mapped files, for pages_file_at(). `from` is stored last: an entry is valid once `from` is
+ * not NULL. */
 static struct mapped {
     _Atomic(char *) from;
     size_t size;
@@ -65,8 +65,8 @@ void pages_free(void *p, size_t size)
     BUG_ON(munmap(p, size) != 0);
 }
 
-/* Brings the file to its size and reserves the room on the disk. Without room on the disk, a store
- * to a mapped page would end the process. */
+/* Sets the size of the file and reserves that room on the disk. Without it, a store to a mapped
+ * page on a full disk would end the process. */
 static int take_room(int fd, size_t size, const char *path, struct err *err)
 {
     int code = ftruncate(fd, (off_t)size) < 0 ? errno : posix_fallocate(fd, 0, (off_t)size);

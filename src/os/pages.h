@@ -1,6 +1,6 @@
-/* Memory in whole pages, which goes back to the system when it is freed. (The heap keeps a freed
- * block that lies between two used ones.) It is meant for memory that is large, long-lived and
- * moved when it grows. */
+/* Memory in whole pages. It is meant for memory that is large, long-lived and moved when it grows:
+ * freed pages go back to the system, whereas the heap keeps a freed block that lies between two
+ * used blocks. */
 #ifndef OS_PAGES_H
 #define OS_PAGES_H
 
@@ -8,19 +8,20 @@
 
 /* Allocates zeroed memory; the process ends when there is none, as with xcalloc(). */
 void *pages_new(size_t size) __attribute__((malloc, returns_nonnull));
-/* `size` is the size that was allocated. NULL is fine. */
+/* Frees or unmaps the memory. `size` is the size that was allocated. `p` may be NULL. */
 void pages_free(void *p, size_t size);
 
 /* Maps the first `size` bytes of a file into memory. A byte that is stored there survives the end
- * of the process, because the kernel has it at once. The file is made (0600) when it does not
- * exist, and brought to that size; new bytes are zero, and room for all of it is reserved on the
- * disk. *whole is true when the file already had that size. pages_free() unmaps it. File systems
- * that never write in place (btrfs, ZFS) cannot reserve room: there, a store to a mapped page on a
- * full disk ends the process. */
+ * of the process, because the kernel has it at once. A file that does not exist is made with mode
+ * 0600. The file gets the size `size`: new bytes are zero, and room for all bytes is reserved on
+ * the disk. *whole is true when the file already had that size. pages_free() unmaps the file. File
+ * systems that never write in place (btrfs, ZFS) cannot reserve room: there, a store to a mapped
+ * page on a full disk ends the process. */
 int pages_map(void **out, const char *path, size_t size, bool *whole, struct err *err) MUST_CHECK;
 
-/* The path of the mapped file that the address lies in, or NULL. A signal handler may call this. It
- * knows at most eight mapped files at a time. */
+/* Returns the path of the mapped file that the address lies in, or NULL. A signal handler may call
+ * this. Only eight mapped files at a time are known here; for a further one the function returns
+ * NULL. */
 const char *pages_file_at(const void *address);
 
 #endif

@@ -75,13 +75,14 @@ static void write_err(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* A signal handler, so it calls only functions that are safe in one. */
+/* The handler of SIGBUS, which the kernel sends when a mapped page cannot be read or written. It
+ * calls only functions that are safe in a signal handler. */
 static void on_bad_page(int number, siginfo_t *info, void *context)
 {
     const char *path = info->si_code == BUS_ADRERR ? pages_file_at(info->si_addr) : NULL;
 
     (void)context;
-    if (!path) { /* the page is of no mapped file: a bug, or broken memory */
+    if (!path) { /* the page belongs to no mapped file: a bug, or broken memory */
         signal(number, SIG_DFL);
         raise(number);
         return;
@@ -134,7 +135,7 @@ static uint64_t resident_bytes(void)
 
     if (file_read("/proc/self/statm", &text, NULL) == 0) {
         rest = buf_str(&text);
-        /* NOLINTNEXTLINE(misc-redundant-expression): the second word */
+        /* NOLINTNEXTLINE(misc-redundant-expression): this reads the second word */
         if (!str_token(&rest, " ", &word) || !str_token(&rest, " ", &word) ||
             str_u64(word, &pages) < 0)
             pages = 0;
@@ -188,7 +189,7 @@ void process_notify(struct str state)
     if (fd < 0)
         return;
     memcpy(address.sun_path, path, len);
-    if (path[0] == '@') /* an abstract socket name */
+    if (path[0] == '@') /* '@' stands for the NUL of an abstract socket name */
         address.sun_path[0] = '\0';
     /* It is no error when the supervisor is not listening. */
     (void)!sendto(fd, state.p, state.len, MSG_NOSIGNAL, (struct sockaddr *)&address,

@@ -12,21 +12,21 @@ enum process_signal { PROCESS_STOP, PROCESS_RELOAD, PROCESS_WOKEN };
 /* From this call on only process_signal_wait() receives SIGTERM, SIGINT, SIGHUP and SIGUSR1, and
  * SIGPIPE is ignored. Call it before any thread is started: threads inherit the signal mask. */
 void process_signals_hold(void);
-/* Waits for a signal. It returns PROCESS_WOKEN when process_wake() was called or `timeout_ms` have
- * passed (below 0: no limit). */
+/* Waits for a signal. Returns PROCESS_WOKEN when process_wake() was called or `timeout_ms` have
+ * passed; a negative `timeout_ms` is no limit. */
 enum process_signal process_signal_wait(int timeout_ms);
-void process_wake(void); /* any thread may call it, after process_signals_hold() */
-/* From this call on SIGTERM and SIGINT end the process at once, also when they arrived before it.
- */
+void process_wake(void); /* any thread may call this, after process_signals_hold() */
+/* From this call on SIGTERM and SIGINT end the process at once, also when they arrived before the
+ * call. */
 void process_signals_release(void);
 
 /* From this call on, when a page of a mapped file (os/pages.h) cannot be read or written, the
- * process exits with this status and one line on standard error that names the file. */
+ * process writes one line that names the file to standard error and exits with this status. */
 void process_exit_on_bad_page(int status);
 
 /* --- limits and use --- */
 
-/* Raises the limit on open descriptors to the hard limit, and returns it. */
+/* Raises the limit on open descriptors to the hard limit, and returns the new limit. */
 uint64_t process_raise_files(void);
 
 struct process_use {
@@ -37,8 +37,8 @@ struct process_use {
 };
 void process_use(struct process_use *out); /* a number that cannot be read is 0 */
 
-/* Writes the id of this boot of the machine. When the id cannot be read, each call gives a new one.
- */
+/* Writes the kernel's id of this boot of the machine. When the id cannot be read, each call writes
+ * a new random id. */
 enum { PROCESS_BOOT_LEN = 36 };
 void process_boot(char out[PROCESS_BOOT_LEN + 1]);
 

@@ -8,7 +8,8 @@
 
 enum { MAX_LOOKUPS = 64, LOOKUP_STACK = 256 * 1024, SERVICE_LEN = 8 };
 
-/* One look-up, shared by the caller and the thread that runs it; the last of the two frees it. */
+/* One look-up, shared by the caller and the thread that runs the look-up. The last user frees it.
+ */
 struct lookup {
     struct mutex lock;
     struct cond changed;
@@ -19,8 +20,8 @@ struct lookup {
     char host[NI_MAXHOST];
 };
 
-/* Number of look-ups that run in the process. It is limited, because callers may have given up on
- * look-ups that still run. */
+/* The number of look-ups that run in the process, at most MAX_LOOKUPS. There is a limit because
+ * look-ups run on after their callers have given up. */
 static _Atomic(unsigned) running;
 
 static void lookup_free(struct lookup *l)
@@ -69,7 +70,8 @@ static int lookup_start(struct lookup *l, struct err *err)
     return code;
 }
 
-/* Waits for the answer. When it fails, the look-up belongs to its thread, which then frees it. */
+/* Waits for the answer. When the wait fails, the look-up belongs to its thread, which then frees
+ * it. */
 static int lookup_wait(struct lookup *l, struct addrinfo **out, const struct sock_limit *limit)
 {
     int code = 0;

@@ -1,7 +1,7 @@
 /* Looks up host names, with a deadline. getaddrinfo() has no deadline: a resolver that does not
  * answer holds it for half a minute. Numeric hosts are answered at once; a name is looked up on a
- * thread of its own. When the deadline passes, the caller leaves that thread behind, and it ends by
- * itself. */
+ * thread of its own. When the deadline passes, the caller returns without waiting for that thread,
+ * which later ends by itself. */
 #ifndef OS_RESOLVE_H
 #define OS_RESOLVE_H
 
@@ -9,9 +9,9 @@
 
 #include <netdb.h>
 
-/* Looks up a host; free *out with freeaddrinfo(). ERR_UNAVAILABLE: there is no such name, or the
- * resolver failed (the text says which). ERR_TIMEOUT and ERR_CANCELED: the limit was reached.
- * ERR_BUSY: too many look-ups run already. */
+/* Looks up a host. The caller frees *out with freeaddrinfo(). ERR_UNAVAILABLE: there is no such
+ * name, or the resolver failed (the text says which). ERR_TIMEOUT and ERR_CANCELED: the limit was
+ * reached. ERR_BUSY: too many look-ups run already. */
 int resolve_host(struct addrinfo **out, const char *host, uint16_t port,
                  const struct sock_limit *limit, struct err *err) MUST_CHECK;
 

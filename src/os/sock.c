@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100 }; /* between two checks of a limit's `canceled` */
+enum { LOOK_MS = 100 }; /* milliseconds between two checks of `canceled` */
 
 static int sock_parse_unix(struct sock_addr *out, struct str path, struct err *err)
 {

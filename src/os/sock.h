@@ -32,23 +32,25 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16]);
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err) MUST_CHECK;
 int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
 
-/* How long a call may wait. `canceled` is for calls that have no descriptor yet which another
- * thread could shut down. */
+/* How long a call may wait. `canceled` is for calls during which there is no descriptor yet that
+ * another thread could shut down. */
 struct sock_limit {
     uint64_t deadline_ns;
-    const _Atomic(bool) *canceled; /* checked ten times a second; true: give up; may be NULL */
+    const _Atomic(bool) *canceled; /* true: stop waiting; checked ten times a second; may be NULL */
 };
-/* When to check the limit again, in clock_mono_ns() time: the deadline, or earlier to check
- * `canceled`. */
+/* Returns when to check the limit again, in clock_mono_ns() time: at the deadline, or earlier to
+ * check `canceled`. */
 uint64_t sock_limit_next(const struct sock_limit *limit);
-/* ERR_CANCELED or ERR_TIMEOUT when the limit is reached, 0 when the caller may go on waiting. */
+/* Returns ERR_CANCELED or ERR_TIMEOUT when the limit is reached, 0 when the caller may wait longer.
+ */
 int sock_limit_check(const struct sock_limit *limit);
 
 /* Resolves `host` and connects, trying each address until the deadline. The socket is non-blocking
  * and has TCP_NODELAY. */
 int sock_connect(int *fd, const char *host, uint16_t port, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
-/* As sock_connect(), within a limit; also fails with ERR_CANCELED. */
+/* Like sock_connect(), but with a limit instead of a deadline, so it may also return ERR_CANCELED.
+ */
 int sock_connect_within(int *fd, const char *host, uint16_t port, const struct sock_limit *limit,
                         struct err *err) MUST_CHECK;
 int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct err *err) MUST_CHECK;
@@ -63,8 +65,8 @@ int sock_send_all(int fd, const void *p, size_t len, uint64_t deadline_ns,
                   struct err *err) MUST_CHECK;
 
 void sock_nodelay(int fd);
-/* Limits the unsent bytes that the kernel holds: beyond about this many the socket is not writable.
- * Accepted sockets inherit the limit. */
+/* Limits the unsent bytes that the kernel holds for a socket: beyond about `bytes` of them, the
+ * socket is not writable. Accepted sockets inherit the limit. */
 void sock_limit_unsent(int fd, int bytes);
 
 #endif

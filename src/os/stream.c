@@ -26,7 +26,8 @@ int reader_read_full(struct reader *r, void *to, size_t len, struct err *err)
     return 0;
 }
 
-/* Whether the reader is at its end. It reads one byte to find out, and drops that byte. */
+/* Sets *end to whether the reader is at its end. The function reads one byte to find out, and drops
+ * that byte. */
 static int reader_at_end(struct reader *r, bool *end, struct err *err)
 {
     char byte = 0;
@@ -37,7 +38,8 @@ static int reader_at_end(struct reader *r, bool *end, struct err *err)
     return code;
 }
 
-/* Makes room for `len` more bytes. The budget pays for them, if there is one. */
+/* Makes room for `len` more bytes in `out` and sets *to to its address. The budget, which may be
+ * NULL, pays for the memory. */
 static int reserve_within(struct buf *out, size_t len, struct budget *budget, char **to,
                           struct err *err)
 {

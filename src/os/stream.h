@@ -1,8 +1,9 @@
-/* Readers and writers: how bodies flow. A body is never a whole buffer; it is a reader, from which
- * the consumer pulls bytes. A reader that is really a file range or a plain socket says so, and the
- * consumer may then use sendfile, copy_file_range or splice instead of copying through memory.
+/* Readers: how the bodies of requests, answers and objects flow. A body is never a whole buffer; it
+ * is a reader, from which the consumer pulls bytes. When the bytes of a reader come from a file
+ * range or a plain socket, the reader says so, and the consumer may use sendfile, copy_file_range
+ * or splice instead of copying through memory.
  *
- * A reader or writer belongs to one thread at a time. */
+ * A reader belongs to one thread at a time. */
 #ifndef OS_STREAM_H
 #define OS_STREAM_H
 
@@ -24,22 +25,25 @@ struct reader_ops {
     /* Reads up to `len` bytes into `to`; *got = 0 at the end. May block. */
     int (*read)(struct reader *r, void *to, size_t len, size_t *got, struct err *err);
 
-    /* True when the rest of the body is a range of a regular file, which is then *out. May be NULL.
-     * After a consumer has sent `n` bytes of that range itself, it calls skip(n). */
+    /* Returns true and sets *out when the rest of the body is a range of a regular file. After a
+     * consumer has sent `n` bytes of that range itself, it calls skip(n). The function pointer may
+     * be NULL. */
     bool (*as_file)(struct reader *r, struct file_range *out);
 
-    /* True when at least the next `*len` bytes come unchanged from the plain socket *fd. False for
-     * TLS, for a chunked body, and while bytes are buffered: read those first. May be NULL. After a
-     * consumer has spliced `n` bytes out of the socket, it calls skip(n). */
+    /* Returns true when at least the next *len bytes come unchanged from the plain socket *fd.
+     * Returns false for TLS, for a chunked body, and while bytes are buffered, which the consumer
+     * reads first. After a consumer has spliced `n` bytes out of the socket, it calls skip(n). The
+     * function pointer may be NULL. */
     bool (*as_socket)(struct reader *r, int *fd, uint64_t *len);
 
-    /* True when the rest of the body is in memory: it is then *out, borrowed until the next call on
-     * the reader. May be NULL. After a consumer has used `n` of the bytes, it calls skip(n). */
+    /* Returns true and sets *out when the rest of the body is in memory. *out is borrowed until the
+     * next call on the reader. After a consumer has used `n` of the bytes, it calls skip(n). The
+     * function pointer may be NULL. */
     bool (*as_bytes)(struct reader *r, struct str *out);
 
     void (*skip)(struct reader *r, uint64_t n);
 
-    /* Releases all that the reader holds. May be NULL. */
+    /* Releases all that the reader holds. The function pointer may be NULL. */
     void (*close)(struct reader *r);
 };
 
@@ -49,21 +53,21 @@ struct reader {
 };
 
 int reader_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err) MUST_CHECK;
-/* Reads exactly `len` bytes. ERR_CLOSED: the reader ends before. */
+/* Reads exactly `len` bytes. ERR_CLOSED: the reader ended before that. */
 int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MUST_CHECK;
 /* Appends the rest of the body to `out`. ERR_TOO_LARGE: it is past the buf's limit. ERR_NO_MEMORY:
  * there is no memory for it. */
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
-/* As reader_read_all(), into an empty buf whose memory the budget pays for as it grows. Code that
- * releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget has nothing left,
- * and the buf is empty. */
+/* Like reader_read_all(), but into an empty buf, and the budget pays for the buf's memory as it
+ * grows. Code that releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget
+ * has too little left, and the buf is empty again. */
 int reader_read_within(struct reader *r, struct buf *out, struct budget *budget,
                        struct err *err) MUST_CHECK;
 bool reader_as_file(struct reader *r, struct file_range *out);
 bool reader_as_socket(struct reader *r, int *fd, uint64_t *len);
 bool reader_as_bytes(struct reader *r, struct str *out);
 void reader_skip(struct reader *r, uint64_t n);
-void reader_close(struct reader *r); /* NULL is fine */
+void reader_close(struct reader *r); /* `r` may be NULL */
 
 struct str_reader {
     struct reader reader;
@@ -78,7 +82,8 @@ struct file_reader {
 };
 void file_reader_init(struct file_reader *r, struct file_range range, bool owns_fd);
 
-/* A reader that passes on at most `limit` bytes of another one, then ends. */
+/* A reader that passes on at most `limit` bytes of another reader, then ends. Closing it does not
+ * close the other reader. */
 struct limit_reader {
     struct reader reader;
     struct reader *inner;

@@ -37,8 +37,8 @@ void mutex_release(struct mutex *m)
     must(pthread_mutex_destroy(&m->lock));
 }
 
-/* The owner needs no memory order: the holder reads what it wrote itself, and any other thread only
- * needs to see that the owner is not that thread. */
+/* `owner_tid` needs no memory order: the holder of the lock reads the id that it wrote itself, and
+ * any other thread only needs to see an id that is not its own. */
 void mutex_lock(struct mutex *m)
 {
     must(pthread_mutex_lock(&m->lock));
@@ -148,9 +148,9 @@ void thread_join(struct thread *t)
     t->started = false;
 }
 
-/* A thread that has waited IDLE_SECONDS for a job ends. Each thread that ends joins the one that
- * ended before it, and pool_free() joins the last. So when pool_free() returns no thread is left,
- * not even in the destructors that libraries run at a thread's end. */
+/* A thread that has waited IDLE_SECONDS for a job ends. Each thread that ends joins the thread that
+ * ended before it, and pool_free() joins the last one. So when pool_free() returns, no thread is
+ * left, not even in the destructors that libraries run at a thread's end. */
 struct pool {
     struct mutex lock; /* guards all members below */
     struct cond work;  /* a job was added, or the pool is stopping */
@@ -181,7 +181,7 @@ struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, 
 /* Whether the job of this thread has stepped aside. */
 static _Thread_local bool is_aside;
 
-/* The number of threads that have no job, or a job that counts as busy. */
+/* Returns the number of threads that have no job, or a job that has not stepped aside. */
 static size_t pool_present(const struct pool *p)
 {
     return p->threads - p->aside;
@@ -193,7 +193,7 @@ static struct pool_job *next_job(struct pool *p)
     uint64_t deadline = clock_mono_ns() + IDLE_SECONDS * NS_PER_S;
 
     mutex_assert_held(&p->lock);
-    if (pool_present(p) > p->max_threads) /* a new thread took its place while its job was aside */
+    if (pool_present(p) > p->max_threads) /* more threads were started while jobs were aside */
         return NULL;
     while (list_empty(&p->jobs)) {
         if (p->stopping || !cond_wait_until(&p->work, &p->lock, deadline))
@@ -293,7 +293,7 @@ bool pool_step_aside(struct pool *p)
         p->aside++;
         p->busy--;
         if (p->waiting)
-            (void)!pool_grow(p); /* when that fails, the jobs wait for the existing threads */
+            (void)!pool_grow(p); /* on failure the jobs wait for the existing threads */
     }
     mutex_unlock(&p->lock);
     return is_aside;

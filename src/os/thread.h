@@ -1,6 +1,6 @@
-/* Threads, locks and the pool of blocking threads. Locks go through this wrapper, so that code can
- * assert that a lock is held and each lock has a class. docs/threads.md lists the classes and the
- * order in which they may be taken. */
+/* Threads, locks and the pool of blocking threads. All locks use this wrapper, so that code can
+ * assert that a lock is held, and so that each lock has a class. docs/threads.md lists the classes
+ * and the order in which they may be taken. */
 #ifndef OS_THREAD_H
 #define OS_THREAD_H
 
@@ -29,7 +29,8 @@ struct cond {
 void cond_init(struct cond *c);
 void cond_release(struct cond *c);
 void cond_wait(struct cond *c, struct mutex *m);
-/* Waits for a signal. Returns false when `deadline_ns` (clock_mono_ns() time) passed first. */
+/* Waits for cond_signal() or cond_broadcast(). Returns false when `deadline_ns`, in clock_mono_ns()
+ * time, passed first. */
 bool cond_wait_until(struct cond *c, struct mutex *m, uint64_t deadline_ns);
 void cond_signal(struct cond *c);
 void cond_broadcast(struct cond *c);
@@ -41,17 +42,18 @@ struct thread {
     bool started;
 };
 
-/* Starts a thread. `name` shows in ps and gdb (15 characters). Signals are blocked in every thread
- * but main. stack_size is in bytes, 0: the system's default. */
+/* Starts a thread. ps and gdb show the first 15 characters of `name`. Signals are blocked in every
+ * thread but main. stack_size is in bytes; 0 means the system's default. */
 int thread_start(struct thread *t, const char *name, size_t stack_size, thread_fn *fn, void *ctx,
                  struct err *err) MUST_CHECK;
 void thread_join(struct thread *t); /* does nothing for a thread that was never started */
 
-/* A bounded pool that starts threads on demand and ends those that were idle for 10 s. Jobs run in
- * the order in which they were submitted. A job that is about to wait for somebody outside, such as
- * the peer of a connection, steps aside: it no longer counts as busy, and the pool may start
- * another thread in its place. So jobs that only wait cannot keep others from running. At most
- * POOL_ASIDE times max_threads jobs may have stepped aside at a time. */
+/* A bounded pool that starts threads on demand and ends those that were idle for 10 s. Jobs start
+ * in the order in which they were submitted. A job that is about to wait for something outside
+ * weir, such as the peer of a connection, calls pool_step_aside(): the job no longer counts as
+ * busy, and the pool may start another thread in place of its thread. So jobs that only wait cannot
+ * keep others from running. At most POOL_ASIDE times max_threads jobs may have stepped aside at a
+ * time. */
 struct pool;
 
 enum { POOL_ASIDE = 4 };
@@ -64,7 +66,7 @@ struct pool_job {
 
 struct pool_stats {
     size_t threads;       /* existing threads */
-    size_t busy, waiting; /* jobs that run, and jobs that wait for a thread */
+    size_t busy, waiting; /* jobs that run and are not aside, and jobs that wait for a thread */
     size_t aside;         /* jobs that have stepped aside */
 };
 
@@ -73,13 +75,13 @@ struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, 
  * was called. */
 int pool_submit(struct pool *p, struct pool_job *job) MUST_CHECK;
 struct pool_stats pool_stats(struct pool *p);
-/* A job calls this before it waits for a peer. It then no longer counts as busy, until its function
- * returns. False when too many jobs have stepped aside already: then the job stays busy and should
- * not wait. A second call changes nothing. */
+/* A job calls this before it waits for a peer. The job then no longer counts as busy, until its
+ * function returns. Returns false when too many jobs have stepped aside already: then the job stays
+ * busy and should not wait. A second call in the same job changes nothing. */
 bool pool_step_aside(struct pool *p) MUST_CHECK;
 size_t pool_aside_max(const struct pool *p);
 /* Accepts no more jobs. Returns true when all accepted jobs have run, or false at the deadline. */
 bool pool_stop(struct pool *p, uint64_t deadline_ns);
-void pool_free(struct pool *p); /* after pool_stop(); waits for jobs that still run */
+void pool_free(struct pool *p); /* call it after pool_stop(); it waits for jobs that still run */
 
 #endif

@@ -1,15 +1,17 @@
-/* Timers: a binary heap ordered by due time, and one thread that sleeps until the first is due. */
+/* Timers: a binary heap ordered by due time, and one thread that sleeps until the first timer is
+ * due. */
 #include "os/timer.h"
 #include "base/clock.h"
 #include "base/vec.h"
 
 struct timers {
-    /* Guards all members below, and heap_index, due_ns, period_ns of each timer. */
+    /* Guards all members below, and the members heap_index, due_ns and period_ns of each timer. */
     struct mutex lock;
     struct cond changed;      /* another timer is the first one now, or the thread must stop */
     struct cond returned;     /* a callback has returned */
     VEC(struct timer *) heap; /* item 0 is not used, so that heap_index 0 means "not set" */
-    /* The timer whose callback runs now. It is only compared, because it may be freed. */
+    /* The timer whose callback runs now. The pointer is only compared and never followed, because
+     * the callback may free the timer. */
     struct timer *running;
     struct thread thread;
     bool stopping;
@@ -67,8 +69,9 @@ static uint64_t after(uint64_t ns, uint64_t delay_ns)
     return ns > UINT64_MAX - delay_ns ? UINT64_MAX : ns + delay_ns;
 }
 
-/* Calls the first timer, which is due. A periodic timer is set again before its callback runs, so
- * that the callback may change or cancel that. Periods that were missed are left out. */
+/* Calls the callback of the first timer, which is due. A periodic timer is set again before its
+ * callback runs, so that the callback may change or cancel the next call. Periods that were missed
+ * are left out. */
 static void run_first(struct timers *ts, uint64_t now)
 {
     struct timer *t = ts->heap.items[1];

@@ -1,5 +1,5 @@
-/* Timers: one thread calls functions at their time. A callback must be short and hands longer work
- * to a pool. (A thread that repeats one step is a loop: os/loop.h.) Any thread may call these
+/* Timers: one thread calls functions at their time. A callback must be short; it hands longer work
+ * to a pool. For a thread that repeats one step, use a loop (os/loop.h). Any thread may call these
  * functions. */
 #ifndef OS_TIMER_H
 #define OS_TIMER_H
@@ -8,8 +8,8 @@
 
 struct timers;
 
-/* Begins as {0}. A periodic timer must live until it is cancelled. A timer that fires once must
- * live until it is cancelled or its callback is called. The callback may free it. */
+/* Initialise it with {0}. A periodic timer must live until it is cancelled. A timer that fires once
+ * must live until it is cancelled or its callback is called. That callback may free the timer. */
 struct timer {
     size_t heap_index; /* place in the heap; 0: not set; only struct timers uses it */
     uint64_t due_ns;
@@ -23,13 +23,14 @@ int timers_new(struct timers **out, struct err *err) MUST_CHECK;
  */
 void timers_free(struct timers *ts);
 
-/* Sets the timer, or changes one that is set: it fires after `delay_ns`, and then every `period_ns`
- * if that is not 0. Periods that pass while a callback is late are left out. A callback may call
- * this, also for its own timer. */
+/* Sets a timer, or changes a timer that is set. The timer fires after `delay_ns`, and then every
+ * `period_ns` if that is not 0. Periods that pass while the thread is late are left out. A callback
+ * may call this, also for its own timer. */
 void timer_set(struct timers *ts, struct timer *t, uint64_t delay_ns, uint64_t period_ns,
                thread_fn *fn, void *ctx);
 /* Cancels the timer. When this returns, its callback is not running and will not run. It must not
- * be called from inside the timer's own callback; there, a timer that fires once is already off. */
+ * be called from inside the timer's own callback, where a timer that fires once is no longer set.
+ */
 void timer_cancel(struct timers *ts, struct timer *t);
 
 #endif

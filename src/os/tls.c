@@ -17,7 +17,7 @@
 struct tls_context {
     SSL_CTX *ctx;
     _Atomic(int) refs;
-    bool verify; /* as a client: check the peer's certificate */
+    bool verify; /* only of a client: the peer's certificate is checked */
 };
 
 struct tls {
@@ -26,11 +26,11 @@ struct tls {
     int fd;                      /* borrowed */
     int errnum;                  /* errno of the last system call that failed */
     bool ended;                  /* the peer has closed the socket */
-    bool broken;                 /* OpenSSL allows nothing but freeing the connection */
+    bool broken;                 /* after an error OpenSSL allows only to free the connection */
 };
 
-/* Writes the oldest entry of OpenSSL's error queue, which is the cause; later entries come from
- * OpenSSL's callers of the function that failed. Empties the queue. */
+/* Writes the text of the oldest entry of OpenSSL's error queue and empties the queue. The oldest
+ * entry is the cause; later entries come from OpenSSL's callers of the function that failed. */
 static void queue_text(char *out, size_t size)
 {
     const char *data = "";
@@ -48,7 +48,7 @@ static void queue_text(char *out, size_t size)
     ERR_clear_error();
 }
 
-/* Sets the error: its text is the formatted words, then OpenSSL's text. */
+/* Sets the error and returns `code`. The text is the formatted words, then OpenSSL's text. */
 static int tls_fail(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static int tls_fail(struct err *err, int code, const char *fmt, ...)
 {
@@ -79,12 +79,12 @@ static struct tls_context *context_new(const SSL_METHOD *method)
     SSL_CTX_set_min_proto_version(c->ctx, TLS1_2_VERSION);
     SSL_CTX_set_options(c->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                     SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    /* Released buffers make an idle connection small. The other two modes allow a send to be
-     * accepted in parts, and to be repeated from another address. */
+    /* The first mode frees the buffers of an idle connection. The other two let OpenSSL accept a
+     * part of a send, and let the caller repeat a send from another address. */
     SSL_CTX_set_mode(c->ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    /* Sessions are resumed by tickets, which the client keeps, so weir has no table of sessions
-     * that peers could fill. */
+    /* No session cache: clients resume sessions with tickets, which they store themselves, so weir
+     * has no table of sessions that peers could fill. */
     SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_default_passwd_cb(c->ctx, no_password);
     return c;
@@ -145,9 +145,9 @@ int tls_client_context(struct tls_context **out, const struct tls_client_options
     return code;
 }
 
-/* Our own BIO reads and writes the socket. OpenSSL's socket BIO writes without MSG_NOSIGNAL, so
- * that a connection closed by the peer would end the process with SIGPIPE. Ours also keeps errno,
- * for a precise error. */
+/* This function and the next are weir's own BIO, through which OpenSSL reads and writes the socket.
+ * OpenSSL's socket BIO writes without MSG_NOSIGNAL, so that a connection closed by the peer would
+ * end the process with SIGPIPE. Ours also keeps errno, for a precise error. */
 static int bio_read(BIO *bio, char *to, int len)
 {
     struct tls *t = BIO_get_data(bio);
@@ -219,8 +219,8 @@ static void tls_free(struct tls *t)
     ERR_clear_error();
 }
 
-/* Decides what follows after an OpenSSL call returned `result`: 0 to try again at once, POLLIN or
- * POLLOUT for the event to wait for, or an error. */
+/* Says what an OpenSSL call that returned `result` needs: POLLIN or POLLOUT, the event to wait for
+ * before the call is repeated, or a negative error code. `doing` is for the text of the error. */
 static int tls_wants(struct tls *t, int result, const char *doing, struct err *err)
 {
     int reason = SSL_get_error(t->ssl, result);
@@ -243,7 +243,8 @@ static int tls_wants(struct tls *t, int result, const char *doing, struct err *e
     return tls_fail(err, ERR_PEER, "TLS: %s", doing);
 }
 
-/* Waits for the event that tls_wants() returned. 0: the caller may go on. */
+/* Waits for the event that tls_wants() returned, or returns the error that it returned. 0: the
+ * caller may repeat its call. */
 static int tls_wait_for(struct tls *t, int wanted, uint64_t deadline_ns, struct err *err)
 {
     return wanted <= 0 ? wanted : sock_wait(t->fd, (short)wanted, deadline_ns, err);
@@ -300,8 +301,8 @@ int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write
     return code;
 }
 
-/* Sets the name or address that the peer's certificate must have. A name is also sent as SNI, which
- * carries no addresses (RFC 6066 section 3). */
+/* Sets the name or address that the peer's certificate must have. A name is also sent to the peer
+ * as SNI, which cannot be an address (RFC 6066 section 3). */
 static int expect_host(struct tls *t, const char *host, struct err *err)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(t->ssl);
@@ -334,7 +335,8 @@ int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *hos
     return code;
 }
 
-/* Reads once: 0 with *got, POLLIN or POLLOUT when it has to wait for that event, or an error. */
+/* Reads once. Returns 0 and sets *got, or POLLIN or POLLOUT when it has to wait for that event, or
+ * a negative error code. */
 static int read_once(struct tls *t, void *p, size_t len, size_t *got, struct err *err)
 {
     int result;

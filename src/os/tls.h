@@ -1,10 +1,11 @@
-/* TLS by OpenSSL, over non-blocking sockets, for both sides. TLS 1.2 and up. A connection belongs
- * to one thread at a time. A context holds certificate and settings and is shared by many
+/* TLS 1.2 and later by OpenSSL, over non-blocking sockets, for servers and clients. A connection
+ * belongs to one thread at a time. A context holds certificate and settings and is shared by many
  * connections. To replace a server's certificate, make a new context for new connections; open
- * connections keep the old one. Errors of a connection: ERR_TIMEOUT at the deadline. ERR_CLOSED
- * when the peer closed the socket without ending TLS, so that the data may be cut short (after a
- * proper end *got is 0). ERR_PEER when the peer broke the protocol or its certificate is not
- * accepted (the text says why). After ERR_CLOSED and ERR_PEER only tls_close() may be called. */
+ * connections keep the old one. Calls on a connection return ERR_TIMEOUT at the deadline,
+ * ERR_CLOSED when the peer closed the socket without ending TLS, so that the data may be cut short,
+ * and ERR_PEER when the peer broke the protocol or its certificate is not accepted (the text says
+ * why). When the peer has ended TLS properly, receiving sets *got to 0. After ERR_CLOSED and
+ * ERR_PEER only tls_close() may be called. */
 #ifndef OS_TLS_H
 #define OS_TLS_H
 
@@ -18,8 +19,9 @@ struct tls;
  * (unreadable, not PEM, key does not match). The key must not be encrypted. */
 int tls_server_context(struct tls_context **out, const char *cert_file, const char *key_file,
                        struct err *err) MUST_CHECK;
-/* Makes a context for a client. The peer's certificate is checked against the system's roots, or
- * against those in `ca_file`, and not at all when `insecure`. */
+/* The settings of a client's context. The peer's certificate is checked against the certificate
+ * authorities of the system, or against those in `ca_file` when that is not NULL. With `insecure`
+ * it is not checked at all. */
 struct tls_client_options {
     const char *ca_file;
     bool insecure;
@@ -30,8 +32,8 @@ struct tls_context *tls_context_ref(struct tls_context *c);
 void tls_context_unref(struct tls_context *c);
 
 /* These make the handshake of a server and of a client. `fd` is non-blocking and borrowed until
- * tls_close(). For tls_connect() the peer's certificate must be for `host`, a name or an address; a
- * name is also sent as SNI. */
+ * tls_close(). In tls_connect() the peer's certificate must be for `host`, a name or an address; a
+ * name is also sent to the peer as SNI. */
 int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,
@@ -42,9 +44,9 @@ int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *hos
 int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write,
                    struct err *err) MUST_CHECK;
 
-/* As sock_recv() and sock_send_all(). tls_recv_now() never waits and returns ERR_AGAIN instead.
- * After ERR_TIMEOUT, receiving may go on; sending could only go on with the same bytes, so close
- * instead. */
+/* These work like sock_recv() and sock_send_all(). tls_recv_now() never waits and returns ERR_AGAIN
+ * instead. After ERR_TIMEOUT the caller may receive again, but must not send again: OpenSSL would
+ * need exactly the bytes that it has not sent yet. */
 int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_ns,
              struct err *err) MUST_CHECK;
 int tls_recv_now(struct tls *t, void *p, size_t len, size_t *got, struct err *err) MUST_CHECK;
@@ -54,13 +56,13 @@ int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
  * the next send must begin with the same bytes. */
 int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent,
                  struct err *err) MUST_CHECK;
-/* After the handshake: OpenSSL's name of the cipher, and the version such as "TLSv1.3". The strings
- * are static. */
+/* These return, after the handshake, OpenSSL's name of the cipher and the TLS version, such as
+ * "TLSv1.3". The strings are static. */
 const char *tls_cipher(struct tls *t);
 const char *tls_version(struct tls *t);
 bool tls_pending(struct tls *t); /* whether decrypted bytes are waiting to be received */
 /* Sends close_notify if that needs no waiting, and frees the connection. The descriptor stays open.
- * NULL is fine. */
+ * `t` may be NULL. */
 void tls_close(struct tls *t);
 
 #endif
