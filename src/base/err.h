@@ -20,6 +20,7 @@
     X(NOT_FOUND, EXPECTED, "not found")                                                            \
     X(NO_BUCKET, EXPECTED, "no such bucket")                                                       \
     X(NOT_MODIFIED, EXPECTED, "not modified")                                                      \
+    X(GONE, EXPECTED, "removed for good")                                                          \
     X(EXISTS, EXPECTED, "already exists")                                                          \
     X(PRECONDITION, EXPECTED, "precondition failed")                                               \
     X(CONFLICT, EXPECTED, "changed by somebody else")                                              \

@@ -1,0 +1,216 @@
+/* The key-value store of the lake: partitions of keys in byte order, written by compare-and-set.
+ * docs/kv.md has the drivers, their layouts and the invariants.
+ *
+ * A row has a name, which is a pair of a partition and a key, and a value. Partition, key and value
+ * are byte strings. A partition exists as soon as it has a row. Two different names never mean the
+ * same row. A value of no bytes is a value.
+ *
+ * There are three drivers: "embedded" (in the data folder, on db/), "redis" (through store/) and
+ * "postgres" (libpq). Callers do not know which one they hold. Where the difference matters they
+ * ask for a capability (enum kv_can).
+ *
+ * Any thread may call. A view and a scan belong to one thread at a time. Calls may block.
+ *
+ * Errors: ERR_INVALID (an empty partition or key, no value, a size past its limit), ERR_NOT_FOUND,
+ * ERR_PRECONDITION, ERR_BUSY (the server throttles), ERR_UNAVAILABLE (the call did not run),
+ * ERR_TIMEOUT (the call may have run), ERR_VERSION (a newer program wrote the rows), ERR_CLOSED. An
+ * error is never to be understood as "the row is absent". */
+#ifndef KV_KV_H
+#define KV_KV_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+
+enum {
+    KV_PARTITION_MAX = 512,
+    KV_KEY_MAX = 2048,
+    KV_VALUE_MAX = 1 << 20, /* bytes */
+    KV_CHANGES_MAX = 4096,  /* changes of one kv_write() */
+    KV_GETS_MAX = 4096,     /* names of one kv_get_many() */
+};
+
+/* What a driver does cheaply. */
+enum kv_can {
+    /* Checking a row that many writers check at the same time costs next to nothing. */
+    KV_FENCES = 1,
+    /* A view shows one moment. Without this every read shows its own moment, so a reader that needs
+     * several rows of one moment reads a counter behind them and compares. */
+    KV_MOMENTS = 2,
+    /* kv_drop() costs the same whatever the partition holds. */
+    KV_DROPS = 4,
+};
+
+struct kv_ops;
+
+/* A driver embeds this as its first member. */
+struct kv {
+    const struct kv_ops *ops;
+    const char *driver; /* "embedded", "redis", "postgres" */
+    unsigned can;       /* a set of enum kv_can */
+};
+
+struct kv_view; /* the state that reads see */
+struct kv_scan;
+
+struct kv_name {
+    struct str partition, key;
+};
+
+/* A value as it was read. `stamp` is an opaque string that changes whenever the value does; a
+ * KV_SAME condition takes it. bytes.p is NULL when there is no such row. Both live in the arena of
+ * the call. */
+struct kv_value {
+    struct str bytes, stamp;
+};
+
+static inline bool kv_is_there(const struct kv_value *v)
+{
+    return v->bytes.p != NULL;
+}
+
+/* The condition of a change. */
+enum kv_when {
+    KV_ALWAYS,
+    KV_ABSENT, /* there is no such row */
+    KV_EXISTS, /* there is one, with any value */
+    KV_SAME,   /* the row still has the value that was read with `stamp` */
+};
+
+/* One change of a kv_write(). */
+struct kv_change {
+    enum kv_what {
+        KV_PUT,
+        KV_REMOVE, /* removing a row that is absent succeeds, unless `when` says otherwise */
+        KV_CHECK,  /* changes nothing; `when` is KV_EXISTS or KV_SAME: a driver cannot lock a row
+                      that is absent */
+    } what;
+    struct kv_name name;
+    struct str value; /* of KV_PUT; value.p must not be NULL */
+    enum kv_when when;
+    struct str stamp; /* of KV_SAME */
+};
+
+/* The rows of one partition whose keys begin with `prefix`, from the key `from` on (inclusive). */
+struct kv_range {
+    struct str from, prefix; /* empty: no limit. Borrowed until the scan is opened */
+    size_t first_page;       /* rows to fetch first; 0: the driver's own number */
+};
+
+/* --- reading --- */
+
+/* Opens a view. A driver without KV_MOMENTS gives a view that shows the newest state. Calls that
+ * take a view accept NULL, which means the newest state. */
+int kv_view_open(struct kv_view **out, struct kv *kv, struct err *err) MUST_CHECK;
+void kv_view_close(struct kv *kv, struct kv_view *view); /* NULL is fine */
+
+/* Reads one row. ERR_NOT_FOUND: there is no such row. */
+int kv_get(struct kv *kv, struct kv_view *view, struct arena *a, struct kv_name name,
+           struct kv_value *out, struct err *err) MUST_CHECK;
+/* Reads `count` rows in one round trip, in the order of `names`. A row that is absent is no error:
+ * kv_is_there() is false for its value. */
+int kv_get_many(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
+                size_t count, struct kv_value *out, struct err *err) MUST_CHECK;
+
+/* Opens a scan of rows in the order of their keys. Rows that are written or removed while the scan
+ * runs may or may not be seen without KV_MOMENTS; removing the rows that the scan gives is safe. */
+int kv_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view *view, struct str partition,
+                 const struct kv_range *range, struct err *err) MUST_CHECK;
+/* Gives the next row. ERR_END: there are no more. ERR_CLOSED: kv_scan_close() was called. Key and
+ * value are borrowed until the next call on the scan. */
+int kv_scan_next(struct kv_scan *scan, struct str *key, struct str *value,
+                 struct err *err) MUST_CHECK;
+/* Moves the scan, forward or back: the next row is the first one at or behind `key` that has the
+ * range's prefix. */
+void kv_scan_seek(struct kv_scan *scan, struct str key);
+/* Ends the scan and releases what it holds on the server. Closing twice is fine. */
+void kv_scan_close(struct kv_scan *scan);
+void kv_scan_free(struct kv_scan *scan); /* closes it and frees its memory; NULL is fine */
+
+/* --- writing --- */
+
+/* Makes all changes, or none of them. When it returns 0 they are durable. ERR_PRECONDITION: a
+ * condition does not hold; *failed (unless NULL) is the index of the first such change. No two
+ * changes may have the same name, except a KV_CHECK beside nothing else of that name. ERR_TIMEOUT:
+ * the changes may have been made. */
+int kv_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
+             struct err *err) MUST_CHECK;
+/* As kv_write(), and in the same round trip reads `names`, after the changes are made. */
+int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
+                 struct arena *a, const struct kv_name *names, size_t name_count,
+                 struct kv_value *out, struct err *err) MUST_CHECK;
+
+/* The seed's operations with one key: each is a kv_write() of one change. */
+int kv_set(struct kv *kv, struct kv_name name, struct str value, struct err *err) MUST_CHECK;
+/* `stamp` is NULL: the row must be absent. Otherwise it must be the same as when it was read. */
+int kv_set_if(struct kv *kv, struct kv_name name, struct str value, const struct str *stamp,
+              struct err *err) MUST_CHECK;
+int kv_remove(struct kv *kv, struct kv_name name, struct err *err) MUST_CHECK;
+
+/* Removes every row of a partition. It is not atomic beside writes to that partition, so it is only
+ * for partitions that no other row leads to any more. Views with KV_MOMENTS still see the rows. */
+int kv_drop(struct kv *kv, struct str partition, struct err *err) MUST_CHECK;
+
+/* --- opening --- */
+
+/* The version of the rows' layout, in partition kv-internal-metadata, key kv/schema/version. */
+#define KV_SCHEMA_VERSION "1"
+
+struct db;
+struct db_cf_spec;
+struct store;
+
+/* The column family of the embedded driver. The code that opens the database passes it to
+ * db_open(). */
+const struct db_cf_spec *kv_cf_spec(void);
+/* Every opening writes the schema version if there is none. ERR_VERSION: the rows were written by a
+ * newer weir, or by a live lakeFS. `db` and `store` are borrowed and must outlive the kv. */
+int kv_open_embedded(struct kv **out, struct db *db, const struct log *log,
+                     struct err *err) MUST_CHECK;
+/* ERR_UNSUPPORTED: the server is a cluster, or evicts keys (maxmemory-policy). */
+int kv_open_redis(struct kv **out, struct store *store, const struct log *log,
+                  struct err *err) MUST_CHECK;
+
+struct kv_postgres_options {
+    const char *url;        /* postgres://user:password@host/database, as libpq reads it */
+    size_t max_connections; /* a caller waits while all are in use; 0: 25 */
+    uint64_t timeout_ms;    /* limit of a round trip; 0: 5000 */
+    const struct log *log;
+};
+int kv_open_postgres(struct kv **out, const struct kv_postgres_options *o,
+                     struct err *err) MUST_CHECK;
+
+/* Checks that the store answers and accepts writes, for /readyz. */
+int kv_probe(struct kv *kv, struct err *err) MUST_CHECK;
+void kv_close(struct kv *kv); /* no call may be running, no view or scan be open; NULL is fine */
+
+/* --- drivers --- */
+
+/* What a driver implements. The functions above check the arguments first, so a driver gets valid
+ * ones only. */
+struct kv_ops {
+    int (*view_open)(struct kv_view **out, struct kv *kv, struct err *err);
+    void (*view_close)(struct kv *kv, struct kv_view *view);
+    int (*get)(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
+               size_t count, struct kv_value *out, struct err *err);
+    /* kv_write_get(); `name_count` may be 0. */
+    int (*write)(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
+                 struct arena *a, const struct kv_name *names, size_t name_count,
+                 struct kv_value *out, struct err *err);
+    int (*scan_open)(struct kv_scan **out, struct kv *kv, struct kv_view *view,
+                     struct str partition, const struct kv_range *range, struct err *err);
+    int (*scan_next)(struct kv_scan *scan, struct str *key, struct str *value, struct err *err);
+    void (*scan_seek)(struct kv_scan *scan, struct str key);
+    void (*scan_close)(struct kv_scan *scan);
+    void (*scan_free)(struct kv_scan *scan);
+    int (*drop)(struct kv *kv, struct str partition, struct err *err);
+    int (*probe)(struct kv *kv, struct err *err);
+    void (*close)(struct kv *kv);
+};
+
+/* A driver embeds this as the first member of its scan. */
+struct kv_scan {
+    struct kv *kv;
+};
+
+#endif

@@ -1,0 +1,279 @@
+/* The lake: repositories of objects with branches, commits, tags and merges, on a key-value store
+ * with compare-and-set. docs/lake.md tells the story, the promises and the protocol by number.
+ *
+ * A repository has a partition in the key-value store (kv/kv.h) and a namespace, a place in an
+ * ordinary bucket where its objects and its trees lie. A branch is a head commit with changes that
+ * are not committed yet: the rows of its staging token, and of tokens that a commit has sealed.
+ *
+ * No call takes a lock that another process could wait for. Every change of a branch is one atomic
+ * write that checks the branch's record; a call that loses the race reads again and tries again.
+ *
+ * `a` is the arena of the request; results live there. Any thread may call, and calls may block.
+ * These calls check names, protection and the read-only flag; they do not ask who the caller is.
+ * The edges (S3, REST) do that.
+ *
+ * Errors, beside those of kv/kv.h and object/bucket.h: ERR_NOT_FOUND (the text says what: "branch
+ * not found"), ERR_EXISTS ("branch already exists: not unique"), ERR_INVALID (a bad name or value;
+ * "uncommitted changes (dirty branch)"), ERR_NOT_MODIFIED ("no changes"), ERR_CONFLICT ("conflict
+ * found"), ERR_DENIED ("protected branch", "read-only repository", the default branch),
+ * ERR_PRECONDITION (a condition, or a hook that refused), ERR_GONE (a commit or an object that was
+ * collected), ERR_BUSY (other changes of the branch won every race). */
+#ifndef LAKE_LAKE_H
+#define LAKE_LAKE_H
+
+#include "kv/kv.h"
+#include "lake/record.h"
+#include "lake/tree.h"
+
+enum {
+    LAKE_NAME_MAX = 255,  /* bytes of a branch's or a tag's name */
+    LAKE_PATH_MAX = 1024, /* bytes of a path */
+    LAKE_MESSAGE_MAX = 64 << 10,
+    LAKE_META_BYTES = 2048, /* bytes of metadata, keys and values together */
+    LAKE_BATCH_MAX = 1000,  /* paths of one stage or removal */
+    LAKE_LIST_MAX = 1000,   /* results on a page */
+};
+
+struct lake;
+struct routes;
+struct users;
+struct queue;
+
+struct lake_hooks; /* lake/hooks.h */
+
+struct lake_options {
+    struct kv *kv;         /* borrowed */
+    struct routes *routes; /* finds the buckets of namespaces; borrowed. NULL in tests: `place` */
+    /* Gives the place of a repository's nodes; NULL: by `routes`. For tests. */
+    int (*place)(void *ctx, const struct lake_repo *r, struct node_place *out, struct err *err);
+    void *place_ctx;
+    struct tree_cache_options cache;
+    uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this */
+    unsigned writers;       /* node files that a commit writes at the same time; 0: 16 */
+    const struct log *log;
+};
+int lake_open(struct lake **out, const struct lake_options *o, struct err *err) MUST_CHECK;
+void lake_close(struct lake *l); /* stops the cleaner; NULL is fine */
+struct kv *lake_kv(struct lake *l);
+
+/* --- repositories --- */
+
+struct lake_repo_options {
+    struct str id, space, default_branch, owner, storage_id; /* default_branch empty: "main" */
+    bool read_only;
+    bool bare;    /* no first commit and no branch: for restore */
+    bool claimed; /* the caller has claimed the namespace */
+};
+/* Claims the namespace, then writes the record, the first commit and the default branch in one
+ * atomic step. ERR_EXISTS: the name is in use. ERR_IN_USE: the namespace belongs to a repository.
+ */
+int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_options *o,
+                     struct lake_repo *out, struct err *err) MUST_CHECK;
+/* Reads the record, never a cached one. */
+int lake_repo_get(struct lake *l, struct arena *a, struct str id, struct lake_repo *out,
+                  struct err *err) MUST_CHECK;
+/* Removes the record and puts the partition on the to-delete list in one atomic step: the name is
+ * free at once. lake_delete_work() removes the rest later. */
+int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force, bool purge,
+                     struct err *err) MUST_CHECK;
+
+/* A page of names. Lists begin behind `after` and have names that begin with `prefix`. */
+struct lake_page {
+    struct str prefix, after;
+    size_t limit; /* at most LAKE_LIST_MAX */
+};
+int lake_repo_list(struct lake *l, struct arena *a, const struct lake_page *p,
+                   struct lake_repo **out, size_t *count, bool *more, struct err *err) MUST_CHECK;
+
+/* --- branches and tags --- */
+
+struct lake_branch_options {
+    struct str name, source; /* source: any ref expression but `branch$` */
+    bool hidden, force;      /* force: also in a read-only repository */
+};
+int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       const struct lake_branch_options *o, struct lake_branch *out,
+                       struct err *err) MUST_CHECK;
+int lake_branch_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
+                    struct lake_branch *out, struct err *err) MUST_CHECK;
+int lake_branch_delete(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
+                       bool force, struct err *err) MUST_CHECK;
+int lake_branch_list(struct lake *l, struct arena *a, const struct lake_repo *r,
+                     const struct lake_page *p, bool show_hidden, struct lake_branch **out,
+                     size_t *count, bool *more, struct err *err) MUST_CHECK;
+
+int lake_tag_create(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
+                    struct str ref, bool force, struct lake_tag *out, struct err *err) MUST_CHECK;
+int lake_tag_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
+                 struct lake_tag *out, struct err *err) MUST_CHECK;
+int lake_tag_delete(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
+                    bool force, struct err *err) MUST_CHECK;
+int lake_tag_list(struct lake *l, struct arena *a, const struct lake_repo *r,
+                  const struct lake_page *p, struct lake_tag **out, size_t *count, bool *more,
+                  struct err *err) MUST_CHECK;
+
+/* --- refs --- */
+
+/* What a ref expression means: a branch with its changes, or a commit. Expressions are a name or an
+ * id (or a unique prefix of one, in hex), then `~n`, `^n`, `@` or `$`. */
+struct lake_ref {
+    enum {
+        LAKE_BRANCH,
+        LAKE_TAG,
+        LAKE_COMMIT
+    } kind;                    /* of the name that the expression begins with */
+    bool staged;               /* the ref is a branch with its uncommitted changes */
+    bool explicit_staged;      /* it was written as `branch$` */
+    struct lake_branch branch; /* when kind is LAKE_BRANCH */
+    struct str commit_id;      /* the commit; empty: none (a bare repository) */
+};
+int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
+                     struct lake_ref *out, struct err *err) MUST_CHECK;
+int lake_commit_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
+                    struct lake_commit *out, struct err *err) MUST_CHECK;
+/* Finds the best common ancestor. ERR_NOT_FOUND: there is none. */
+int lake_merge_base(struct lake *l, struct arena *a, const struct lake_repo *r, struct str left,
+                    struct str right, struct lake_commit *out, struct err *err) MUST_CHECK;
+
+/* --- objects --- */
+
+struct lake_object {
+    struct str path;
+    bool is_prefix; /* a common prefix; the other members are empty */
+    struct str identity;
+    struct lake_entry entry;
+};
+
+/* Reads the entry of a path at a ref. ERR_NOT_FOUND: the ref does not have it. */
+int lake_stat(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
+              struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
+
+struct lake_list_options {
+    struct str prefix, delimiter, after; /* the listing begins behind `after` */
+    size_t limit;
+};
+struct lake_objects {
+    struct lake_object *items;
+    size_t count;
+    bool more;
+    struct str next; /* `after` of the next page */
+};
+int lake_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
+              const struct lake_list_options *o, struct lake_objects *out,
+              struct err *err) MUST_CHECK;
+
+/* One staged change: an entry under a path, or the removal of the path. */
+struct lake_put {
+    struct str path;
+    const struct lake_entry *entry; /* NULL: remove the path */
+};
+/* Judges a write by the present entry of the path (NULL: there is none), inside the same step as
+ * the write. May be called more than once. */
+typedef int lake_judge_fn(void *ctx, struct str path, const struct lake_object *present,
+                          struct err *err);
+struct lake_stage_options {
+    lake_judge_fn *judge; /* NULL: no condition */
+    void *ctx;
+    bool force;
+};
+/* Stages up to LAKE_BATCH_MAX changes of different paths on a branch, all or none. When it returns
+ * 0 they are durable, and every later read sees them. `removed` (unless NULL) is the number of
+ * paths that were there and are removed. */
+int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+               const struct lake_put *puts, size_t count, const struct lake_stage_options *o,
+               struct err *err) MUST_CHECK;
+
+/* --- commits --- */
+
+struct lake_commit_options {
+    struct str message, committer;
+    struct lake_pairs metadata;
+    int64_t created_ms; /* 0: now */
+    bool allow_empty, force;
+    const struct str
+        *paths; /* only these paths; a path that ends with '/' is a prefix. NULL: all */
+    size_t path_count;
+    struct str source_tree; /* commit this tree as it is; the branch must be clean */
+};
+int lake_commit(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                const struct lake_commit_options *o, struct lake_commit *out,
+                struct err *err) MUST_CHECK;
+
+struct lake_merge_options {
+    struct str message, committer;
+    struct lake_pairs metadata;
+    enum tree_strategy strategy;
+    enum tree_strategy (*choose)(void *ctx, struct str path);
+    void *ctx;
+    bool squash, allow_empty, force;
+};
+struct lake_conflicts {
+    struct str *paths; /* at most LAKE_LIST_MAX */
+    size_t count;
+    bool more;
+};
+/* Merges the ref `source` into the branch `dest`. ERR_CONFLICT: *conflicts has the paths. */
+int lake_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struct str source,
+               struct str dest, const struct lake_merge_options *o, struct lake_commit *out,
+               struct lake_conflicts *conflicts, struct err *err) MUST_CHECK;
+
+struct lake_pick_options {
+    struct str ref;
+    int parent;                    /* from 1; 0: the commit has one parent */
+    struct str committer, message; /* message empty: made from the commit's */
+    struct lake_pairs metadata;
+    bool allow_empty, force;
+};
+int lake_revert(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                const struct lake_pick_options *o, struct lake_commit *out,
+                struct lake_conflicts *conflicts, struct err *err) MUST_CHECK;
+int lake_cherry_pick(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                     const struct lake_pick_options *o, struct lake_commit *out,
+                     struct lake_conflicts *conflicts, struct err *err) MUST_CHECK;
+
+/* Throws staged changes away: all, those of one path, or those below a prefix. */
+enum lake_reset_kind { LAKE_RESET_ALL, LAKE_RESET_PATH, LAKE_RESET_PREFIX };
+int lake_reset(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+               enum lake_reset_kind kind, struct str path, bool force, struct err *err) MUST_CHECK;
+/* Moves a clean branch to another commit. */
+int lake_hard_reset(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                    struct str ref, bool force, struct err *err) MUST_CHECK;
+
+/* --- differences and history --- */
+
+struct lake_difference {
+    enum { LAKE_ADDED, LAKE_REMOVED, LAKE_CHANGED, LAKE_CONFLICT, LAKE_PREFIX_CHANGED } type;
+    struct str path;
+    bool is_prefix;
+    struct lake_object left, right; /* empty where that side does not have the path */
+};
+struct lake_differences {
+    struct lake_difference *items;
+    size_t count;
+    bool more;
+    struct str next;
+};
+/* The branch's changes that are not committed. */
+int lake_diff_branch(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                     const struct lake_list_options *o, struct lake_differences *out,
+                     struct err *err) MUST_CHECK;
+/* Two-dot: what differs between two refs. Three-dot: what `right` changed since its merge base with
+ * `left`; paths that both changed differently are conflicts. */
+int lake_diff_refs(struct lake *l, struct arena *a, const struct lake_repo *r, struct str left,
+                   struct str right, bool three_dot, const struct lake_list_options *o,
+                   struct lake_differences *out, struct err *err) MUST_CHECK;
+
+struct lake_log_options {
+    struct str after; /* a commit id: the page begins behind it */
+    size_t limit;
+    bool first_parent;
+    int64_t since_ms;                     /* 0: from the beginning */
+    struct str stop_at;                   /* the walk ends with this commit */
+    const struct str *objects, *prefixes; /* only commits that changed one of these */
+    size_t object_count, prefix_count;
+};
+int lake_log(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
+             const struct lake_log_options *o, struct lake_commit **out, size_t *count, bool *more,
+             struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,136 @@
+/* The records of the lake: what is stored in the key-value store and in the leaves of trees, in
+ * protobuf's encoding (proto3). Field numbers up to 99 are those of lakeFS, so that its dumps can
+ * be read; weir's own fields begin at 100. docs/lake.md ("Records") has every message with its
+ * numbers.
+ *
+ * Reading: the strings of a record point into the bytes that were read, arrays are in the arena.
+ * Unknown fields are skipped. ERR_CORRUPT: the bytes are not such a record, or a size or a count in
+ * them is past its limit. Writing appends; fields with their default value are not written. No I/O;
+ * any thread. */
+#ifndef LAKE_RECORD_H
+#define LAKE_RECORD_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+enum {
+    LAKE_SEALED_MAX = 256,   /* sealed tokens of a branch */
+    LAKE_PARENTS_MAX = 64,   /* parents of a commit */
+    LAKE_METADATA_MAX = 256, /* pairs of a commit's, an object's or a repository's metadata */
+    LAKE_ID_LEN = 64,        /* hex digits of a commit id, a node id, an identity in text */
+    LAKE_IDENTITY_LEN = 32,  /* bytes of an object's identity */
+};
+
+struct lake_pair {
+    struct str key, value;
+};
+
+/* Pairs in the order of their keys, each key once. */
+struct lake_pairs {
+    struct lake_pair *pairs;
+    size_t count;
+};
+
+/* `graveler`, repos/<id> */
+struct lake_repo {
+    struct str id;    /* the repository's name, which is also its bucket's name */
+    struct str space; /* storage namespace: s3://<bucket>[/<prefix>], without a slash at its end */
+    struct str default_branch;
+    int64_t created_ms;
+    struct str token; /* repository_token: makes the partition's name unique */
+    bool read_only;
+    struct str storage_id;
+    struct str owner;   /* id of the user who owns the repository */
+    uint64_t documents; /* grows with every change of the bucket's documents */
+    /* Not in the record; lake_repo_get() sets them. */
+    struct str partition; /* "<id>-<token>" */
+    struct str stamp;     /* for KV_SAME */
+};
+
+/* `<partition>`, branches/<id> */
+struct lake_branch {
+    struct str id;
+    struct str commit_id; /* empty: the branch has no commit (bare repositories only) */
+    struct str staging;   /* the staging token: writes go there */
+    struct str *sealed;   /* sealed tokens, the newest first */
+    size_t sealed_count;
+    bool hidden;
+    uint64_t revision; /* grows by one with every change of the record */
+    uint64_t epoch;    /* grows with every change that is neither a seal nor a plain commit */
+    struct str stamp;  /* not in the record: for KV_SAME */
+};
+
+/* `<partition>`, tags/<id> */
+struct lake_tag {
+    struct str id, commit_id;
+    struct str stamp;
+};
+
+/* `<partition>`, commits/<id> */
+struct lake_commit {
+    struct str id, committer, message;
+    int64_t created_ms; /* the id is made from whole seconds */
+    struct str tree;    /* metarange id; empty: the empty tree */
+    struct lake_pairs metadata;
+    struct str *parents; /* the first parent comes first when `version` is 1 */
+    size_t parent_count;
+    int32_t version;    /* 0: the first parent is the last one */
+    int32_t generation; /* 1 + the greatest generation of the parents */
+};
+/* The commit's first parent; empty: it has none. */
+struct str lake_commit_first_parent(const struct lake_commit *c);
+
+/* An object, in the data of a staged entry and of a leaf's record. */
+struct lake_entry {
+    struct str address; /* relative: a key below the namespace; full: s3://bucket/key */
+    bool is_full;       /* address_type 2; else 1. Type 0 is read by the form of the address */
+    int64_t modified_ms;
+    uint64_t size;
+    struct str etag;            /* without quotes */
+    struct lake_pairs metadata; /* user metadata, keys without "x-amz-meta-", in lower case */
+    struct str content_type;
+    /* `extra`, field 100: what S3 keeps beside it. */
+    struct lake_pairs headers;             /* other headers of object_meta, names in lower case */
+    struct str tags;                       /* "k=v&k2=v2" */
+    uint32_t checksum_type, checksum_kind; /* enum checksum_type, enum digest_kind */
+    struct str checksum;
+    uint64_t *part_sizes;
+    size_t part_count;
+    struct str storage_class, owner;
+};
+
+/* `<token>`, key/<path> */
+struct lake_staged {
+    struct str identity; /* LAKE_IDENTITY_LEN bytes; empty: a tombstone */
+    struct str data;     /* the encoded lake_entry */
+};
+
+void lake_repo_write(struct buf *out, const struct lake_repo *r);
+int lake_repo_read(struct lake_repo *out, struct arena *a, struct str in,
+                   struct err *err) MUST_CHECK;
+void lake_branch_write(struct buf *out, const struct lake_branch *b);
+int lake_branch_read(struct lake_branch *out, struct arena *a, struct str in,
+                     struct err *err) MUST_CHECK;
+void lake_tag_write(struct buf *out, const struct lake_tag *t);
+int lake_tag_read(struct lake_tag *out, struct str in, struct err *err) MUST_CHECK;
+void lake_commit_write(struct buf *out, const struct lake_commit *c);
+int lake_commit_read(struct lake_commit *out, struct arena *a, struct str in,
+                     struct err *err) MUST_CHECK;
+void lake_entry_write(struct buf *out, const struct lake_entry *e);
+int lake_entry_read(struct lake_entry *out, struct arena *a, struct str in,
+                    struct err *err) MUST_CHECK;
+void lake_staged_write(struct buf *out, const struct lake_staged *s);
+int lake_staged_read(struct lake_staged *out, struct str in, struct err *err) MUST_CHECK;
+
+/* --- ids (docs/lake.md, "Ids") --- */
+
+/* Fills the id of the commit: SHA-256 of committer, message, tree, time in seconds, metadata and
+ * parents, as lakeFS computes it, in hex. Generation and version are not part of it. */
+void lake_commit_id(char out[LAKE_ID_LEN + 1], const struct lake_commit *c);
+/* Fills the identity of an object: SHA-256 of size, ETag, metadata, content type, and of `extra` if
+ * it has any. Address, time and path are not part of it, so writing equal content again is no
+ * change. */
+void lake_entry_identity(unsigned char out[LAKE_IDENTITY_LEN], const struct lake_entry *e);
+
+#endif

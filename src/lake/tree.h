@@ -1,0 +1,163 @@
+/* Trees: immutable, sorted maps from paths to objects, made of node files that are named by their
+ * content. docs/lake-trees.md has the file format, the rule of splitting and the invariants.
+ *
+ * A tree is named by the id of its root (the commit's metarange id), 64 hex digits; the empty tree
+ * is the empty string. Equal records give an equal id, whatever the history. Level 0 nodes are
+ * leaves (ranges) and hold records; nodes above hold the ids of their children. Nodes of lakeFS
+ * (RocksDB tables) are read where they lie.
+ *
+ * A struct tree_store is the place of one repository's nodes. Any thread may use it. Iterators
+ * belong to one thread. Errors: ERR_CORRUPT (the text names the node), ERR_NOT_FOUND (a node is
+ * gone: the text names it, and the code is ERR_CORRUPT to callers), ERR_UNAVAILABLE and other
+ * errors of the storage. */
+#ifndef LAKE_TREE_H
+#define LAKE_TREE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "lake/record.h"
+
+/* A record of a leaf. */
+struct tree_record {
+    struct str key;
+    struct str identity; /* LAKE_IDENTITY_LEN bytes from weir; any length is read */
+    struct str data;     /* an encoded lake_entry */
+};
+
+/* --- where nodes are --- */
+
+/* Reads and writes whole node files. Implemented by lake/place.h over object/bucket.h, and by tests
+ * in memory. */
+struct node_place {
+    /* Appends the file's bytes. ERR_NOT_FOUND: there is no such file. */
+    int (*read)(void *ctx, struct str id, struct buf *out, struct err *err);
+    /* Writes the file durably, also when it is there already: a collector may be about to remove
+     * the one that is there (docs/lake.md, "Collection"). */
+    int (*write)(void *ctx, struct str id, struct str bytes, struct err *err);
+    void *ctx;
+    bool is_far; /* reads wait for a peer: whole nodes are kept on disk too */
+};
+
+struct tree_cache; /* open nodes and decoded blocks of all repositories, bounded; shared */
+struct tree_cache_options {
+    size_t memory_bytes; /* lake.memory */
+    const char *folder;  /* where nodes of far places are kept; NULL: nowhere */
+    uint64_t disk_bytes; /* lake.disk */
+    const struct log *log;
+};
+int tree_cache_open(struct tree_cache **out, const struct tree_cache_options *o,
+                    struct err *err) MUST_CHECK;
+void tree_cache_close(struct tree_cache *c); /* NULL is fine */
+struct tree_cache_stats {
+    uint64_t hits, misses, memory_bytes, disk_bytes, evicted;
+};
+void tree_cache_stats(struct tree_cache *c, struct tree_cache_stats *out);
+
+struct tree_store {
+    struct tree_cache *cache; /* borrowed */
+    struct node_place place;
+    /* Nodes are cached under this scope and their id; it is the repository's partition. */
+    struct str scope;
+};
+
+/* --- reading --- */
+
+/* Finds the record of a path. ERR_NOT_FOUND: the tree does not have it. Its strings are in the
+ * arena. */
+int tree_get(struct tree_store *t, struct arena *a, struct str root, struct str key,
+             struct tree_record *out, struct err *err) MUST_CHECK;
+
+struct tree_stats {
+    uint64_t objects, bytes; /* number of records; sum of their raw sizes as the nodes count them */
+    unsigned height;         /* levels, leaves included; 0: the empty tree */
+};
+/* Reads the root alone. */
+int tree_stats(struct tree_store *t, struct str root, struct tree_stats *out,
+               struct err *err) MUST_CHECK;
+
+/* Iterates the records in the order of their keys. */
+struct tree_iter;
+int tree_iter_open(struct tree_iter **out, struct tree_store *t, struct str root,
+                   struct err *err) MUST_CHECK;
+/* ERR_END: there are no more. The strings are borrowed until the next call on the iterator. */
+int tree_iter_next(struct tree_iter *it, struct tree_record *out, struct err *err) MUST_CHECK;
+void tree_iter_seek(struct tree_iter *it, struct str key); /* next: at or behind `key` */
+void tree_iter_close(struct tree_iter *it);                /* NULL is fine */
+
+/* Calls `fn` for the root and every node below it, once for each id; leaves have level 0. `skip`
+ * says whether a node and what is below it need not be visited; it may be NULL. For collection and
+ * diagnostics. */
+struct node_visit {
+    struct str id;
+    unsigned level;
+    bool foreign; /* a RocksDB table of lakeFS */
+    uint64_t objects;
+};
+int tree_walk(struct tree_store *t, struct str root,
+              bool (*skip)(void *ctx, const struct node_visit *v),
+              int (*fn)(void *ctx, const struct node_visit *v, struct err *err), void *ctx,
+              struct err *err) MUST_CHECK;
+
+/* --- making --- */
+
+/* Gives changes in the order of their keys, each key once. A record without identity removes the
+ * key. ERR_END: there are no more. The strings are borrowed until the next call. */
+struct tree_changes {
+    int (*next)(void *ctx, struct tree_record *out, struct err *err);
+    void *ctx;
+};
+
+struct tree_result {
+    char root[LAKE_ID_LEN + 1];       /* "" for the empty tree */
+    uint64_t added, changed, removed; /* effective changes; a record of equal identity is none */
+    uint64_t nodes;                   /* node files that were written */
+};
+
+/* Makes the tree of `base` with the changes. Subtrees that no change touches are taken over by id.
+ * Nodes are durable when it returns. Writes several nodes at a time, on threads of low priority
+ * (options NULL: on the caller's thread). */
+struct tree_write_options {
+    unsigned writers; /* node files written at the same time; 0: 16 */
+};
+int tree_apply(struct tree_store *t, struct str base, const struct tree_changes *changes,
+               const struct tree_write_options *o, struct tree_result *out,
+               struct err *err) MUST_CHECK;
+
+/* --- comparing --- */
+
+enum tree_diff_type { TREE_ADDED, TREE_REMOVED, TREE_CHANGED };
+
+struct tree_difference {
+    enum tree_diff_type type;
+    struct str key;
+    struct tree_record left, right; /* empty where that side does not have the key */
+};
+
+/* Iterates the keys that differ between two trees, in their order: those added in `right`, removed
+ * from `left`, or changed (another identity). Equal subtrees are skipped whole. */
+struct tree_diff;
+int tree_diff_open(struct tree_diff **out, struct tree_store *t, struct str left, struct str right,
+                   struct str prefix, struct err *err) MUST_CHECK;
+/* ERR_END: there are no more. The strings are borrowed until the next call. */
+int tree_diff_next(struct tree_diff *d, struct tree_difference *out, struct err *err) MUST_CHECK;
+void tree_diff_seek(struct tree_diff *d, struct str key);
+void tree_diff_close(struct tree_diff *d); /* NULL is fine */
+
+enum tree_strategy { TREE_NO_STRATEGY, TREE_SOURCE_WINS, TREE_DEST_WINS };
+
+struct tree_merge {
+    struct str base, source, dest; /* roots */
+    enum tree_strategy strategy;
+    /* Chooses a side for one conflicting path; NULL, or TREE_NO_STRATEGY: `strategy` decides. */
+    enum tree_strategy (*choose)(void *ctx, struct str key);
+    /* Is called for each conflict that nothing decides, in the order of keys. */
+    void (*conflict)(void *ctx, struct str key);
+    void *ctx;
+};
+/* Merges the changes from `base` to `source` into `dest`, by the table of docs/lake-trees.md. Keys
+ * and identities are compared. ERR_CONFLICT: undecided conflicts, which were passed to conflict();
+ * nothing was written that the result would need. */
+int tree_merge(struct tree_store *t, const struct tree_merge *m, const struct tree_write_options *o,
+               struct tree_result *out, struct err *err) MUST_CHECK;
+
+#endif
