@@ -1,5 +1,5 @@
-/* Decides who may do what. Also reads and writes the documents PublicAccessBlock and
- * OwnershipControls. */
+/* Decides whether a user may perform an action. Also reads and writes the documents
+ * PublicAccessBlock and OwnershipControls. */
 #include "s3/access/access.h"
 
 #include "meta/document.h"
@@ -152,8 +152,8 @@ static bool is_about_the_policy(enum s3_action action)
            action == S3_ACTION_DELETE_BUCKET_POLICY;
 }
 
-/* Whether only the object's own ACL can grant the action: the object has another owner than the
- * bucket. */
+/* True if only the object's own ACL can grant the action. That is so when the object and the bucket
+ * have different owners, ACLs count, and the action is one that an object's ACL can grant. */
 static bool needs_object_list(const struct access_request *r)
 {
     return r->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED && r->object_owner.len &&
@@ -175,8 +175,8 @@ static bool keeps_the_policy(const struct access_request *r)
     return is_bucket_owner(r) && is_about_the_policy(r->ask.action) && !r->policy_binds_owner;
 }
 
-/* Whether permissions of the policy count for this user: not for others than the owner when
- * RestrictPublicBuckets is set and the policy is public. Services of weir are exempt. */
+/* Whether the policy's permissions count for this user. When RestrictPublicBuckets is set and the
+ * policy is public, they count only for the bucket's owner and for services of weir. */
 static bool may_trust_policy(const struct access_request *r)
 {
     return is_bucket_owner(r) || r->ask.who.service.len || !r->block.restrict_buckets ||

@@ -1,10 +1,10 @@
-/* Who may do what: the public access block, object ownership, and the decision that combines them
- * with the bucket's policy and the access control lists.
+/* Decides whether a user may perform an action, from the public access block, object ownership, the
+ * bucket's policy and the access control lists (ACLs).
  *
- * The decision is asked once for each action that a request needs: a copy asks for GetObject on
- * its source and PutObject on its target; a PUT with tags asks also for PutObjectTagging, a PUT
- * with an ACL or grants asks also for PutObjectAcl. The decision does no I/O: the caller has read
- * everything that it depends on. Any thread. */
+ * access_allowed() is called once for each action that a request needs: a copy needs GetObject on
+ * its source and PutObject on its target; a PUT with tags also needs PutObjectTagging, a PUT with
+ * an ACL or grants also needs PutObjectAcl. The decision does no I/O: the caller has read
+ * everything that it depends on. The functions may be called from any thread. */
 #ifndef S3_ACCESS_ACCESS_H
 #define S3_ACCESS_ACCESS_H
 
@@ -26,7 +26,8 @@ void public_block_write(struct buf *out, const struct public_block *block);
 
 /* --- OwnershipControls ---
  *
- * A bucket without this document behaves as ObjectWriter, as S3's did before 2023 and Ceph's do. */
+ * A bucket without this document behaves as if its mode were ObjectWriter. Buckets of S3 did so
+ * before 2023, and Ceph's still do. */
 
 enum ownership {
     OWNERSHIP_OBJECT_WRITER,
@@ -49,12 +50,12 @@ struct str ownership_of_new(enum ownership ownership, struct str writer, struct 
 /* --- the decision --- */
 
 struct access_request {
-    struct policy_request ask;   /* user, action, bucket, key, and values for conditions */
-    struct str bucket_owner;     /* user id */
-    struct str object_owner;     /* user id; empty: acts on a bucket, or no such object */
+    struct policy_request ask; /* user, action, bucket, key, and values for conditions */
+    struct str bucket_owner;   /* user id */
+    struct str object_owner;   /* user id; empty: acts on a bucket, or the object does not exist */
     const struct policy *policy; /* NULL: the bucket has none */
-    /* The policy was set with x-amz-confirm-remove-self-bucket-access: it can lock out the owner.
-     */
+    /* True: the policy was set with x-amz-confirm-remove-self-bucket-access, so it can lock out the
+     * bucket's owner. */
     bool policy_binds_owner;
     const struct acl *bucket_acl, *object_acl; /* NULL: there is none */
     struct public_block block;

@@ -1,4 +1,4 @@
-/* Finds out which kind of signature a request has; and functions that all kinds share. */
+/* Finds out which kind of signature a request has. Also has the functions that all kinds share. */
 #include "s3/access/auth.h"
 #include "s3/access/auth_int.h"
 

@@ -31,8 +31,9 @@ enum { AUTH_SKEW_MS = 15 * MS_PER_MINUTE, AUTH_SECRET_MAX = 128, AUTH_ACCESS_KEY
 
 enum auth_kind { AUTH_ANONYMOUS, AUTH_V4_HEADER, AUTH_V4_QUERY, AUTH_V2_HEADER, AUTH_V2_QUERY };
 
-/* What x-amz-content-sha256 says about the body. It applies even when no signature covers the
- * header: it still says how the body is framed, and a hash in it must still be right. */
+/* What the header x-amz-content-sha256 says about the body. The header applies even when no
+ * signature covers it: it still says how the body is framed, and a hash in it must still be
+ * right. */
 enum auth_payload {
     AUTH_PAYLOAD_UNSIGNED,        /* no hash: the body is not signed */
     AUTH_PAYLOAD_HASH,            /* the body's SHA-256 */
@@ -43,8 +44,8 @@ enum auth_payload {
 
 struct auth_request {
     struct str method; /* as sent */
-    struct str path;   /* before '?', as sent */
-    struct str query;  /* behind '?', as sent */
+    struct str path;   /* the part before '?', as sent */
+    struct str query;  /* the part behind '?', as sent */
     const struct http_header *headers;
     size_t header_count;
     struct str bucket; /* the bucket that the host names; empty in path style. Signatures of version
@@ -56,7 +57,8 @@ struct auth_request {
 struct auth_key {
     char secret[AUTH_SECRET_MAX];
     size_t secret_len;
-    void *user; /* find_key() sets it; auth_verify() copies it to identity.user */
+    void *user; /* the caller's own user; find_key() sets it, auth_verify() copies it to
+                   identity.user */
 };
 
 struct auth_options {
@@ -79,7 +81,8 @@ struct identity {
     struct str signed_headers;                   /* version 4: names, as in "host;x-amz-date" */
     struct str payload_hash; /* version 4: the payload hash that was signed, or UNSIGNED-PAYLOAD */
     int64_t signed_ms;       /* time of the signature; 0: unknown */
-    /* The members below are set for version 4; they check the signatures of the body's chunks. */
+    /* The members below are set for version 4. The signatures of the body's chunks are checked with
+     * them. */
     struct sign_scope scope;
     struct sign_key key;
     char timestamp[SIGN_TIME_LEN];

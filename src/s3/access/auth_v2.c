@@ -1,4 +1,4 @@
-/* Checking signatures of version 2, in the header and in the query. */
+/* Checks signatures of version 2, in the header and in the query. */
 #include "base/clock.h"
 #include "s3/access/auth_int.h"
 

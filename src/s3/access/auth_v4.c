@@ -1,11 +1,12 @@
-/* Checking signatures of version 4, in the header and in the query. */
+/* Checks signatures of version 4, in the header and in the query. */
 #include "base/clock.h"
 #include "base/hex.h"
 #include "s3/access/auth_int.h"
 
 #include <stdlib.h>
 
-/* USUAL_*: initial sizes of buffers, in bytes; longer texts make them grow. */
+/* Sizes of buffers, in bytes. MAX_TEXT is the largest canonical request. USUAL_TEXT and
+ * USUAL_STRING are initial sizes; longer texts make the buffers grow. */
 enum { MAX_TEXT = 4 * HTTP_MAX_HEAD, USUAL_TEXT = 1000, USUAL_STRING = 200 };
 
 #define CREDENTIAL_FORM "\"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\""
@@ -25,7 +26,7 @@ static const struct {
 struct claim {
     struct auth_credential credential;
     struct str signed_headers, signature, timestamp, payload_hash;
-    int64_t time_ms; /* the timestamp's time */
+    int64_t time_ms; /* the time that `timestamp` says */
 };
 
 static int parse_payload(struct identity *out, struct str text, struct err *err)
@@ -45,7 +46,8 @@ static int parse_payload(struct identity *out, struct str text, struct err *err)
                    "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a valid sha256 value.");
 }
 
-/* Cuts from the right, because only the access key may have more slashes in it. */
+/* Cuts the text at slashes from the right, because only the access key, which comes first, may have
+ * further slashes in it. */
 int auth_parse_credential(struct auth_credential *out, struct str text)
 {
     struct str *const parts[] = {&out->end, &out->scope.service, &out->scope.region,

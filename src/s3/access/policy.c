@@ -1,9 +1,9 @@
-/* Bucket policies: compiling the statements, and deciding by them. */
+/* Bucket policies: compiles their statements, and decides requests by them. */
 #include "s3/access/policy.h"
 
 #include "s3/access/policy_int.h"
 
-enum { RESOURCE_MAX = 2048 /* bytes: bucket, '/' and key */ };
+enum { RESOURCE_MAX = 2048 /* bytes: the bucket's name, '/' and the key */ };
 
 size_t json_one_or_more(const json_t *json)
 {
@@ -123,7 +123,8 @@ static int check_fields(const json_t *json, const char *const *names, size_t cou
     return 0;
 }
 
-/* Finds the field or its negation in the statement, which must have exactly one of the two. */
+/* Finds a field of the statement or its negation, such as Action or NotAction. The statement must
+ * have exactly one of the two. */
 static int pick(const json_t *json, const char *name, const char *negation, const json_t **out,
                 bool *negated, struct err *err)
 {
@@ -290,8 +291,8 @@ int policy_check_keys(const struct policy *p, struct err *err)
     return code;
 }
 
-/* Whether the principal covers `who`. A statement that allows covers a service of weir only if it
- * names the service; one that denies everybody covers services too. */
+/* Whether the principal covers `who`. "Everybody" covers a service of weir only in a statement that
+ * denies; a statement that allows must name the service. */
 static bool principal_is(const struct principal *p, const struct policy_who *who, bool denies)
 {
     switch (p->kind) {

@@ -2,13 +2,14 @@
  *
  * A compiled policy lives in the arena that it was compiled into, does not change, and may be used
  * by any number of threads. A decision allocates only for policy variables, in the request's arena.
- * A callback gives the request's values, and is called only for the keys that a statement names.
+ * A callback gives the request's values of condition keys; it is called only for the keys that a
+ * statement names.
  *
- * Principals: weir has users and no accounts, so each user is an account of its own with the
- * user's id. "arn:aws:iam::ID:root" and a bare ID are the user with that id, "arn:aws:iam::ID:user/
- * NAME" (ID may be empty) the user whose id or name is NAME. Roles and federated identities match
- * nobody. Whether the users that a policy names exist is checked when the policy is set, not when
- * it is compiled: a user may be removed later. */
+ * Principals: weir has users and no accounts, so each user is an account of its own with the user's
+ * id. "arn:aws:iam::ID:root" and a bare ID stand for the user with that id.
+ * "arn:aws:iam::ID:user/NAME", where ID may be empty, stands for the user whose id or name is NAME.
+ * Roles and federated identities match nobody. Whether the users that a policy names exist is
+ * checked when the policy is set, not when it is compiled: a user may be removed later. */
 #ifndef S3_ACCESS_POLICY_H
 #define S3_ACCESS_POLICY_H
 
@@ -16,8 +17,9 @@
 #include "meta/error.h"
 #include "s3/access/policy_table.h"
 
-/* POLICY_MAX_BYTES is S3's limit on the size of a policy. Larger ones than POLICY_FAST_BYTES are
- * not compiled or evaluated on threads where nothing may wait. */
+/* POLICY_MAX_BYTES is S3's limit on the size of a policy. A policy larger than POLICY_FAST_BYTES is
+ * not compiled or evaluated on threads where nothing may wait, which are those of the event
+ * loops. */
 enum { POLICY_MAX_BYTES = 20 * 1024, POLICY_FAST_BYTES = 4 * 1024 };
 
 /* The value of aws:userid and aws:PrincipalAccount in anonymous requests. */
@@ -54,8 +56,8 @@ struct policy_request {
 int policy_compile(struct policy **out, struct arena *a, struct str json, struct str bucket,
                    struct err *err) MUST_CHECK;
 
-/* Looks for a user whose id is `name`; with `by_name` also for one whose name it is. `account`, if
- * not empty, must be the user's id. Returns 0, ERR_NOT_FOUND, or a failure. */
+/* Looks for a user whose id is `name`; with `by_name` also for a user whose name is `name`.
+ * `account`, if not empty, must be the user's id. Returns 0, ERR_NOT_FOUND, or a failure. */
 typedef int policy_find_fn(void *ctx, struct str account, struct str name, bool by_name,
                            struct err *err);
 
@@ -65,9 +67,9 @@ typedef int policy_find_fn(void *ctx, struct str account, struct str name, bool 
 int policy_check_principals(const struct policy *p, policy_find_fn *find, void *ctx,
                             struct err *err) MUST_CHECK;
 
-/* Checks that requests to weir can have the keys of all conditions and variables; if not,
- * MalformedPolicy, because a denial with such a key would have no effect. The check is made when a
- * policy is set; policies that were stored before are applied as they are. */
+/* Checks that requests to weir can have every condition key and variable that the policy uses. If
+ * not, MalformedPolicy, because a denial with such a key would have no effect. The check is made
+ * when a policy is set; policies that were stored before are applied as they are. */
 int policy_check_keys(const struct policy *p, struct err *err) MUST_CHECK;
 
 /* Whether the policy is too large to be compiled or evaluated on a thread where nothing may wait.
@@ -82,8 +84,8 @@ bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum
  * it, else POLICY_NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);
 
-/* Whether the policy allows something to everybody, without a condition that limits who that is
- * (S3: "The meaning of public"). */
+/* Whether the policy allows something to everybody, without a condition that limits who may use the
+ * permission (S3: "The meaning of public"). */
 bool policy_is_public(const struct policy *p);
 
 #endif

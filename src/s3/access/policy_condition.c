@@ -1,5 +1,5 @@
-/* Conditions of policies: the table of operators, compiling values, and deciding whether a
- * condition holds. */
+/* Conditions of policies: the table of operators, the compiler of values, and the decision whether
+ * a condition holds. */
 #include "s3/access/policy_int.h"
 
 #include "base/clock.h"
@@ -157,7 +157,8 @@ static int compile_value(struct condition_value *out, struct arena *a, struct st
     return good ? 0 : ERR_PARSE;
 }
 
-/* Returns a string, integer or boolean of JSON as text; `room` holds the digits of a number. */
+/* Returns a string, integer or boolean of JSON as text. `room` is the buffer for a number's
+ * digits. */
 static struct str scalar_text(const json_t *json, char room[32])
 {
     if (json_is_string(json))
@@ -188,7 +189,8 @@ static int compile_values(struct condition *c, struct arena *a, const json_t *js
         char room[32];
         struct str text = scalar_text(json_item(json, i), room);
         if (c->key == POLICY_KEY_X_AMZ_COPY_SOURCE && str_starts(text, STR("/")))
-            text = str_skip(text, 1); /* the request's value is "bucket/key", without the slash */
+            /* The value of a request is "bucket/key", without the slash in front. */
+            text = str_skip(text, 1);
         int code =
             text.p ? compile_value(&c->values[i], a, text, c->op->type, variables) : ERR_PARSE;
         if (code == ERR_NO_MEMORY)
@@ -223,7 +225,8 @@ static int parse_operator(struct condition *c, struct str name, struct err *err)
     return 0;
 }
 
-/* Compiles all keys under one operator and puts them in front of *list. */
+/* Compiles all keys under one operator, and puts the conditions in front of *list. `like` has the
+ * operator. */
 static int compile_operator(struct condition **list, struct arena *a, const struct condition *like,
                             const json_t *keys, bool variables, struct err *err)
 {

@@ -29,12 +29,12 @@ enum pattern_flags { PATTERN_WILD = 1, PATTERN_VARIABLES = 2 };
  * variable is not closed or not known. */
 int pattern_compile(struct pattern *out, struct arena *a, struct str text, unsigned flags);
 
-/* Replaces the variables by their values. False when a variable does not have exactly one value, or
- * when the arena is full; the arena remembers that. */
+/* Replaces the variables by their values. Returns false when a variable does not have exactly one
+ * value, or when the arena is full; the arena remembers that it was full. */
 bool pattern_expand(const struct pattern *p, const struct policy_request *r, struct str *out);
 
-/* Returns a variable of the pattern that no request has and that has no default; empty when there
- * is none. */
+/* Returns a variable of the pattern that has no default and for which no request has a value; empty
+ * when there is none. */
 struct str pattern_never(const struct pattern *p);
 
 /* Whether the expanded pattern matches `s`. PATTERN_ONE matches one character, or one byte where

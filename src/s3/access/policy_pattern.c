@@ -68,8 +68,8 @@ int pattern_compile(struct pattern *out, struct arena *a, struct str text, unsig
     return arena_error(a);
 }
 
-/* Gets the value of a variable; `name` is its name, and its default if it has one. False when it
- * has no value. */
+/* Gets the value of a variable. `name` is the text between PATTERN_OPEN and PATTERN_CLOSE: the
+ * variable's name, and its default if it has one. Returns false when the variable has no value. */
 static bool variable_value(struct str name, const struct policy_request *r, struct str *out)
 {
     struct str fallback, suffix;
@@ -133,10 +133,10 @@ struct str pattern_never(const struct pattern *p)
 /* --- matching ---
  *
  * A pattern is cut at its stars. The first piece must stand at the front of the string, the last at
- * its end, and each piece between them is placed where it ends first. Later pieces then have the
- * most room, so nothing is ever tried again. A piece of plain characters is found by memmem(), in
- * linear time. A piece with question marks is found with bit masks, in blocks of 64 characters. All
- * in all the cost is at most the string's length times a 64th of the pattern's. */
+ * its end. Each piece between them is matched so that it ends as early as possible. Later pieces
+ * then have the most room, so nothing is ever tried again. A piece of plain characters is found by
+ * memmem(), in linear time. A piece with question marks is found with bit masks, in blocks of 64
+ * characters. All in all the cost is at most the string's length times a 64th of the pattern's. */
 
 enum {
     PIECE_BITS = 64,
@@ -176,7 +176,8 @@ static bool is_inside(struct str s, size_t i)
 }
 
 struct block_masks {
-    /* Bit j of of_byte[c]: character j of the block is c. Bit j of `ones`: it is a '?'. */
+    /* Bit j of of_byte[c] is set if character j of the block is c, bit j of `ones` if it is a
+     * '?'. */
     uint64_t of_byte[256], ones;
 };
 
@@ -196,8 +197,9 @@ static void block_masks(struct block_masks *m, struct str block, bool fold_case)
     }
 }
 
-/* Replaces the places where the blocks before can end by those where this block can end; with
- * `first_only` stops at the first. */
+/* Continues the search by one block. `ends` has the places where the previous blocks can end; they
+ * are replaced by the places where this block can end. With `first_only` only the first is
+ * found. */
 static void search_block(struct search *f, struct str block, bool first_only)
 {
     struct block_masks m;
@@ -223,8 +225,9 @@ static void search_block(struct search *f, struct str block, bool first_only)
     }
 }
 
-/* Returns where the piece ends: the first such place, or the end of the string if `to_end`. -1: it
- * is not found. */
+/* Searches for a piece of the pattern. The piece must begin at `from`, or, if `anywhere`, there or
+ * later; if `to_end`, it must end at the end of the string. Returns the first place where it can
+ * end, or -1 if it is not found. */
 static ptrdiff_t search_piece(struct search *f, struct str piece, size_t from, bool anywhere,
                               bool to_end)
 {
@@ -244,7 +247,7 @@ static ptrdiff_t search_piece(struct search *f, struct str piece, size_t from, b
     return (ptrdiff_t)(to_end ? f->last : f->first);
 }
 
-/* As search_piece(), for a piece without question marks whose case matters. */
+/* Does the same as search_piece(), for a piece without question marks whose case matters. */
 static ptrdiff_t find_plain(struct str s, struct str piece, size_t from, bool anywhere, bool to_end)
 {
     size_t room = s.len - from;
@@ -272,7 +275,7 @@ static ptrdiff_t find_piece(struct search *f, struct str piece, size_t from, boo
 
 bool pattern_match(struct str p, struct str s, bool fold_case)
 {
-    struct search f; /* search_piece() sets its bits */
+    struct search f; /* search_piece() fills in the bits */
     struct str piece;
     ptrdiff_t at = 0;
     bool anywhere = false, more = true;

@@ -91,10 +91,10 @@
     X(REPLICATE_TAGS, "ReplicateTags", OBJECT) \
     X(RESTORE_OBJECT, "RestoreObject", OBJECT)
 
-/*    name; text (behind a '/' at the end a name follows); whether a condition with a fixed value
- *    of the key makes a statement for everybody not public (S3's "The meaning of public"); whether
- *    some request to weir has the key. weir has no organisations, VPCs, roles, tokens, access
- *    points or second factors, and evaluates no policy when a bucket is made. */
+/*    Columns: name; text, which goes on with a name if it ends in '/'; whether a condition with a
+ *    fixed value of the key makes a statement for everybody not public (S3's "The meaning of
+ *    public"); whether some request to weir has the key. weir has no organisations, VPCs, roles,
+ *    tokens, access points or second factors, and evaluates no policy when a bucket is made. */
 #define POLICY_KEY_TABLE(X) \
     X(CALLED_VIA, "aws:CalledVia", false, false) \
     X(CURRENT_TIME, "aws:CurrentTime", false, true) \
@@ -196,8 +196,9 @@ struct policy_key_row {
 extern const struct s3_action_row s3_actions[S3_ACTIONS];
 extern const struct policy_key_row policy_keys[POLICY_KEYS];
 
-/* Finds a condition key by its name, in any case. *suffix is the part behind the '/' of a row that
- * ends in one (not empty). False when there is no such key. */
+/* Finds a condition key by its name, in any case. If the text of its row ends in '/', *suffix is
+ * the part of the name behind that '/', which is not empty. Returns false when there is no such
+ * key. */
 bool policy_key_find(struct str name, enum policy_key *key, struct str *suffix);
 
 #endif

@@ -1,4 +1,4 @@
-/* Cross-origin rules: reading, writing, matching. */
+/* Reads, writes and matches the cross-origin rules of a bucket. */
 #include "s3/documents/cors.h"
 
 #include "meta/document.h"

@@ -1,6 +1,6 @@
-/* Cross-origin rules of a bucket: the document, and the response headers for a browser. Strings
- * live in the arena; a configuration that was read does not change and may be used by any thread.
- */
+/* Cross-origin rules of a bucket: the document, and the response headers that tell a browser what
+ * it may do. Strings live in the arena; a configuration that was read does not change and may be
+ * used by any thread. */
 #ifndef S3_DOCUMENTS_CORS_H
 #define S3_DOCUMENTS_CORS_H
 
@@ -33,8 +33,8 @@ struct cors {
 int cors_read(struct cors *out, struct arena *a, struct str xml, struct err *err) MUST_CHECK;
 void cors_write(struct buf *out, const struct cors *cors);
 
-/* The parts of a request that rules look at. For a preflight, method and headers are those that it
- * announces (Access-Control-Request-*). */
+/* The parts of a request that rules look at. A preflight announces the method and headers of a
+ * later request in Access-Control-Request-*; then those are meant. */
 struct cors_request {
     struct str origin, method;
     struct str headers; /* names, comma-separated; empty: none */
@@ -51,8 +51,8 @@ struct cors_answer {
 bool cors_match(const struct cors *cors, const struct cors_request *request,
                 struct cors_answer *out);
 
-/* Decides a preflight (OPTIONS). BadRequest: it lacks origin or method. AccessForbidden: no rule
- * allows it. `cors` is NULL when the bucket has no rules. */
+/* Decides a preflight (OPTIONS). BadRequest: the preflight lacks origin or method. AccessForbidden:
+ * no rule allows it. `cors` is NULL when the bucket has no rules. */
 int cors_preflight(const struct cors *cors, const struct cors_request *request,
                    struct cors_answer *out, struct err *err) MUST_CHECK;
 

@@ -1,5 +1,6 @@
-/* Object lock: the bucket's default, an object's retention and legal hold, as documents and as
- * headers. The storage decides whether a locked version may be changed or removed. */
+/* Object lock: reads and writes the bucket's default retention, and an object's retention and legal
+ * hold, as documents and as headers. The storage decides whether a locked version may be changed or
+ * removed. */
 #ifndef S3_DOCUMENTS_LOCK_H
 #define S3_DOCUMENTS_LOCK_H
 
@@ -13,11 +14,11 @@ enum { LOCK_MAX_DAYS = 36500, LOCK_MAX_YEARS = 100 };
 /* <ObjectLockConfiguration>. At most one of days and years is set; if neither is, there is no
  * default retention. */
 struct lock_config {
-    bool compliance; /* false: governance */
+    bool compliance; /* true: the mode is COMPLIANCE; false: GOVERNANCE */
     uint32_t days, years;
 };
 
-/* The retention of an object, as in object_meta. */
+/* The retention of an object. struct object_meta has the same values. */
 struct lock_retention {
     bool compliance;
     int64_t until_ms; /* ms since 1970; 0: no retention */

@@ -1,4 +1,4 @@
-/* Decides which storage classes are accepted. */
+/* Decides whether the gateway accepts a storage class. */
 #include "s3/documents/storage_class.h"
 
 bool storage_class_known(struct str list, struct str name)

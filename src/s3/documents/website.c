@@ -1,5 +1,4 @@
-/* Website configurations: reading and writing them, and finding the object or redirect for a key.
- */
+/* Website configurations: reads and writes them, and finds the object or redirect for a key. */
 #include "s3/documents/website.h"
 
 #include "http/wire.h"

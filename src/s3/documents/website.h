@@ -1,5 +1,5 @@
-/* Website configurations: the document, and what a GET of a website's path reads or redirects to.
- * Strings live in the arena. */
+/* Website configurations: the document, and the object that a GET of a website's path reads or the
+ * redirect that it gets. Strings live in the arena. */
 #ifndef S3_DOCUMENTS_WEBSITE_H
 #define S3_DOCUMENTS_WEBSITE_H
 
@@ -21,8 +21,9 @@ struct website_redirect {
 
 struct website_rule {
     struct str key_prefix; /* the rule applies to keys with this prefix; empty: to every key */
-    int on_status; /* HttpErrorCodeReturnedEquals: the rule applies after this status; 0: before the
-                      key is read */
+    /* HttpErrorCodeReturnedEquals: the rule applies after reading the key gave this status; 0: the
+     * rule applies before the key is read. */
+    int on_status;
     struct website_redirect redirect;
 };
 
@@ -46,8 +47,9 @@ struct str website_key(const struct website *site, struct arena *a, struct str k
  * answered with `status`; NULL when there is none. */
 const struct website_rule *website_rule(const struct website *site, struct str key, int status);
 
-/* Writes the URL that a redirect leads to. `protocol` and `host` are the request's; the redirect
- * may name others. */
+/* Writes the URL that a redirect leads to. `prefix` is the prefix of the rule's condition, `key`
+ * the key that was asked for. `protocol` and `host` are the request's; the redirect may name
+ * others. */
 void website_location(struct buf *out, const struct website_redirect *redirect, struct str prefix,
                       struct str key, struct str protocol, struct str host);
 

@@ -17,8 +17,8 @@ static bool has_tags(const struct tag_set *wanted, const struct tag_set *have)
     return true;
 }
 
-/* Whether the filter matches. A delete marker has neither tags nor a size, so a filter on them
- * never matches one. */
+/* Whether the rule's filter matches the version. A delete marker has neither tags nor a size, so a
+ * filter on tags or size never matches a delete marker. */
 static bool filter_takes(const struct lifecycle_filter *f, const struct lifecycle_facts *o)
 {
     bool by_content = f->tags.count || f->size_greater >= 0 || f->size_less >= 0;
@@ -31,8 +31,8 @@ static bool filter_takes(const struct lifecycle_filter *f, const struct lifecycl
     return has_tags(&f->tags, o->tags);
 }
 
-/* Returns the time `days` after `from_ms`, rounded up to the next midnight UTC when days have 24
- * hours. */
+/* Returns the time that is `days` after `from_ms`, in ms since 1970. If a day has 24 hours, the
+ * time is rounded up to the next midnight UTC. */
 static int64_t after_days(int64_t from_ms, int64_t days, int64_t day_ms)
 {
     int64_t at;

@@ -1,11 +1,10 @@
-/* Lifecycle configurations: the document, and the action that its rules ask for on an object, and
- * when. This file changes nothing; lifecycle_sweep.h does the actions.
+/* Lifecycle configurations: reads and writes the document, and finds which action its rules ask for
+ * on an object, and when. These functions change no object; lifecycle_sweep.h performs the actions.
  *
- * The caller gives the length of a "day", so that tests need not wait for one. With real days
- * (MS_PER_DAY) every time is rounded up to the next midnight UTC, as S3 does; shorter days are not
- * rounded. Strings live in the arena; a read configuration does not change and may be used by any
- * thread.
- */
+ * The caller gives the length of a "day", so that tests need not wait for a real day. With real
+ * days (MS_PER_DAY) every time is rounded up to the next midnight UTC, as S3 does; shorter days are
+ * not rounded. Strings live in the arena; a read configuration does not change and may be used by
+ * any thread. */
 #ifndef S3_LIFECYCLE_LIFECYCLE_H
 #define S3_LIFECYCLE_LIFECYCLE_H
 
@@ -14,10 +13,10 @@
 
 enum { LIFECYCLE_MAX_RULES = 1000, LIFECYCLE_ID_MAX = 255, LIFECYCLE_NEWER_MAX = 100 };
 
-/* Which objects a rule applies to. Sizes that were not given are -1. */
+/* Which objects a rule applies to. A size limit that was not given is -1. */
 struct lifecycle_filter {
     bool old_form; /* the rule has <Prefix> itself, without <Filter> */
-    bool is_and;   /* write it with <And>: it had <And>, or several predicates */
+    bool is_and;   /* is written with <And>: it was read with <And>, or has several predicates */
     bool has_prefix;
     struct str prefix;
     struct tag_set tags;
@@ -25,8 +24,9 @@ struct lifecycle_filter {
 };
 
 struct lifecycle_transition {
-    int64_t days, date_ms; /* one is given, the other -1; for noncurrent versions always days */
-    int64_t newer;         /* noncurrent versions: how many of the newest are kept */
+    /* Either days or date_ms is given, and the other is -1. For noncurrent versions it is days. */
+    int64_t days, date_ms;
+    int64_t newer; /* noncurrent versions: this many of the newest stay as they are */
     struct str storage_class;
 };
 
@@ -35,7 +35,8 @@ struct lifecycle_rule {
     bool enabled;
     struct lifecycle_filter filter;
     int64_t expire_days, expire_date_ms;
-    bool has_expire_marker, expire_marker; /* ExpiredObjectDeleteMarker: given, and its value */
+    /* Whether ExpiredObjectDeleteMarker is given, and its value. */
+    bool has_expire_marker, expire_marker;
     int64_t noncurrent_days, noncurrent_newer;
     int64_t abort_days;
     struct lifecycle_transition *transitions, *noncurrent_transitions;
@@ -62,9 +63,9 @@ struct lifecycle_facts {
     int64_t modified_ms;
     bool is_latest, is_marker;
     bool is_alone; /* the key has no other version */
-    /* For a noncurrent version: when the next newer version was made. */
+    /* For a noncurrent version: the time at which the next newer version was made. */
     int64_t noncurrent_since_ms;
-    /* For a noncurrent version: how many noncurrent versions are newer. */
+    /* For a noncurrent version: how many noncurrent versions of the key are newer. */
     uint64_t newer_noncurrent;
     struct str storage_class; /* empty: STANDARD */
 };
@@ -84,15 +85,15 @@ struct lifecycle_due {
     struct str storage_class;
 };
 
-/* Returns the earliest removal that enabled rules ask for, whether it is due or still to come. When
- * no removal is due yet but a transition to another class is, returns that transition (if several
- * are due, the last one that came due). */
+/* Returns the earliest removal that enabled rules ask for, whether it is due or still to come. If
+ * no removal is due yet but transitions to another class are, returns the transition that came due
+ * last. */
 struct lifecycle_due lifecycle_due(const struct lifecycle *config,
                                    const struct lifecycle_facts *facts, int64_t now_ms,
                                    int64_t day_ms);
 
-/* Finds out when an upload that began at `started_ms` must be aborted; false: no rule asks for it.
- */
+/* Finds out when an upload that began at `started_ms` must be aborted. Returns false when no rule
+ * asks for that. */
 bool lifecycle_abort(const struct lifecycle *config, struct str key, int64_t started_ms,
                      int64_t day_ms, struct lifecycle_due *out);
 

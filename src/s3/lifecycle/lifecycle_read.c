@@ -1,4 +1,4 @@
-/* Reading and checking lifecycle configurations. */
+/* Reads and checks lifecycle configurations. */
 #include "s3/lifecycle/lifecycle.h"
 
 #include "base/clock.h"
@@ -7,8 +7,8 @@
 
 #define MAX_DAYS INT64_C(2147483647)
 
-/* Reads a number; -1 when the element is absent. InvalidArgument: it is below `least` or too large.
- */
+/* Reads the number in the element `name`; *out is -1 when the element is absent. InvalidArgument:
+ * the number is below `least` or too large. */
 static int lifecycle_read_number(const struct xml_node *node, const char *name, int64_t least,
                                  int64_t *out, struct err *err)
 {
@@ -48,7 +48,7 @@ static int lifecycle_read_size(const struct xml_node *node, const char *name, in
     return code;
 }
 
-/* Adds the tags under the node to *out. */
+/* Adds the tags in the node's children to *out. */
 static int lifecycle_read_tags(struct tag_set *out, struct arena *a, const struct xml_node *node,
                                struct err *err)
 {
@@ -95,7 +95,7 @@ static int lifecycle_read_prefix(struct lifecycle_filter *f, const struct xml_no
     return 0;
 }
 
-/* Adds the predicates of the node to the filter. */
+/* Adds the predicates in the node's children (tags, prefix, sizes) to the filter. */
 static int read_predicates(struct lifecycle_filter *f, struct arena *a, const struct xml_node *node,
                            struct err *err)
 {

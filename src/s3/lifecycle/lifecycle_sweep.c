@@ -1,10 +1,10 @@
-/* Sweeps a bucket: goes through pages of versions and uploads and does the actions that are due. A
- * guard checks each version again inside the commit. */
+/* Sweeps a bucket: lists versions and uploads page by page, and performs the actions that are due.
+ * A guard checks each version again inside the commit of its change. */
 #include "s3/lifecycle/lifecycle_sweep.h"
 
 #include "s3/documents/storage_class.h"
 
-/* The page in progress. */
+/* The page that is being worked on. */
 struct page {
     struct lifecycle_sweep *s;
     struct arena arena;
@@ -13,7 +13,7 @@ struct page {
     int64_t now_ms;
 };
 
-/* The decision about a version, which the guard makes again. */
+/* The decision about a version. The guard, which is still_so(), decides again with it. */
 struct decision {
     const struct page *page;
     struct str etag;
@@ -54,10 +54,10 @@ static int info_read_tags(struct tag_set *out, struct arena *a, const struct obj
     return info->meta.tags.len ? tagging_parse(out, a, info->meta.tags, TAGS_OF_OBJECT, err) : 0;
 }
 
-/* --- doing --- */
+/* --- performing actions --- */
 
-/* The guard (C1): checks inside the commit that the version is unchanged and the action is still
- * due. */
+/* The guard (docs/lifecycle.md, C1): checks inside the commit that the version is unchanged and the
+ * action is still due. */
 static int still_so(void *ctx, const struct object_info *info, struct err *err)
 {
     const struct decision *d = ctx;
@@ -83,7 +83,8 @@ static int still_so(void *ctx, const struct object_info *info, struct err *err)
     return code;
 }
 
-/* Prepares the notification of a change; *out is NULL when no rule asks for one. */
+/* Prepares the event notification of a change; *out is NULL when no rule asks for a
+ * notification. */
 static int page_note(struct page *p, struct notify_event *e, const struct change_note **out,
                      struct err *err)
 {
@@ -141,15 +142,15 @@ static uint64_t *counter(struct lifecycle_counts *c, enum lifecycle_action actio
     }
 }
 
-/* Whether the code is not a failure: the guard or a lock refused the change, or the version no
- * longer exists. */
+/* Whether the error code means a refusal and not a failure: the guard or a lock refused the change,
+ * or the version no longer exists. */
 static bool sweep_is_refusal(int code)
 {
     return code == ERR_CONFLICT || code == ERR_NOT_FOUND || code == ERR_DENIED;
 }
 
-/* Compares the configuration with the stored one (C2). ERR_AGAIN: it has changed since the page
- * began. */
+/* Compares the page's configuration with the stored one (docs/lifecycle.md, C2). Returns ERR_AGAIN
+ * when the stored one has changed since the page began. */
 static int unchanged(struct page *p, struct err *err)
 {
     struct bucket *b = p->s->b;
@@ -180,7 +181,7 @@ static int page_settle(struct page *p, const struct object_info *info, struct de
     return code;
 }
 
-/* --- judging --- */
+/* --- deciding --- */
 
 static void sweep_advance(struct lifecycle_sweep *s, const struct object_info *info, bool same_key)
 {
@@ -195,8 +196,8 @@ static void sweep_advance(struct lifecycle_sweep *s, const struct object_info *i
     cursor_set(&s->version, info->version);
 }
 
-/* Decides about a version and does the action that is due. `next` is the entry behind it, or NULL.
- */
+/* Decides about a version and performs the action that is due. `next` is the version listed after
+ * it, or NULL. */
 static int page_judge(struct page *p, const struct object_info *info,
                       const struct object_info *next, struct err *err)
 {
@@ -229,7 +230,8 @@ static int page_judge(struct page *p, const struct object_info *info,
     return code;
 }
 
-/* Returns the prefix that all rules have in common: only keys with it are listed. */
+/* Returns the longest prefix that the prefixes of all enabled rules share. Only keys with this
+ * prefix are listed. */
 static struct str common_prefix(const struct lifecycle *config)
 {
     struct str common = STR_EMPTY;
@@ -303,7 +305,7 @@ static int judge_upload(struct page *p, const struct upload_info *u, struct err 
     if (code == 0)
         s->counts.uploads++;
     if (code == ERR_NOT_FOUND) {
-        s->counts.refused++; /* the upload was completed meanwhile */
+        s->counts.refused++; /* the upload was completed or aborted meanwhile */
         code = 0;
     }
     return code;

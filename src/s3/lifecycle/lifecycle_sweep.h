@@ -1,7 +1,8 @@
-/* Sweeps one bucket by its lifecycle configuration, a page at a time, and stores its progress
- * between pages and starts. docs/lifecycle.md has the invariants (C1 to C6).
+/* Sweeps one bucket by its lifecycle configuration: examines all versions and uploads, page by
+ * page, and performs the actions that are due. The progress is stored, so that a sweep can continue
+ * after a restart. docs/lifecycle.md has the invariants (C1 to C6).
  *
- * A sweep belongs to one thread. Time comes from the caller. */
+ * A sweep belongs to one thread. The caller gives the time. */
 #ifndef S3_LIFECYCLE_LIFECYCLE_SWEEP_H
 #define S3_LIFECYCLE_LIFECYCLE_SWEEP_H
 
@@ -11,11 +12,12 @@
 
 #include <stdatomic.h>
 
-#define LIFECYCLE_PROGRESS "lifecycleProgress" /* name of a bucket's document */
+/* The name of the bucket's document that holds the progress. */
+#define LIFECYCLE_PROGRESS "lifecycleProgress"
 
 enum { LIFECYCLE_PAGE = 500 };
 
-/*      name, what it counts */
+/*     name of the counter, help text */
 #define LIFECYCLE_COUNTS(X)                                                                        \
     X(examined, "Versions and uploads looked at.")                                                 \
     X(expired, "Current versions removed, or covered by a delete marker.")                         \
@@ -33,15 +35,16 @@ struct lifecycle_counts {
 
 void lifecycle_counts_add(struct lifecycle_counts *to, const struct lifecycle_counts *from);
 
-/* The progress of a bucket's sweeps; all zero: there was no sweep yet. */
+/* The progress of a bucket's sweeps. All members are zero when there was no sweep yet. */
 struct lifecycle_progress {
-    /* The interval in which the last sweep began: lifecycle_slot(). */
+    /* The beginning of the interval in which the last sweep began, from lifecycle_slot(). */
     int64_t slot_ms;
-    bool done;    /* that sweep is complete */
-    bool uploads; /* not done: all versions were examined, not all uploads */
-    /* The last key whose versions were all decided about (C5); valid while not done. */
+    bool done;    /* the last sweep is complete */
+    bool uploads; /* the last sweep has examined all versions, but not all uploads */
+    /* The last key about all of whose versions the sweep has decided (docs/lifecycle.md, C5). Valid
+     * while `done` is false. */
     struct str cursor;
-    struct lifecycle_counts counts; /* counts of that sweep */
+    struct lifecycle_counts counts; /* counts of the last sweep */
     int64_t finished_ms;            /* when the last complete sweep ended; 0: never */
     struct lifecycle_counts last;   /* counts of the last complete sweep */
 };
@@ -61,20 +64,22 @@ struct lifecycle_sweep {
     size_t page;               /* entries on a page; 0: LIFECYCLE_PAGE */
     struct lifecycle_counts counts;
     bool uploads, done;
-    struct buf key, version; /* the last version, or upload, that was decided about */
-    struct buf whole;        /* the last key whose versions were all decided about */
-    /* About the versions of `key` that were decided about so far: */
+    struct buf key, version; /* the last version, or upload, that was examined */
+    struct buf whole;        /* the last key of which all versions were examined */
+    /* About the versions of `key` that were examined so far: */
     int64_t newer_ms;    /* when the last of them was made */
     uint64_t noncurrent; /* how many of them are noncurrent */
 };
 
-/* Continues the sweep `from`, or begins a new one when `from` is done or NULL. */
+/* Continues the sweep whose progress is `from`, or begins a new sweep when `from` is done or
+ * NULL. */
 void lifecycle_sweep_init(struct lifecycle_sweep *s, struct bucket *b, int64_t day_ms,
                           const struct lifecycle_progress *from);
 void lifecycle_sweep_release(struct lifecycle_sweep *s);
 
-/* Goes through the next page of entries and does the actions that are due by now. s->done: nothing
- * is left, or there is no rule. After an error the next call begins where the page failed. */
+/* Examines the next page of versions or uploads and performs the actions that are due at `now_ms`.
+ * Sets s->done when nothing is left or there is no rule. After an error the next call begins where
+ * the page failed. */
 int lifecycle_sweep_page(struct lifecycle_sweep *s, int64_t now_ms, struct err *err) MUST_CHECK;
 
 #endif

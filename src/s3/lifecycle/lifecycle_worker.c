@@ -8,16 +8,17 @@
 #include <stdlib.h>
 
 enum {
-    SHARE = 4,               /* the worker is busy 1/SHARE of the time (C6) */
-    KEEP_EVERY = 8,          /* pages between two writes of the progress */
-    LOOK_MS = MS_PER_MINUTE, /* the longest wait; the wall clock may jump meanwhile */
+    SHARE = 4,               /* the worker is busy 1/SHARE of the time (docs/lifecycle.md, C6) */
+    KEEP_EVERY = 8,          /* the progress is stored after this many pages */
+    LOOK_MS = MS_PER_MINUTE, /* the longest wait, because the wall clock may jump meanwhile */
 };
 
 struct lifecycle_worker {
     struct lifecycle_worker_options o;
     int64_t day_ms, interval_ms;
     struct notify *notify;
-    int64_t slot_done; /* lifecycle_slot() of the last sweep; 0: none. Used only by the loop */
+    /* lifecycle_slot() of the last sweep; 0: there was none. Only the loop uses this member. */
+    int64_t slot_done;
     struct loop loop;
     struct mutex lock; /* class "lifecycle"; guards the members below */
     struct lifecycle_stats stats;
@@ -84,7 +85,7 @@ static void add_counts(struct lifecycle_worker *w, const struct lifecycle_counts
     mutex_unlock(&w->lock);
 }
 
-/* Goes through a page, then waits so that the worker is not too busy (C6). */
+/* Sweeps one page, then waits three times as long as that took (docs/lifecycle.md, C6). */
 static int one_page(struct lifecycle_worker *w, struct lifecycle_sweep *s, struct err *err)
 {
     struct lifecycle_counts before = s->counts;
@@ -116,7 +117,8 @@ static bool worker_may_sweep(const struct lifecycle_worker *w, const struct buck
            !(w->o.rests && w->o.rests(w->o.ctx, bucket_home(b), b->name));
 }
 
-/* Sweeps the bucket from where the progress stands to its end, or until the worker must stop. */
+/* Sweeps the bucket from where the progress `p` stands to the bucket's end, or until the worker
+ * must stop. */
 static int worker_sweep_bucket(struct lifecycle_worker *w, struct bucket *b,
                                struct lifecycle_progress *p, struct err *err)
 {
@@ -132,11 +134,12 @@ static int worker_sweep_bucket(struct lifecycle_worker *w, struct bucket *b,
         if (code == 0 && !s.done && pages % KEEP_EVERY == 0)
             code = progress_keep(p, &s, err);
     }
-    int kept = progress_keep(p, &s, code < 0 ? &second : err); /* kept also after a failure (C4) */
+    /* The progress is stored after a failure too (docs/lifecycle.md, C4). */
+    int kept = progress_keep(p, &s, code < 0 ? &second : err);
     mutex_lock(&w->lock);
     w->stats.buckets += s.done;
     mutex_unlock(&w->lock);
-    p->cursor = STR_EMPTY; /* it pointed into the sweep */
+    p->cursor = STR_EMPTY; /* the string was in the sweep, which is released next */
     lifecycle_sweep_release(&s);
     return code < 0 ? code : kept;
 }
@@ -150,8 +153,8 @@ static int sweep_bucket(struct lifecycle_worker *w, struct bucket *b, int64_t sl
 
     if (code == 0)
         code = lifecycle_progress_read(&p, b, &a, err);
-    /* A sweep that an earlier interval began is completed first: nobody has looked at the keys
-     * behind its cursor since. */
+    /* A sweep that began in an earlier interval is completed first: since then no sweep has
+     * examined the keys behind its cursor. */
     while (code == 0 && worker_may_sweep(w, b) && !(p.done && p.slot_ms == slot)) {
         if (p.done || p.slot_ms == 0 || p.slot_ms > slot)
             p.slot_ms = slot;

@@ -1,5 +1,5 @@
-/* The access log's lines in memory, and the thread that writes them as rows and delivers the rows
- * as objects. */
+/* Gathers the access log's lines in memory, and runs the thread that writes them as rows and
+ * delivers the rows as objects. */
 #include "s3/log/access_log_int.h"
 
 #include "base/clock.h"
@@ -52,8 +52,8 @@ static void dropped(struct access_log *l, const char *why, struct str bucket, ui
              log_u("records", records));
 }
 
-/* Whether the source may have more rows (A6). That a source is full is logged once, until its rows
- * were delivered. */
+/* Whether the source may have more rows (docs/bucket-logging.md, A6). If not, the lines' records
+ * count as dropped; that is logged only once until the source's rows are delivered. */
 static bool has_room(struct access_log *l, const struct log_lines *lines)
 {
     struct buf name = BUF_INIT(0);
@@ -214,8 +214,8 @@ static int64_t pending_due(const struct access_log *l, const struct log_pending 
     return due > p->not_before_ms ? due : p->not_before_ms;
 }
 
-/* Returns when the next work is due; INT64_MAX: none is known. When the wall clock was set back,
- * times that are too far in the future are moved back. */
+/* Returns when the thread has work to do next, in ms since 1970; INT64_MAX: none is known. When the
+ * wall clock was set back, times that are too far in the future are moved back. */
 static int64_t next_due(struct access_log *l, int64_t now)
 {
     int64_t due = INT64_MAX, interval = (int64_t)l->o.interval_ms;
@@ -305,8 +305,8 @@ static void log_answer_flushes(struct access_log *l)
 {
     VEC(struct log_flush *) flushes = {0};
 
-    /* Take the flushes before the lines, so that the lines have every record that was made before a
-     * flush was asked for. */
+    /* Take the waiting flushes before the lines, so that the lines contain every record that was
+     * made before a flush was asked for. */
     mutex_lock(&l->lock);
     vec_each (&l->flushes, struct log_flush **, f)
         vec_push(&flushes, *f);

@@ -5,7 +5,7 @@
 #include "base/ids.h"
 #include "s3/notify/notify.h"
 
-/* One log object that is being made. */
+/* A log object that is being made. */
 struct delivery {
     struct access_log *l;
     struct arena a;
@@ -35,7 +35,9 @@ static int delivery_describe(struct delivery *d, struct str name, const struct l
     return 0;
 }
 
-/* Returns the ACL of the log object: the target's owner, and TargetGrants where ACLs apply. */
+/* Returns the ACL of the log object in its stored form: full control for the target's owner, and
+ * TargetGrants. Empty: the object has no ACL, because ACLs do not apply in the target bucket or
+ * there are no TargetGrants. */
 static struct str list_of(struct delivery *d, const struct access_log_target *t)
 {
     struct acl acl = {.owner = t->info.owner};
@@ -114,8 +116,8 @@ static int make_object(struct delivery *d, struct str name, const struct log_bat
     return code;
 }
 
-/* Whether the records must be dropped: they are too old to be tried again, or cannot be read (A4).
- */
+/* Whether the records must be dropped: they are too old to be tried again, or cannot be read
+ * (docs/bucket-logging.md, A4). */
 static bool delivery_give_up(struct access_log *l, struct str bucket, const struct log_batch *batch,
                              int code)
 {
@@ -129,8 +131,8 @@ static bool delivery_give_up(struct access_log *l, struct str bucket, const stru
     return true;
 }
 
-/* Makes one object of the rows from the sequence *from on, and moves *from behind them. *more is
- * false when no row waits there. */
+/* Makes one object of the rows whose sequence is at least *from, and moves *from behind them. *more
+ * is false when no such row waits. */
 static int deliver_one(struct access_log *l, struct log_pending *p, uint64_t *from, struct buf *key,
                        bool *more, struct err *err)
 {

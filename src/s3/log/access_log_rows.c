@@ -1,4 +1,4 @@
-/* Rows of the access log: writing them, reading those of an object, and deleting them after
+/* Rows of the access log: writes them, reads those of an object, and deletes them after
  * delivery. */
 #include "s3/log/access_log_int.h"
 
@@ -131,8 +131,8 @@ static uint64_t sequence_of(struct str key)
     return be_read(key.p + key.len - LOG_SEQUENCE_LEN, LOG_SEQUENCE_LEN);
 }
 
-/* Reads the rows of one object. A row that cannot be parsed is dropped together with the rows
- * before it, once their object is made. */
+/* Reads the rows of one object. A row that cannot be parsed is left out of the object, and is
+ * deleted together with the object's other rows. */
 int log_rows_read(struct access_log *l, struct str name, uint64_t from, struct log_batch *out,
                   struct err *err)
 {

@@ -9,7 +9,8 @@
 
 #define SERVICE STR("logging.s3.amazonaws.com")
 
-/* Values for the conditions of the target's policy. */
+/* The context of condition_value(), which gives values for the conditions of the target's
+ * policy. */
 struct asking {
     const struct access_log_ask *ask;
     const struct bucket_info *target;
@@ -71,7 +72,7 @@ static int document(struct bucket *b, struct arena *a, const char *name, struct 
 }
 
 /* Asks the target's policy about the prefix, which Ceph's policies name, and about the object,
- * which policies of AWS name. If it denies either one, the answer is a denial. */
+ * which policies of AWS name. *out is POLICY_DENY if the policy denies either one. */
 static int ask_policy(struct access_log_target *t, struct arena *a,
                       const struct access_log_ask *ask, enum policy_effect *out, struct err *err)
 {

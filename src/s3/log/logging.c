@@ -1,10 +1,11 @@
-/* BucketLoggingStatus: reading and writing it, its stored form, and the names of log objects. */
+/* BucketLoggingStatus: reads and writes the document and its stored form, and makes the names of
+ * log objects. */
 #include "s3/log/logging.h"
 
 #include "base/clock.h"
 #include "meta/document.h"
 
-/* For each enum logging_format: its letter in the stored form, and its PartitionDateSource. */
+/* Indexed by enum logging_format: the letter in the stored form, and the PartitionDateSource. */
 static const char *const letters = "sed";
 static const char *const date_sources[] = {NULL, "EventTime", "DeliveryTime"};
 
@@ -111,7 +112,7 @@ void logging_write(struct buf *out, const struct logging *config, const struct a
 }
 
 /* Writes "m=<ms>&b=<bucket>&p=<prefix>&f=<letter>&g=<list>", URL-encoded. The time `m` comes first,
- * so that two configurations are equal if the texts behind it are. */
+ * so that two configurations can be compared by the texts behind it. */
 void logging_encode(struct buf *out, const struct logging *config)
 {
     struct buf grants = BUF_INIT(0);
@@ -162,7 +163,7 @@ int logging_decode(struct logging *out, struct arena *a, struct str kept, struct
 void logging_key(struct buf *out, const struct logging *config, const struct logging_source *s,
                  int64_t now_ms, int64_t day, uint64_t unique)
 {
-    char iso[CLOCK_ISO_LEN + 1]; /* 2006-01-02T15:04:05.000Z */
+    char iso[CLOCK_ISO_LEN + 1]; /* in the form 2006-01-02T15:04:05.000Z */
 
     clock_iso(config->format == LOGGING_BY_EVENT ? day * MS_PER_DAY : now_ms, iso);
     buf_append_str(out, config->prefix);

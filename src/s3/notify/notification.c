@@ -1,4 +1,4 @@
-/* Notification configurations: reading, writing, and which rules match an event. */
+/* Notification configurations: reads and writes them, and finds whether a rule matches an event. */
 #include "s3/notify/notification.h"
 
 #include "base/ids.h"
@@ -24,9 +24,9 @@ const char *s3_event_name(enum s3_event event)
     return events[event];
 }
 
-/* Returns the bits of the events that a rule's name stands for; 0 when there are none.
- * "s3:ObjectCreated:*" stands for all events with that beginning; any other name is that of one
- * event. */
+/* Returns the bits of the events that a name in a rule stands for; 0 when the name is unknown.
+ * "s3:ObjectCreated:*" stands for all events whose names begin so; a name without a star stands for
+ * one event. */
 static uint32_t event_bits(struct str name)
 {
     bool all = str_ends(name, STR(":*"));

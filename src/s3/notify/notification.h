@@ -1,6 +1,7 @@
-/* Notification configurations: the document, and which of its rules match an event. weir delivers
- * only to webhooks, so a rule is a TopicConfiguration whose Topic is a webhook's ARN. Rules for
- * queues and functions are read as well; the caller refuses those that weir cannot deliver to. */
+/* Notification configurations: reads and writes the document, and finds whether a rule matches an
+ * event. weir delivers only to webhooks, so a rule is a TopicConfiguration whose Topic is a
+ * webhook's ARN. Rules for queues and functions are read as well; the caller refuses those that
+ * weir cannot deliver to. */
 #ifndef S3_NOTIFY_NOTIFICATION_H
 #define S3_NOTIFY_NOTIFICATION_H
 
@@ -49,9 +50,9 @@ struct notification_rule {
     struct str id;
     enum notification_target target;
     struct str arn;
-    struct str *event_names; /* as the document has them: "s3:ObjectCreated:*" */
+    struct str *event_names; /* as in the document, such as "s3:ObjectCreated:*" */
     size_t event_count;
-    uint32_t events; /* bits 1 << S3_EVENT_* */
+    uint32_t events; /* the events that match, as bits 1 << S3_EVENT_* */
     bool has_prefix, has_suffix;
     struct str prefix, suffix;
 };
@@ -70,6 +71,6 @@ void notification_write(struct buf *out, const struct notification *config);
 
 bool notification_wants(const struct notification_rule *rule, enum s3_event event, struct str key);
 
-const char *s3_event_name(enum s3_event event); /* "ObjectCreated:Put" */
+const char *s3_event_name(enum s3_event event); /* such as "ObjectCreated:Put" */
 
 #endif

@@ -1,4 +1,4 @@
-/* Opens and closes notifications, wakes the webhooks' threads, and counts. */
+/* Opens and closes notifications, wakes the webhooks' threads, and counts events. */
 #include "s3/notify/notify_int.h"
 
 #include "base/clock.h"

@@ -1,4 +1,5 @@
-/* Events: which rules match an event, its record as AWS writes it, and its rows in the outbox. */
+/* Events: finds the rules that match an event, and writes its record, as AWS does, and its rows in
+ * the outbox. */
 #include "s3/notify/notify_int.h"
 
 #include "base/bytes.h"
@@ -9,10 +10,10 @@
 /* The state of a rule for one event. */
 enum rule_state {
     RULE_NO,      /* does not want the event */
-    RULE_WANTS,   /* may want the event; that is known when the change is made */
+    RULE_WANTS,   /* may want the event; that is known only when the change is made */
     RULE_NOWHERE, /* may want the event, but its webhook does not exist */
     RULE_TOLD,    /* a row for the event was written */
-    RULE_LOST,    /* wanted the event, but has no webhook: the event is lost */
+    RULE_LOST,    /* wanted the event, but its webhook does not exist: the event is lost */
 };
 
 /* The MD5 of an empty body, which S3 gives as the ETag of a delete marker. */
@@ -171,7 +172,8 @@ static void write_record(struct buf *out, const struct notify_event *e, enum s3_
 
 /* --- events --- */
 
-/* Writes the event's rows. The storage calls this inside the commit of the change (N1). */
+/* Writes the event's rows. The storage calls this inside the commit of the change
+ * (docs/notifications.md, N1). */
 static void notify_tell(void *ctx, const struct change_fact *f, struct outbox *out)
 {
     struct notify_event *e = ctx;
@@ -200,8 +202,8 @@ static void notify_tell(void *ctx, const struct change_fact *f, struct outbox *o
     buf_release(&value);
 }
 
-/* Whether the rule wants the event that the change will have. Only the commit knows whether a
- * removal creates a delete marker, so both events count. */
+/* Whether the rule may want the event that the change will have. Only the commit knows whether a
+ * removal creates a delete marker, so for a removal the rule is asked about both events. */
 static bool may_want(const struct notify_event *e, const struct notification_rule *rule)
 {
     bool removes = e->event == S3_EVENT_REMOVED_DELETE || e->event == S3_EVENT_EXPIRED_DELETE;
@@ -213,7 +215,8 @@ static bool may_want(const struct notify_event *e, const struct notification_rul
 static bool webhook_exists(struct notify *n, struct str name)
 {
     mutex_lock(&n->lock);
-    /* Until the store was read, every name counts as a webhook (N5). */
+    /* Until the webhooks were first loaded, every name counts as a webhook (docs/notifications.md,
+     * N5). */
     bool there = !n->is_known || notify_find(n, name);
     mutex_unlock(&n->lock);
     return there;

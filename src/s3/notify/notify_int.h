@@ -12,7 +12,8 @@
 
 #include <stdatomic.h>
 
-/* The last row of one storage that was delivered or dropped (N3). */
+/* The place of a row in a webhook's outbox. webhook.progress has one for each storage: the place of
+ * the last row that was delivered or dropped (docs/notifications.md, N3). */
 struct progress {
     uint32_t storage;
     uint64_t sequence;
@@ -27,11 +28,11 @@ struct webhook {
     bool woken;         /* guarded by notify.lock */
     struct cond wake;   /* used with notify.lock */
     _Atomic(bool) stop;
-    /* Rows that wait; below 0 for a moment when a row is delivered before it is counted. */
+    /* How many rows wait. Below 0 for a moment when a row is delivered before it is counted. */
     _Atomic(int64_t) pending;
     _Atomic(uint64_t) delivered, failed;
-    _Atomic(int64_t) oldest_ms;    /* time of the first event that waits; 0: none waits */
-    VEC(struct progress) progress; /* ordered by storage; used only by the thread */
+    _Atomic(int64_t) oldest_ms;    /* time of the oldest event that waits; 0: no event waits */
+    VEC(struct progress) progress; /* ordered by storage; only the thread uses it */
     struct thread thread;
 };
 
@@ -44,10 +45,10 @@ struct notify {
     uint64_t test_sequence; /* used only inside commits of the database */
     _Atomic(uint64_t) dropped;
 
-    struct mutex lock; /* class "notify" */
+    struct mutex lock; /* class "notify"; guards the members below */
     struct cond loaded;
     bool loading;  /* a thread is loading the webhooks; others wait for it */
-    bool is_known; /* the webhooks were loaded from the store at least once (N5) */
+    bool is_known; /* the webhooks were loaded from the store at least once */
     VEC(struct webhook *) webhooks;
 };
 
@@ -61,8 +62,8 @@ void notify_wake(struct notify *n, struct str name);
 
 #define WEBHOOKS_CHANNEL STR("weir:webhooks")
 
-reload_fn webhooks_load;              /* its ctx is a struct notify */
-void webhook_free(struct webhook *w); /* after its thread has ended */
+reload_fn webhooks_load;              /* its `ctx` is a struct notify */
+void webhook_free(struct webhook *w); /* call it after the thread has ended */
 
 /* --- notify_event.c --- */
 
@@ -76,19 +77,21 @@ enum { OUTBOX_PLACE = 8 + 8 + 1 }; /* bytes of a row's place: storage, sequence,
 /* Returns the row log (db/row_log.h) of one webhook; its prefix is the webhook's name and a 0 byte.
  */
 struct row_log outbox_log(const struct notify *n, struct buf *prefix, struct str webhook);
-/* Appends the place of a row: its key behind the log's prefix. */
+/* Appends the place of a row, which is the part of its key behind the log's prefix. */
 void outbox_place(struct buf *out, const struct progress *at);
-/* Parses a row's place. False: it does not have the form that outbox_place() writes. */
+/* Parses a row's place. Returns false when `place` does not have the form that outbox_place()
+ * writes. */
 bool outbox_parse(struct progress *out, struct str place);
 
 /* --- notify_send.c --- */
 
 int sender_start(struct webhook *w, struct err *err) MUST_CHECK;
-/* Asks the thread to end and waits for it. */
+/* Asks the webhook's thread to end and waits until it has. */
 void sender_stop(struct webhook *w);
 /* Counts the rows that wait for the webhook. Call it before its thread starts. */
 int sender_count(struct webhook *w, int64_t *out, struct err *err) MUST_CHECK;
-/* Drops all rows of the webhook. Call it after its thread has ended. */
+/* Drops all rows of the webhook; the events in them are lost. Call it after its thread has
+ * ended. */
 void sender_forget(struct webhook *w);
 
 #endif

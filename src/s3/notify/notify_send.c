@@ -1,5 +1,5 @@
-/* A webhook's thread: it sends the first waiting row until the webhook accepts it or the row is
- * dropped. */
+/* The thread of a webhook. It sends the first waiting row again and again until the webhook accepts
+ * the row or the row is dropped, and then the next. */
 #include "s3/notify/notify_int.h"
 
 #include "base/clock.h"
@@ -45,15 +45,15 @@ static int first_between(struct webhook *w, struct str from, struct str to, stru
     return code < 0 ? code : count ? 0 : ERR_END;
 }
 
-/* Sets `out` to the place before all rows of the storage. */
+/* Sets `out` to a place that is before all rows of the storage. */
 static void storage_place(struct buf *out, uint64_t storage)
 {
     buf_reset(out);
     buf_append_be64(out, storage);
 }
 
-/* Finds the first row that waits. For storages that had rows it begins behind their last deleted
- * row, so that deleted rows are not read again (N3). */
+/* Finds the first row that waits. In each storage that had rows the search begins behind the last
+ * deleted row, so that deleted rows are not read again (docs/notifications.md, N3). */
 static int first_row(struct webhook *w, struct waiting *out, struct err *err)
 {
     struct buf from = BUF_INIT(0), to = BUF_INIT(0);
@@ -94,7 +94,7 @@ static void sender_remember(struct webhook *w, const struct progress *at)
     w->progress.items[i] = *at;
 }
 
-/* Deletes a row, without a sync: if a crash brings the row back, it is sent again, which is
+/* Deletes a row, without a sync. If a crash brings the row back, it is sent again, which is
  * allowed. */
 static int outbox_delete(struct webhook *w, const struct waiting *row, struct err *err)
 {
@@ -226,7 +226,7 @@ static int send_row(struct webhook *w, const struct waiting *row, struct err *er
 
 /* --- the thread --- */
 
-/* Waits until the thread is woken, asked to end, or the deadline is reached; 0: no deadline. */
+/* Waits until the thread is woken, is asked to end, or `deadline_ns` is reached; 0: no deadline. */
 static void rest(struct webhook *w, uint64_t deadline_ns)
 {
     struct notify *n = w->n;
@@ -242,8 +242,8 @@ static void rest(struct webhook *w, uint64_t deadline_ns)
     mutex_unlock(&n->lock);
 }
 
-/* Returns why the row must be dropped, or NULL. A row that is too old is sent once before it is
- * dropped: it may be old only because weir was stopped. */
+/* Returns the reason why the row must be dropped; NULL: it need not be. A row that is too old is
+ * dropped only after a failed call: it may be old only because weir was stopped. */
 static const char *too_much(const struct webhook *w, const struct waiting *row, unsigned failures)
 {
     int64_t age = clock_wall_ms() - (int64_t)(row->at.sequence / US_PER_MS);
@@ -266,8 +266,8 @@ static int sender_give_up(struct webhook *w, const struct waiting *row, const ch
     return 0;
 }
 
-/* Returns when to call again, after a random wait, so that many webhooks with one receiver do not
- * call at the same time. */
+/* Returns when to call again, as clock_mono_ns(). The wait is random, so that many webhooks with
+ * one receiver do not call at the same time. */
 static uint64_t sender_back_off(const struct webhook *w, unsigned failures)
 {
     unsigned doublings = failures - 1 < MOST_DOUBLINGS ? failures - 1 : MOST_DOUBLINGS;

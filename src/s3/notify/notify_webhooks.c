@@ -1,5 +1,5 @@
-/* The set of webhooks: stored in configDB, hash "webhooks", name to {"url", "secret"}; and in
- * memory, with a thread for each. */
+/* The set of webhooks. They are stored in configDB, in the hash "webhooks", which maps a name to
+ * {"url", "secret"}. In memory each webhook has a thread. */
 #include "s3/notify/notify_int.h"
 
 #include "base/json.h"
@@ -33,8 +33,8 @@ void webhook_free(struct webhook *w)
     free(w);
 }
 
-/* Writes the name of the secret's owner, which is sealed with the secret, so that the secret cannot
- * be used for another webhook. */
+/* Writes the name of the secret's owner. The name is sealed together with the secret, so that the
+ * secret cannot be used for another webhook. */
 static void seal_owner(struct buf *out, struct str name)
 {
     buf_append_z(out, "webhook:");
@@ -118,8 +118,9 @@ static void swap_text(char **a, char **b)
     *b = t;
 }
 
-/* Compares the webhooks in memory with *wanted, the stored ones. Webhooks that stay get the new URL
- * and secret and are removed from *wanted; removed webhooks are moved to *gone. */
+/* Compares the webhooks in memory with *wanted, the stored webhooks. Webhooks that are in both get
+ * the stored URL and secret and are removed from *wanted. Webhooks that are only in memory are
+ * moved to *gone. */
 static void webhooks_compare(struct notify *n, webhook_vec *wanted, webhook_vec *gone)
 {
     webhook_vec kept = {0};
@@ -148,7 +149,7 @@ static void end_all(webhook_vec *gone)
 {
     vec_each (gone, struct webhook **, w) {
         sender_stop(*w);
-        sender_forget(*w); /* events of a removed webhook are dropped (N2) */
+        sender_forget(*w); /* events of a removed webhook are dropped */
         webhook_free(*w);
     }
     vec_release(gone);
@@ -236,7 +237,7 @@ static int check_room(struct notify *n, struct str name, struct err *err)
                 : 0;
 }
 
-/* Changes the stored set and publishes the change in one step; then loads the new set. */
+/* Changes the stored set and publishes the change in one atomic step; then loads the new set. */
 static int webhooks_change(struct notify *n, struct store_args command, int64_t *answer,
                            struct err *err)
 {
