@@ -1,10 +1,10 @@
-/* Configuration: one immutable snapshot of every key's value, and where each value came from.
- * docs/config.md lists the keys (generated from the table in keys.c). Values come from four layers,
- * each of which overrides the one before: built-in defaults, the YAML file, the environment, flags.
- * Every wrong value is reported as a problem, one line each; when there is a problem, no snapshot
- * is made. A snapshot never changes, so any thread may read one that it holds a reference to.
- * Reloading makes a new snapshot, in which keys that cannot change while weir runs keep their old
- * values. */
+/* The configuration: an immutable snapshot that has the value of every key, and where each value
+ * came from. docs/config.md, which is generated from the table in keys.c, lists the keys. Values
+ * come from four layers, each of which overrides the one before: built-in defaults, the YAML file,
+ * the environment, flags. Every wrong value is reported as a problem, one line each; when there is
+ * a problem, no snapshot is made. A snapshot never changes, so any thread may read one that it
+ * holds a reference to. Reloading makes a new snapshot, in which keys that cannot change while weir
+ * runs keep their old values. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 
@@ -26,11 +26,11 @@ struct conf_tls {
     const char *cert, *key; /* paths of files; both "" or both given */
 };
 
-/* Remote storages and users that the file lists (docs/config.md). `line` is the line in the file of
- * the entry's first value. `given` has a bit for each field that the file sets; only conf/ uses it.
- */
+/* The next three structs are the remote storages and users that the file lists (docs/config.md).
+ * `line` is the line in the file of the entry's first value. `given` has a bit for each field that
+ * the file sets; only conf/ uses it. */
 struct conf_credential {
-    const char *user; /* name of the user whose keys on the storage these are */
+    const char *user; /* name of the user to whom the keys on the storage belong */
     const char *access_key, *secret_key;
     size_t line;
     unsigned given;
@@ -39,7 +39,7 @@ struct conf_credential {
 struct conf_storage {
     const char *name, *url, *region, *ca;
     bool virtual_host, trailers, insecure, main;
-    /* 0: not given, so that the default applies. */
+    /* 0: the file does not set the timeout, so its default applies. */
     uint64_t connect_timeout_ms, response_timeout_ms, idle_timeout_ms;
     uint64_t requests_per_minute, bytes_per_second; /* 0: no limit */
     VEC(struct conf_credential) credentials;
@@ -130,7 +130,7 @@ struct conf {
     VEC(struct conf_user) users;
 
     /* Private to conf/. */
-    uint64_t groups_digest; /* hash of the text from which storages and users were read */
+    uint64_t groups_digest; /* hash of the text of the groups storages and users */
     atomic_int refs;
     struct arena arena;
     const char *file;            /* path of the file; "" when none was read */
@@ -156,25 +156,27 @@ struct conf_input {
  * problem, at most CONF_MAX_PROBLEMS. */
 int conf_load(struct conf **out, const struct conf_input *in, struct buf *problems) MUST_CHECK;
 
-/* As conf_load(), but with the text of a file in memory. Problems name the file as `file`. */
+/* Like conf_load(), but the text of the file is in memory. Problems name the file as `file`. */
 int conf_load_text(struct conf **out, const char *file, struct str text,
                    struct buf *problems) MUST_CHECK;
 
 struct conf *conf_ref(struct conf *c);
-void conf_unref(struct conf *c); /* NULL is fine; the last reference overwrites the secrets */
+/* Drops a reference; `c` may be NULL. Dropping the last reference overwrites the secrets. */
+void conf_unref(struct conf *c);
 
-/* For a reload: for every key that differs and cannot change while weir runs, `next` (not yet
- * shared) gets the value of `old`. The names of these keys are appended to *kept, separated by
- * commas. */
+/* Prepares a reload: keys that cannot change while weir runs keep their old values. Each such key
+ * whose value differs gets the value of `old` in `next`, which is not shared yet. The names of
+ * these keys are appended to *kept, separated by commas. */
 void conf_keep_fixed(struct conf *next, const struct conf *old, struct buf *kept);
 
-/* Finds the configuration file: the file given in `in`, else $WEIR_CONFIG, else ./weir.yaml or
- * /etc/weir/weir.yaml if it exists, else NULL. Borrowed from the input. */
+/* Returns the path of the configuration file: the file given in `in`, else $WEIR_CONFIG, else
+ * ./weir.yaml or /etc/weir/weir.yaml if it exists, else NULL. The path is borrowed from the input.
+ */
 const char *conf_find_file(const struct conf_input *in);
 
 /* --- showing --- */
 
-/* The path of the file that was read, or "". */
+/* Returns the path of the file that was read, or "". */
 const char *conf_file(const struct conf *c);
 
 /* Appends the value as a person would write it; secrets are masked. */

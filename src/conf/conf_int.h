@@ -30,12 +30,13 @@ int conf_value_set(struct conf *c, const struct conf_key *key, struct str text,
 /* Appends the value as it may be shown: secrets, and passwords in URLs, are masked. */
 void conf_value_mask(const struct conf_key *key, struct str text, struct buf *out);
 
-/* Called for each scalar of the file with its full dotted name. */
+/* A function that conf_yaml_walk() calls for each value in the file. `name` is the full dotted
+ * name. */
 typedef void conf_yaml_fn(void *ctx, size_t line, struct str name, struct str value);
 
-/* Walks a YAML document of nested maps. Anything else in it (lists, anchors, tags, a second
- * document, a group given twice, too many levels) is a problem, reported to `p` with file and line.
- */
+/* Reads a YAML document of nested maps and calls `fn` for each value. Anything else in the document
+ * (lists, anchors, tags, a second document, a group given twice, too many levels) is a problem,
+ * which is reported to `p` with file and line. */
 void conf_yaml_walk(const char *file, struct str text, struct conf_problems *p, conf_yaml_fn *fn,
                     void *ctx);
 

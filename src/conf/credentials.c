@@ -1,4 +1,5 @@
-/* The first administrator's keys, in a file of two lines that only its owner can read. */
+/* Finds, makes and stores the first administrator's keys. The file has two lines, and only its
+ * owner can read it. */
 #include "conf/credentials.h"
 #include "base/ids.h"
 #include "os/file.h"

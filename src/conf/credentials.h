@@ -1,5 +1,5 @@
-/* The first administrator's keys. The configuration sets them, or they are random on the first
- * start. The file "credentials" in the data folder (mode 0600) keeps them as two lines,
+/* The first administrator's keys. The configuration sets them, or weir makes random keys at its
+ * first start. The file "credentials" in the data folder, with mode 0600, stores them as two lines,
  * access_key=... and secret_key=... */
 #ifndef CONF_CREDENTIALS_H
 #define CONF_CREDENTIALS_H
@@ -14,8 +14,8 @@ struct credentials {
     char secret_key[CREDENTIALS_MAX + 1];
 };
 
-/* Finds the keys: those of the configuration, else those in the data folder. ERR_NOT_FOUND: there
- * are no keys in either. */
+/* Finds the keys of the configuration, or else the keys in the data folder. ERR_NOT_FOUND: neither
+ * has keys. */
 int credentials_find(struct credentials *out, const struct conf *conf, struct err *err) MUST_CHECK;
 /* Makes new random keys. */
 void credentials_make(struct credentials *out);
@@ -23,6 +23,6 @@ void credentials_make(struct credentials *out);
 int credentials_keep(const struct credentials *c, const char *data, struct err *err) MUST_CHECK;
 /* Appends the value of the Authorization header for these keys, "Basic ...". */
 void credentials_basic(struct buf *out, const struct credentials *c);
-void credentials_release(struct credentials *c); /* overwrites the keys */
+void credentials_release(struct credentials *c); /* overwrites the keys in memory */
 
 #endif

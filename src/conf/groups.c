@@ -1,4 +1,5 @@
-/* The two groups of the file whose members have names of their own: storages and users.
+/* Reads the two groups of the file whose members have names that the user chooses: storages and
+ * users.
  *
  *     storages:
  *       ceph:
@@ -8,7 +9,7 @@
  *     users:
  *       alice: {access_key: ..., secret_key: ...}
  *
- * Only the file may hold these groups, not the environment or flags. */
+ * Only the file can set these groups; the environment and flags cannot. */
 #include "conf/groups.h"
 #include "conf/conf_int.h"
 #include "conf/nearest.h"
@@ -72,7 +73,7 @@ static const struct field user_fields[] = {
 };
 
 static const struct {
-    const char *prefix; /* NAME and USER are shown as they are, as placeholders */
+    const char *prefix; /* the documentation shows NAME and USER as they are, as placeholders */
     const struct field *fields;
     size_t count;
 } documented[] = {
@@ -137,7 +138,7 @@ static struct conf_user *user_of(struct conf *c, struct str name, size_t line)
     return vec_last(&c->users);
 }
 
-/* Cuts at the last '.', because names of users may hold dots. */
+/* Cuts "name.field" at the last '.', because names of users may contain dots. */
 static bool cut_field(struct str text, struct str *name, struct str *field)
 {
     for (size_t i = text.len; i-- > 0;)

@@ -1,5 +1,5 @@
-/* The groups of the configuration file whose members have names of their own: storages and users.
- * groups.c shows how they are written. */
+/* The groups of the configuration file whose members have names that the user chooses: storages and
+ * users. groups.c has an example. */
 #ifndef CONF_GROUPS_H
 #define CONF_GROUPS_H
 
@@ -18,10 +18,10 @@ struct conf_where {
 /* Sets the value if the key belongs to storages or users, and returns whether it does. A wrong
  * value is reported as a problem. */
 bool conf_group_value(struct conf *c, const struct conf_where *w, struct str value);
-/* Reports fields that are missing or contradict each other. Of `w` only file and problems are used.
- */
+/* Reports fields that are missing or contradict each other. The function uses only file and
+ * problems of `w`. */
 void conf_groups_check(struct conf *c, const struct conf_where *w);
-/* Overwrites secrets. Call it before the arena is released. */
+/* Overwrites the secrets of storages and users. Call this before the arena is released. */
 void conf_groups_release(struct conf *c);
 
 /* Calls `row` for each key with a prefix such as "storages.NAME.", a name such as "url", and a

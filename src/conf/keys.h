@@ -29,9 +29,9 @@ struct conf_key {
     const char *name; /* dotted, such as "s3.listen" */
     enum conf_type type;
     const char *fallback; /* the built-in default, as text */
-    /* Bounds of a number, or of the length of a string in characters (max 0: 4096). */
+    /* Bounds of a number, or of a string's length in characters. For a string, max 0 means 4096. */
     uint64_t min, max;
-    const char *unit; /* the thing that a number counts; NULL: none */
+    const char *unit; /* the things that a number counts, such as "buckets"; NULL: none */
     const char *const *choices;
     unsigned flags;
     const char *doc; /* one line, a full sentence, shown to users */

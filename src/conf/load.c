@@ -1,5 +1,5 @@
-/* Loads the layers (defaults, file, environment, flags), then makes the checks that concern two
- * keys. */
+/* Loads the layers (defaults, file, environment, flags), then checks values that depend on each
+ * other. */
 #include "conf/conf_int.h"
 #include "conf/groups.h"
 #include "conf/nearest.h"
@@ -80,8 +80,8 @@ struct conf *conf_ref(struct conf *c)
     return c;
 }
 
-/* Overwrites a secret, which is stored twice: in its field, and in its origin as it was written.
- * Defaults are not secret. */
+/* Overwrites the secret value of key number `i`, which is stored twice: in its field, and in its
+ * origin as the user wrote it. A default is not secret, and its text is a literal. */
 static void conf_wipe_secret(struct conf *c, size_t i)
 {
     char *value = *(char **)((char *)c + conf_keys[i].offset);
@@ -143,7 +143,7 @@ void conf_problem(struct conf_problems *p, const char *fmt, ...)
     buf_append_char(p->lines, '\n');
 }
 
-/* Reports that `name` is not a key, and which key may have been meant. */
+/* Reports that `name` is not a key, and suggests the key with the most similar name. */
 static void unknown_key(struct load *l, const char *where, struct str name)
 {
     struct nearest near = NEAREST_INIT(name);
@@ -341,7 +341,8 @@ static void check_pair(struct load *l, const char *have, const char *with)
 }
 
 /* Whether the URL names a database, as redis://host/3, redis+sentinel://host,host/name/3 and
- * unix:///path?db=3 do. A password may hold a '/'. */
+ * unix:///path?db=3 do. A password may contain a '/', so the part before the last '@' is skipped.
+ */
 static bool names_database(struct str url)
 {
     bool unix_socket = str_starts(url, STR("unix:"));
@@ -361,8 +362,8 @@ static bool names_database(struct str url)
     return str_cut(rest, '/', &skipped, &rest) && rest.len > 0;
 }
 
-/* Reports a database number in the URL. It would override appDB, queueDB, lockDB and configDB, and
- * all four would share one database. */
+/* Reports a database number in the URL store.redis.url. The number would override appDB, queueDB,
+ * lockDB, configDB and swarmDB, and all of them would share one database. */
 static void check_redis_url(struct load *l)
 {
     if (names_database(str_z(l->conf->store.redis.url)))

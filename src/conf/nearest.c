@@ -1,4 +1,5 @@
-/* Computes the optimal string alignment distance with three rows of the usual table. */
+/* Computes how different two names are, as the "optimal string alignment distance". Only three rows
+ * of its table are needed at a time. */
 #include "conf/nearest.h"
 
 #include <ctype.h>

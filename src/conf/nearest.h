@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 
-/* Start with NEAREST_INIT(typed), offer every known name, then read `best`. `best` is NULL when in
- * every name more than a third of the letters differ. */
+/* Start with NEAREST_INIT(typed), offer every known name, then read `best`. `best` is NULL when
+ * every name differs from `typed` in more than a third of its letters. */
 struct nearest {
     struct str typed;
     const char *best; /* borrowed from the names that were offered */
@@ -17,8 +17,9 @@ struct nearest {
 
 void nearest_offer(struct nearest *n, const char *name);
 
-/* How many letters must be inserted, dropped, changed or swapped with their neighbour to turn `a`
- * into `b`. Case is ignored. For names longer than NEAREST_MAX it is NEAREST_MAX. */
+/* Returns how many letters must be inserted, dropped, changed or swapped with their neighbour to
+ * turn `a` into `b`. Case is ignored. For names longer than NEAREST_MAX the result is NEAREST_MAX.
+ */
 enum { NEAREST_MAX = 64 };
 size_t nearest_distance(struct str a, struct str b);
 

@@ -1,4 +1,5 @@
-/* One value: from text to its field by the key's type, and back to a text that may be shown. */
+/* Converts one value from text to its field in struct conf, by the key's type, and back to a text
+ * that may be shown. */
 #include "conf/conf_int.h"
 #include "base/clock.h"
 #include "os/sock.h"
@@ -107,7 +108,7 @@ static int conf_parse_database(void *field, struct conf *c, const struct conf_ke
     struct conf_key plain = *key;
     uint64_t number;
 
-    plain.max = 0; /* key->max bounds the number, not the length of the text */
+    plain.max = 0; /* because key->max bounds the number, not the length of the text */
     if (str_u64(text, &number) < 0)
         return parse_url(field, c, &plain, text);
     if (number > key->max)
@@ -202,8 +203,8 @@ void conf_key_allowed(const struct conf_key *key, struct buf *out)
     }
 }
 
-/* Appends a URL with user:password@ as user:***@. It also masks a text that is not quite a URL,
- * because masking too much is better than showing a password. */
+/* Appends a URL, and writes user:password@ in it as user:***@. The function also masks a text that
+ * is not quite a URL, because masking too much is better than showing a password. */
 static void mask_login(struct str text, struct buf *out)
 {
     ptrdiff_t scheme = str_find(text, STR("://"));
@@ -222,8 +223,9 @@ static void mask_login(struct str text, struct buf *out)
     buf_append_str(out, str_skip(rest, (size_t)at));
 }
 
-/* Appends a URL with its password masked, and that of ?sentinel_password=... too. If an '@' follows
- * sentinel_password, it is not clear where that password ends, and nothing is shown. */
+/* Appends a URL with its password masked, and with the password in ?sentinel_password=... masked.
+ * If an '@' follows sentinel_password, it is not clear where that password ends, and only *** is
+ * appended. */
 static void mask_url(struct str text, struct buf *out)
 {
     static const struct str mark = STR("sentinel_password=");

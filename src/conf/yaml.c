@@ -1,6 +1,6 @@
-/* Walks the YAML file and gives each value with its dotted name. Only the YAML that a configuration
- * needs is accepted: one document of nested maps with scalars. Everything that two readers could
- * understand differently is refused. */
+/* Reads the YAML file and passes each value with its dotted name to a function. Only the YAML that
+ * a configuration needs is accepted: one document of nested maps with scalars. YAML that two
+ * readers could understand differently is refused. */
 #include "conf/conf_int.h"
 
 #include <yaml.h>
@@ -122,7 +122,7 @@ static bool refuse_marks(struct walk *w, const yaml_event_t *e, const yaml_char_
     return anchor || tag;
 }
 
-/* Goes back to the map that is open: the next scalar is one of its keys. */
+/* Cuts `name` back to the name of the innermost open map. The next scalar is a key of that map. */
 static void back_to_map(struct walk *w)
 {
     w->name.len = w->depth ? w->levels[w->depth - 1].name_len : 0;
@@ -139,7 +139,7 @@ static void on_key(struct walk *w, const yaml_event_t *e)
         walk_refuse(w, event_line(e), "the name of a key is too long");
 }
 
-/* Whether the value is left out, ~ or null. A quoted "" is not null but the empty text. */
+/* Whether the value is missing, ~ or null. A quoted "" is not null but the empty text. */
 static bool is_null(const yaml_event_t *e)
 {
     struct str value = str_n(e->data.scalar.value, e->data.scalar.length);
