@@ -1,0 +1,10 @@
+/* Named steps of the lake, at which tests stop or hold it. In weir these calls do nothing. The
+ * linker leads them to tests/crash/weir_faulty.c in the program that tests run (docs/lake.md,
+ * "Faults for tests"). A step begins before its effect and ends behind it. */
+#ifndef LAKE_STEP_H
+#define LAKE_STEP_H
+
+void lake_step_begin(const char *name);
+void lake_step_end(const char *name);
+
+#endif
