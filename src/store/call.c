@@ -91,8 +91,8 @@ bool number_parse(struct str s, int64_t *out)
     return str_i64(s, out) == 0;
 }
 
-/* Whether Redis accepts the number `v` that strtod() made of the text `s`. `read` is how many bytes
- * strtod() used, `error` is its errno. */
+/* Whether Redis accepts the number `v` that strtod() read from the text `s`. `read` is the number
+ * of bytes that strtod() used, and `error` is the errno that it left. */
 static bool sane(struct str s, size_t read, int error, long double v)
 {
     bool out_of_range = error == ERANGE && (isinf(v) || v == 0);

@@ -43,7 +43,8 @@ static bool allowed(unsigned flags, int64_t current, int64_t when)
     return !(flags & EXPIRE_LT) || !current || when < current;
 }
 
-/* Sets the key's expiry time to `base` ms plus argument 2, whose unit is `unit` ms. */
+/* Sets the key's expiry time to `base` (ms since 1970) plus argument 2, which counts units of
+ * `unit` ms. With base 0, argument 2 is a time since 1970 itself. */
 static void set_time(struct call *c, int64_t base, int64_t unit)
 {
     struct object o;
@@ -89,8 +90,8 @@ void cmd_pexpireat(struct call *c)
     set_time(c, 0, 1);
 }
 
-/* Answers -2 if the key does not exist, -1 if it never expires, else its expiry time minus `base`,
- * rounded to units of `unit` ms. */
+/* Answers -2 if the key does not exist, -1 if it never expires, else its expiry time minus `base`
+ * (ms since 1970), rounded to units of `unit` ms. */
 static void answer_time(struct call *c, int64_t base, int64_t unit)
 {
     struct object o;
@@ -104,7 +105,7 @@ static void answer_time(struct call *c, int64_t base, int64_t unit)
     else if (!o.m.expire_ms)
         answer_int(c, -1);
     else
-        answer_int(c, left / unit + (left % unit * 2 >= unit)); /* rounded; no overflow */
+        answer_int(c, left / unit + (left % unit * 2 >= unit)); /* rounds, cannot overflow */
 }
 
 void cmd_ttl(struct call *c)

@@ -4,7 +4,8 @@
 #include <math.h>
 
 enum parts { FIELDS = 1, VALUES = 2 };
-/* An HSET with more arguments does not compare its fields with each other. */
+/* An HSET that creates a hash compares its fields with each other to find duplicates. If it has
+ * more arguments than this, it looks up every field in the hash instead. */
 enum { FRESH_ARGS = 34 };
 
 static bool want_hash(struct call *c, struct object *o)
@@ -27,7 +28,7 @@ static void save_changed(struct call *c, struct object *o)
         object_save(c, o);
 }
 
-/* Whether an earlier pair of the command sets the same field. */
+/* Whether an earlier pair of the command sets the same field as the pair at argument `i`. */
 static bool is_again(const struct call *c, size_t i)
 {
     for (size_t k = 2; k < i; k += 2)
@@ -50,7 +51,8 @@ static bool hash_set_pairs(struct call *c, int64_t *added)
     if (!want_or_create(c, &o))
         return false;
     before = o.m.count;
-    /* A new hash has no fields yet, so they need not be looked up. */
+    /* A new hash has no fields yet, so fields need not be looked up: is_again() finds
+     * duplicates. */
     bool fresh = before == 0 && c->argc <= FRESH_ARGS;
     for (size_t i = 2; i < c->argc; i += 2) {
         if (fresh)

@@ -15,7 +15,8 @@ void cmd_ping(struct call *c)
         *c->reply = as_status(STR("PONG"));
 }
 
-/* SELECT works only in scripts. As in Redis, it holds until the script's end. */
+/* Chooses the database for the following commands of a script, until the script ends, as in Redis.
+ * SELECT is refused outside of scripts. */
 void cmd_select(struct call *c)
 {
     struct run *run = c->run;
@@ -38,7 +39,8 @@ void cmd_echo(struct call *c)
     answer_bulk(c, c->argv[1]);
 }
 
-/* Answers the time of the step (invariant 7), to the millisecond. */
+/* Answers the time at which the step began, to the millisecond. The clock does not move within a
+ * step (docs/store.md, invariant 7). */
 void cmd_time(struct call *c)
 {
     int64_t now_ms = c->run->now_ms;
@@ -90,8 +92,8 @@ void cmd_type(struct call *c)
         *c->reply = as_status(str_z(type_name(o.m.type)));
 }
 
-/* Loads the key in argument 1. A string's value is copied, so that it outlives the next read.
- * False: the call was answered with an error. */
+/* Loads the object at the key in argument 1. A string's value is copied, so that it stays valid
+ * after the next read. False: the call was answered with an error. */
 static bool load_source(struct call *c, struct object *o)
 {
     if (!object_load(c, c->argv[1], o))
@@ -140,7 +142,7 @@ static void keys_open(struct key_walk *k, struct run *run, uint64_t from_hash)
     walk_open(&k->w, run, k->from.key, str_n(k->to.small, 1), false);
 }
 
-/* Moves to the next key that has not expired. */
+/* Moves to the next key that has not expired. False: there is none, or reading failed. */
 static bool key_walk_next(struct key_walk *k)
 {
     while (walk_next(&k->w)) {
@@ -199,8 +201,8 @@ void cmd_flushdb(struct call *c)
     answer_ok(c);
 }
 
-/* Answers the first key at or behind a random hash. As in Redis, the choice is not quite
- * uniform. */
+/* Answers the first key whose hash is at or behind a random one; if there is none, the first key of
+ * all. As in Redis, the choice is not quite uniform. */
 void cmd_randomkey(struct call *c)
 {
     uint64_t from = random_u64();
@@ -219,7 +221,7 @@ void cmd_randomkey(struct call *c)
 struct scan {
     uint64_t cursor;
     uint64_t count;
-    struct str match; /* the pattern of MATCH, if has_match */
+    struct str match; /* the pattern of MATCH; only if has_match */
     bool has_match;
     struct str type;
 };

@@ -99,8 +99,8 @@ void cmd_lrange(struct call *c)
     answer_items(c, &items);
 }
 
-/* Returns the position that `index` means (negative: counted from the end); -1: the list has no
- * such item. */
+/* Returns the position, counted from 0, of the item with this index. A negative index counts from
+ * the end. -1: the list has no such item. */
 static int64_t position_of(const struct object *o, int64_t index)
 {
     int64_t n = (int64_t)o->m.count;

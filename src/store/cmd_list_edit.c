@@ -36,8 +36,9 @@ static void list_find_items(struct call *c, const struct object *o, struct str v
     *count = found.len;
 }
 
-/* Removes the items at the positions `at`, which are in ascending order. Either the items before
- * the last position move towards the back, or the items behind the first move towards the front. */
+/* Removes the items at the positions `at`, which are in ascending order. The shorter side closes
+ * the gaps: either the items before the last position move towards the back, or the items behind
+ * the first position move towards the front. */
 static void remove_items(struct call *c, struct object *o, const int64_t *at, size_t count)
 {
     int64_t n = (int64_t)o->m.count, removed = (int64_t)count, first = at[0], last = at[count - 1];
@@ -95,8 +96,8 @@ void cmd_lrem(struct call *c)
     free(at);
 }
 
-/* Trims a list to the items from `start` to `stop`, when more items are removed than kept. The kept
- * items are copied to a new version, and the old version becomes garbage. */
+/* Trims a list to the items at the positions `start` to `stop`, when more items are removed than
+ * kept. The kept items are copied to a new version of the list, and the old version is dropped. */
 static void keep_few(struct call *c, struct object *o, int64_t start, int64_t stop)
 {
     struct items items = list_read(c, o, start, stop + 1);
@@ -177,7 +178,8 @@ void cmd_linsert(struct call *c)
 }
 
 struct lpos {
-    /* The options RANK, COUNT (-1: not given) and MAXLEN (0: all items). */
+    /* LPOS's options RANK, COUNT (-1: not given; 0: all matches) and MAXLEN (how many items to
+     * compare; 0: all). */
     int64_t rank, count, max;
 };
 

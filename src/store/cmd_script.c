@@ -1,8 +1,8 @@
 /* EVAL and its variants, and SCRIPT. */
 #include "store/embedded_int.h"
 
-/* Reads "numkeys key... arg...", which begins at argument 2. False: the call was answered with an
- * error. */
+/* Reads EVAL's arguments "numkeys key... arg...", which begin at argument 2. False: the call was
+ * answered with an error. */
 static bool parse_keys(struct call *c, struct script_call *s)
 {
     int64_t n;

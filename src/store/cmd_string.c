@@ -17,11 +17,11 @@ enum set_flags {
 
 struct set_options {
     unsigned flags;
-    struct str expire; /* the time given with SET_EXPIRE; else unused */
+    struct str expire; /* the text of the expiry time, if flags have SET_EXPIRE */
 };
 
-/* The option words of SET and GETEX: the flags that a word sets, the flags that it excludes,
- * whether a value follows it, and which of the two commands has it. */
+/* The option words of SET and GETEX. A row has the flags that the word sets, the flags that it
+ * excludes, whether a value follows the word, and which of the two commands accepts it. */
 static const struct set_word {
     const char *word;
     unsigned sets, excludes;
@@ -66,8 +66,8 @@ static bool parse_options(struct call *c, size_t i, bool getex, struct set_optio
     return true;
 }
 
-/* Reads an expiry time from an argument and makes it absolute, in ms. False: the call was answered
- * with Redis's error. */
+/* Reads an expiry time from an argument and converts it to ms since 1970. `flags` say whether it is
+ * in seconds or ms, and absolute or from now. False: the call was answered with Redis's error. */
 static bool expire_time(struct call *c, struct str arg, unsigned flags, int64_t *out)
 {
     int64_t when;
@@ -262,8 +262,8 @@ static bool length_ok(struct call *c, int64_t length)
     return false;
 }
 
-/* Returns a copy of the value with `s` written at `offset`, in the arena. A gap between the two is
- * filled with zeros. */
+/* Returns a copy of `value`, in the arena, with `s` written at `offset`. If `offset` is behind the
+ * end of `value`, zero bytes fill the gap. */
 static struct str overwrite(struct call *c, struct str value, size_t offset, struct str s)
 {
     size_t len = size_max(value.len, offset + s.len);

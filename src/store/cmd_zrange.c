@@ -17,15 +17,15 @@ struct lex_bound {
 struct zrange {
     enum by by;
     bool reverse, with_scores;
-    int64_t start, stop; /* of a range by rank */
-    double min, max;     /* of a range by score */
+    int64_t start, stop; /* first and last rank, for BY_RANK */
+    double min, max;     /* the bounds, for BY_SCORE */
     bool min_exclusive, max_exclusive;
     struct lex_bound low, high;
-    int64_t offset, limit; /* the two numbers of LIMIT; limit < 0: all */
+    int64_t offset, limit; /* the two numbers of LIMIT; limit < 0: no limit */
 };
 
-/* A visitor of the members of a range. fn is called for each member; it returns false to end the
- * walk. */
+/* Visits the members of a range. `fn` is called for each member, with the key of its order row, and
+ * returns false to end the walk. */
 struct visitor {
     bool (*fn)(struct visitor *v, struct call *c, struct str row_key);
     struct items items; /* the members found, each followed by its score if with_scores */
@@ -35,8 +35,9 @@ struct visitor {
 
 /* --- bounds --- */
 
-/* Reads one bound of a range by score. It uses strtod() as Redis does here: an empty text is 0, and
- * only text behind the number is an error. */
+/* Reads one bound of a range by score; '(' before the number makes it exclusive. It uses strtod()
+ * as Redis does here: an empty text is 0, and text behind the number is an error. False: the call
+ * was answered with an error. */
 static bool parse_score_bound(struct call *c, struct str s, double *out, bool *exclusive)
 {
     char *end, *text;
@@ -131,8 +132,8 @@ static bool high_ok(const struct zrange *r, struct str row_key)
                              : lex_high_ok(&r->high, member_of(row_key));
 }
 
-/* Returns the encoded score of the first member. In a set for which ranges by member make sense,
- * all members have this score. */
+/* Returns the encoded score of the first member. A range by member only makes sense in a set whose
+ * members all have this score. */
 static uint64_t common_score(struct call *c, const struct object *o)
 {
     struct version_range range;
@@ -147,8 +148,8 @@ static uint64_t common_score(struct call *c, const struct object *o)
     return bits;
 }
 
-/* Sets the rows at which a walk over a range by score or member begins and ends. They are at the
- * range's bounds or outside them. */
+/* Sets *from and *to, the rows at which a walk over a range by score or member begins and ends.
+ * Every member of the range is between them; others may be too, so the walk checks each member. */
 static void narrow(struct call *c, const struct object *o, const struct zrange *r, struct row *from,
                    struct row *to)
 {
@@ -233,8 +234,8 @@ static bool visit_count(struct visitor *v, struct call *c, struct str row_key)
 
 /* --- reading --- */
 
-/* Reads the option words behind the bounds. `any`: the command is ZRANGE, whose words also choose
- * the kind of range and the direction. False: the call was answered with an error. */
+/* Reads the option words that follow the bounds. `any`: the command is ZRANGE, which also has words
+ * for the kind of range and the direction. False: the call was answered with an error. */
 static bool zrange_parse_words(struct call *c, bool any, struct zrange *r)
 {
     r->limit = -1;

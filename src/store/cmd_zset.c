@@ -19,7 +19,8 @@ static bool want_zset(struct call *c, struct object *o)
     return object_want(c, c->argv[1], TYPE_ZSET, o);
 }
 
-/* Reads ZADD's option words into flags. *first is the index of the first score, behind them. */
+/* Returns the flags for ZADD's option words. *first is the index of the argument behind the words,
+ * which is the first score. */
 static unsigned zadd_parse_words(struct call *c, size_t *first)
 {
     static const char *const words[] = {"nx", "xx", "gt", "lt", "ch", "incr"};
@@ -58,8 +59,8 @@ static bool check_words(struct call *c, unsigned flags, size_t first)
     return !problem;
 }
 
-/* Adds or changes one member of a ZADD. *score is the score given or the increment; it becomes the
- * member's score. */
+/* Adds or changes one member, as ZADD does. *score is the score to set; with ZADD_INCR it is the
+ * increment, and the resulting score replaces it. */
 static enum zadd_result zset_add_one(struct call *c, struct object *o, struct str member,
                                      unsigned flags, double *score)
 {
@@ -179,7 +180,8 @@ void cmd_zmscore(struct call *c)
             items[i - 2] = as_bulk(double_print(c->arena, score));
 }
 
-/* Answers the member's rank: the number of rows before its own, in either direction. */
+/* Answers the member's rank: the number of members before it, counted from the lowest score or, if
+ * `reverse`, from the highest. */
 static void answer_rank(struct call *c, bool reverse)
 {
     struct object o;

@@ -1,6 +1,6 @@
 /* The collector removes the rows of collections that were deleted (docs/store.md, invariant 3) and
- * collections that have expired (invariant 6). Each store has one, with a thread that does a round
- * every second or when it is woken. */
+ * collections that have expired (invariant 6). Each store has one collector, whose thread does a
+ * round every second and whenever it is woken. */
 #include "store/embedded_int.h"
 
 #include "base/bytes.h"
@@ -19,13 +19,13 @@ struct collector {
     struct embedded *e;
     struct mutex lock;
     struct cond changed;
-    uint64_t asked, begun, done; /* counts of rounds */
+    uint64_t asked, begun, done; /* numbers of the latest round asked for, begun, and done */
     /* The last round failed. Only the first failure in a row is logged. */
     bool failing;
     struct loop loop;
 };
 
-/* The keys of up to CHUNK rows, in the arena. */
+/* The keys of up to CHUNK garbage rows or expiry rows, in the arena. */
 struct chunk {
     struct str keys[CHUNK];
     char types[CHUNK]; /* values of garbage rows: the types of the deleted collections */
@@ -99,8 +99,8 @@ static int collector_drop_garbage(struct embedded *e, struct arena *arena, struc
     return rc < 0 ? rc : chunk->count == CHUNK;
 }
 
-/* Removes the expired keys of a chunk: object_load() removes an expired key in a run that
- * writes. */
+/* Removes the expired keys of a chunk. Loading a key is enough, because object_load() removes an
+ * expired key in a run that writes. An expiry row that does not fit its key is deleted. */
 static int expire_change(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct chunk_change *change = ctx;
@@ -156,7 +156,7 @@ static int repeat(struct collector *c, collect_fn *fn)
     return rc;
 }
 
-/* Does one round. Expired keys come first, because removing them makes garbage. */
+/* Does one round of collecting. Expired keys come first, because removing them makes garbage. */
 static void round_of(struct collector *c)
 {
     int rc = repeat(c, collect_expired);

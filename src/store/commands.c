@@ -19,7 +19,8 @@ static const struct cmd commands[] = {
 #undef COMMAND
 };
 
-/* Compares `name`, in upper or lower case, with the name of a row. */
+/* Compares a command's name, in upper or lower case, with the name in a row of the table. Returns
+ * the order as strcmp() does. */
 static int cmd_name_compare(struct str name, const char *row)
 {
     for (size_t i = 0; i < name.len; i++) {

@@ -8,13 +8,13 @@
 
 enum {
     FORMAT = 2, /* format of the rows on disk; format 1 had no small hashes */
-    /* Attempts to read a member without a snapshot (invariant 8). */
+    /* Attempts to read a member without a snapshot (docs/store.md, invariant 8). */
     MEMBER_TRIES = 4,
-    /* How long compaction keeps expired strings (invariant 7). */
+    /* How long compaction keeps a string that has expired (docs/store.md, invariant 7). */
     FILTER_GRACE_MS = MS_PER_MINUTE,
 };
 
-/* One step: calls that run after one another, or one script. */
+/* One atomic step: calls that run one after another, or one script. */
 struct step {
     struct run run;
     struct call *calls;
@@ -97,8 +97,8 @@ static int step_on_latest(struct step *step)
     return step->run.code;
 }
 
-/* Reads one member without a snapshot; reads again if its owner row has changed meanwhile
- * (invariant 8). */
+/* Runs a step that reads one member, without a snapshot. Reads again if the member's owner row has
+ * changed meanwhile (docs/store.md, invariant 8). */
 static int step_member(struct step *step)
 {
     struct run *run = &step->run;
@@ -172,7 +172,8 @@ static int embedded_command(struct store *s, struct arena *arena, struct reply *
     return rc;
 }
 
-/* Looks up every command. Returns how many cannot run; each of these is answered with its error. */
+/* Looks up every command. Returns the number of commands that cannot run; each of these is answered
+ * with its error. */
 static size_t batch_prepare(struct call *calls, const struct store_args *commands, size_t count,
                             struct arena *arena, struct reply *items)
 {
@@ -189,8 +190,8 @@ static size_t batch_prepare(struct call *calls, const struct store_args *command
     return wrong;
 }
 
-/* Answers a batch in which a command cannot be queued. As in Redis, that command has its own error,
- * and none of the batch runs. */
+/* Answers a batch in which a command cannot be queued, so that none of its commands runs. As in
+ * Redis, that command has its own error, and all others get EXECABORT. */
 static void batch_abort(struct call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -307,7 +308,8 @@ static const struct store_engine engine = {
     .close = embedded_close,
 };
 
-/* Reads the rows with the store's settings; the first opening makes them. */
+/* Reads the settings rows of the store: the format, which must not be newer than FORMAT, and the
+ * seed. The first opening writes these rows. */
 static int open_change(struct db_tx *tx, void *ctx, struct err *err)
 {
     const char format = FORMAT;

@@ -30,7 +30,7 @@ struct embedded {
     struct lua_pool *lua;
     struct pubsub *pubsub;
     struct collector *collector;
-    /* The joined stores, by their numbers; NULL: not joined. */
+    /* The stores that store_join() has joined with this one, by their numbers; NULL: none. */
     struct embedded *joined[STORE_DATABASES];
 };
 
@@ -39,7 +39,7 @@ static inline struct embedded *embedded_of(struct store *s)
     return container_of(s, struct embedded, base);
 }
 
-/* For tests: sets the store's clock `ms` ahead. */
+/* For tests: sets the store's clock `ms` ahead of the wall clock. */
 void embedded_shift_clock(struct store *s, int64_t ms);
 /* For tests: sets how long a script may run. */
 void embedded_limit_scripts(struct store *s, uint64_t ms);
@@ -62,38 +62,38 @@ struct owner_cache {
         struct meta m;
         char key[OWNER_KEY_MAX];
     } slots[OWNER_SLOTS];
-    /* The pairs of small hashes, to which m.value points. */
+    /* The pairs of small hashes: slots[i].m.value points into pairs[i]. */
     char pairs[OWNER_SLOTS][SMALL_BYTES];
 };
 
 struct run {
-    /* The database that commands now work on; a script may SELECT another. */
+    /* The database that commands work on at present; a script may SELECT another. */
     struct embedded *e;
     struct embedded *home; /* the database on which the step was called */
     struct db_view *view;
     struct db_tx *tx; /* NULL: this run only reads */
-    int64_t now_ms;   /* the time of the step (invariant 7) */
+    int64_t now_ms;   /* the time at which the step began (invariant 7) */
     struct err *err;
-    /* The first failure, after which the run is undone and no reply is valid; 0: none. */
+    /* Code of the first failure, after which the run is undone and no reply is valid; 0: none. */
     int code;
     struct buf row; /* the value of the row read last */
-    /* The next free version of each database; 0: not read yet (invariant 2). */
+    /* The next free version of each database (invariant 2); 0: not read yet. */
     uint64_t next_version[STORE_DATABASES];
-    /* A garbage row was written in that database, so its collector must be woken. */
+    /* garbage[n]: a garbage row was written to database n, so its collector must be woken. */
     bool garbage[STORE_DATABASES];
-    /* A sub row that was read does not exist (invariant 8). */
+    /* The run has looked for a sub row that does not exist (invariant 8). */
     bool missed;
-    /* The owner row loaded last; last_owner.value is not valid. */
+    /* The owner row that was loaded last; last_owner.value is not valid. */
     struct meta last_owner;
     struct pubsub_ticket *published;
-    struct owner_cache *owners; /* while a script runs, else NULL */
+    struct owner_cache *owners; /* the cache of the running script; NULL: no script runs */
 };
 
-/* Notes `code` if it is the first failure of the run; returns `code`. */
+/* Records `code` in run->code if it is the first failure of the run; returns `code`. */
 int run_fail(struct run *run, int code);
 
 /* Reads a row; *value is borrowed until the next read. False: there is no such row, or the read
- * failed (run->code). */
+ * failed and run->code is set. */
 bool run_get(struct run *run, struct str key, struct str *value);
 void run_put(struct run *run, struct str key, struct str value);
 void run_delete(struct run *run, struct str key);
@@ -109,8 +109,8 @@ struct call {
     const struct cmd *command;
     const struct str *argv;
     size_t argc;
-    struct arena *arena; /* for the reply and temporary data */
-    struct reply *reply; /* starts as nil */
+    struct arena *arena; /* holds the reply and temporary data */
+    struct reply *reply; /* filled by the command; nil at first */
 };
 
 typedef void cmd_fn(struct call *c);
@@ -125,24 +125,24 @@ enum cmd_flags {
     CMD_WRITE = 2,   /* may write, so it runs in a change of the database */
     CMD_ROW = 4,     /* reads a single row, so it needs no snapshot */
     CMD_MEMBER = 8,  /* reads an owner row and one sub row, without a snapshot (invariant 8) */
-    CMD_RANDOM = 16, /* the answer does not depend on the data alone */
+    CMD_RANDOM = 16, /* the answer is random, or depends on the time */
     CMD_SCRIPT = 32, /* runs scripts, so a script may not call it */
     CMD_PUBLISH = 64,
 };
 
 struct cmd {
-    const char *name; /* lower case, as Redis's error texts have it */
-    int arity;        /* number of arguments, the name included; negative: at least so many */
+    const char *name; /* lower case, as in Redis's error texts */
+    int arity;        /* number of arguments, the name included; -n: at least n */
     unsigned flags;
     int first_key, last_key, key_step;
     cmd_fn *fn;
 };
 
-const struct cmd *cmd_lookup(struct str name); /* NULL: unknown */
+const struct cmd *cmd_lookup(struct str name); /* NULL: no such command */
 bool cmd_arity_ok(const struct cmd *command, size_t argc);
 
-/* Sets c->command. False: the name is unknown or the number of arguments wrong, and the call was
- * answered with that error. */
+/* Looks up the call's command and sets c->command. False: the name is unknown or the number of
+ * arguments is wrong, and the call was answered with that error. */
 bool call_find(struct call *c);
 
 /* --- answers; strings must be in the arena or static --- */
@@ -201,11 +201,12 @@ void answer_items(struct call *c, const struct items *items);
 bool number_parse(struct str s, int64_t *out);
 bool double_parse(struct str s, double *out);
 bool long_double_parse(struct str s, long double *out);
-struct str double_print(struct arena *a, double v); /* as RESP2 writes a double */
-/* The sum of both numbers in the text form that INCRBYFLOAT and HINCRBYFLOAT store and answer. */
+struct str double_print(struct arena *a, double v); /* prints a double as RESP2 does */
+/* Adds both numbers, and prints the sum in the form that INCRBYFLOAT and HINCRBYFLOAT store and
+ * answer. False: the call was answered with an error. */
 bool float_sum(struct call *c, long double value, long double by, struct str *out);
 
-bool arg_is(const struct call *c, size_t i, const char *word); /* in upper or lower case */
+bool arg_is(const struct call *c, size_t i, const char *word); /* ignores case */
 bool arg_int(struct call *c, size_t i, int64_t *out);
 bool arg_int_between(struct call *c, size_t i, int64_t min, int64_t max, int64_t *out);
 /* Reads an argument that must be a number of 0 or more. `text` is the error's text; NULL: Redis's
@@ -222,15 +223,16 @@ bool range_normalize(int64_t *start, int64_t *stop, uint64_t count);
 struct walk {
     struct db_iter *it;
     struct run *run;
-    struct str key, value; /* the current row; borrowed until the next step */
+    struct str key, value; /* the current row; borrowed until walk_next() or walk_close() */
 };
 
-/* Begins a walk over the rows in [from, to), which are borrowed until walk_close(). */
+/* Begins a walk over the rows whose keys are in [from, to). Both keys are borrowed until
+ * walk_close(). */
 void walk_open(struct walk *w, struct run *run, struct str from, struct str to, bool reverse);
-bool walk_next(struct walk *w); /* false at the end and on failure (run->code) */
+bool walk_next(struct walk *w); /* false: the end was reached, or reading failed (run->code) */
 void walk_close(struct walk *w);
 
-/* The range of all rows of one tag and version. */
+/* The range of keys of all rows with one tag and one version. */
 struct version_range {
     struct row from, to;
 };
@@ -268,28 +270,32 @@ void object_drop(struct call *c, struct object *o);
  * `o` stay. */
 void object_rename(struct call *c, struct object *o, struct object *to);
 
-/* Members of hashes, sets and sorted sets (members.c). Values are borrowed until the next read. */
+/* Reads a member of a hash, set or sorted set (members.c). *value is borrowed until the next read.
+ * False: there is no such member, or the read failed. */
 bool member_get(struct call *c, const struct object *o, struct str member, struct str *value);
-/* Sets a member; true when it is new. Changes o->m and o->changed; the caller saves the object. */
+/* Sets a member and returns whether it is new. Changes o->m and o->changed; the caller saves the
+ * object. */
 bool member_put(struct call *c, struct object *o, struct str member, struct str value);
 /* As member_put(), for a caller that knows whether the member exists. */
 void member_write(struct call *c, struct object *o, struct str member, struct str value,
                   bool is_new);
 bool member_delete(struct call *c, struct object *o, struct str member);
-/* The member in the key of a row that row_hashed() made. */
+/* Returns the member's name from the key of its row, which row_hashed() has made. */
 struct str member_of(struct str row_key);
 
-/* A walk over the members whose hash is `from` or higher; in a small hash, over all members. */
+/* A walk over the members of a collection. It begins at the first member whose hash is the `from`
+ * of members_open() or higher; a small hash is always walked as a whole. */
 struct member_walk {
     struct walk rows;
     struct row from, to;
-    struct str pairs;         /* the pairs of a small hash that are still to come */
-    struct str member, value; /* the current member; borrowed until the next step */
-    /* The current member's cursor in a scan; 0 in a small hash, which is one page. */
+    struct str pairs;         /* the pairs of a small hash that are not visited yet */
+    struct str member, value; /* the current member; borrowed until members_next() */
+    /* The cursor of a scan that is to begin at the current member; 0 in a small hash, which is
+     * always one page. */
     uint64_t cursor;
 };
 void members_open(struct member_walk *w, struct run *run, const struct object *o, uint64_t from);
-bool members_next(struct member_walk *w); /* false at the end and on failure (run->code) */
+bool members_next(struct member_walk *w); /* false: the end was reached, or reading failed */
 void members_close(struct member_walk *w);
 
 const char *type_name(enum value_type type);
@@ -299,12 +305,13 @@ const char *type_name(enum value_type type);
 struct pick {
     struct str member, value;
 };
-/* Picks `count` random members; distinct ones unless `repeat`. *got is less than `count` when there
- * are fewer. In the arena. NULL: it failed. */
+/* Picks `count` random members, which are distinct unless `repeat`. Returns an array in the arena;
+ * *got is the number of members in it, less than `count` if the collection has fewer. NULL: the
+ * picking failed. */
 struct pick *pick_members(struct call *c, const struct object *o, uint64_t count, bool repeat,
                           size_t *got);
 
-/* Answers SRANDMEMBER, HRANDFIELD or ZRANDMEMBER: key [count [values_word]]. */
+/* Answers SRANDMEMBER, HRANDFIELD or ZRANDMEMBER. The arguments are key [count [values_word]]. */
 void answer_random(struct call *c, enum value_type type, const char *values_word);
 
 /* --- shared by several files of commands --- */
@@ -312,13 +319,14 @@ void answer_random(struct call *c, enum value_type type, const char *values_word
 void scan_members(struct call *c, enum value_type type); /* answers HSCAN, SSCAN, ZSCAN */
 bool glob_match(struct str pattern, struct str s);
 
-/* Sorted sets (zset.c). These functions keep invariant 5. */
+/* Reads a member's score; false: it is not a member. The functions of sorted sets are in zset.c and
+ * keep invariant 5. */
 bool zset_score(struct call *c, const struct object *o, struct str member, double *score);
-/* Sets a member's score. `old` is its present score; NULL: it is not a member yet. Changes
- * o->m.count; the caller saves the object. */
+/* Sets a member's score. `old` is its present score; NULL: the set does not have the member yet.
+ * Changes o->m.count; the caller saves the object. */
 void zset_put(struct call *c, struct object *o, struct str member, const double *old, double score);
 bool zset_remove(struct call *c, struct object *o, struct str member);
-double zset_row_score(struct str row_key); /* the score in the key of an order row */
+double zset_row_score(struct str row_key); /* returns the score in the key of an order row */
 
 /* --- scripts (lua.c) --- */
 
@@ -326,18 +334,19 @@ struct lua_pool *lua_pool_new(void);
 void lua_pool_free(struct lua_pool *pool);
 
 struct script_call {
-    struct str source; /* source.p is NULL: the script must be known by its digest */
+    struct str source; /* source.p NULL: the script is found by its digest */
     char sha1[41];
     const struct str *keys, *args;
     size_t key_count, arg_count;
     bool readonly;
 };
 void script_digest(struct str source, char sha1[41]);
-/* Runs a script within the run of the call; its result is the reply of the call. */
+/* Runs a script within the run of the call. The script's result becomes the reply of the call. */
 void script_run(struct call *c, const struct script_call *s);
-/* Compiles a script and keeps its source. The reply is the digest, or an error. */
+/* Compiles a script and remembers its source, as script_remember() does. The reply is the digest,
+ * or an error. */
 void script_load(struct call *c, struct str source);
-/* Keeps the source, so that EVALSHA can find it by its digest. */
+/* Remembers the script's source, so that EVALSHA finds it by its digest. */
 void script_remember(struct embedded *e, const struct script_call *s);
 bool script_known(struct embedded *e, struct str sha1);
 void script_flush(struct embedded *e);
@@ -346,12 +355,14 @@ void script_flush(struct embedded *e);
 
 int pubsub_new(struct pubsub **out, struct err *err) MUST_CHECK;
 void pubsub_free(struct pubsub *p);
-/* Adds a message to *ticket, which is made when it is NULL. The messages of a ticket wait for
- * pubsub_settle(). Returns the number of receivers, or ERR_BUSY: too many bytes wait. */
+/* Adds a message to *ticket, which holds the messages of one step; a NULL *ticket is replaced by a
+ * new ticket. The messages wait until pubsub_settle() is called for the ticket. Returns the number
+ * of receivers, or ERR_BUSY: too many bytes wait already. */
 int64_t pubsub_publish(struct pubsub *p, struct pubsub_ticket **ticket, struct str channel,
                        struct str message);
-void pubsub_settle(struct pubsub *p, struct pubsub_ticket *ticket,
-                   bool committed); /* a NULL ticket is fine */
+/* Ends a ticket: its messages are delivered if the step was committed, else dropped. NULL is
+ * fine. */
+void pubsub_settle(struct pubsub *p, struct pubsub_ticket *ticket, bool committed);
 int embedded_subscribe(struct store_subscription **out, struct store *s, struct str channel,
                        store_message_fn *fn, void *ctx, struct err *err);
 void embedded_unsubscribe(struct store_subscription *sub);

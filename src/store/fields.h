@@ -24,7 +24,7 @@ enum field_kind {
     FIELD_INT,    /* int, from 0 to `max` */
     FIELD_DOUBLE, /* double */
     FIELD_TIME,   /* int64_t, ms since 1970; stored as ISO 8601 */
-    FIELD_WORD,   /* an enum: the place of the value among `max` words */
+    FIELD_WORD,   /* an enum: the index of the value in `words`, which has `max` entries */
     FIELD_BYTES,  /* an array of `max` bytes: the value must have that length */
 };
 
@@ -33,7 +33,7 @@ struct field_row {
     enum field_kind kind;
     size_t at;                /* offset of the member in the struct */
     bool required;            /* the hash must have the field */
-    int max;                  /* for FIELD_INT, FIELD_WORD, FIELD_BYTES */
+    int max;                  /* largest FIELD_INT, number of `words`, size of FIELD_BYTES */
     const char *word;         /* for FIELD_BOOL: the text of true */
     const char *const *words; /* for FIELD_WORD: the words */
 };
@@ -65,7 +65,7 @@ int fields_read_values(void *out, const struct fields *fields, const struct repl
  * arena is full. */
 struct store_args fields_command(const struct fields *fields, struct arena *a, struct str key);
 
-/* Returns one value of an answer of HGETALL. NULL: there is no such field. */
+/* Returns the value of the field `name` from an answer of HGETALL. NULL: there is no such field. */
 const struct reply *fields_find(const struct reply *hash, struct str name);
 
 #endif

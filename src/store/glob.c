@@ -49,8 +49,8 @@ static bool one_match(struct str *p, unsigned char byte)
     return match;
 }
 
-/* Only the last star is ever tried again, so the time is at most the pattern's length times the
- * string's. */
+/* Whether the pattern matches all of `s`. After a mismatch only the last star is tried again, so
+ * the time is at most the pattern's length times the string's. */
 bool glob_match(struct str pattern, struct str s)
 {
     struct str p = pattern, star = STR_EMPTY, at = STR_EMPTY;

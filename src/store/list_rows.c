@@ -1,4 +1,5 @@
-/* Lists: items lie at contiguous signed indexes, so both ends grow without moving anything. */
+/* The rows of lists. Items have contiguous signed indexes, so a list grows at both ends without
+ * moving any item. */
 #include "store/list_rows.h"
 
 bool list_want(struct call *c, struct str key, struct object *o)

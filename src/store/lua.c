@@ -8,7 +8,7 @@
 
 enum { SLOTS = 8, KNOWN_MAX = 10000, KNOWN_MAX_BYTES = 64 * 1024 * 1024 };
 
-/* A place for an idle Lua state. It fills a cache line, so that threads with slots of their own do
+/* A place for an idle Lua state. It fills a cache line, so that threads that use different slots do
  * not slow each other down. */
 struct slot {
     _Atomic(struct lua_vm *) vm;
@@ -22,10 +22,12 @@ struct known {
 };
 
 struct lua_pool {
-    /* Each thread looks in its own slot first, so that a state stays in one CPU's cache. */
+    /* The idle states. A thread always looks into the same slot first, so that a state stays in one
+     * CPU's cache. */
     struct slot idle[SLOTS];
     _Atomic(uint64_t) limit_ms;
-    /* Count of SCRIPT FLUSH; states that began under another count are freed. */
+    /* Number of SCRIPT FLUSH commands so far. A state that last ran under another number is
+     * freed. */
     _Atomic(uint64_t) flushes;
     struct mutex lock; /* guards the members below */
     struct map known;  /* digest -> struct known */
@@ -72,7 +74,7 @@ void embedded_limit_scripts(struct store *s, uint64_t ms)
     atomic_store(&embedded_of(s)->lua->limit_ms, ms);
 }
 
-/* Returns the i-th slot that this thread looks into. */
+/* Returns the i-th slot that this thread looks into. A thread always begins with the same slot. */
 static struct slot *slot_at(struct lua_pool *pool, size_t i)
 {
     static _Atomic(size_t) threads;
@@ -231,7 +233,8 @@ static bool push_script(lua_State *L, struct lua_vm *vm)
 
 /* --- running --- */
 
-/* Turns every error into a table that also has the place where it was raised. */
+/* Lua's error handler: turns every error into a table that has the message and the place where the
+ * error was raised. */
 static int error_handler(lua_State *L)
 {
     lua_Debug ar;
@@ -292,7 +295,7 @@ static void set_strings(lua_State *L, struct lua_vm *vm, const char *name, const
     lua_pop(L, 1);
 }
 
-/* Runs the script. Called under one protected call, because all of this may raise Lua errors. */
+/* Runs the script. It is called by lua_cpcall(), because every step in it may raise a Lua error. */
 static int run_protected(lua_State *L)
 {
     struct lua_vm *vm = lua_touserdata(L, 1);
@@ -324,7 +327,7 @@ static void answer_limits(struct lua_vm *vm, int status)
         answer_error(vm->call, "ERR script failed");
 }
 
-/* Calls `fn` in a Lua state from the pool. */
+/* Calls `fn` for the call `c` and the script `s`, in a Lua state from the pool. */
 static void with_vm(struct call *c, const struct script_call *s, lua_CFunction fn)
 {
     struct lua_pool *pool = c->run->e->lua;

@@ -1,4 +1,4 @@
-/* Lua states and what scripts see: for lua*.c only. */
+/* Lua states, and the functions that scripts see. Only for lua*.c. */
 #ifndef STORE_LUA_INT_H
 #define STORE_LUA_INT_H
 
@@ -15,19 +15,20 @@ enum {
     LUA_MAX_COMPILED = 1000, /* scripts that one state may compile; then it is freed */
 };
 
-/* One Lua state. One thread at a time uses it; it is taken from the pool for a run. */
+/* One Lua state. A thread takes it from the pool to run a script, and no other thread uses it
+ * meanwhile. */
 struct lua_vm {
     lua_State *L;
     size_t bytes;
     bool out_of_memory, timed_out; /* the state is freed after the run */
-    /* Registry index of the real global table, behind the read-only one. */
+    /* Lua registry index of the real global table, which scripts see through a read-only table. */
     int globals;
-    int compiled; /* registry index of the table from digest to function */
+    int compiled; /* Lua registry index of a table: digest -> function */
     size_t compiled_count;
-    uint64_t flushes; /* the pool's count of SCRIPT FLUSH when this state began to compile */
+    uint64_t flushes; /* the pool's `flushes` when this state was last taken from it */
     uint64_t random;  /* state of math.random(): 48 bits, as drand48() has */
 
-    /* Set while a script runs. */
+    /* These members are set while a script runs. */
     struct call *call;
     const struct script_call *script;
     struct arena scratch; /* for one redis.call() */
@@ -39,11 +40,12 @@ struct lua_vm *lua_vm_new(void); /* NULL: out of memory */
 void lua_vm_free(struct lua_vm *vm);
 struct lua_vm *lua_vm_of(lua_State *L);
 
-/* In lua_redis.c. Leaves the table `redis` on the stack. */
+/* Leaves the table `redis` on the stack (lua_redis.c). */
 void lua_push_redis(lua_State *L);
-/* Converts the value on top of the stack to a reply, and pops it. */
+/* Converts the value on top of the stack to a reply, and pops it. `depth` is the number of tables
+ * around the value. */
 void lua_to_reply(lua_State *L, struct call *c, struct reply *out, int depth);
-/* Makes *out an error reply with the text in one line. */
+/* Makes *out an error reply with the text, whose line ends become blanks. */
 void lua_answer_error(struct call *c, struct reply *out, struct str text);
 
 #endif

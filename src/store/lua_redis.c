@@ -51,8 +51,8 @@ static int64_t to_integer(lua_Number n)
     return n >= -9223372036854775808.0 && n < 9223372036854775808.0 ? (int64_t)n : INT64_MIN;
 }
 
-/* Copies a text without its last line ends; others become blanks, because a reply of one line
- * cannot hold them. */
+/* Copies a text without the line ends at its end. Line ends inside it become blanks, because a
+ * reply of one line cannot hold them. */
 static struct str one_line(struct arena *a, struct str s)
 {
     char *p;
@@ -161,8 +161,8 @@ static int push_error(lua_State *L, const char *text)
     return 1;
 }
 
-/* Returns the arguments that are on the stack. Numbers are printed, strings are borrowed from Lua.
- * NULL: an argument is neither, or the arena is full. */
+/* Returns the arguments of redis.call() from the stack. Numbers are printed, strings are borrowed
+ * from Lua. NULL: an argument is neither a number nor a string, or the arena is full. */
 static struct str *script_arguments(lua_State *L, struct arena *a, size_t argc)
 {
     struct str *argv = arena_array(a, argc, sizeof(*argv));
@@ -252,8 +252,8 @@ static int redis_status_reply(lua_State *L)
     return 1;
 }
 
-/* redis.error_reply(text): the text is "CODE text", "-CODE text", or one word, which gets the code
- * ERR. */
+/* redis.error_reply(text) returns an error table. The text is "CODE text", "-CODE text", or one
+ * word, which gets the code ERR. */
 static int redis_error_reply(lua_State *L)
 {
     struct str text;

@@ -1,5 +1,5 @@
-/* A Lua state in which scripts can do no harm: limits on memory and time, no way to files or
- * bytecode, tables of the library that cannot be changed. */
+/* A Lua state in which scripts can do no harm: it limits memory and time, gives no access to files
+ * or bytecode, and protects the tables of the library from changes. */
 #include "store/lua_int.h"
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Instructions between two checks of the time; they take well under a millisecond. */
+/* Lua instructions between two checks of the time; they take well under a millisecond. */
 enum { HOOK_EVERY = 100000 };
 
 /* The state of drand48() before it is seeded. */

@@ -1,11 +1,12 @@
-/* Members of hashes, sets and sorted sets. Each member has a row; in a small hash it is a pair in
- * the owner row (docs/store.md 11). Callers do not see the difference. */
+/* Members of hashes, sets and sorted sets. Each member has a row; in a small hash each member is a
+ * pair in the owner row (docs/store.md, invariant 11). Callers do not see the difference. */
 #include "store/embedded_int.h"
 #include "base/bytes.h"
 
 /* The place of a field among the pairs of a small hash. */
 struct place {
-    /* Offset and size of the field's pair; if there is none: the end of the last pair, and 0. */
+    /* Offset and size of the field's pair, in bytes. If there is no such pair, `at` is the end of
+     * the last pair, and `len` is 0. */
     size_t at, len;
     struct str value;
 };
@@ -24,8 +25,8 @@ static struct place place_of(const struct meta *m, struct str field)
     return (struct place){.at = at};
 }
 
-/* Replaces the pair by `size` bytes for the caller to fill, and returns them. NULL: the arena is
- * full. */
+/* Copies the pairs of `m` and replaces the pair at *p by `size` bytes, which the caller fills.
+ * Returns these bytes. NULL: the arena is full. */
 static char *splice(struct call *c, struct meta *m, const struct place *p, size_t size)
 {
     struct str after = str_skip(m->value, p->at + p->len);

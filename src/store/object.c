@@ -1,8 +1,9 @@
-/* Keys: the owner row, its life and expiry time, and the rows that belong to it (docs/store.md 1 to
- * 6). */
+/* Keys: the owner row, its life and expiry time, and the rows that belong to it (docs/store.md,
+ * invariants 1 to 6). */
 #include "store/embedded_int.h"
 
-/* Members that a change deletes itself; the rows of larger collections become garbage. */
+/* A change deletes the rows of a collection of up to so many members itself. The rows of a larger
+ * collection become garbage, which the collector deletes. */
 enum { DROP_DIRECTLY = 64 };
 
 static struct owner_slot *owner_slot(const struct run *run, const struct object *o)
@@ -122,8 +123,8 @@ static bool object_is_indexed(enum value_type type, int64_t expire_ms)
     return type > TYPE_STRING && expire_ms;
 }
 
-/* Changes the expiry row from the stored state to the one that fits `type` and `expire_ms`
- * (invariant 6). */
+/* Replaces the key's expiry row by the one that `type` and `expire_ms` need. Only a collection that
+ * expires has an expiry row (docs/store.md, invariant 6). */
 static void index_expiry(struct call *c, const struct object *o, enum value_type type,
                          int64_t expire_ms)
 {
@@ -164,8 +165,9 @@ void object_save(struct call *c, struct object *o)
     stored(o);
 }
 
-/* Deletes the rows of a version, DROP_DIRECTLY at most. Their keys are copied first: a row that
- * this same change has written is in the batch, which a delete moves. */
+/* Deletes the rows of a version that have this tag, at most DROP_DIRECTLY. Their keys are copied
+ * first: a row that the same change has written is in the change's batch, and its bytes move when a
+ * delete is added to the batch. */
 static void object_delete_rows(struct call *c, enum row_tag tag, uint64_t version)
 {
     struct version_range range;

@@ -6,7 +6,8 @@
 
 enum {
     PICK_EXACT = 128, /* number of members up to which choices are exactly uniform */
-    /* If more than 1/16 of the members are wanted, all are walked over instead of seeking each. */
+    /* If more than 1/16 of the members are wanted, the choice is made in a walk over all members,
+     * not by a seek for each. */
     PICK_PART = 16,
 };
 
@@ -32,7 +33,8 @@ static size_t pick_walk_all(struct call *c, const struct object *o, uint64_t cou
     return got;
 }
 
-/* Picks the first member at or behind a random hash; if there is none, the first member of all. */
+/* Picks the first member whose hash is at or behind a random one; if there is none, the first
+ * member of all. */
 static bool seek_one(struct call *c, const struct object *o, struct pick *out)
 {
     uint64_t from_hash = random_u64();
@@ -57,8 +59,9 @@ static bool already(const struct pick *out, size_t got, struct str member)
     return false;
 }
 
-/* Picks `count` distinct members, at most PICK_EXACT, out of many. If bad luck yields fewer, it
- * walks over all members instead. */
+/* Picks `count` distinct members, at most PICK_EXACT, of a large collection by seeking random
+ * hashes. If too many seeks find members that were found before, it walks over all members
+ * instead. */
 static size_t seek_some(struct call *c, const struct object *o, uint64_t count, struct pick *out)
 {
     size_t got = 0;
@@ -83,8 +86,8 @@ static void shuffle(struct pick *p, size_t n)
     }
 }
 
-/* Picks `count` members with repetition: independent draws, from a copy of all members when there
- * are few. */
+/* Picks `count` members by independent draws, so that a member may come twice. It draws from a copy
+ * of all members, unless the collection is large and `count` a small part of it. */
 static size_t repeat_some(struct call *c, const struct object *o, uint64_t count, struct pick *out)
 {
     uint64_t n = o->m.count;

@@ -3,7 +3,7 @@
  * 9).
  *
  * The messages of one step are a *ticket*. A ticket enters the queue when the step publishes; steps
- * that write do so one after another, each inside its change. It is settled when the step was
+ * that write do so one after another, each inside its change. A ticket is settled when its step was
  * committed or undone. The thread waits until the ticket at the head of the queue is settled. */
 #include "store/embedded_int.h"
 
@@ -32,7 +32,8 @@ struct subscription {
     struct str channel;
     store_message_fn *fn;
     void *ctx;
-    /* Number of the last message given to fn; at first, of the last one before the subscription. */
+    /* Number of the last message that was given to fn; at first, the number of the last message
+     * that was published before the subscription was made. */
     uint64_t seen;
     char bytes[];
 };
@@ -41,9 +42,9 @@ struct pubsub {
     struct mutex lock;
     /* Signalled when a ticket is settled, a call of fn has ended, or the thread shall stop. */
     struct cond changed;
-    struct list queue; /* of struct pubsub_ticket */
+    struct list queue; /* struct pubsub_ticket, the next to deliver first */
     struct list subscriptions;
-    /* The subscription whose fn is running, without the lock; else NULL. */
+    /* The subscription whose fn is running, during which the lock is not held; NULL: none. */
     struct subscription *calling;
     uint64_t last_number;
     size_t bytes;
@@ -70,8 +71,8 @@ static struct subscription *next_receiver(struct pubsub *p, const struct message
     return NULL;
 }
 
-/* Gives a message to its subscriptions. The lock is released during each call, so the list is
- * searched anew after it. */
+/* Calls fn of every subscription to the message's channel. The lock is released during each call,
+ * so the list is searched from its start again after it. */
 static void pubsub_deliver(struct pubsub *p, const struct message *m)
 {
     struct subscription *s;
@@ -230,7 +231,7 @@ void embedded_unsubscribe(struct store_subscription *base)
     struct subscription *sub = container_of(base, struct subscription, base);
     struct pubsub *p = embedded_of(base->store)->pubsub;
 
-    /* Otherwise the delivering thread would wait for itself. */
+    /* fn must not unsubscribe: the delivering thread, which calls fn, would wait for itself. */
     BUG_ON(pthread_equal(p->thread.id, pthread_self()));
     mutex_lock(&p->lock);
     list_remove(&sub->node);

@@ -1,5 +1,5 @@
 /* The redis engine: calls become round trips on pooled connections. docs/store-redis.md says what
- * each code promises (R1 to R9). */
+ * each error code promises, and has the invariants R1 to R9. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -9,29 +9,30 @@
 
 enum { DEFAULT_CONNECTIONS = 32, DEFAULT_TIMEOUT_MS = 2000, MAX_TIMEOUT_MS = MS_PER_HOUR };
 
-/* A command larger than this is refused before it is sent; Redis takes no string past 512 MiB. */
+/* A round trip of more bytes than this is refused before it is sent. Redis accepts no string of
+ * more than 512 MiB. */
 #define MAX_WIRE ((size_t)RESP_MAX_BULK + 16 * MIB)
 
 struct redis {
     struct store store;
     struct redis_target target;
-    struct redis_endpoint endpoint; /* the endpoint's TLS context and master are owned here */
+    struct redis_endpoint endpoint; /* its TLS context and master are owned by this struct */
     uint64_t timeout_ns;
     struct redis_pool pool;
     struct redis_subs subs;
 };
 
-/* One round trip: what is sent, and how many replies come back. */
+/* One round trip: the bytes to send, and the replies to receive. */
 struct trip {
     struct buf wire;
-    bool whole; /* Redis runs nothing of it before the last byte has arrived (R3) */
+    bool whole; /* Redis runs no command of the trip before its last byte has arrived (R3) */
     struct reply *replies;
     size_t count;
 };
 
-/* First words of error replies which say that the command could not be asked, not that it is wrong.
- * A command with such a reply did not run (R5). Redis makes the same promise for a script: such an
- * error comes before its first write. */
+/* First words of the error replies by which Redis refuses to run a command that may be right. A
+ * command with such a reply did not run (R5). Redis makes the same promise for a script: such an
+ * error comes before the script's first write. */
 static const struct {
     const char *word;
     int code;
@@ -54,8 +55,8 @@ static const struct {
     {"WRONGPASS", ERR_DENIED},
 };
 
-/* Commands that are refused here, because they change the connection for its next user or wait
- * inside Redis. */
+/* Commands that this engine refuses, because they would change a pooled connection for its next
+ * user, or wait inside Redis. */
 static const char *const not_pooled[] = {
     "ASKING",       "AUTH",       "BLMOVE",    "BLMPOP",       "BLPOP",      "BRPOP",
     "BRPOPLPUSH",   "BZMPOP",     "BZPOPMAX",  "BZPOPMIN",     "CLIENT",     "DISCARD",
@@ -76,7 +77,7 @@ static struct str unwrapped(struct str text)
     return at < 0 ? text : str_skip(text, (size_t)at + mark.len);
 }
 
-/* Returns the row in the table of refusals for an error text; -1: it is not a refusal. */
+/* Returns the index of the row of `refusals` for an error text; -1: it is not a refusal. */
 static int refusal_row(struct str text)
 {
     struct str word, rest;
@@ -95,7 +96,8 @@ int redis_refusal(struct str text)
     return row < 0 ? 0 : refusals[row].code;
 }
 
-/* Stands before Redis's own words in the text of an error. */
+/* The text that stands before Redis's own words in the text of an error; store_refusal() looks for
+ * it. */
 static const struct str said = STR("redis: ");
 
 static int redis_refused(const struct reply *r, struct err *err)
@@ -144,9 +146,9 @@ static int receive_all(struct redis_conn *c, struct arena *arena, struct trip *t
     return 0;
 }
 
-/* Sends the trip on a connection of the pool, which is then *out. A send that failed did not
- * deliver the last byte, so nothing of a `whole` trip ran. If the connection had been idle before,
- * the send is tried once more on a new one (R3). */
+/* Takes a connection from the pool and sends the trip on it; *out is that connection. A send that
+ * failed did not deliver the last byte, so nothing of a `whole` trip ran. If the connection had
+ * been idle before, the send is tried once more on a new one (R3). */
 static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip,
                      uint64_t deadline_ns, struct err *err)
 {
@@ -170,7 +172,7 @@ static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip
     }
 }
 
-/* Whether the server said that it is a replica, so that it must not be asked. */
+/* Whether the server said that it is a replica, so that this connection must not be used again. */
 static bool turned_away(const struct trip *trip)
 {
     for (size_t i = 0; i < trip->count; i++)
@@ -180,8 +182,8 @@ static bool turned_away(const struct trip *trip)
     return false;
 }
 
-/* Makes a round trip: sends trip->wire, and receives trip->count replies into the arena. Frees the
- * wire. */
+/* Makes a round trip: sends trip->wire, and receives trip->count replies into the arena. Releases
+ * trip->wire. */
 static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, uint64_t deadline_ns,
                      struct err *err)
 {
@@ -202,8 +204,8 @@ static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, ui
         goto out;
     BUG_ON(!c);
     rc = receive_all(c, arena, trip, deadline_ns, err);
-    /* R6: the next call would get this call's reply. R9: the host name may lead to another server
-     * by now. */
+    /* The connection is closed. After a failure the next call would get this call's reply (R6). A
+     * replica's host name may lead to another server by now (R9). */
     if (rc < 0 || turned_away(trip)) {
         redis_master_doubt(r->endpoint.master, c->generation);
         redis_pool_drop(&r->pool, c);
@@ -278,8 +280,8 @@ static int redis_pipeline(struct redis *r, struct arena *arena, struct reply **o
     return rc;
 }
 
-/* Answers a transaction whose EXEC was refused, so that nothing ran. `queued` are the answers to
- * the commands: QUEUED, or the error that spoiled the transaction. */
+/* Answers a transaction whose EXEC was refused, so that nothing ran. `queued` has the replies to
+ * its commands: QUEUED, or the error because of which the transaction was discarded. */
 static int aborted(struct reply **out, struct arena *arena, struct reply *queued, size_t count,
                    const struct reply *exec, struct err *err)
 {
@@ -363,8 +365,8 @@ static void write_evalsha(struct buf *wire, const struct script_run *run)
 }
 
 /* Runs a script by its digest. If Redis does not know the script (first use, restarted, flushed),
- * the script did not run. It is then sent again behind its own SCRIPT LOAD, in one write, on any
- * connection (R7). */
+ * the script did not run. Then SCRIPT LOAD and the run are sent together in one write, perhaps on
+ * another connection (R7). */
 static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
                       const struct script_run *run, struct err *err)
 {
@@ -445,7 +447,8 @@ static const struct store_engine redis_engine = {
     .close = redis_close,
 };
 
-/* Finds or makes the redis_master of the store. Stores on the same master share it. */
+/* Finds or makes the store's redis_master, which asks the sentinels. Stores on the same master
+ * share it. */
 static int open_master(struct redis *r, const struct store_redis_options *o, struct err *err)
 {
     struct redis *beside = o->beside && o->beside->engine == &redis_engine

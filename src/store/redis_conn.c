@@ -78,8 +78,8 @@ static int greeting_error(const struct redis_target *t, enum greeting_step step,
     static const int otherwise[GREETING_STEPS] = {
         [GREET_AUTH] = ERR_DENIED, [GREET_SELECT] = ERR_INVALID, [GREET_ROLE] = ERR_UNAVAILABLE};
     int code = redis_refusal(text);
-    /* A server that needs a login refuses the next command. A user that may not name its connection
-     * works without a name. */
+    /* A refused login is harmless if t->try_login: a server that does need a login refuses the next
+     * command. A user that may not name its connection works without a name. */
     bool harmless = (step == GREET_AUTH && t->try_login) ||
                     (step == GREET_NAME && str_starts(text, STR("NOPERM")));
 
@@ -92,7 +92,8 @@ static int greeting_error(const struct redis_target *t, enum greeting_step step,
     return code ? err_set(err, code, STR_FMT, STR_ARG(text)) : 0;
 }
 
-/* Checks the reply of ROLE: an array that begins with "master", "slave" or "sentinel" (M1). */
+/* Checks by the reply of ROLE that the server is a master (M1). The reply is an array that begins
+ * with "master", "slave" or "sentinel". */
 static int check_role(const struct reply *r, struct err *err)
 {
     if (r->type != REPLY_ARRAY || r->count == 0 || r->items[0].type != REPLY_BULK)
@@ -147,7 +148,7 @@ static int open_network(struct redis_conn *c, const struct redis_endpoint *e, ui
     rc = connect_socket(c, e, &address, deadline_ns, err);
     if (rc == 0) {
         rc = redis_conn_greet(c, e, deadline_ns, err);
-        /* The address comes last, because store_refusal() needs Redis's words first. */
+        /* The address is added behind Redis's words, because store_refusal() needs these first. */
         if (rc < 0 && e->master)
             add_address(err, &address);
     }
@@ -203,7 +204,8 @@ bool redis_conn_is_quiet(struct redis_conn *c)
 
     if (redis_conn_has_input(c))
         return false;
-    /* This read is not a peek; but if it gets a byte, the connection is closed anyway. */
+    /* Unlike the recv() below, this read consumes the byte. That is harmless, because a connection
+     * with unasked input is closed anyway. */
     if (c->tls)
         return tls_recv_now(c->tls, &byte, 1, &got, NULL) == ERR_AGAIN;
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;

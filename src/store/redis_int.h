@@ -14,7 +14,7 @@
 enum { REDIS_MAX_SENTINELS = 16 };
 
 struct redis_target {
-    char *host; /* NULL: a unix socket, or a master that sentinels know */
+    char *host; /* NULL: the target is a unix socket, or found by sentinels */
     uint16_t port;
     char *path;            /* path of the unix socket; else NULL */
     char *user, *password; /* NULL when not given */
@@ -29,8 +29,8 @@ struct redis_target {
     size_t sentinel_count;
 };
 
-/* Reads the url of struct store_redis_options. ERR_INVALID: the url is wrong; the error's text
- * never has a password in it. */
+/* Reads the url of struct store_redis_options; `number` is the database if the url names none.
+ * ERR_INVALID: the url is wrong; the error's text never has a password in it. */
 int redis_target_parse(struct redis_target *out, struct str url, int number,
                        struct err *err) MUST_CHECK;
 void redis_target_release(struct redis_target *t);
@@ -59,7 +59,7 @@ struct redis_conn {
     uint64_t generation; /* generation of the master that it leads to; 0 without sentinels */
     uint64_t idle_since_ns;
     struct resp resp;
-    size_t from, to; /* in[from] to before in[to] is not parsed yet */
+    size_t from, to; /* the bytes in[from] to in[to - 1] are received but not parsed */
     char in[REDIS_READ_SIZE];
 };
 
@@ -91,10 +91,10 @@ int redis_conn_receive(struct redis_conn *c, struct arena *arena, struct reply *
  * NOAUTH, OOM, ...); 0 for any other text. A refused command did not run. */
 int redis_refusal(struct str text);
 
-/* --- back-off: how long a Redis is not tried after it could not be reached --- */
+/* --- back-off: how long Redis is not tried again after it could not be reached --- */
 
 struct redis_backoff {
-    /* Delay before the next attempt, without jitter; 0 while all is well. */
+    /* Delay before the next attempt, without its random part; 0: the latest attempt succeeded. */
     uint64_t delay_ns;
     uint64_t failed_at_ns; /* when the latest failure was counted */
     uint64_t retry_at_ns;
@@ -117,7 +117,7 @@ struct redis_address {
 struct sentinel_answer {
     bool heard; /* false: the sentinel did not answer, or does not know that master */
     struct redis_address address;
-    /* The sentinels' number of the configuration, which each failover increases. */
+    /* Sentinel's config epoch, a number that each failover increases. */
     uint64_t epoch;
 };
 
@@ -133,7 +133,8 @@ int sentinel_choose(const struct sentinel_answer *known, bool failed,
 /* One sentinel. Only the thread that asks uses it. */
 struct sentinel {
     struct redis_endpoint endpoint;
-    /* Both open, or both NULL; failovers are announced on `news`. */
+    /* Connections for questions and for the announcements of failovers. Both are open, or both are
+     * NULL. */
     struct redis_conn *questions, *news;
     struct redis_backoff backoff;
     struct sentinel_answer answer;
@@ -149,34 +150,37 @@ int sentinel_ask(struct sentinel *s, const char *name, uint64_t deadline_ns,
 void sentinel_hear(struct sentinel *s);
 void sentinel_close(struct sentinel *s);
 
-/* Makes a redis_master, which asks the sentinels that *target names. It takes *target over, and a
- * reference to `tls`. Asks no sentinel yet. */
+/* Makes a redis_master, which asks the sentinels that *target names. It becomes the owner of all
+ * that *target points to, and takes a reference to `tls`. Asks no sentinel yet. */
 struct redis_master *redis_master_new(struct redis_target *target, struct tls_context *tls,
                                       uint64_t timeout_ns, const struct log *log);
 struct redis_master *redis_master_ref(struct redis_master *m);
 /* Drops a reference; the last one ends the thread. NULL is fine. */
 void redis_master_unref(struct redis_master *m);
 
-/* Gives the master's address and its generation, a number that grows when another server becomes
- * the master. ERR_UNAVAILABLE: no sentinel has answered yet. */
+/* Returns the master's address and its generation, a number that grows when another server becomes
+ * the master. After a doubt it waits until the sentinels were asked. ERR_UNAVAILABLE: the sentinels
+ * do not answer in time, or none has named the master yet. */
 int redis_master_find(struct redis_master *m, uint64_t deadline_ns, struct redis_address *out,
                       uint64_t *generation, struct err *err) MUST_CHECK;
 uint64_t redis_master_generation(struct redis_master *m); /* 0 if `m` is NULL */
 
-/* Connections report what they have found out about the master of that generation. Doubt: a
- * connection was lost, or the server says that it is a replica; the sentinels are asked before the
- * next connection. Failed, works: it could not, or could, be connected to as a master. */
+/* With these functions connections report what they have found out about the master of that
+ * generation. doubt: a connection was lost, or the server says that it is a replica; the sentinels
+ * are asked before the next connection. failed, works: the server could not, or could, be connected
+ * to as a master. */
 void redis_master_doubt(struct redis_master *m, uint64_t generation); /* NULL is fine */
 void redis_master_failed(struct redis_master *m, uint64_t generation);
 void redis_master_works(struct redis_master *m, uint64_t generation);
 
-/* `wake` is an eventfd that is written to when the generation grows. */
+/* Wakes a thread when the master changes: `wake` is an eventfd that is written to when the
+ * generation grows. */
 struct redis_follower {
     struct list node;
     int wake;
 };
 void redis_master_follow(struct redis_master *m, struct redis_follower *f);
-/* Stops following. `f` need not be following. */
+/* Stops following. This is harmless if `f` does not follow. */
 void redis_master_unfollow(struct redis_master *m, struct redis_follower *f);
 
 /* --- the pool --- */
@@ -186,12 +190,12 @@ struct redis_pool {
     const struct log *log;
     size_t max;
     struct mutex lock;
-    struct cond changed; /* signalled when a connection or a place becomes free */
+    struct cond changed; /* signalled when a call can take or open a connection */
     struct list idle;    /* latest used first */
     size_t open;         /* number of connections that are idle, in use, or being opened */
     struct redis_backoff backoff;
-    struct err failure; /* the error of the latest failed attempt */
-    /* Generation of the master at that failure; a newer master is tried at once. */
+    struct err failure; /* the error of the latest failed attempt to connect */
+    /* Generation of the master when that attempt failed; a newer master is tried at once. */
     uint64_t failed_generation;
 };
 
@@ -199,7 +203,7 @@ void redis_pool_init(struct redis_pool *p, const struct redis_endpoint *endpoint
                      const struct log *log);
 void redis_pool_release(struct redis_pool *p); /* no connection may be in use */
 
-/* Gets a connection for one call: an idle one, or a new one. `fresh`: only a new one.
+/* Gets a connection for one call: an idle one, or a new one. `fresh`: a new one only.
  * ERR_UNAVAILABLE: Redis is down, or in back-off, or no connection became free in time. ERR_DENIED,
  * ERR_INVALID: as redis_conn_open(). */
 int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, struct redis_conn **out,
@@ -215,7 +219,7 @@ struct redis_sub;
 
 struct redis_subs {
     struct store *store;
-    struct redis_pool *pool;               /* borrowed; its back-off ends when Redis is back */
+    struct redis_pool *pool;               /* borrowed; its back-off is ended when Redis is back */
     const struct redis_endpoint *endpoint; /* borrowed */
     const struct log *log;
     uint64_t timeout_ns;
@@ -228,7 +232,7 @@ struct redis_subs {
     struct thread thread;      /* started by the first subscription */
     int wake;                  /* eventfd, written when the thread has something to send */
     struct redis_sub *running; /* the subscription whose fn is being called; else NULL */
-    uint64_t message;          /* number of the latest message */
+    uint64_t message;          /* number of messages received so far */
     /* Numbers of SUBSCRIBE commands sent on this connection, and of answers to them. */
     uint64_t sent, confirmed;
     uint64_t lapses; /* number of connections that failed or were lost */

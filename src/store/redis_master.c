@@ -1,10 +1,10 @@
 /* Finds out which Redis is the master. One thread asks the sentinels, which also report failovers.
  *
- * The thread works in rounds: it asks every sentinel, one after another, and then decides (M2). A
- * round begins once a second, when a sentinel reports a failover, and when a caller doubts the
- * known address. A caller that needs the address gets the known one; after a doubt it waits for a
- * round that began later. Sentinels that are connected are asked first, so that a sentinel that
- * does not answer does not delay the answers of the others. */
+ * The thread works in rounds: it asks every sentinel, one after another, and then decides
+ * (docs/store-redis.md, M2). A round begins once a second, when a sentinel reports a failover, and
+ * when a caller doubts the known address. A caller that needs the address gets the known one; after
+ * a doubt it waits for a round that began later. Sentinels that are connected are asked first, so
+ * that a sentinel that does not answer does not delay the answers of the others. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ struct redis_master {
     struct redis_target target;
     struct tls_context *tls; /* NULL: no TLS */
     const struct log *log;
-    uint64_t slice_ns; /* how long one sentinel may take: a round of all ends within the timeout */
+    uint64_t slice_ns; /* time limit for one sentinel, so that a round ends within the timeout */
     struct sentinel sentinels[REDIS_MAX_SENTINELS]; /* used only by the thread */
     _Atomic(size_t) refs;
     _Atomic(uint64_t) generation;
@@ -37,8 +37,8 @@ struct redis_master {
     /* The master in use; known.heard is false until a sentinel has named one. */
     struct sentinel_answer known;
     bool failed;           /* a connection to the known master has failed */
-    uint64_t begun, ended; /* counts of rounds */
-    uint64_t wanted;       /* the round that must have ended before `known` is used */
+    uint64_t begun, ended; /* numbers of the latest round begun and of the latest ended */
+    uint64_t wanted;       /* number of the round that must end before `known` is used */
     struct err why;        /* the error of the latest sentinel that did not answer */
 };
 
@@ -197,7 +197,8 @@ void redis_master_unfollow(struct redis_master *m, struct redis_follower *f)
 
 /* --- the thread --- */
 
-/* Installs the address that follows from the sentinels' answers, if it is not the known one. */
+/* Chooses the master by the sentinels' answers. If its address is not the known one, makes it the
+ * known one and wakes all followers. */
 static void decide(struct redis_master *m)
 {
     struct sentinel_answer answers[REDIS_MAX_SENTINELS], news = {0};
@@ -251,9 +252,9 @@ static void master_ask_one(struct redis_master *m, struct sentinel *s)
     mutex_unlock(&m->lock);
 }
 
-/* Asks the connected sentinels and decides by their answers at once; but if no address is known
- * yet, the highest epoch of all sentinels decides. A sentinel whose connection has ended is asked
- * again with the others. */
+/* Asks the connected sentinels and decides by their answers at once. But while no address is known
+ * yet, the decision waits until the other sentinels were asked too, so that the highest epoch of
+ * all decides. A sentinel whose connection has ended is asked again with the others. */
 static void ask_connected(struct redis_master *m)
 {
     for (size_t i = 0; i < m->target.sentinel_count; i++) {
@@ -277,7 +278,7 @@ static void ask_others(struct redis_master *m)
     decide(m);
 }
 
-/* Waits until it is time for a round, or one is wanted, or a sentinel has sent something. */
+/* Waits until it is time for a round, a caller wants a round, or a sentinel has sent something. */
 static void wait_for_news(struct redis_master *m)
 {
     struct pollfd fds[REDIS_MAX_SENTINELS + 1] = {{.fd = m->wake, .events = POLLIN}};

@@ -1,5 +1,5 @@
-/* A pool of connections to one Redis. The latest used is taken first, their number is bounded, and
- * there is a back-off while Redis is down. */
+/* A pool of connections to one Redis. The connection that was used last is taken first, the number
+ * of connections is bounded, and there is a back-off while Redis is down. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -51,17 +51,17 @@ static void give_place_back(struct redis_pool *p)
     mutex_unlock(&p->lock);
 }
 
-/* Called under the lock: whether the back-off is in force. It does not apply if another server has
- * become the master since (M4). */
+/* Called under the lock: whether the back-off is in force. It ends early if another server has
+ * become the master since the failure (docs/store-redis.md, M4). */
 static bool is_resting(const struct redis_pool *p)
 {
     return p->backoff.delay_ns && clock_mono_ns() < p->backoff.retry_at_ns &&
            p->failed_generation == redis_master_generation(p->endpoint->master);
 }
 
-/* Called under the lock: takes a place in the pool. 1: the caller has a place; *out is its idle
- * connection, or NULL if it must open one. 0: the caller must wait. Below 0: the error because of
- * which there is no place. */
+/* Called under the lock: takes a place in the pool, which is the right to have a connection open.
+ * 1: the caller has a place; *out is its idle connection, or NULL if it must open one. 0: the
+ * caller must wait. Below 0: the error because of which there is no place. */
 static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, struct err *err)
 {
     struct list *node = fresh ? NULL : list_shift(&p->idle);
@@ -70,7 +70,7 @@ static int try_place(struct redis_pool *p, struct redis_conn **out, bool fresh, 
     if (*out)
         return 1;
     if (is_resting(p))
-        /* R4: calls fail at once during the back-off. */
+        /* Calls fail at once during the back-off (docs/store-redis.md, R4). */
         return err_set(err, p->failure.code, "%s", p->failure.text);
     if (p->open == p->max && fresh && (node = list_shift(&p->idle))) {
         redis_conn_close(list_entry(node, struct redis_conn, node));
@@ -130,7 +130,7 @@ static int redis_pool_open(struct redis_pool *p, uint64_t deadline_ns, struct re
 }
 
 /* Whether an idle connection may be used: the peer has not closed it or sent anything, and it leads
- * to the present master (M3). */
+ * to the present master (docs/store-redis.md, M3). */
 static bool is_usable(const struct redis_pool *p, struct redis_conn *c)
 {
     return c->generation == redis_master_generation(p->endpoint->master) && redis_conn_is_quiet(c);
@@ -147,7 +147,7 @@ int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, stru
             return redis_pool_open(p, deadline_ns, out, err);
         if (is_usable(p, *out))
             return 0;
-        redis_pool_drop(p, *out); /* R2: it is stale, and nothing was sent on it yet */
+        redis_pool_drop(p, *out); /* it is stale, and nothing was sent on it yet (R2) */
     }
 }
 
@@ -157,7 +157,7 @@ void redis_pool_give(struct redis_pool *p, struct redis_conn *c)
 
     c->reused = true;
     mutex_lock(&p->lock);
-    /* Set under the lock, because the list is in this order. */
+    /* Set under the lock, because the list `idle` is ordered by this time. */
     c->idle_since_ns = clock_mono_ns();
     list_push_front(&p->idle, &c->node);
     oldest = list_entry(p->idle.prev, struct redis_conn, node);

@@ -136,8 +136,8 @@ static int sentinel_open_both(struct sentinel *s, uint64_t deadline_ns, struct e
     return rc;
 }
 
-/* Asks for the master. The epoch is asked for before the address: so a failover in between makes a
- * new address look old, never an old address look new. */
+/* Asks for the master's epoch first, and then for its address. So a failover in between makes a new
+ * address look old, never an old address look new. */
 static int question(struct sentinel *s, const char *name, uint64_t deadline_ns, struct err *err)
 {
     struct arena arena = ARENA_INIT(256 * KIB);

@@ -1,10 +1,10 @@
 /* Subscriptions: one connection and one thread for all of a store's channels.
  *
- * Only the thread touches the connection. Others change the list of subscriptions under the lock
- * and wake the thread, which sends a SUBSCRIBE for every subscription without a ticket. Tickets
- * count the SUBSCRIBE commands of a connection; each gets one answer, in order, so a subscription
- * is confirmed (or refused) when the count of answers reaches its ticket (R8). On a new
- * connection no subscription has a ticket. */
+ * Only the thread uses the connection. Other threads change the list of subscriptions under the
+ * lock and wake the thread, which sends a SUBSCRIBE for every subscription without a ticket. A
+ * ticket is the number of a SUBSCRIBE among those of the connection. Redis answers each SUBSCRIBE
+ * once, in order. So a subscription is confirmed or refused when the number of answers reaches its
+ * ticket (docs/store-redis.md, R8). On a new connection no subscription has a ticket. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A connection that has been quiet for so long is sent a PING. */
+/* After this time without input from Redis, the thread sends a PING. */
 #define PING_AFTER_NS (5 * NS_PER_S)
 
 enum sub_state { SUB_WANTED, SUB_SENT, SUB_CONFIRMED, SUB_REFUSED };
@@ -30,10 +30,11 @@ struct redis_sub {
     void *ctx;
     enum sub_state state;
     uint64_t ticket;  /* number of its SUBSCRIBE on this connection; only in SUB_SENT */
-    uint64_t message; /* number of the latest message that it got */
-    /* Messages may have been missed: fn is called with a NULL channel once it is confirmed. */
+    uint64_t message; /* number of the latest message that was given to fn */
+    /* Messages may have been missed. Once the subscription is confirmed, fn is called with a NULL
+     * channel. */
     bool lapsed;
-    struct err reason; /* why Redis refused it; only in SUB_REFUSED */
+    struct err reason; /* why Redis refused the SUBSCRIBE; only in SUB_REFUSED */
 };
 
 void redis_subs_init(struct redis_subs *s, struct store *store,
@@ -79,8 +80,8 @@ void redis_subs_release(struct redis_subs *s)
     mutex_release(&s->lock);
 }
 
-/* Calls the subscription's fn without the lock. redis_unsubscribe() waits while its subscription is
- * `running`. */
+/* Calls the subscription's fn; the lock is released during the call. redis_unsubscribe() waits
+ * while its subscription is `running`. */
 static void sub_call(struct redis_subs *s, struct redis_sub *sub, struct str channel,
                      struct str message)
 {
@@ -113,8 +114,8 @@ static void subs_deliver(struct redis_subs *s, struct str channel, struct str me
     }
 }
 
-/* Handles the answer to the oldest SUBSCRIBE that has none yet. `error` is NULL if Redis accepted
- * it. */
+/* Handles the answer to the oldest SUBSCRIBE that is not answered yet. `error` is NULL if Redis
+ * accepted that SUBSCRIBE. */
 static void confirm(struct redis_subs *s, const struct reply *error)
 {
     if (s->confirmed == s->sent)
@@ -182,7 +183,7 @@ static bool wait_input(struct redis_subs *s, struct redis_conn *c, uint64_t unti
     return fds[0].revents != 0;
 }
 
-/* The connection, and what its thread knows about it. */
+/* The connection of the subscriptions, with the state that only its thread uses. */
 struct line {
     struct redis_conn *conn;
     struct buf wire;
@@ -218,7 +219,8 @@ static bool is_done(struct redis_subs *s)
     return done;
 }
 
-/* Fails when the connection's Redis is not the master any more: its messages do not count (M3). */
+/* Fails when the connection's Redis is not the master any more, because its messages do not count
+ * (docs/store-redis.md, M3). */
 static int check_master(const struct redis_subs *s, const struct redis_conn *c, struct err *err)
 {
     if (c->generation == redis_master_generation(s->endpoint->master))
@@ -226,8 +228,8 @@ static int check_master(const struct redis_subs *s, const struct redis_conn *c, 
     return err_set(err, ERR_CLOSED, "another redis is the master now");
 }
 
-/* Serves the connection. Below 0: it broke. 0: the store is closed, or there is no subscription
- * left. */
+/* Sends and receives on the connection until it is not needed any more. Below 0: the connection
+ * broke. 0: the store is closed, or there is no subscription left. */
 static int subs_serve(struct redis_subs *s, struct redis_conn *c, struct err *err)
 {
     struct line line = {.conn = c, .heard_ns = clock_mono_ns()};
@@ -257,7 +259,7 @@ static int subs_serve(struct redis_subs *s, struct redis_conn *c, struct err *er
 
 /* Called under the lock when the connection has ended: all subscriptions are made again on the next
  * one. `lost` is false if the connection was closed because there was no subscription: then later
- * ones have missed nothing. */
+ * subscriptions have missed nothing. */
 static void forget_tickets(struct redis_subs *s, bool lost)
 {
     s->connected = false;
@@ -295,7 +297,7 @@ static int session(struct redis_subs *s, struct err *err)
     return rc;
 }
 
-/* Runs one session. A failure sets the back-off, and only the first failure in a row is logged. */
+/* Runs one session. A failure begins a back-off, and only the first failure in a row is logged. */
 static void run_session(struct redis_subs *s, struct redis_backoff *backoff)
 {
     struct err err = {0};
@@ -344,8 +346,9 @@ static int subs_start_thread(struct redis_subs *s, struct err *err)
     return thread_start(&s->thread, "redis-sub", 0, subs_thread, s, err);
 }
 
-/* Waits until the SUBSCRIBE is answered. If that will not be soon, marks the subscription as
- * lapsed: it learns of missed messages once it is made. */
+/* Waits until Redis has answered the SUBSCRIBE. If the connection fails or the deadline passes
+ * before, marks the subscription as lapsed: its fn learns that messages were missed once the
+ * subscription is made. */
 static int await(struct redis_subs *s, struct redis_sub *sub, uint64_t deadline_ns, struct err *err)
 {
     uint64_t lapses = s->lapses;

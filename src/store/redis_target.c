@@ -6,10 +6,10 @@
 
 enum { REDIS_PORT = 6379, SENTINEL_PORT = 26379, MAX_DATABASE = 1 << 20, MAX_PART = 4096 };
 
-/* The parts of a url, some of them from its query. */
+/* The parts of a redis url, some of them from its query. */
 struct parts {
     struct url url;
-    struct str more_hosts;                       /* the sentinels behind the first comma */
+    struct str more_hosts;                       /* the hosts behind the first comma */
     struct str sentinel_user, sentinel_password; /* NULL pointer: not given */
 };
 

@@ -1,4 +1,5 @@
-/* Loading the copy: at the start, after a message, and again after a failure. */
+/* Keeping a copy in memory up to date: it is loaded at the start, after a message, and again after
+ * a failure. */
 #include "store/reload.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -37,7 +38,7 @@ void reload_close(struct reload *r)
     mutex_release(&r->lock);
 }
 
-/* Doubles the delay after a failure and returns it. 0: no thread for another attempt can be
+/* Doubles the delay after a failure and returns it. 0: the thread for further attempts could not be
  * started. */
 static uint64_t next_delay(struct reload *r)
 {
@@ -54,8 +55,8 @@ static uint64_t next_delay(struct reload *r)
     return r->delay_ns;
 }
 
-/* Loads, and after a failure sets the timer. It waits between half of the delay and all of it, so
- * that not all weirs ask a Redis at the same moment when it is back. */
+/* Loads, and sets the timer after a failure. The timer waits between half of the delay and all of
+ * it, so that not all weirs ask a Redis at the same moment when it is back. */
 int reload_now(struct reload *r, struct err *err)
 {
     int code = r->o.load(r->o.ctx, err);

@@ -15,7 +15,8 @@
  * once. */
 typedef int reload_fn(void *ctx, struct err *err);
 
-/* Called with each message, as a store_message_fn is. False: the message needs no load. */
+/* Called with each message, with the arguments of a store_message_fn. Returns false if the message
+ * needs no load. */
 typedef bool reload_heard_fn(void *ctx, struct str channel, struct str message);
 
 /* The failures of the first load that reload_open() returns. After any other failure the load is

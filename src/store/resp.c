@@ -1,5 +1,5 @@
-/* RESP2: one state machine for lines, strings and nested arrays; no recursion, no copy of the tree.
- */
+/* The reader and writer of RESP2. One state machine reads lines, strings and nested arrays, without
+ * recursion and without a second copy of the tree. */
 #include "store/resp.h"
 
 void resp_init(struct resp *r)
@@ -21,8 +21,8 @@ void resp_begin(struct resp *r, struct arena *arena)
     buf_reset(&r->line);
 }
 
-/* Moves to the next slot when the value in the present one is complete. True: the whole reply is
- * complete. */
+/* Called when the value in r->slot is complete: moves r->slot to the place of the next value. True:
+ * the whole reply is complete. */
 static bool resp_advance(struct resp *r)
 {
     while (r->depth) {
@@ -122,8 +122,8 @@ static int take_line(struct resp *r, struct str line, struct err *err)
     return err_set(err, ERR_PARSE, "a reply of an unknown type");
 }
 
-/* Takes a line from *in, joined with the part of it that came before. 1: *line is set. 0: the end
- * of the line has not come yet. */
+/* Takes a line from *in, joined with its beginning that came in earlier calls. 1: *line is set. 0:
+ * the end of the line has not come yet. */
 static int next_line(struct resp *r, struct str *in, struct str *line, struct err *err)
 {
     ptrdiff_t end = str_chr(*in, '\n');

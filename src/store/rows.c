@@ -145,8 +145,8 @@ static uint64_t count_pairs(struct str pairs)
     return pairs.len == 0 && n <= SMALL_FIELDS ? n : 0;
 }
 
-/* The bytes of version, count and (in a list) head in a meta row's value; 0 for types that have
- * none of these. */
+/* Returns the size in bytes of version, count and (in a list) head in a meta row's value; 0 for
+ * types that have none of these. */
 static size_t head_size(enum value_type type, bool small)
 {
     if (type == TYPE_STRING || small)

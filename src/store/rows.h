@@ -39,7 +39,7 @@ enum { SMALL_FIELDS = 32, SMALL_BYTES = 1024 };
 struct meta {
     enum value_type type;
     bool small;        /* a small hash, whose pairs are in `value` */
-    int64_t expire_ms; /* wall clock; 0: never */
+    int64_t expire_ms; /* ms since 1970; 0: the key never expires */
     struct str value;  /* a string's bytes or a small hash's pairs, borrowed from the row */
     uint64_t version;  /* version of a collection; 0: it is a small hash */
     uint64_t count;
@@ -64,7 +64,7 @@ int64_t row_item_index(struct str key);
 uint64_t score_encode(double score);
 double score_decode(uint64_t bits);
 
-enum { META_MAX = 34 }; /* bytes, without m->value */
+enum { META_MAX = 34 }; /* largest result of meta_encode(), in bytes */
 /* Writes the first part of a meta row's value and returns its length; m->value follows it in the
  * row. */
 size_t meta_encode(const struct meta *m, char out[META_MAX]);
@@ -79,8 +79,8 @@ void pair_write(char *to, struct str field, struct str value);
 /* Takes the first pair off *rest. False: there is no complete pair. */
 bool pair_next(struct str *rest, struct str *field, struct str *value);
 
-/* Returns the tag of the rows that hold the members of a collection. *other: the tag of its second
- * kind of rows; 0: there is none. */
+/* Returns the tag of the rows that hold the members of a collection. *other: the tag of the order
+ * rows of a sorted set; 0: the collection has no second kind of rows. */
 enum row_tag type_tag(enum value_type type, enum row_tag *other);
 
 #endif

@@ -47,7 +47,7 @@ struct store_redis_options {
     struct str url;
     int number;             /* number of the database; used when the url names none */
     size_t max_connections; /* a caller waits while all are in use; 0: 32 */
-    uint64_t timeout_ms;    /* limit for connecting, and for each round trip; 0: 2000 */
+    uint64_t timeout_ms;    /* limit for a whole call, with the wait for a connection; 0: 2000 */
     const char *ca_file;    /* certificates to trust with TLS; NULL: the system's roots */
     bool tls_insecure;
     struct store *beside; /* another open store; if it has the same sentinels, both share the thread
@@ -100,10 +100,10 @@ int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
 
 /* --- scripts --- */
 
-/* A change of several steps is a script: a file in the folder lua/ of its room, with a row in the
- * room's scripts.def, built into the program. A script reads and writes only through redis.call(),
- * with KEYS and ARGV. Scripts that only read run at the same time as writers. Messages that a
- * script publishes reach the subscribers of the store on which it was run. */
+/* A change that needs several commands is a script: a file in the folder lua/ of its room, with a
+ * row in the room's scripts.def, built into the program. A script reads and writes only through
+ * redis.call(), with KEYS and ARGV. Scripts that only read run at the same time as writers.
+ * Messages that a script publishes reach the subscribers of the store on which it was run. */
 struct script {
     const char *name; /* "queue_add" */
     struct str source;
@@ -152,11 +152,12 @@ struct store_watch {
 };
 /* Sets the watch. Called before other threads use the store. */
 void store_set_watch(struct store *s, const struct store_watch *w);
-/* Called after reading from the store, before the result replaces a copy in memory. Fails when the
- * store is not the known one any more. One round trip. 0 without a watch, or when `s` is NULL. */
+/* Checks that the store is still the known one, in one round trip. Called after reading from the
+ * store, before the result replaces a copy in memory. Returns 0 without a watch, or when `s` is
+ * NULL. */
 int store_is_known(struct store *s, struct err *err) MUST_CHECK;
-/* Called by parts that serve clients from memory. ERR_STORE: the store is halted. Never waits. 0
- * when `s` is NULL. */
+/* Checks that the store is not halted, without waiting. Called by parts that serve clients from
+ * memory. ERR_STORE: it is halted. Returns 0 when `s` is NULL. */
 int store_may_serve(const struct store *s, struct err *err) MUST_CHECK;
 
 /* --- messages --- */
@@ -173,7 +174,8 @@ typedef void store_message_fn(void *ctx, struct str channel, struct str message)
 struct store_subscription;
 int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,
                     store_message_fn *fn, void *ctx, struct err *err) MUST_CHECK;
-/* Ends the subscription. Its fn does not run any more when this returns. NULL is fine. */
+/* Ends the subscription. Its fn is not running, and is not called again, once this returns. NULL is
+ * fine. */
 void store_unsubscribe(struct store_subscription *sub);
 
 /* --- typed helpers: an unexpected reply type is ERR_TYPE, an error reply ERR_INVALID/ERR_TYPE ---
@@ -186,8 +188,8 @@ int store_probe(struct store *s, struct err *err) MUST_CHECK;
 /* Returns the word with which Redis refused a command ("OOM", "READONLY"; docs/store-redis.md, R5),
  * found in the text of an error. NULL: the call failed for another reason. */
 const char *store_refusal(const struct err *err);
-/* Sets ERR_STORE with a text for a client: `what` cannot be done. The text names no host. `word` is
- * the answer of store_refusal(); may be NULL. */
+/* Sets *err to ERR_STORE with a text for a client, which says that `what` cannot be done and names
+ * no host. `word` is the answer of store_refusal(); may be NULL. */
 int store_cannot(struct err *err, const char *what, const char *word);
 /* Calls `fn` with the keys that match the pattern (Redis's SCAN), a page at a time, until there are
  * no more or `fn` fails. The arena is released after each call of `fn`. A key that exists all the

@@ -24,7 +24,7 @@ struct store_engine {
     int (*subscribe)(struct store_subscription **out, struct store *s, struct str channel,
                      store_message_fn *fn, void *ctx, struct err *err);
     void (*unsubscribe)(struct store_subscription *sub);
-    /* Does store_join(); all stores are of this engine. */
+    /* Joins the stores as store_join() says; all of them are of this engine. */
     int (*join)(struct store *const *stores, size_t count, struct err *err);
     void (*close)(struct store *s); /* also frees the store */
 };

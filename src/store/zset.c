@@ -1,4 +1,4 @@
-/* Sorted sets: the member row and the order row of each member (docs/store.md invariant 5). */
+/* Sorted sets: the member row and the order row of each member (docs/store.md, invariant 5). */
 #include "store/embedded_int.h"
 #include "base/bytes.h"
 
