@@ -1,4 +1,5 @@
-/* Beginning, continuing and fixing checks; each step is one script. */
+/* Begins, continues and fixes checks (comparisons of buckets, coord/check.h). Each step is one Lua
+ * script that the store runs. */
 #include "coord/check_int.h"
 
 #include "base/ids.h"
@@ -31,7 +32,7 @@ int check_location_order(const void *a, const void *b)
     return order ? order : str_cmp(x->bucket, y->bucket);
 }
 
-/* Appends "<storage>:<bucket>", escaped. */
+/* Appends "<storage>:<bucket>", with both names escaped. */
 static void location_append(struct buf *out, const struct check_location *l)
 {
     store_key_part(out, l->storage);
@@ -74,8 +75,9 @@ static struct str check_new_round(struct arena *a)
     return arena_str(a, str_n(id, CHECK_ID_LEN));
 }
 
-/* Makes the task that does a piece of a check. Its id contains the round and the piece, so that a
- * task of an older round that still runs does not keep it from being queued. */
+/* Makes the task that does one piece of a check. The task's id contains the round and the number of
+ * the piece. So a task of an older round that still runs has another id, and does not prevent this
+ * task from being queued. */
 static struct task check_task(struct arena *a, const char *type, struct str id, struct str round,
                               int64_t piece)
 {
@@ -195,8 +197,8 @@ static void push_new(struct arena *a, struct arguments *args, const struct check
     }
 }
 
-/* Adds the argument that describes the check after a fix: its round and its task. The script that
- * ends the fix begins that check (check_begin.lua). */
+/* Adds one argument with the round and the first task of the check that follows a fix. The script
+ * that ends the fix begins that check (lua/check_begin.lua). */
 static int push_recheck(struct arena *a, struct arguments *args, struct str id, struct err *err)
 {
     struct str round = check_new_round(a), parts[TASK_ARGS];

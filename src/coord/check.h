@@ -4,9 +4,11 @@
  * A check compares buckets of one user at two or more locations. The locations are sorted by name,
  * and the same locations always have the same id. The work of a check is done by tasks in the queue
  * `consistency_check`; the script that begins a check also queues its first task. Each start of a
- * check is a new round, and a task of an older round changes nothing. Any thread.
+ * check is a new round, and a task of an older round changes nothing. The walk of a check over all
+ * keys is cut into numbered pieces, and each piece is one task (D9).
  *
- * Calls fail with the store's codes (store/store.h), and with the codes that are named below. */
+ * Calls fail with the store's codes (store/store.h), and with the codes that are named below. Any
+ * thread may call these functions. */
 #ifndef COORD_CHECK_H
 #define COORD_CHECK_H
 
@@ -16,7 +18,7 @@ enum {
     CHECK_KEPT = 10000, /* differences that a report keeps; further differences are only counted */
     CHECK_LOCATIONS_MAX = 8,
     CHECK_ID_LEN = 16,
-    CHECK_TRIES = 10, /* tries of each task of a check after the first one */
+    CHECK_TRIES = 10, /* further tries of each task of a check, after its first try */
 };
 
 #define CHECK_QUEUE           STR("consistency_check")
@@ -51,10 +53,11 @@ struct check {
     bool versioned; /* the last run compared all versions of each object */
     enum check_state state;
     struct str round, error;
-    int64_t piece; /* number of the piece of the walk that the present task does (D9) */
+    /* Number of the piece of the walk that the present task does (docs/diff.md, D9). */
+    int64_t piece;
     int64_t created_ms, started_ms, done_ms;
     int64_t keys, differences; /* keys compared and differences found so far */
-    int64_t kept;              /* differences in the report */
+    int64_t kept;              /* number of differences that the report keeps */
     int64_t bytes;             /* bytes read to compare contents */
     int64_t total;             /* estimate of the keys to compare; 0: not known */
     int64_t source;            /* index of the location that the last fix copied from; -1: no fix */
@@ -64,16 +67,17 @@ struct check {
 
 /* --- managing --- */
 
-/* Sorts `locations` and sets `id`, whose text is in the arena. ERR_INVALID: there are too few or
+/* Sorts c->locations and sets c->id, whose text is in the arena. ERR_INVALID: there are too few or
  * too many locations, or the same location is given twice. */
 int check_name(struct check *c, struct arena *a, struct err *err) MUST_CHECK;
-/* Begins a check whose id check_name() has set. An older report of it is removed. ERR_EXISTS: the
- * check is running. */
+/* Begins the check `c`, whose id check_name() has set. The report of an earlier run is removed.
+ * ERR_EXISTS: the check is running. */
 int check_start(const struct checks *cs, const struct check *c, struct err *err) MUST_CHECK;
 /* Begins a check again, even if it is running. ERR_NOT_FOUND: there is no such check. */
 int check_restart(const struct checks *cs, struct str id, struct err *err) MUST_CHECK;
-/* Makes all locations equal to the one with the index `source`, then checks again. ERR_NOT_FOUND:
- * there is no such check. ERR_EXISTS: the check is running. */
+/* Begins a fix, which makes all locations equal to the location with the index `source`. The check
+ * runs again after the fix. ERR_NOT_FOUND: there is no such check. ERR_EXISTS: the check is
+ * running. */
 int check_fix(const struct checks *cs, struct str id, size_t source, struct err *err) MUST_CHECK;
 /* Reads a check; its strings are in the arena. ERR_NOT_FOUND: there is no such check. */
 int check_read(const struct checks *cs, struct arena *a, struct str id, struct check *out,
@@ -81,7 +85,8 @@ int check_read(const struct checks *cs, struct arena *a, struct str id, struct c
 /* Lists all checks, sorted by id. */
 int check_list(const struct checks *cs, struct arena *a, struct check **out, size_t *count,
                struct err *err) MUST_CHECK;
-/* Lists up to `limit` differences of a check as JSON (docs/diff.md), after the first `skip`. */
+/* Lists up to `limit` differences of a check as JSON (docs/diff.md). The first `skip` differences
+ * are left out. */
 int check_entries(const struct checks *cs, struct arena *a, struct str id, size_t skip,
                   size_t limit, struct store_args *out, struct err *err) MUST_CHECK;
 /* Removes a check. Its tasks then end by themselves. ERR_NOT_FOUND: there is no such check. */
@@ -111,7 +116,7 @@ struct check_page {
 int check_page(const struct checks *cs, const struct check_page *p, struct err *err) MUST_CHECK;
 
 struct check_fix_item {
-    struct str member; /* name of the repair: which key at which location */
+    struct str member; /* name of the repair, which says which key is repaired at which location */
     struct task task;
 };
 struct check_fix_page {
@@ -127,8 +132,8 @@ int check_fix_page(const struct checks *cs, const struct check_fix_page *p,
  * fix's last repair begins the check again. */
 int check_fixed(const struct checks *cs, const struct check *c, struct str member, struct str error,
                 struct err *err) MUST_CHECK;
-/* Stores `error` as the check's error, which readers of the check see. `ends`: the check has failed
- * for good. */
+/* Stores `error` as the check's error, which readers of the check see. `ends` true: the check has
+ * failed for good. */
 int check_note(const struct checks *cs, const struct check *c, struct str error, bool ends,
                struct err *err) MUST_CHECK;
 

@@ -99,8 +99,8 @@ static int check_order(const void *a, const void *b)
     return str_cmp(((const struct check *)a)->id, ((const struct check *)b)->id);
 }
 
-/* Also removes from the set the ids of checks that have expired, because they were not touched for
- * a month. */
+/* Lists all checks. A check that was not used for a month has expired in the store; this function
+ * then removes its id from the set of ids. */
 int check_list(const struct checks *cs, struct arena *a, struct check **out, size_t *count,
                struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Claims of folders on storage names. */
+/* Claims, by which folders own the names of local storages (coord/claim.h). */
 #include "coord/claim.h"
 #include "coord/replication_int.h"
 

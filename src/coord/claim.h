@@ -1,7 +1,9 @@
-/* Claims of folders on storage names. The name of a local storage belongs to the folder that has
- * claimed it. Claims are in the hash `w:storages` in configDB (docs/replication.md, "Names of
- * folders", N1 to N5). Any thread. Calls fail with the store's codes, and with the codes that are
- * named below. */
+/* Claims, by which folders own the names of local storages. Processes that share a store may each
+ * have a local storage of the same name. The name belongs to the folder that has claimed it. Claims
+ * are in the hash `w:storages` in configDB (docs/replication.md, "Names of folders", N1 to N5).
+ *
+ * Calls fail with the store's codes (store/store.h), and with the codes that are named below. Any
+ * thread may call these functions. */
 #ifndef COORD_CLAIM_H
 #define COORD_CLAIM_H
 
@@ -13,13 +15,13 @@ struct claim {
     struct str where;   /* "<host>:<path>" of the folder, for messages */
 };
 
-/* Gives the name to the folder. ERR_CONFLICT: another folder has the name; the error's text says
- * which. `force`: the other folder loses the name, and the number of the last recorded row of its
- * outbox is forgotten. */
+/* Gives the storage name to the folder. ERR_CONFLICT: another folder has the name; the error's text
+ * says which folder. `force` true: the other folder loses the name. The store then also forgets
+ * which row of that folder's outbox (its log of changes) was recorded last. */
 int claim_take(struct replications *r, const struct claim *c, bool force,
                struct err *err) MUST_CHECK;
-/* Checks that the folder has the name. ERR_NOT_FOUND: no folder has it. ERR_CONFLICT: another
- * folder has it; the error's text says which. */
+/* Checks that the folder has claimed the storage name. ERR_NOT_FOUND: no folder has claimed it.
+ * ERR_CONFLICT: another folder has; the error's text says which folder. */
 int claim_check(struct replications *r, const struct claim *c, struct err *err) MUST_CHECK;
 
 #endif

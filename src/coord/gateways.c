@@ -1,5 +1,5 @@
-/* Which epoch of the policies each process holds, and up to when changes of storages are recorded.
- */
+/* Stores which epoch of the policies each process holds, and up to which time the changes of each
+ * local storage are recorded (coord/gateways.h). */
 #include "coord/gateways.h"
 #include "coord/queue_int.h"
 

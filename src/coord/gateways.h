@@ -1,35 +1,36 @@
-/* The hash `w:gateways` in configDB, which says which epoch of the policies each process holds
- * (docs/replication.md, "Epochs"). Ages are measured by the store's clock. Any thread; each call is
- * one script. */
+/* The hash `w:gateways` in configDB, which says which epoch of the policies each process holds. The
+ * epoch is a number that grows with each change of a policy (docs/replication.md, "Epochs"). Ages
+ * are measured by the store's clock. Each call is one script. Any thread may call these
+ * functions. */
 #ifndef COORD_GATEWAYS_H
 #define COORD_GATEWAYS_H
 
 #include "base/err.h"
 #include "store/store.h"
 
-/* Nobody waits for a process whose last word (coord/lease.h) is older than these seconds. */
+/* Seconds for which other processes wait for a process after its last word, which is its sign of
+ * life (coord/lease.h). */
 enum { GATEWAY_LIFE_S = 10 };
 
-/* Removes the entry of a process that ends, so that nobody waits for it. `id` is the `process` of
- * its calls of installation_tell(), which wrote the entry. */
+/* Removes the entry of a process that ends, so that other processes stop waiting for it. `id` is
+ * the id with which the process called installation_tell(), which wrote the entry. */
 int gateways_forget(struct store *config, struct str id, struct err *err) MUST_CHECK;
-/* Sets *out to whether every process that is waited for holds this epoch or a later one. */
+/* Sets *out to whether every process whose last word is younger than GATEWAY_LIFE_S holds this
+ * epoch or a later one. */
 int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err) MUST_CHECK;
-/* As gateways_reached(), for the epoch of the last change of the replication `name`, which is read
- * from `w:epochs`. */
+/* Like gateways_reached(), but for the epoch of the last change of the replication `name`, which is
+ * read from `w:epochs`. */
 int gateways_reached_name(struct store *config, struct str name, bool *out,
                           struct err *err) MUST_CHECK;
 
-/* A process with local storages writes a time for each of them to the hash `w:settled` (ms, the
- * store's clock). It promises that every change of the storage that clients had an answer for by
- * that time is recorded for replication.
- *
- * Writes `since_ms` as the time of each storage in `storages`; `count` may be 0. *now_ms is set to
- * the store's present time, which may be the `since_ms` of a later call. */
+/* Writes `since_ms` to the hash `w:settled` as the time of each local storage in `storages`. The
+ * time is in ms, by the store's clock. The caller promises with it that every change of the storage
+ * that a client had an answer for by that time is recorded for replication. `count` may be 0.
+ * *now_ms is set to the store's present time, which a later call may use as its `since_ms`. */
 int gateways_settle(struct store *config, const struct str *storages, size_t count,
                     int64_t since_ms, int64_t *now_ms, struct err *err) MUST_CHECK;
-/* Reads the time that gateways_settle() wrote for a storage. *settled_ms is 0 when there is none.
- * *now_ms is the store's time. */
+/* Reads the time that gateways_settle() wrote for a storage. *settled_ms is 0 when no time was
+ * written. *now_ms is the store's present time. */
 int gateways_settled(struct store *config, struct str storage, int64_t *settled_ms, int64_t *now_ms,
                      struct err *err) MUST_CHECK;
 

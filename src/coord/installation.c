@@ -1,4 +1,5 @@
-/* Asking the store whether it is the known one, and acting on its answers. */
+/* Asks the store whether it is the store that this data folder knows, and acts on its answers
+ * (coord/installation.h). */
 #include "coord/gateways.h"
 #include "coord/installation_int.h"
 #include "coord/queue_int.h"
@@ -7,7 +8,8 @@
 
 enum { CALL_ARENA_MAX = 64 * 1024, WORD_ARGS = 13, ANSWERS = 8 };
 
-/* The name of each state, and the reason that a refused client gets. */
+/* The name of each state, and the reason that clients are given when they are refused in that
+ * state. */
 static const struct {
     const char *name, *why;
 } states[] = {
@@ -53,7 +55,7 @@ void installation_status(struct installation *i, struct installation_status *out
     mutex_unlock(&i->lock);
 }
 
-/* --- the word --- */
+/* --- sending a word to the store --- */
 
 static void installation_ask_begin(struct installation *i)
 {
@@ -86,7 +88,7 @@ static void copy_text(char *out, size_t room, struct str value)
     out[len] = '\0';
 }
 
-/* Enters the state that the store's answer means. Each change of the state is logged once. */
+/* Enters the state that the store's answer calls for. Each change of the state is logged once. */
 static void installation_enter(struct installation *i, enum installation_state state,
                                struct str found)
 {
@@ -121,8 +123,9 @@ static uint64_t answer_number(const struct reply *r)
     return str_u64(answer_text(r), &n) == 0 ? n : 0;
 }
 
-/* Updates what the folder remembers (`i->r`) from the store's answers. The file is written only
- * when the id or the run has changed, or when it says that the last stop was orderly. */
+/* Updates `i->r`, which is what the data folder remembers, from the store's answers. The file
+ * `installation` is written only when the id or the run of the store has changed, or when the file
+ * still says that the last stop was orderly. */
 static int installation_remember(struct installation *i, const struct reply *answers,
                                  struct err *err)
 {
@@ -222,7 +225,8 @@ static int installation_send_word(struct installation *i, struct str process, in
     args[11] = queue_number(&a, (int64_t)(config > i->r.config ? config : i->r.config));
     args[12] = str_z(fresh);
     atomic_store(&i->seen.lost, false);
-    /* The first word gives a store the id that the folder then remembers, so it must be durable. */
+    /* The first word may give the store its id, which the folder then remembers. So that word must
+     * be durable. */
     struct script_run run = {.script = coord_script(SCRIPT_store_word),
                              .args = {args, WORD_ARGS},
                              .relaxed = i->r.id[0] != '\0'};
@@ -280,7 +284,9 @@ static int installation_open_files(struct installation *i, struct err *err)
         return code;
     memcpy(i->seen.folder, i->r.folder, sizeof(i->seen.folder));
     i->seen.floor = &i->page->number;
-    if (!i->kept) /* without the file `installation` the number is another folder's */
+    /* Without the file `installation` the folder has a new id, and the number is not for that
+     * id. */
+    if (!i->kept)
         atomic_store(&i->page->number, 0);
     i->certain = !i->kept || kept || i->r.clean;
     seen_took(&i->seen, i->r.number);
@@ -365,10 +371,10 @@ void installation_close(struct installation *i)
     free(i);
 }
 
-/* --- what an administrator says --- */
+/* --- decisions of an administrator --- */
 
-/* Runs a script that answers {'ok'}, or a word that says why it refused. *answer is that word;
- * empty: it is unknown. */
+/* Runs a script that answers {'ok'}, or a word that says why it refused. *answer is set to 'ok' or
+ * to that word. *answer is empty when the script's answer is not one of the known words. */
 static int installation_ask(struct installation *i, enum coord_script script,
                             const struct store_args *args, struct str *answer, struct err *err)
 {
@@ -415,8 +421,8 @@ static int installation_run(struct installation *i, enum coord_script script,
     return code < 0 || str_eq(answer, STR("ok")) ? code : installation_refuse(answer, err);
 }
 
-/* Makes the folder join the installation `id`. The numbers that it knew of the old store are
- * forgotten. */
+/* Makes the data folder join the installation `id`. The folder forgets the numbers that it
+ * remembered of the old store. */
 static int installation_move(struct installation *i, struct str id, struct err *err)
 {
     struct remembered r = i->r;

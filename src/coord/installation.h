@@ -2,12 +2,16 @@
  * that is not the one we knew", I1 to I7).
  *
  * An *installation* is a store and the processes that share it. The store has the installation's
- * id, and each data folder remembers that id. A process asks the store for the id every second,
- * with the word that says that the process lives (coord/lease.h). It also asks before it replaces
- * data in memory by data that it has read from the store. While the store is empty, has another id,
- * or has lost changes of the configuration, the process is *halted*: the stores refuse every call
- * (store_set_watch()), and all parts that serve clients look at installation_halted(). Any thread.
- */
+ * id, and each data folder remembers that id. A process asks the store for the id every second, in
+ * the same call that sends its *word*, the sign that the process lives (coord/lease.h). It also
+ * asks before it replaces data in memory by data that it has read from the store. The process is
+ * *halted* while the store is empty, has another id, or has lost changes of the configuration. Then
+ * the stores refuse every call (store_set_watch()), and all parts that serve clients look at
+ * installation_halted().
+ *
+ * Some calls of the store are *steps* with numbers, so that it is noticed when the store has lost
+ * steps that it had acknowledged (coord/seen.h). The store then *went back in time*. Any thread may
+ * call these functions. */
 #ifndef COORD_INSTALLATION_H
 #define COORD_INSTALLATION_H
 
@@ -37,28 +41,29 @@ struct installation_options {
  * error: it is asked again later. */
 int installation_open(struct installation **out, const struct installation_options *o,
                       struct err *err) MUST_CHECK;
-/* Writes the store's id to the data folder. Called when the start has found that the store can be
- * used (the users' secrets are sealed with this key file), so that a start that fails remembers
+/* Writes the store's id to the data folder. The start calls this after it has found that this
+ * process's key file opens the users' secrets in the store. So a start that fails remembers
  * nothing. */
 int installation_keep(struct installation *i, struct err *err) MUST_CHECK;
-/* Called when no other thread uses `i` any more. Tells the store that the process ends, if it can
- * be reached. NULL is fine. */
+/* Closes `i`, which no other thread may use any more. Tells the store, if it can be reached, that
+ * the process ends. NULL is fine. */
 void installation_close(struct installation *i);
 
 /* --- asking --- */
 
 /* Sends a word to the store (coord/lease.h), which says that the process with the id `process`
- * holds this epoch of the policies. `process` empty: the caller holds no policies. 0: the store is
- * the known one, and has accepted the word. */
+ * lives and holds this epoch of the policies. `process` empty: the caller holds no policies. The
+ * call returns 0 when the store is the known one and has accepted the word. */
 int installation_tell(struct installation *i, struct str process, int64_t epoch,
                       struct err *err) MUST_CHECK;
-/* Asks the store whether it is the known one, without a process or an epoch. This function and
- * installation_why() are for struct store_watch. */
+/* Asks the store whether it is the known one. Unlike installation_tell(), it names no process and
+ * no epoch. This function and installation_why() are for struct store_watch. */
 int installation_check(void *i, struct err *err) MUST_CHECK;
 const _Atomic(bool) *installation_halted(const struct installation *i);
 /* Returns ERR_STORE, with a text for clients that says why the process is halted. */
 int installation_why(void *i, struct err *err);
-/* The numbers of acknowledged steps (coord/seen.h); NULL: steps have no numbers. */
+/* Gives the object that numbers the steps of this data folder (coord/seen.h). NULL: steps have no
+ * numbers. */
 struct seen *installation_seen(struct installation *i);
 
 struct installation_status {
@@ -67,40 +72,43 @@ struct installation_status {
     char found[ID_HEX_LEN + 1]; /* the id that the store has; empty unless it differs from `id` */
     uint64_t round;  /* grows each time that the store is found to have gone back in time */
     uint64_t config; /* number of changes of the configuration so far */
-    bool back;       /* the store went back in time, and not all copies were begun anew */
+    /* The store went back in time, and some replications have not begun their copy again since. */
+    bool back;
     /* Number of data folders that have yet to say which steps were acknowledged to them. */
     uint64_t unsure;
-    uint64_t runs; /* starts of the store's server that this process has seen */
+    uint64_t runs; /* number of starts of the store's server that this process has seen */
 };
-/* Gives the answers of the last time that the store was asked; does not ask it again. */
+/* Gives what the store answered when it was last asked. Does not ask the store again. */
 void installation_status(struct installation *i, struct installation_status *out);
-/* Whether the store may have lost changes of objects, and the copies have not been compared since
- * that loss. Asks the store; true when that fails. `i` NULL: false. */
+/* Returns whether the store may have lost changes of objects after which the copies have not yet
+ * been compared. Asks the store, and returns true when the store does not answer. `i` NULL:
+ * false. */
 bool installation_is_unsure(struct installation *i);
-/* The name of a state, such as "empty". */
+/* Gives the name of a state, such as "empty". */
 const char *installation_state_name(enum installation_state state);
 
-/* --- what an administrator says --- */
+/* --- decisions of an administrator --- */
 
 enum installation_accepted { ACCEPT_EMPTY, ACCEPT_OTHER, ACCEPT_OLDER };
-/* Accepts the store as it is, because an administrator says that it is right. ACCEPT_OTHER: this
- * data folder belongs to the installation `id` from now on. ERR_CONFLICT: the store is not in the
- * state that `what` says. */
+/* Accepts the store as it is, because an administrator says that its contents are right.
+ * ACCEPT_OTHER: this data folder belongs to the installation `id` from now on. ERR_CONFLICT: the
+ * store is not in the state that `what` names. */
 int installation_accept(struct installation *i, enum installation_accepted what, struct str id,
                         struct err *err) MUST_CHECK;
-/* The next three calls restore the configuration: one begin, any number of pages of commands for
- * the store, one end. ERR_CONFLICT: the store belongs to another installation, or it has a
- * configuration and `replace` is false. */
+/* The next three calls restore the configuration. They are one begin, any number of pages of
+ * commands for the store, and one end. ERR_CONFLICT: the store belongs to another installation, or
+ * it has a configuration and `replace` is false. */
 int installation_restore_begin(struct installation *i, bool replace, struct err *err) MUST_CHECK;
 int installation_restore_page(struct installation *i, const struct store_args *commands,
                               size_t count, struct err *err) MUST_CHECK;
 int installation_restore_end(struct installation *i, struct err *err) MUST_CHECK;
 
-/* Tells the store that all copies were begun anew in this round (installation_status.round). */
+/* Tells the store that every replication has begun its copy again in this round
+ * (installation_status.round). */
 int installation_mended(struct installation *i, uint64_t round, struct err *err) MUST_CHECK;
-/* Records that a copy of the configuration is on disk, made when the store had `config` changes.
- * From now on, also after a restart, a store with fewer changes counts as one that has lost some.
- */
+/* Records that the data folder has a copy of the configuration on disk, made when the configuration
+ * had been changed `config` times. From now on, also after a restart, a store with fewer changes
+ * counts as a store that has lost changes. */
 int installation_copied(struct installation *i, uint64_t config, struct err *err) MUST_CHECK;
 
 #endif

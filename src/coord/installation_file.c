@@ -1,4 +1,5 @@
-/* The files in which a data folder remembers the store. */
+/* Reads and writes the two files in which a data folder remembers the store: `installation` and
+ * `installation.number`. */
 #include "coord/installation_int.h"
 #include "os/file.h"
 #include "os/pages.h"

@@ -14,7 +14,7 @@ struct remembered {
     char run[RUN_MAX + 1];       /* run id of the store's server when the file was written */
     bool clean;                  /* written by an orderly stop, so `number` is final */
     uint64_t number;             /* the highest acknowledged number (coord/seen.h) */
-    uint64_t config;             /* number of changes that the configuration's copy on disk has */
+    uint64_t config; /* number of changes of the configuration that its copy on disk includes */
 };
 /* Reads the file at `path`. ERR_NOT_FOUND: there is no such file. */
 int remembered_read(struct remembered *out, const char *path, struct err *err) MUST_CHECK;
@@ -27,8 +27,8 @@ struct number_page {
     char magic[16], boot[BOOT_MAX];
     _Atomic(uint64_t) number;
 };
-/* Maps the file, and makes it if needed. *kept: the file was written since the machine's last
- * start. */
+/* Maps the file, and makes it if it does not exist. *kept is set to whether the file was written
+ * since the machine's last start. */
 int number_page_open(struct number_page **out, const char *path, struct str boot, bool *kept,
                      struct err *err) MUST_CHECK;
 void number_page_close(struct number_page *p);
@@ -39,14 +39,16 @@ struct installation {
     struct number_page *page;
     struct seen seen;
     _Atomic(bool) halted;
-    struct remembered r; /* only for the thread that has set `asking`, like the next three */
-    bool certain;        /* the highest acknowledged number is known for certain */
-    bool kept;           /* the file `installation` exists */
-    bool asked;          /* the store was found to be the known one at least once */
-    struct mutex lock;   /* class "installation"; guards what follows */
+    /* What the folder remembers. Only the thread that has set `asking` may use this member and the
+     * next three. */
+    struct remembered r;
+    bool certain;      /* the highest acknowledged number is known for certain */
+    bool kept;         /* the file `installation` exists */
+    bool asked;        /* the store was found to be the known one at least once */
+    struct mutex lock; /* class "installation"; guards what follows */
     struct installation_status status;
-    /* A thread is asking the store. Only one may ask at a time, so that an older answer never
-     * follows a newer one. */
+    /* True while a thread asks the store. Only one thread may ask at a time, so that an older
+     * answer never follows a newer one. */
     bool asking;
     struct cond asked_last;
 };

@@ -1,4 +1,5 @@
-/* The lease, and the thread that reads the data that must be read before a lease begins. */
+/* The lease of a process (coord/lease.h), and the thread that reads the data that must be read
+ * before a lease begins. */
 #include "coord/lease.h"
 #include "base/clock.h"
 #include "coord/gateways.h"
@@ -57,13 +58,15 @@ uint64_t lease_contact(struct lease *l)
     return number;
 }
 
-/* --- what became of a word --- */
+/* --- the store's answer to a word --- */
 
 void lease_heard(struct lease *l, uint64_t sent_ns)
 {
     atomic_store(&l->trouble, NULL);
     mutex_lock(&l->lock);
-    bool anew = lease_is_past(l->heard_until_ns); /* if so, others may not have waited (E3) */
+    /* True: other processes may have stopped waiting for this one, so a new lease must begin
+     * (docs/replication.md, E3). */
+    bool anew = lease_is_past(l->heard_until_ns);
     if (anew) {
         atomic_store(&l->until_ns, 0);
         atomic_fetch_add(&l->number, 1);
@@ -87,9 +90,9 @@ void lease_refused(struct lease *l, const struct err *why, bool halted)
     mutex_unlock(&l->lock);
 }
 
-/* --- the thread that reads --- */
+/* --- the thread that reads before a lease begins --- */
 
-/* Whether a new lease should begin. *number is its number. */
+/* Returns whether a new lease should begin. *number is set to its number. */
 static bool lease_is_wanted(struct lease *l, uint64_t *number)
 {
     mutex_lock(&l->lock);
@@ -99,7 +102,7 @@ static bool lease_is_wanted(struct lease *l, uint64_t *number)
     return wanted;
 }
 
-/* Begins the lease of this number, for which everything was read. Does nothing when there was
+/* Begins the lease with this number, after all data for it were read. Does nothing when there was
  * another gap between words meanwhile. */
 static void lease_begin(struct lease *l, uint64_t number)
 {
@@ -214,6 +217,7 @@ void lease_stop(struct lease *l)
     loop_ask_stop(&l->reader);
     loop_stop(&l->words);
     loop_stop(&l->reader);
-    if (told && gateways_forget(l->o.config, str_z(l->id), &err) < 0) /* its word expires anyway */
+    /* A failure does no harm, because the word of this process expires by itself. */
+    if (told && gateways_forget(l->o.config, str_z(l->id), &err) < 0)
         log_info(l->o.log, "lease.not_forgotten", log_z("error", err.text));
 }

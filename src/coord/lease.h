@@ -50,13 +50,14 @@ void lease_free(struct lease *l); /* after lease_stop(); NULL is fine */
  * it calls them again soon. */
 typedef int lease_read_fn(void *ctx, struct err *err);
 void lease_read_first(struct lease *l, lease_read_fn *fn, void *ctx);
-/* Adds an epoch of the policies to the words. `fn` returns the newest epoch that every change of
- * this process follows; -1: none yet. It is called ten times a second. Without it the words say
- * only that the process lives, and nobody waits for it. */
+/* Makes each word also say an epoch of the policies. `fn` returns the newest epoch whose policies
+ * every change of this process obeys; -1: there is no such epoch yet. `fn` is called ten times a
+ * second. Without `fn` the words say only that the process lives, and other processes do not wait
+ * for it. */
 typedef int64_t lease_epoch_fn(void *ctx);
 void lease_tell_epoch(struct lease *l, lease_epoch_fn *fn, void *ctx);
 
-/* Starts the thread that sends words and the thread that reads. */
+/* Starts the thread that sends words and the thread that reads data before a lease begins. */
 int lease_start(struct lease *l, struct err *err) MUST_CHECK;
 /* Ends the threads, and tells other processes not to wait for this one any more. lease_check() may
  * still be called. NULL is fine, as is a lease that was not started. */
@@ -64,25 +65,27 @@ void lease_stop(struct lease *l);
 
 /* --- asking --- */
 
-/* The number of the present lease; 0: no lease is needed. `l` may be NULL. */
+/* Returns the number of the present lease; 0: no lease is needed. `l` may be NULL. */
 uint64_t lease_number(const struct lease *l);
-/* Checks that the lease of this number is not over. ERR_STORE, with a text for clients: it is over.
- * Never waits. `l` may be NULL. */
+/* Checks that the lease with this number has not ended. ERR_STORE, with a text for clients: it has
+ * ended. Never waits. `l` may be NULL. */
 int lease_check(const struct lease *l, uint64_t number, struct err *err) MUST_CHECK;
-/* Waits until a lease has begun; does not wait when none is needed. False: none has begun by
- * `deadline_ns` (clock_mono_ns()). */
+/* Waits until a lease has begun; returns true at once when no lease is needed. Returns false when
+ * no lease has begun by `deadline_ns` (clock_mono_ns()). */
 bool lease_await(struct lease *l, uint64_t deadline_ns);
-/* Says whether other processes wait for this one. 0: they do not, because its last word is too old.
- * Else a number that changes after each gap in which they may not have waited. A caller that asks
- * the store what every process knows compares this number before and afterwards, because its own
- * word may have been too old to count (E5). `l` may be NULL. */
+/* Returns 0 when other processes do not wait for this one, because its last word is too old.
+ * Otherwise returns a number that changes after each gap in which other processes may not have
+ * waited. A caller that asks the store what every process knows calls this before and after the
+ * question. If the two numbers differ, the word of this process may have been too old to count
+ * (docs/replication.md, E5). `l` may be NULL. */
 uint64_t lease_contact(struct lease *l);
 
-/* How the store refused the last word, as store_refusal() says it; NULL: the store did not refuse
- * it. It is an argument for store_cannot(). `l` may be NULL. */
+/* Returns the word with which Redis refused the last word of this process, such as "OOM" (see
+ * store_refusal()). NULL: it was not refused. Callers pass the result to store_cannot(). `l` may be
+ * NULL. */
 const char *lease_trouble(const struct lease *l);
 
-/* --- what became of a word --- */
+/* --- the store's answer to a word --- */
 
 /* Records that the store accepted the word that was sent at `sent_ns` (clock_boot_ns()). */
 void lease_heard(struct lease *l, uint64_t sent_ns);

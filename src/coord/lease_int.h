@@ -25,9 +25,10 @@ struct lease {
     uint64_t word_ms; /* when the last word was sent, clock_mono_ms(); used by `words` alone */
     bool word_failed; /* the last word failed, which was logged; used by `words` alone */
     bool cut_off;     /* the lease's end was logged; used by `reader` alone */
-    _Atomic(uint64_t) number;      /* number of the present lease, or of the next one to begin */
-    _Atomic(uint64_t) until_ns;    /* the end of that lease, clock_boot_ns(); 0: it has not begun */
-    _Atomic(const char *) trouble; /* how the store refused the last word; NULL: not refused */
+    _Atomic(uint64_t) number;   /* number of the present lease, or of the next one to begin */
+    _Atomic(uint64_t) until_ns; /* the end of that lease, clock_boot_ns(); 0: it has not begun */
+    /* Result of store_refusal() for the last word; NULL: not refused. */
+    _Atomic(const char *) trouble;
 
     struct mutex lock; /* class "lease"; guards what follows, and changes of `number`, `until_ns` */
     struct cond begun; /* a lease has begun */

@@ -4,8 +4,9 @@
 
 enum { LOOK_MS = 100, SEND_MS = 1000 };
 
-/* Whether the next word must be sent at once: the store refused a step because it has lost steps
- * that it had acknowledged. That word lets all processes know. */
+/* Returns whether the next word must be sent at once. That is so when the store has refused a step
+ * because it has lost steps that it had acknowledged. The word then lets all processes know of the
+ * loss. */
 static bool word_is_urgent(const struct lease *l)
 {
     struct seen *seen = installation_seen(l->o.installation);

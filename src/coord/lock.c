@@ -21,8 +21,8 @@ struct lock {
     char *key;
     size_t key_len;
     char token[ID_HEX_LEN + 1];
-    /* When its time to live ends (clock_mono_ns()), counted from before the store was asked. 0: the
-     * lock was lost. */
+    /* When the lock's time to live ends (clock_mono_ns()). It is counted from the moment before the
+     * store was asked. 0: the lock was lost. */
     _Atomic(uint64_t) until_ns;
 };
 
@@ -123,7 +123,7 @@ static void lock_free(struct lock *lock)
 }
 
 /* Tries once to take each of the locks; taken[i] says whether locks[i] was taken. When the outcome
- * is not known (a time-out), the tokens may stay in the store until they expire. */
+ * is not known, because the call timed out, the tokens may stay in the store until they expire. */
 static int locks_ask(struct lock *const *locks, size_t count, bool *taken, struct err *err)
 {
     struct locks *l = locks[0]->locks;
@@ -241,7 +241,8 @@ static void locks_delist(struct locks *l, struct lock **locks, size_t count)
     mutex_unlock(&l->lock);
 }
 
-/* A failure is only logged, because the locks then expire by themselves. */
+/* Releases several locks by one script. A failure is only logged, because the locks then expire by
+ * themselves. */
 void lock_release_many(struct lock **locks, size_t count)
 {
     struct arena a = ARENA_INIT(LOCK_ARENA_MAX);
@@ -301,7 +302,7 @@ static struct store_args locks_collect(struct locks *l, struct arena *a)
     return (struct store_args){args, arena_error(a) == 0 ? n : 0};
 }
 
-/* The token that was sent with this key in the renewal; empty: the key was not sent. */
+/* Gives the token that the renewal sent with this key; empty: the key was not sent. */
 static struct str locks_token_in(const struct store_args *asked, struct str key)
 {
     for (size_t i = 1; i + 1 < asked->argc; i += 2)

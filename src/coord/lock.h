@@ -1,6 +1,7 @@
-/* Locks in lockDB. A lock is a key with Chorus's name for it, a random token as its value, and a
- * time to live. That time is renewed while the lock is held (docs/replication.md, C1 and C2). Any
- * thread; a struct lock is used by one thread at a time. */
+/* Locks in lockDB. A lock is a key with a random token as its value and with a time to live, which
+ * is renewed while the lock is held (docs/replication.md, C1 and C2). The names of the keys are
+ * those of Chorus, a replication proxy for S3. Any thread may call these functions; a struct lock
+ * is used by one thread at a time. */
 #ifndef COORD_LOCK_H
 #define COORD_LOCK_H
 
@@ -19,28 +20,30 @@ struct locks_options {
 int locks_open(struct locks **out, const struct locks_options *o, struct err *err) MUST_CHECK;
 void locks_close(struct locks *l); /* no lock may be held */
 
-/* Append the key of a lock to `out`, with its parts escaped. */
+/* These functions append the key of a lock to `out`, with the parts of the key escaped. */
 void lock_key_object(struct buf *out, struct str storage, struct str bucket, struct str object);
 void lock_key_bucket(struct buf *out, struct str storage, struct str bucket);
 void lock_key_user(struct buf *out, struct str storage, struct str user);
 
 struct lock;
-/* Takes the lock `key`. ERR_BUSY: somebody else has it. */
+/* Takes the lock `key`. ERR_BUSY: another holder has the lock. */
 int lock_take(struct lock **out, struct locks *l, struct str key, struct err *err) MUST_CHECK;
-/* As lock_take(), but waits for up to `wait_ms`. */
+/* Like lock_take(), but waits up to `wait_ms` for the lock. */
 int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_ms,
               struct err *err) MUST_CHECK;
-/* Takes several locks in one step; out[i] is NULL where somebody else has the lock. */
+/* Takes several locks in one step. out[i] is NULL where another holder has the lock. */
 enum { LOCKS_MAX = 64 };
 int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, size_t count,
                    struct err *err) MUST_CHECK;
-/* Whether the lock is still held. False: its time to live has passed by this process's clock, or a
- * renewal found another token. Then the work under the lock must stop. A single renewal that fails
- * does not lose the lock. */
+/* Returns whether the lock is still held. False: its time to live has passed by this process's
+ * clock, or a renewal found another token in the store. Then the work under the lock must stop. A
+ * single renewal that fails does not lose the lock. */
 bool lock_held(const struct lock *lock);
 struct str lock_key(const struct lock *lock);
-struct str lock_token(const struct lock *lock); /* for scripts that check the lock (C2) */
-/* Removes the key only if its value is this lock's token. NULL is fine. */
+/* For scripts that check that the lock is held (C2). */
+struct str lock_token(const struct lock *lock);
+/* Releases and frees the lock. The key is removed from the store only if its value is this lock's
+ * token. NULL is fine. */
 void lock_release(struct lock *lock);
 void lock_release_many(struct lock **locks, size_t count); /* at most LOCKS_MAX; some may be NULL */
 

@@ -1,4 +1,4 @@
-/* Asynq's messages in protobuf's encoding. */
+/* Reads and writes tasks as Asynq's messages in protobuf's encoding. */
 #include "coord/message.h"
 #include "base/bytes.h"
 #include "base/clock.h"

@@ -1,4 +1,5 @@
-/* Asynq's messages, in protobuf's encoding (proto3): fields that are not set are not written, and
+/* A task as Asynq stores it: a message in protobuf's encoding (proto3). Asynq is the queue for Go
+ * programs whose layout weir keeps (docs/queue.md). Fields that are not set are not written, and
  * unknown fields are skipped. No I/O. */
 #ifndef COORD_MESSAGE_H
 #define COORD_MESSAGE_H

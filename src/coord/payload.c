@@ -1,4 +1,5 @@
-/* Payloads of replication's tasks: the only place that knows their fields. */
+/* Reads and writes the payloads of replication's tasks. This is the only file that knows their
+ * fields. */
 #include "coord/payload.h"
 
 #include "object/bucket.h"
@@ -145,8 +146,8 @@ static void payload_write_copy(struct json_out *w, const struct task_payload *p)
     json_out_close(w, '}');
 }
 
-/* Writes the list of objects. `whole`: with each object's size and whether it is absent, which
- * copies need. */
+/* Writes the list of objects. `whole` true: it also writes each object's size and whether the
+ * object is absent, which copies need. */
 static void payload_write_objects(struct json_out *w, const struct task_payload *p, bool whole)
 {
     json_out_key(w, "Objs");

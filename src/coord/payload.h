@@ -1,9 +1,8 @@
-/* Payloads of replication's tasks: JSON with Chorus's field names. All of them are written and read
- * here. No I/O; any thread.
+/* Payloads of replication's tasks: JSON with the field names of Chorus, a replication proxy for S3.
+ * All of them are written and read here. No I/O. Any thread may call these functions.
  *
  *     {"FromStorage":"main","ToStorage":"backup","ToBucket":null,"User":"u1",
- *      "Object":{"Bucket":"photos","Name":"a.jpg","Version":""}}
- */
+ *      "Object":{"Bucket":"photos","Name":"a.jpg","Version":""}} */
 #ifndef COORD_PAYLOAD_H
 #define COORD_PAYLOAD_H
 
@@ -25,7 +24,7 @@ enum task_payload_kind {
 
 enum { PAYLOAD_OBJECTS_MAX = 64 };
 
-/* One of the objects of a task that is for several objects. */
+/* One of the objects of a task that handles several objects. */
 struct task_payload_object {
     struct str name;
     uint64_t size;
@@ -34,12 +33,13 @@ struct task_payload_object {
 
 struct task_payload {
     struct replication_id id; /* `bucket` is the source's, and is never empty */
-    struct str created_at;    /* RFC 3339; empty: not written; never read */
+    struct str created_at;    /* time in RFC 3339; empty: not written; ignored when read */
     struct str object, version;
     struct str prefix;
     uint64_t size;
-    /* `object` of a PAYLOAD_COPY is the percent-encoded form of a key that is not UTF-8, which JSON
-     * cannot hold. S3 has no such keys, so reading such a payload fails with ERR_INVALID. */
+    /* True: `object` of a PAYLOAD_COPY is the percent-encoded form of a key that is not UTF-8,
+     * which JSON cannot hold. S3 has no such keys, so reading such a payload fails with
+     * ERR_INVALID. */
     bool encoded;
     /* For PAYLOAD_COPIES and PAYLOAD_EVENTS: 1 to PAYLOAD_OBJECTS_MAX objects. */
     const struct task_payload_object *objects;
@@ -53,8 +53,8 @@ int task_payload_read(struct task_payload *out, struct arena *a, struct str text
 /* Appends the payload as JSON to `out`. */
 void task_payload_write(struct buf *out, const struct task_payload *p, enum task_payload_kind kind);
 
-/* Gives the replication that a payload of any kind names. Strings are borrowed from `payload`.
- * False: the payload names no replication. */
+/* Gives the id of the replication that a payload of any kind names. The strings are borrowed from
+ * `payload`. False: the payload names no replication. */
 bool task_payload_id(struct replication_id *out, const json_t *payload);
 
 #endif

@@ -107,8 +107,8 @@ int queue_task_args(struct arena *a, const struct task *wanted, int64_t unique_s
     return arena_error(a) == 0 ? 0 : err_code(err, ERR_NO_MEMORY);
 }
 
-/* Makes the six arguments of one task for queue_add.lua. `times` are the task's delay and how long
- * it is unique, in seconds. */
+/* Makes the six arguments of one task for queue_add.lua. `times` has the task's delay, and the time
+ * for which no equal task may be added, both in seconds. */
 static int queue_add_args(struct arena *a, const struct task *t, const int64_t times[2],
                           struct str *args, struct err *err)
 {
@@ -118,8 +118,8 @@ static int queue_add_args(struct arena *a, const struct task *t, const int64_t t
     return queue_task_args(a, t, times[1], args, err);
 }
 
-/* Adds all tasks. The reply has a number for each: 1 when it was added. The step's number follows,
- * when steps are numbered. */
+/* Adds all tasks. The reply has one number for each task, which is 1 when the task was added. When
+ * steps are numbered (coord/seen.h), the number of this step follows. */
 static int queue_add_tasks(struct queue *q, struct arena *a, const struct task *tasks, size_t count,
                            const int64_t times[2], struct reply **out, struct err *err)
 {
@@ -405,8 +405,8 @@ int queue_clean(struct queue *q, const struct store_args *names, size_t *moved, 
                        moved, err);
 }
 
-/* Ends the try of a task whose lease has ended, as failed. ERR_NOT_FOUND: another process has
- * recovered the task, or its worker came back. */
+/* Ends the present try of a task whose lease has ended, and counts it as failed. ERR_NOT_FOUND:
+ * another process has recovered the task, or its worker came back. */
 static int queue_recover_task(struct queue *q, const struct reply *row, struct err *err)
 {
     struct ending e = {"retry", 0, "failed", true};

@@ -1,5 +1,6 @@
 /* The work queue: tasks in queueDB, in Asynq's layout. docs/queue.md has the invariants (Q1 to Q9),
- * the keys and the times. Every call is one script on the store; times are the store's. Any thread.
+ * the keys and the times. Every call is one script on the store, and times are taken from the
+ * store's clock. Any thread may call these functions.
  *
  * Calls fail with the store's codes (store/store.h), and with the codes that are named below. The
  * strings of a task that a call returns are in the arena of that call. */
@@ -21,10 +22,11 @@ enum {
     TASK_TIMEOUT_S = 8 * S_PER_HOUR,
     TASK_PAYLOAD_MAX = 64 * 1024,
     QUEUE_LEASE_S = 30,
-    QUEUE_BATCH_MAX = 1000, /* most tasks of one queue_add_many() */
+    QUEUE_BATCH_MAX = 1000, /* most tasks in one call of queue_add_many() */
 };
 
-/* The fields of Asynq's message. 0 or empty: not set. Times are seconds since 1970. */
+/* A task, with the fields of Asynq's message. 0 or empty: the field is not set. Times are seconds
+ * since 1970. */
 struct task {
     struct str type;
     struct str payload;
@@ -78,18 +80,18 @@ int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t
 int queue_extend(struct queue *q, struct arena *a, struct str queue, const struct store_args *pairs,
                  struct store_args *lost, struct err *err) MUST_CHECK;
 /* This call and the next three end the caller's lease on a task. ERR_NOT_FOUND: the task is not
- * active, or somebody else has taken it since (Q4). */
+ * active, or another worker has taken it since (Q4). */
 int queue_done(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
-/* Puts the task back for another try. `counts`: this try has failed, and after the last try the
- * task is archived instead. Else the task is put back without using up a try (Q6). `error` is the
- * reason; it may be empty. `delay_s` is the time until the next try; -1: the rule of docs/queue.md
- * decides. */
+/* Puts the task back for another try. `counts` true: this try has failed, and after the last try
+ * the task is archived instead. `counts` false: the task is put back without using up a try (Q6).
+ * `error` is the reason; it may be empty. `delay_s` is the time until the next try in seconds; -1:
+ * the rule of docs/queue.md decides. */
 int queue_retry(struct queue *q, const struct task *t, int64_t delay_s, bool counts,
                 struct str error, struct err *err) MUST_CHECK;
 int queue_archive(struct queue *q, const struct task *t, struct str error,
                   struct err *err) MUST_CHECK;
-/* Puts the task back to the front of its queue, as if it had not been taken: for a worker that
- * stops. */
+/* Puts the task back to the front of its queue, as if it had not been taken. A worker that stops
+ * calls this. */
 int queue_requeue(struct queue *q, const struct task *t, struct err *err) MUST_CHECK;
 
 /* --- housekeeping, which every worker does (coord/worker.h) ---
@@ -137,8 +139,8 @@ struct task_info {
      * archived. Completed: until when it is kept. */
     int64_t due_s;
 };
-/* Which tasks to list: up to `limit` tasks of one state, the oldest or soonest first, after the
- * first `skip`. */
+/* Which tasks to list: up to `limit` tasks of one state, the oldest or soonest first. The first
+ * `skip` tasks are left out. */
 struct queue_page {
     struct str queue;
     enum task_state state;

@@ -14,7 +14,7 @@ struct queue {
 };
 
 enum {
-    /* Bytes; for calls whose results are not in the caller's arena. */
+    /* most bytes of the arena of a call whose results are not in the caller's arena */
     QUEUE_ARENA_MAX = 64 * 1024 * 1024,
 };
 

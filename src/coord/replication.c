@@ -1,10 +1,11 @@
-/* Opening replications, their newest view, and the names of policies in keys. */
+/* Opens the replications, keeps their newest view (coord/replication.h), and makes the names of
+ * policies in keys. */
 #include "coord/gateways.h"
 #include "coord/replication_int.h"
 
 #include <stdlib.h>
 
-enum { PART_MAX = 255 }; /* bytes */
+enum { PART_MAX = 255 }; /* most bytes of one part of a name */
 
 static reload_heard_fn replications_heard;
 static reload_fn replications_load_again;
@@ -56,7 +57,8 @@ static bool replications_heard(void *ctx, struct str channel, struct str message
     struct replications *r = ctx;
 
     if (!channel.p || str_eq(message, STR("all")))
-        atomic_store(&r->doubt, true); /* perhaps another server answers, or the store went back */
+        /* Another server may answer from now on, or the store may have lost changes. */
+        atomic_store(&r->doubt, true);
     return true;
 }
 

@@ -1,10 +1,12 @@
-/* Replications: their policies and status, in configDB with Chorus's keys, and the recording of
- * changes. docs/replication.md has the terms, the keys and the invariants (R, V, P).
+/* Replications: their policies and status, in configDB with the keys of Chorus (a replication proxy
+ * for S3), and the recording of changes. docs/replication.md has the terms, the keys and the
+ * invariants (R1 to S12), which comments here cite by their codes.
  *
- * All policies are held in memory as a *view*, which has an epoch and is renewed when a message
- * says that a policy was changed. Looking at a view never waits. Every change of a policy is one
- * script over the databases, which must be on one server. The script raises `w:epoch`, and when the
- * call returns, the view of this process has the change. Any thread.
+ * All policies are held in memory as a *view*, which has an epoch (a number that grows with each
+ * change of a policy). The view is renewed when a message says that a policy was changed. Looking
+ * at a view never waits. Every change of a policy is one script over the databases, which must be
+ * on one server. The script raises `w:epoch`, and when the call returns, the view of this process
+ * has the change. Any thread may call these functions.
  *
  * Calls fail with the store's codes (store/store.h), and with the codes that are named below. After
  * ERR_UNAVAILABLE nothing was done. */
@@ -19,7 +21,7 @@ struct replications;
 
 enum { PRIORITY_MAX = 5 };
 
-/* Channel on configDB. A message says that a policy was changed. */
+/* Channel of configDB. A message on it says that a policy was changed. */
 #define REPLICATIONS_CHANNEL STR("weir:replications")
 
 struct replications_options {
@@ -33,8 +35,8 @@ int replications_open(struct replications **out, const struct replications_optio
                       struct err *err) MUST_CHECK;
 void replications_close(struct replications *r); /* NULL is fine; views may outlive it */
 
-/* Names a replication. `bucket` empty: the policy for all buckets of the user. `to_bucket` empty:
- * the bucket has the same name at the destination. */
+/* The name of a replication. `bucket` empty: the policy for all buckets of the user. `to_bucket`
+ * empty: the bucket has the same name at the destination. */
 struct replication_id {
     struct str user, bucket, from, to, to_bucket;
 };
@@ -58,10 +60,11 @@ struct replication {
      * and reads choose the side by the version vectors (S4 to S6). Only the route (route/route.h)
      * says where writes go. */
     bool switching;
-    /* That switch is only announced: the route still leads to `from`, and nothing is archived. */
+    /* The switch is only announced: the route still leads to `from`, and nothing is archived. */
     bool announced;
-    /* That switch was aborted, and this replication leads back. `from` is the storage that the
-     * switch was to lead to; it has the uploads of `s:up`. The route leads to `to`. */
+    /* The switch was aborted, and this replication copies the changes back. `from` is the storage
+     * that the switch was to lead to, and `to` is where the route leads again. Uploads whose ids
+     * are in the set `s:up` are at `from`. */
     bool aborted;
     bool blocked;    /* a switch with downtime is in progress (S1) */
     bool has_switch; /* there is a switch that is not done */
@@ -89,14 +92,14 @@ size_t replication_view_from(const struct replication_view *view, struct str sto
  * replication_view_switch() or replication_view_blocked() finds a replication for it. */
 bool replication_view_any(const struct replication_view *view, struct str storage,
                           struct str bucket);
-/* The replication that is `switching` and has the bucket at this storage as its source or its
- * destination. Changes there are recorded even if they make no task, because reads go by the
- * vectors. NULL: there is none. */
+/* Returns the replication that is `switching` and has the bucket at this storage as its source or
+ * its destination. Changes there are recorded even if they make no task, because reads choose the
+ * side by the version vectors. NULL: there is no such replication. */
 const struct replication *replication_view_switch(const struct replication_view *view,
                                                   struct str storage, struct str bucket);
-/* The replication that is `blocked` and has this destination. Changes there are recorded, because
- * they may be the first changes for a reverse replication that this view does not have yet (S3).
- * NULL: there is none. */
+/* Returns the replication that is `blocked` and has this destination. Changes there are recorded,
+ * because they may be the first changes for a reverse replication that this view does not have yet
+ * (S3). NULL: there is no such replication. */
 const struct replication *replication_view_blocked(const struct replication_view *view,
                                                    struct str storage, struct str bucket);
 /* Gives the user's policies that have this storage as their source. New buckets get replications by
@@ -115,7 +118,7 @@ struct replication_new {
     int priority;         /* 0 to PRIORITY_MAX */
     struct str agent_url; /* as in struct replication; empty: none */
     bool init_done;       /* no initial copy is needed: a switch has reversed the replication */
-    bool later;           /* return before the view has the change; for many calls in a row */
+    bool later;           /* return before the view has the change; used for many calls in a row */
     /* A task that is queued with the replication and counted as a listing; replication_list() ends
      * it. Without a type: no task. */
     struct task first;
@@ -127,7 +130,8 @@ struct replication_new {
  * switch. */
 int replication_add(struct replications *r, const struct replication_new *n, struct str route,
                     struct err *err) MUST_CHECK;
-/* Removes the policy, its status and its block at once. Its tasks then do nothing. The caller then
+/* Removes the policy and its status at once. If the destination bucket has another name, it may
+ * then be used directly again. The replication's tasks do nothing from now on. The caller then
  * removes the larger data by replication_clean() and version_strip(). ERR_NOT_FOUND: there is no
  * such replication. ERR_CONFLICT: the bucket has a switch. */
 int replication_remove(struct replications *r, const struct replication_id *id,
@@ -138,11 +142,11 @@ int replication_remove(struct replications *r, const struct replication_id *id,
  * `number` was read. */
 struct replication_end {
     struct replication_id id;
-    /* The source's number in the bucket's vector, read before the caller looked for the bucket at
-     * the source. */
+    /* The source's number in the bucket's version vector, read before the caller looked for the
+     * bucket at the source. */
     int64_t number;
-    /* Tasks that are queued with the removal: one cleans up, the other looks whether the bucket was
-     * made again meanwhile. */
+    /* Tasks that are queued with the removal. One cleans up; the other finds out whether the bucket
+     * was made again meanwhile. */
     struct task then[2];
     struct str route; /* as in replication_add() */
 };
@@ -152,15 +156,15 @@ int replication_end(struct replications *r, const struct replication_end *e,
  * a user's policy, which has no status. */
 int replication_pause(struct replications *r, const struct replication_id *id, bool paused,
                       struct err *err) MUST_CHECK;
-/* Archives a replication: from now on changes make no tasks for it. Its status stays, and its tasks
- * go on. */
+/* Archives a replication: from now on changes make no tasks for it. Its status stays, and tasks
+ * that it has go on. */
 int replication_archive(struct replications *r, const struct replication_id *id,
                         struct err *err) MUST_CHECK;
 /* Begins the initial copy again: the counters are set to 0, `first` is queued, and everything is
  * listed again on both sides. Tasks of the earlier copy are not counted any more. ERR_NOT_FOUND:
  * there is no such replication. ERR_CONFLICT: the replication is archived, or its bucket has a
- * switch, so that the destination may be newer than the source. `planned`: a switch that is not in
- * progress is no obstacle. It waits for the copy, or ends. */
+ * switch, so that the destination may be newer than the source. `planned` true: a switch that is
+ * not in progress yet does not cause ERR_CONFLICT. Such a switch waits for the copy, or ends. */
 int replication_resync(struct replications *r, const struct replication_id *id,
                        const struct task *first, bool planned, struct err *err) MUST_CHECK;
 /* Sets *out to whether every process that writes knows the replication as it is in the store now
@@ -170,32 +174,33 @@ int replication_is_known(struct replications *r, const struct replication_id *id
 /* Reads the status from the store. ERR_NOT_FOUND: there is no such replication. */
 int replication_read(struct replications *r, struct arena *a, const struct replication_id *id,
                      struct replication_status *out, struct err *err) MUST_CHECK;
-/* Removes the cursors of the replication's listings, some in each call: call again with *at until
- * it is 0. */
+/* Removes the cursors of the replication's listings. Each call removes some of them; the caller
+ * calls again with the same `at` until *at is 0. */
 int replication_clean(struct replications *r, const struct replication_id *id, uint64_t *at,
                       struct err *err) MUST_CHECK;
 
-/* --- vectors of buckets whose replications were removed: V3 --- */
+/* --- version vectors of buckets whose replications were removed (V3) --- */
 
-/* Sets *out to whether a replication of this bucket was removed and the bucket's vectors still
- * exist. Then the numbers of a new destination may come from an earlier replication. */
+/* Sets *out to whether a replication of this bucket was removed and the bucket's version vectors
+ * still exist. In that case the numbers of a new destination may come from an earlier
+ * replication. */
 int replication_any_removed(struct replications *r, struct str bucket, bool *out,
                             struct err *err) MUST_CHECK;
-/* Removes the vectors of buckets whose last replication was removed at least a day ago, so that no
- * task of it can run any more. Stops when `ended` returns true; it is called now and then. *count:
- * the number of buckets whose vectors were removed. */
+/* Removes the version vectors of buckets whose last replication was removed at least a day ago, so
+ * that none of its tasks can still run. `ended` is called now and then, and the function stops when
+ * `ended` returns true. *count is the number of buckets whose vectors were removed. */
 int replication_forget_unused(struct replications *r, bool (*ended)(void *ctx), void *ctx,
                               size_t *count, struct err *err) MUST_CHECK;
 
-/* --- counters and tasks that do not agree: P8 --- */
+/* --- counters that do not agree with the tasks (P8) --- */
 
 /* A replication that has fewer tasks, or more, than its counters say. */
 struct replication_gap {
     struct replication_id id;
     int64_t copies, listings, events; /* number of missing tasks; below 0: of surplus tasks */
-    /* 0: mended. ERR_CONFLICT: its copy cannot begin again, because it is archived or its bucket
-     * has a switch. ERR_NOT_FOUND: its counters have changed meanwhile, so it is compared again by
-     * a later call. */
+    /* 0: the counters were mended. ERR_CONFLICT: the copy cannot begin again, because the
+     * replication is archived or its bucket has a switch. ERR_NOT_FOUND: the counters have changed
+     * meanwhile, so a later call compares this replication again. */
     int outcome;
 };
 struct replication_recount {
@@ -207,30 +212,33 @@ struct replication_recount {
     void *ctx;
 };
 /* Compares the counters of replications that have open tasks with the tasks in the queue. The copy
- * of a replication whose tasks are missing begins again. *looked: how many replications were
- * compared. */
+ * of a replication whose tasks are missing begins again. *looked is the number of replications that
+ * were compared. */
 int replication_recount(struct replications *r, const struct replication_recount *o, size_t *looked,
                         struct err *err) MUST_CHECK;
 
-/* --- recording changes: R3 --- */
+/* --- recording changes (R3) --- */
 
-/* A change raises the number of one thing at one place, and makes one task for each destination of
- * the bucket there. The task's payload says which thing has changed, never what happened to it
- * (R2). So a pending task for the same thing also covers another change of it. */
+/* A change of one thing at one place. Recording it raises the place's number in the thing's version
+ * vector (coord/version.h), and makes one task for each destination of the bucket. The task's
+ * payload says which thing has changed, never what happened to it (R2). So a pending task for the
+ * same thing also covers another change of it. */
 struct change {
     struct thing thing;
     struct place place;
-    /* For an object: also raises the numbers of its tags and its access list, if they have vectors
-     * (V5). */
+    /* For an object: recording the change also raises the numbers of the object's tags and of its
+     * access list, if they have version vectors (V5). */
     bool whole;
     struct str type; /* type of the task, such as "object:sync" */
     /* The change of an object may share a task of type RECORD_TOGETHER with other changes of its
      * bucket in the same record. False: it has a task of its own. */
     bool together;
-    uint64_t row; /* number of its row in the outbox of record.log; 0: none */
-    /* The change was found long after it was made, by an intent (R4). If the object was since
-     * written at another place, after a switch, that write is newer and must keep the higher
-     * number. */
+    /* Number of the change's row in the outbox (log of changes) of the storage record.log; 0: the
+     * change has no row. */
+    uint64_t row;
+    /* The change was found long after it was made, by an intent, which is a note that was written
+     * before the change (R4). If the object was since written at another place, after a switch,
+     * that write is newer and must keep the higher number. */
     bool late;
 };
 #define RECORD_TOGETHER STR("objects:sync")
@@ -242,30 +250,33 @@ struct record {
     /* Ids of the tasks in the queue `intents` that end with this record. */
     const struct str *intents;
     size_t intent_count; /* at most QUEUE_BATCH_MAX */
-    struct str log;      /* storage whose outbox has the changes; empty: none */
+    struct str log;      /* storage whose outbox (log of changes) has the changes; empty: none */
     uint64_t log_last;   /* number of the outbox's last row that is in this record */
-    bool relaxed;        /* with the embedded store: on disk only with the next durable step */
+    /* The record need not be on disk when the call returns. The embedded store writes it to disk
+     * with the next durable step. */
+    bool relaxed;
 };
-/* Records changes and queues their tasks. The destinations are read from the store at this moment,
- * not from a view. Changes whose rows were recorded before are left out. ERR_BUSY: the replications
- * of the bucket change faster than they can be read. */
+/* Records changes and queues their tasks. The destinations are those that the store has at this
+ * moment, even if the view is older. Changes whose rows were recorded before are left out.
+ * ERR_BUSY: the replications of the bucket change faster than they can be read. */
 int replication_record(struct replications *r, const struct record *rec,
                        struct err *err) MUST_CHECK;
-/* Gives the number of the last recorded row of a storage's outbox; 0: none. */
+/* Gives the number of the last recorded row of a storage's outbox; 0: no row was recorded. */
 int replication_recorded(struct replications *r, struct str log, uint64_t *out,
                          struct err *err) MUST_CHECK;
 
 /* --- progress ---
  *
- * A task that is queued here carries in its hash which counters of which replication it belongs to.
- * Every step that ends the task (queue_done(), the last failure, the recovery after a worker died,
- * a deletion) raises these counters in the same script. So a handler only needs to return 0. */
+ * The hash of each task that these functions queue says which counters of which replication count
+ * the task. Every step that ends the task (queue_done(), the last failure, the recovery after a
+ * worker died, a deletion) raises these counters in the same script. So a handler only needs to
+ * return 0. */
 
 /* A task that a listing makes: the listing of a sub-prefix or of versions, or the copy of one or
  * more objects. */
 struct listed {
-    struct task task;  /* its id says what it lists or copies, so that it is queued once */
-    bool listing;      /* a listing; else a copy */
+    struct task task;  /* the id says what the task lists or copies, so that it is queued once */
+    bool listing;      /* true: the task is a listing; false: it is a copy */
     struct str prefix; /* for a listing; as in struct listed_page */
     uint64_t bytes;    /* for a copy: bytes to copy */
     size_t objects;    /* for a copy: number of objects; 0: one */
@@ -286,7 +297,7 @@ struct listed_page {
  * replication does not exist any more; nothing was done. */
 int replication_page(struct replications *r, const struct listed_page *p,
                      struct err *err) MUST_CHECK;
-/* Gives the id of the task for a change of a thing. Each change of the thing has the same id, so
+/* Gives the id of the task for a change of a thing. All changes of one thing have the same id, so
  * that a second change finds the pending task. */
 int replication_event_id(struct arena *a, const struct replication_id *id, struct str type,
                          const struct thing *thing, struct str *out, struct err *err) MUST_CHECK;
@@ -304,12 +315,12 @@ struct listed_split {
 };
 int replication_split(struct replications *r, const struct listed_split *s,
                       struct err *err) MUST_CHECK;
-/* Ends `task` (bucket:create) and queues the first listing, in one script. The handler then sets
- * task_run.done. Errors are those of replication_page(). */
+/* Ends `task`, whose type is bucket:create, and queues the first listing, in one script. The
+ * handler then sets task_run.done. Errors are those of replication_page(). */
 int replication_list(struct replications *r, const struct replication_id *id,
                      const struct task *task, const struct task *listing,
                      struct err *err) MUST_CHECK;
-/* Gives the cursor of a listing; empty: at the beginning. */
+/* Gives the cursor of a listing, which says where the listing goes on; empty: at the beginning. */
 int replication_cursor(struct replications *r, struct arena *a, const struct replication_id *id,
                        struct str prefix, struct str *out, struct err *err) MUST_CHECK;
 

@@ -1,9 +1,9 @@
-/* Comparing the counters of replications with their tasks (P8).
+/* Compares the counters of replications with their tasks (docs/replication.md, P8).
  *
  * People and switches read the counters; weir's own scripts change tasks and counters in one step.
  * Asynq's tools change only the tasks: a task that they delete stays open in the counters for ever.
  * Such a gap must be distinguished from a task that is just changing its state. So the status is
- * read first, then all tasks are counted, then one script mends the counters, if every field of the
+ * read first, then all tasks are counted. Then one script mends the counters, if every field of the
  * status is still the same. Each of weir's steps that adds or ends a task changes the status, and a
  * task keeps its key in all states. So if the status is the same, the tasks that were counted are
  * all that exist. */
@@ -24,10 +24,12 @@ enum tally_kind { COPIES, LISTINGS, EVENTS, KINDS };
 
 struct suspect {
     struct replication_id id;
-    struct str key, round; /* key of the status; round that its counters are for */
-    struct reply *status;  /* answer of HGETALL for `key` */
-    int64_t open[KINDS];   /* open tasks according to the counters */
-    int64_t there[KINDS];  /* open tasks that were found in the queue */
+    /* Key of the replication's status, and the round (start of the copy) that its counters
+     * count. */
+    struct str key, round;
+    struct reply *status; /* answer of HGETALL for `key` */
+    int64_t open[KINDS];  /* open tasks according to the counters */
+    int64_t there[KINDS]; /* open tasks that were found in the queue */
 };
 
 struct recount {
@@ -129,8 +131,8 @@ static int recount_find(struct recount *c, struct err *err)
 
 /* --- counting tasks --- */
 
-/* Splits a tally: '<database> <database> <kind> <bytes>[/<objects>] <round> <key of the status>'
- * (part_tally.lua). */
+/* Splits a tally, the field of a task's hash that says which counters count the task: '<database>
+ * <database> <kind> <bytes>[/<objects>] <round> <key of the status>' (lua/part_tally.lua). */
 static bool tally_read(struct str tally, char *kind, int64_t *objects, struct str *round,
                        struct str *key)
 {
@@ -236,8 +238,9 @@ static int suspect_mend(struct recount *c, const struct suspect *s, int64_t surp
 }
 
 /* Mends the counters of a replication if they differ from its tasks. If the only difference is that
- * there are too many copies, somebody has run failed copies again without weir, and they are
- * subtracted from the failures. With any other difference the copy begins again. */
+ * there are too many copy tasks, somebody has run failed copies again without weir. Then these
+ * copies are subtracted from the failures. With any other difference the copy of the replication
+ * begins again. */
 static int suspect_judge(struct recount *c, const struct suspect *s, struct err *err)
 {
     struct replication_gap gap = {.id = s->id,

@@ -1,11 +1,12 @@
-/* Removing the vectors of buckets whose replications were removed (V3). */
+/* Removes the version vectors of buckets whose replications were removed (docs/replication.md,
+ * V3). */
 #include "coord/replication_int.h"
 #include "base/clock.h"
 
 enum {
     CALL_ARENA_MAX = 16 * 1024 * 1024,
     PAGE = 500,
-    BUCKETS_MAX = 1000, /* buckets of one call */
+    BUCKETS_MAX = 1000, /* most buckets that one call handles */
 };
 
 int replication_any_removed(struct replications *r, struct str bucket, bool *out, struct err *err)
@@ -35,7 +36,8 @@ static int forget_now_ms(struct replications *r, struct arena *a, int64_t *out, 
     return code;
 }
 
-/* Reads the buckets whose vectors may be removed by now; their names are escaped as in keys. */
+/* Reads the names of the buckets whose vectors may be removed by now. The names are escaped as in
+ * keys. */
 static int forget_due(struct replications *r, struct arena *a, struct reply **out, struct err *err)
 {
     int64_t now = 0;
@@ -48,8 +50,8 @@ static int forget_due(struct replications *r, struct arena *a, struct reply **ou
     return code == 0 ? reply_expect(*out, REPLY_ARRAY, err) : code;
 }
 
-/* Sets *out to whether the bucket has a replication. *epoch is the epoch of the view that was
- * asked. */
+/* Sets *out to whether the bucket has a replication, according to a fresh view. *epoch is that
+ * view's epoch. */
 static int bucket_is_replicated(struct replications *r, struct str bucket, bool *out,
                                 int64_t *epoch, struct err *err)
 {
@@ -68,8 +70,8 @@ static int bucket_is_replicated(struct replications *r, struct str bucket, bool 
     return code;
 }
 
-/* Removes some vectors of the bucket. ERR_AGAIN: a policy was changed since `epoch`, or it is too
- * early. */
+/* Removes some version vectors of the bucket. ERR_AGAIN: a policy was changed since `epoch`, or the
+ * time to remove the vectors has not come. */
 static int forget_page(struct replications *r, struct str bucket, int64_t epoch, uint64_t *cursor,
                        struct err *err)
 {
@@ -115,8 +117,9 @@ static int forget_later(struct replications *r, struct str escaped, struct err *
     return code;
 }
 
-/* Removes the vectors of a bucket. A bucket that has a replication again keeps its vectors, and is
- * looked at again a day later, because numbers of earlier destinations may still be among them. */
+/* Removes the version vectors of a bucket. A bucket that has a replication again keeps its vectors.
+ * It is checked again a day later, because the vectors may still have numbers of earlier
+ * destinations. */
 static int forget_bucket(struct replications *r, struct str escaped, struct str bucket, bool *done,
                          struct err *err)
 {

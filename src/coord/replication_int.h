@@ -14,8 +14,8 @@ struct replications {
 
     struct mutex lock;
     struct cond loaded;
-    /* A thread is loading. Only one may load at a time, so that no older view replaces a newer one.
-     */
+    /* True while a thread loads a view. Only one thread may load at a time, so that no older view
+     * replaces a newer one. */
     bool loading;
     struct replication_view *view; /* NULL: no view was loaded yet */
     _Atomic(bool) doubt; /* the next load reads everything, even if the epoch is the same */
@@ -24,9 +24,10 @@ struct replications {
 /* A policy of the view. */
 struct policy {
     struct replication r;
-    struct str name;       /* <user>:<bucket>:<from>:<to>[:<to bucket>], escaped */
-    struct str created_at; /* as it is stored; distinguishes policies of the same name */
-    bool member;           /* it is in the sorted set of its bucket or user, so not archived */
+    struct str name; /* <user>:<bucket>:<from>:<to>[:<to bucket>], escaped */
+    /* Text of the time as it is stored; distinguishes policies of the same name. */
+    struct str created_at;
+    bool member; /* it is in the sorted set of its bucket or user, so not archived */
 };
 
 static inline const struct policy *policy_of(const struct replication *r)
@@ -49,20 +50,20 @@ struct replication_view {
     struct map names;    /* maps policy.name to struct policy */
     struct map sources;  /* maps <storage>:<bucket> to struct policies */
     struct map users;    /* maps <user>:<storage> to struct policies */
-    struct map switches; /* <storage>:<bucket> to struct policy */
+    struct map switches; /* maps <storage>:<bucket>, either side of a switch, to struct policy */
     /* Maps the destinations of switches with downtime, as <storage>:<bucket>, to struct policy. */
     struct map blocked;
     struct policies all;
 };
 
 struct replication_view *replication_view_new(int64_t epoch);
-/* Gives the policy of that name, and makes it if it is not there. NULL: the name is malformed, or
- * the arena is full. */
+/* Gives the policy with this name, and makes it if the view does not have it. NULL: the name is
+ * malformed, or the arena is full. */
 struct policy *replication_view_named(struct replication_view *view, struct str name);
-/* Copies all policies of `from` to `view`, except those whose names are in `but`. */
+/* Copies all policies of `from` to `view`, except the policies whose names are in `but`. */
 void replication_view_copy(struct replication_view *view, const struct replication_view *from,
                            const struct store_args *but);
-/* Sorts and indexes the policies, once all are there. */
+/* Sorts and indexes the policies of the view. Called when the view has all policies. */
 int replication_view_order(struct replication_view *view, struct err *err) MUST_CHECK;
 
 /* Reads the policies and installs them as the new view, unless the present one has the newest
@@ -74,13 +75,14 @@ int replications_load(struct replications *r, struct err *err) MUST_CHECK;
  * have been made. */
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
                         const struct store_args *args, struct err *err) MUST_CHECK;
-/* As replications_change(), but does not read the view again. */
+/* Like replications_change(), but does not read the view again. */
 int replications_run(struct replications *r, struct arena *a, enum coord_script script,
                      const struct store_args *args, struct err *err) MUST_CHECK;
 /* Wakes idle workers. They listen on queueDB, but scripts that change policies run on configDB. */
 void replications_wake(struct replications *r, struct arena *a);
 
-/* Appends `<storage>:<bucket>`, escaped. The parts may also be other names. */
+/* Appends `<storage>:<bucket>`, escaped. Also used for other pairs of names, such as
+ * `<user>:<storage>`. */
 void replication_source(struct buf *out, struct str storage, struct str bucket);
 
 /* The parts of an id, escaped for keys. */

@@ -1,5 +1,6 @@
-/* Reading all policies. The keys are read one by one while other processes may change them. So the
- * epoch is read first, and the view has at least the changes up to it. */
+/* Reads the policies from the store into a view (coord/replication.h). The keys are read one by one
+ * while other processes may change them. So the epoch is read first, and the view has at least the
+ * changes up to that epoch. */
 #include "coord/replication_int.h"
 #include "base/clock.h"
 #include "store/fields.h"
@@ -46,7 +47,7 @@ static const struct policy_kind policy_kinds[] = {
     {{"p:switch:", 9}, load_switch, &switch_fields},
 };
 
-/* Reads a priority. If it cannot be read, it is 0. */
+/* Reads a priority. A text that is not a number gives 0. */
 static int priority_of(struct str value)
 {
     int64_t n;
@@ -148,7 +149,7 @@ struct loading {
     struct replication_view *view;
 };
 
-/* Loads the values of a page of keys, in one round trip. It does no harm if a key comes twice. */
+/* Loads the values of a page of keys, in one round trip. It does no harm if a key occurs twice. */
 static int load_page(void *ctx, const struct reply *keys, struct arena *a, struct err *err)
 {
     const struct loading *l = ctx;
@@ -193,7 +194,7 @@ static int view_read_epoch(struct replications *r, int64_t *out, struct err *err
     return code;
 }
 
-/* --- reading what changed --- */
+/* --- reading only the policies that changed --- */
 
 enum {
     CHANGES_KEPT_MS = MS_PER_DAY, /* how long `w:epochs` keeps changes, as in part_policy.lua */
@@ -255,7 +256,7 @@ static int view_read_names(struct replications *r, struct arena *a, struct repli
     return code;
 }
 
-/* Reads the names of policies that changed after the epoch, at most PATCH_MAX + 1. */
+/* Reads the names of policies that changed after `epoch`, at most PATCH_MAX + 1. */
 static int view_read_changed(struct replications *r, struct arena *a, int64_t epoch,
                              struct store_args *out, struct err *err)
 {
@@ -263,7 +264,7 @@ static int view_read_changed(struct replications *r, struct arena *a, int64_t ep
     int code = store_call(
         r->o.config, a, &reply, err, STR("ZRANGEBYSCORE"), STR("w:epochs"),
         arena_fmt(a, "(%lld", (long long)epoch), STR("+inf"), STR("LIMIT"), STR("0"),
-        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* w:epochs has a source for each name */
+        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* each policy also has its source there */
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);
@@ -279,8 +280,8 @@ static int view_read_changed(struct replications *r, struct arena *a, int64_t ep
     return 0;
 }
 
-/* Fills the view with the policies of `at_hand`, and reads those that changed since. ERR_RANGE: too
- * many have changed, so all must be read. */
+/* Fills the new `view` with the policies of the view `at_hand`, and reads the policies that changed
+ * since. ERR_RANGE: too many policies have changed, so all must be read. */
 static int view_patch(struct replications *r, const struct replication_view *at_hand,
                       struct replication_view *view, struct err *err)
 {
@@ -313,7 +314,7 @@ static int view_fill(struct replications *r, const struct replication_view *at_h
     return code == 0 ? replication_view_order(view, err) : code;
 }
 
-/* Reads a new view. *out NULL: `at_hand` has the newest epoch already. */
+/* Reads a new view. *out is NULL when the view `at_hand` has the newest epoch already. */
 static int view_read(struct replications *r, const struct replication_view *at_hand,
                      struct replication_view **out, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Listings of the initial copy: their pages and cursors, and removing the cursors. */
+/* Stores the pages and cursors of the initial copy's listings, and removes the cursors. */
 #include "coord/replication_int.h"
 
 #include "base/clock.h"

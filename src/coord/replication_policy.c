@@ -1,13 +1,13 @@
-/* Making, removing, pausing and archiving policies. Each of these changes is one script on
- * configDB, after which the view is read again. */
+/* Makes, removes, pauses and archives policies. Each of these changes is one script on configDB,
+ * after which the view is read again. */
 #include "coord/replication_int.h"
 
 #include "store/fields.h"
 
 enum { CALL_ARENA_MAX = 1024 * 1024 };
 
-/* The words by which scripts refuse a change; nothing was changed then. A script may add a name or
- * a number to the word. */
+/* The words with which scripts refuse a change. A refused change has changed nothing. A script may
+ * add a name or a number to the word. */
 static const struct refusal {
     struct str word;
     int code;
@@ -86,7 +86,8 @@ int replications_change(struct replications *r, struct arena *a, enum coord_scri
 
 /* --- making --- */
 
-/* A failure is ignored, because a worker that misses the message looks for tasks a second later. */
+/* Tells workers that there are tasks. A failure is ignored, because a worker that misses the
+ * message looks for tasks a second later. */
 void replications_wake(struct replications *r, struct arena *a)
 {
     struct reply *reply;

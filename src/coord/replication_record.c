@@ -1,5 +1,5 @@
-/* Recording changes (R3). The tasks are made here from the view. The script accepts them only if no
- * replication of their sources has changed since the view's epoch. */
+/* Records changes (docs/replication.md, R3). The tasks are made here from the view. The script
+ * accepts them only if no replication of their sources has changed since the view's epoch. */
 #include "coord/payload.h"
 #include "coord/replication_int.h"
 
@@ -11,16 +11,17 @@
 #include <stdlib.h>
 
 enum {
-    RECORD_TRIES = 32, /* tries, each of which may find the view too old */
+    RECORD_TRIES = 32, /* tries of a record; each may find that the view is too old */
     HEAD_ARGS = 9,
     REPLICATION_ARGS = 3,
-    NAMES_MAX = 8 * 1024, /* bytes of the names in one task; JSON may write six for each */
+    /* Most bytes of the names in one task; JSON may need six bytes for each. */
+    NAMES_MAX = 8 * 1024,
 };
 
 /* An object that has changed, once or several times. */
 struct changed {
     const struct change *first;
-    uint64_t last; /* row of its last change in this record */
+    uint64_t last; /* outbox row of its last change in this record */
 };
 
 /* Changes of one replication that share tasks. */
@@ -29,7 +30,7 @@ struct together {
     struct map seen; /* maps an object's name to its struct changed */
 };
 
-/* A call of the script that is being put together. */
+/* A call of the recording script that is being put together. */
 struct draft {
     struct replications *r;
     struct replication_view *view;
@@ -75,8 +76,8 @@ static struct str event_id(struct arena *a, struct str type, struct str name, st
                      STR_ARG(what));
 }
 
-/* A task to be made. `what` names the thing in the task's id, so that a second change of the thing
- * finds the pending task. */
+/* A task that the record will make. `what` names the thing in the task's id, so that a second
+ * change of the thing finds the pending task. */
 struct drafted {
     struct str type, what;
     enum task_payload_kind kind;
@@ -128,7 +129,8 @@ static void draft_keep_together(struct draft *d, const struct change *c,
 
     if (!known) {
         known = arena_alloc(d->arena, sizeof(*known));
-        if (!known) /* a full arena is found before anything is sent */
+        /* The caller notices the full arena before anything is sent. */
+        if (!known)
             return;
         known->first = c;
         map_put(&t->seen, c->thing.object, known);
@@ -137,8 +139,8 @@ static void draft_keep_together(struct draft *d, const struct change *c,
     known->last = c->row;
 }
 
-/* Adds the arguments of a change that has no vector and one task. The arguments of that shared task
- * follow. */
+/* Adds the arguments that begin a shared task: those of a change without a version vector and with
+ * one task. The arguments of that task follow. */
 static void draft_begin_tasks(struct draft *d, uint64_t row)
 {
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)row));
@@ -148,9 +150,9 @@ static void draft_begin_tasks(struct draft *d, uint64_t row)
     vec_push(&d->args, STR("1"));
 }
 
-/* Makes the name of a shared task: the numbers of the first and the last row of its changes. If a
- * second try has more rows, and so other objects, it has another name. Changes without rows get a
- * random name. */
+/* Makes the name of a shared task, which is the numbers of the first and the last outbox row of its
+ * changes. If a second try has more rows, and so other objects, the task has another name. Changes
+ * without rows get a random name. */
 static struct str rows_name(struct arena *a, uint64_t first, uint64_t last)
 {
     char id[ID_HEX_LEN + 1];
@@ -273,7 +275,8 @@ static struct str log_key(struct arena *a, struct str log)
     return log.len ? arena_fmt(a, "w:tap:" STR_FMT, STR_ARG(replication_escaped(a, log))) : STR("");
 }
 
-/* Makes the script's arguments, in its order: head, replications, sources, intents, changes. */
+/* Makes the script's arguments in the order that it expects: head, replications, sources, intents,
+ * changes. */
 static struct store_args draft_arguments(struct draft *d, const struct record *rec)
 {
     size_t count = HEAD_ARGS + REPLICATION_ARGS * d->concerned.len + d->sources.len +
@@ -311,8 +314,8 @@ static struct store_args draft_arguments(struct draft *d, const struct record *r
     return (struct store_args){args, count};
 }
 
-/* Runs the script. *current false: policies have changed since the view was read, and nothing was
- * recorded. */
+/* Runs the script. *current is set to false when policies have changed since the view was read;
+ * then nothing was recorded. */
 static int draft_run(struct draft *d, const struct record *rec, bool *current, struct err *err)
 {
     struct seen *seen = d->r->o.seen;

@@ -1,10 +1,11 @@
-/* All policies in memory: building a view, indexing it, and looking at it. */
+/* All policies in memory: builds and indexes a view (coord/replication.h), and answers questions
+ * about it. */
 #include "coord/replication_int.h"
 
 #include <stdlib.h>
 
 enum {
-    VIEW_MAX = 256 * 1024 * 1024, /* bytes */
+    VIEW_MAX = 256 * 1024 * 1024, /* most bytes of a view */
     NAME_PARTS = 5,
 };
 
@@ -38,8 +39,8 @@ void replication_view_unref(struct replication_view *view)
 
 /* --- names --- */
 
-/* Splits a name at ':' and unescapes the parts. Returns the number of parts; 0: the name is
- * malformed. */
+/* Splits the name of a policy at ':' and unescapes the parts. Returns the number of parts; 0: the
+ * name is malformed. */
 static size_t replication_name_split(struct arena *a, struct str name, struct str *parts,
                                      size_t max)
 {
@@ -193,8 +194,8 @@ static struct policies *view_begin_run(struct replication_view *view, const stru
     return run;
 }
 
-/* Indexes the parts of the sorted array: policies of users (without a bucket) by user, the others
- * by source. */
+/* Indexes the policies of the sorted array. Policies of users, which have no bucket, are indexed by
+ * user and storage, the others by source. */
 static void view_index_runs(struct replication_view *view, const struct replication **list,
                             size_t count)
 {

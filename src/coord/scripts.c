@@ -1,4 +1,4 @@
-/* The table of scripts. */
+/* The table of the Lua scripts of coord/. */
 #include "coord/scripts.h"
 
 #include <pthread.h>

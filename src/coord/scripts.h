@@ -1,4 +1,4 @@
-/* The scripts of coord/, by name. */
+/* The Lua scripts of coord/, which the store runs. Each has a constant made from its name. */
 #ifndef COORD_SCRIPTS_H
 #define COORD_SCRIPTS_H
 
@@ -11,7 +11,7 @@ enum coord_script {
     COORD_SCRIPTS
 };
 
-/* Gives a script with its digest. Any thread. */
+/* Gives a script with its digest. Any thread may call it. */
 const struct script *coord_script(enum coord_script which);
 
 /* Runs a script. An error reply becomes ERR_INVALID with its text. */

@@ -2,9 +2,9 @@
  * I3).
  *
  * A step that an answer to a client relies on (an intent, a record) gets the folder's next number
- * in its script. The script refuses the step when the store's own number is lower than the one that
- * it had acknowledged. So the first step after the store went back in time finds that out. Any
- * thread. */
+ * in its script. The script refuses the step when the number in the store is lower than a number
+ * that the store had acknowledged. So the first step after the store has lost steps (it *went back
+ * in time*) finds the loss. Any thread may call these functions. */
 #ifndef COORD_SEEN_H
 #define COORD_SEEN_H
 
@@ -24,13 +24,13 @@ struct seen_keys {
     struct str keys[2];
     char floor[24];
 };
-/* Gives the KEYS for a step, whose texts are in `out`. None when `s` is NULL. */
+/* Gives the KEYS for a step. Their texts are in `out`. `s` NULL: there are no KEYS. */
 struct store_args seen_ask(const struct seen *s, struct seen_keys *out);
-/* Records that the store has acknowledged this number, which was a script's answer. `s` may be
- * NULL. */
+/* Records that the store has acknowledged this number, which was a script's answer. `s` NULL: does
+ * nothing. */
 void seen_took(struct seen *s, uint64_t number);
-/* Checks a script's answer. ERR_UNAVAILABLE: it is the refusal of a store that went back in time.
- * `s` may be NULL. */
+/* Checks a script's answer. ERR_UNAVAILABLE: the store refused the step, because it went back in
+ * time. `s` may be NULL. */
 int seen_check(struct seen *s, const struct reply *answer, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,10 +1,12 @@
 /* Switches: moving the clients of a bucket from one storage to another. docs/replication.md,
- * "Switch", has the states and the invariants (S1 to S12). The hash is `p:switch:<user>:<bucket>`.
+ * "Switch", has the states and the invariants (S1 to S12). A switch is stored in the hash
+ * `p:switch:<user>:<bucket>`.
  *
- * Every transition is one script over the databases; times are the store's. When the call returns,
- * the view of this process has the change. ERR_CONFLICT: the switch is in a state that does not
- * allow the transition; nothing was changed. ERR_NOT_FOUND: the switch does not exist any more, or
- * was planned again meanwhile. Other failures have the store's codes. Any thread. */
+ * Every transition is one script over the databases, and times are taken from the store's clock.
+ * When the call returns, the view of this process has the change. ERR_CONFLICT: the switch is in a
+ * state that does not allow the transition; nothing was changed. ERR_NOT_FOUND: the switch does not
+ * exist any more, or was planned again meanwhile. Other failures have the store's codes. Any thread
+ * may call these functions. */
 #ifndef COORD_SWITCH_H
 #define COORD_SWITCH_H
 
@@ -16,23 +18,25 @@ enum switch_status {
     SWITCH_CHECK, /* check_in_progress: both sides are compared */
     SWITCH_DONE,
     SWITCH_ERROR,
-    SWITCH_SKIPPED, /* it could not begin at its time: too many events were open, or the copy was
-                       not done */
+    /* The switch could not begin at its time: too many events were open, or the copy was not
+     * done. */
+    SWITCH_SKIPPED,
     SWITCH_STATUSES
 };
 extern const char *const switch_status_names[SWITCH_STATUSES];
 
 struct switch_options {
-    /* More than 0: a switch without downtime, which waits this long for uploads that were begun on
-     * the old storage. 0: a switch with downtime. */
+    /* More than 0: a switch without downtime. It waits this long (ns) for uploads that were begun
+     * on the old storage. 0: a switch with downtime. */
     int64_t multipart_ttl_ns;
 
-    /* For a switch with downtime: how long it waits for uploads that are open on the old storage
-     * when its check is over, as a switch without downtime (S11); 0: it does not wait. */
+    /* For a switch with downtime. If uploads are open on the old storage when its check has ended,
+     * the switch goes on as one without downtime, and waits this long (ns) for them (S11). 0: it
+     * does not wait. */
     int64_t uploads_ttl_ns;
-    bool on_init_done;       /* it begins when the initial copy is done */
-    struct str cron;         /* cron line: when it may begin; empty: none; not checked here */
-    int64_t start_at_ms;     /* when it begins, ms since 1970; 0: not set */
+    bool on_init_done;   /* the switch begins when the initial copy is done */
+    struct str cron;     /* cron line that says when it may begin; empty: none; not checked here */
+    int64_t start_at_ms; /* when it begins, ms since 1970; 0: not set */
     int64_t max_duration_ns; /* limit of the downtime; 0: none */
     int64_t max_event_lag;   /* most open events with which it may begin; 0: any number */
     bool skip_check;         /* the two sides are not compared */
@@ -41,17 +45,21 @@ struct switch_options {
 };
 
 struct bucket_switch {
-    struct replication_id id; /* the replication; after an abort, the one that leads back */
-    struct str name;          /* the id as text, escaped: <user>:<bucket>:<from>:<to> */
-    struct str created_at; /* as it is stored; distinguishes it from other switches of the bucket */
+    /* The replication that the switch follows; after an abort, the replication that leads back. */
+    struct replication_id id;
+    struct str name; /* the id as text, escaped: <user>:<bucket>:<from>:<to> */
+    /* Text of the time as it is stored. It distinguishes this switch from other switches of the
+     * bucket. */
+    struct str created_at;
     int64_t created_ms, started_ms, done_ms, aborted_ms; /* ms since 1970; 0: not set */
     enum switch_status status;
-    bool blocked; /* it waits for uploads (uploads_ttl_ns), and not every gateway knows that yet */
+    /* The switch waits for uploads (uploads_ttl_ns), and not every gateway knows that yet. */
+    bool blocked;
     int priority;
     struct switch_options o;
-    int64_t epoch; /* epoch of its last change; 0: that was more than a day ago */
+    int64_t epoch; /* epoch of the switch's last change; 0: that was more than a day ago */
 };
-bool switch_is_live(const struct bucket_switch *s); /* it is without downtime */
+bool switch_is_live(const struct bucket_switch *s); /* a switch without downtime */
 bool switch_is_open(const struct bucket_switch *s); /* in progress, or being checked */
 
 /* Plans a switch, or changes the options of a switch of the same kind that is not in progress. A
@@ -61,29 +69,32 @@ bool switch_is_open(const struct bucket_switch *s); /* in progress, or being che
 int switch_plan(struct replications *r, const struct replication_id *id,
                 const struct switch_options *o, const struct task *task, struct str route,
                 struct err *err) MUST_CHECK;
-/* Begins a switch: not_started -> in_progress; with downtime also error or skipped -> in_progress.
- * ERR_CONFLICT also when the bucket cannot be switched any more. */
+/* Begins a switch. A switch without downtime goes from not_started to in_progress; a switch with
+ * downtime also from error or skipped. ERR_CONFLICT: also when the bucket cannot be switched any
+ * more. */
 int switch_begin(struct replications *r, const struct bucket_switch *s, struct str route,
                  struct err *err) MUST_CHECK;
 /* Moves a switch to check_in_progress, error or skipped. `text` is written to the history.
- * ERR_AGAIN: events are open, so changes are not copied yet. */
+ * ERR_AGAIN: events are open, which means that some changes are not copied yet. */
 int switch_step(struct replications *r, const struct bucket_switch *s, enum switch_status to,
                 struct str text, struct err *err) MUST_CHECK;
-/* Ends a switch: without downtime in_progress -> done, with downtime check_in_progress -> done. An
- * aborted switch is removed. `clean` is the task that cleans up after the replication that is
- * removed: s->id for an aborted switch, else the reverse of it. ERR_AGAIN: events are open. */
+/* Ends a switch: without downtime it goes from in_progress to done, with downtime from
+ * check_in_progress to done. An aborted switch is removed. One of the two replications is removed
+ * too: s->id for an aborted switch, else the reverse of it. `clean` is the task that cleans up
+ * after that replication. ERR_AGAIN: events are open. */
 int switch_done(struct replications *r, const struct bucket_switch *s, const struct task *clean,
                 struct err *err) MUST_CHECK;
-/* Moves a switch from check_in_progress to in_progress. It goes on as a switch without downtime, to
- * wait for uploads that are open on the old storage, and is blocked at first. `task` is the task of
- * a switch without downtime. ERR_AGAIN: events are open. */
+/* Moves a switch with downtime from check_in_progress to in_progress. It goes on as a switch
+ * without downtime, to wait for uploads that are open on the old storage. The bucket stays blocked
+ * until switch_unblock(). `task` is the task of a switch without downtime. ERR_AGAIN: events are
+ * open. */
 int switch_follow(struct replications *r, const struct bucket_switch *s, const struct task *task,
                   struct str text, struct err *err) MUST_CHECK;
 /* Ends the block that switch_follow() began (bucket_switch.blocked). */
 int switch_unblock(struct replications *r, const struct bucket_switch *s,
                    struct err *err) MUST_CHECK;
-/* Aborts a switch. A switch without downtime that is in progress goes back. Any other switch is
- * removed, and its block ends. */
+/* Aborts a switch. If a switch without downtime is in progress, the route leads to the old storage
+ * again, and the changes are copied back. Any other switch is removed, and its block ends. */
 int switch_abort(struct replications *r, struct str user, struct str bucket,
                  struct err *err) MUST_CHECK;
 /* Changes how long the switch waits for uploads that are open on the old storage, also while it

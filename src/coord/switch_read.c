@@ -27,7 +27,7 @@ bool switch_is_open(const struct bucket_switch *s)
     return s->status == SWITCH_IN_PROGRESS || s->status == SWITCH_CHECK;
 }
 
-/* Fills the id from the name. */
+/* Fills out->id from out->name. */
 static int switch_read_id(struct bucket_switch *out, struct arena *a, struct err *err)
 {
     struct str name = out->name;
@@ -73,8 +73,8 @@ static const struct field_row switch_rows[] = {
 };
 static const struct fields switch_fields = FIELDS(switch_rows);
 
-/* Reads a switch from its hash. ERR_NOT_FOUND: the hash has no name or no time, because it does not
- * exist or an older weir wrote it. */
+/* Reads a switch from its hash. ERR_NOT_FOUND: the hash does not exist, or an older weir wrote it
+ * without a name or a time. */
 static int switch_read_hash(struct bucket_switch *out, struct arena *a, const struct reply *reply,
                             struct err *err)
 {
@@ -176,7 +176,7 @@ int switch_list(struct replications *r, struct arena *a, struct bucket_switch **
     for (size_t i = 0; i < keys.list.len && code == 0; i++) {
         code = switch_read_key(r, a, keys.list.items[i], &list[n], err);
         n += code == 0;
-        code = code == ERR_NOT_FOUND ? 0 : code; /* it was removed meanwhile */
+        code = code == ERR_NOT_FOUND ? 0 : code; /* the switch was removed meanwhile */
     }
     vec_release(&keys.list);
     if (code < 0)

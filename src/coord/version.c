@@ -1,4 +1,4 @@
-/* Version vectors. */
+/* Version vectors (coord/version.h; docs/replication.md, V1 to V5). */
 #include "coord/version.h"
 
 #include "base/clock.h"

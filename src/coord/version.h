@@ -1,6 +1,7 @@
-/* Version vectors: six kinds of hashes in appDB, with Chorus's keys. A vector has a number for each
- * place of a thing; a higher number is a newer change (docs/replication.md, V1 to V5). `app` is
- * appDB. Any thread; each call is one script. */
+/* Version vectors. The vector of a thing (an object or a bucket, or the tags or access list of one)
+ * is a hash in appDB, with Chorus's key. It has a number for each place where the thing is, and a
+ * higher number is a newer change (docs/replication.md, V1 to V5). The parameter `app` is appDB.
+ * Each call is one script. Any thread may call these functions. */
 #ifndef COORD_VERSION_H
 #define COORD_VERSION_H
 
@@ -19,15 +20,16 @@ struct thing {
     struct str bucket, object, version;
 };
 
-/* Where a thing is. `bucket` is empty when it has the same name as at the source. */
+/* A place where a thing is. `bucket` is empty when the bucket has the same name as at the
+ * source. */
 struct place {
     struct str storage, bucket;
 };
 
-/* Append the key of a vector, and the name of a field in it. */
+/* These append the key of a thing's vector, and the name of a place's field in that hash. */
 void version_key(struct buf *out, const struct thing *t);
 void version_field(struct buf *out, const struct place *p);
-/* As version_key() and version_field(), but return a text in the arena. */
+/* Like version_key() and version_field(), but they return a text in the arena. */
 struct str version_key_in(struct arena *a, const struct thing *t);
 struct str version_field_in(struct arena *a, const struct place *p);
 
@@ -41,10 +43,11 @@ int version_read(struct store *app, struct arena *a, const struct thing *t, stru
 /* Reads many vectors at one moment, in one round trip; `out` has room for `count`. */
 int version_read_many(struct store *app, struct arena *a, const struct thing *things, size_t count,
                       struct vector *out, struct err *err) MUST_CHECK;
-/* The number of a place; 0: the vector does not have the place. */
+/* Returns the number of a place; 0: the vector does not have the place. */
 int64_t vector_at(const struct vector *v, const struct place *p);
 
-/* Raises the number of the place (V1). *out is the new number; `out` may be NULL. */
+/* Raises the place's number in the thing's vector (V1). *out is the new number; `out` may be
+ * NULL. */
 int version_bump(struct store *app, const struct thing *t, const struct place *p, int64_t *out,
                  struct err *err) MUST_CHECK;
 /* The numbers of two places in a vector (V4). version_read_pairs() reads them for several vectors
@@ -73,8 +76,8 @@ struct version_confirmation {
 };
 int version_confirm(struct store *app, const struct version_confirmation *c,
                     struct err *err) MUST_CHECK;
-/* Removes a place from the vectors of a bucket and of all its objects, some at a time: call again
- * with *cursor until it is 0. */
+/* Removes a place from the vectors of a bucket and of all its objects. Each call handles some of
+ * them; the caller calls again with the same `cursor` until *cursor is 0. */
 int version_strip(struct store *app, struct str bucket, const struct place *p, uint64_t *cursor,
                   struct err *err) MUST_CHECK;
 

@@ -1,4 +1,5 @@
-/* Threads that take tasks and run them. */
+/* Threads that take tasks from the queue and run them. docs/queue.md has the invariants (Q1 to
+ * Q9). */
 #include "coord/worker_int.h"
 
 #include "base/clock.h"
@@ -36,9 +37,9 @@ void worker_hint(struct worker *w)
 }
 
 /* Draws a random order of all queues (Q8). Queue i comes first with the probability weight i / sum
- * of the weights, and so on for the queues that remain. Each queue draws an exponentially
- * distributed time with its weight as the rate, and the queues are sorted by these times. The order
- * is in the arena; NULL: the arena is full. */
+ * of the weights, and the same holds for the queues that remain. To get this, each queue draws an
+ * exponentially distributed time with its weight as the rate, and the queues are sorted by these
+ * times. The order is in the arena; NULL: the arena is full. */
 static struct str *worker_draw_order(const struct worker *w, struct arena *a)
 {
     struct str *out = arena_array(a, w->o.queue_count, sizeof(*out));
@@ -68,7 +69,8 @@ static const struct task_handler *worker_handler(const struct worker *w, struct 
     return NULL;
 }
 
-/* Writes the outcome of a run to the queue; `code` is the handler's result, and `why` its error. */
+/* Writes the outcome of a task's run to the queue. `code` is the handler's result, and `why` is the
+ * handler's error. */
 static int running_write_outcome(struct worker *w, const struct running *r, int code,
                                  const struct err *why, struct err *err)
 {

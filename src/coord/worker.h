@@ -26,13 +26,13 @@ struct task_run {
     int64_t put_back_s;
     bool done; /* set by a handler that returns 0: its own script has ended the task */
 };
-/* True when the handler must return soon, with any code: the lease was lost, the task was
+/* Returns true when the handler must return soon, with any code: the lease was lost, the task was
  * cancelled or has used up its time, or the worker stops. */
 bool task_ended(const struct task_run *run);
 
-/* Runs a task. 0: the task is done. ERR_AGAIN: the task is put back without using up a try (Q6).
- * ERR_INVALID: the task is archived at once, because another try would fail too. Any other code:
- * the task is tried again later. */
+/* Runs a task. 0: the task is done. ERR_AGAIN: the task is put back without using up a try
+ * (docs/queue.md, Q6). ERR_INVALID: the task is archived at once, because another try would fail
+ * too. Any other code: the task is tried again later. */
 typedef int task_fn(struct task_run *run, struct err *err);
 
 struct task_handler {
@@ -49,15 +49,15 @@ struct worker_options {
     size_t handler_count;
     size_t threads;    /* number of threads that run tasks; 0: 16 */
     uint64_t grace_ms; /* how long a stop lets running tasks finish; 0: 5000 */
-    /* Called once at a stop, when `grace_ms` has passed and tasks still run. It makes the calls
-     * return in which handlers wait. NULL: nothing is called. */
+    /* Called once when the worker stops, `grace_ms` has passed and tasks still run. It makes the
+     * calls return in which handlers wait. NULL: nothing is called. */
     void (*on_end)(void *ctx);
     void *end_ctx;
     const struct log *log;
 };
 int worker_start(struct worker **out, const struct worker_options *o, struct err *err) MUST_CHECK;
-/* Takes no more tasks. Running tasks may finish within `grace_ms`; after that they are ended and
- * put back. Returns when all threads have ended. */
+/* Stops the worker: it takes no more tasks. Running tasks may finish within `grace_ms`; after that
+ * they are ended and put back. Returns when all threads have ended. */
 void worker_stop(struct worker *w); /* NULL is fine */
 
 struct worker_stats {

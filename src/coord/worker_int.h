@@ -17,7 +17,8 @@ struct running {
     uint64_t started_ns;
     int64_t started_ms;
     uint64_t deadline_ns; /* clock_mono_ns(); 0: no deadline */
-    /* When the lease ends (clock_mono_ns()), counted from before it was asked for. */
+    /* When the lease ends (clock_mono_ns()), counted from the moment before the store was asked for
+     * it. */
     _Atomic(uint64_t) lease_until_ns;
     _Atomic(int) ended; /* an enum ending_why: why the handler must return */
 };
@@ -35,8 +36,8 @@ struct worker {
     _Atomic(uint64_t) done, failed, put_back;
 
     struct mutex lock; /* class "worker"; guards what follows */
-    struct cond work;  /* `hints` has grown, or `stop` is set */
-    struct cond idle;  /* a task has ended */
+    struct cond work;  /* signalled when `hints` has grown or `stop` is set */
+    struct cond idle;  /* signalled when a task has ended */
     struct list running;
     size_t busy;
     size_t hints; /* how many idle threads should look for tasks */

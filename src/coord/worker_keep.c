@@ -1,4 +1,5 @@
-/* The housekeeping of a worker, by a thread of its own. */
+/* The housekeeping of a worker, done by a thread of its own, the keeper. docs/queue.md has the
+ * invariants (Q1 to Q9). */
 #include "coord/worker_int.h"
 
 #include "base/clock.h"
@@ -54,7 +55,7 @@ static void worker_note_extended(struct worker *w, struct str queue, const struc
     mutex_unlock(&w->lock);
 }
 
-/* Prolongs the leases of the running tasks (Q2). A failure does not lose the leases, because they
+/* Prolongs the leases of the running tasks (Q2). One failure does not lose the leases, because they
  * last for two more attempts. */
 static void worker_extend_leases(struct worker *w)
 {
@@ -96,7 +97,8 @@ static void worker_sweep(struct worker *w, sweep_fn *fn, const char *event)
 
     while (moved > 0) {
         if (fn(w->o.queue, &names, &moved, &err) < 0) {
-            if (err.code != ERR_STORE) /* ERR_STORE: a halted store, which was logged already */
+            /* ERR_STORE: the process is halted (coord/installation.h), which was logged. */
+            if (err.code != ERR_STORE)
                 log_warn(w->o.log, event, log_z("error", err.text));
             return;
         }
@@ -180,8 +182,8 @@ static void worker_enroll(struct worker *w)
     worker_register(w, false);
 }
 
-/* What the keeper does regularly. The chores are ordered by urgency, because a slow store delays
- * the chores that follow. */
+/* The chores that the keeper does regularly. They are ordered by urgency, because a slow store
+ * delays the chores that follow. */
 static const struct chore {
     void (*fn)(struct worker *w);
     uint64_t period_ms;
