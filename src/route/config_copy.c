@@ -10,7 +10,8 @@
 
 #include <stdlib.h>
 
-enum { WORDS_MAX = 400, PAGE = 200 }; /* most arguments of a command; keys read in one round trip */
+/* WORDS_MAX: most arguments of a command. PAGE: number of keys that are read in one round trip. */
+enum { WORDS_MAX = 400, PAGE = 200 };
 #define PLAIN_MAX (512 * MIB)
 
 static const struct str HEAD = {"weir sealed configuration 1\n", 28};
@@ -20,8 +21,9 @@ static const struct str OWNER = {"config.sealed", 13};
 
 struct kind {
     const char *type;
-    const char *read[4]; /* the command that reads a key, up to NULL; the key is put behind its
-                            first word */
+    /* Words of the command that reads a key, ended by NULL; the key is inserted after the first
+     * word. */
+    const char *read[4];
     const char *write;
     bool swap; /* the store answers member and score, but ZADD wants score and member */
 };
@@ -67,9 +69,10 @@ static int copy_write_key(struct buf *out, const struct kind *k, struct str key,
     return code;
 }
 
-/* Does the key belong into the copy? Keys that begin with "w:" are what processes report about
- * themselves, except for these four, which are configuration: the owners of folder names, and the
- * places that hold copies of buckets. */
+/* Returns whether the copy includes the key. Keys that begin with "w:" are left out, because most
+ * of them are what processes report about themselves. These four are configuration and are
+ * included: they say which folder owns which storage name, and which places hold copies of
+ * buckets. */
 static bool is_wanted(struct str key)
 {
     static const struct str kept[] = {STR("w:storages"), STR("w:copies"), STR("w:pins"),
@@ -89,7 +92,7 @@ static const struct kind *kind_of(const struct reply *type)
     return NULL;
 }
 
-/* A page of keys. A key whose kind is NULL no longer exists, or is left out. */
+/* A page of keys. The kind of a key is NULL when the key no longer exists or is left out. */
 struct page {
     struct str keys[PAGE];
     const struct kind *kinds[PAGE];

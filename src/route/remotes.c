@@ -263,7 +263,8 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
     return code;
 }
 
-/* Appends the times that are not the default. Returns the new number of arguments. */
+/* Appends the timeouts that are set, as names and milliseconds; 0 stands for the default and is
+ * left out. Returns the new number of arguments. */
 static size_t add_times(struct str *args, size_t count, struct arena *a,
                         const struct remote_entry *e)
 {

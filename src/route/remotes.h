@@ -6,7 +6,7 @@
  * Secrets are sealed with the data folder's key file. A change that was made through another weir
  * is seen when its message arrives. Until the store has been read once, looking for a bucket fails
  * with ERR_UNAVAILABLE (route.h), because the bucket might be on a storage that is not known yet.
- * Any thread. */
+ * Any thread may call these functions. */
 #ifndef ROUTE_REMOTES_H
 #define ROUTE_REMOTES_H
 
@@ -33,7 +33,7 @@ struct remote_entry {
     bool insecure;     /* the storage's certificate is not checked */
     bool trailers; /* the storage accepts STREAMING-UNSIGNED-PAYLOAD-TRAILER (docs/forward.md) */
     struct remote_times times;
-    struct remote_limits limits; /* only for remotes_add_fixed(); else remotes_set_limits() */
+    struct remote_limits limits; /* used by remotes_add_fixed() only; see remotes_set_limits() */
     bool fixed;        /* the storage is in the configuration file, and cannot be changed here */
     struct str *users; /* ids of the users with credentials, sorted */
     size_t user_count;

@@ -66,10 +66,11 @@ struct opened *opened_find(struct remotes *r, struct str name);
 int opened_credential(struct opened *o, const struct remote_credential *c,
                       struct err *err) MUST_CHECK;
 
-/* Appends "storage:<name>" or "storage_keys:<name>"; `prefix` is the part up to the colon,
- * included. */
+/* Appends "storage:<name>" or "storage_keys:<name>". `prefix` is the part up to and including the
+ * colon. */
 void remotes_key(struct buf *out, const char *prefix, struct str name);
-/* Appends the owner (see seal.h) that a user's secret on a storage is sealed for. */
+/* Appends the owner for which a user's secret on a storage is sealed (route/seal.h says what an
+ * owner is). */
 void remotes_seal_owner(struct buf *out, struct str storage, struct str user, struct str access);
 
 #endif

@@ -36,9 +36,9 @@ static bool needs_no_escape(struct str s)
     return s.len == 0 || (!memchr(s.p, ':', s.len) && !memchr(s.p, '%', s.len));
 }
 
-/* Returns the value under "<first>" or "<first>:<second>", in the form of the store's keys; NULL:
- * none. Nearly all names need no escape. Their key is put together on the stack, because each
- * request looks up several. */
+/* Returns the value that the map has for "<first>" or "<first>:<second>", with the parts escaped as
+ * in the store's keys; NULL: none. Nearly all names need no escape. Their key is put together on
+ * the stack, because each request looks up several keys. */
 static const char *policy_look_up(const struct map *map, struct str first, struct str second)
 {
     char plain[LOOK_UP_MAX];
@@ -67,7 +67,8 @@ static bool policy_is_blocked(const struct routes_view *view, const struct stora
     return bucket.len && policy_look_up(&view->blocks, s->name, bucket) != NULL;
 }
 
-/* Is the bucket blocked there by a switch, and so only for a while? */
+/* Returns whether a switch blocks the bucket at the storage, so that the block lasts only for a
+ * while. */
 static bool policy_is_switched(const struct routes_view *view, const struct storage *s,
                                struct str bucket)
 {
@@ -137,8 +138,8 @@ static int policy_leave_copy(struct routes *r, const struct routes_view *view, s
     return code;
 }
 
-/* As policy_storage_named(), but if that storage holds a copy, follows the policies of the copy's
- * owner instead. If the bucket is blocked there, *out is set all the same and the error is
+/* Like policy_storage_named(), but if that storage holds a copy, it follows the policies of the
+ * copy's owner instead. If the bucket is blocked there, *out is set all the same and the error is
  * returned. */
 static int policy_storage(struct routes *r, const struct routes_view *view, struct str user,
                           struct str bucket, struct storage **out, struct err *err)
@@ -154,9 +155,10 @@ static int policy_storage(struct routes *r, const struct routes_view *view, stru
     return policy_check_block(view, s, bucket, err);
 }
 
-/* --- a question --- */
+/* --- the question of one request --- */
 
-/* One request's question where a bucket is, and where the policies of the user who asks lead. */
+/* The question of one request, which asks where a bucket is, and the policies of the user who
+ * asks. */
 struct inquiry {
     struct routes *r;
     const struct routes_view *view;
@@ -207,8 +209,9 @@ static const char *storage_by_owner(const struct inquiry *q, struct storage *at)
     return policy;
 }
 
-/* Applies rules 4 and 5, for a user whose own policies lead to no storage that forwards. `at` is
- * the storage that rule 3 has found, or NULL where this process has no main storage. */
+/* Applies rules 4 and 5, for a user whose own policies lead to no storage that takes requests as
+ * they are. `at` is the storage that rule 3 has found, or NULL where this process has no main
+ * storage. */
 static int resolve_by_others(const struct inquiry *q, struct storage **at, struct err *err)
 {
     bool local = *at && !storage_can(*at, STORAGE_FORWARDS);
@@ -327,10 +330,11 @@ static int resolve_here(const struct inquiry *q, struct target *t, struct err *e
     return 0;
 }
 
-/* --- both --- */
+/* --- storages of both kinds --- */
 
-/* Is a bucket that the caller has open the answer? It must be where the user's own policies lead,
- * and either belong to the user (rules 1 to 3) or nobody may have a policy. */
+/* Returns whether the caller already has the right bucket open. It must be at the storage where the
+ * user's own policies lead. It must also belong to the user (rules 1 to 3), unless no policies
+ * exist at all. */
 static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *ask)
 {
     struct str owner;
@@ -363,9 +367,9 @@ static int resolve_on_storages(const struct inquiry *q, const struct route_ask *
     return 0;
 }
 
-/* Does another user have a bucket policy for the name, and this user none? Then the name is
- * reserved for the other user, whether the bucket exists or not: it may be on another storage, or
- * deleted while its replication goes on. */
+/* Returns whether another user has a bucket policy for the name, and this user has none. Then the
+ * name is reserved for the other user, whether the bucket exists or not: it may be on another
+ * storage, or deleted while its replication goes on. */
 static bool is_reserved(const struct inquiry *q)
 {
     return !q->own && policy_look_up(&q->view->reserved, q->bucket, STR_EMPTY);

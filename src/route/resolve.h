@@ -8,7 +8,8 @@
  *       └── otherwise ────────────────────────────────────────────────────────► TARGET_NONE
  *
  * docs/forward.md, "Which storage", has the rules. A request asks once, and once more only when
- * routes_generation() has changed before its change is made. Any thread. */
+ * routes_generation() has changed before its change is made. Any thread may call these
+ * functions. */
 #ifndef ROUTE_RESOLVE_H
 #define ROUTE_RESOLVE_H
 
@@ -32,8 +33,8 @@ struct target {
      * bucket's home; for a bucket of a space it is the space's own storage. Borrowed until the
      * routes are closed. */
     struct storage *storage;
-    /* A reference. NULL: the caller has the bucket open (route_ask.knows), or it was not opened, as
-     * with TARGET_FOREIGN, TARGET_RAW and route_ask.at. */
+    /* A reference to the bucket. NULL: the caller has the bucket open (route_ask.knows), or the
+     * bucket was not opened, as with TARGET_FOREIGN, TARGET_RAW and route_ask.at. */
     struct bucket *bucket;
     struct side_pair sides; /* sides.route is NULL unless the bucket is being switched */
     uint64_t generation;    /* value of routes_generation() before the answer was found */
@@ -48,9 +49,9 @@ struct route_ask {
     struct storage *at; /* look only here, whatever the rules say; NULL: follow the rules */
     const struct bucket_sides *sides; /* NULL: the caller does not need target.sides */
     struct arena *arena;              /* memory for target.sides */
-    /* Does the caller have this bucket of this storage open already? Then it sets *owner to the
-     * bucket's owner, and the bucket is not opened again if it is the answer. NULL: the caller has
-     * no bucket open. */
+    /* Returns whether the caller has this bucket of this storage open already. If so, it sets
+     * *owner to the bucket's owner, and the bucket is not opened again if it is the answer. NULL:
+     * the caller has no bucket open. */
     bool (*knows)(void *ctx, struct storage *s, struct str bucket, struct str *owner);
     void *ctx;
 };
@@ -77,9 +78,9 @@ static inline bool target_is_foreign(const struct target *t)
 int route_bucket(struct routes *r, struct str user, struct str bucket, struct bucket **out,
                  struct err *err) MUST_CHECK;
 
-/* The user has a bucket of this name on storage `s`. Would a request of the user find that bucket?
- * Not if it is a copy, is hidden by a space or by another bucket, or is blocked, or if its route
- * names a storage that is not there. */
+/* Sets *out to whether a request of the user would find the bucket of this name that the user has
+ * on storage `s`. It would not if that bucket is a copy, is hidden by a space or by another bucket,
+ * or is blocked, or if its route names a storage that is not there. */
 int route_reaches(struct routes *r, struct str user, struct str bucket, struct storage *s,
                   bool *out, struct err *err) MUST_CHECK;
 

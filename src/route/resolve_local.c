@@ -2,7 +2,7 @@
 #include "route/route_int.h"
 #include "object/overlay.h"
 
-/* Does the bucket belong to this user? An empty owner stands for everybody. */
+/* Returns whether the bucket belongs to this user. An empty owner stands for everybody. */
 static bool bucket_is_of(struct bucket *b, struct str owner)
 {
     struct arena arena = {0};
@@ -33,8 +33,8 @@ static uint64_t generation_sum(struct storage *const *all, size_t count, struct 
     return sum;
 }
 
-/* Returns the word that the name's slot has while the name is known to be absent (route_int.h,
- * ROUTES_ABSENT); 0: it cannot be known now. */
+/* Returns the value that the name's slot has while the name is known to be on no local storage
+ * (route_int.h, ROUTES_ABSENT). 0: that cannot be known now. */
 static uint64_t absent_tag(const struct routes *r, const struct routes_view *view,
                            struct str bucket, uint64_t generation)
 {

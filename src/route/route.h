@@ -8,7 +8,8 @@
  *
  * All policies are held in memory, and published messages refresh them, so looking them up never
  * waits. Until the store was reached once, looking up fails with ERR_UNAVAILABLE. A `user` is a
- * user's id, as in bucket_info.owner; empty: an anonymous request. Any thread. */
+ * user's id, as in bucket_info.owner; empty: an anonymous request. Any thread may call these
+ * functions. */
 #ifndef ROUTE_ROUTE_H
 #define ROUTE_ROUTE_H
 
@@ -44,14 +45,14 @@ size_t routes_storages(struct routes *r, struct storage **out, size_t max);
 /* Removes a storage from the routes; it is closed with the routes. If it was the main storage, the
  * first remaining one becomes the main storage. */
 void routes_retire_storage(struct routes *r, struct str name);
-/* Says whether all storages are known. While `known` is false, looking up a bucket fails with
- * ERR_UNAVAILABLE, because some storages could not be read from the store yet. */
+/* Tells the routes whether all storages are known. While `known` is false, looking up a bucket
+ * fails with ERR_UNAVAILABLE, because some storages could not be read from the store yet. */
 void routes_know_storages(struct routes *r, bool known);
 bool routes_any_remote(struct routes *r); /* does any storage have STORAGE_FORWARDS? */
 bool routes_main_is_remote(struct routes *r);
 
-/* Gives this overlay (object/overlay.h) to all storages, including those that are added later. It
- * is borrowed until the routes are closed. */
+/* Gives this overlay (object/overlay.h) to all storages, including those that are added later. The
+ * overlay is borrowed until the routes are closed. */
 void routes_set_overlay(struct routes *r, struct overlay *overlay);
 
 /* Opens `main`, whose id is chosen here, and the local storages that were added to this database
@@ -80,9 +81,9 @@ int routes_check_removal(struct routes *r, struct db *db, struct str name,
 int route_storage(struct routes *r, struct str user, struct str bucket, struct storage **out,
                   struct err *err) MUST_CHECK;
 
-/* Does this storage hold, under this name, a copy of a bucket that is elsewhere (docs/forward.md,
- * B1)? Only copies of this user's bucket count, unless `user` is empty. Never waits. Also false
- * before the store was reached for the first time. */
+/* Returns whether this storage holds, under this name, a copy of a bucket that is elsewhere
+ * (docs/forward.md, B1). Only copies of this user's bucket count, unless `user` is empty. Never
+ * waits. Returns false before the store was reached for the first time. */
 bool route_is_copy(struct routes *r, struct str storage, struct str bucket, struct str user);
 
 /* Reads the policies again. When it returns, the calls here see every change that was made before
@@ -94,7 +95,7 @@ int routes_reload(struct routes *r, struct err *err) MUST_CHECK;
  * still holds. */
 uint64_t routes_generation(const struct routes *r);
 
-/* route_set() sets a policy, and the next function a block. When they return, the change is
+/* route_set() sets a policy, and the next function sets a block. When they return, the change is
  * durable, and the calls above see it. An empty bucket sets the user's policy; an empty storage
  * removes the policy. ERR_NOT_FOUND: there is no such storage. ERR_CONFLICT: the storage is remote
  * and would hide a bucket of that name that the user has on a local storage, or a replication or a

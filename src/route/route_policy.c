@@ -39,9 +39,9 @@ static void view_add_policy(struct routes_view *view, struct str key, struct str
     map_put(&view->policies, arena_str(&view->arena, key), arena_z(&view->arena, storage));
 }
 
-/* Fills the maps by bucket names. Pins (policies that a replication made) are read after the
- * policies. A pin that is made in between has no policy in this view, so no pin is ever mistaken
- * for an administrator's policy. */
+/* Fills the view's maps whose keys are names of buckets. Pins (policies that a replication made)
+ * are read after the policies. A pin that is made in between has no policy in this view, so no pin
+ * is ever mistaken for an administrator's policy. */
 static void name_buckets(struct routes_view *view)
 {
     struct str key, user, bucket;
@@ -121,8 +121,8 @@ static int read_block(struct routes *r, struct routes_view *view, struct str key
     return code;
 }
 
-/* Adds both sides of a switch that has downtime, or had it until now (S11). Their blocks end with
- * the switch; all other blocks stay until somebody removes them. */
+/* Adds both sides of a switch that has downtime, or had it until now (docs/replication.md, S11).
+ * Their blocks end with the switch; all other blocks stay until somebody removes them. */
 static void add_switch(struct routes_view *view, struct str id)
 {
     struct str user, bucket, from, to;
@@ -213,9 +213,9 @@ static int read_copies(struct routes *r, struct routes_view *view, struct err *e
 /* Reads the whole view, in an order that is safe against changes meanwhile. A switch sets the new
  * route and removes the block in one step. Blocks are read before routes, so an old route is never
  * without its block. Switches are read before and after the blocks: a block whose switch is seen
- * neither time is not a switch's. Copies and routes change together. A view that has one of the two
- * from before the change refuses the bucket (B2) until the next load, which the change has asked
- * for. */
+ * neither time was not set by a switch. Copies and routes change together. A view that has one of
+ * the two from before the change refuses the bucket (docs/forward.md, B2) until the next load,
+ * which the change has asked for. */
 static int view_read_all(struct routes *r, struct routes_view *view, struct err *err)
 {
     static const char *const patterns[] = {"p:switch:*", "p:route_block:*", "p:switch:*",

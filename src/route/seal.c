@@ -73,7 +73,8 @@ static void close_up(const struct seal_key *key, struct str owner, struct str pl
 }
 
 /* Decrypts `sealed`, which has more than NONCE_LEN + TAG_LEN bytes. `out` has room for the bytes
- * between nonce and tag. False: it was changed, or sealed with another key or for another owner. */
+ * between nonce and tag. Returns false when `sealed` was changed, or was sealed with another key or
+ * for another owner. */
 static bool open_up(const struct seal_key *key, struct str owner, struct str sealed,
                     unsigned char *out)
 {

@@ -2,7 +2,7 @@
  *
  * A sealed text is a random nonce of 12 bytes, the ciphertext and a tag of 16 bytes, in hex. The
  * *owner*, which names the place that the secret belongs to, is authenticated with it: a sealed
- * secret that was moved to another place cannot be opened. Any thread. */
+ * secret that was moved to another place cannot be opened. Any thread may call these functions. */
 #ifndef ROUTE_SEAL_H
 #define ROUTE_SEAL_H
 
@@ -27,7 +27,7 @@ void seal(const struct seal_key *key, struct str owner, struct str plain, struct
 int unseal(const struct seal_key *key, struct str owner, struct str sealed,
            struct buf *out) MUST_CHECK;
 
-/* As seal() and unseal(), for texts of up to 2 GiB. The sealed form is raw bytes, not hex. */
+/* Like seal() and unseal(), but for texts of up to 2 GiB. The sealed form is raw bytes, not hex. */
 void seal_whole(const struct seal_key *key, struct str owner, struct str plain, struct buf *out);
 int unseal_whole(const struct seal_key *key, struct str owner, struct str sealed,
                  struct buf *out) MUST_CHECK;

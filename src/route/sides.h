@@ -13,7 +13,7 @@
 /* The two sides of a bucket. `route` is NULL if the bucket is not being switched. */
 struct side_pair {
     struct storage *route, *other; /* the side that the route leads to now, and the other one */
-    struct storage *begun;         /* the side where the remembered uploads were begun (S7) */
+    struct storage *begun; /* the side where the uploads that begun() remembers were begun (S7) */
     bool route_only; /* the route still leads to the side that is being left, so a key without a
                         version vector (docs/replication.md) is looked for only there */
     struct str user, bucket; /* the bucket's owner and name; in the arena */
@@ -40,9 +40,10 @@ struct side_keys {
 };
 
 struct bucket_sides {
-    /* Is any bucket being switched? While none is, nothing else is read. */
+    /* True while any bucket is being switched. While it is false, nothing else is read. */
     const _Atomic(bool) *any;
-    /* May this bucket be one that is being switched? Costs only a few loads from memory. */
+    /* Returns whether this bucket may be one that is being switched. Costs only a few loads from
+     * memory. */
     bool (*may)(void *ctx, struct str bucket);
     /* Finds the sides of the bucket, if it is being switched. `at` is the storage that the request
      * would go to without a switch. */
@@ -54,20 +55,20 @@ struct bucket_sides {
     /* Finds the side that has this upload of the key. */
     int (*upload)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                   struct str id, struct side_choice *out, struct err *err);
-    /* To be called before a change of the thing is made at the route's side. `alone`: the change
+    /* Called before a change of the thing is made at the route's side. `alone` true: the change
      * neither depends on the existing thing nor keeps any of it, so it need not wait until the
      * thing has been copied from the other side. ERR_BUSY: that copy takes too long. */
     int (*write)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                  bool alone, struct side_choice *out, struct err *err);
-    /* As write(), for the removal of each of the keys, which are looked for together. */
+    /* Like write(), but for the removal of several keys, which are looked up together. */
     int (*removals)(void *ctx, struct arena *a, const struct side_pair *p,
                     const struct side_keys *k, bool alone, struct err *err);
-    /* To be called after keys were removed at the route's side and before the client gets the
-     * answer. Hides the objects that the other side still has under these keys. */
+    /* Called after keys were removed at the route's side and before the client gets the answer.
+     * Hides the objects that the other side still has under these keys. */
     int (*removed)(void *ctx, struct arena *a, const struct side_pair *p, const struct str *keys,
                    size_t count, struct err *err);
-    /* To be called after an upload was begun at the route's side and before the client gets the
-     * answer. Remembers the upload. */
+    /* Called after an upload was begun at the route's side and before the client gets the answer.
+     * Remembers the upload. */
     int (*begun)(void *ctx, const struct side_pair *p, struct str key, struct str id,
                  struct err *err);
     /* Makes one listing of both sides. buckets[0] is on the route's side, buckets[1] on the

@@ -25,8 +25,9 @@ struct bucket_space {
      * the bucket that was opened for one user serves requests of all users, so it must not depend
      * on the user. */
     struct storage *storage;
-    /* Does the space have a bucket of this name? Every request asks this, so it must answer from
-     * memory, with one look-up in a hash table, and never wait. Any thread. */
+    /* Returns whether the space has a bucket of this name. Every request asks this, so it must
+     * answer from memory, with one look-up in a hash table, and never wait. Any thread may call
+     * it. */
     bool (*has)(void *ctx, struct str name);
     void *ctx;
 };

@@ -72,7 +72,8 @@ void users_close(struct users *u)
     free(u);
 }
 
-/* Is this version of the users loaded already, as after a change that this process made? */
+/* Returns whether this version of the users is loaded already, as it is after a change that this
+ * process made. */
 static bool is_loaded(struct users *u, struct str version)
 {
     bool same;
@@ -204,7 +205,7 @@ struct str users_fold(struct arena *a, struct str email)
 
 /* --- finding --- */
 
-/* Copies the user into the arena, and with it the secret of the key `access`; `secret` may be
+/* Copies the user into the arena. *secret is set to the secret of the key `access`; `secret` may be
  * NULL. */
 static int copy_found(const struct member *m, struct arena *a, struct str access, struct user *out,
                       struct str *secret, struct err *err)

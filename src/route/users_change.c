@@ -305,7 +305,7 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
 
 /* --- users of the configuration file --- */
 
-/* Is the name, id or access key that of a user who was added while weir ran? */
+/* Returns whether the name, id or access key belongs to a user who was added while weir ran. */
 static bool is_stored(struct users *u, const struct user *wanted)
 {
     struct users_view *view;

@@ -33,7 +33,8 @@ struct users {
     struct store *store; /* borrowed */
     struct seal_key key;
     char *key_file;
-    bool key_told; /* the store knows where a right key file is; only for the thread that loads */
+    /* The store knows where a right key file is; used only by the thread that loads. */
+    bool key_told;
     struct script scripts[USERS_SCRIPTS];
     struct reload reload;
 
@@ -41,9 +42,10 @@ struct users {
     struct cond loaded;
     bool loading; /* a thread is loading; only one does at a time, so that an older view never
                      replaces a newer */
-    struct users_view *view;  /* NULL: the store could not be read yet */
-    struct member *root;      /* the first administrator; NULL: none */
-    struct users_view *fixed; /* users of the configuration file; fixed once requests come */
+    struct users_view *view; /* NULL: the store could not be read yet */
+    struct member *root;     /* the first administrator; NULL: none */
+    /* Users of the configuration file; not changed once requests are served. */
+    struct users_view *fixed;
 };
 
 extern const char *const users_script_sources[USERS_SCRIPTS];
