@@ -1,4 +1,5 @@
-/* The table of reasons to refuse an announce; resetting an answer. */
+/* Names, texts and retry times of the reasons for refusing an announce, and the reset of an answer.
+ */
 #include "swarm/announce.h"
 
 static const struct {

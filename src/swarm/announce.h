@@ -1,5 +1,7 @@
-/* Announces, scrapes and their answers, the same for HTTP and UDP. docs/swarm.md has the rules. The
- * caller owns these structs. */
+/* The requests of clients to the tracker and its answers, the same for HTTP and UDP. With an
+ * announce a client reports itself as a peer of a torrent and gets other peers. With a scrape it
+ * asks only for the counts of torrents. docs/swarm.md has the rules. The caller owns these structs.
+ */
 #ifndef SWARM_ANNOUNCE_H
 #define SWARM_ANNOUNCE_H
 
@@ -10,7 +12,7 @@ enum {
     PEER_ID_LEN = 20,
     PASSKEY_LEN = 32,
     COMPACT4_LEN = 6,  /* bytes of an IPv4 address and a port, in network order */
-    COMPACT6_LEN = 18, /* the same for IPv6 */
+    COMPACT6_LEN = 18, /* bytes of an IPv6 address and a port */
     NUMWANT_DEFAULT = -1
 };
 
@@ -31,9 +33,11 @@ struct announce {
     struct peer_addr addr;
     uint64_t uploaded, downloaded, left;
     enum announce_event event;
-    int32_t numwant;    /* peers that the client asks for; negative: the default */
-    struct str key;     /* a secret by which a client that moves is recognized; may be empty */
-    struct str passkey; /* empty: none was given */
+    int32_t numwant; /* peers that the client asks for; negative: the default */
+    /* A secret of the client; it identifies the client after its address has changed; may be empty.
+     */
+    struct str key;
+    struct str passkey; /* names the user in private mode; empty: not given */
 };
 
 /* Might the client have nothing but a magnet link? aria2 then says that 0 bytes are left, because
@@ -67,13 +71,14 @@ enum swarm_failure {
         SWARM_FAILURE_COUNT
 };
 const char *swarm_failure_text(enum swarm_failure f);
-const char *swarm_failure_name(enum swarm_failure f); /* for metrics, for example "SLOTS" */
-int swarm_failure_retry(enum swarm_failure f);        /* in minutes; 0 and -1 as above */
+const char *swarm_failure_name(enum swarm_failure f); /* the name in metrics, for example "SLOTS" */
+/* Minutes until the client may ask again; 0 and -1 as in SWARM_FAILURES. */
+int swarm_failure_retry(enum swarm_failure f);
 
-/* Peers of one address family (IPv4 or IPv6), in memory of the caller: `at` has room for `max`
- * entries of COMPACT4_LEN or COMPACT6_LEN bytes, one behind the other. With max 0 the family is not
- * wanted. `ids` has room for `max` peer ids, or is NULL when they are not wanted. has_ids tells
- * whether the ids were known. */
+/* Peers of one address family (IPv4 or IPv6). The caller owns the memory. `at` has room for `max`
+ * entries of COMPACT4_LEN or COMPACT6_LEN bytes, one behind the other; max 0: the caller wants no
+ * peers of this family. `ids` has room for `max` peer ids; NULL: the caller wants no ids. The
+ * tracker sets `count`, and sets has_ids if it has filled in `ids`. */
 struct compact {
     uint8_t *at;
     size_t max, count;
@@ -91,10 +96,11 @@ struct announce_answer {
 struct scrape_entry {
     bool known;
     uint32_t complete, incomplete, downloaded;
-    uint32_t downloaders; /* incomplete without the partial seeds (BEP 21) */
+    /* `incomplete` without the partial seeds, which are paused leechers (BEP 21). */
+    uint32_t downloaders;
 };
 
-/* Clears the answer except for the caller's memory for peers. */
+/* Clears the answer, but keeps the memory for peers that the caller has set. */
 void announce_answer_reset(struct announce_answer *a);
 
 #endif

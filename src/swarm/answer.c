@@ -11,7 +11,8 @@ static void write_compact(struct bencode_out *w, const char *key, const struct c
     bencode_member_str(w, key, str_n(peers->at, peers->count * size));
 }
 
-/* Writes a dictionary for each peer into the list that both families share. */
+/* Writes the peers of one family as dictionaries into the open list. The peers of both families are
+ * in one list. */
 static void write_peer_list(struct bencode_out *w, const struct compact *peers, bool v6, bool ids)
 {
     size_t ip_len = v6 ? 16 : 4;

@@ -6,10 +6,11 @@
 #include "base/buf.h"
 #include "swarm/announce.h"
 
-/* How the client wants its peers. */
+/* The form in which the client wants the peers of an answer. */
 struct answer_form {
     bool compact, no_peer_id;
-    const struct peer_addr *external; /* the client's address as we see it; NULL: left out */
+    /* The client's address as the tracker sees it; NULL: the answer does not contain it. */
+    const struct peer_addr *external;
 };
 
 void answer_announce(struct buf *out, const struct announce_answer *a,
@@ -18,7 +19,8 @@ void answer_announce(struct buf *out, const struct announce_answer *a,
  * left out. */
 void answer_scrape(struct buf *out, const uint8_t *hashes, const struct scrape_entry *entries,
                    size_t count, uint32_t min_interval_s);
-/* Writes the answer of a refused request. `words` replace the failure's own text unless NULL. */
+/* Writes the answer of a refused request. `words` are sent instead of the failure's own text; NULL:
+ * the failure's own text is sent. */
 void answer_failure(struct buf *out, enum swarm_failure failure, const char *words);
 
 #endif

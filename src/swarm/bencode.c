@@ -1,7 +1,7 @@
-/* Bencode: a writer onto a buf, and a strict reader of borrowed bytes. */
+/* Bencode: a writer that appends to a buf, and a strict reader of borrowed bytes. */
 #include "swarm/bencode.h"
 
-/* Writing. */
+/* --- writing --- */
 
 void bencode_out_init(struct bencode_out *w, struct buf *out)
 {
@@ -9,7 +9,7 @@ void bencode_out_init(struct bencode_out *w, struct buf *out)
     w->depth = 0;
 }
 
-/* Called before every value. In a dictionary a key must precede the value. */
+/* Checks, before a value is written into a dictionary, that its key was written. */
 static void begin_value(struct bencode_out *w)
 {
     struct bencode_level *level = w->depth ? &w->levels[w->depth - 1] : NULL;
@@ -48,7 +48,8 @@ void bencode_key(struct bencode_out *w, struct str key)
     struct bencode_level *level = w->depth ? &w->levels[w->depth - 1] : NULL;
 
     BUG_ON(!level || !level->dictionary || level->value);
-    /* When the buf has failed, the last key may be missing from it. */
+    /* A key must be greater than the key before it. This is not checked after the buf has failed,
+     * because the buf may lack the key before. */
     BUG_ON(level->keys && !w->out->failed &&
            str_cmp(str_n(w->out->p + level->key_at, level->len), key) >= 0);
     append_str(w->out, key);
@@ -96,8 +97,8 @@ void bencode_member_str(struct bencode_out *w, const char *key, struct str s)
     bencode_str(w, s);
 }
 
-/* Reading. A parser advances a cursor. It returns NULL, or a text that says what is wrong at the
- * cursor. */
+/* --- reading. A parse function advances a cursor. It returns NULL, or a text that says what is
+ * wrong at the cursor. --- */
 
 static const char *parse_value(struct bencode *out, struct str *at, size_t depth);
 
@@ -106,7 +107,8 @@ static bool at_digit(struct str s)
     return s.len > 0 && s.p[0] >= '0' && s.p[0] <= '9';
 }
 
-/* Reads the digits at the front. False: there are none, or a leading '0' is not the only digit. */
+/* Reads the digits at the front of *at. False: there is no digit, or a '0' stands before other
+ * digits. */
 static bool take_digits(struct str *at, struct str *digits)
 {
     struct str rest = *at;

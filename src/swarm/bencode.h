@@ -28,16 +28,16 @@ struct bencode_out {
     size_t depth;
     struct bencode_level {
         bool dictionary;
-        bool value;         /* the last key still needs its value */
+        bool value;         /* a key was written, and its value was not */
         size_t key_at, len; /* where the last key is in `out`, to compare the next key with it */
-        bool keys;          /* the dictionary has a key already */
+        bool keys;          /* a key was written into the dictionary */
     } levels[BENCODE_MAX_DEPTH];
 };
 
-/* Prepares a writer that appends to `out`, which is borrowed and keeps the sticky error. `out` must
- * not be shortened before the last close. */
+/* Prepares a writer that appends to `out`. `out` is borrowed; check its sticky error after the last
+ * call. Nothing may be cut off `out` before the last close. */
 void bencode_out_init(struct bencode_out *w, struct buf *out);
-void bencode_open(struct bencode_out *w, char kind); /* 'd' or 'l' */
+void bencode_open(struct bencode_out *w, char kind); /* opens a dictionary ('d') or a list ('l') */
 void bencode_close(struct bencode_out *w);
 void bencode_key(struct bencode_out *w, struct str key);
 void bencode_int(struct bencode_out *w, int64_t v);
@@ -45,7 +45,7 @@ void bencode_str(struct bencode_out *w, struct str s);
 void bencode_raw(struct bencode_out *w,
                  struct str value); /* writes a value that is bencoded already */
 
-/* Begins a string of `len` bytes; the caller appends the bytes to `out` right away. */
+/* Begins a string of `len` bytes. The caller must then append the bytes to `out` itself. */
 void bencode_str_head(struct bencode_out *w, size_t len);
 
 /* Write a key and its value. */

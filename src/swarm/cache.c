@@ -1,4 +1,5 @@
-/* The cache: opening, users, clients, and the functions that all calls share. */
+/* The cache (cache.h): opening; users, approved clients, adding and removing torrents; the
+ * functions that run scripts. */
 #include "swarm/cache_int.h"
 
 #include "base/ids.h"
@@ -210,7 +211,8 @@ int cache_find_user(struct cache *c, struct str passkey, struct swarm_user *out,
     return code;
 }
 
-/* Reads the answer to adding a model: its id, or nil if another model has the id. */
+/* Reads the answer of a script that adds a torrent or a user: the new id, or nil if another torrent
+ * or user has the wanted id. */
 static int read_model_id(const struct reply *r, uint64_t *id, struct err *err)
 {
     if (reply_is_nil(r))

@@ -16,22 +16,23 @@
 struct cache;
 
 struct cache_options {
-    struct store *store; /* swarmDB; borrowed */
-    struct str prefix;   /* begins every key; may be empty */
+    struct store *store; /* the tracker's database (store.redis.swarmDB); borrowed */
+    struct str prefix;   /* the beginning of every key; may be empty */
     bool feed;           /* each accepted private announce appends a record to the feed (feed.h) */
-    /* Bounds. Beyond `feed_max` waiting records announces are refused (SWARM_UNAVAILABLE). With
-     * `max_peers` peers in the store new peers are refused (SWARM_FULL). With `max_per_user` peers
-     * of a user new peers of this user are refused (SWARM_PEERS). 0: a million records, any number
-     * of peers. */
+    /* Bounds. When `feed_max` records wait in the feed, announces are refused (SWARM_UNAVAILABLE);
+     * 0: a million. When the store has `max_peers` peers, new peers are refused (SWARM_FULL); 0:
+     * any number. When a user has `max_per_user` peers, new peers of this user are refused
+     * (SWARM_PEERS); 0: any number. */
     uint64_t feed_max, max_peers, max_per_user;
-    uint32_t
-        peer_timeout_s; /* age beyond which cache_announce() does not give out a peer; 0: any age */
-    uint32_t numwant, max_numwant; /* peers in an answer: usual and at most; 0: 50 and 200 */
+    /* Cache_announce() gives out no peer that is older than this; 0: peers of any age. */
+    uint32_t peer_timeout_s;
+    /* Peers in an answer: the default, and the maximum; 0: 50 and 200. */
+    uint32_t numwant, max_numwant;
 };
 int cache_open(struct cache **out, const struct cache_options *o, struct err *err) MUST_CHECK;
 void cache_close(struct cache *c);
 
-/* --- models: the fields of the hashes, in their order --- */
+/* --- models: each struct has the fields of a hash in the store, in their order --- */
 
 struct torrent {
     uint64_t id;
@@ -67,14 +68,13 @@ struct torrent_peers {
     size_t seeder_count, leecher_count;
 };
 
-/* --- the seed's interface --- */
+/* --- finding, adding, changing and removing models --- */
 
 /* Finds a user by the passkey. ERR_NOT_FOUND: there is no such user. */
 int cache_find_user(struct cache *c, struct str passkey, struct swarm_user *out,
                     struct err *err) MUST_CHECK;
-/* Finds the passkey of the user with this id. People name a user by the id, because the passkey is
- * secret.
- */
+/* Finds the passkey of the user with this id. Operators name a user by the id, because the passkey
+ * is secret. ERR_NOT_FOUND: there is no such user. */
 int cache_find_passkey(struct cache *c, uint64_t id, char out[PASSKEY_LEN + 1],
                        struct err *err) MUST_CHECK;
 int cache_find_torrent(struct cache *c, struct arena *a, const uint8_t *info_hash,
@@ -114,14 +114,14 @@ int cache_leecher_finished(struct cache *c, const struct torrent *t, const struc
 int cache_increment_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 
-/* Adds a torrent; one that exists gets only the multipliers. With id 0 the torrent gets the next
- * free id. The id is put into the struct. last_action 0: now. ERR_EXISTS: another torrent has the
- * id. */
+/* Adds a torrent. If the torrent exists, only its multipliers are changed. With id 0 the torrent
+ * gets the next free id. The id is put into the struct. last_action 0: now. ERR_EXISTS: another
+ * torrent has the id. */
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 /* As cache_add_torrent(), for the torrent of an object (docs/torrents.md): a torrent that exists
  * keeps its multipliers. ERR_PRECONDITION: an operator has withdrawn the torrent. */
 int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
-/* Whether the torrent exists and is not withdrawn. */
+/* *out: the torrent exists, and no operator has withdrawn it (cache_withdraw_torrent()). */
 int cache_torrent_listed(struct cache *c, const uint8_t *info_hash, bool *out,
                          struct err *err) MUST_CHECK;
 /* Removes the torrent with all of its peers and gives their slots back. ERR_NOT_FOUND: there is no
@@ -130,18 +130,19 @@ int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *
 /* As cache_remove_torrent(), for an operator: afterwards only cache_add_torrent() can bring the
  * torrent back, not cache_offer_torrent(). */
 int cache_withdraw_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
-/* Adds a user; one who exists gets only the multipliers and slots. With id 0 the user gets the next
- * free id. ERR_INVALID: the passkey is malformed. */
+/* Adds a user. If the user exists, only the multipliers and slots are changed. With id 0 the user
+ * gets the next free id. The id is put into the struct. ERR_INVALID: the passkey is malformed.
+ * ERR_EXISTS: another user has the id. */
 int cache_add_user(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 /* Removes the user with all of the user's peers. ERR_NOT_FOUND: there is no such user. */
 int cache_remove_user(struct cache *c, struct str passkey, struct err *err) MUST_CHECK;
 int cache_whitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;
 int cache_unwhitelist_client(struct cache *c, struct str client, struct err *err) MUST_CHECK;
 
-/* --- walks over everything --- */
+/* --- walks over all torrents, users and clients --- */
 
-/* Call fn for each torrent, user or approved client, in no order. A negative code of fn ends the
- * walk and is returned. */
+/* Call fn for each torrent, user or approved client, in no particular order. A negative code of fn
+ * ends the walk and is returned. */
 typedef int cache_torrent_fn(void *ctx, const struct torrent *t, struct err *err);
 typedef int cache_user_fn(void *ctx, const struct swarm_user *u, struct err *err);
 typedef int cache_client_fn(void *ctx, struct str client, struct err *err);
@@ -157,24 +158,24 @@ int cache_each_client(struct cache *c, cache_client_fn *fn, void *ctx, struct er
  * intervals. */
 int cache_announce(struct cache *c, const struct announce *a, struct announce_answer *out,
                    struct err *err) MUST_CHECK;
-/* Fills in `count` entries. `hashes` has `count` times INFO_HASH_LEN bytes. */
+/* Answers a scrape: fills in `count` entries. `hashes` has `count` times INFO_HASH_LEN bytes. */
 int cache_scrape(struct cache *c, const uint8_t *hashes, size_t count, struct scrape_entry *out,
                  struct err *err) MUST_CHECK;
 
-/* Removes up to `limit` peers that have not announced for `timeout_s`. *gone is how many were
- * removed. Any number of trackers may do so at the same time. */
+/* Removes up to `limit` peers that have not announced for `timeout_s` seconds. *gone is the number
+ * of removed peers. Several trackers may call this at the same time. */
 int cache_reap(struct cache *c, uint64_t timeout_s, size_t limit, size_t *gone,
                struct err *err) MUST_CHECK;
 
-/* Looks for violations of the invariants and calls fn for each, for `weir swarm check`. */
+/* Looks for violations of the invariants I1 to I8 and calls fn for each, for `weir swarm check`. */
 typedef void cache_finding_fn(void *ctx, const char *invariant, struct str key);
 int cache_check(struct cache *c, cache_finding_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
 /* The channel of the store on which changes of torrents, users and clients are published, as the
  * messages "torrent <hash>", "user" and "client". */
 struct str cache_channel(const struct cache *c);
-/* Agrees with the other trackers on the key for connection ids: replaces `key` by the store's key.
- * A store without a key keeps the given one. */
+/* Agrees with the other trackers on the key for connection ids (connid.h): replaces `key` by the
+ * store's key. A store that has no key stores the given key. */
 int cache_shared_key(struct cache *c, uint8_t key[16], struct err *err) MUST_CHECK;
 
 #endif

@@ -3,7 +3,8 @@
 #include "base/bytes.h"
 
 enum {
-    SLACK = 8,        /* extra peers to read, because some are the user's own, or too old */
+    /* Extra peers to ask for, because some of them belong to the same user or are too old. */
+    SLACK = 8,
     CANDIDATES = 512, /* most candidates of one address family */
     ANSWER_HEAD =
         5, /* items before the peers in the answer of swarm_announce.lua: counts, time, user */
@@ -11,13 +12,14 @@ enum {
     SCRAPE_PAGE = 1000,
 };
 
-/* The refusals of swarm_announce.lua, by the number that it answers. */
+/* The reason for a refusal, by the number that swarm_announce.lua returns for it. */
 static const enum swarm_failure refusals[] = {
     SWARM_NONE,  SWARM_USER,        SWARM_CLIENT, SWARM_TORRENT, SWARM_PRUNED,
     SWARM_SLOTS, SWARM_UNAVAILABLE, SWARM_FULL,   SWARM_PEERS,
 };
 
-/* Peers that may be given out, the preferred ones first. They point into the answer of the call. */
+/* Peers that may be given out, the preferred ones first. The pointers point into the answer of the
+ * script. */
 struct candidates {
     const uint8_t *at[CANDIDATES], *ids[CANDIDATES];
     size_t count;
@@ -27,7 +29,7 @@ struct choice {
     struct candidates four, six;
     struct str user; /* id of the client's user in base 36 */
     uint64_t now, timeout;
-    bool seeder, link; /* link: announce_maybe_link() */
+    bool seeder, link; /* link: the client may have only a magnet link (announce_maybe_link()) */
 };
 
 /* --- choosing --- */
@@ -48,14 +50,16 @@ static void add_candidate(struct candidates *list, const uint8_t *at, size_t len
 {
     if (list->count == CANDIDATES)
         return;
-    for (size_t i = 0; i < list->count; i++) /* skip a peer with IPv6 that is listed twice */
+    /* The script may return a peer with an IPv6 address twice. */
+    for (size_t i = 0; i < list->count; i++)
         if (memcmp(list->at[i], at, len) == 0)
             return;
     list->at[list->count] = at;
     list->ids[list->count++] = (const uint8_t *)id;
 }
 
-/* Collects from a list of keys and entries the seeders, or the other peers. */
+/* Adds peers to the candidates: the seeders among `members`, or with `seeders` false the leechers.
+ * `members` are the keys of peers, `entries` their entries in the same order. */
 static void take_candidates(struct choice *ch, const struct reply *members,
                             const struct reply *entries, bool seeders)
 {
@@ -83,8 +87,8 @@ static void give(struct compact *out, const struct candidates *from, size_t n, s
     out->count = n;
 }
 
-/* Fills the answer. Each address family gets at least a quarter of it, if it has that many peers.
- */
+/* Fills in up to `want` peers. Each address family gets at least a quarter of them, if it has that
+ * many candidates. */
 static void divide(const struct choice *ch, size_t want, struct announce_answer *out)
 {
     size_t have4 = size_min(ch->four.count, out->peers4.max);
@@ -161,8 +165,9 @@ static void take_all_candidates(struct choice *ch, const struct reply *r, bool s
         take_candidates(ch, &r->items[i], &r->items[i + 1], seeders);
 }
 
-/* Reads the script's answer: a head, then lists of the keys and the entries of peers. The kind of
- * peers that the client prefers is collected first, so that it comes first in our answer. */
+/* Reads the script's answer: a head, then lists of the keys and the entries of peers. Peers of the
+ * kind that the client prefers (seeders or leechers) become candidates first, so they come first in
+ * our answer. */
 static int read_announce_answer(const struct reply *r, struct choice *ch,
                                 struct announce_answer *out, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Finds users by their id. */
+/* Finds a user's passkey by the user's id. */
 #include "swarm/cache_int.h"
 
 int cache_find_passkey(struct cache *c, uint64_t id, char out[PASSKEY_LEN + 1], struct err *err)

@@ -9,7 +9,7 @@
 
 enum {
     CACHE_ARGS_MAX = 24,
-    CACHE_CALL_MAX = 1024 * 1024, /* bytes of one call's arguments and answer */
+    CACHE_CALL_MAX = 1024 * 1024, /* most bytes of one call's arguments and answer */
     ID_MAX_BITS = 53,             /* Lua's numbers are doubles, so ids have at most 53 bits */
     IP_TEXT_MAX = 46,
     NUMWANT_STANDARD = 50,
@@ -32,7 +32,7 @@ struct cache_call {
     struct reply *reply;
 };
 
-/* Begins a call; its first argument is the prefix. */
+/* Begins a call, and adds the prefix as its first argument. */
 void call_init(struct cache_call *k, struct cache *c);
 void call_release(struct cache_call *k);
 void call_str(struct cache_call *k, struct str s); /* `s` is borrowed */
@@ -42,15 +42,15 @@ void call_double(struct cache_call *k, double d);
 void call_key(struct cache_call *k, const char *kind,
               struct str rest); /* adds a key with the prefix */
 int call_run(struct cache_call *k, enum swarm_script which, struct err *err) MUST_CHECK;
-/* As call_run(); the answer must be a number. */
+/* Does the same as call_run() for a script that answers a number, and puts the number into *out. */
 int call_integer(struct cache_call *k, enum swarm_script which, int64_t *out,
                  struct err *err) MUST_CHECK;
 
 struct str cache_key(const struct cache *c, struct arena *a, const char *kind, struct str rest);
 struct str base36(struct arena *a, uint64_t n);
 
-/* Whether a peer may have this id. A peer's key begins with its id, so an id that looks like
- * another kind of key is refused. */
+/* Whether the tracker accepts this peer id. A peer's key in the store begins with the peer id, so
+ * an id that would make it look like another kind of key is refused. */
 bool peer_id_allowed(const uint8_t *peer_id);
 
 /* Writes the compact form of an address and returns its length: 6 bytes for IPv4, 18 for IPv6. */
@@ -58,8 +58,9 @@ size_t addr_compact(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN]);
 void addr_from_compact(struct peer_addr *out, const uint8_t *at, bool v6);
 struct str addr_ip_text(struct arena *a, const struct peer_addr *addr);
 
-/* Read a model from a reply: a torrent from the values in the order of swarm_find.lua, a user from
- * the names and values of HGETALL. ERR_CORRUPT: a value is missing or is no number. */
+/* Read a model from a reply of the store: a torrent from the values in the order of swarm_find.lua,
+ * a user from the names and values of HGETALL. ERR_CORRUPT: a value is missing or is not a number.
+ */
 int torrent_model_read(struct torrent *out, const struct reply *values, const uint8_t *info_hash,
                        struct err *err) MUST_CHECK;
 int swarm_user_read(struct swarm_user *out, const struct reply *hash, struct err *err) MUST_CHECK;

@@ -36,7 +36,7 @@ int torrent_model_read(struct torrent *out, const struct reply *values, const ui
     return fields_read_values(out, &torrent_fields, values, NULL, err);
 }
 
-/* Fields of the hash that we do not know are skipped. */
+/* Reads a user. Fields that are not in the table are ignored. */
 int swarm_user_read(struct swarm_user *out, const struct reply *hash, struct err *err)
 {
     *out = (struct swarm_user){0};

@@ -2,16 +2,16 @@
 #include "swarm/cache_int.h"
 
 enum {
-    PAGE = 200, /* approximate number of items that a script reads */
+    PAGE = 200, /* about how many torrents or users a script reads */
     CHECK_PAGE = 100,
-    CLIENTS_MAX = 4 * 1024 * 1024, /* largest answer in bytes */
+    CLIENTS_MAX = 4 * 1024 * 1024, /* largest list of approved clients, in bytes */
 };
 
 /* --- pages --- */
 
 typedef int item_fn(void *ctx, struct str name, const struct reply *fields, struct err *err);
 
-/* Copies the cursor from an answer, for the next call. */
+/* Keeps the cursor of an answer, from which the next call continues. */
 static int next_cursor(struct buf *cursor, const struct reply *r, struct err *err)
 {
     int code = reply_expect(r, REPLY_BULK, err);

@@ -45,7 +45,7 @@ static int read_peer(const struct reply *pair, struct peer *out, char *state, st
         code = peer_entry_read(&e, pair[1].str, err);
     if (code < 0)
         return code;
-    bool v6 = e.last6 > e.last4; /* the address of the last announce */
+    bool v6 = e.last6 > e.last4; /* the peer is given the address of its last announce */
     addr_from_compact(&out->addr, v6 ? e.at + COMPACT4_LEN : e.at, v6);
     out->uploaded = e.uploaded;
     out->downloaded = e.downloaded;
@@ -156,7 +156,7 @@ int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err)
 
 /* --- peers --- */
 
-/* A change of a peer: the script, and the set that it works on. */
+/* The script that changes a peer, and the set (seeders or leechers) that it changes. */
 struct peer_call {
     enum swarm_script script;
     bool seeder;

@@ -20,7 +20,8 @@ uint64_t connid_make(const struct hash_key *key, const uint8_t addr[16], int64_t
     return connid_at_step(key, addr, (uint64_t)wall_ms / STEP_MS);
 }
 
-/* The low byte names the step in which the id was made, and the hash proves it. */
+/* Checks an id: its low byte tells in which step of time it was made, and the hash of that step
+ * must match. */
 bool connid_check(const struct hash_key *key, const uint8_t addr[16], int64_t wall_ms, uint64_t id)
 {
     uint64_t now = (uint64_t)wall_ms / STEP_MS + STEPS_AHEAD;
@@ -33,18 +34,19 @@ bool connid_check(const struct hash_key *key, const uint8_t addr[16], int64_t wa
 
 enum { PLACES = 32 * 1024 };
 
-/* A place of the table. It is packed into one word, so that it is read and written at once. When
- * two threads write at the same time, one count is lost. */
+/* A place of the table counts the wrong ids of one host. It is packed into one 64-bit word, so that
+ * it is read and written at once. When two threads write a place at the same time, one of the two
+ * wrong ids is not counted. */
 struct place {
-    uint32_t tag;   /* hash of the host that is counted */
-    uint16_t until; /* end of the window, or of the ban, in steps of 4 s */
-    uint16_t count; /* wrong ids; CONNID_BAD_MAX: banned */
+    uint32_t tag;   /* hash of the host whose wrong ids are counted */
+    uint16_t until; /* end of the time in which ids are counted, or of the ban, in steps of 4 s */
+    uint16_t count; /* number of wrong ids; CONNID_BAD_MAX: the host is banned */
 };
 
 struct connid_bans {
     struct hash_key key;
     _Atomic(uint64_t) places[PLACES];
-    _Atomic(uint64_t) latest; /* end of the last ban, in seconds */
+    _Atomic(uint64_t) latest; /* when the last ban ends, in seconds */
 };
 
 struct connid_bans *connid_bans_new(void)

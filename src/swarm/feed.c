@@ -21,7 +21,7 @@ static int no_consumer(struct err *err)
 
 /* --- records --- */
 
-/* Cuts off the next field of a record. */
+/* Cuts the next field off *rest and returns it. */
 static struct str feed_field(struct str *rest)
 {
     struct str out;

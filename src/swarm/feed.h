@@ -1,10 +1,11 @@
-/* The feed: one record for each accepted private announce, for the database of a site.
+/* The feed: one record for each accepted private announce. A private site reads the feed to update
+ * its own database, for example to credit uploads.
  *
  * Records are numbered from 1 without gaps. A consumer has a name. It reads the records behind the
- * last one that it has acknowledged, as often as it likes, and acknowledges up to a number. A
- * record is removed when all consumers have acknowledged it, so nothing is lost while a consumer
- * stalls. A consumer that stores the last number together with its own data uses no record twice.
- * Without a consumer no records are kept. */
+ * last record that it has acknowledged, as often as it likes, and acknowledges all records up to a
+ * number. A record is removed when all consumers have acknowledged it, so nothing is lost while a
+ * consumer stalls. A consumer that stores the last number together with its own data uses no record
+ * twice. Without a consumer no records are stored. */
 #ifndef SWARM_FEED_H
 #define SWARM_FEED_H
 
@@ -14,25 +15,29 @@ struct delta {
     uint64_t number;
     uint64_t user_id, torrent_id;
     uint8_t peer_id[PEER_ID_LEN];
-    int64_t at;                              /* seconds since 1970, by the store's clock */
-    bool created, snatched, stopped, seeder; /* what the announce did */
+    int64_t at; /* time of the announce: seconds since 1970, by the store's clock */
+    /* Created: the announce made the peer; snatched: it completed a download; stopped: it removed
+     * the peer; seeder: nothing was left to download. */
+    bool created, snatched, stopped, seeder;
     uint64_t left;
-    uint64_t raw_uploaded, raw_downloaded; /* since the peer's last announce; never below 0 */
+    uint64_t raw_uploaded, raw_downloaded; /* bytes since the peer's last announce; never below 0 */
     double uploaded, downloaded; /* the raw numbers times the multipliers of user and torrent */
 };
 
-/* Adds a consumer, which begins behind the newest record. ERR_EXISTS: the name is in use. */
+/* Adds a consumer, which will read the records that come after the newest record. ERR_EXISTS: the
+ * name is in use. */
 int feed_add_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
 int feed_remove_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
-/* Which of a consumer's next records are read: at most `max`, without the first `skip`. */
+/* The records to read: at most `max`, without the first `skip` of those that the consumer has not
+ * acknowledged. */
 struct feed_page {
     size_t skip, max;
 };
 /* Reads records in order. ERR_NOT_FOUND: there is no such consumer. */
 int feed_read(struct cache *c, struct arena *a, struct str name, struct feed_page page,
               struct delta **out, size_t *count, struct err *err) MUST_CHECK;
-/* Acknowledges the records up to and including `number`; doing so again is fine. ERR_RANGE: there
- * is no such record yet. */
+/* Acknowledges the records up to and including `number`. Acknowledging them again is not an error.
+ * ERR_RANGE: there is no such record yet. */
 int feed_acknowledge(struct cache *c, struct str name, uint64_t number, struct err *err) MUST_CHECK;
 
 struct feed_consumer {

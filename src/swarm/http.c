@@ -6,8 +6,8 @@
 #include "swarm/stats.h"
 #include "swarm/trust.h"
 
-/* Trusted networks. They are read without a lock, so replaced networks live until the server is
- * freed. */
+/* The trusted networks (tracker.trusted). Requests read them without a lock, so replaced networks
+ * live until the server is freed. */
 struct trusted {
     struct trust trust;
     struct trusted *older;
@@ -92,8 +92,8 @@ static const struct trust *trust_of(struct swarm_http *h)
 
 /* --- answers --- */
 
-/* Sends an answer or a failure, always with status 200: clients read the body of no other status.
- */
+/* Sends an answer or a failure. The status is always 200, because clients do not read the body of
+ * any other status. */
 static int send_bencode(struct http_request *req, struct buf *body)
 {
     int code = http_send_text(req, 200, STR("text/plain"), buf_str(body));
@@ -120,7 +120,7 @@ static int send_malformed(struct swarm_http *h, struct http_request *req, const 
 
 /* --- where the client is --- */
 
-/* Joins all lines of X-Forwarded-For to one list. */
+/* Joins all header lines X-Forwarded-For into one list. */
 static struct str forwarded_for(struct http_request *req)
 {
     static const char name[] = "X-Forwarded-For";
@@ -131,12 +131,12 @@ static struct str forwarded_for(struct http_request *req)
     while (line && (line = http_header_next(head, name, line)) != NULL)
         all = arena_fmt(http_request_arena(req), STR_FMT "," STR_FMT, STR_ARG(all),
                         STR_ARG(line->value));
-    /* A list that is too long keeps its right end, which is the trustworthy one. */
+    /* Of a list that is too long the right end is kept, because the nearest proxies wrote it. */
     return all.len > MAX_FORWARDED ? str_skip(all, all.len - MAX_FORWARDED) : all;
 }
 
-/* Replaces *addr by the address that the client gives as its own, but only for clients in
- * tracker.trusted: others could enter a third party as a peer. */
+/* Replaces *addr by the address in the client's query (ip, ipv4 or ipv6), but only if the client is
+ * in tracker.trusted: other clients could enter somebody else's address as a peer. */
 static void take_told_address(const struct trust *trust, const struct announce_query *q,
                               struct peer_addr *addr)
 {
@@ -288,8 +288,8 @@ static const struct {
     {{"/check", 6}, send_check},
 };
 
-/* The path to log. A path may contain a passkey, even a misspelled one, so unknown paths are not
- * logged. */
+/* Returns the path to log. A path may contain a passkey, even a misspelled one, so unknown paths
+ * are not logged. */
 static struct str swarm_log_path(const struct http_head *head)
 {
     struct str passkey;

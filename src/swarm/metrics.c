@@ -1,8 +1,7 @@
 /* The metrics of the tracker. */
 #include "swarm/room.h"
 
-/* Kinds of metrics, which different trackers have. The numbers of all kinds are in struct
- * tracker_stats. */
+/* Tells which trackers have a metric. The numbers of all metrics are in struct tracker_stats. */
 enum {
     FROM_TRACKER,
     FROM_SWARMS, /* a public tracker, which has its peers in memory */

@@ -36,7 +36,8 @@ static bool parse_v2(struct str text, uint8_t out[INFO_HASH_LEN])
     return true;
 }
 
-/* Reads one "xt" parameter of a magnet link. */
+/* Reads the info hash in an "xt" parameter of a magnet link. False: the parameter has no info hash.
+ */
 static bool parse_topic(struct str topic, uint8_t out[INFO_HASH_LEN])
 {
     static const struct str v1 = {"urn:btih:", 9}, v2 = {"urn:btmh:1220", 13};

@@ -1,5 +1,5 @@
-/* Hashes pieces. Both digests get the body block by block, because a piece is a whole number of
- * blocks. */
+/* Hashes the pieces of a body. The SHA-1 and the SHA-256 digest get the same blocks, because a
+ * piece is a whole number of blocks. */
 #include "swarm/pieces.h"
 
 #include <openssl/evp.h>
@@ -8,9 +8,9 @@
 enum { READ_BYTES = 256 * 1024, PIECE_LENGTH_MAX = 16 * 1024 * 1024 };
 #define PROGRESS_BYTES ((uint64_t)8 * MIB)
 
-/* Chooses as libtorrent does, which aims at a list of hashes as long as twice the square root of
- * the size. Measured for every length, it switches to the next length when the size exceeds a
- * hundredth of the length's square, rounded. */
+/* Chooses the piece length that libtorrent chooses. libtorrent wants the list of hashes to be about
+ * as long as twice the square root of the size. Measured for every length: it takes the next length
+ * when the size exceeds a hundredth of the square of the length, rounded. */
 uint32_t piece_length(uint64_t size)
 {
     uint64_t length = MERKLE_BLOCK;
@@ -29,7 +29,7 @@ struct hashing {
     struct pieces *out;
     const struct pieces_plan *plan;
     EVP_MD_CTX *sha1, *sha256;
-    uint8_t *v1, *layer; /* hashes of all pieces */
+    uint8_t *v1, *layer; /* hashes of all pieces so far, for version 1 and version 2 */
     uint8_t *leaves;     /* hashes of the blocks of the current piece */
     size_t leaf_count, pieces;
     uint32_t block_fill;
@@ -65,8 +65,8 @@ static void end_block(struct hashing *h)
     h->block_fill = 0;
 }
 
-/* Finishes both hashes of a piece. The tree of a piece is as wide as a whole piece; in a body of
- * one piece it is only as wide as its blocks need. */
+/* Finishes the piece's hash of version 1 and its hash tree of version 2. The tree is as wide as a
+ * whole piece. In a body of one piece it is only as wide as the number of blocks needs. */
 static void end_piece(struct hashing *h)
 {
     size_t width = h->out->count == 1 ? merkle_width(h->leaf_count) : h->out->length / MERKLE_BLOCK;
@@ -124,8 +124,8 @@ static int hash_body(struct hashing *h, struct reader *body, struct err *err)
     return code;
 }
 
-/* Hashes the tree above the layer of pieces. The layer is filled up with the roots of empty pieces.
- */
+/* Computes the root of the tree above the layer of pieces. The layer is filled up with the roots of
+ * pieces of zeros. */
 static int hash_finish(struct hashing *h, struct err *err)
 {
     struct pieces *p = h->out;

@@ -39,7 +39,7 @@ enum query_action query_path(struct str path, struct str *passkey)
     return action;
 }
 
-/* Cuts off the next pair; empty pairs are skipped. False: there are no more. */
+/* Cuts the next "name=value" off *rest; empty pairs are skipped. False: there are no more pairs. */
 static bool next_pair(struct str *rest, struct str *name, struct str *value)
 {
     struct str pair;
@@ -64,8 +64,8 @@ struct str query_passkey(struct str target)
 
 /* --- values --- */
 
-/* Decodes up to `max` bytes of `value`. *len is the decoded length of the whole value. False: an
- * escape is malformed. */
+/* Decodes the "%xx" of `value` into `out`, at most `max` bytes. *len is the decoded length of the
+ * whole value. False: a "%xx" is malformed. */
 static bool decode_value(struct str value, void *out, size_t max, size_t *len)
 {
     uint8_t *to = out;
@@ -88,7 +88,8 @@ static bool decode_value(struct str value, void *out, size_t max, size_t *len)
     return true;
 }
 
-/* Reads a value of exactly `len` bytes. Another length is answered with the text `wrong`. */
+/* Reads a value of exactly `len` bytes. Returns NULL, or a text for the client: `wrong` if the
+ * value has another length. */
 static const char *take_query_bytes(struct str value, uint8_t *out, size_t len, const char *wrong)
 {
     size_t got;
@@ -98,7 +99,7 @@ static const char *take_query_bytes(struct str value, uint8_t *out, size_t len, 
     return got == len ? NULL : wrong;
 }
 
-/* Reads a value and cuts it to `max` bytes. */
+/* Reads a value and keeps its first `max` bytes. Returns NULL, or a text for the client. */
 static const char *take_query_text(struct str value, char *out, size_t max, size_t *len)
 {
     if (!decode_value(value, out, max, len))
@@ -185,7 +186,7 @@ static const char *take_event(struct taking *t, struct str value)
     return "malformed request: event is not known";
 }
 
-/* Reads the number of wanted peers. A value that is no number counts as not given, because the
+/* Reads the number of wanted peers. A value that is not a number counts as not given, because the
  * client still wants peers. */
 static const char *take_numwant(struct taking *t, struct str value)
 {
@@ -219,7 +220,8 @@ static const char *take_passkey(struct taking *t, struct str value)
     return take_query_text(value, t->q->passkey, sizeof(t->q->passkey), &t->q->passkey_len);
 }
 
-/* Reads an address as text. An address that is too long is ignored. */
+/* Reads an address as text. An address that is too long is ignored. Returns NULL, or a text for the
+ * client. */
 static const char *take_address(struct str value, char out[QUERY_IP_MAX + 1])
 {
     size_t len;
@@ -245,8 +247,8 @@ static const char *take_ipv6(struct taking *t, struct str value)
     return take_address(value, t->q->ip[2]);
 }
 
-/* The parameters of an announce. Frequent ones come first, because the table is searched in order.
- */
+/* The parameters of an announce, and the functions that read them. Frequent parameters come first,
+ * because the table is searched in order. */
 static const struct {
     struct str name;
     take_fn *take;

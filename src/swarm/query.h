@@ -15,13 +15,14 @@ enum { QUERY_KEY_MAX = 32, QUERY_IP_MAX = 45 };
 
 enum query_action { QUERY_OTHER, QUERY_ANNOUNCE, QUERY_SCRAPE };
 
-/* Recognizes "/announce", "/<passkey>/announce", "/announce/<passkey>",
- * "/users/<passkey>/announce", and the same with "scrape". The passkey is borrowed from the path
- * and may have any length; empty: none. */
+/* Recognizes the paths "/announce", "/<passkey>/announce", "/announce/<passkey>",
+ * "/users/<passkey>/announce", and the same with "scrape". *passkey is borrowed from the path and
+ * may have any length; empty: the path has no passkey. */
 enum query_action query_path(struct str path, struct str *passkey);
 
-/* Finds the passkey in a request target or in the URL data of BEP 41: in the path, else "passkey"
- * of the query, which counts only when it needs no decoding. Empty: none. */
+/* Finds the passkey in a request target, or in the URL data of a UDP packet (BEP 41). It is in the
+ * path, else it is the parameter "passkey" of the query, which is used only when it has no "%".
+ * Empty: there is no passkey. */
 struct str query_passkey(struct str target);
 
 /* --- an announce --- */
@@ -30,16 +31,17 @@ struct announce_query {
     uint8_t info_hash[INFO_HASH_LEN], peer_id[PEER_ID_LEN];
     uint16_t port;
     uint64_t uploaded, downloaded;
-    uint64_t left; /* QUERY_LEFT_UNKNOWN: not given, as by clients with only a magnet link */
+    /* QUERY_LEFT_UNKNOWN: not given; clients with only a magnet link do not know it. */
+    uint64_t left;
     enum announce_event event;
     int32_t numwant;          /* NUMWANT_DEFAULT: not given, or negative */
-    bool compact, no_peer_id; /* compact is true unless the client refuses it */
-    char key[QUERY_KEY_MAX];  /* the client's key; a longer key is cut */
-    char passkey[PASSKEY_LEN +
-                 1]; /* the parameter "passkey"; the extra byte shows that a passkey is too long */
+    bool compact, no_peer_id; /* compact: the client does not refuse compact peers */
+    char key[QUERY_KEY_MAX];  /* the client's key; only the first QUERY_KEY_MAX bytes are kept */
+    /* The parameter "passkey". The extra byte shows that a passkey is too long. */
+    char passkey[PASSKEY_LEN + 1];
     size_t key_len, passkey_len;
-    char ip[3]
-           [QUERY_IP_MAX + 1]; /* the parameters ip, ipv4, ipv6 with a final NUL; "": not given */
+    /* The parameters ip, ipv4 and ipv6, each with a final NUL; "": not given. */
+    char ip[3][QUERY_IP_MAX + 1];
 };
 
 /* Reads an announce's query. Returns NULL, or a constant text for the client that says what is
@@ -49,14 +51,14 @@ const char *query_announce(struct announce_query *out, struct str query);
 /* --- a scrape --- */
 
 struct scrape_query {
-    uint8_t *hashes; /* room of the caller for `max` times INFO_HASH_LEN bytes */
+    uint8_t *hashes; /* the caller's memory, with room for `max` hashes */
     size_t max, count;
     char passkey[PASSKEY_LEN + 1];
     size_t passkey_len;
 };
 
-/* Reads a scrape's query. The hashes come out sorted and without duplicates. Returns as
- * query_announce() does. */
+/* Reads a scrape's query. The hashes are sorted and without duplicates. Returns NULL, or a constant
+ * text for the client that says what is wrong. */
 const char *query_scrape(struct scrape_query *out, struct str query);
 
 #endif

@@ -1,8 +1,9 @@
 /* The parts of the swarm room, in the order of their start:
- *   torrents  Torrents of objects, in every process, because the API and any gateway may be asked
- * for a torrent. A worker hashes large objects. tracker   The models in the store, in every
- * process; with the role "tracker" also the tracker and its endpoints. place     Tells the torrents
- * where the tracker listens, now that its ports are known. */
+ * - "torrents" runs in every process, because the API and any gateway may be asked for the torrent
+ * of an object. A worker hashes large objects.
+ * - "tracker" opens the models in the store in every process. With the role "tracker" it also
+ * starts the tracker and its endpoints.
+ * - "place" tells the torrents where the tracker listens, because its ports are known only now. */
 #include "swarm/room.h"
 
 #include "base/clock.h"
@@ -24,7 +25,7 @@ static struct storage *find_any_storage(void *ctx, struct str name)
     return routes_storage(r->services->routes, name);
 }
 
-/* Reads an address of the configuration. An empty text leaves *out as it is. */
+/* Reads an address from the configuration. An empty text leaves *out as it is. */
 static int read_tracker_address(struct sock_addr *out, const char *text, struct err *err)
 {
     return *text ? sock_addr_parse(out, str_z(text), err) : 0;
@@ -211,8 +212,8 @@ static void set_address_port(struct sock_addr *addr, uint16_t port)
         ((struct sockaddr_in6 *)&addr->sa)->sin6_port = htons(port);
 }
 
-/* The address of the UDP tracker, with the port that the kernel chose if the configuration has port
- * 0. */
+/* Returns the address of the UDP tracker. If the configuration has port 0, it has the port that the
+ * kernel chose. */
 static int tracker_udp_address(const struct swarm_room *r, struct sock_addr *out, struct err *err)
 {
     int code = read_tracker_address(out, r->services->conf->tracker.udp, err);

@@ -47,7 +47,8 @@ static int open_http(struct service *s, const struct service_options *o, struct 
                     : 0;
 }
 
-/* Chooses the key for connection ids. A store that does not answer does not prevent the start. */
+/* Chooses the key for connection ids. If the store does not answer, the tracker starts with a key
+ * of its own. */
 static void choose_key(struct service *s, const struct service_options *o, uint8_t key[16])
 {
     struct err err = {0};

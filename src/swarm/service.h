@@ -1,6 +1,6 @@
-/* The tracker of a process. Every process has the models in the store, because its API manages
- * them. A process that tracks also has the endpoints for clients. One thread starts and stops
- * the service; in between any thread may use the members. */
+/* The tracker of a process. Every process opens the models in the store, because its API manages
+ * them. Only a process with the role "tracker" tracks: it has the endpoints for clients. One thread
+ * starts and stops the service; in between any thread may use the members. */
 #ifndef SWARM_SERVICE_H
 #define SWARM_SERVICE_H
 
@@ -15,22 +15,23 @@ struct service {
 };
 
 struct service_options {
-    struct store *store; /* swarmDB; borrowed */
+    struct store *store; /* the tracker's database (store.redis.swarmDB); borrowed */
     struct str prefix;
     uint64_t feed_max;
     const struct log *log;
-    /* The rest is used only in a process that tracks. service_start() fills in the cache, the
-     * store, the tracker, the log and the key for connection ids. */
+    /* The following members are used only in a process that tracks. service_start() sets those that
+     * hold the cache, the store, the tracker, the log and the key for connection ids. */
     bool tracks, http_on, udp_on;
     struct tracker_options tracker;
     struct swarm_http_options http;
     struct udp_options udp;
 };
 
-/* Starts the service. An error's text begins with the configuration key that caused the error, if
- * one did. */
+/* Starts the service. If a configuration key caused an error, the text of the error begins with
+ * that key. */
 int service_start(struct service *s, const struct service_options *o, struct err *err) MUST_CHECK;
-/* Stops the service. False: requests still run at the deadline, so nothing may be freed. */
+/* Stops the service. False: some requests have not ended at the deadline, so nothing may be freed.
+ */
 bool service_stop(struct service *s, uint64_t deadline_ns);
 
 #endif

@@ -1,8 +1,9 @@
-/* Public swarms shared through the store: the waiting changes, and the thread that writes them.
+/* Shares public swarms through the store: the list of waiting changes, and the thread that writes
+ * them.
  *
- * The thread writes the waiting changes batch by batch, and between batches it loads swarms
- * from the store. A batch that could not be written is kept and tried again (H1), which no client
- * notices. Changes that arrive within GATHER_MS are published together. */
+ * The thread writes the waiting changes batch by batch, and between batches it loads swarms from
+ * the store. A batch that could not be written is kept and tried again, which no client notices
+ * (H1). Changes that arrive within GATHER_MS are published together. */
 #include "swarm/share.h"
 
 #include "base/clock.h"
@@ -49,7 +50,7 @@ static void share_set_behind(struct share *s, bool behind, const struct err *err
         log_info(s->o.log, "swarm.share.caught_up");
 }
 
-/* Writes all waiting changes, until the deadline. True: all are written. */
+/* Writes all waiting changes, or stops at the deadline. False: the store did not answer. */
 static bool write_waiting(struct share *s, uint64_t deadline_ns)
 {
     struct err err = {0};
@@ -107,7 +108,8 @@ static void share_drop_oldest(struct share *s)
     s->stats.dropped++;
 }
 
-/* Replaces the item's change by a newer one, but remembers a completed download. */
+/* Replaces the item's change by a newer change, but remembers that the peer completed its download.
+ */
 static void share_merge_item(struct share_item *item, enum swarm_change now)
 {
     bool completes = now == SWARM_CHANGE_COMPLETED || now == SWARM_CHANGE_STOPPED_COMPLETED;

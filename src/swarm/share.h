@@ -1,7 +1,7 @@
 /* Public swarms that several trackers share through the store. Changes of peers are gathered in
- * memory, written to the store and published in batches; changes that other trackers publish are
- * applied to the swarms in memory. An announce never waits for the store. docs/swarm.md, H1 to H4.
- */
+ * memory, written to the store and published in batches. Changes that other trackers publish are
+ * applied to the swarms in memory. An announce never waits for the store. docs/swarm.md has the
+ * rules, H1 to H5. */
 #ifndef SWARM_SHARE_H
 #define SWARM_SHARE_H
 
@@ -14,27 +14,29 @@ struct share_options {
     struct cache *cache;        /* borrowed */
     struct store *store;        /* the store of the cache; borrowed */
     struct swarms *swarms;      /* borrowed */
-    uint32_t (*now)(void *ctx); /* the time in seconds for swarms_*() */
+    uint32_t (*now)(void *ctx); /* returns the time in seconds that swarms_*() take as now_s */
     void *ctx;
     uint32_t peer_timeout_s;
-    size_t
-        max_waiting; /* number of waiting changes beyond which the oldest are dropped and counted */
-    /* Beyond these numbers the store refuses new torrents and peers. 0 torrents: it keeps only
-     * torrents that were added. */
+    /* When this many changes wait, the oldest is dropped, and counted, for each new one. */
+    size_t max_waiting;
+    /* When the store has this many torrents or peers, it takes no new ones. max_torrents 0: the
+     * store takes only torrents that were added. */
     uint64_t max_torrents, max_peers;
     const struct log *log;
 };
-/* Subscribes to the changes of other trackers, then loads the swarms that are in the store (the
- * take-over), first the torrents that clients ask for. */
+/* Subscribes to the changes of other trackers and starts a thread. The thread first loads the
+ * swarms that are in the store (the take-over), beginning with the torrents that clients announce.
+ */
 int share_open(struct share **out, const struct share_options *o, struct err *err) MUST_CHECK;
-void share_close(struct share *s); /* writes waiting changes for up to 2 s */
+void share_close(struct share *s); /* writes the waiting changes, for at most 2 s */
 
-/* Adds a change to the waiting ones. To be called after swarms_announce(), with its result. Any
- * thread; never waits. */
+/* Adds a change to the list of waiting changes. Call it after swarms_announce(), with its result.
+ * Any thread; never waits. */
 void share_change(struct share *s, const struct announce *a, enum swarm_change change);
 
 struct share_stats {
-    /* Changes: in memory, written to the store, published, applied from others, dropped. */
+    /* Numbers of changes: waiting to be written; written to the store; published; applied from
+     * other trackers; dropped. */
     uint64_t waiting, written, told, applied, dropped;
     uint64_t refused; /* changes that the store refused for good (H5) */
     bool behind;      /* the last attempt to reach the store failed */

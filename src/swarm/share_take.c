@@ -1,6 +1,6 @@
-/* The take-over: loads the swarms that are in the store, first the torrents that clients announce,
- * then all others in turn. Our own changes are written before each step, so that the store never
- * gives us peers that are older than our changes. */
+/* The take-over: loads the swarms that are in the store into memory, first the torrents that
+ * clients announce, then all others one after the other. Our own changes are written before each
+ * step, so that the store never gives us peers that are older than our changes. */
 #include "swarm/share_int.h"
 
 #include "base/hash.h"
@@ -18,7 +18,8 @@ void share_ask(struct share *s, const uint8_t *info_hash)
     memcpy(s->asked[s->asked_count++], info_hash, INFO_HASH_LEN);
 }
 
-/* Adds a peer with one of its addresses to the swarms in memory, unless its announce is too old. */
+/* Adds a peer with one of its addresses to the swarms in memory, unless its last announce is too
+ * old. */
 static void take_addr(struct share *s, struct announce *a, const uint8_t *at, uint64_t ago)
 {
     uint64_t timeout = s->o.peer_timeout_s ? s->o.peer_timeout_s : UINT32_MAX;
@@ -29,7 +30,8 @@ static void take_addr(struct share *s, struct announce *a, const uint8_t *at, ui
     swarms_take(s->o.swarms, a, s->o.now(s->o.ctx), (uint32_t)ago);
 }
 
-/* Adds the peers of a torrent to the swarms in memory. `pairs` are the peers' keys and entries. */
+/* Adds the peers of a torrent to the swarms in memory. `pairs` has the key and the entry of each
+ * peer, in turns. */
 static void take_shared_peers(struct share *s, struct str info_hash, const struct reply *pairs,
                               uint64_t now)
 {
@@ -126,7 +128,7 @@ static int take_page(struct share *s, struct err *err)
     return code;
 }
 
-/* Removes a torrent from the list of those that clients asked for. False: the list is empty. */
+/* Moves a torrent from the list of announced torrents to `out`. False: the list is empty. */
 static bool next_asked(struct share *s, uint8_t out[INFO_HASH_LEN])
 {
     mutex_lock(&s->lock);

@@ -1,9 +1,9 @@
-/* Writes changes of public swarms to the store, publishes them to other trackers, and applies
- * theirs.
+/* Writes changes of public swarms to the store, publishes them to other trackers, and applies the
+ * changes that those publish.
  *
  * A message begins with a version and the sender's instance. For each change follow: its kind, with
  * bits for IPv6 and paused; its age in seconds; info hash; peer id; address in compact form; the
- * length of the client's key, and the key. */
+ * length of the client's key; the key. */
 #include "swarm/share_int.h"
 #include "base/bytes.h"
 
@@ -58,8 +58,9 @@ void share_done(struct share *s)
     mutex_unlock(&s->lock);
 }
 
-/* Splits an item into the changes to write. The store counts a snatch when a leecher becomes a
- * seeder. So a peer that was both since the last write is written as a leecher first. */
+/* Splits an item into the changes to write and returns their number. The store counts a snatch (a
+ * completed download) when a leecher becomes a seeder. So a peer that was both since the last write
+ * is written as a leecher first. */
 static size_t steps_of(const struct share_item *item, enum swarm_change out[SHARE_STEPS])
 {
     size_t n = 0;
@@ -113,7 +114,8 @@ static void share_item_args(struct arena *a, const struct share_item *item,
     out[9] = str_z(letters[change]);
 }
 
-/* Makes the script's arguments and the message for the batch. Returns the number of arguments. */
+/* Makes the script's arguments and the message to publish for the batch. Returns the number of
+ * arguments. */
 static size_t batch_args(struct share *s, struct arena *a, struct buf *message, struct str *args)
 {
     uint32_t now = s->o.now(s->o.ctx);
@@ -158,8 +160,8 @@ static int read_outcome(struct share *s, const struct reply *r, struct err *err)
     return 0;
 }
 
-/* Drops the batch after an error of the script itself, which would occur in every run. Temporary
- * errors have other codes (docs/store-redis.md). */
+/* Drops the batch after an error of the script itself, because the script would fail in every run.
+ * Errors of the store that may pass have other codes (docs/store-redis.md). */
 static int share_give_up(struct share *s, const struct err *err)
 {
     s->batch_written = s->batch_told = 0;

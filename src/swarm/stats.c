@@ -1,4 +1,4 @@
-/* Statistics: one table of numbers, written as HTML and as JSON. */
+/* The tracker's statistics: one table of numbers, written as HTML and as JSON. */
 #include "swarm/stats.h"
 
 #define NUMBER(member)             offsetof(struct tracker_stats, member)

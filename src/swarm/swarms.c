@@ -19,8 +19,9 @@ int swarms_new(struct swarms **out, const struct swarms_options *o, struct err *
     s->options = *o;
     random_bytes(&s->key, sizeof(s->key));
     s->unit_s = (o->peer_timeout_s + TIMEOUT_UNITS - 1) / TIMEOUT_UNITS;
-    /* Ages are counted in whole units, so a peer may be up to one unit older than its age says. So
-     * the limit is one unit lower, and no peer past the timeout is ever given out (M7). */
+    /* A peer's age is counted in whole units, so a peer may be up to one unit older than its age
+     * says. The limit is therefore one unit lower, so that no peer past the timeout is ever given
+     * out (M7). */
     s->limit = s->unit_s == 1 ? o->peer_timeout_s : o->peer_timeout_s / s->unit_s - 1;
     s->tell_units = (uint32_t)size_min(TELL_S, o->peer_timeout_s / 3) / s->unit_s;
     for (int i = 0; i < STRIPES; i++) {
@@ -95,17 +96,18 @@ static uint64_t peers_in(const struct torrent_entry *t)
     return n;
 }
 
-/* The torrent with the least weight is dropped first. It has the fewest peers; among equals nobody
- * ever completed it; among those it is the newest, which in a flood belongs to the flood. */
+/* Weighs a torrent; the lightest torrent is dropped first. A torrent with fewer peers is lighter.
+ * Among equals a torrent that nobody completed is lighter, and among those the newest, which in a
+ * flood belongs to the flood. */
 static uint64_t weight_of(const struct swarms *s, const struct torrent_entry *t)
 {
     return peers_in(t) << 33 | (uint64_t)(t->snatches != 0) << 32 |
            units_ago(swarm_unit(s), t->oldest);
 }
 
-/* Looks for the lightest among the next torrents of the stripe and returns how many it saw. When
- * there are too many peers, torrents without peers are skipped, because dropping them would not
- * help. */
+/* Looks at the next torrents of the stripe and puts the lightest into *v. Returns how many torrents
+ * it looked at. When the bound of peers is reached, torrents without peers are skipped, because
+ * dropping them would not help. */
 static size_t look_for_victim(const struct swarms *s, struct stripe *stripe, struct victim *v)
 {
     uint32_t slots = table_slots(stripe);
@@ -141,8 +143,9 @@ static bool evict_victim(struct swarms *s, const struct victim *v)
     return true;
 }
 
-/* Drops the lightest of some torrents. The caller holds no lock; this function locks one stripe at
- * a time. */
+/* Drops the lightest of about 64 torrents; 16 are enough when the lightest has at most one peer.
+ * False: there is no torrent that may be dropped. The caller holds no lock; this function locks one
+ * stripe at a time. */
 static bool evict_one(struct swarms *s)
 {
     struct victim v = {.found = false};
@@ -153,7 +156,7 @@ static bool evict_one(struct swarms *s)
         struct stripe *stripe = &s->stripes[hand % STRIPES];
         if (atomic_load_explicit(&stripe->table->count, memory_order_relaxed) <=
             atomic_load_explicit(&stripe->added, memory_order_relaxed))
-            continue; /* all its torrents were added, so none may be dropped */
+            continue; /* all torrents of the stripe were added, so none may be dropped */
         mutex_lock(&stripe->lock);
         seen += look_for_victim(s, stripe, &v);
         mutex_unlock(&stripe->lock);
@@ -178,8 +181,9 @@ static void compact_of(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN])
     memcpy(out + ip, addr->port, 2);
 }
 
-/* Makes struct peer_meta's tag. The hash has no secret key, so that tags stay the same over a
- * restart. A client that forges another client's tag only hides itself from the count. */
+/* Makes the tag of a peer (struct peer_meta). The hash has no secret key, so that tags stay the
+ * same over a restart. A client that forges another client's tag only hides itself from the count.
+ */
 static uint16_t announce_tag(const struct announce *a)
 {
     uint64_t key = hash_xxh3(a->key, 0);
@@ -192,7 +196,7 @@ struct visit {
     struct swarm w;
     const struct announce *a;
     enum family f;
-    int64_t at; /* place of the client; -1: it is not in the swarm */
+    int64_t at; /* place of the client among its family's peers; -1: it is not in the swarm */
     uint8_t addr[COMPACT6_LEN];
 };
 
@@ -242,7 +246,7 @@ static void set_told(struct peer_meta *m, uint32_t unit)
     m->told = (uint8_t)((m->told & ~TOLD_MASK) | told_mark(unit));
 }
 
-/* Refreshes a peer that is in the swarm. */
+/* Refreshes a peer that is in the swarm. Returns what changed. */
 static enum swarm_change visit_refresh(struct visit *v)
 {
     bool seeder = v->a->left == 0, turns = seeder != visit_was_seeder(v);
@@ -269,7 +273,7 @@ static enum swarm_change visit_refresh(struct visit *v)
     return seeder ? SWARM_CHANGE_SEEDER : SWARM_CHANGE_LEECHER;
 }
 
-/* Does the address already have as many peers in the swarm as are allowed? Private networks are
+/* Whether the address already has as many peers in the swarm as are allowed. Private networks are
  * exempt, because they are the operator's own. */
 static bool visit_crowded(const struct visit *v)
 {
@@ -301,8 +305,8 @@ static void visit_begin(struct visit *v, struct swarms *s, struct stripe *stripe
     v->at = swarm_find(&v->w, v->f, v->addr);
 }
 
-/* Handles an announce under the stripe's lock. False: there is no room, and a torrent must be
- * dropped first. */
+/* Handles an announce under the stripe's lock. False: a bound is reached, and a torrent must be
+ * dropped before the next try. */
 static bool try_announce(struct swarms *s, struct stripe *stripe, struct visit *v,
                          struct announce_answer *out, enum swarm_change *change)
 {
@@ -362,7 +366,7 @@ enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, ui
 
 /* --- changes of other trackers --- */
 
-/* Is the peer's last announce here newer than an announce `ago` units ago? */
+/* Whether the peer announced to this tracker later than `ago` units ago. */
 static bool ours_is_newer(const struct visit *v, uint32_t ago)
 {
     return v->at >= 0 && units_ago(v->w.now, v->w.of[v->f].meta[v->at].seen) < ago;
@@ -403,7 +407,7 @@ static void visit_apply(struct visit *v, enum swarm_change change, uint32_t ago)
 }
 
 /* Applies a change unless memory has newer data of the peer. `known_too`: a change in the same unit
- * as the peer's last announce counts as newer. */
+ * as the peer's last announce is applied too. */
 static void apply_at(struct swarms *s, const struct announce *a, enum swarm_change change,
                      uint32_t seconds_ago, bool known_too)
 {
@@ -457,7 +461,8 @@ static void fill_scrape(const struct swarm *w, struct scrape_entry *out)
                                  .complete = swarm_count(w, true),
                                  .incomplete = swarm_count(w, false),
                                  .downloaded = w->t->snatches};
-    /* `paused` counts a twin twice, so it may exceed `incomplete`. */
+    /* A twin (struct peer_meta) is counted twice in `paused`, so `paused` may exceed `incomplete`.
+     */
     out->downloaders = out->incomplete - (uint32_t)size_min(out->incomplete, paused);
 }
 
@@ -516,8 +521,9 @@ void swarms_remove(struct swarms *s, const uint8_t *info_hash)
     mutex_unlock(&stripe->lock);
 }
 
-/* Cleans the torrent in the slot. False: the torrent was removed, and another may be in the slot
- * now. */
+/* Cleans the torrent in the slot: removes peers past the timeout, then the torrent if it has no
+ * peers left and was not added. False: the torrent was removed, and another torrent may be in the
+ * slot now. */
 static bool clean_slot(struct swarms *s, struct stripe *stripe, uint32_t slot)
 {
     struct torrent_entry *t = table_at(stripe, slot);

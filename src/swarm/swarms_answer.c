@@ -2,7 +2,7 @@
 #include "base/ids.h"
 #include "swarm/swarms_int.h"
 
-/* The seeders, or the leechers, of one family. */
+/* All seeders, or all leechers, of one family: `count` peers from the place `from` on. */
 struct run {
     const struct peers *p;
     uint32_t from, count;
@@ -23,7 +23,8 @@ static uint32_t run_others(const struct run *r)
     return r->count - (r->self >= 0);
 }
 
-/* Copies `count` entries from `start` on. After the last entry it continues at the first. */
+/* Copies `count` addresses from the place `start` on. After the last peer of the run it continues
+ * with the first. */
 static void copy_round(const struct run *r, uint32_t start, size_t count, uint8_t *to)
 {
     size_t first = size_min(count, r->count - start), stride = r->p->stride;
@@ -43,10 +44,8 @@ static void copy_peer_run(const struct run *r, size_t want, struct compact *out)
         return;
     out->count += want;
     start = want < run_others(r) ? (uint32_t)random_below(r->count) : 0;
-    before =
-        r->self < 0
-            ? r->count
-            : (uint32_t)((r->self + r->count - start) % r->count); /* peers before the client */
+    /* `before` is the number of peers from `start` up to the client. */
+    before = r->self < 0 ? r->count : (uint32_t)((r->self + r->count - start) % r->count);
     if (before >= want) {
         copy_round(r, start, want, to);
         return;
@@ -56,7 +55,7 @@ static void copy_peer_run(const struct run *r, size_t want, struct compact *out)
     copy_round(r, (uint32_t)(r->self + 1) % r->count, want - before, to + before * r->p->stride);
 }
 
-/* How many peers suit the client. A seeder needs only leechers. */
+/* Returns how many peers suit the client. A seeder needs only leechers. */
 static size_t fitting(const struct peers *p, const struct announce *a, int64_t at)
 {
     struct run s = peer_run(p, true, at), l = peer_run(p, false, at);
@@ -93,7 +92,8 @@ void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t
     out->peers4.count = out->peers6.count = 0;
     out->peers4.has_ids = out->peers6.has_ids = false;
     n4 = size_min(n4, want);
-    n6 = size_min(n6, size_max(want / 4, want - n4)); /* IPv6 gets at least a quarter */
+    /* IPv6 gets at least a quarter, if it has that many. */
+    n6 = size_min(n6, size_max(want / 4, want - n4));
     n4 = size_min(n4, want - n6);
     if (n4)
         copy_family(&w->of[V4], a, at[V4], n4, &out->peers4);

@@ -5,13 +5,13 @@
  * IPv4 peers in place. A torrent with more peers, or with an IPv6 peer, has a block for each
  * address family. A block has three parts. First come the addresses, in the form in which answers
  * give them out, seeders before leechers: an answer copies one or two runs from a random place.
- * Then come four bytes about each peer (struct peer_meta). From INDEX_FROM peers on there is an
- * index by address; with fewer peers a search through the addresses is as fast.
+ * Then come four bytes about each peer (struct peer_meta). From INDEX_FROM peers on the third part
+ * is an index by address; with fewer peers a search through the addresses is as fast.
  *
  * Time is counted in units of a hundredth of the peer timeout, at least a second. A peer keeps the
- * low 8 bits of the unit of its last announce. These bits are never ambiguous: whenever a torrent
- * is touched, peers past the timeout are removed first (`oldest` tells whether there may be any),
- * and in a torrent that was not touched for the timeout all peers are dead. */
+ * low 8 bits of the unit of its last announce. These bits are never ambiguous. Whenever a torrent
+ * is touched, peers past the timeout are removed first (`oldest` tells whether there may be any).
+ * In a torrent that was not touched for the timeout, all peers are past the timeout. */
 #ifndef SWARM_SWARMS_INT_H
 #define SWARM_SWARMS_INT_H
 
@@ -23,11 +23,13 @@ enum {
     FEW_PEERS = 3,
     INDEX_FROM = 512,
     TIMEOUT_UNITS = 100,
-    TWIN_PEERS_MAX =
-        8192, /* with more IPv4 peers tags collide too often to look for twins (struct peer_meta) */
-    CROWD_LOOK = 4096,  /* most peers examined to count the peers of one address */
-    CROWD_STRETCH = 64, /* a larger swarm is sampled in runs of this many peers */
-    LOOK_SLOTS = 256    /* slots of a table that one call of swarms_clean() examines */
+    /* With more IPv4 peers than this, tags collide too often to look for twins (struct peer_meta).
+     */
+    TWIN_PEERS_MAX = 8192,
+    CROWD_LOOK = 4096, /* most peers that are looked at to count the peers of one address */
+    /* Of a swarm above CROWD_LOOK peers, random runs of this many peers are looked at. */
+    CROWD_STRETCH = 64,
+    LOOK_SLOTS = 256 /* slots of a table that one call of swarms_clean() looks at */
 };
 
 enum family { V4, V6, FAMILIES };
@@ -36,7 +38,9 @@ enum { TOLD_MASK = 0x3f, PEER_PAUSED = 0x40, PEER_TWIN = 0x80 };
 
 struct peer_meta {
     uint8_t seen; /* low 8 bits of the unit of the last announce */
-    uint8_t told; /* TOLD_MASK: told_mark() when the peer was last published; and PEER_ flags */
+    /* The bits of TOLD_MASK have told_mark() of the time when the peer was last published. The
+     * other bits are PEER_ flags. */
+    uint8_t told;
     /* Hash of peer id and key. A client that announces over IPv4 and over IPv6 is a peer of both
      * families with the same tag. Its IPv6 peer is then called a twin. */
     uint16_t tag;
@@ -44,9 +48,11 @@ struct peer_meta {
 
 struct block {
     uint32_t cap, count, seeders, paused;
-    uint32_t twins[2]; /* IPv6: leechers and seeders that are twins, counted under IPv4 only */
-    uint32_t slots;    /* slots of the index; 0: there is no index */
-    uint8_t bytes[];   /* addresses, metas, index (position + 1, in 2 or 4 bytes) */
+    /* How many leechers and seeders of an IPv6 block are twins. Their clients are counted under
+     * IPv4. */
+    uint32_t twins[2];
+    uint32_t slots;  /* slots of the index; 0: there is no index */
+    uint8_t bytes[]; /* addresses, struct peer_meta, index (a peer's place + 1, in 2 or 4 bytes) */
 };
 
 enum { TORRENT_ADDED = 1, TORRENT_BLOCKS = 2 };
@@ -56,28 +62,28 @@ struct torrent_entry {
     uint32_t snatches;
     uint32_t touched; /* unit of the last announce */
     uint8_t flags;
-    uint8_t oldest;         /* no peer's `seen` is earlier */
-    uint8_t count, seeders; /* peers and seeders that are in `few` */
+    uint8_t oldest;         /* no peer of the torrent has an earlier `seen` */
+    uint8_t count, seeders; /* how many peers and seeders are in `few` */
     union {
         struct {
             uint8_t addr[FEW_PEERS * COMPACT4_LEN];
             struct peer_meta meta[FEW_PEERS];
         } few;
-        struct block *block[FAMILIES]; /* either may be NULL */
+        struct block *block[FAMILIES]; /* with TORRENT_BLOCKS; NULL: no peers of this family */
     };
 };
 _Static_assert(sizeof(struct torrent_entry) == 64, "one line of the cache");
 
-/* A keyed hash of five 32-bit words: h = (k0 + sum of k[i] * word[i]) >> 32, twice with different
- * keys. Two inputs collide with a probability of 2^-32 (Lemire and Kaser, "Strongly universal
- * string hashing is fast", 2014). Without the keys nobody can choose info hashes that collide, and
- * the hash never leaves the process. It takes ten multiplications; SipHash would take fifty cycles
- * or more. */
+/* The secret key of words_hash(), which hashes five 32-bit words: h = (k0 + sum of k[i] * word[i])
+ * >> 32, computed twice with different keys. Two inputs collide in one h with a probability of
+ * 2^-32 (Lemire and Kaser, "Strongly universal string hashing is fast", 2014). Without the key
+ * nobody can choose info hashes that collide, and the hash never leaves the process. It takes ten
+ * multiplications; SipHash would take fifty cycles or more. */
 struct words_key {
     uint64_t k[2][6];
 };
 
-/* A hash table with open addressing. A byte of the hash is kept for each entry, so nearly always
+/* A hash table with open addressing. The table has one byte of each entry's hash, so nearly always
  * only one entry must be compared. When an entry is removed, entries behind it move up, so there
  * are no marks of removed entries.
  *
@@ -91,7 +97,8 @@ struct table {
 };
 
 struct stripe {
-    struct mutex lock; /* class "swarms"; guards the stripe. No other lock is taken under it */
+    /* Class "swarms"; guards the stripe; no other lock is taken while it is held. */
+    struct mutex lock;
     struct table *table;
     uint32_t hand;           /* slot at which cleaning continues */
     uint32_t evict_hand;     /* slot at which the search for a torrent to drop continues */
@@ -103,11 +110,12 @@ struct stripe {
 struct swarms {
     struct swarms_options options;
     struct words_key key;
-    uint32_t unit_s, limit;  /* seconds in a unit; age in units beyond which a peer is removed */
-    uint32_t tell_units;     /* units until a refreshed peer is published again */
+    uint32_t unit_s, limit;  /* seconds in a unit; age in units above which a peer is removed */
+    uint32_t tell_units;     /* units after which a refreshed peer is published again */
     _Atomic(uint32_t) now_s; /* the latest time that a caller gave */
-    _Atomic(uint64_t) torrents, peers;        /* in all stripes, for the bounds */
-    _Atomic(uint32_t) clean_hand, evict_hand; /* the next stripe to clean, and to drop from */
+    _Atomic(uint64_t) torrents, peers; /* numbers in all stripes, to check the bounds */
+    /* The next stripe to clean; the next stripe from which to drop a torrent. */
+    _Atomic(uint32_t) clean_hand, evict_hand;
     struct table tables[STRIPES];
     struct stripe stripes[STRIPES];
 };
@@ -117,23 +125,24 @@ struct words_hash {
 };
 struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20]);
 
-/* --- swarms_table.c: the table of a stripe; under the stripe's lock --- */
+/* --- swarms_table.c: the table of a stripe. The caller holds the stripe's lock unless noted --- */
 
 struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash); /* without the lock */
 void table_prefetch(const struct swarms *s, const uint8_t *info_hash);    /* without the lock */
 struct torrent_entry *table_find(struct swarms *s, struct stripe *stripe, const uint8_t *info_hash);
-/* Adds an empty entry; the torrent must not have one. Moves other entries, so pointers to entries
- * are no longer valid. */
+/* Adds an empty entry for a torrent that has no entry. This moves other entries, so the caller must
+ * find them again. */
 struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
                                    const uint8_t *info_hash);
-/* Removes an entry that has no peers. Moves other entries, as table_insert() does. */
+/* Removes an entry that has no peers. This moves other entries, so the caller must find them again.
+ */
 void table_remove(struct swarms *s, struct stripe *stripe, struct torrent_entry *t);
-/* The entry in a slot below table_slots(), or NULL. */
+/* Returns the entry in a slot (below table_slots()), or NULL if the slot is free. */
 struct torrent_entry *table_at(struct stripe *stripe, uint32_t slot);
 uint32_t table_slots(struct stripe *stripe);
 void table_release(struct stripe *stripe);
 
-/* --- swarms_peers.c: the peers of one torrent; under the stripe's lock --- */
+/* --- swarms_peers.c: the peers of one torrent. The caller holds the stripe's lock --- */
 
 /* The peers of one family, unpacked from the torrent's entry; swarm_end() packs them again. */
 struct peers {
@@ -152,12 +161,13 @@ struct swarm {
     struct peers of[FAMILIES];
 };
 
-/* Unpacks a torrent's entry and removes peers past the timeout. */
+/* Unpacks a torrent's entry into *w and removes peers past the timeout. */
 void swarm_begin(struct swarm *w, struct swarms *s, struct stripe *stripe, struct torrent_entry *t);
 void swarm_end(struct swarm *w);
-/* The place of the peer, or -1. `addr` is in compact form. */
+/* Returns the place of the peer with this address (in compact form), or -1. */
 int64_t swarm_find(const struct swarm *w, enum family f, const uint8_t *addr);
-/* How many peers have this IPv4 address, or are in this IPv6 /64. An estimate in a large swarm. */
+/* Returns how many peers have this IPv4 address, or are in this IPv6 /64. In a large swarm this is
+ * an estimate. */
 uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr);
 void swarm_put(struct swarm *w, enum family f, const uint8_t *addr, struct peer_meta meta,
                bool seeder);
@@ -168,8 +178,8 @@ void swarm_pause(struct swarm *w, enum family f, uint32_t at, bool paused);
 void swarm_retag(struct swarm *w, enum family f, uint32_t at, uint16_t tag);
 void swarm_clear(struct swarm *w); /* drops all peers */
 
-/* The age of `seen` in units. A time that seems to be in the future, because another thread read
- * the clock a little later, has age 0. */
+/* Returns the age of `seen` in units. A time that seems to be in the future, because another thread
+ * read the clock a little later, has age 0. */
 static inline uint32_t units_ago(uint32_t now, uint8_t seen)
 {
     uint8_t age = (uint8_t)(now - seen);
@@ -194,8 +204,8 @@ static inline uint32_t swarm_count(const struct swarm *w, bool seeder)
     return n;
 }
 
-/* Keeps the latest time. Writes only a changed time, because all processors share this line of
- * memory. */
+/* Remembers the latest time. Writes now_s only when it changes, because all processors share its
+ * line of the cache. */
 static inline void swarms_set_now(struct swarms *s, uint32_t now_s)
 {
     if (now_s > atomic_load_explicit(&s->now_s, memory_order_relaxed))
@@ -207,8 +217,8 @@ static inline uint32_t swarm_unit(const struct swarms *s)
     return atomic_load_explicit(&s->now_s, memory_order_relaxed) / s->unit_s;
 }
 
-/* Chooses the peers for a client. `at` is the client's own place in each family; -1: it has none.
- */
+/* Chooses the peers for a client and copies them into *out. `at` is the client's own place in each
+ * family; -1: it has none. */
 void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t at[FAMILIES],
                   struct announce_answer *out);
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* --- blocks. Capacities are even, so that the parts behind the addresses are aligned. --- */
+/* --- blocks. Their capacities are even, so that the parts behind the addresses are aligned --- */
 
 static size_t stride_of(enum family f)
 {
@@ -28,9 +28,9 @@ static size_t block_size(enum family f, uint32_t cap)
            index_slots(cap) * index_width(cap);
 }
 
-/* Size in bytes from which blocks are mapped. A block moves when it grows, and large blocks would
- * leave gaps in the heap that nothing else fits into: a fifth of all memory with two hundred peers
- * in a torrent. */
+/* Blocks of at least this many bytes get pages of their own (os/pages.h). A block moves when it
+ * grows, and large blocks would leave gaps in the heap that nothing else fits into. With two
+ * hundred peers in each torrent the gaps were a fifth of all memory. */
 enum { PAGES_FROM = 128 * 1024 };
 
 static struct block *peer_block_new(enum family f, uint32_t cap)
@@ -58,7 +58,7 @@ static void view_block(struct peers *p, struct block *b)
     p->meta = (struct peer_meta *)(void *)(b->bytes + b->cap * p->stride);
 }
 
-/* --- the index: positions by address --- */
+/* --- the index: finds the place of a peer by its address --- */
 
 static uint8_t *index_of(const struct peers *p)
 {
@@ -101,7 +101,8 @@ static bool peers_indexed(const struct peers *p)
     return p->block && p->block->slots;
 }
 
-/* The slot of the peer at the place `at`, which must be in the index. */
+/* Returns the slot of the index that has the peer at the place `at`. The peer must be in the index.
+ */
 static uint32_t index_slot(const struct swarms *s, const struct peers *p, uint32_t at)
 {
     uint32_t slot = index_home(s, p, p->addr + at * p->stride);
@@ -123,8 +124,8 @@ static void index_add(const struct swarms *s, const struct peers *p, uint32_t at
     index_set(p, slot, at + 1);
 }
 
-/* Removes the peer at the place `at`. As in close_gap() of swarms_table.c, entries behind the gap
- * move up. */
+/* Removes the peer at the place `at` from the index. As in close_gap() of swarms_table.c, index
+ * entries behind the gap move up. */
 static void index_remove(const struct swarms *s, const struct peers *p, uint32_t at)
 {
     uint32_t gap, slots, v;
@@ -176,8 +177,8 @@ static void swap_peers(const struct swarms *s, struct peers *p, uint32_t a, uint
     p->meta[b] = meta;
 }
 
-/* Moves the peers of a family into a block for `cap` peers. They may have been in the entry, so the
- * entry is written last. */
+/* Moves the peers of a family into a new block for `cap` peers. The peers may be in the torrent's
+ * entry, so the entry is overwritten last. */
 static void rebuild_block(struct swarm *w, enum family f, uint32_t cap)
 {
     struct peers old = w->of[f], *p = &w->of[f];
@@ -220,7 +221,8 @@ static void to_blocks(struct swarm *w)
         *p = (struct peers){.stride = p->stride};
 }
 
-/* The capacity of a block with `count` peers. A quarter is spare, or an eighth in a large swarm. */
+/* Returns the capacity for a block with `count` peers: a quarter more, or an eighth more in a large
+ * swarm. */
 static uint32_t cap_for(uint32_t count)
 {
     uint32_t more = count < 64 ? count / 4 : count / 8;
@@ -281,7 +283,7 @@ static void to_few(struct swarm *w)
     view_few(w);
 }
 
-/* --- twins: one client on both families is counted once, as the peer of IPv4 --- */
+/* --- twins: a client with a peer of IPv4 and of IPv6 is counted once, under IPv4 --- */
 
 static bool tag_there(const struct peers *p, uint16_t tag)
 {
@@ -318,7 +320,8 @@ static void tag_went(struct swarm *w, enum family f, uint16_t tag)
         mark_twins(w, tag, false);
 }
 
-/* Removes the twin mark of an IPv6 peer, before the peer is dropped or changes its role or tag. */
+/* Removes the twin mark of an IPv6 peer. Called before the peer is dropped or changes its role or
+ * tag. */
 static void leave_twins(struct peers *p, uint32_t at)
 {
     if (!(p->meta[at].told & PEER_TWIN))
@@ -335,8 +338,8 @@ static void count_swarm_peers(struct swarm *w, enum family f, bool seeder, int b
     atomic_fetch_add_explicit(&w->s->peers, (uint64_t)by, memory_order_relaxed);
 }
 
-/* Counts the peers of an address among `count` peers from `from` on. After the last peer it
- * continues at the first. */
+/* Counts the peers of an address among `count` peers from the place `from` on. After the last peer
+ * it continues with the first. */
 static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t from, uint32_t count)
 {
     size_t host = p->stride == COMPACT6_LEN ? 8 : 4;
@@ -349,8 +352,8 @@ static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t f
     return met;
 }
 
-/* Peers of one address that joined together are next to each other, so many short runs are
- * examined. */
+/* Of a large swarm only some peers are looked at. Peers of one address that joined together are
+ * next to each other, so many short runs are taken instead of one long run. */
 uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr)
 {
     const struct peers *p = &w->of[f];
@@ -460,8 +463,8 @@ void swarm_clear(struct swarm *w)
         to_few(w);
 }
 
-/* Drops peers past the timeout. It goes backwards, because a gap is filled with a peer from behind
- * it. */
+/* Drops peers past the timeout. The loop goes backwards, because swarm_drop() fills the gap with
+ * peers from behind it. */
 static void trim_swarm(struct swarm *w)
 {
     uint32_t oldest = 0;
@@ -482,7 +485,7 @@ static void trim_swarm(struct swarm *w)
 void swarm_begin(struct swarm *w, struct swarms *s, struct stripe *stripe, struct torrent_entry *t)
 {
     *w = (struct swarm){.s = s, .stripe = stripe, .t = t, .now = swarm_unit(s)};
-    if (w->now < t->touched) /* another thread read the clock a little later */
+    if (w->now < t->touched) /* another thread has read the clock a little later */
         w->now = t->touched;
     w->of[V4].stride = COMPACT4_LEN;
     w->of[V6].stride = COMPACT6_LEN;

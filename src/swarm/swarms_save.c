@@ -1,12 +1,12 @@
-/* The file that keeps swarms over a restart.
+/* Saves all swarms to a file, so that they outlive a restart.
  *
  * All numbers are little endian. The file begins with a head: "WEIRSWRM", u32 version, u32 seconds
  * of a unit, u64 wall clock in ms, u64 XXH3 of the head. A piece follows for each stripe that has
- * torrents: u32 length, u32 torrents, u64 XXH3 of the rest, and the torrents. The last piece has
- * length 0 and the XXH3 of the sums of all pieces. Nothing follows it. A torrent has its
- * info hash, u32 snatches, and for IPv4 and IPv6 u32 peers, u32 seeders. Then follow for each
- * family all addresses, and for each peer a byte with the units since its announce, a byte of flags
- * (1: paused) and two bytes of its tag.
+ * torrents: u32 length, u32 number of torrents, u64 XXH3 of the rest of the piece, then the
+ * torrents. The last piece has length 0 and the XXH3 of the sums of all pieces. Nothing follows it.
+ * A torrent has its info hash, u32 snatches, and for IPv4 and IPv6 u32 number of peers and u32
+ * number of seeders. Then follow for each family all addresses, and for each peer a byte with the
+ * units since its announce, a byte of flags (1: paused) and two bytes of its tag.
  *
  * A file is read twice: everything is checked before anything is used. */
 #include "base/clock.h"
@@ -158,8 +158,9 @@ struct loading {
     struct swarms *s;
     int fd;
     off_t at, size;
-    uint32_t unit_s, passed_s; /* seconds of a unit when the file was saved; seconds since then */
-    bool taking;               /* the second reading, which uses the data */
+    /* Seconds in a unit of the file, and seconds since the file was saved. */
+    uint32_t unit_s, passed_s;
+    bool taking; /* this is the second reading, which uses the data */
     struct buf piece, sums;
 };
 
@@ -168,7 +169,7 @@ static int snapshot_damaged(struct err *err, const char *what)
     return err_set(err, ERR_CORRUPT, "the file of swarms is damaged: %s", what);
 }
 
-/* Converts a saved age to the age now, in our units. It is rounded up, so that no peer gets
+/* Converts a saved age to the age now, in our units. The age is rounded up, so that no peer gets
  * younger. */
 static uint32_t ago_now(const struct loading *l, uint8_t ago)
 {

@@ -18,7 +18,8 @@ struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20
     return (struct words_hash){(uint32_t)(a >> 32), (uint32_t)(b >> 32)};
 }
 
-/* Maps a hash to a slot. Tables grow by a quarter, so their sizes are not powers of two. */
+/* Maps a hash to a slot by scaling it. Tables grow by a quarter, so their sizes are not powers of
+ * two. */
 static uint32_t scale_hash(uint32_t hash, uint32_t cap)
 {
     return (uint32_t)((uint64_t)hash * cap >> 32);
@@ -66,7 +67,8 @@ void table_prefetch(const struct swarms *s, const uint8_t *info_hash)
 
     __builtin_prefetch(&s->stripes[h.b % STRIPES].lock, 1);
     __builtin_prefetch((const void *)(marks + at));
-    /* Three of four entries are in their home slot or in the two slots behind it. */
+    /* Three of four entries are in the slot that their hash gives, or in the two slots behind it.
+     */
     for (uint32_t i = 0; i < 3; i++)
         __builtin_prefetch((const void *)(entries + sizeof(struct torrent_entry) * (at + i)), 1);
 }
@@ -146,8 +148,8 @@ struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
     return t.entries + at;
 }
 
-/* Frees the slot `gap`. An entry behind the gap moves up if the gap lies between its home slot and
- * itself. */
+/* Frees the slot `gap`. An entry behind the gap moves into it if the gap lies between the slot that
+ * the entry's hash gives and the entry. */
 static void close_gap(struct swarms *s, const struct view *t, uint32_t gap)
 {
     for (uint32_t i = gap;;) {

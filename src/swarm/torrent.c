@@ -1,4 +1,5 @@
-/* Torrent files: names, the info dictionary, hashes, magnet links. */
+/* Torrent files: makes the file name, the web seeds, the info dictionary and its hashes, the whole
+ * file, and magnet links. */
 #include "swarm/torrent.h"
 
 #include "http/wire.h"
@@ -59,7 +60,7 @@ void torrent_name(struct buf *out, struct str key)
 
 /* --- web seeds --- */
 
-/* Returns the URL up to its last '/' if the file's name follows it; else empty. */
+/* Returns the URL up to its last '/' if the file's name follows that '/'; else empty. */
 static struct str folder_of(struct str url, struct str name)
 {
     struct buf encoded = BUF_INIT(4 * KIB);
@@ -87,7 +88,7 @@ void torrent_seed(struct torrent_file *f, struct str url)
 
 /* --- the info dictionary --- */
 
-/* Writes the tree of one file: {name: {"": {length, pieces root}}}. */
+/* Writes the file tree of BEP 52 for one file: {name: {"": {length, pieces root}}}. */
 static void write_tree(struct bencode_out *w, const struct torrent_file *f)
 {
     bencode_key(w, STR("file tree"));
@@ -142,8 +143,8 @@ void torrent_hash(struct torrent_hashes *out, enum torrent_kind kind, struct str
 
 /* --- the file --- */
 
-/* Writes the trackers. Each URL is a tier of its own, so clients that cannot reach the first use
- * the second. */
+/* Writes the URLs of the trackers. Each URL is a tier of its own, so clients that cannot reach the
+ * first tracker use the second. */
 static void write_announces(struct bencode_out *w, const struct torrent_file *f)
 {
     if (f->announce_count == 0)

@@ -1,4 +1,4 @@
-/* Torrent files and magnet links of one body (BEP 3, 12, 19, 52; docs/torrents.md). The info
+/* Makes torrent files and magnet links of one body (BEP 3, 12, 19, 52; docs/torrents.md). The info
  * dictionary has only the mandatory keys, so the same bytes with the same name always have the same
  * info hash. The functions have no side effects. Any thread. */
 #ifndef SWARM_TORRENT_H
@@ -30,25 +30,27 @@ struct torrent_file {
 struct torrent_hashes {
     bool has_v1, has_v2;
     uint8_t v1[SHA1_LEN];
-    uint8_t v2[SHA256_LEN]; /* trackers use its first SHA1_LEN bytes */
+    uint8_t v2[SHA256_LEN]; /* trackers use only its first SHA1_LEN bytes */
 };
 
 /* Makes a file name from the last part of an object's key: UTF-8 without control characters, '/' or
  * '\\', not "." or "..", at most TORRENT_NAME_MAX bytes, never empty. */
 void torrent_name(struct buf *out, struct str key);
 
-/* Sets the web seed to the URL of the object. f->kind and f->name must be set. libtorrent 2.0
- * treats a version 2 torrent as one of several files and appends the file's name to the URL. So
- * the URL of such a torrent ends in '/' if the appended name leads to the object. BEP 19
- * makes every client append the name to such a URL. */
+/* Sets the web seeds: URLs from which clients get the object's bytes. f->kind and f->name must be
+ * set. Usually the only web seed is the URL of the object. In a version 2 torrent libtorrent 2.0
+ * appends the file's name to the URL. So if the URL's path ends in '/' and that name, such a
+ * torrent gets the URL up to this '/', to which every client appends the name (BEP 19). If the URL
+ * has a query, the whole URL is a web seed too. */
 void torrent_seed(struct torrent_file *f, struct str url);
 
-/* torrent_info() writes the info dictionary, torrent_hash() hashes it. */
+/* torrent_info() writes the info dictionary; torrent_hash() computes the info hashes from its
+ * bytes. */
 void torrent_info(struct buf *out, const struct torrent_file *f);
 void torrent_hash(struct torrent_hashes *out, enum torrent_kind kind, struct str info);
 
-/* Writes the whole file; `info` is from torrent_info(). There is no date in it, so equal input
- * gives equal files. */
+/* Writes the whole torrent file. `info` is the info dictionary from torrent_info(). The file
+ * contains no date, so equal input gives equal files. */
 void torrent_write(struct buf *out, const struct torrent_file *f, struct str info);
 
 void torrent_magnet(struct buf *out, const struct torrent_file *f, const struct torrent_hashes *h);

@@ -84,7 +84,8 @@ const struct object_torrents *torrents_of_objects(struct torrents *t)
 
 /* --- the file --- */
 
-/* Refuses objects that cannot have a torrent (docs/torrents.md, "Refused"). */
+/* Returns an error for objects that cannot have a torrent (docs/torrents.md, "Refused"), and sets
+ * *kind. */
 static int check_torrent_object(const struct torrent_ask *ask, enum torrent_kind *kind,
                                 struct err *err)
 {
@@ -124,7 +125,8 @@ int torrents_track(struct torrents *t, const uint8_t *info_hash, enum torrent_tr
         return what == TRACK_OFFER ? cache_offer_torrent(t->cache, &torrent, err)
                                    : cache_add_torrent(t->cache, &torrent, err);
     int code = cache_remove_torrent(t->cache, info_hash, err);
-    return code == ERR_NOT_FOUND ? 0 : code; /* another process may have removed the torrent */
+    /* Another process may have removed the torrent already. */
+    return code == ERR_NOT_FOUND ? 0 : code;
 }
 
 static int track_made(struct torrents *t, const struct making *m, struct err *err)
@@ -138,7 +140,7 @@ static int track_made(struct torrents *t, const struct making *m, struct err *er
     return code;
 }
 
-/* Whether the torrent was added to the tracker and is still there. */
+/* *out: the torrent was added to the tracker and is still there. */
 static int is_tracked(struct torrents *t, const struct making *m, bool *out, struct err *err)
 {
     const struct torrent_hashes *h = &m->known.hashes;
@@ -168,7 +170,8 @@ static int tell_tracker(struct torrents *t, struct arena *a, struct str member,
     return code;
 }
 
-/* Adds the torrent to the tracker, which must know every torrent that is handed out (O5). */
+/* Adds the torrent to the tracker if it is not there. The tracker must know every torrent that is
+ * handed out (O5). */
 static int make_known(struct torrents *t, struct str member, const struct making *m,
                       struct err *err)
 {
@@ -207,7 +210,8 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
 
     torrent_name(&name, m->ask->info->key);
     f.name = buf_str(&name);
-    if (m->ask->http_seed) /* clients append "?..." even if the URL has a query already */
+    /* Clients append "?..." even if the URL has a query already, so the query is cut off. */
+    if (m->ask->http_seed)
         str_cut(m->ask->url, '?', &f.http_seed, &(struct str){0});
     else
         torrent_seed(&f, m->ask->url);
@@ -226,8 +230,8 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
     return code;
 }
 
-/* Reads the record of exactly this object version. ERR_NOT_FOUND: there is no record, or it has no
- * hashes yet. */
+/* Reads the record of the object version if its ETag and size are those of `info`. ERR_NOT_FOUND:
+ * there is no such record, or it has no hashes yet. */
 static int read_whole_record(struct torrents *t, struct arena *a, struct str member,
                              const struct object_info *info, struct torrent_record *out,
                              struct err *err)
@@ -249,7 +253,7 @@ static int find_or_make(struct torrents *t, struct arena *a, const struct torren
     code = torrents_ensure(t, &(struct torrent_job){ask->bucket, member, ask->info}, err);
     if (code == 0)
         code = read_whole_record(t, a, member, ask->info, out, err);
-    /* The other call that hashed the object failed, or the object was replaced at once. */
+    /* Another call was hashing the object and failed, or the object was replaced meanwhile. */
     return code == ERR_NOT_FOUND ? err_set(err, ERR_CONFLICT, "it was replaced meanwhile") : code;
 }
 
@@ -277,7 +281,7 @@ int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask
     return code;
 }
 
-/* --- pieces, for seeds of BEP 17 --- */
+/* --- pieces, for clients that download by BEP 17 --- */
 
 static bool has_hash(struct arena *a, const struct torrent_record *r, struct str info_hash)
 {
@@ -297,8 +301,8 @@ static bool has_torrent(const struct torrent_record *r)
     return false;
 }
 
-/* Reads the record of an object version. If the record or its torrents are missing, a torrent is
- * made again. */
+/* Reads the record of an object version. If the record is missing or has no torrent, a torrent is
+ * made first. */
 static int read_or_make(struct torrents *t, struct arena *a, const struct torrent_ask *ask,
                         struct torrent_record *r, struct err *err)
 {
@@ -399,7 +403,8 @@ static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, st
                        "a torrent; weir torrent list shows both",
                        STR_ARG(hash));
     hash = arena_lower(a, hash);
-    /* A record may have been replaced since its claim. Then the hash is not one of its hashes. */
+    /* A record may have been replaced after it claimed the hash. Such a record no longer has the
+     * hash and is skipped. */
     while ((code = record_by_hash(t, a, hash, &c, err)) == 0) {
         f->member = c.member;
         f->kind = c.kind;

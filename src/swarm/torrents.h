@@ -1,6 +1,6 @@
 /* Torrents of objects: the hashes of each object version for which somebody asked for a torrent,
- * kept in swarmDB, and the torrent files made from them. docs/torrents.md has the invariants (O1 to
- * O8) and the keys. Any thread; calls may wait. */
+ * kept in the store (swarmDB), and the torrent files made from these hashes. docs/torrents.md has
+ * the invariants (O1 to O8) and the keys. Any thread; calls may wait. */
 #ifndef SWARM_TORRENTS_H
 #define SWARM_TORRENTS_H
 
@@ -14,41 +14,42 @@
 
 #define TORRENT_TASK_TYPE "torrent:hash"
 #define TORRENT_QUEUE     "torrents"
-enum { TORRENT_QUEUE_WEIGHT = 2 }; /* docs/queue.md, "Queues" */
+enum { TORRENT_QUEUE_WEIGHT = 2 }; /* see docs/queue.md, "Queues" */
 
 struct torrents;
 
 /* All pointers are borrowed. */
 struct torrents_options {
-    struct store *store; /* swarmDB */
-    struct str prefix;   /* begins each key; may be empty */
+    struct store *store; /* the tracker's database (store.redis.swarmDB) */
+    struct str prefix;   /* the beginning of each key; may be empty */
     struct queue *queue;
     struct keyring *keys; /* for encrypted objects; NULL: encrypted objects cannot be read */
     struct storage *(*find)(void *ctx, struct str name);
     void *find_ctx;
-    struct str
-        tracker_url; /* as "http://tracker.example.org:6969"; empty: made from the addresses */
-    struct sock_addr http,
-        udp; /* where the tracker listens; len 0: it does not use this protocol */
+    /* For example "http://tracker.example.org:6969"; empty: made from `http` and `udp`. */
+    struct str tracker_url;
+    /* Where the tracker listens; len 0: it does not use this protocol. */
+    struct sock_addr http, udp;
     bool is_private;
-    uint64_t at_once;    /* objects up to this size are hashed during the request; 0: 256 MiB */
-    uint64_t collect_ms; /* pause between calls of torrents_collect(); 0: never called here */
-    /* Adds a torrent to the tracker (known), or removes it. NULL: this is done through the store.
-     */
+    /* Objects of up to this many bytes are hashed during the request; 0: 256 MiB. */
+    uint64_t at_once;
+    uint64_t collect_ms; /* pause between two calls of torrents_collect(); 0: it is not called */
+    /* With `known` true adds a torrent to the tracker, else removes it. NULL: this is done through
+     * the store. */
     int (*track)(void *ctx, const uint8_t *info_hash, bool known, struct err *err);
     void *track_ctx;
     const struct log *log;
 };
 int torrents_open(struct torrents **out, const struct torrents_options *o,
                   struct err *err) MUST_CHECK;
-/* No call may be under way. NULL is fine. */
+/* Stops and frees. No other call may be under way. NULL is fine. */
 void torrents_close(struct torrents *t);
 
-/* Sets where the tracker really listens, when the options have port 0. NULL: as the options say. To
- * be called before any other function. */
+/* Sets where the tracker really listens, because the options may have port 0. NULL: the tracker
+ * listens where the options say. Must be called before any other function. */
 void torrents_listen(struct torrents *t, const struct sock_addr *http, const struct sock_addr *udp);
 
-/* The interface to `t` for struct gateway_options. */
+/* Returns the interface through which the gateway makes torrents (struct gateway_options). */
 const struct object_torrents *torrents_of_objects(struct torrents *t);
 
 /* Implements object_torrents.write (s3/gateway/torrent.h). */
@@ -59,8 +60,8 @@ int torrents_write(struct torrents *t, struct arena *a, const struct torrent_ask
 int torrents_piece(struct torrents *t, const struct torrent_ask *ask, struct str info_hash,
                    uint64_t piece, struct object_range *out, struct err *err) MUST_CHECK;
 
-/* Names an object version. torrent_member() writes it as "storage:bucket:key:version", each part
- * escaped. */
+/* Names an object version. torrent_member() writes the name as "storage:bucket:key:version", with
+ * each part escaped. */
 struct torrent_id {
     struct str storage, bucket, key, version;
 };
@@ -72,11 +73,11 @@ struct torrent_row {
     uint64_t size;
     uint32_t piece_length; /* 0: not known yet */
     bool ready;
-    uint64_t done;  /* bytes hashed so far, until it is ready */
-    int64_t made_s; /* when it became ready, seconds since 1970; 0: not ready */
+    uint64_t done;  /* bytes hashed so far, until the row is ready */
+    int64_t made_s; /* when the hashes were ready: seconds since 1970; 0: not ready */
     struct str
         hashes[TORRENT_KINDS]; /* info hashes in hex, separated by a space; empty: not made */
-    struct str position;       /* of the row in the list, from torrent_member() */
+    struct str position;       /* the place of the row in the list, as torrent_member() writes it */
 };
 /* Lists up to `limit` rows behind the position `after`, in the order of storage, bucket, key and
  * version. */
@@ -86,19 +87,19 @@ int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t 
  * position *kind is the first kind that was made. ERR_NOT_FOUND: there is no such row. */
 int torrents_find(struct torrents *t, struct arena *a, struct str name, struct torrent_row *out,
                   enum torrent_kind *kind, struct err *err) MUST_CHECK;
-/* Makes the torrent file and magnet link of a row without reading the object. */
+/* Makes the torrent file and magnet link of a row from its hashes, without reading the object. */
 int torrents_show(struct torrents *t, struct arena *a, const struct torrent_row *row,
                   const struct torrent_ask *ask, struct torrent_answer *out,
                   struct err *err) MUST_CHECK;
-/* Removes the row with its hashes, and its torrents from the tracker. */
+/* Removes the row with its hashes, and removes its torrents from the tracker. */
 int torrents_remove(struct torrents *t, struct arena *a, const struct torrent_row *row,
                     struct err *err) MUST_CHECK;
 
-/* Removes the rows of object versions that no longer exist (O6). *gone is how many were removed;
- * may be NULL. */
+/* Removes the rows of object versions that no longer exist (O6). *gone is the number of removed
+ * rows; `gone` may be NULL. */
 int torrents_collect(struct torrents *t, size_t *gone, struct err *err) MUST_CHECK;
 
-/* The handler of TORRENT_TASK_TYPE; its ctx is a struct torrents. */
+/* Runs a task of the type TORRENT_TASK_TYPE: hashes an object. run->ctx is the struct torrents. */
 int torrents_handle(struct task_run *run, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* The records of torrents in swarmDB. The key of a peer there begins with 20 bytes of the peer's
- * choice and a ':' (docs/swarm.md). No key of a record has a ':' in that place, so no peer can
- * choose the key of a record. */
+/* The records of torrents in the store (swarmDB). In the same database the key of a peer begins
+ * with 20 bytes that the peer chooses, and a ':' (docs/swarm.md). No key of a record has a ':' in
+ * that place, so no peer can choose the key of a record. */
 #include "swarm/torrents_int.h"
 
 #include "base/clock.h"
@@ -19,7 +19,8 @@ static struct str record_key(const struct torrents *t, struct arena *a, const ch
     return arena_fmt(a, STR_FMT "%s" STR_FMT, STR_ARG(t->o.prefix), name, STR_ARG(rest));
 }
 
-/* --- members of the index: "storage:bucket:key:version", parts escaped --- */
+/* --- members of the index: the name "storage:bucket:key:version" of an object version, with
+ * escaped parts --- */
 
 struct str torrent_member(struct arena *a, const struct torrent_id *id)
 {
@@ -63,8 +64,8 @@ static struct str record_field(const struct reply *r, size_t i)
     return r->items[i].type == REPLY_BULK ? r->items[i].str : STR_EMPTY;
 }
 
-/* Checks the fields of a record's pieces. False: they are missing or wrong, so the object must be
- * hashed again. */
+/* Checks the fields of a record that describe the pieces, and fills in *p. False: a field is
+ * missing or wrong, so the object must be hashed again. */
 static bool pieces_fit(struct pieces *p, uint64_t size, struct str length, struct str root)
 {
     uint64_t n = 0;
@@ -160,7 +161,7 @@ int record_members(struct torrents *t, struct arena *a, struct str after, size_t
 
 /* --- writing --- */
 
-/* Runs commands in one atomic step, and checks that none has failed. */
+/* Runs commands in one atomic step, and fails if one of them failed. */
 static int record_run(struct torrents *t, struct arena *a, const struct store_args *steps,
                       size_t count, struct err *err)
 {
@@ -206,9 +207,10 @@ static int others_claim(struct torrents *t, struct arena *a, struct str hex, str
     return code == ERR_NOT_FOUND ? 0 : code < 0 ? code : 1;
 }
 
-/* Removes a claim, and the torrent from the tracker unless another object claims it too. Another
- * object claims the hash before it adds the torrent to the tracker. So the second look sees a claim
- * that was made meanwhile, and the torrent is added again. */
+/* Removes a claim, and removes the torrent from the tracker unless another object claims it too.
+ * Other objects claim a hash before they add the torrent to the tracker. So the second look for
+ * other claims, after the removal, sees a claim that was made meanwhile; then the torrent is added
+ * again. */
 static int release_hash(struct torrents *t, struct arena *a, struct str hex, struct str text,
                         struct err *err)
 {
@@ -256,8 +258,8 @@ int record_release(struct torrents *t, struct arena *a, struct str member,
     return code;
 }
 
-/* Releases all torrents of a record. The record is removed later, so that it still names them if
- * this fails. */
+/* Gives up the claims of all torrents of a record. The record itself is removed later, so that it
+ * still names the torrents if this fails. */
 static int untrack(struct torrents *t, struct arena *a, struct str member,
                    const struct torrent_record *r, struct err *err)
 {
@@ -274,7 +276,7 @@ static int untrack(struct torrents *t, struct arena *a, struct str member,
 
 /* --- records --- */
 
-/* Releases the torrents of an old record that has another ETag. */
+/* If the record has another ETag, gives up the claims of its torrents. */
 static int drop_other(struct torrents *t, struct arena *a, struct str member, struct str etag,
                       struct err *err)
 {
@@ -286,10 +288,10 @@ static int drop_other(struct torrents *t, struct arena *a, struct str member, st
     return code < 0 || str_eq(old.etag, etag) ? code : untrack(t, a, member, &old, err);
 }
 
-/* Writes fields of a record; a record of another ETag is deleted first. Other fields of the same
- * ETag stay, because another process may have hashed the object meanwhile and handed out its
- * torrents. ARGV: the ETag, the member of the index, the seconds for which the progress is kept
- * ('': the work is done), then fields and values. */
+/* Writes fields of a record. A record of another ETag is deleted first. A record of the same ETag
+ * keeps its other fields, because another process may have hashed the object meanwhile and handed
+ * out its torrents. ARGV: the ETag, the member of the index, the seconds for which the progress is
+ * kept ('': the work is done, the progress is deleted), then fields and values. */
 static const char keep_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then redis.call('DEL', KEYS[1]) end\n"
     "redis.call('HSET', KEYS[1], 'etag', ARGV[1], unpack(ARGV, 4))\n"
@@ -337,8 +339,8 @@ int record_keep(struct torrents *t, struct arena *a, struct str member, struct s
     return record_write(t, a, member, &args, err);
 }
 
-/* Writes the info hash of a torrent, but not into a record of another ETag: the torrent's bytes no
- * longer exist. */
+/* Writes the info hash of a torrent into its record, but not into a record of another ETag: the
+ * bytes of that torrent no longer exist. */
 static const char known_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then return 0 "
     "end\n"

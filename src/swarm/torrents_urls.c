@@ -1,4 +1,4 @@
-/* Makes the tracker's URLs that torrents contain. */
+/* Makes the announce URLs that torrents contain. */
 #include "swarm/torrents_int.h"
 
 #include "http/wire.h"
@@ -9,11 +9,11 @@ static uint16_t announce_port(const struct sock_addr *addr)
         return ntohs(((const struct sockaddr_in *)&addr->sa)->sin_port);
     if (addr->sa.ss_family == AF_INET6)
         return ntohs(((const struct sockaddr_in6 *)&addr->sa)->sin6_port);
-    return 0; /* a unix socket */
+    return 0; /* a unix socket has no port */
 }
 
-/* The tracker's host in its URLs. If it listens on all addresses, this is the host that the client
- * used to reach us. */
+/* Returns the tracker's host for its URLs. If the tracker listens on all addresses, this is the
+ * host that the client used to reach us. */
 static struct str announce_host(struct arena *a, const struct sock_addr *addr, struct str asked)
 {
     char text[SOCK_ADDR_TEXT];
@@ -27,7 +27,7 @@ static struct str announce_host(struct arena *a, const struct sock_addr *addr, s
     return arena_str(a, own);
 }
 
-/* Makes "/announce", or "/<passkey>/announce" (docs/swarm.md). */
+/* Makes the path "/announce", or with a passkey "/<passkey>/announce" (docs/swarm.md). */
 static struct str announce_path(struct arena *a, struct str passkey)
 {
     return passkey.len ? arena_fmt(a, "/" STR_FMT "/announce", STR_ARG(passkey)) : STR("/announce");

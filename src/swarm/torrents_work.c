@@ -1,4 +1,5 @@
-/* Hashes objects, during the request or as a task, and removes outdated records. */
+/* Hashes objects, during a request or in a task, and removes records of objects that no longer
+ * exist. */
 #include "swarm/torrents_int.h"
 #include "object/overlay.h"
 
@@ -58,8 +59,8 @@ static int hash_progress(void *ctx, uint64_t done, struct err *err)
     return record_progress(h->t, h->job->member, done, err);
 }
 
-/* The version to ask the storage for. On a remote storage an object without versioning has no
- * version id. */
+/* Returns the version id to give to the storage. On a remote storage an object without versioning
+ * has no version id. */
 static struct str version_to_ask(const struct bucket *b, struct str version)
 {
     bool nameless = str_eq(version, STR("null")) && !bucket_can(b, STORAGE_NULL_VERSION);
@@ -105,12 +106,12 @@ int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err 
     return code;
 }
 
-/* --- during a request: one call hashes the object, and others wait for it (O3) --- */
+/* --- hashing during a request: one request hashes the object, and others wait for it (O3) --- */
 
 struct flight {
     struct list node;
-    struct str
-        member; /* borrowed from the call that hashes; valid while the flight is in the list */
+    /* Borrowed from the request that hashes; valid while the flight is in the list. */
+    struct str member;
 };
 
 static struct flight *flight_find(struct torrents *t, struct str member)
@@ -121,8 +122,8 @@ static struct flight *flight_find(struct torrents *t, struct str member)
     return NULL;
 }
 
-/* *mine: the caller must hash the object. Otherwise this function waited until another call had
- * hashed it. */
+/* Registers the caller as the request that hashes the object and sets *mine. If another request is
+ * hashing it, waits until that has ended and clears *mine. */
 static int flight_enter(struct torrents *t, struct flight *own, bool *mine, struct err *err)
 {
     uint64_t deadline = clock_mono_ns() + FLIGHT_WAIT_MS * NS_PER_MS;
@@ -197,8 +198,8 @@ static int add_hash_task(struct torrents *t, struct arena *a, struct str member,
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* Adds a task that hashes the object. The record is written first, so that the task finds it. The
- * next request adds a lost task again. */
+/* Adds a task that hashes the object, and returns S3_SLOW_DOWN. The record is written first, so
+ * that the task finds it. If the task is lost, the next request for the torrent adds it again. */
 static int hash_later(struct torrents *t, struct str member, const struct object_info *info,
                       struct err *err)
 {
@@ -236,7 +237,7 @@ void torrents_cancel(struct torrents *t, struct str member, struct str etag)
 
     if (code == ERR_CONFLICT)
         code = queue_cancel(t->o.queue, id, &ignored);
-    if (code < 0 && code != ERR_NOT_FOUND) /* a running task ends when its record is missing */
+    if (code < 0 && code != ERR_NOT_FOUND) /* a running task also ends when its record is missing */
         log_debug(t->o.log, "torrents.cancel_failed", log_z("error", ignored.text));
     arena_release(&a);
 }
@@ -252,7 +253,7 @@ static int open_torrent_bucket(struct torrents *t, const struct torrent_id *id, 
     return storage_open_bucket(out, s, STR_EMPTY, id->bucket, err);
 }
 
-/* Removes the record of an ETag whose bytes no longer exist. */
+/* Removes the record if it still has this ETag: the bytes with this ETag no longer exist. */
 static int drop_placeholder(struct torrents *t, struct arena *a, struct str member, struct str etag,
                             struct err *err)
 {
@@ -311,8 +312,8 @@ int torrents_handle(struct task_run *run, struct err *err)
 
 /* --- outdated records (O6) --- */
 
-/* 1: the storage says that the object was removed or has changed. 0: it has not. A negative code:
- * the storage cannot be asked. */
+/* Asks the storage whether the object of a record is still the same. 1: the object was removed or
+ * has changed. 0: it is the same. A negative code: the storage did not answer. */
 static int is_stale(struct torrents *t, struct arena *a, const struct torrent_id *id,
                     const struct torrent_record *r, struct err *err)
 {

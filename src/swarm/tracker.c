@@ -1,4 +1,4 @@
-/* Announces and scrapes in both modes; settings. */
+/* Handles announces and scrapes in both modes, and holds the settings. */
 #include "swarm/tracker.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -182,7 +182,7 @@ int tracker_check(struct tracker *t, struct err *err)
 
 /* --- announce --- */
 
-/* Checks for reasons to refuse an announce that do not depend on the torrent. */
+/* Checks whether an announce must be refused for a reason that does not depend on the torrent. */
 static enum swarm_failure announce_refusal(struct tracker *t, const struct tracker_options *o,
                                            const struct announce *a)
 {
@@ -214,7 +214,8 @@ static void ask_memory(struct tracker *t, const struct announce *a, struct annou
 
     if (t->share && change != SWARM_CHANGE_NONE && out->failure == SWARM_NONE)
         share_change(t->share, a, change);
-    /* Until the list has been loaded, a missing torrent may exist. */
+    /* Until the list of torrents has been loaded, a torrent that is not in memory may be in the
+     * list. */
     if (out->failure == SWARM_TORRENT && !atomic_load_explicit(&t->listed, memory_order_relaxed))
         out->failure = SWARM_UNAVAILABLE;
 }

@@ -19,26 +19,28 @@ struct tracker_options {
     uint32_t peer_timeout_s;
     uint32_t numwant, max_numwant, max_scrape;
     uint64_t max_torrents, max_peers;
-    uint64_t max_per_user;     /* private: peers of one user; 0: any number */
-    uint32_t max_per_address;  /* public: peers of one address in a torrent; 0: any number */
-    bool approved_clients;     /* public: only approved clients, as always in private mode */
-    bool allow_low_ports;      /* peers with a port below 1024 are accepted */
-    struct cache *cache;       /* borrowed */
-    struct store *store;       /* the store of the cache */
-    struct str prefix;         /* the prefix of the cache */
-    size_t max_waiting;        /* with share: changes that may wait for the store */
-    const char *snapshot_path; /* public without share: file that keeps the swarms over a restart;
-                                  its folder is created */
+    uint64_t max_per_user;    /* private: peers of one user; 0: any number */
+    uint32_t max_per_address; /* public: peers of one address in a torrent; 0: any number */
+    /* Public: only approved clients are served, as they always are in private mode. */
+    bool approved_clients;
+    bool allow_low_ports; /* peers on a port below 1024 are accepted */
+    struct cache *cache;  /* borrowed */
+    struct store *store;  /* the store of the cache */
+    struct str prefix;    /* the prefix of the cache */
+    size_t max_waiting;   /* with share: most changes that wait to be written to the store */
+    /* Public without share: path of the file that keeps the swarms over a restart. Its folder is
+     * created. */
+    const char *snapshot_path;
     uint64_t snapshot_ms;
     const struct log *log;
 };
 /* Loads the lists of torrents and clients, and the snapshot. Starts two threads. The first (the
- * clock) keeps the time and cleans. The second (the follower) does everything that waits: it
- * removes old peers from the store (private mode, or share), saves the snapshot and follows changes
- * of the lists. A store that does not answer is no error: the lists are loaded when it does, and
- * until then announces that need them are refused. */
+ * clock) keeps the time and removes old peers from memory. The second (the follower) does
+ * everything that may wait: it removes old peers from the store (private mode, or share), saves the
+ * snapshot and loads changes of the lists. A store that does not answer is not an error: the lists
+ * are loaded when it answers, and until then announces that need them are refused. */
 int tracker_open(struct tracker **out, const struct tracker_options *o, struct err *err) MUST_CHECK;
-/* No call may be under way. Saves the snapshot. */
+/* Saves the snapshot and frees the tracker. No other call may be under way. */
 void tracker_close(struct tracker *t);
 
 /* Whether tracker_announce() and tracker_scrape() ask the store, and so may wait. */
@@ -51,7 +53,7 @@ uint32_t tracker_now(const struct tracker *t); /* the time in seconds, for swarm
  * that announces spread out. SWARM_UNAVAILABLE: the store cannot be asked; the first such failure
  * is logged. */
 void tracker_announce(struct tracker *t, const struct announce *a, struct announce_answer *out);
-/* Fills in `count` entries. In private mode an unknown passkey is refused. */
+/* Answers a scrape: fills in `count` entries. In private mode an unknown passkey is refused. */
 enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const uint8_t *hashes,
                                   size_t count, struct scrape_entry *out);
 /* The settings in force; valid until the tracker is closed. */
@@ -60,7 +62,7 @@ const struct tracker_options *tracker_settings(const struct tracker *t);
  * the rest of `o` is ignored. One thread at a time. */
 void tracker_change(struct tracker *t, const struct tracker_options *o);
 
-/* For /readyz: fails until the lists have been loaded. */
+/* Returns an error until the lists have been loaded; for /readyz. */
 int tracker_check(struct tracker *t, struct err *err) MUST_CHECK;
 
 /* Counters, for the metrics and the page of statistics. */
@@ -79,11 +81,11 @@ struct tracker_counts {
 };
 void tracker_count(struct tracker *t, enum tracker_protocol p, enum tracker_action a, uint64_t n);
 void tracker_count_drops(struct tracker *t, uint64_t bad_ids, uint64_t banned, uint64_t dropped);
-/* Counts a refusal. tracker_announce() and tracker_scrape() count their own. */
+/* Counts a refusal. tracker_announce() and tracker_scrape() count their own refusals. */
 void tracker_count_failure(struct tracker *t, enum swarm_failure f);
 void tracker_counts(struct tracker *t, struct tracker_counts *out);
 
-/* All statistics. In private mode the store is asked; numbers that it does not give are 0. */
+/* All statistics. In private mode the store is asked; numbers that the store did not give are 0. */
 struct tracker_stats {
     struct tracker_counts counts;
     struct swarms_stats swarms; /* public mode */

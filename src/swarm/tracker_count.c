@@ -13,7 +13,8 @@ struct count_slot *count_slots_new(void)
     return slots;
 }
 
-/* The counters of the calling thread. With more threads than slots some threads share a slot. */
+/* Returns the counters of the calling thread. With more threads than slots several threads share a
+ * slot. */
 static struct count_slot *count_slot_of(struct tracker *t)
 {
     static _Atomic(unsigned) threads;

@@ -54,7 +54,7 @@ static int load_client(void *ctx, struct str client, struct err *err)
     struct client_item item = {.len = (uint8_t)client.len};
 
     if (client.len == 0 || client.len > PEER_ID_LEN)
-        return 0; /* such a client matches no peer id */
+        return 0; /* an entry of this length matches no peer id */
     if (loading->clients.len >= CLIENTS_MAX)
         return err_set(err, ERR_TOO_LARGE, "more than %d approved clients", CLIENTS_MAX);
     memcpy(item.bytes, client.p, client.len);
@@ -115,7 +115,7 @@ static int compare_hashes_in_list(const void *a, const void *b)
     return memcmp(a, b, INFO_HASH_LEN);
 }
 
-/* Removes torrents of the old list that are not in the new one. */
+/* Removes from memory the torrents of the old list that are not in the new list. */
 static void drop_gone(struct tracker *t, const struct loading *loading)
 {
     vec_each (&t->lists.known, const struct hash_item *, k)
@@ -124,7 +124,8 @@ static void drop_gone(struct tracker *t, const struct loading *loading)
             swarms_remove(t->swarms, k->hash);
 }
 
-/* Warns when the list leaves no room for other torrents: announces of those are then refused. */
+/* Warns when the list leaves no room for torrents that are not listed; announces of such torrents
+ * are then refused. */
 static void warn_if_full(const struct tracker *t, size_t listed)
 {
     const struct tracker_options *o = tracker_settings(t);
@@ -168,8 +169,8 @@ static void lists_forget(struct tracker *t, const struct hash_item *item)
             l->known.items[i--] = vec_pop(&l->known);
 }
 
-/* Adds a torrent to `known`. The torrent may be there already, so duplicates are removed before the
- * list grows. */
+/* Adds a torrent to `known`. The torrent may be in `known` already, so duplicates are removed
+ * before `known` grows. */
 static void lists_remember(struct lists *l, const struct hash_item *item)
 {
     size_t kept = 0;
@@ -203,8 +204,8 @@ static int lists_look(struct tracker *t, const struct hash_item *items, size_t c
 
 /* --- following --- */
 
-/* Loads the changed torrents and clients. After a failure all torrents are marked as stale, to be
- * loaded again. */
+/* Loads the torrents and clients that have changed. After a failure all torrents are marked as
+ * stale, so that the next call loads them all. */
 static int catch_up(struct tracker *t, struct err *err)
 {
     struct lists *l = &t->lists;

@@ -1,5 +1,5 @@
-/* The tracker's threads: the clock, which keeps the time, cleans and never waits, and the follower,
- * which may wait for the store. */
+/* The tracker's threads. The clock keeps the time, cleans memory and never waits for the store. The
+ * follower may wait for the store. */
 #include "base/clock.h"
 #include "os/file.h"
 #include "swarm/tracker_int.h"
@@ -8,16 +8,16 @@
 
 enum {
     TICK_MS = 100,
-    ROUND_TICKS = 600,  /* ticks of a round, in which cleaning visits all torrents */
-    LOOKED_AT = 64,     /* approximate number of torrents that a call of swarms_clean() visits */
+    ROUND_TICKS = 600,  /* ticks (TICK_MS) in which cleaning visits all torrents once: a round */
+    LOOKED_AT = 64,     /* about how many torrents one call of swarms_clean() visits */
     ROUND_CALLS = 1024, /* least number of calls of swarms_clean() in a round */
-    CLEAN_MAX_NS = 2 * NS_PER_MS, /* longest time of cleaning in a tick */
+    CLEAN_MAX_NS = 2 * NS_PER_MS, /* longest time that cleaning takes in one tick */
     COUNT_TICKS = 50,             /* ticks between two counts of the torrents */
     RETRY_MS = 1000,
     REAP_MS = 2000,
     REAP_LIMIT = 100,
     REAP_ROUNDS = 100,
-    /* The clock begins far above 0, so that subtracting an age never goes below 0. */
+    /* The tracker's time begins far above 0, so that subtracting an age never goes below 0. */
     FIRST_SECOND = 1 << 24
 };
 
@@ -56,7 +56,7 @@ static struct loop_sleep clock_step(void *ctx)
 
 /* --- the follower --- */
 
-/* Removes old peers from the store. Any number of trackers may do so at the same time. */
+/* Removes old peers from the store. Several trackers may do so at the same time. */
 static void reap_peers(struct tracker *t)
 {
     const struct tracker_options *o = tracker_settings(t);
@@ -106,7 +106,8 @@ static uint64_t first_of(const struct tracker_due *d)
     return d->retry_ms < first ? d->retry_ms : first;
 }
 
-/* How long the follower sleeps. A change of the lists does not shorten the wait for a retry. */
+/* Returns how long the follower sleeps. A change of the lists ends the sleep, but not while the
+ * follower waits for a retry. */
 static struct loop_sleep follower_sleep(const struct tracker_due *d)
 {
     uint64_t first = first_of(d), now = clock_mono_ms();

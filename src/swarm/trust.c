@@ -1,4 +1,4 @@
-/* Trusted networks, and the address of a client behind proxies. */
+/* Trusted networks, and finding the address of a client behind proxies. */
 #include "swarm/trust.h"
 
 #include <arpa/inet.h>
@@ -108,7 +108,8 @@ bool peer_addr_is_host(const struct peer_addr *a)
 
 /* --- the client --- */
 
-/* Cuts off the last item of a list with commas. Returns it without blanks and without its port. */
+/* Cuts the last item off a list with commas. Returns the item without blanks and without its port.
+ */
 static struct str last_hop(struct str *list)
 {
     size_t at = list->len;
@@ -118,15 +119,15 @@ static struct str last_hop(struct str *list)
     struct str hop = str_trim(str_skip(*list, at));
     *list = str_head(*list, at ? at - 1 : 0);
     ptrdiff_t colon = str_chr(hop, ':'), dot = str_chr(hop, '.');
-    if (str_starts(hop, STR("["))) /* [::1]:80 */
+    if (str_starts(hop, STR("["))) /* for example [::1]:80 */
         str_cut(str_skip(hop, 1), ']', &hop, &(struct str){0});
-    else if (dot >= 0 && colon > dot) /* 192.0.2.1:80 */
+    else if (dot >= 0 && colon > dot) /* for example 192.0.2.1:80 */
         hop = str_head(hop, (size_t)colon);
     return hop;
 }
 
-/* Goes through the hops from the right. A hop that is no address ends the walk, because nobody
- * vouches for the hops left of it. */
+/* Goes through the hops of X-Forwarded-For from the right. A hop that is not an address ends the
+ * search, because no trusted proxy vouches for the hops to its left. */
 bool trust_client(const struct trust *t, const struct sock_addr *peer, struct str forwarded,
                   struct peer_addr *out)
 {

@@ -13,7 +13,8 @@ enum { RECEIVE_BUFFER = 8 * 1024 * 1024, SEND_BUFFER = 2 * 1024 * 1024, WAITING_
 
 /* --- sockets --- */
 
-/* Opens a socket and binds it to `addr`. `shared`: other sockets may use the same port. */
+/* Opens a socket and binds it to `addr`. `shared`: other sockets may use the same port
+ * (SO_REUSEPORT). */
 static int open_udp_socket(int *fd, const struct sock_addr *addr, bool shared, struct err *err)
 {
     int s = socket(addr->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
@@ -49,9 +50,9 @@ static in_port_t *addr_port(struct sock_addr *addr)
                                           : &((struct sockaddr_in *)&addr->sa)->sin_port;
 }
 
-/* Opens the sockets of all loops. Another process of the same user could share the port, and each
- * process would get half of the packets. So the port is first opened without sharing, which fails
- * if it is in use. */
+/* Opens the sockets of all loops. A process of the same user that already has the port with
+ * SO_REUSEPORT would get half of the packets. So the port is first opened without sharing, which
+ * fails if it is in use. */
 static int open_udp_sockets(struct udp_server *u, const struct sock_addr *listen, struct err *err)
 {
     struct sock_addr addr = *listen;
@@ -114,8 +115,8 @@ void udp_stop(struct udp_server *u)
         return;
     atomic_store(&u->stopping, true);
     udp_key_stop(u);
-    /* shutdown() wakes loops that wait for a packet, although it fails because the socket has no
-     * peer. */
+    /* shutdown() wakes loops that wait for a packet, although it returns an error because the
+     * sockets are not connected. */
     for (size_t i = 0; i < u->loop_count; i++)
         if (u->loops[i].fd >= 0)
             shutdown(u->loops[i].fd, SHUT_RD);

@@ -11,17 +11,17 @@ struct udp_server;
 
 struct udp_options {
     struct sock_addr listen; /* [::] receives IPv4 too */
-    size_t workers;          /* loops; 0: one for each processor */
+    size_t workers;          /* number of loops; 0: one for each processor */
     struct tracker *tracker; /* borrowed */
-    uint8_t key[16];         /* the first key for connection ids */
-    struct cache
-        *cache; /* through which trackers share the key; borrowed; NULL: the key is not shared */
-    size_t
-        waiting; /* private mode: requests that may wait for the store; further ones are dropped */
+    uint8_t key[16];         /* the key for connection ids, until the store gives another */
+    /* Through the cache trackers share the key; borrowed; NULL: the key is not shared. */
+    struct cache *cache;
+    /* Private mode: most requests that wait for the store; further requests are dropped. */
+    size_t waiting;
     const struct log *log;
 };
 int udp_start(struct udp_server **out, const struct udp_options *o, struct err *err) MUST_CHECK;
-/* Stops the server; requests that wait for the store finish first. */
+/* Stops the server. Requests that wait for the store finish first. */
 void udp_stop(struct udp_server *u);
 uint16_t udp_port(const struct udp_server *u);
 

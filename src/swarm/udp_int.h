@@ -9,15 +9,18 @@
 
 enum {
     BATCH = 64,
-    REPLY_SHORT = 548, /* bytes that pass every network; a whole number of IPv4 peers fills them */
-    PACKET_MAX = 1536, /* longer packets are cut; no request is that long */
-    WAIT_THREADS = 16  /* private mode: requests that ask the store at the same time */
+    /* Bytes of a reply that is sent again because it was too long. Packets of this size pass every
+     * network. The reply has a whole number of IPv4 peers. */
+    REPLY_SHORT = 548,
+    PACKET_MAX = 1536, /* bytes of a packet that are received; no valid request is longer */
+    WAIT_THREADS = 16  /* private mode: most requests that ask the store at the same time */
 };
 
 /* The sender of a packet. */
 struct udp_from {
     uint8_t addr[16]; /* an IPv4 address is mapped to IPv6 */
-    uint8_t host[16]; /* the address by which bans count: for IPv6 its /64 */
+    /* The address that bans count: an IPv4 address, or the /64 of an IPv6 address. */
+    uint8_t host[16];
     bool v6;
 };
 
@@ -27,7 +30,7 @@ struct udp_loop {
     int fd;
 };
 
-struct udp_keys; /* udp_key.c */
+struct udp_keys; /* defined in udp_key.c */
 
 struct udp_server {
     struct tracker *tracker;
@@ -38,8 +41,9 @@ struct udp_server {
     size_t loop_count;
     _Atomic(bool) stopping;
 
-    _Atomic(struct udp_keys *) keys; /* for connection ids */
-    struct cache *cache; /* through which trackers share the key; NULL: the key is not shared */
+    _Atomic(struct udp_keys *) keys; /* the keys for connection ids */
+    /* Through the cache trackers share the key; NULL: the key is not shared. */
+    struct cache *cache;
     struct loop key_loop;
 
     struct udp_loop loops[];
@@ -52,8 +56,8 @@ void udp_loop_run(void *loop);
 /* Sets the key of the options. With a cache it starts a thread that follows the store's key. */
 int udp_key_start(struct udp_server *u, const struct udp_options *o, struct err *err) MUST_CHECK;
 void udp_key_stop(struct udp_server *u);
-void udp_key_release(struct udp_server *u); /* after all loops have ended */
-/* connid_make() and connid_check() with the keys in force. Any thread. */
+void udp_key_release(struct udp_server *u); /* call it after all loops have ended */
+/* Call connid_make() and connid_check() with the keys in force. Any thread. */
 uint64_t udp_make_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms);
 bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms, uint64_t id);
 
@@ -65,7 +69,8 @@ bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wa
 size_t udp_serve(struct udp_server *u, struct udp_request *r, const struct udp_from *from,
                  size_t len, uint8_t *out, bool *failed);
 
-/* Private mode: another thread answers the request and sends the answer. False: too many wait. */
+/* Private mode: lets another thread answer the request and send the answer. False: too many
+ * requests wait. */
 bool udp_hand_over(struct udp_loop *l, const void *packet, size_t len, const struct msghdr *to);
 
 void udp_from(struct udp_from *out, const struct sockaddr_storage *sa);

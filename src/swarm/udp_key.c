@@ -1,9 +1,10 @@
-/* The key for connection ids. It is in the store, so that trackers accept each other's ids (U2).
+/* Shares the key for connection ids. The key is in the store, so that trackers accept each other's
+ * ids (U2).
  *
- * A tracker that starts while the store is down makes its own key. A thread keeps asking the
- * store, and gives the tracker's key to a store that has none, for instance after a restart that
- * lost the data. So a key changes only when trackers disagree. Ids made with the previous key are
- * accepted until they are too old. */
+ * A tracker that starts while the store is down makes its own key. A thread keeps asking the store
+ * for its key. If the store has none, for instance after a restart that lost the data, the thread
+ * gives it the tracker's key. So a key changes only when trackers disagree. Ids made with the
+ * previous key are accepted until they are too old. */
 #include "base/clock.h"
 #include "swarm/cache.h"
 #include "swarm/udp_int.h"
@@ -12,10 +13,11 @@
 
 enum { KEY_RETRY_MS = 500, KEY_AGAIN_MS = 10000, KEY_STACK_BYTES = 256 * 1024 };
 
-/* Loops read the keys without a lock, so replaced keys live until the server is stopped. */
+/* A key, in a list of all keys so far. Loops read it without a lock, so replaced keys live until
+ * the server is stopped. */
 struct udp_keys {
     struct hash_key now;
-    struct udp_keys *older; /* the replaced keys; NULL: there are none */
+    struct udp_keys *older; /* the key before; NULL: there is none */
 };
 
 static void udp_key_install(struct udp_server *u, const uint8_t key[16])

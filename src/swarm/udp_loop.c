@@ -26,8 +26,8 @@ struct counts {
 struct turn {
     struct udp_from from;
     struct udp_request request;
-    size_t len, reply; /* lengths of the packet and of its reply; reply 0: none */
-    bool serve;        /* the connection id is right */
+    size_t len, reply; /* bytes of the packet and of its reply; reply 0: no reply */
+    bool serve;        /* the connection id is right, so the request must be answered */
 };
 
 struct batch {
@@ -35,7 +35,7 @@ struct batch {
     int64_t wall_ms;
     uint64_t now_s;
     uint64_t mono_ms;
-    int count, lately; /* packets in this batch, and so far in this millisecond */
+    int count, lately; /* packets in this batch; packets so far in this millisecond */
     struct counts counts;
     struct mmsghdr in[BATCH], out[BATCH];
     struct iovec in_at[BATCH], out_at[BATCH];
@@ -50,9 +50,9 @@ static bool source_port_is_0(const struct sockaddr_storage *sa)
                                      : !((const struct sockaddr_in *)sa)->sin_port;
 }
 
-/* Answers a connect. Nothing is known of the sender yet, so the reply is no longer than the request
- * (U1). A banned address gets an id too, because somebody may have forged the address to lock out
- * its owner. */
+/* Answers a connect request. Nothing is known of the sender yet, so the reply is no longer than the
+ * request (U1). A banned address gets an id too, because somebody else may have forged the address
+ * to lock out its owner. */
 static void connect_to(struct batch *b, struct turn *t, uint8_t *out)
 {
     b->counts.actions[ACTION_CONNECT]++;
@@ -131,8 +131,8 @@ static int gather_replies(struct batch *b, int n)
     return count;
 }
 
-/* Shortens a reply that was too long for the path's MTU: it has fewer peers, or fewer torrents of a
- * scrape. False: the reply failed for another reason, or is short already. */
+/* Shortens a reply that was too long for the path's MTU, so that it has fewer peers, or fewer
+ * torrents of a scrape. False: sending failed for another reason, or the reply is short already. */
 static bool shorten(struct iovec *reply)
 {
     if (errno != EMSGSIZE || reply->iov_len <= REPLY_SHORT)
@@ -188,9 +188,9 @@ static void work_batch(struct batch *b, int n)
     flush_counts(b);
 }
 
-/* Lets packets gather. Waking up costs as much as the work on a packet. So when several small
- * batches came within a millisecond, the loop sleeps for a moment. Rare
- * packets are served at once, and under full load the loop does not sleep. */
+/* Lets packets gather before they are received. Waking up costs as much as the work on a packet. So
+ * when several small batches came within a millisecond, the loop sleeps for a moment (GATHER_NS).
+ * Rare packets are served at once, and under full load the loop does not sleep. */
 static void gather_batch(const struct batch *b)
 {
     const struct timespec moment = {.tv_nsec = GATHER_NS};
@@ -216,7 +216,7 @@ static int receive_batch(struct batch *b)
         struct err err = {0};
         err_errno(&err, errno, "receiving");
         log_warn(u->log, "tracker.udp_failed", log_z("error", err.text));
-        /* Pauses, because the call would most likely fail again. */
+        /* Wait, because the call would most likely fail again at once. */
         (void)poll(NULL, 0, 100);
     }
     return n < 0 ? 0 : n;

@@ -10,13 +10,13 @@
 enum {
     UDP_CONNECT_LEN = 16,
     UDP_ANNOUNCE_LEN = 98,
-    UDP_ANNOUNCE_HEAD = 20, /* bytes of the reply before the peers */
+    UDP_ANNOUNCE_HEAD = 20, /* bytes of the reply to an announce before the peers */
     UDP_SCRAPE_HEAD = 8,
     UDP_SCRAPE_ENTRY = 12,
     UDP_ERROR_HEAD = 8,
-    UDP_PAYLOAD4 = 1472, /* bytes of a packet over IPv4 on Ethernet */
-    UDP_PAYLOAD6 = 1232, /* bytes of a packet that every IPv6 network passes */
-    UDP_URL_MAX = 512    /* bytes of URL data that are kept */
+    UDP_PAYLOAD4 = 1472, /* most bytes of a packet over IPv4 on Ethernet */
+    UDP_PAYLOAD6 = 1232, /* most bytes of a packet that every IPv6 network passes */
+    UDP_URL_MAX = 512    /* most bytes of URL data (BEP 41) that are kept */
 };
 
 enum udp_action { UDP_CONNECT, UDP_ANNOUNCE, UDP_SCRAPE, UDP_ERROR };
@@ -25,27 +25,28 @@ struct udp_request {
     enum udp_action action;
     uint32_t transaction;
     uint64_t connection_id;
-    enum swarm_failure failure; /* why impossible values are refused, or SWARM_NONE */
-    struct announce announce;   /* UDP_ANNOUNCE: of its address only the port is set */
-    const uint8_t *hashes;      /* UDP_SCRAPE: the info hashes */
+    enum swarm_failure failure; /* SWARM_NONE, or why the values of the request are refused */
+    struct announce announce; /* UDP_ANNOUNCE: the announce; of its address only the port is set */
+    const uint8_t *hashes;    /* UDP_SCRAPE: the info hashes */
     size_t hash_count;
-    size_t url_len; /* bytes of URL data (BEP 41); beyond UDP_URL_MAX `url` is not set */
+    size_t url_len; /* bytes of URL data (BEP 41); if more than UDP_URL_MAX, `url` is not set */
     char url[UDP_URL_MAX];
 };
 
-/* Reads a packet. ERR_PARSE: it must be dropped without an answer, because it is too short, has an
- * unknown action, or is a connect without the protocol's number. A truncated option ends the
- * options. */
+/* Reads a packet. ERR_PARSE: the packet must be dropped without an answer, because it is too short,
+ * has an unknown action, or is a connect without the protocol's number. An option of BEP 41 that is
+ * cut off ends the options. */
 int udp_read(struct udp_request *out, const uint8_t *p, size_t len) MUST_CHECK;
 
-/* Write a reply to `out`, which has room for it, and return its length. */
+/* These write a reply to `out`, which has room for it, and return the length of the reply. */
 size_t udp_write_connect(uint8_t *out, uint32_t transaction, uint64_t connection_id);
 /* The caller has already put the peers at out + UDP_ANNOUNCE_HEAD. */
 size_t udp_write_announce(uint8_t *out, uint32_t transaction, const struct announce_answer *a,
                           bool v6);
 size_t udp_write_scrape(uint8_t *out, uint32_t transaction, const struct scrape_entry *entries,
                         size_t count);
-/* The reply is cut to `max` bytes, the length of the request (U4). 0: not even the head fits. */
+/* Writes an error. It is cut to `max` bytes, the length of the request (U4). 0: not even the head
+ * of the error fits. */
 size_t udp_write_error(uint8_t *out, size_t max, uint32_t transaction, struct str text);
 
 #endif

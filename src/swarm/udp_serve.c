@@ -1,5 +1,5 @@
-/* Serves one request over UDP. In private mode this happens on threads that may wait for the store.
- */
+/* Answers one request over UDP. In private mode this happens on threads that may wait for the
+ * store. */
 #include "swarm/query.h"
 #include "swarm/udp_int.h"
 

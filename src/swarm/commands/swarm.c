@@ -39,7 +39,8 @@ struct number_flag {
     const char *flag, *name;
 };
 
-/* Writes the given flags whose values are numbers. */
+/* Writes those of `flags` that the user gave as members of the JSON body. Their values must be
+ * numbers. */
 static int swarm_fill_numbers(struct json_out *w, const struct invocation *inv,
                               const struct number_flag *flags, struct err *err)
 {

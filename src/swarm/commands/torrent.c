@@ -1,4 +1,5 @@
-/* The command `weir torrent`: torrents of objects of a running weir. */
+/* The command `weir torrent`: makes, shows and removes torrents of objects, through the API of a
+ * running weir. */
 #include "swarm/room.h"
 #include "command/manage.h"
 #include "os/file.h"
@@ -61,7 +62,8 @@ static const char *torrent_path(struct api_client *r, const struct invocation *i
     return copy;
 }
 
-/* Downloads the torrent file and writes it to the path of --out, if given. */
+/* Downloads the torrent file and writes it to the path that --out names. Does nothing without
+ * --out. */
 static int torrent_write_file(struct api_client *r, const struct invocation *inv, const json_t *row,
                               struct err *err)
 {
@@ -80,7 +82,8 @@ static int torrent_write_file(struct api_client *r, const struct invocation *inv
     return code < 0 ? code : file_write_durable(out, response.body, 0644, err);
 }
 
-/* Shows the torrent of the call's answer, and writes it to a file with --out. */
+/* Sends the call, shows the torrent that the answer describes, and with --out writes its torrent
+ * file. */
 static int torrent_shown(struct api_client *r, const struct invocation *inv, struct output *table,
                          const struct manage_call *call, struct err *err)
 {

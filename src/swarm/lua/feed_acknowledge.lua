@@ -1,4 +1,5 @@
--- ARGV: prefix, name, number. Answers 1; 0: no such consumer; -1: there is no such record yet.
+-- Acknowledges the records up to a number for a consumer. ARGV: prefix, the consumer's name, the number.
+-- Answers 1; 0: there is no such consumer; -1: there is no record with this number yet.
 -- include part_feed
 local acknowledged, number = call('HGET', consumers, ARGV[2]), tonumber(ARGV[3])
 if not acknowledged then

@@ -1,4 +1,5 @@
--- A new consumer, behind the newest record. ARGV: prefix, name. Answers 1, or 0 when there is one.
+-- Adds a consumer, which will read the records after the newest one. ARGV: prefix, the consumer's name.
+-- Answers 1, or 0 when a consumer has the name already.
 -- include part_feed
 local _, last = range()
 if call('HSETNX', consumers, ARGV[2], text(last)) == 0 then

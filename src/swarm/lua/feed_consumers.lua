@@ -1,4 +1,5 @@
--- ARGV: prefix. Answers the number of the last record, then names and what they have acknowledged, in turns.
+-- Lists the consumers. ARGV: prefix. Answers the number of the last record; then, in turns, the name of a consumer
+-- and the number of the last record that it has acknowledged.
 -- include part_feed
 local _, last = range()
 local out = {text(last)}

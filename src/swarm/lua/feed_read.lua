@@ -1,5 +1,6 @@
--- What a consumer has not acknowledged. ARGV: prefix, name, how many records to leave out, how many to answer at most. Answers the number of
--- the first record, then the records; nil: no such consumer.
+-- Reads the records that a consumer has not acknowledged. ARGV: prefix, the consumer's name, how many of these records
+-- to skip, how many to answer at most. Answers the number of the first record, then the list of records; nil: there is
+-- no such consumer.
 -- include part_feed
 local acknowledged = call('HGET', consumers, ARGV[2])
 if not acknowledged then

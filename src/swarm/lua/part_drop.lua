@@ -1,10 +1,10 @@
--- Taking a peer out of everything, by its key.
+-- Removes a peer completely, by its key. A peer's key is <peer id>:<user id>:<torrent id> (docs/swarm.md, Keys).
 -- include part_forget
--- The ids of user and torrent in a peer's key: behind the peer id, which may hold any byte.
+-- Returns the ids of user and torrent from a peer's key. They follow the 20 bytes of the peer id, which may be any bytes.
 local function parts(member)
     return string.match(member, '^:([^:]*):([^:]*)$', 21)
 end
--- Answers whether it was a leecher and a seeder, as 0 or 1.
+-- Removes a peer and gives back its slot. Returns 1 or 0 for "it was a leecher", and 1 or 0 for "it was a seeder".
 local function drop(member)
     local uid, tid = parts(member)
     local l = call('SREM', P .. 'leechers:' .. tid, member)

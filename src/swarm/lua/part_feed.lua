@@ -1,16 +1,17 @@
--- The feed. The list `deltas` is there while there is a consumer; its first element is the number of the record before the others, so that
--- an announce only pushes. `deltas_at` keeps the number while there is no consumer.
+-- The feed. The list `deltas` has the records. It exists while there is a consumer. Its first element is not a record,
+-- but the number of the record before the first one, so that an announce only pushes its record. While there is no
+-- consumer, `deltas_at` has the number of the last record.
 -- include part_keys
 local list, consumers = P .. 'deltas', P .. 'consumers'
 local function text(number)
     return string.format('%.0f', number)
 end
--- The number before the first record, and that of the last.
+-- Returns the number before that of the first record, and the number of the last record.
 local function range()
     local base = tonumber(call('LINDEX', list, 0) or call('GET', P .. 'deltas_at') or '0')
     return base, base + math.max(call('LLEN', list) - 1, 0)
 end
--- What all have acknowledged goes (F2).
+-- Removes the records that all consumers have acknowledged (F2).
 local function trim()
     local base, last = range()
     local acknowledged = nil

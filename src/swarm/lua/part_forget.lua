@@ -1,6 +1,6 @@
--- Taking a peer out.
+-- Removes the data of a peer.
 -- include part_slots
--- What is known of a peer that is in no set any more.
+-- Deletes everything that the store has about a peer that is neither in seeders nor in leechers any more.
 local function forget(member, uid, tid)
     local old = call('HGET', P .. 'addrs:' .. tid, member)
     call('DEL', P .. member)

@@ -1,4 +1,4 @@
--- Keys and numbers. ARGV[1] is the prefix of all keys.
+-- Shared by all scripts. P, from ARGV[1], is the prefix of all keys. base36() writes an id in base 36, as keys have it.
 local P, call = ARGV[1], redis.call
 local function base36(text)
     local n, out = tonumber(text), ''

@@ -1,6 +1,6 @@
--- Torrents that were made because somebody announced them.
+-- Torrents that were not added by an operator, but made because somebody announced them (field `made`).
 -- include part_keys
--- One that was not added goes with its last peer.
+-- Removes such a torrent when it has no peers left.
 local function unmake(tid)
     if call('SCARD', P .. 'seeders:' .. tid) + call('SCARD', P .. 'leechers:' .. tid) > 0 then
         return

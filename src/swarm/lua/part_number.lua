@@ -1,6 +1,7 @@
--- The number of a new torrent or user.
+-- Chooses the id of a new torrent or user.
 -- include part_keys
--- `wanted` '0': the next free one. Answers it in base 10 and base 36, or nothing when another has it.
+-- `kind` is 'torrent' or 'user'. `wanted` is the id; '0': the next free id. Returns the id in base 10 and in base 36, or
+-- nil when another torrent or user has it.
 local function number(kind, wanted)
     local last, id = tonumber(call('HGET', P .. 'ids', kind) or '0'), tonumber(wanted)
     if id == 0 then

@@ -1,10 +1,12 @@
--- Writing a peer. ARGV: prefix, info hash, peer id, ip, port, uploaded, downloaded, left, address in compact form, whether it is
--- paused ('1', ''); all but the prefix `at` further behind.
+-- Writes a peer. ARGV: prefix, info hash, peer id, ip, port, uploaded, downloaded, left, address in compact form, paused
+-- ('1' or ''). The arguments after the prefix may stand further behind: `at` is added to their positions.
 -- include part_slots
 local at = 0
--- The hash and what stands beside it. `old` is its entry of addrs:<tid>, or false: then it is new.
--- An entry: S, L or P (a leecher that is paused); 6 and 18 bytes, zeros where it has no such address; then text: last announce, last
--- announce over IPv4, over IPv6, uploaded, downloaded, left.
+-- Writes the peer's hash, its entry in addrs:<tid>, and its membership in the other keys. `uid` and `tid` are the ids of
+-- user and torrent in base 36, `uid10` and `tid10` in base 10. `old` is the peer's present entry; false: the peer is new.
+-- An entry is: S, L or P (a paused leecher); 6 bytes of IPv4 and 18 of IPv6 address and port, zeros where the peer has
+-- no such address; then as text the time of the last announce, of the last announce over IPv4, of the last one over IPv6,
+-- uploaded, downloaded, left. Returns the present time.
 local function write_peer(member, uid, tid, uid10, tid10, seeder, old)
     local key, now, state = P .. member, call('TIME')[1], seeder and 'S' or ARGV[at + 10] == '1' and 'P' or 'L'
     local up, down, left, addr = ARGV[at + 6], ARGV[at + 7], ARGV[at + 8], ARGV[at + 9]
@@ -15,7 +17,7 @@ local function write_peer(member, uid, tid, uid10, tid10, seeder, old)
     elseif uid ~= '0' then
         call('SADD', P .. 'userpeers:' .. uid, member)
     end
-    -- What cannot have changed is not written again, unless fields are found missing (I6).
+    -- A refresh writes only the fields that can have changed. If one of them was missing, all fields are written (I6).
     if not old or (addr ~= four and addr ~= six) or t4 ~= '0' and t6 ~= '0' or
         call('HSET', key, 'uploaded', up, 'downloaded', down, 'left', left, 'last_announce', now) > 0 then
         call('HSET', key, 'id', ARGV[at + 3], 'user_id', uid10, 'torrent_id', tid10, 'ip', ARGV[at + 4], 'port', ARGV[at + 5], 'uploaded', up, 'downloaded',

@@ -1,6 +1,6 @@
--- Slots of a user.
+-- Counts the download slots that a user has in use.
 -- include part_keys
--- One leecher more or less; the user of the public mode, and one that is gone, have none.
+-- Adds `by` to the slots_used of a user, never below 0. User 0 (the public mode) and a user that was removed have no slots.
 local function slots(uid, by)
     local passkey = uid ~= '0' and call('HGET', P .. 'user_ids', uid)
     if passkey and call('HINCRBY', P .. 'user:' .. passkey, 'slots_used', by) < 0 then

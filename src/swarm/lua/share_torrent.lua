@@ -1,7 +1,9 @@
--- Some peers of one torrent. ARGV: prefix, info hash, cursor, about how many. Answers the time, the next cursor, keys and entries of peers.
+-- Reads some peers of one torrent. ARGV: prefix, info hash, cursor, about how many peers. Answers the time, the next
+-- cursor, and a list of the keys and entries of peers, in turns.
 -- include part_keys
 local id = redis.pcall('HGET', P .. 'torrent:' .. ARGV[2], 'id')
 local page = type(id) == 'string' and redis.pcall('HSCAN', P .. 'addrs:' .. base36(id), ARGV[3], 'COUNT', ARGV[4]) or {'0', {}}
+-- Skips a torrent whose key has another type (docs/swarm.md, G7).
 if page.err then -- G7
     page = {'0', {}}
 end

@@ -1,7 +1,8 @@
--- Changes of public swarms. ARGV: prefix, channel, message, how many torrents there may be when one is made, how many peers when one is added,
--- the tracker's instance, the batch's number; then for each change those of part_peer from the info hash on, and what it is: S, C (a leecher that became a seeder), L, X (stopped),
--- Y (stopped with nothing left). A batch that comes again, because the answer was lost, is known by its number.
--- Answers how many changes were refused (H5), and why the first of them was.
+-- Writes a batch of changes of public swarms and publishes them. ARGV: prefix, channel, message to publish, most torrents
+-- (beyond it none is made), most peers (beyond it none is added), the tracker's instance, the batch's number; then for
+-- each change the arguments of part_peer from the info hash on, and the kind of change: S (seeder), C (a leecher became a
+-- seeder), L (leecher), X (stopped), Y (stopped with nothing left). A batch that is sent again, because its answer was
+-- lost, is recognized by its number. Answers how many changes were refused for good (H5), and why the first of them was.
 -- include part_peer
 -- include part_seat
 -- include part_drop
@@ -45,10 +46,11 @@ local batch = P .. 'share_batch:' .. ARGV[6]
 if call('GET', batch) == ARGV[7] then
     return {0, ''}
 end
--- What says that the store takes no writes now says so here, before anything is done.
+-- If the store takes no writes now, this first write fails, before anything else is done.
 call('SET', batch, ARGV[7], 'EX', 86400)
 local refused, why, last = 0, '', nil
--- Those of one peer stand together, and count once. What was begun is undone as far as the keys let us.
+-- Counts a refused change. The changes of one peer follow each other and count once. Undoes what the change has written,
+-- as far as the types of the keys allow.
 local function refuse(id, peer, reason)
     if peer ~= last then
         refused, last, why = refused + 1, peer, why ~= '' and why or tostring(reason)

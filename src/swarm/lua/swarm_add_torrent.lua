@@ -1,6 +1,7 @@
--- Adds a torrent, or changes the multipliers of one that is there. ARGV: prefix, channel, info hash, id, active, snatches, multipliers,
--- last action ('0': now), whether it is only offered ('1': of an object; one that is there keeps its multipliers). Answers its id, nil when
--- another torrent has it, '0' when it is offered and an operator has withdrawn it.
+-- Adds a torrent, or changes the multipliers of a torrent that exists. ARGV: prefix, channel, info hash, id ('0': the next
+-- free id), active, snatches, the multipliers for upload and download, last action ('0': now), and '1' if the torrent is
+-- only offered, for an object: then an existing torrent keeps its multipliers, and a withdrawn one is not added.
+-- Answers the torrent's id; nil: another torrent has the id; '0': an operator has withdrawn the offered torrent.
 -- include part_number
 local key, withdrawn, offered = P .. 'torrent:' .. ARGV[3], P .. 'w:torrents_withdrawn', ARGV[10] == '1'
 if offered and call('SISMEMBER', withdrawn, ARGV[3]) == 1 then

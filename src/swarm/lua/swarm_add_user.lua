@@ -1,5 +1,6 @@
--- Adds a user, or changes multipliers and slots of one that is there. ARGV: prefix, channel, passkey, id, multipliers, slots, slots_used,
--- snatches. Answers its id, or nil when another user has it.
+-- Adds a user, or changes the multipliers and slots of a user that exists. ARGV: prefix, channel, passkey, id ('0': the
+-- next free id), the multipliers for upload and download, slots, slots_used, snatches. Answers the user's id; nil: another
+-- user has the id.
 -- include part_number
 local key = P .. 'user:' .. ARGV[3]
 local id, id36 = call('HGET', key, 'id'), nil

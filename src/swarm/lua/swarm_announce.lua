@@ -1,8 +1,11 @@
--- An announce of the private mode: docs/swarm.md, Transitions. ARGV as part_peer has them, then passkey, whether it is stopped ('1'), or
--- started and maybe by one who has a link alone ('2'), else '', how many peers to look at of each set, how many of those with an IPv6 address, records that may wait ('': no feed),
--- how many peers there may be in all, how many of one user ('0': any number).
--- Answers why it is refused: 1 user, 2 client, 3 torrent, 4 inactive, 5 slots, 6 the feed is full, 7 too many peers, 8 too many of this user; nothing is written then. Else a list: seeders, leechers,
--- snatches, now, the user's id in base 36; then keys of peers and their entries, in turns: of the first set, of the second, with IPv6.
+-- Handles an announce in private mode (docs/swarm.md, Transitions). ARGV: the arguments of part_peer; passkey; '1' if the
+-- client stopped, '2' if it may have only a magnet link, else ''; how many peers to choose from the sets; how many from
+-- those with an IPv6 address; how many records may wait in the feed ('': there is no feed); most peers in the store; most
+-- peers of one user ('0' for these two: any number).
+-- Answers a number when it refuses the announce, and writes nothing: 1 unknown user, 2 the client is not approved, 3 unknown
+-- torrent, 4 the torrent is inactive, 5 no free slot, 6 the feed is full, 7 too many peers, 8 too many peers of the user.
+-- Else it answers a list: number of seeders, of leechers, of snatches; the time; the user's id in base 36; then pairs of
+-- lists, the keys of peers and their entries: from the set that the client prefers, from the other set, with IPv6.
 -- include part_peer
 -- include part_seat
 -- include part_drop
@@ -11,7 +14,7 @@ local user = call('HMGET', ukey, 'id', 'up_multiplier', 'down_multiplier', 'slot
 if not user[1] then
     return 1
 end
--- An entry of the whitelist is a beginning of the peer id; without any all clients are approved. The usual lengths first.
+-- An entry of the whitelist is the beginning of a peer id. The usual lengths are tried first.
 local function approved()
     local id, sub = ARGV[3], string.sub
     for _, is in ipairs(call('SMISMEMBER', P .. 'whitelist', sub(id, 1, 8), sub(id, 1, 6), sub(id, 1, 3), sub(id, 1, 5), sub(id, 1, 4))) do
@@ -77,7 +80,7 @@ if unprune then
 elseif known then
     call('HSET', tkey, 'last_action', now)
 end
--- The feed: a record is the peer id, then text. The first of the list is the number of the record before the others.
+-- Appends a record to the feed (part_feed.lua): the peer id, then fields as text. A peer's first announce has the delta 0.
 local function feed()
     local up, down = 0, 0
     if old then
@@ -92,7 +95,7 @@ if waiting > 0 and known then
     feed()
 end
 local out, wanted, wanted6 = {call('SCARD', seeders), call('SCARD', leechers), torrent[5], now, uid}, tonumber(ARGV[13]), tonumber(ARGV[14])
--- Members that have no hash are taken out on sight (I1).
+-- Adds up to `n` random members of `set` and their entries to the answer. Members that have no hash are removed (I1).
 local function sample(set, n)
     local members = call('SRANDMEMBER', set, n)
     local entries = #members > 0 and call('HMGET', addrs, unpack(members)) or {}

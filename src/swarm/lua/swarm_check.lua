@@ -1,10 +1,11 @@
--- What the invariants forbid, in some keys as of one moment. ARGV: prefix, keys. Answers the invariant and the key, in turns.
+-- Looks for violations of the invariants (docs/swarm.md) in some keys, all read at one moment. ARGV: prefix, keys.
+-- Answers, in turns, the name of the invariant and the key that violates it.
 -- include part_drop
 local out = {}
 local function found(invariant, key)
     out[#out + 1], out[#out + 2] = invariant, key
 end
--- All of these fields; false when not.
+-- Returns the values of the fields; false, with a finding, when one of them is missing.
 local function fields(key, ...)
     local values = call('HMGET', P .. key, ...)
     for i = 1, select('#', ...) do
@@ -39,7 +40,7 @@ checks['user'] = function(key, passkey)
         found('I6', key)
     end
 end
--- The sets of a torrent: each member has its hash and its entry.
+-- Checks a set of a torrent: each member has its hash, and an entry with one of the `states`.
 local function members(key, tid, states)
     if call('HEXISTS', P .. 'torrent_ids', tid) == 0 then
         found('I3', key)
@@ -111,6 +112,7 @@ local function check(at)
     end
 end
 for i = 2, #ARGV do
+    -- Reports a key that has another type, or whose related keys have (G7).
     if not pcall(check, i) then -- it, or one that belongs to it, is of another type
         found('I6', string.sub(ARGV[i], #P + 1))
     end

@@ -1,4 +1,5 @@
--- Sets whether a torrent is active. ARGV: prefix, its key, '0' or '1'. Answers 1, or 0 when there is none.
+-- Sets whether a torrent is active. ARGV: prefix, the torrent's key, '0' or '1'. Answers 1, or 0 when there is no such
+-- torrent.
 if redis.call('EXISTS', ARGV[2]) == 0 then
     return 0
 end

@@ -1,5 +1,6 @@
--- Some torrents or users. ARGV: prefix, 'torrent' or 'user', cursor, about how many. Answers the next cursor, then for each its info hash or
--- passkey and its fields: as swarm_find has them, or all. Torrents that nobody added are left out.
+-- Reads some torrents or users. ARGV: prefix, 'torrent' or 'user', cursor, about how many. Answers the next cursor; then, in
+-- turns, an info hash or passkey and its fields: of a torrent in the order of swarm_find, of a user all names and values.
+-- Torrents that nobody added are left out.
 -- include part_keys
 local page = call('HSCAN', P .. ARGV[2] .. '_ids', ARGV[3], 'COUNT', ARGV[4])
 local out = {page[1]}
@@ -10,6 +11,7 @@ for i = 2, #page[2], 2 do
     else
         fields = redis.pcall('HGETALL', P .. 'user:' .. name)
     end
+    -- Skips an item whose key has another type (docs/swarm.md, G7).
     if not fields.err and (ARGV[2] == 'user' or not fields[7]) then -- G7
         out[#out + 1], out[#out + 2] = name, fields
     end

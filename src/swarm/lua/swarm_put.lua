@@ -1,5 +1,6 @@
--- Adds a seeder or leecher, or makes it one. ARGV as part_peer has them, then the user's id in base 36 and in base 10, and 'S' or 'L'.
--- Answers 1 when it came out of the other set, 0 when not, -1 without a torrent or the user: one that was removed leaves no peers.
+-- Adds a peer as a seeder or leecher, or turns it into one. ARGV: the arguments of part_peer, the user's id in base 36 and
+-- in base 10, 'S' (seeder) or 'L' (leecher). Answers 1 when the peer was in the other set, else 0; -1 when the torrent or
+-- the user does not exist, so that a removed torrent or user gets no peers.
 -- include part_peer
 -- include part_seat
 local id = call('HGET', P .. 'torrent:' .. ARGV[2], 'id')

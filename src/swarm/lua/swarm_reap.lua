@@ -1,4 +1,5 @@
--- Removes peers that have not announced for long. ARGV: prefix, timeout (s), at most. Answers how many went.
+-- Removes peers that have not announced for longer than the timeout. ARGV: prefix, timeout in seconds, most peers to
+-- remove. Answers how many peers were removed.
 -- include part_drop
 -- include part_made
 local cutoff = call('TIME')[1] - ARGV[2]
@@ -9,6 +10,7 @@ local function reap(member)
     unmake(tid)
 end
 for _, member in ipairs(members) do
+    -- Skips a peer whose key has another type (docs/swarm.md, G7).
     if not pcall(reap, member) then -- G7
         call('ZREM', P .. 'expiry', member)
     end

@@ -1,5 +1,6 @@
--- Removes a seeder or leecher. ARGV: prefix, torrent's id, peer id, user's id in base 36, 'S' or 'L'. One that is in the other set too stays
--- there. Answers 1, or 0 when there was none.
+-- Removes a peer from the seeders or from the leechers. ARGV: prefix, the torrent's id in base 36, peer id, the user's id
+-- in base 36, 'S' (seeders) or 'L' (leechers). A peer that is in the other set too stays there. Answers 1, or 0 when the
+-- peer was not in the set.
 -- include part_forget
 local tid, uid, seeder = ARGV[2], ARGV[4], ARGV[5] == 'S'
 local member = ARGV[3] .. ':' .. uid .. ':' .. tid

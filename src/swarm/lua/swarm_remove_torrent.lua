@@ -1,5 +1,5 @@
--- Removes a torrent with its peers. ARGV: prefix, channel, info hash, whether an operator does ('1'): then one of an object is
--- not offered again (docs/torrents.md). Answers 1, or 0 when there was none.
+-- Removes a torrent with its peers. ARGV: prefix, channel, info hash, '1' if an operator removes it: then the torrent of an
+-- object is withdrawn and cannot be offered again (docs/torrents.md). Answers 1, or 0 when there was no such torrent.
 -- include part_drop
 local key = P .. 'torrent:' .. ARGV[3]
 local id = call('HGET', key, 'id')

@@ -1,4 +1,4 @@
--- Removes a user with all of its peers. ARGV: prefix, channel, passkey. Answers 1, or 0 when there was none.
+-- Removes a user with all of the user's peers. ARGV: prefix, channel, passkey. Answers 1, or 0 when there was no such user.
 -- include part_drop
 local key = P .. 'user:' .. ARGV[3]
 local id = call('HGET', key, 'id')

@@ -1,4 +1,5 @@
--- ARGV: prefix, info hashes. Answers for each: known, seeders, leechers, snatches, paused leechers, one behind the other.
+-- Answers a scrape. ARGV: prefix, info hashes. Answers five numbers for each hash: 1 if the torrent is known, else 0;
+-- seeders, leechers, snatches, paused leechers.
 -- include part_keys
 local out = {}
 for i = 2, #ARGV do

@@ -1,4 +1,5 @@
--- slots_used by one. ARGV: prefix, key of the user, 1 or -1. Answers the number, or nil when there is none.
+-- Changes slots_used of a user by one, never below 0. ARGV: prefix, the user's key, '1' or '-1'. Answers the new number, or
+-- nil when there is no such user.
 local used = redis.call('HGET', ARGV[2], 'slots_used')
 if not used then
     return false

@@ -159,8 +159,8 @@ struct findings {
     uint64_t count;
 };
 
-/* Writes the key of a finding with raw bytes escaped. The key of a user contains the passkey, which
- * is secret, so only its beginning is shown. */
+/* Writes the key of a finding, with raw bytes escaped. The key of a user contains the passkey,
+ * which is secret, so only the beginning of such a key is shown. */
 static void finding_write_key(struct json_out *w, struct str key)
 {
     enum { SHOWN = 4 };

@@ -76,7 +76,7 @@ static int needs_torrents(struct rest_call *c, struct err *err)
                                     "are off");
 }
 
-/* Converts an S3 error code of the torrents to the general error code. */
+/* Converts an S3 error code of torrents_write() to the general error code. */
 static int torrent_plain_code(int code)
 {
     static const struct {
@@ -150,7 +150,7 @@ static int torrent_list(struct rest_call *c, struct err *err)
 
 /* --- addresses --- */
 
-/* The public URL of the S3 endpoint; empty: this process does not know it. */
+/* Returns the public URL of the S3 endpoint; empty: this process does not know it. */
 static struct str torrent_s3_base(const struct rest_call *c, struct str host)
 {
     const struct swarm_room *room = c->ctx;
@@ -172,7 +172,7 @@ static struct str torrent_s3_base(const struct rest_call *c, struct str host)
                      STR_ARG(own));
 }
 
-/* Fills in the host and the object's URL, which names the version if there is one. */
+/* Fills in the host and the object's URL. The URL names the version of the object if it has one. */
 static void torrent_fill_addresses(struct torrent_ask *ask, const struct rest_call *c,
                                    const struct torrent_place *at)
 {
@@ -188,7 +188,7 @@ static void torrent_fill_addresses(struct torrent_ask *ask, const struct rest_ca
 
 /* --- making a torrent --- */
 
-/* A torrent that is made or shown. */
+/* The state of a REST call that makes or shows a torrent. */
 struct creation {
     struct torrent_ask ask;
     struct torrent_answer answer;
@@ -223,8 +223,8 @@ static int creation_look(struct creation *x, const struct rest_call *c, struct e
     return code == ERR_NOT_FOUND ? err_set(err, code, "there is no such object") : code;
 }
 
-/* Makes the torrent of an object. ERR_BUSY: the object is being hashed; if x->row has a size, it
- * has the progress. */
+/* Makes the torrent of an object. ERR_BUSY: the object is being hashed; then x->row tells how far,
+ * unless its size is 0. */
 static int creation_make(struct creation *x, const struct rest_call *c, struct err *err)
 {
     const struct swarm_room *room = c->ctx;
@@ -266,8 +266,9 @@ static int torrent_create(struct rest_call *c, struct err *err)
 
 /* --- showing a torrent --- */
 
-/* Finds a torrent by an info hash or an id. The parameter `v` chooses the kind; without it the hash
- * does. */
+/* Finds a torrent by an info hash or an id. The query parameter `v` chooses the kind of torrent (1,
+ * 2 or hybrid). Without `v` an info hash chooses the kind that it belongs to, and an id the first
+ * kind that was made. */
 static int creation_find(struct creation *x, const struct rest_call *c, struct err *err)
 {
     const struct swarm_room *room = c->ctx;

@@ -1,5 +1,6 @@
-/* Routes: users and approved clients of the tracker. Passkeys are secret: the answer to adding a
- * user contains the passkey, the list of users only on request, the log never. */
+/* Routes: users and approved clients of the tracker. Passkeys are secret. The answer to adding a
+ * user contains the passkey, the list of users contains passkeys only on request, and the log never
+ * contains them. */
 #include "swarm/rest/rest.h"
 #include "base/ids.h"
 
