@@ -1,10 +1,11 @@
-/* Comparing buckets: their listings are merged key by key. */
+/* Compares buckets: merges their listings key by key (copy/compare.h). */
 #include "copy/compare_int.h"
 
 #include "base/vec.h"
 
-/* Limits for the versions of one key on one side. More versions could not be held in memory to be
- * numbered from the oldest, nor be copied (copy_versions.c). */
+/* Limits for the versions of one key on one side: their number, and the bytes of memory that they
+ * take. More versions could not be held in memory to be numbered from the oldest, nor be copied
+ * (copy_versions.c). */
 enum { VERSIONS_LIMIT = 100000, VERSIONS_MEMORY = 64 * 1024 * 1024 };
 
 struct side {
@@ -24,7 +25,7 @@ struct comparison {
     struct compare_result *out;
     struct side sides[COMPARE_SIDES_MAX];
     struct buf key;
-    uint64_t since; /* keys compared since reached() was called */
+    uint64_t since; /* number of keys compared since reached() was called last */
 };
 
 static const char *const names[] = {
@@ -78,13 +79,13 @@ static int side_load_page(struct comparison *m, struct side *s, struct err *err)
     s->end = !s->list.more;
     if (!s->end && str_eq(s->list.next, buf_str(&s->after)) &&
         str_eq(s->list.next_version, buf_str(&s->after_version)))
-        return out_of_order(s, err); /* or else the listing would never end */
+        return out_of_order(s, err); /* without this check the listing would never end */
     buf_set(&s->after, s->list.next);
     buf_set(&s->after_version, s->list.next_version);
     return 0;
 }
 
-/* Gives the next entry without passing it. NULL: the listing has ended. */
+/* Gives the next entry of the side, which stays the next one. NULL: the listing has ended. */
 static int peek(struct comparison *m, struct side *s, const struct object_info **out,
                 struct err *err)
 {
@@ -138,8 +139,8 @@ static int take_versions(struct comparison *m, struct side *s, struct str key, s
     return code;
 }
 
-/* Collects the side's entries of the key, and moves behind them. Their strings live until the next
- * key of this side is read. */
+/* Collects the side's entries of the key, and moves on to the next key. The strings of the entries
+ * live until the next key of this side is read. */
 static int side_take(struct comparison *m, struct side *s, struct str key, struct err *err)
 {
     const struct object_info *info = NULL;

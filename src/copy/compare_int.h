@@ -1,4 +1,4 @@
-/* What the files of the comparison share. */
+/* Declarations that the files of the comparison share. */
 #ifndef COPY_COMPARE_INT_H
 #define COPY_COMPARE_INT_H
 
@@ -7,17 +7,17 @@
 int compare_watch(const struct compare_options *o, size_t side, uint64_t bytes,
                   struct err *err) MUST_CHECK;
 
-/* What the sides have under one key, or as one version of it. */
+/* One key, or one version of a key, with what each side has for it. */
 struct compared {
     const struct compare_options *o;
     struct str key;
-    const struct object_info *infos[COMPARE_SIDES_MAX]; /* NULL: the side has nothing */
+    const struct object_info *infos[COMPARE_SIDES_MAX]; /* NULL: the side does not have it */
     struct difference_side sides[COMPARE_SIDES_MAX];    /* filled from `infos` */
-    uint64_t *bytes;                                    /* counts bytes that are read */
+    uint64_t *bytes;                                    /* counter of the bytes that were read */
     struct arena a;                                     /* the caller releases it */
 };
 
-/* Whether all sides are the same; if not, kind and why of `d` are set. */
+/* Sets *same to whether all sides have the same. If not, sets d->kind and d->why. */
 int compare_one(struct compared *c, bool *same, struct difference *d, struct err *err) MUST_CHECK;
 
 #endif

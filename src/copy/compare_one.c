@@ -1,5 +1,5 @@
-/* Whether several sides have the same object under one key. The listings decide if they can, then
- * checksums of the whole objects, then the bytes. */
+/* Finds out whether several sides have the same object under one key. The listings decide if they
+ * can, then checksums of the whole objects, then the bytes. */
 #include "copy/compare_int.h"
 #include "copy/copy_int.h"
 
@@ -76,8 +76,8 @@ int compare_digest(struct str *out, struct arena *a, const struct compare_option
     return code < 0 ? code : arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Says why an object cannot be read; NULL: the side itself has failed. An unreadable object is a
- * difference (DIFFERENCE_UNKNOWN); a side that fails ends the comparison. */
+/* Returns the reason why an object cannot be read; NULL: the side itself has failed. An unreadable
+ * object is a difference (DIFFERENCE_UNKNOWN); a side that fails ends the comparison. */
 static const char *unreadable(int code)
 {
     static const struct {
@@ -132,7 +132,7 @@ static int by_bytes(struct compared *c, bool *same, struct difference *d, struct
     return 0;
 }
 
-/* --- checksums of the whole --- */
+/* --- checksums of the whole objects --- */
 
 enum verdict { SAME, OTHER, OPEN };
 
@@ -163,8 +163,8 @@ static int compared_look(struct compared *c, size_t i, struct object_info *out, 
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Decides whether sides are the same whose ETags cannot be compared: by checksums, else by the
- * bytes. */
+/* Decides whether all sides have the same object when their ETags cannot be compared. Checksums
+ * decide if they can, else the bytes. */
 static int compared_settle(struct compared *c, bool *same, struct difference *d, struct err *err)
 {
     struct object_info first, other;
@@ -191,8 +191,8 @@ static int compared_settle(struct compared *c, bool *same, struct difference *d,
 
 /* --- listings --- */
 
-/* Whether an ETag is an MD5. ETags of objects of parts, and of objects that weir sealed with a
- * named key, have a dash. */
+/* Returns whether an ETag is an MD5. The ETags of objects made of parts, and of objects that weir
+ * sealed with a named key, have a dash. */
 static bool is_md5(struct str etag)
 {
     bool hex = etag.len == MD5_HEX;
@@ -204,11 +204,11 @@ static bool is_md5(struct str etag)
     return hex;
 }
 
-/* What the listings say about the sides. */
+/* The facts that the listings give about one key. */
 struct listed_facts {
-    bool missing;      /* some side has nothing */
-    bool marker;       /* some sides have markers, others bytes */
-    bool markers;      /* all sides have markers */
+    bool missing;      /* some side does not have the key */
+    bool marker;       /* some sides have a delete marker, others bytes */
+    bool markers;      /* all sides have a delete marker */
     bool sizes, etags; /* all sides have the same size; the same ETag */
     bool md5s;         /* all ETags are MD5s */
     bool empty;        /* all sides have 0 bytes */

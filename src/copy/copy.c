@@ -1,4 +1,4 @@
-/* Copying one object: compare both sides, then move the bytes. */
+/* Copies one object: compares both sides, then moves the bytes (copy/copy.h). */
 #include "copy/copy_int.h"
 
 #include "copy/same.h"
@@ -30,8 +30,8 @@ static int source_body_read(struct reader *r, void *to, size_t len, size_t *got,
     return code;
 }
 
-/* Gives the body as a range of a file; false after each COPY_STEP bytes, so that the next bytes go
- * through read(), which calls the watch. */
+/* Gives the body as a range of a file. Returns false after each COPY_STEP bytes, so that the next
+ * bytes go through read(), which calls the watch function. */
 static bool body_as_file(struct reader *r, struct file_range *out)
 {
     struct copy_body *b = container_of(r, struct copy_body, reader);
@@ -87,14 +87,15 @@ int copy_open(struct copy_body *body, const struct copying *w, struct arena *a,
     return 0;
 }
 
-/* --- looking --- */
+/* --- looking at both sides --- */
 
 static struct str etag_quoted(struct arena *a, struct str etag)
 {
     return arena_fmt(a, "\"" STR_FMT "\"", STR_ARG(etag));
 }
 
-/* Keeps this state of the source, by which the copy goes from now on. */
+/* Sets the state of the source that this copy is made from. If the source changes after that, the
+ * copy fails with ERR_CONFLICT. */
 static void set_source(struct copying *w, const struct object_info *info)
 {
     w->source = *info;
@@ -135,7 +136,7 @@ static void copying_init(struct copying *w, struct arena *a, const struct copy *
     w->bare_etags = c->to->storage && atomic_load(&c->to->storage->bare_etags);
 }
 
-/* --- moving --- */
+/* --- moving the bytes --- */
 
 int copy_written(int code, struct err *err)
 {
@@ -157,13 +158,14 @@ static int put_whole(struct copying *w, uint64_t *moved, struct err *err)
     reader_close(&body.reader);
     if (code == 0)
         *moved = w->source.size;
-    if (code == 0 && body.since) /* only counts bytes; the copy is made */
+    if (code == 0 && body.since) /* the copy is made; this call only reports the last bytes */
         code = copy_watch(w, body.since, err);
     return copy_written(code, err);
 }
 
-/* Lets the storage copy, if both buckets are on it, so that no bytes move. Objects of parts are
- * left out, because on some storages the copy would have another ETag. */
+/* Lets the storage make the copy if both buckets are on it, so that no bytes move. Objects made of
+ * parts are not copied in this way, because on some storages the copy would have another ETag.
+ * ERR_UNSUPPORTED: the caller must copy the bytes. */
 static int copy_within(struct copying *w, struct err *err)
 {
     struct bucket *from = w->c->from, *to = w->c->to;
@@ -190,7 +192,7 @@ static int copy_move(struct copying *w, uint64_t *moved, struct err *err)
     return plan.count ? copy_by_parts(w, &plan, moved, err) : put_whole(w, moved, err);
 }
 
-/* Fills w->put with everything that the destination has not refused yet. */
+/* Fills w->put with all metadata and conditions that the destination has not refused yet. */
 static void copy_prepare(struct copying *w)
 {
     const struct object_meta *from = &w->source.meta;
@@ -219,8 +221,8 @@ static bool has_extras(const struct object_meta *m)
     return m->storage_class.len || m->retain_until_ms || m->legal_hold;
 }
 
-/* Whether the destination says that it has changed although it has not (C3). Then it understands
- * conditions in another way. */
+/* Returns whether the destination said that its object has changed although it has not. Such a
+ * destination understands conditions in another way (docs/replication.md, C3). */
 static bool refused_for_nothing(struct copying *w)
 {
     struct str seen = w->there.info.etag;
@@ -229,7 +231,8 @@ static bool refused_for_nothing(struct copying *w)
            str_eq(w->there.info.etag, seen);
 }
 
-/* Whether to try again without the thing that the destination has refused. */
+/* Returns whether to try again without the thing that the destination has refused, and makes the
+ * next try leave it out. */
 static bool can_do_with_less(struct copying *w, int code, const struct err *err)
 {
     if (code == ERR_CONFLICT && refused_for_nothing(w)) {
@@ -289,9 +292,9 @@ static int copy_transfer(struct copying *w, uint64_t *moved, struct err *err)
     return code;
 }
 
-/* --- what the destination does not have --- */
+/* --- copying an object that the destination does not have --- */
 
-/* Whether one GET and one PUT are enough for the copy. */
+/* Returns whether one GET and one PUT are enough for the copy. */
 static bool source_is_plain(const struct copying *w, const struct get_result *got)
 {
     const struct object_info *i = &got->info;
@@ -308,13 +311,13 @@ static int put_absent(struct copying *w, struct reader *from, struct err *err)
 
     copy_prepare(w);
     int code = to->ops->put(to, w->a, w->c->key, &body.reader, w->source.size, &w->put, &made, err);
-    if (code == 0 && body.since) /* only counts bytes; the copy is made */
+    if (code == 0 && body.since) /* the copy is made; this call only reports the last bytes */
         code = copy_watch(w, body.since, err);
     return code;
 }
 
-/* Copies by one request to each side. *done false: not copied; the destination must be looked at
- * first. That is so after any error of the destination. */
+/* Copies by one request to each side. *done false: nothing was copied, and the caller must look at
+ * the destination first. That is the case after any error of the destination. */
 static int bring_absent(struct copying *w, struct copy_result *out, bool *done, struct err *err)
 {
     struct bucket *from = w->c->from;

@@ -1,12 +1,13 @@
-/* Copies what is kept beside the bytes: tags, retention and access control lists of objects; tags,
- * access control lists and settings of buckets. */
+/* Copies the data that are kept beside the bytes: tags, retention and access control lists of
+ * objects; tags, access control lists and settings of buckets. */
 #include "copy/copy_int.h"
 
 #include "base/clock.h"
 #include "copy/grants.h"
 #include "copy/same.h"
 
-/* Whether the code says that the storage does not know or does not allow the thing to be copied. */
+/* Returns whether the code says that the storage does not know or does not allow the thing to be
+ * copied. */
 static bool copy_is_refused(int code)
 {
     return code == ERR_UNSUPPORTED || code == ERR_DENIED || code == ERR_INVALID;
@@ -70,7 +71,7 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err)
     unsigned set = 0;
     bool can = false;
 
-    /* Compared in whole seconds, as S3's answers give them. */
+    /* Retention times are compared in whole seconds, because S3's answers give whole seconds. */
     if (x->retain_until_ms / MS_PER_S > y->retain_until_ms / MS_PER_S)
         set |= META_RETENTION;
     if (x->legal_hold != y->legal_hold)
@@ -88,9 +89,9 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err)
     return code;
 }
 
-/* --- lists --- */
+/* --- access control lists --- */
 
-/* One access control list to be copied. */
+/* An access control list that is to be copied. */
 struct granting {
     struct grants_of from, to;
     const struct log *log;
@@ -202,8 +203,9 @@ int copy_bucket_tags(struct arena *a, const struct copy_bucket *c, struct err *e
     return bring_document(a, c, "tagging", err ? err : &own);
 }
 
-/* Copies whether versions are kept. They are suspended only if the destination has kept versions.
- */
+/* Makes the destination keep versions if the source does, and otherwise suspends the destination's
+ * versions. Nothing is done if the source has never kept versions and the destination's are
+ * suspended already. */
 static int bring_versions(struct arena *a, const struct copy_bucket *c, struct err *err)
 {
     struct bucket_info from = {0}, to = {0};

@@ -1,4 +1,4 @@
-/* Copying by parts: several at a time, continued where an earlier try ended.
+/* Copies an object by parts: several at a time, continued where an earlier try ended.
  *
  * The upload is remembered together with what it carries: the source's ETag, and a hash of the
  * meta. An upload that carries something else is aborted. All parts of a remembered upload were
@@ -16,7 +16,7 @@ struct parts {
     struct copying *w;
     const struct copy_plan *plan;
     struct upload_info upload;
-    struct upload_part *done; /* one for each part of the plan; number 0: not sent yet */
+    struct upload_part *done; /* one entry for each part of the plan; number 0: not sent yet */
 
     struct mutex lock; /* lock class "copy"; guards what follows */
     size_t next;
@@ -54,8 +54,8 @@ static int parts_remember(const struct parts *p, struct str value, struct err *e
     return m->set ? m->set(m->ctx, value, err) : 0;
 }
 
-/* Aborts and forgets the upload. If the abort fails, the storage's own rules for old uploads clean
- * up. */
+/* Aborts and forgets the upload. If the abort fails, the storage's own rules for old uploads remove
+ * it later. */
 static void parts_abandon(struct parts *p)
 {
     struct bucket *to = p->w->c->to;
@@ -90,8 +90,8 @@ static int find_parts(struct parts *p, struct err *err)
     return code;
 }
 
-/* Looks for the upload of an earlier try (*found). An upload of sealed parts cannot be continued,
- * because its key was not kept. */
+/* Looks for the upload of an earlier try, and sets *found to whether it can be continued. An upload
+ * of sealed parts cannot be continued, because its key was not kept. */
 static int parts_recall(struct parts *p, struct str carried, bool *found, struct err *err)
 {
     const struct copy_memory *m = &p->w->o.memory;
@@ -130,12 +130,12 @@ static int parts_begin(struct parts *p, struct err *err)
         return code;
     code = parts_remember(
         p, arena_fmt(w->a, STR_FMT " " STR_FMT, STR_ARG(carried), STR_ARG(p->upload.id)), err);
-    if (code < 0) /* a later try could not find the upload */
+    if (code < 0) /* the upload was not remembered, so a later try could not find it */
         (void)w->c->to->ops->upload_abort(w->c->to, &p->upload, NULL);
     return code;
 }
 
-/* --- its parts --- */
+/* --- the parts of the upload --- */
 
 static int send_part(struct parts *p, struct arena *a, size_t i, struct upload_part *out,
                      struct err *err)

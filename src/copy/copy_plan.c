@@ -1,5 +1,5 @@
-/* Plans the parts that an object is copied in: the parts that it was made of, if its storage lists
- * them. */
+/* Plans the parts in which an object is copied. They are the parts that the object was made of, if
+ * its storage lists them. */
 #include "copy/copy_int.h"
 
 static int plan_room(struct copy_plan *out, struct copying *w, size_t count, struct err *err)
@@ -18,7 +18,7 @@ static void plan_add(struct copy_plan *p, uint32_t number, uint64_t size)
         .number = number, .first = last ? last->first + last->size : 0, .size = size};
 }
 
-/* Whether the parts together hold all bytes, and their numbers ascend. */
+/* Returns whether the parts together hold all bytes, and their numbers ascend. */
 static bool plan_is_whole(const struct copy_plan *p, uint64_t size)
 {
     uint64_t sum = 0;
@@ -31,7 +31,7 @@ static bool plan_is_whole(const struct copy_plan *p, uint64_t size)
     return p->count > 0 && sum == size;
 }
 
-/* Adds the parts that the source was made of to the plan. */
+/* Adds to the plan the parts that the source's object was made of. */
 static int plan_told(struct copy_plan *out, struct copying *w, struct err *err)
 {
     struct bucket *from = w->c->from;

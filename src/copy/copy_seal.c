@@ -1,4 +1,4 @@
-/* Sealed objects are opened with the keys of the key file, and sealed again at the destination. */
+/* Opens sealed objects with the keys of the key file, and seals them again at the destination. */
 #include "copy/copy_int.h"
 
 #include "base/ids.h"
@@ -45,8 +45,8 @@ static int seal_with(void *ctx, const struct object_meta *meta, struct put_seal 
     return 0;
 }
 
-/* Prepares to seal in this program, under a new data key that is wrapped with the same named key.
- */
+/* Prepares to seal the copy in this process, under a new data key. That key is wrapped with the
+ * same named key as the source's. */
 static int seal_here(struct copying *w, const struct envelope *e, struct err *err)
 {
     struct envelope_place at = {w->c->to->name, w->c->key};
@@ -65,7 +65,8 @@ static int seal_here(struct copying *w, const struct envelope *e, struct err *er
     w->put.seal = seal_with;
     w->put.seal_ctx = w;
     w->hide_md5 = e->kind != SSE_S3;
-    if (w->hide_md5 && !w->source.part_count) /* so that ETags can be compared */
+    /* The copy keeps the source's ETag, so that both can be compared. */
+    if (w->hide_md5 && !w->source.part_count)
         w->put.etag = w->source.etag;
     buf_release(&bytes);
     return w->put.meta.encryption.len ? 0 : err_code(err, ERR_NO_MEMORY);

@@ -1,10 +1,10 @@
-/* Copying all versions of a key in their order.
+/* Copies all versions of a key in their order.
  *
- * Both sides list the versions of the key. The destination's are matched with the source's from the
- * oldest on: a marker with a marker, bytes by size and ETag. A version can only be added as the
- * newest. So from the first missing version on, every one is written again, in order. After that,
- * the destination's versions without a match are removed. So the destination's current version
- * never becomes an older one than it was. */
+ * Both sides list the versions of the key. The destination's versions are matched with the source's
+ * from the oldest on: a marker with a marker, bytes by size and ETag. A version can only be added
+ * as the newest. So from the first missing version on, every version is written again, in order.
+ * After that, the destination's versions without a match are removed. So the destination's current
+ * version never becomes an older one than it was. */
 #include "copy/copy_int.h"
 
 #include "base/vec.h"
@@ -25,7 +25,7 @@ static void reverse(struct history *h)
     }
 }
 
-/* Lists the versions of the key. A bucket that does not exist has none. */
+/* Lists the versions of the key, the oldest first. A bucket that does not exist has no versions. */
 static int read_history(struct history *h, struct arena *a, struct bucket *b, struct str key,
                         struct err *err)
 {
@@ -58,8 +58,8 @@ static int add_marker(const struct copy *c, struct arena *a, struct err *err)
     return c->to->ops->remove(c->to, a, c->key, &o, &made, err);
 }
 
-/* Writes a version without a comparison. With one, a version that equals the version before it
- * would be left out. */
+/* Writes a version without comparing it. With a comparison, a version that equals the version
+ * before it would be left out. */
 static int add_version(const struct copy *c, struct arena *a, const struct object_info *v,
                        uint64_t *bytes, struct err *err)
 {
@@ -83,11 +83,11 @@ static int history_remove(const struct copy *c, struct arena *a, const struct ob
     return c->to->ops->remove(c->to, a, c->key, &o, &gone, err);
 }
 
-/* Which versions both histories have. */
+/* The versions that both histories have. */
 struct matched {
     size_t from;   /* index of the source's first version that the destination lacks */
-    size_t to;     /* index of the destination's version behind its last match */
-    bool *matched; /* for each of the destination's versions: it has a match */
+    size_t to;     /* index of the destination's version after its last match */
+    bool *matched; /* for each of the destination's versions: whether it has a match */
 };
 
 static int history_match(struct matched *m, struct arena *a, const struct history *from,
@@ -136,7 +136,8 @@ static int history_bring(struct copy_result *out, struct arena *a, const struct 
     return code;
 }
 
-/* Checks that the source does not have the key: that a listing lacks it is no proof (C5). */
+/* Checks with a HEAD request that the source does not have the key, because a listing that lacks
+ * the key is no proof (docs/replication.md, C5). */
 static int check_gone(const struct copy *c, struct arena *a, struct err *err)
 {
     struct get_result got = {0};

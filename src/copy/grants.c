@@ -1,11 +1,11 @@
-/* Access control lists of storages, read and written in the form that each storage has. */
+/* Reads and writes access control lists of storages, in the form that each storage keeps. */
 #include "copy/grants.h"
 
 #include "base/xml.h"
 
 enum { DOCUMENT_MAX = 256 * 1024 };
 
-/* Accepts any user id as it is: the users of a storage are not looked up. */
+/* Accepts any user id as it is, because the users of a storage are not looked up. */
 static bool grants_user_as_is(void *ctx, bool by_email, struct str name, struct str *id,
                               struct str *display_name)
 {
@@ -17,7 +17,8 @@ static bool grants_user_as_is(void *ctx, bool by_email, struct str name, struct 
 
 static const struct acl_users everybody = {grants_user_as_is, NULL};
 
-/* Whether the bucket's storage has lists as S3's XML. If not, it keeps weir's own form. */
+/* Returns whether the bucket's storage keeps access control lists as S3's XML. If not, it keeps
+ * weir's own form. */
 static bool speaks_s3(const struct bucket *b)
 {
     return !bucket_can(b, STORAGE_KEEPS_META);
@@ -36,7 +37,8 @@ static int grants_parse(struct acl *out, struct arena *a, struct str xml, struct
         code = acl_read(out, a, xml, owner, &everybody, &why);
     if (code == ERR_NO_MEMORY)
         return err_code(err, code);
-    /* The answer is complete but not a list, so this storage has no lists. */
+    /* The storage answered with something that is not a list, so it counts as a storage without
+     * lists. */
     return code < 0 ? err_set(err, ERR_UNSUPPORTED, "an access control list cannot be read: %s",
                               why.text)
                     : 0;
@@ -53,7 +55,7 @@ static int grants_read_xml(struct acl *out, struct arena *a, const struct grants
     return code < 0 ? code : grants_parse(out, a, xml, err);
 }
 
-/* --- our own form --- */
+/* --- weir's own form --- */
 
 static int grants_read_kept(struct acl *out, struct arena *a, const struct grants_of *of,
                             struct err *err)
@@ -80,7 +82,7 @@ static int grants_read_kept(struct acl *out, struct arena *a, const struct grant
                     : acl_canned(out, a, STR("private"), &subject, err);
 }
 
-/* --- both --- */
+/* --- either form --- */
 
 int grants_read(struct acl *out, struct arena *a, const struct grants_of *of, struct err *err)
 {

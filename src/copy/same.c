@@ -1,4 +1,4 @@
-/* Whether two objects are the same. */
+/* Compares two objects by what storages say about them (copy/same.h). */
 #include "copy/same.h"
 
 #include "http/wire.h"
