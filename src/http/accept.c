@@ -8,8 +8,9 @@
 
 enum { BATCH = 64 };
 
-/* Counts one more connection of the peer's address; false when the address has as many as it may.
- * The connections of a proxy are not counted, because it speaks for many clients. */
+/* Counts one more connection of the peer's address. Returns false when the address already has as
+ * many as one address may have. Connections of a proxy are not counted, because a proxy acts for
+ * many clients. */
 static bool address_enter(struct http_server *s, const struct sock_addr *peer, struct address **out)
 {
     unsigned char key[16];
@@ -77,8 +78,9 @@ void conn_forget(struct conn *c)
     address_leave(c->server, c->address);
 }
 
-/* Refuses a connection: sends a short answer and closes. The bytes that the peer has sent are read
- * first, because otherwise the close would be a reset, which may overtake the answer. */
+/* Refuses a connection: sends a short answer and closes. The function first reads the bytes that
+ * the peer has sent, because closing with unread bytes would reset the connection, and the reset
+ * may overtake the answer. */
 static void turn_away(struct http_server *s, int fd)
 {
     static const char word[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
@@ -119,7 +121,7 @@ static void conn_start(struct http_server *s, int fd, const struct sock_addr *pe
     conn_park(c, s->is_tls ? PHASE_HELLO : PHASE_IDLE, EPOLLIN);
 }
 
-/* Accepts one connection. False when there is nothing more to accept now. */
+/* Accepts one connection. Returns false when there is no further connection to accept now. */
 static bool accept_one(struct http_server *s)
 {
     struct sock_addr peer = {.len = sizeof(peer.sa)};
@@ -136,7 +138,7 @@ static bool accept_one(struct http_server *s)
     }
     switch (errno) {
     case EINTR:
-    case ECONNABORTED: /* this and the next are network errors */
+    case ECONNABORTED: /* this and the next four are errors of that connection */
     case EPROTO:
     case ENETDOWN:
     case EHOSTUNREACH:
@@ -146,7 +148,8 @@ static bool accept_one(struct http_server *s)
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        /* No descriptor is free now. The peer keeps waiting, and the sweeper tries again. */
+        /* Descriptors or memory are used up. The peer waits in the listener's queue, and the
+         * sweeper tries again. */
         log_warn(s->log, "http.accept_failed", log_z("server", s->name),
                  log_z("error", strerrorname_np(errno)));
         atomic_store(&s->accept_stalled, true);
@@ -156,9 +159,9 @@ static bool accept_one(struct http_server *s)
     }
 }
 
-/* Accepts a batch of connections. The listener is edge-triggered: one worker wakes for new
- * connections. After a full batch that worker makes the edge again, so that another can go on while
- * it serves. */
+/* Accepts a batch of connections. The listener is edge-triggered, so one worker wakes for new
+ * connections. After a full batch that worker arms the listener again, so that another worker
+ * accepts the rest meanwhile. */
 void accept_some(struct http_server *s)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &s->listener};

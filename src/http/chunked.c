@@ -1,8 +1,9 @@
-/* Decodes chunked bodies (RFC 9112 section 7.1): framing byte by byte, body bytes in whole runs. */
+/* Decodes chunked bodies (RFC 9112 section 7.1). The framing is read byte by byte, the bytes of the
+ * body in whole runs. */
 #include "base/hex.h"
 #include "http/wire_int.h"
 
-/* The most bytes of one size line with its extensions, and of all trailers together. */
+/* Limits in bytes: of one size line with its extensions, and of all trailers together. */
 enum { MAX_SIZE_LINE = 256, MAX_TRAILERS = HTTP_MAX_HEAD };
 
 enum state {
@@ -53,7 +54,7 @@ static int size_byte(struct http_chunked *c, char byte, struct err *err)
     return 0;
 }
 
-/* Checks that `byte` is the one that must come next, and goes to the state `next`. */
+/* Checks that `byte` is the wanted byte, and changes to the state `next`. */
 static int expect(struct http_chunked *c, char byte, char wanted, enum state next, struct err *err)
 {
     if (byte != wanted)
@@ -69,7 +70,7 @@ static void trailers_keep(struct buf *trailers, const void *p, size_t len)
         buf_append(trailers, p, len);
 }
 
-/* Ends a trailer line. Blanks behind the value are not part of it and are removed. */
+/* Ends a trailer line. Blanks behind the value do not belong to it and are removed. */
 static void end_trailer(struct buf *trailers)
 {
     if (!trailers || trailers->failed)

@@ -1,5 +1,5 @@
-/* Calls through libcurl: the pool of handles, and retries. docs/upstream.md has the rules that
- * comments cite (C1, ...). */
+/* Calls through libcurl: the pool of handles, and retries. C1, C2 and so on are rules of
+ * docs/upstream.md. */
 #include "http/client_int.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -67,7 +67,8 @@ static bool canceled(const struct client_request *r)
     return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
 }
 
-/* Waits before the next attempt, by rule C2; false when the call was canceled. */
+/* Waits before the next attempt as rule C2 of docs/upstream.md says. Returns false when the call
+ * was canceled. */
 static bool wait_before(unsigned attempt, struct str retry_after, const struct client_request *r)
 {
     uint64_t most = (uint64_t)FIRST_WAIT_MS << (attempt < 7 ? attempt : 7);
@@ -81,7 +82,7 @@ static bool wait_before(unsigned attempt, struct str retry_after, const struct c
     return !canceled(r);
 }
 
-/* Hands the response over: the lines of `a->head` become headers in the arena. */
+/* Copies the response into `out` and the arena. The lines of `a->head` become headers. */
 static int response_hand_over(struct client_response *out, struct attempt *a, struct arena *arena,
                               struct err *err)
 {

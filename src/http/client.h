@@ -1,6 +1,6 @@
-/* The HTTP client for every peer that is not a storage: forges, webhooks. It uses libcurl, for
- * redirects, proxies and HTTP/2. Calls block; any thread. docs/upstream.md has the rules of retry
- * and redirect. */
+/* The HTTP client for peers that are not storages, such as forges and webhooks. It uses libcurl,
+ * which supports proxies and HTTP/2. Calls block, and any thread may make them. docs/upstream.md
+ * has the rules of retry and redirect. */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
 
@@ -13,21 +13,22 @@ struct client; /* shared by all threads; keeps libcurl handles for reuse */
 
 struct client_options {
     const char *ca_file;
-    /* Connect to this socket, whatever the URL's host is. NULL: connect to the host. */
+    /* Path of the unix socket to connect to, whatever host the URL names. NULL: connect to the
+     * host. */
     const char *unix_path;
     bool tls_insecure;
     bool direct;                 /* ignore the proxy that the environment names */
     const char *user_agent;      /* NULL: "weir" */
     uint64_t connect_timeout_ms; /* 0: 10 s */
-    uint64_t timeout_ms;         /* for each transfer: a retry begins anew; 0: 60 s */
+    uint64_t timeout_ms;         /* limit for one transfer, and anew for each retry; 0: 60 s */
     unsigned max_attempts;       /* 0: 4 */
 };
 
 struct client *client_new(const struct client_options *o);
 void client_free(struct client *c);
 
-/* Receives the pieces of the body as they come. A return value other than 0 ends the call with that
- * code. */
+/* A function that client_call() calls with each piece of the body as it arrives. A return value
+ * other than 0 ends the call with that code. */
 typedef int client_body_fn(void *ctx, struct str piece, struct err *err);
 
 struct client_request {
@@ -42,7 +43,7 @@ struct client_request {
                          are tried again only if the request never reached the peer, or after 429 or
                          503 with Retry-After. Nothing is tried again once on_body() got bytes */
     bool no_redirect; /* return a redirect as the response instead of following it */
-    const _Atomic(bool) *cancel; /* true ends the call; checked while waiting; may be NULL */
+    const _Atomic(bool) *cancel; /* true: the call ends; checked while it waits; may be NULL */
 };
 
 struct client_response {
@@ -53,9 +54,10 @@ struct client_response {
     unsigned attempts;
 };
 
-/* Makes a call. Any HTTP status is success; error codes are those of upstream_send(). Between
- * attempts it waits a random time of up to 0.2 s, doubling to 20 s, or as Retry-After says (seconds
- * or date, at most 5 min). */
+/* Makes a call. Any HTTP status is success; the error codes are those of upstream_send(). Between
+ * two attempts the call waits for a random time. That time is at most 0.2 s before the first retry,
+ * and the limit doubles with each further one up to 20 s. When the response has Retry-After, the
+ * call waits as long as that says, but at most 5 min. */
 int client_call(struct client *c, struct arena *arena, struct client_response *out,
                 const struct client_request *r, struct err *err) MUST_CHECK;
 

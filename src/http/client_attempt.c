@@ -1,23 +1,23 @@
 /* One attempt: a libcurl transfer, and the transfers that its redirects lead to.
  *
- * Redirects are followed here and not by libcurl, which drops Authorization and Cookie on the way
- * to another host but passes on every other header; forges put their tokens into other headers too.
+ * This file follows redirects itself. libcurl would drop Authorization and Cookie on the way to
+ * another host but pass on every other header, and forges put their tokens into other headers too.
  */
 #include "http/client_int.h"
 #include "http/wire_int.h"
 
 #include <stdlib.h>
 
-/* Where the next transfer of an attempt goes. */
+/* The URL, method and headers of an attempt's next transfer. */
 struct hop {
     char *url; /* owned */
     const char *method;
     bool with_body;
-    bool foreign; /* not the origin that the caller named: it gets only harmless headers */
+    bool foreign; /* a redirect left the caller's origin, so only harmless headers are sent */
     struct curl_slist *headers;
 };
 
-/* The error codes for libcurl's codes; those not listed are ERR_PEER. */
+/* weir's error codes for libcurl's error codes. A libcurl code that is not listed is ERR_PEER. */
 static const struct {
     CURLcode curl;
     int code;
@@ -74,7 +74,7 @@ static bool is_redirect(const struct attempt *a)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* The value of a header of the response; p is NULL when there is none. */
+/* Returns the value of a header of the response. Its p is NULL when there is no such header. */
 static struct str attempt_header(const struct attempt *a, struct str name)
 {
     struct str rest = buf_str(&a->head), line, key, value;
@@ -90,11 +90,11 @@ static struct str attempt_header(const struct attempt *a, struct str name)
 static size_t attempt_stop(struct attempt *a, int code)
 {
     a->stopped = code;
-    return 0; /* fewer bytes than libcurl offered end the transfer */
+    return 0; /* accepting fewer bytes than libcurl offered ends the transfer */
 }
 
-/* Receives a line: the status line, a header, the empty line, or a trailer behind the body.
- * Trailers are ignored. */
+/* libcurl calls this for each line of the head: the status line, a header or the empty line. It
+ * also calls it for trailers behind the body, which are ignored. */
 static size_t on_header(char *p, size_t size, size_t count, void *ctx)
 {
     struct attempt *a = ctx;
@@ -102,7 +102,8 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
 
     if (a->body_begun)
         return line.len;
-    if (str_starts(line, STR("HTTP/"))) { /* another head, after a 1xx or a proxy's answer */
+    /* A new head begins. Earlier heads were those of a 1xx response or of a proxy. */
+    if (str_starts(line, STR("HTTP/"))) {
         buf_reset(&a->head);
         a->header_count = 0;
         return line.len;
@@ -119,8 +120,8 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
     return line.len;
 }
 
-/* Decides whether the body of a response is used or dropped. It is called at the first piece of the
- * body, or at the end of an empty body. */
+/* Decides whether the body of a response is used or dropped. This is called at the first piece of
+ * the body, or at the end of a response without a body. */
 static void attempt_judge(struct attempt *a, CURL *handle)
 {
     long status = 0;
@@ -167,7 +168,7 @@ static int attempt_progress(void *ctx, curl_off_t down_total, curl_off_t down, c
     return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
 }
 
-/* Whether a header may be sent to another origin to which a redirect led. */
+/* Whether a header may be sent to another origin when a redirect leads there. */
 static bool is_harmless(struct str name)
 {
     static const struct str harmless[] = {
@@ -187,8 +188,8 @@ static void header_list_append(struct curl_slist **list, const char *line)
     *list = longer;
 }
 
-/* Adds a header to the list. For libcurl "Name;" sends an empty value, and "Name:" removes the
- * header. */
+/* Adds a header to the list. For libcurl, "Name;" means a header with an empty value; "Name:" would
+ * remove the header. */
 static void add_line(struct curl_slist **list, struct str name, struct str value)
 {
     struct buf line = BUF_INIT(0);
@@ -289,7 +290,7 @@ static CURL *take_handle(struct client *c)
 
 static void give_handle(struct client *c, CURL *handle)
 {
-    /* keeps the handle's connections and drops all pointers to our memory */
+    /* This keeps the handle's connections and drops all pointers to our memory. */
     curl_easy_reset(handle);
     mutex_lock(&c->lock);
     bool full = c->idle.len >= CLIENT_MAX_IDLE;
@@ -308,7 +309,7 @@ static int failure(struct attempt *a, CURLcode rc, CURL *handle, const char *rea
 
     a->again = AGAIN_NEVER;
     if (a->stopped)
-        return a->stopped; /* the callback has set the text */
+        return a->stopped; /* the callback that stopped the transfer has set the error's text */
     for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
         if (failures[i].curl == rc) {
             code = failures[i].code;
@@ -340,8 +341,8 @@ static bool same_origin(const char *a, const char *b)
            (x.port ? x.port : otherwise) == (y.port ? y.port : otherwise);
 }
 
-/* Sets the next hop. By RFC 9110 15.4, 303 asks for a GET. 301 and 302 turn a POST into a GET, as
- * all clients do. */
+/* Sets `h` to the target of a redirect. After 303 the next request is a GET (RFC 9110 section
+ * 15.4). After 301 and 302 a POST becomes a GET, as in all clients. */
 static int redirect_follow(struct hop *h, const struct attempt *a, const char *url, struct err *err)
 {
     bool head = strcmp(h->method, "HEAD") == 0;
@@ -358,8 +359,8 @@ static int redirect_follow(struct hop *h, const struct attempt *a, const char *u
     return 0;
 }
 
-/* Makes one transfer. *next is set when it ended in a redirect; `h` is then the redirect's target.
- */
+/* Makes one transfer. When the response is a redirect, *next is set to true and `h` to the
+ * redirect's target. */
 static int attempt_transfer(struct attempt *a, struct hop *h, bool *next, struct err *err)
 {
     char reason[CURL_ERROR_SIZE] = "", *url = NULL;

@@ -13,7 +13,7 @@ enum {
     CLIENT_MAX_REDIRECTS = 5,
     CLIENT_MAX_BODY = 64 * 1024 * 1024,
     CLIENT_MAX_HEAD = 64 * 1024,
-    CLIENT_MAX_IDLE = 16, /* idle handles that are kept, each with a few open connections */
+    CLIENT_MAX_IDLE = 16, /* limit of idle handles, each with a few open connections */
     CLIENT_RETRY_AFTER_MAX_MS = 5 * MS_PER_MINUTE,
 };
 
@@ -36,7 +36,7 @@ enum again {
 struct attempt {
     struct client *client;
     const struct client_request *request;
-    bool last;       /* the last attempt: whatever its response is, the caller gets it */
+    bool last;       /* the last attempt, so the caller gets its response whatever that is */
     bool repeatable; /* the method is idempotent */
 
     /* The response of this attempt: */
@@ -46,10 +46,10 @@ struct attempt {
     struct buf body;
     bool body_begun;
     bool delivered; /* the caller's on_body() has got a piece: the request cannot be repeated */
-    /* The body is ignored: it is of a redirect, or the request is repeated after this response. */
+    /* The body is ignored, because the response is a redirect or the request will be repeated. */
     bool dropped;
 
-    /* the error code with which one of our callbacks ended the transfer; 0: none did */
+    /* The error code with which one of our callbacks ended the transfer; 0: none did. */
     int stopped;
     struct err *err;
     enum again again;
@@ -60,10 +60,12 @@ void attempt_init(struct attempt *a, struct client *c, const struct client_reque
 void attempt_release(struct attempt *a);
 /* Sends one request and follows its redirects. */
 int attempt_run(struct attempt *a, struct err *err) MUST_CHECK;
-/* Whether the status is one after which the request is sent again (C1). */
+/* Whether the request is sent again after a response with this status (rule C1 of
+ * docs/upstream.md). */
 bool attempt_refused(const struct attempt *a);
 
-/* The wait in ms that Retry-After asks for, or UINT64_MAX when it asks for none (C2). */
+/* Returns the wait in ms that the value of Retry-After asks for, or UINT64_MAX when it asks for
+ * none (rule C2 of docs/upstream.md). */
 uint64_t client_retry_after_ms(struct str value, int64_t wall_ms);
 
 #endif

@@ -1,5 +1,5 @@
-/* The life of a connection: its phases, its owner, and what follows each event. docs/http.md draws
- * the phases; [n] cites an invariant of that page. */
+/* The life of a connection: its phases, its owner, and its reactions to events. docs/http.md draws
+ * the phases; a number such as [1] is an invariant of that page. */
 #include "http/server_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -26,8 +26,8 @@ static void conn_close(struct conn *c)
     tls_close(c->tls);
     fd_close(&c->fd);
     free(c);
-    /* The count is lowered under the lock, because the server may be freed after its last
-     * connection [9]. */
+    /* The count is lowered under the lock, because the server may be freed once its last connection
+     * is closed (docs/http.md [9]). */
     mutex_lock(&s->lock);
     if (atomic_fetch_sub(&s->connections, 1) == 1)
         cond_broadcast(&s->changed);
@@ -39,9 +39,9 @@ static uint64_t deadline_in(struct http_server *s, uint64_t ms)
     return atomic_load_explicit(&s->now_ms, memory_order_relaxed) + s->tick_ms + ms;
 }
 
-/* Arms a descriptor for one event. ThreadSanitizer must not see EPOLL_CTL_MOD: it takes it for a
- * use of the descriptor that nothing orders before the close by the next owner. EPOLL_CTL_ADD it
- * understands. */
+/* Arms a descriptor for one event. The direct system call hides EPOLL_CTL_MOD from ThreadSanitizer,
+ * which would report a race between this use of the descriptor and its close by the next owner. It
+ * has no such problem with EPOLL_CTL_ADD. */
 static int arm(int epoll, int op, int fd, struct epoll_event *event)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -51,8 +51,9 @@ static int arm(int epoll, int op, int fd, struct epoll_event *event)
     return epoll_ctl(epoll, op, fd, event);
 }
 
-/* Lets epoll wait for the connection, and gives it up. From arm() on another thread may own it, so
- * nothing of the connection or the server is read after `due` is set [1]. */
+/* Lets epoll wait for an event on the connection. From arm() on another thread may own the
+ * connection, so nothing of the connection or the server is read after `due` is set (docs/http.md
+ * [1]). */
 void conn_park(struct conn *c, enum phase phase, uint32_t events)
 {
     struct http_server *s = c->server;
@@ -67,7 +68,8 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
         return;
     }
     if (events & EPOLLIN && c->tls && tls_pending(c->tls))
-        /* EPOLLOUT wakes at once, because epoll does not know of bytes inside TLS. */
+        /* epoll does not know of bytes that OpenSSL has already read. EPOLLOUT makes it wake at
+         * once. */
         event.events |= EPOLLOUT;
     c->registered = true;
     atomic_store(&c->due, deadline << DUE_SHIFT | phase);
@@ -77,8 +79,9 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
     }
 }
 
-/* As conn_park(), for a handler that waits for a socket of its own. False: epoll cannot wait for
- * that socket, and the calling thread still owns the connection. */
+/* Like conn_park(), but epoll waits for the socket that the handler named with http_await().
+ * Returns false when epoll cannot wait for that socket; the calling thread then still owns the
+ * connection. */
 static bool park_await(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -87,7 +90,8 @@ static bool park_await(struct conn *c)
     uint64_t deadline = deadline_in(s, c->req->await.timeout_ms);
 
     atomic_store(&c->due, deadline << DUE_SHIFT | PHASE_AWAIT);
-    /* Pooled sockets are known to epoll from an earlier request. */
+    /* A pooled socket may already be in the epoll set from an earlier request, so EPOLL_CTL_MOD is
+     * tried first. */
     if (arm(epoll, EPOLL_CTL_MOD, fd, &event) == 0 ||
         (errno == ENOENT && arm(epoll, EPOLL_CTL_ADD, fd, &event) == 0))
         return true;
@@ -95,8 +99,8 @@ static bool park_await(struct conn *c)
     return false;
 }
 
-/* Whether the peer receives fast enough a response that waits for room in the socket. Begins the
- * next window. */
+/* Whether the peer received the response at the minimum rate during this window. Begins the next
+ * window. */
 static bool still_taking(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -106,7 +110,7 @@ static bool still_taking(struct conn *c)
     return (moved - mark) * MS_PER_S >= s->body_min_rate * s->window_ms;
 }
 
-/* Whether a peer that let the deadline of a phase pass still gets an answer. */
+/* Whether a peer that missed the deadline of this phase still gets an answer. */
 static bool is_answered_late(enum phase phase)
 {
     return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_BODY;
@@ -117,7 +121,8 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     uint64_t due = atomic_load(&c->due), next;
     enum phase phase = due & DUE_PHASE;
 
-    if (server_stopping(c->server)) /* it was parked while http_server_stop() looked at others */
+    /* The connection may have been parked after http_server_stop() looked at it. */
+    if (server_stopping(c->server))
         conn_hang_up(c, !atomic_load(&c->server->dropping));
     if (phase == PHASE_RUNNING || due & DUE_EXPIRED || due >> DUE_SHIFT > now_ms)
         return;
@@ -126,13 +131,14 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
         atomic_compare_exchange_strong(&c->due, &due, next);
         return;
     }
-    /* The mark comes first. If a thread took the connection at this moment, marking fails, that
-     * thread keeps the connection, and the socket is not shut down [3]. */
+    /* The connection is marked as expired before the shutdown. If a thread has just taken the
+     * connection, marking fails, that thread keeps the connection, and the socket is not shut down
+     * (docs/http.md [3]). */
     if (!atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
         return;
     count(&counters_mine(c->server)->timeouts, 1);
-    /* In PHASE_AWAIT, the thread that gets the event waits for the sweeper before it goes on [10].
-     */
+    /* In PHASE_AWAIT, the thread that gets the event waits until the sweeper has released the
+     * stripe's lock, so the descriptor is still open here (docs/http.md [10]). */
     if (phase == PHASE_AWAIT)
         shutdown(c->req->await.fd, SHUT_RDWR);
     else
@@ -180,9 +186,9 @@ static void linger_on(struct conn *c)
     conn_park(c, PHASE_LINGER, EPOLLIN);
 }
 
-/* Closes slowly. If bytes were unread at a close, the kernel would reset the connection, and the
- * reset may overtake our answer. So only our direction is ended, and for a while all bytes that
- * come are dropped. */
+/* Closes a connection whose peer may still be sending. A close with unread bytes would make the
+ * kernel reset the connection, and the reset may overtake our answer. So only our direction is shut
+ * down, and for a while all bytes that arrive are read and dropped. */
 static void conn_linger(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -197,7 +203,8 @@ static void conn_linger(struct conn *c)
     linger_on(c);
 }
 
-/* The path for the log, without the query, which may hold a signature or a token. */
+/* Returns the path for the log. It has no query, because a query may contain a signature or a
+ * token. */
 static struct str logged_path(const struct http_request *req)
 {
     const struct http_server *s = req->conn->server;
@@ -225,7 +232,7 @@ static void count_response(struct http_request *req)
         log_request(req);
 }
 
-/* Ends a response that was sent. True when the connection is free for its next request. */
+/* Ends a response that was sent. Returns true when the connection is free for its next request. */
 static bool response_done(struct conn *c)
 {
     struct http_request *req = c->req;
@@ -265,7 +272,8 @@ static void park_sending(struct conn *c)
     conn_park(c, PHASE_SENDING, EPOLLOUT);
 }
 
-/* Sends the rest of the response. True when the connection is free for its next request. */
+/* Sends the rest of the response. Returns true when the connection is free for its next request,
+ * and false when this thread no longer owns the connection. */
 static bool send_on(struct conn *c, bool may_read_disk)
 {
     struct http_request *req = c->req;
@@ -292,8 +300,8 @@ static bool send_on(struct conn *c, bool may_read_disk)
     return false;
 }
 
-/* The status that answers a handler's error, or 0 for no answer. An error of the body's reader is
- * the peer's fault. */
+/* Returns the status that answers a handler's error, or 0 for no answer. An error that came from
+ * the body's reader is the peer's fault. */
 static int failure_status(const struct http_request *req, int code)
 {
     if (code == ERR_BUSY)
@@ -308,7 +316,7 @@ static void handler_failed(struct http_request *req, int code)
     int status = failure_status(req, code);
 
     if (req->conn->broken)
-        return; /* the peer has closed or is too slow: not a failure of the server */
+        return; /* the peer has closed or is too slow, which is no failure of ours */
     if (status == 500)
         log_error(http_request_log(req), "http.handler_failed", log_z("error", err_name(code)),
                   log_s("method", req->head.method_text), log_s("path", logged_path(req)));
@@ -324,7 +332,8 @@ static void handler_failed(struct http_request *req, int code)
 
 static bool conn_resume(struct conn *c, bool may_block);
 
-/* Goes on after a handler has answered, failed, or begun to wait. Returns as send_on() does. */
+/* Continues after the handler has returned `code`: it has answered, has failed, or waits for a
+ * socket. The result is that of send_on(). */
 static bool handled(struct conn *c, int code)
 {
     struct http_request *req = c->req;
@@ -346,8 +355,9 @@ static bool handled(struct conn *c, int code)
     return send_on(c, req->may_block);
 }
 
-/* Parks the connection until the bytes have arrived for which the handler waits; then it is called
- * again. The deadline allows the minimum rate, and one window more. */
+/* Parks the connection until the bytes for which the handler waits have arrived; then the handler
+ * is called again. The deadline is the time that the bytes need at the minimum rate, plus one
+ * window. */
 static void park_body(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -362,8 +372,8 @@ static void park_body(struct conn *c)
     conn_park(c, PHASE_BODY, EPOLLIN);
 }
 
-/* Lets the pool call `w.fn`. When the pool has no thread, the function is called here and must give
- * up. Returns as send_on() does. */
+/* Lets the pool call `w.fn`. When the pool has no thread, `w.fn` is called here with in_time false,
+ * which tells it to give up. The result is that of send_on(). */
 static bool go_on_where_it_may_wait(struct conn *c, struct await w)
 {
     c->req->await = w;
@@ -373,7 +383,7 @@ static bool go_on_where_it_may_wait(struct conn *c, struct await w)
     return handled(c, w.fn(c->req, w.ctx, false));
 }
 
-/* Runs the handler. Returns as send_on() does. */
+/* Runs the handler. The result is that of send_on(). */
 static bool conn_handle(struct conn *c, bool may_block)
 {
     struct http_server *s = c->server;
@@ -400,7 +410,7 @@ static bool conn_handle(struct conn *c, bool may_block)
     return handled(c, code);
 }
 
-/* Continues a handler that waited. Returns as send_on() does. */
+/* Continues a handler that waited. The result is that of send_on(). */
 static bool conn_resume(struct conn *c, bool may_block)
 {
     struct http_request *req = c->req;
@@ -420,7 +430,7 @@ static bool conn_resume(struct conn *c, bool may_block)
     return handled(c, code);
 }
 
-/* Answers a request that does not reach a handler. */
+/* Answers a request with an error status without calling a handler. */
 static void conn_refuse(struct conn *c, int status, const char *text)
 {
     struct http_request *req = c->req;
@@ -454,7 +464,7 @@ static int refusal_status(const struct http_request *req, int code)
     }
 }
 
-/* Gives the connection a request. False: there is no memory. */
+/* Gives the connection a struct http_request. Returns false when there is no memory. */
 static bool attach_request(struct conn *c)
 {
     struct http_request *req = request_take(c->server);
@@ -473,8 +483,9 @@ static bool attach_request(struct conn *c)
     return true;
 }
 
-/* Waits for the rest of a head. The part that has arrived is kept in a block of just its size, so
- * that a slow sender costs no more than the bytes that it sent [4]. */
+/* Waits for the rest of a head. The bytes that have arrived are kept in a block of exactly their
+ * size, so that a slow sender costs no more memory than the bytes that it sent (docs/http.md [4]).
+ */
 static void wait_for_head(struct conn *c)
 {
     struct http_request *req = c->req;
@@ -521,7 +532,8 @@ static int conn_parse(struct conn *c, struct err *err)
     return http_parse_request(&req->head, str_n(req->in, req->in_len), &c->seen, err);
 }
 
-/* Reads a whole head into c->req, from the bytes in the buffer (leftover) or from the socket. */
+/* Reads a whole head into c->req. With `leftover` the bytes that are already in the buffer are
+ * tried first, before more are received from the socket. */
 static int next_head(struct conn *c, bool leftover, struct err *err)
 {
     int code = leftover && c->req->in_len ? conn_parse(c, err) : ERR_AGAIN;
@@ -536,7 +548,7 @@ static int next_head(struct conn *c, bool leftover, struct err *err)
     return code;
 }
 
-/* Begins a request whose head is complete. Returns as send_on() does. */
+/* Begins a request whose head is complete. The result is that of send_on(). */
 static bool conn_begin_request(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -554,7 +566,7 @@ static bool conn_begin_request(struct conn *c)
     return conn_handle(c, false);
 }
 
-/* Serves requests as long as complete ones are in the buffer, but at most for one turn. */
+/* Serves requests as long as complete ones are in the buffer, but at most TURN_REQUESTS of them. */
 static void conn_serve(struct conn *c, bool leftover)
 {
     struct err err;
@@ -588,8 +600,8 @@ static void conn_serve(struct conn *c, bool leftover)
     conn_park(c, PHASE_READY, EPOLLIN | EPOLLOUT);
 }
 
-/* Goes on with a connection that is free for its next request. Usually no byte of that has arrived
- * yet, and waiting with epoll costs no more than a read that would find nothing. */
+/* Continues a connection that is free for its next request. Usually no byte of that request has
+ * arrived yet, and waiting with epoll costs no more than a read that would find nothing. */
 static void conn_go_on(struct conn *c)
 {
     if (c->req->in_len)
@@ -598,7 +610,7 @@ static void conn_go_on(struct conn *c)
         to_idle(c);
 }
 
-/* As conn_go_on(), but leaves the next request to a fast worker. */
+/* Like conn_go_on(), but leaves the next request to a fast worker. */
 static void go_on_later(struct conn *c)
 {
     if (c->req->in_len)
@@ -649,9 +661,8 @@ static void skip_on(struct conn *c)
     }
 }
 
-/* Makes one step of a TLS handshake. Fast workers have no time for its computing, and the pool no
- * thread for its waiting. So each step runs on the pool, and between steps epoll waits for the
- * peer. */
+/* Makes one step of a TLS handshake. A step needs too much CPU time for a fast worker, so it runs
+ * on the pool. No thread waits for the peer between two steps; epoll does. */
 static void shake_hands(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -697,7 +708,8 @@ static void on_pool(void *ctx)
     }
 }
 
-/* Hands the connection to the pool. False when the pool is full: then this thread still owns it. */
+/* Hands the connection to the pool. Returns false when the pool is full; this thread then still
+ * owns the connection. */
 static bool to_pool(struct conn *c, enum work work)
 {
     c->work = work;
@@ -708,7 +720,7 @@ static bool to_pool(struct conn *c, enum work work)
 static void on_expired(struct conn *c, enum phase phase)
 {
     if (phase == PHASE_IDLE) {
-        conn_serve(c, false); /* a request that came in the same moment is still answered */
+        conn_serve(c, false); /* a request that came at the same moment is still answered */
     } else if (phase == PHASE_AWAIT) {
         conn_await_sweep(c);
         c->req->await.in_time = false;

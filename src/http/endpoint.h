@@ -1,4 +1,5 @@
-/* The options that every HTTP server gets from the configuration: caps, threads, deadlines. */
+/* Options that every HTTP server gets from the configuration: limits on connections, threads,
+ * deadlines. */
 #ifndef HTTP_ENDPOINT_H
 #define HTTP_ENDPOINT_H
 
@@ -6,12 +7,12 @@
 #include "http/server.h"
 
 enum {
-    PER_ADDRESS_SHARE = 8,   /* one address may have an eighth of all connections */
-    PER_ADDRESS_LEAST = 256, /* but at least this many, if the cap on all connections allows it */
+    PER_ADDRESS_SHARE = 8,   /* one peer address may have an eighth of all connections */
+    PER_ADDRESS_LEAST = 256, /* but at least this many, within the limit on all connections */
 };
 
-/* Sets the options from the configuration in `o`; the others stay. ERR_INVALID: http.proxies cannot
- * be read. */
+/* Sets in `o` the options that the configuration has, and leaves the other options as they are.
+ * ERR_INVALID: the value of http.proxies is malformed. */
 int endpoint_options(struct http_server_options *o, const struct conf *conf,
                      struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Sends and receives the bytes of a connection, plain or TLS, and waits for a peer under a minimum
- * rate. */
+/* Sends and receives the bytes of a connection, plain or TLS. Waits for a peer, and gives up when
+ * the peer is slower than the minimum rate. */
 #include "http/server_int.h"
 #include "base/clock.h"
 
@@ -50,7 +50,8 @@ static int broke(struct conn *c)
     return ERR_CLOSED;
 }
 
-/* Sends as many bytes of the parts, in order, as fit. */
+/* Sends the bytes of the parts, in order, as far as TLS accepts them without waiting. *sent counts
+ * them. */
 static int tls_send_parts(struct conn *c, const struct iovec *parts, int n, size_t *sent)
 {
     for (int i = 0; i < n; i++) {
@@ -108,8 +109,9 @@ int conn_send_all(struct http_request *req, struct str bytes, bool more)
     return 0;
 }
 
-/* The number of bytes that the peer has acknowledged. Progress is measured by these and not by room
- * in the send buffer: a peer may receive for a long time before there is room again [6]. */
+/* Returns the number of bytes that the peer has acknowledged. Progress is measured by these bytes
+ * and not by room in the send buffer: a peer may receive for a long time before there is room again
+ * (docs/http.md [6]). */
 uint64_t conn_acknowledged(struct conn *c)
 {
     uint64_t pushed = atomic_load_explicit(&c->pushed, memory_order_relaxed);
@@ -135,7 +137,7 @@ int conn_wait(struct http_request *req, short events)
     int n;
 
     BUG_ON(!req->may_block);
-    if (seat_take(req) < 0) /* once a response has begun it is too late to answer "busy" */
+    if (seat_take(req) < 0) /* it is too late for the answer 503 once a response has begun */
         return events == POLLOUT ? broke(c) : ERR_BUSY;
     if (!pace->running)
         *pace = (struct pace){.running = true, .mark = moved_by(c, events)};

@@ -1,8 +1,9 @@
 /* Sends the rest of a response, bytes in memory and then a file range, without ever waiting for the
- * peer. A small file is read into the buffer behind the head and both go in one send; a large one
- * goes by sendfile. Reading a file can wait for a disk, and there are few fast workers. So a fast
- * worker reads only pages that are in memory (RWF_NOWAIT). Other pages are read on the blocking
- * pool, one turn at a time, and the wait for the peer between turns holds no thread [5]. */
+ * peer. A small file is read into the buffer behind the head, and one send takes both; a large file
+ * is sent by sendfile. Reading a file may have to wait for a disk, and there are few fast workers.
+ * So a fast worker reads only pages that are in memory (RWF_NOWAIT). Other pages are read on the
+ * blocking pool, one turn at a time, and no thread waits for the peer between turns (docs/http.md
+ * [5]). */
 #include "http/server_int.h"
 
 #include <errno.h>
@@ -12,18 +13,19 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { TURN = UNSENT_MAX }; /* the most bytes for one connection before others get their turn */
+enum { TURN = UNSENT_MAX }; /* bytes that are sent on one connection before others get their turn */
 
-/* Whether the file is on a file system in memory. A file system that cannot say which pages are in
- * memory (EOPNOTSUPP) may be slow, but tmpfs and ramfs are memory. */
+/* Whether the file is on tmpfs or ramfs, whose files are always in memory. This is asked when a
+ * file system cannot say which pages are in memory (EOPNOTSUPP); any other such file system may be
+ * slow. */
 static bool is_memory(int fd)
 {
     struct statfs fs;
     return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
-/* As pread(), but returns ERR_AGAIN when it would wait for a disk and may not. *got = 0 at the end.
- */
+/* Reads like pread(). Without `may_wait` it returns ERR_AGAIN when it would have to wait for a
+ * disk. *got = 0 at the end of the file. */
 static int pump_read_file(int fd, void *to, size_t len, off_t at, bool may_wait, size_t *got)
 {
     struct iovec part = {to, len};
@@ -50,8 +52,8 @@ static bool in_memory(const struct file_range *file, uint64_t len)
            pump_read_file(file->fd, &byte, 1, file->offset + (off_t)len - 1, false, &got) == 0;
 }
 
-/* Reads the next piece of the file into `out`. PUMP_BROKEN when the file is shorter than the length
- * that was promised to the peer. */
+/* Reads the next piece of the file into `out`. Returns PUMP_BROKEN when the file is shorter than
+ * the Content-Length that was sent to the peer. */
 static enum pump pump_load(struct http_request *req, bool may_read_disk)
 {
     struct file_range *file = &req->file;
@@ -111,7 +113,8 @@ static enum pump send_range(struct http_request *req, bool may_read_disk)
     return file->len ? PUMP_TURN : PUMP_DONE;
 }
 
-/* Requests the pages of the next turn now, so that they are usually in memory by then. */
+/* Asks the kernel to read the pages of the next turn now, so that they are usually in memory by
+ * then. */
 static void read_ahead(const struct file_range *file)
 {
     if (file->len)

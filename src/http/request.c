@@ -21,15 +21,16 @@ static int body_fail(struct body *body, int code, struct err *err)
     return err && err->code == code ? code : err_code(err, code);
 }
 
-/* Sends 100-continue. It is sent when the handler's first read needs bytes that have not arrived,
- * and never earlier [8]. */
+/* Sends 100-continue. This is called when the handler's first read needs bytes that have not
+ * arrived, and never earlier (docs/http.md [8]). */
 static int send_continue(struct http_request *req)
 {
     req->body.wants_continue = false;
     return conn_send_all(req, STR("HTTP/1.1 100 Continue\r\n\r\n"), false);
 }
 
-/* Receives some bytes into `to`. Waits only when the handler may wait. */
+/* Receives some bytes into `to`. Waits for them when the handler may block, else returns ERR_AGAIN.
+ */
 static int request_receive(struct http_request *req, void *to, size_t len, size_t *got)
 {
     int code = ERR_AGAIN;
@@ -48,7 +49,7 @@ static int request_receive(struct http_request *req, void *to, size_t len, size_
 }
 
 /* Receives more bytes behind those in the buffer. On a fast worker all bytes stay in the buffer, so
- * that the handler can be called again from its start [7]. */
+ * that the handler can be called again from its start (docs/http.md [7]). */
 static int request_fill(struct http_request *req)
 {
     size_t got;
@@ -163,7 +164,7 @@ static bool request_body_as_socket(struct reader *reader, int *fd, uint64_t *len
     if (req->head.chunked || req->conn->tls || !req->may_block || body->failed || body->done ||
         body->at < req->in_len)
         return false;
-    if (seat_take(req) < 0) /* without a seat the reader fails where it would have to wait */
+    if (seat_take(req) < 0) /* without a seat, the reader fails when it has to wait */
         return false;
     if (body->wants_continue && send_continue(req) < 0)
         return false;
@@ -361,8 +362,8 @@ size_t body_missing(const struct http_request *req)
     return here < req->await_body ? req->await_body - here : 0;
 }
 
-/* Sends 100-continue if the peer waits for it. Both flags are cleared, because it then waits no
- * more. */
+/* Sends 100-continue if the peer waits for it. Both flags that say so are cleared, because the peer
+ * then no longer waits. */
 int body_ask(struct http_request *req)
 {
     struct str line = STR("HTTP/1.1 100 Continue\r\n\r\n");
@@ -383,7 +384,7 @@ int http_await_body(struct http_request *req, size_t want)
 
     BUG_ON(body->taken || req->stage != STAGE_NONE);
     if (req->head.chunked || body->done || body->failed)
-        return 0; /* body bytes of a chunked body cannot be counted before they are decoded */
+        return 0; /* the bytes of a chunked body cannot be counted before decoding */
     req->await_body = size_min(size_min(want, most), body->left);
     if (body_missing(req))
         return ERR_AGAIN;
@@ -406,7 +407,8 @@ struct str http_request_trailers(struct http_request *req)
     return buf_str(&req->body.trailers);
 }
 
-/* Returns a body that is completely in the buffer without copying it. */
+/* Receives the rest of a body of `len` bytes into the buffer and returns it in place, without a
+ * copy. */
 static int read_in_place(struct http_request *req, size_t len, struct str *out, struct err *err)
 {
     struct body *body = &req->body;

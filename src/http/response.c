@@ -1,4 +1,5 @@
-/* The response as its handler makes it: status, headers, then one of the calls for the body. */
+/* The functions with which a handler makes its response: status, headers, then one of the calls for
+ * the body. */
 #include "http/server_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -41,9 +42,9 @@ static void response_status_line(struct buf *out, int status)
     buf_append_str(out, crlf);
 }
 
-/* Whether the peer waits for 100 before it sends a body of no bytes. By RFC 9110 §10.1.1 such a
- * request needs no 100. But when botocore gets a final answer without a 100 before, it also takes
- * that answer for the answer to its next request. */
+/* Whether the peer expects 100-continue although its body is empty. By RFC 9110 §10.1.1 such a
+ * request needs no 100. But when botocore gets a final answer without a 100 before it, botocore
+ * takes that answer for the answer to its next request as well. */
 static bool expects_for_nothing(const struct http_request *req)
 {
     return req->head.expect_continue && !req->head.chunked && req->head.content_length == 0;
@@ -112,7 +113,8 @@ void http_respond_header_u64(struct http_request *req, struct str name, uint64_t
     http_respond_header(req, name, str_n(text + at, sizeof(text) - at));
 }
 
-/* Appends the Date header. Its text changes once a second, and each thread keeps its own copy. */
+/* Appends the Date header. Each thread has its own copy of the text, which it renews once a second.
+ */
 static void date_line(struct http_request *req)
 {
     static _Thread_local int64_t second = -1;
@@ -127,9 +129,9 @@ static void date_line(struct http_request *req)
     buf_append(&req->out, line, 6 + CLOCK_HTTP_LEN + 2);
 }
 
-/* Whether the connection must be closed because the rest of the request's body is unread. Called
- * when the response begins. A handler that streams its response may still read the body, so for it
- * this is decided at the end. */
+/* Whether the connection must be closed after the response because the rest of the request's body
+ * is unread. This is called when the response begins. A handler that streams its response may still
+ * read the body, so for such a response response_done() decides at its end. */
 static bool body_is_in_the_way(struct http_request *req)
 {
     struct body *body = &req->body;
@@ -141,18 +143,19 @@ static bool body_is_in_the_way(struct http_request *req)
     return req->head.chunked || body->left > SKIP_MAX;
 }
 
-/* Ends the head. `len` is the length of the body in bytes, UINT64_MAX: not known. */
+/* Ends the head. `len` is the length of the body in bytes; UINT64_MAX means that it is not known.
+ */
 static void end_head(struct http_request *req, uint64_t len)
 {
     struct buf *out = &req->out;
     struct http_server *s = req->conn->server;
 
-    /* Responses 204 and 304 have no framing (RFC 9112 §6.1). */
+    /* Responses 204 and 304 have neither Content-Length nor Transfer-Encoding (RFC 9112 §6.1). */
     bool bodyless = req->status == 204 || req->status == 304;
 
     req->framed = len == UINT64_MAX && req->head.minor > 0 && !bodyless;
     if (len == UINT64_MAX && !req->framed && !req->no_body)
-        req->close = true; /* HTTP/1.0: the end of the connection is the end of the body */
+        req->close = true; /* in HTTP/1.0 the end of the connection ends the body */
     if (server_stopping(s) || body_is_in_the_way(req))
         req->close = true;
     buf_append_str(out, s->server_line);
@@ -172,7 +175,7 @@ static void end_head(struct http_request *req, uint64_t len)
     buf_append_str(out, crlf);
 }
 
-/* Keeps the bytes that did not fit into the socket in `out`. */
+/* Stores in `out` the bytes of head and body that did not fit into the socket. */
 static void keep_rest(struct http_request *req, struct str body, size_t sent)
 {
     if (sent < req->out.len) {
@@ -292,8 +295,8 @@ static void append_chunk_size(struct buf *out, size_t len)
     buf_append_str(out, crlf);
 }
 
-/* Sends a piece of the body. A small piece is copied to go out in one send with its framing; a
- * large one is not copied. */
+/* Sends a piece of the body. A small piece is copied, so that one send takes it and its chunk
+ * framing; a large piece is not copied. */
 static int response_send_piece(struct http_request *req, struct str piece)
 {
     struct buf *out = &req->out;
@@ -330,8 +333,8 @@ int http_send_end(struct http_request *req)
     return end_stream(req);
 }
 
-/* Moves bytes from socket to socket through a pipe. Stops when the source has no more bytes at the
- * moment. */
+/* Moves bytes from the socket `from` to the peer's socket through a pipe. Stops when `from` has no
+ * more bytes at the moment. */
 static int splice_some(struct http_request *req, struct reader *r, int from, uint64_t len,
                        int pipe_fd[2], uint64_t *moved)
 {
@@ -365,7 +368,7 @@ static int splice_some(struct http_request *req, struct reader *r, int from, uin
     return 0;
 }
 
-/* Sends one piece through memory; *got = 0 at the reader's end. */
+/* Reads one piece into memory and sends it. *got = 0 at the reader's end. */
 static int response_copy_some(struct http_request *req, struct reader *r, uint64_t len, char *piece,
                               size_t *got)
 {
@@ -376,8 +379,8 @@ static int response_copy_some(struct http_request *req, struct reader *r, uint64
     return code;
 }
 
-/* Sends a body of known length. Bytes that have arrived at the source are spliced. When none have,
- * the source's read function waits under its own deadline. */
+/* Sends a body of known length. Bytes that have arrived at the reader's socket are spliced. When
+ * none have arrived, the reader's read function waits, with a deadline of its own. */
 static int send_known(struct http_request *req, struct reader *r, uint64_t len, char *piece)
 {
     int pipe_fd[2] = {-1, -1}, code = 0;
@@ -416,7 +419,7 @@ static int send_unknown(struct http_request *req, struct reader *r, char *piece)
     return code;
 }
 
-/* Sends a reader that is a file range as a file, so that the thread is free at once. */
+/* Sends the file range of a reader as http_send_file() does, so that the thread is free at once. */
 static int send_as_file(struct http_request *req, struct reader *r, struct file_range range,
                         uint64_t len)
 {

@@ -20,7 +20,7 @@ enum {
     DROP_MS = 1000, /* time for handlers to notice that their peers were disconnected */
 };
 
-/* The fast worker that runs on this thread; NULL when this thread is not a fast worker. */
+/* The fast worker that this thread is; NULL when it is another thread. */
 static _Thread_local struct worker *this_worker;
 
 static struct worker *worker_of(struct http_server *s)
@@ -45,7 +45,7 @@ static struct http_request *request_new(void)
 
     if (!req)
         return NULL;
-    /* the rest is always written before it is read */
+    /* The members from `head` on are always written before they are read. */
     memset(req, 0, offsetof(struct http_request, head));
     arena_init(&req->arena, ARENA_MAX);
     buf_init(&req->body.trailers, 2 * HTTP_MAX_HEAD);
@@ -64,8 +64,8 @@ void request_free(struct http_request *req)
     free(req);
 }
 
-/* Takes an unused request. A fast worker keeps one for itself, which is still in its CPU cache.
- * Most workers never need another. */
+/* Takes an unused struct http_request. Each fast worker keeps one for itself, which is still in its
+ * CPU cache. Most workers never need another. */
 struct http_request *request_take(struct http_server *s)
 {
     struct worker *w = worker_of(s);
@@ -309,7 +309,7 @@ static void hang_up(struct http_server *s, bool only_idle)
     }
 }
 
-/* Waits until no connection is left. True when none is, false at the deadline. */
+/* Waits until no connection is left. Returns false when some are left at the deadline. */
 static bool wait_empty(struct http_server *s, uint64_t deadline_ns)
 {
     bool empty;
@@ -339,8 +339,8 @@ bool http_server_stop(struct http_server *s, uint64_t deadline_ns)
     return empty || wait_empty(s, clock_mono_ns() + DROP_MS * NS_PER_MS);
 }
 
-/* Waits for handlers that still run, because they use memory that the caller will free, then ends
- * the threads. */
+/* Waits until all connections are closed, then ends the threads. The handlers of open connections
+ * use memory that the caller will free. */
 static void end_threads(struct http_server *s)
 {
     uint64_t one = 1;

@@ -1,5 +1,5 @@
 /* Declarations that the files of the server share. docs/http.md says which thread may use which
- * part of a connection; [n] cites an invariant of that page. */
+ * part of a connection; a number such as [1] is an invariant of that page. */
 #ifndef HTTP_SERVER_INT_H
 #define HTTP_SERVER_INT_H
 
@@ -13,25 +13,26 @@
 #include <sys/uio.h>
 
 enum {
-    READ_BUFFER = HTTP_MAX_HEAD + 16 * 1024, /* a head, and some body behind it */
+    READ_BUFFER = HTTP_MAX_HEAD + 16 * 1024, /* bytes for a head and the beginning of the body */
     STRIPES = 16,
-    EVENTS = 8,             /* events that a worker takes in one epoll_wait */
-    TURN_REQUESTS = 32,     /* requests of one connection before others get their turn */
-    KEEP_OUT = 64 * 1024,   /* a larger output buffer is not kept for the next request */
-    SPARE_REQUESTS = 64,    /* unused requests that are kept, beside one for each fast worker */
-    SKIP_MAX = 64 * 1024,   /* an unread body up to this size is read, to keep the connection */
-    INLINE_MAX = 1 << 20,   /* a body up to this size is copied when sending has to wait */
+    EVENTS = 8,           /* events that a worker takes in one epoll_wait */
+    TURN_REQUESTS = 32,   /* requests of one connection before others get their turn */
+    KEEP_OUT = 64 * 1024, /* an output buffer above this size is not kept for the next request */
+    SPARE_REQUESTS = 64,  /* unused requests that the server keeps, beside one per fast worker */
+    /* The rest of an unread body is read up to this size, so that the connection can stay open. */
+    SKIP_MAX = 64 * 1024,
+    INLINE_MAX = 1 << 20,   /* a body up to this size is copied when the socket is full */
     COPY_PIECE = 64 * 1024, /* a body that must pass through memory is copied in such pieces */
-    UNSENT_MAX = 512 * 1024 /* the most unsent bytes that the kernel holds for a peer */
+    UNSENT_MAX = 512 * 1024 /* limit of unsent bytes that the kernel holds for a peer */
 };
 
-/* What a connection waits for while no thread owns it. */
+/* The thing that a connection waits for while no thread owns it. */
 enum phase {
-    PHASE_RUNNING, /* it does not wait: a thread or the pool's queue owns it [1] */
+    PHASE_RUNNING, /* nothing: a thread or the pool's queue owns the connection [1] */
     PHASE_HELLO,   /* the first bytes of a TLS handshake */
     PHASE_IDLE,    /* the next request */
     PHASE_HEAD,    /* the rest of a head */
-    PHASE_READY,   /* its turn; the next request has arrived already */
+    PHASE_READY,   /* its turn: the next request has arrived already */
     PHASE_BODY,    /* the first bytes of a body, before the handler is called again */
     PHASE_SKIP,    /* the rest of a body that the handler did not want */
     PHASE_SENDING, /* room in the socket for the rest of a response */
@@ -43,38 +44,38 @@ enum phase {
 /* The jobs that the blocking pool does for a connection. */
 enum work { WORK_HANDSHAKE, WORK_HANDLER, WORK_RESUME, WORK_PUMP };
 
-/* Whether the sender of a request is known; strangers get fewer seats (docs/http.md, "Seats"). */
+/* Whether the sender of a request is known. Strangers get fewer seats (docs/http.md, "Seats"). */
 enum standing { STRANGER, KNOWN, STANDINGS };
 
-/* One peer address, for the caps on each address. */
+/* One peer address, for the limits on connections and seats of one address. */
 struct address {
     unsigned char key[16];
-    size_t count; /* its connections; the entry is freed with the last of them */
+    size_t count; /* connections of the address; the last one frees this struct */
     _Atomic(size_t) seats[STANDINGS];
 };
 
-/* A connection. Its owner is the one thread that may use it [1]. Only `due` is shared; `fd`,
- * `pushed` and `window_mark` are also read by the sweeper, under the stripe's lock [2]. */
+/* A connection. Only one thread at a time, its owner, may use it [1]. Other threads may use `due`,
+ * and the sweeper also reads `fd`, `pushed` and `window_mark`, under the stripe's lock [2]. */
 struct conn {
     struct http_server *server;
-    _Atomic(uint64_t) due; /* deadline (server ms) << 8 | DUE_EXPIRED | phase [3] */
+    _Atomic(uint64_t) due; /* deadline (ms of now_ms) << 8 | DUE_EXPIRED | phase [3] */
     int fd;
-    bool registered; /* epoll knows `fd` */
+    bool registered; /* `fd` is in the epoll set */
     bool broken;     /* a send failed: nothing more can be sent to the peer */
     enum work work;
     struct list node;         /* in the list of its stripe */
     struct http_request *req; /* the request and its buffers; NULL while the connection is idle */
-    struct tls *tls;          /* NULL: plain, or no handshake yet */
-    char *saved; /* the first bytes of a head, kept while the connection has no request */
+    struct tls *tls;          /* NULL: no TLS, or no handshake yet */
+    char *saved; /* the bytes of an incomplete head, while the connection has no request */
     size_t saved_len, seen;
-    /* Deadline of HEAD, SKIP and LINGER, or of the window of SENDING, in ms of the server's clock.
-     */
+    /* When the phase ends, in ms of the server's now_ms: the deadline of HELLO, HEAD, BODY, SKIP
+     * and LINGER, or the end of the window of SENDING. 0: not set. */
     uint64_t phase_end;
     uint64_t received;             /* bytes received */
     uint64_t linger_left;          /* bytes that may still be read and dropped before closing */
     _Atomic(uint64_t) pushed;      /* bytes given to the socket */
     _Atomic(uint64_t) window_mark; /* bytes acknowledged when the send window began */
-    struct address *address;       /* NULL: the caps do not apply, as for a proxy */
+    struct address *address;       /* NULL: no limits per address apply, as for a proxy */
     struct pool_job job;
     union {
         struct sockaddr any;
@@ -85,12 +86,12 @@ struct conn {
 
 enum { DUE_PHASE = 0x0f, DUE_EXPIRED = 0x80, DUE_SHIFT = 8 };
 
-/* A body that is being received: first the bytes in the buffer from `at` on, then bytes of the
- * socket. */
+/* The body of a request while it is received: first the bytes in the buffer from `at` on, then
+ * bytes from the socket. */
 struct body {
     struct reader reader;
-    size_t at;     /* offset in the buffer */
-    uint64_t left; /* bytes of Content-Length that are left */
+    size_t at;     /* offset of the next byte in the buffer */
+    uint64_t left; /* bytes of Content-Length that were not read yet */
     uint64_t taken;
     struct http_chunked chunked;
     struct buf trailers;
@@ -106,14 +107,16 @@ enum stage {
     STAGE_DONE    /* the handler has ended the response; `out` and `file` may still be unsent */
 };
 
-/* How long the server waited for the peer, and how many bytes moved in that time. */
+/* Measures the pace of a peer: how long the server waited for it in this window, and how many bytes
+ * moved. */
 struct pace {
     bool running;
     uint64_t waited_ns;
     uint64_t mark; /* bytes moved when the window began */
 };
 
-/* The socket that a handler waits for (PHASE_AWAIT), and the function that goes on. */
+/* The socket that a handler waits for (PHASE_AWAIT), and the function that then continues the
+ * request. */
 struct await {
     http_resume_fn *fn; /* NULL: the handler does not wait */
     void *ctx;
@@ -130,29 +133,31 @@ struct http_request {
     struct pace in_pace, out_pace;
     struct await await;
     size_t await_body; /* bytes of the body that the handler waits for; 0: it does not wait */
-    enum standing standing, seat; /* `seat`: the standing with which it took its seat */
+    enum standing standing, seat; /* `seat`: the standing when the request took its seat */
     bool seated;
     bool may_block;
-    bool close;    /* close the connection after this response */
-    bool linger;   /* with `close`: wait until the peer has closed its side, because it may still be
-                      sending */
-    bool no_body;  /* the response has no body: HEAD, 204, 304 */
+    bool close; /* close the connection after this response */
+    /* With `close`: shut down only our direction, then wait until the peer has closed its own,
+     * because it may still be sending. */
+    bool linger;
+    bool no_body;  /* the response has no body, as for HEAD, 204 and 304 */
     bool framed;   /* the response is chunked */
     bool own_date; /* the handler has set the Date header */
     bool own_length;
-    bool streamed; /* the response began before its length was known */
+    bool streamed; /* the head was sent before the body was complete */
     enum stage stage;
     int status;
     uint64_t started_ns; /* when the request began; 0 unless requests are logged */
     uint64_t sent;       /* body bytes sent */
     struct buf out;      /* from out_at on: bytes of head and body that are not sent yet */
     size_t out_at;
-    struct file_range file; /* sent after `out`; fd -1: none */
-    bool copy_file;         /* the file is copied through `out`, because it is small or for TLS */
-    struct sock_addr peer;  /* len 0 until it is asked for */
-    struct log log;         /* valid when log_ready */
+    struct file_range file; /* sent after `out`; fd -1: no file */
+    /* The file is copied through `out` instead of sendfile, because it is small or TLS is used. */
+    bool copy_file;
+    struct sock_addr peer; /* len 0 until a handler asks for it */
+    struct log log;        /* valid when log_ready */
     bool log_ready;
-    char id[32]; /* empty until it is asked for */
+    char id[32]; /* empty until the id is first needed */
     size_t in_len;
     struct http_head head;
     char in[READ_BUFFER];
@@ -186,7 +191,7 @@ struct http_server {
     void (*on_drop)(void *ctx);
     void *drop_ctx;
     size_t max_connections, max_per_address;
-    struct networks proxies;                /* the caps per address do not apply to these */
+    struct networks proxies;                /* the limits per address do not apply to these */
     size_t seats_of_address[STANDINGS];     /* the most seats for one address */
     size_t seats_of_all[STANDINGS];         /* the most seats for all addresses together */
     _Atomic(size_t) seats_taken[STANDINGS]; /* seats taken by requests of this server */
@@ -208,7 +213,8 @@ struct http_server {
     _Atomic(size_t) connections;
     _Atomic(bool) stopping; /* no new requests are served, and responses close the connection */
     _Atomic(bool) dropping; /* the deadline of http_server_stop() has passed */
-    _Atomic(bool) accept_stalled; /* there were no descriptors: the sweeper tries to accept again */
+    /* There were no free descriptors, so the sweeper tries to accept again. */
+    _Atomic(bool) accept_stalled;
 
     struct mutex lock;   /* class "http.server"; guards all members below */
     struct cond changed; /* the last connection was closed */
@@ -225,7 +231,7 @@ static inline void count(_Atomic(uint64_t) *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
-/* Gives an empty request. NULL: there is no memory. */
+/* Returns an empty request, or NULL when there is no memory. */
 struct http_request *request_take(struct http_server *s);
 void request_give(struct http_server *s, struct http_request *req);
 void request_free(struct http_request *req);
@@ -234,7 +240,7 @@ bool server_stopping(struct http_server *s);
 /* accept.c */
 void accept_some(struct http_server *s);
 void conn_await_sweep(struct conn *c); /* waits until the sweeper no longer uses the connection */
-void conn_forget(struct conn *c);      /* takes it out of its stripe and of its address's count */
+void conn_forget(struct conn *c);      /* removes it from its stripe and from its address's count */
 void addresses_release(struct http_server *s);
 
 /* conn.c */
@@ -248,33 +254,37 @@ void conn_hang_up(struct conn *c, bool only_idle); /* call it under the stripe's
 int conn_recv_now(struct conn *c, void *to, size_t len, size_t *got);
 int conn_send_now(struct conn *c, const struct iovec *parts, int n, bool more, size_t *sent);
 int conn_send_all(struct http_request *req, struct str bytes, bool more);
-/* Waits for the peer; the time counts towards its pace. */
+/* Waits for the peer until the socket is ready for `events`. The time counts against the peer's
+ * minimum rate. */
 int conn_wait(struct http_request *req, short events);
 uint64_t conn_acknowledged(struct conn *c);
 void conn_pushed(struct conn *c, size_t n);
 
 /* seat.c */
 void seats_init(struct http_server *s);
-/* Takes a seat; a handler does so before it waits for its peer. ERR_BUSY: no seat is free, and the
- * handler must not wait. */
+/* Takes a seat, which a request needs before its handler waits for the peer. ERR_BUSY: no seat is
+ * free, and the handler must not wait. */
 int seat_take(struct http_request *req) MUST_CHECK;
 void seat_leave(struct http_request *req); /* does nothing for a request without a seat */
 
 /* request.c */
-void request_begin(struct http_request *req);  /* call it when `head` is parsed */
-void request_rewind(struct http_request *req); /* back to its start, to be handled again */
+void request_begin(struct http_request *req); /* call it when `head` is parsed */
+/* Puts the request back to its start, so that its handler can be called again. */
+void request_rewind(struct http_request *req);
 void request_reset(struct http_request *req); /* makes it ready for the connection's next request */
-int body_skip(struct http_request *req); /* drops the body as far as it has arrived: 0 at its end,
-                                            ERR_AGAIN before it, or an error */
-/* The handler waits for the first `await_body` bytes of the body. Returns how many of them have not
- * arrived yet. */
+/* Drops the bytes of the body that have arrived. 0: the body has ended. ERR_AGAIN: more bytes of it
+ * have to come. */
+int body_skip(struct http_request *req);
+/* Returns how many of the first `await_body` bytes of the body, for which the handler waits, have
+ * not arrived yet. */
 size_t body_missing(const struct http_request *req);
-int body_ask(
-    struct http_request *req); /* sends 100-continue if the peer waits for it; never waits */
+/* Sends 100-continue if the peer waits for it. Never waits itself. */
+int body_ask(struct http_request *req);
 
 /* response.c */
 void response_reset(struct http_request *req);
-/* Makes a short response of the server's own; the connection is closed after it. */
+/* Makes a short response with an error status instead of the handler's. The connection is closed
+ * after it. */
 void response_refuse(struct http_request *req, int status, const char *text);
 
 /* pump.c */

@@ -1,5 +1,5 @@
 /* The request's side of an exchange: writing head and body, watching for an early answer, and the
- * one retry that is safe. docs/upstream.md has the rules that comments cite (R1, ...). */
+ * one retry that is safe. R1, R2 and so on are rules of docs/upstream.md. */
 #include "http/upstream_int.h"
 #include "http/wire_int.h"
 #include "os/sock.h"
@@ -17,13 +17,14 @@ struct sending {
     const struct upstream_request *r;
     struct buf out; /* the head, and a small body behind it */
     uint64_t left;  /* bytes of the body that are not in `out`; UINT64_MAX: chunked */
-    bool expects;   /* the peer is asked for 100-continue */
-    /* Bytes of the body were read and are not in `out`, so they cannot be sent again. */
+    bool expects;   /* the request has Expect: 100-continue */
+    /* Bytes of the body were read and not kept in `out`, so they cannot be sent again. */
     bool body_taken;
     bool any_sent; /* bytes were sent in this attempt */
     bool cut;      /* the peer answered before the whole request was sent */
     bool reader_failed;
-    /* This attempt failed as on a connection that the peer had closed while it was idle. */
+    /* This attempt failed in the way of a reused connection that the peer had closed while it was
+     * idle. */
     bool stale;
 };
 
@@ -98,8 +99,8 @@ static int write_head(struct sending *s, struct err *err)
     return 0;
 }
 
-/* Reads a small body before a connection is taken. It goes out in one piece with the head, and can
- * be sent again. */
+/* Reads a small body into `out` before a connection is taken. So head and body are sent together,
+ * and can be sent again. */
 static int read_small_body(struct sending *s, struct err *err)
 {
     if (s->left == 0 || s->left > UPSTREAM_SMALL_BODY || s->expects)
@@ -126,7 +127,7 @@ static int push_tls(struct sending *s, struct exchange *e, struct str bytes, str
 {
     int rc = 0;
 
-    s->any_sent |= bytes.len > 0; /* bytes that OpenSSL has accepted may have been sent */
+    s->any_sent |= bytes.len > 0; /* even bytes that OpenSSL only accepted may have been sent */
     while (rc == 0 && bytes.len && !e->answered) {
         size_t sent = 0;
         rc = tls_send_now(e->conn->tls, bytes.p, bytes.len, &sent, err);
@@ -142,7 +143,7 @@ static int push_tls(struct sending *s, struct exchange *e, struct str bytes, str
     return rc;
 }
 
-/* Makes one step of the mover, then looks for an early answer. */
+/* Sends a part of the body by mover_step(), then looks for an early answer. */
 static int sending_step(struct sending *s, struct exchange *e, struct mover *m, uint64_t max,
                         uint64_t *moved, struct err *err)
 {
@@ -215,8 +216,8 @@ static int sending_read_piece(struct sending *s, char *piece, size_t *got, struc
     return rc;
 }
 
-/* Sends the body piece by piece through memory: over TLS, or chunked, where each piece is framed in
- * place. */
+/* Sends the body in pieces that are copied through memory. This is for TLS and for chunked bodies,
+ * where the framing is written around each piece in the same buffer. */
 static int copy_body(struct sending *s, struct exchange *e, struct err *err)
 {
     bool chunked = s->left == UINT64_MAX;
@@ -244,7 +245,7 @@ static int copy_body(struct sending *s, struct exchange *e, struct err *err)
     return rc;
 }
 
-/* Sends head and body. 0 when all is sent, or when the peer answered before that. */
+/* Sends head and body. Returns 0 when all is sent, or when the peer answered before that. */
 static int transmit(struct sending *s, struct exchange *e, struct err *err)
 {
     int rc = sending_push(s, e, buf_str(&s->out), err);
@@ -259,7 +260,8 @@ static int transmit(struct sending *s, struct exchange *e, struct err *err)
     return rc;
 }
 
-/* Looks for an answer when the peer has closed while we sent: it may have answered before (R3). */
+/* Called when the peer has closed while we sent. Looks for an answer that the peer sent before it
+ * closed (rule R3 of docs/upstream.md). Returns `rc` when there is none. */
 static int last_words(struct exchange *e, int rc)
 {
     return exchange_read_head(e, upstream_deadline(UPSTREAM_CONTINUE_MS), NULL) == 0 ? 0 : rc;
@@ -294,7 +296,7 @@ static int sending_attempt(struct exchange **out, struct sending *s, bool fresh,
     return rc;
 }
 
-/* Whether the request may be sent once more on a new connection (R4). */
+/* Whether the request may be sent once more on a new connection (rule R4 of docs/upstream.md). */
 static bool may_retry(const struct sending *s)
 {
     return s->stale && !s->body_taken && (s->r->idempotent || !s->any_sent);

@@ -1,8 +1,8 @@
-/* Upstream: pooled HTTP/1.1 connections to storages; bodies stream both ways. There is one struct
- * upstream per endpoint (scheme, host, port), shared by all threads. An exchange belongs to one
- * thread. Calls block, so only the blocking pool and background workers may make them. SIGPIPE must
- * be ignored or blocked in the calling thread, because sendfile and splice cannot suppress it.
- * docs/upstream.md has the rules of reuse, retry and health. */
+/* Upstream: pooled HTTP/1.1 connections to remote storages. Bodies of requests and responses are
+ * streamed. There is one struct upstream per endpoint (scheme, host, port), shared by all threads.
+ * An exchange belongs to one thread. Calls block, so only the blocking pool and background workers
+ * may make them. SIGPIPE must be ignored or blocked in the calling thread, because sendfile and
+ * splice cannot suppress it. docs/upstream.md has the rules of reuse, retry and health. */
 #ifndef HTTP_UPSTREAM_H
 #define HTTP_UPSTREAM_H
 
@@ -16,11 +16,12 @@ struct exchange; /* one request and its response */
 
 struct upstream_options {
     struct str url; /* http://host[:port] or https://host[:port]; a path is ignored */
-    /* 0: 256. When all are in use a caller waits up to connect_timeout_ms, then gets ERR_BUSY. */
+    /* 0: 256. When all connections are in use, a caller waits up to connect_timeout_ms, then gets
+     * ERR_BUSY. */
     size_t max_connections;
-    size_t max_idle;             /* 0: 64; the most recently used are kept */
-    uint64_t idle_timeout_ms;    /* an idle connection is closed after it; 0: 30 s */
-    uint64_t connect_timeout_ms; /* with name look-up and TLS; 0: 3 s */
+    size_t max_idle;             /* limit of idle connections; 0: 64 */
+    uint64_t idle_timeout_ms;    /* after this time an idle connection is closed; 0: 30 s */
+    uint64_t connect_timeout_ms; /* for name look-up, connect and TLS together; 0: 3 s */
     uint64_t timeout_ms;         /* the longest time without progress; 0: 30 s */
     uint64_t head_timeout_ms;    /* from the end of the request to the response's head; 0: 60 s */
     const char *ca_file;
@@ -30,73 +31,79 @@ struct upstream_options {
 
 int upstream_new(struct upstream **out, const struct upstream_options *o,
                  struct err *err) MUST_CHECK;
-void upstream_free(struct upstream *u); /* every exchange must be closed before */
+void upstream_free(struct upstream *u); /* close every exchange first */
 
 struct upstream_request {
     struct str method, target; /* target: encoded path and query */
-    /* Sent as they are. Content-Length, Transfer-Encoding, Connection and Expect are refused. Host
-     * is added if it is not given. */
+    /* These headers are sent as they are. Content-Length, Transfer-Encoding, Connection and Expect
+     * are refused (ERR_INVALID). Host is added if it is not given. */
     const struct http_header *headers;
     size_t header_count;
     struct reader *body;  /* NULL: no body */
     uint64_t body_len;    /* bytes; UINT64_MAX: chunked */
-    bool expect_continue; /* wait up to 1 s for 100 before sending the body */
-    /* The request may be sent twice: on a stale connection it is sent again even after the head was
-     * sent, if the body was not yet read. */
+    bool expect_continue; /* wait up to 1 s for 100-continue before sending the body */
+    /* The request may reach the peer twice. So when the peer has closed a reused connection, the
+     * request is sent again on a new one, even if the head was sent, but not if bytes of the body
+     * were read that cannot be sent again. */
     bool idempotent;
-    /* Called when there is a connection, before anything is sent. An error that it returns is the
-     * result of upstream_send(). May be NULL. upstream_send_now() does not call it. */
+    /* upstream_send() calls this function when there is a connection, before anything is sent. An
+     * error that the function returns is the result of upstream_send(). It may be NULL.
+     * upstream_send_now() does not call it. */
     int (*may)(void *ctx, struct err *err);
     void *may_ctx;
 };
 
 /* Sends a request and reads the response's head. Any status is success. ERR_UNAVAILABLE: the
- * request never reached the peer, or the peer is marked down. ERR_TIMEOUT: it took too long.
- * ERR_CLOSED: the connection broke, and the peer may have acted. ERR_PEER: the response is
- * malformed. An error of the body's reader is returned as it is. */
+ * request never reached the peer, or the peer is marked down. ERR_BUSY: all connections are in use,
+ * or weir has no descriptor. ERR_TIMEOUT: the exchange took too long. ERR_CLOSED: the connection
+ * broke, and the peer may have acted on the request. ERR_PEER: the response is malformed. An error
+ * of the body's reader is returned as it is. */
 int upstream_send(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                   struct err *err) MUST_CHECK;
 
-/* For callers that must not wait: sends a request without a body over an idle plain connection.
- * ERR_AGAIN: there is no such connection, or the request could not be sent whole. The peer cannot
- * have acted on it then, and the caller may use upstream_send(). Until exchange_poll() has returned
- * 0, only the next four functions may be called with the exchange. */
+/* Sends a request without a body over an idle plain connection, and never waits. ERR_AGAIN: there
+ * is no such connection, or the request could not be sent whole. Then the peer cannot have acted on
+ * the request, and the caller may use upstream_send(). Until exchange_poll() has returned 0, only
+ * the next four functions and exchange_close() may be called with the exchange. */
 int upstream_send_now(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                       struct err *err) MUST_CHECK;
-/* A socket that is readable when exchange_poll() should be called. */
+/* Returns the socket of the exchange. Call exchange_poll() when it is readable. */
 int exchange_fd(const struct exchange *e);
-uint64_t exchange_head_ms(const struct exchange *e); /* the longest wait for the head */
-/* Reads the bytes that have arrived. 0: the head is complete. ERR_AGAIN: it is not. ERR_CLOSED: the
- * peer closed. ERR_PEER: the response is malformed. */
+/* Returns the longest time to wait for the response's head, in ms. */
+uint64_t exchange_head_ms(const struct exchange *e);
+/* Reads the bytes that have arrived, without waiting. 0: the response's head is complete.
+ * ERR_AGAIN: it is not complete yet. ERR_CLOSED: the peer closed. ERR_PEER: the response is
+ * malformed. */
 int exchange_poll(struct exchange *e, struct err *err) MUST_CHECK;
-/* After exchange_poll() failed: whether the peer had closed the idle connection, so that no byte
- * came. */
+/* Call this after exchange_poll() has failed. Returns whether the connection was a reused one on
+ * which no byte of a response came, because the peer had probably closed it while it was idle. */
 bool exchange_is_stale(const struct exchange *e);
 
 const struct http_head *exchange_head(struct exchange *e);
 /* Whether the peer answered before all of the request was sent. */
 bool exchange_is_early(const struct exchange *e);
-/* The body of the response; as_socket() works for plain connections with a known length. */
+/* Returns the reader of the response's body. Its as_socket() works on plain connections when the
+ * length of the body is known. */
 struct reader *exchange_body(struct exchange *e);
-/* Closes an exchange. The connection goes back to the pool when the body was read to its end, else
- * it is closed. A short rest of the body is first read and dropped. NULL is fine. */
+/* Closes an exchange. A short rest of the body is first read and dropped. The connection goes back
+ * to the pool when the body was read to its end, else it is closed. `e` may be NULL. */
 void exchange_close(struct exchange *e);
 
-/* Ends all exchanges when the process stops; any thread. Exchanges that run fail with ERR_CLOSED.
- * Callers that connect or wait for a connection, and all later callers, get ERR_UNAVAILABLE at
- * once. Afterwards exchanges can only be closed, and the upstream freed. */
+/* Ends all exchanges when the process stops. Any thread may call it. Exchanges that run fail with
+ * ERR_CLOSED. Callers that connect or wait for a connection, and all later callers, get
+ * ERR_UNAVAILABLE at once. Afterwards exchanges can only be closed, and the upstream freed. */
 void upstream_abort(struct upstream *u);
 
-/* Whether the upstream is up. After several failed connects in a row it is down: upstream_send()
- * fails at once with ERR_UNAVAILABLE, but one caller per second is let through as a probe. */
+/* Whether the upstream is up. After three failed connects in a row it is down: upstream_send()
+ * fails at once with ERR_UNAVAILABLE, except that one caller per second may try to connect. */
 bool upstream_is_up(struct upstream *u);
-/* Tries to connect when the upstream is down, and keeps the connection for the next exchange. A
- * background thread calls this, so that no request has to wait to find out that the peer is back.
- */
+/* When the upstream is down, tries to connect, and keeps the connection for the next exchange. A
+ * background thread calls this, so that no request has to be the one that finds out whether the
+ * peer is back. */
 void upstream_probe(struct upstream *u);
 
-/* Closes connections that were idle for too long. Each request does this too. A background thread
- * calls it so that an upstream without requests does not hold descriptors. */
+/* Closes connections that were idle for too long. Each request does so too. A background thread
+ * calls this, so that an upstream without requests does not hold descriptors. */
 void upstream_sweep(struct upstream *u);
 
 struct upstream_stats {
@@ -105,7 +112,7 @@ struct upstream_stats {
 };
 void upstream_stats(struct upstream *u, struct upstream_stats *out);
 
-/* Moves `len` bytes from a reader to a connected plain socket (non-blocking), by splice or sendfile
+/* Moves `len` bytes from a reader to a connected, non-blocking plain socket: by splice or sendfile
  * when the reader allows it, else by copying. *sent counts the bytes sent, also on failure.
  * ERR_TIMEOUT: one side made no progress for progress_timeout_ms. ERR_CLOSED: the peer closed the
  * socket, or the reader ended early. Other errors are the reader's. */

@@ -1,5 +1,5 @@
-/* The response's side of an exchange: its head, its body as a reader, and whether the connection is
- * reused. */
+/* The response's side of an exchange: reading the head, reading the body, and deciding whether the
+ * connection is reused. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 
@@ -13,7 +13,7 @@ struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool 
     struct exchange *e = c->spare ? c->spare : xzalloc(sizeof(*e));
 
     c->spare = NULL;
-    /* The buffer of 24 KiB behind `head` is not zeroed. */
+    /* The members from `head` on, with a buffer of 24 KiB, are not zeroed. */
     memset(e, 0, offsetof(struct exchange, head));
     e->body.ops = &body_ops;
     e->upstream = u;
@@ -43,8 +43,8 @@ static void head_complete(struct exchange *e)
     e->reusable &= e->head.keep_alive && e->framing != BODY_CLOSE;
 }
 
-/* Parses the response's head. 1xx heads are dropped, the final one is kept. ERR_AGAIN: more bytes
- * are needed. */
+/* Parses the response's head. The heads of 1xx responses are dropped until the final head comes.
+ * ERR_AGAIN: more bytes are needed. */
 static int parse_head(struct exchange *e, struct err *err)
 {
     for (;;) {
@@ -75,8 +75,8 @@ static int exchange_received(struct exchange *e, size_t got, struct err *err)
     return 0;
 }
 
-/* As exchange_received(), and then parses the head; also 0 when more bytes of the head are needed.
- */
+/* Counts the received bytes as exchange_received() does, then parses the head. Returns 0 also when
+ * the head is not complete yet. */
 static int received_answer(struct exchange *e, size_t got, struct err *err)
 {
     int rc = exchange_received(e, got, err);
@@ -178,8 +178,8 @@ static int cut_short(struct err *err)
     return err_set(err, ERR_CLOSED, "upstream: closed in the middle of the body");
 }
 
-/* Takes bytes of the body: first those that came with the head, then straight from the connection.
- */
+/* Reads bytes of the body: first bytes that came with the head, then bytes straight from the
+ * connection. */
 static int exchange_take(struct exchange *e, void *to, size_t len, size_t *got, struct err *err)
 {
     if (e->start < e->end) {
@@ -297,8 +297,8 @@ static bool exchange_body_as_socket(struct reader *r, int *fd, uint64_t *len)
     return true;
 }
 
-/* Gives the rest of the body if it is in the buffer. A small body has often come whole with the
- * head. */
+/* Sets *out to the rest of the body if all of it is in the buffer. A small body has often arrived
+ * whole with the head. */
 static bool body_as_bytes(struct reader *r, struct str *out)
 {
     struct exchange *e = container_of(r, struct exchange, body);
@@ -309,7 +309,8 @@ static bool body_as_bytes(struct reader *r, struct str *out)
     return true;
 }
 
-/* Skips bytes in the buffer (the caller used as_bytes), or else bytes of the socket. */
+/* Skips bytes in the buffer, which the caller got from as_bytes, and then bytes that the caller has
+ * taken from the socket. */
 static void exchange_body_skip(struct reader *r, uint64_t n)
 {
     struct exchange *e = container_of(r, struct exchange, body);
@@ -327,8 +328,8 @@ static const struct reader_ops body_ops = {
     .skip = exchange_body_skip,
 };
 
-/* Reads and drops a short rest of the body that has arrived, which costs less than a new
- * connection. */
+/* Reads and drops the rest of the body when it is short, which costs less than a new connection. It
+ * waits at most UPSTREAM_DRAIN_MS for it. */
 static void exchange_drain(struct exchange *e)
 {
     uint64_t deadline = upstream_deadline(UPSTREAM_DRAIN_MS);

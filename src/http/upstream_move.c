@@ -1,7 +1,7 @@
 /* Moves bytes from a reader to a plain socket: by sendfile from a file, by splice through a pipe
- * from a socket, otherwise by a copy. Only in the plain case the bytes bypass the reader. In every
- * other case (the file is shorter, the source has ended or failed) reader_read() is called, which
- * returns the right error. */
+ * from a socket, otherwise by a copy. Only while all goes well do the bytes bypass the reader. When
+ * the file is shorter than it was, or the source has ended or failed, reader_read() is called,
+ * which returns the right error. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A pipe of 256 KiB needs half the system calls of the default size, and the kernel allows one user
- * 256 such pipes. Below SPLICE_MIN the pipe costs more than the copy. */
+/* Sizes in bytes. A pipe of 256 KiB needs half the system calls of the default size, and the kernel
+ * allows one user 256 such pipes. Below SPLICE_MIN, splicing costs more than copying. */
 enum {
     COPY_SIZE = 64 * 1024,
     PIPE_SIZE = 256 * 1024,
@@ -36,7 +36,7 @@ void mover_release(struct mover *m)
     m->copy = NULL;
 }
 
-/* Waits for an event on one of `count` descriptors. */
+/* Waits for an event on one of `count` descriptors, at most for the mover's timeout. */
 static int wait_any(struct mover *m, struct pollfd *fds, nfds_t count, struct err *err)
 {
     uint64_t deadline = upstream_deadline(m->timeout_ms);
@@ -55,7 +55,7 @@ static int wait_any(struct mover *m, struct pollfd *fds, nfds_t count, struct er
     }
 }
 
-/* Waits until `to` accepts more bytes. */
+/* Waits until `to` accepts more bytes. ERR_AGAIN: `to` has something to read (`watch`). */
 static int wait_writable(struct mover *m, struct err *err)
 {
     struct pollfd p = {.fd = m->to, .events = POLLOUT | (m->watch ? POLLIN : 0)};
@@ -66,7 +66,7 @@ static int wait_writable(struct mover *m, struct err *err)
     return rc;
 }
 
-/* Waits until the source has bytes. */
+/* Waits until the source has bytes. ERR_AGAIN: `to` has something to read (`watch`). */
 static int wait_readable(struct mover *m, int from, struct err *err)
 {
     struct pollfd p[2] = {{.fd = from, .events = POLLIN}, {.fd = m->to, .events = POLLIN}};
@@ -79,8 +79,9 @@ static int wait_readable(struct mover *m, int from, struct err *err)
     return rc;
 }
 
-/* Evaluates the result of a send to `to`: bytes were moved, or it had to wait and must be tried
- * again (*moved = 0), or it failed. */
+/* Handles the result `n` of a send to `to`. Returns 0 when bytes were moved, or when the socket was
+ * full and this function has waited for room; *moved stays 0 then, and the send must be tried
+ * again. Otherwise it returns an error. */
 static int after_send(struct mover *m, ssize_t n, uint64_t *moved, struct err *err)
 {
     if (n >= 0) {
@@ -139,7 +140,7 @@ static int mover_send_file(struct mover *m, struct file_range range, uint64_t ma
     ssize_t n = sendfile(m->to, range.fd, &range.offset, size_min(len, SENDFILE_MAX));
 
     if (n == 0 || (n < 0 && (errno == EINVAL || errno == ENOSYS || errno == EIO))) {
-        /* the file is shorter than it was, unreadable, or unfit for sendfile */
+        /* The file is shorter than it was, unreadable, or unfit for sendfile. */
         m->no_sendfile = true;
         return 0;
     }
@@ -157,11 +158,12 @@ static bool mover_make_pipe(struct mover *m)
         m->pipe[0] = m->pipe[1] = -1;
         return false;
     }
-    fcntl(m->pipe[1], F_SETPIPE_SZ, PIPE_SIZE); /* when the kernel refuses, the pipe is smaller */
+    fcntl(m->pipe[1], F_SETPIPE_SZ, PIPE_SIZE); /* the pipe stays smaller if the kernel refuses */
     return true;
 }
 
-/* Moves bytes from a socket into the pipe. *odd is set when the reader must be read instead. */
+/* Moves bytes from a socket into the pipe. *odd is true when splice did not work, so that
+ * reader_read() must be called instead. */
 static int fill_pipe(struct mover *m, int from, uint64_t len, bool *odd, struct err *err)
 {
     ssize_t n = splice(from, NULL, m->pipe[1], NULL, len < PIPE_SIZE ? (size_t)len : PIPE_SIZE,
@@ -179,7 +181,7 @@ static int fill_pipe(struct mover *m, int from, uint64_t len, bool *odd, struct 
     return 0;
 }
 
-/* Tries once to move bytes. When nothing was moved and *end is false, try again. */
+/* Tries once to move bytes. When nothing was moved and *end is false, the caller tries again. */
 static int try_step(struct mover *m, uint64_t max, uint64_t *moved, bool *end, struct err *err)
 {
     struct file_range range;

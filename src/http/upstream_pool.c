@@ -1,5 +1,5 @@
-/* The pool of an upstream's connections: who may open one, which is reused, whether the peer is up.
- */
+/* The pool of an upstream's connections: it decides who may open a connection, which one is reused,
+ * and whether the peer is up. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 
@@ -11,8 +11,8 @@ static uint64_t upstream_or_default(uint64_t value, uint64_t otherwise)
     return value ? value : otherwise;
 }
 
-/* Takes host and port from the URL, and makes the Host header (RFC 9110 7.2: without a default
- * port). */
+/* Takes host and port from the URL, and makes the value of the Host header, which leaves out a
+ * default port (RFC 9110 section 7.2). */
 static int set_endpoint(struct upstream *u, struct str text, bool *https, struct err *err)
 {
     struct url url;
@@ -82,8 +82,8 @@ void upstream_free(struct upstream *u)
     free(u);
 }
 
-/* Moves a connection from the idle list to `dead` and lowers the count. The caller closes it after
- * it has released the lock. */
+/* Moves a connection from the idle list to `dead` and lowers the counts. The caller closes the
+ * connections in `dead` after it has released the lock. */
 static void retire(struct upstream *u, struct upstream_conn *c, struct list *dead)
 {
     list_remove(&c->node);
@@ -93,7 +93,8 @@ static void retire(struct upstream *u, struct upstream_conn *c, struct list *dea
     cond_signal(&u->room);
 }
 
-/* Retires connections that were idle for too long. The oldest are at the end of the list. */
+/* Moves connections that were idle for too long to `dead`. The oldest are at the end of the list.
+ */
 static void retire_aged(struct upstream *u, struct list *dead)
 {
     uint64_t now = clock_mono_ns();
@@ -128,8 +129,8 @@ bool upstream_is_up(struct upstream *u)
     return !is_down(u);
 }
 
-/* Whether a caller may connect. While the upstream is down, one caller each UPSTREAM_PROBE_MS may.
- */
+/* Whether a caller may use the upstream. While the upstream is down, only one caller per
+ * UPSTREAM_PROBE_MS may. */
 static bool upstream_admits(struct upstream *u)
 {
     uint64_t now = clock_mono_ns();
@@ -153,8 +154,8 @@ static struct upstream_conn *take_idle(struct upstream *u)
 
 enum choice { USE_IDLE, USE_NEW, REFUSED, NO_ROOM };
 
-/* Takes an idle connection into *conn, or permits the caller to open one; waits for room until the
- * deadline. */
+/* Sets *conn to an idle connection, or permits the caller to open a new one. Waits until the
+ * deadline when all connections are in use. */
 static enum choice upstream_choose(struct upstream *u, bool fresh, uint64_t deadline,
                                    struct upstream_conn **conn, struct list *dead)
 {
@@ -183,7 +184,7 @@ static void log_up(struct upstream *u)
     log_info(u->log, "upstream.up", log_s("host", buf_str(&u->host_header)));
 }
 
-/* Updates health and count after an attempt to connect. */
+/* Updates the upstream's health and counts after an attempt to connect. */
 static void connected(struct upstream *u, int rc, const struct err *why)
 {
     struct list dead;
@@ -216,8 +217,8 @@ static void connected(struct upstream *u, int rc, const struct err *why)
         log_up(u);
 }
 
-/* Lists a new connection as busy. An abort that came earlier did not see it, so it is shut down
- * here. */
+/* Adds a new connection to the busy list. An earlier upstream_abort() did not see the connection,
+ * so it is shut down here. */
 static void make_busy(struct upstream *u, struct upstream_conn *c)
 {
     mutex_lock(&u->lock);
@@ -313,7 +314,7 @@ void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable)
     mutex_lock(&u->lock);
     bool was_down = is_down(u);
     list_remove(&c->node);
-    /* a response proves that the peer is up, whatever connects failed */
+    /* A response proves that the peer is up, even after failed connects. */
     if (reusable && u->failures)
         u->failures = 0;
     if (reusable && !u->aborted && u->idle_count < u->max_idle) {
@@ -342,7 +343,7 @@ void upstream_abort(struct upstream *u)
     while (!list_empty(&u->idle))
         retire(u, list_entry(u->idle.prev, struct upstream_conn, node), &dead);
     list_each (&u->busy, struct upstream_conn, node, c)
-        shutdown(c->fd, SHUT_RDWR); /* the exchange that owns it finds it ended, and closes it */
+        shutdown(c->fd, SHUT_RDWR); /* the exchange that owns it notices, and closes it */
     cond_broadcast(&u->room);
     mutex_unlock(&u->lock);
     close_all(&dead);

@@ -1,4 +1,4 @@
-/* URLs, RFC 3986: percent-coding, queries, and the parts of a URL. */
+/* URLs (RFC 3986): percent-encoding, queries, and the parts of a URL. */
 #include "base/hex.h"
 #include "http/wire.h"
 
@@ -79,7 +79,7 @@ int url_query_take(struct str *rest, struct arena *a, const char *name, struct s
     return code < 0 ? ERR_CORRUPT : arena_error(a);
 }
 
-/* The grammar of a scheme: ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) */
+/* Whether `s` is a scheme by RFC 3986: ALPHA *( ALPHA / DIGIT / "+" / "-" / "." ) */
 static bool is_scheme(struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {

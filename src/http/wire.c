@@ -1,7 +1,7 @@
 /* Parses request and response heads by RFC 9112, strictly and in one pass. A head is parsed only
- * once all of it has arrived. Finding its end costs nothing in the usual case, in which the bytes
- * received end in an empty line. Otherwise each byte is looked at once, over all calls, because
- * *seen remembers how many were looked at. */
+ * when all of it has arrived. Finding its end costs nothing in the usual case, in which the bytes
+ * received end in an empty line. Otherwise each byte is searched only once, however many calls
+ * there are, because *seen counts the bytes that were searched. */
 #include "http/wire_int.h"
 #include "base/bytes.h"
 
@@ -11,7 +11,7 @@
 
 enum { MAX_METHOD = 32 };
 
-/* The parser's position, and facts that can be checked only when all fields are known. */
+/* The parser's position, and facts that can be checked only when all header fields are known. */
 struct parse {
     struct http_head *head;
     const char *p, *end;
@@ -24,8 +24,8 @@ struct parse {
 typedef int field_fn(struct parse *s, struct str value, struct err *err);
 static field_fn on_connection, on_content_length, on_expect, on_host, on_transfer_encoding;
 
-/* The fields that concern the framing and the connection. The index is the length of the name,
- * because no two names have the same length. */
+/* The header fields that concern the framing and the connection. A field's index in this table is
+ * the length of its name; no two names have the same length. */
 static const struct {
     struct str name;
     field_fn *fn;
@@ -43,8 +43,8 @@ const bool http_token_char[256] = {
     ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
 };
 
-/* Characters of Host and authority: those that RFC 3986 allows in reg-name, IP literals and the
- * port. */
+/* The characters that Host and an authority may have: those that RFC 3986 allows in reg-name, IP
+ * literals and the port. */
 static const bool host_char[256] = {
     ['!'] = 1, ['$'] = 1,         ['%'] = 1,         ['&'] = 1,         ['\''] = 1, ['('] = 1,
     [')'] = 1, ['*'] = 1,         ['+'] = 1,         [','] = 1,         ['-'] = 1,  ['.'] = 1,
@@ -54,16 +54,16 @@ static const bool host_char[256] = {
 
 #define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
 
-/* Returns a word with the high bit set in each byte of `x` that is below `n` (at most 128). Only
- * the lowest such byte is certain. */
+/* Returns a word with the high bit set in each byte of `x` that is below `n` (at most 128). Higher
+ * bytes than the lowest such byte may be marked wrongly. */
 static inline uint64_t bytes_below(uint64_t x, unsigned n)
 {
     return (x - EACH_BYTE(n)) & ~x & EACH_BYTE(0x80);
 }
 
-/* Finds the first byte that is below `least`, or DEL, or (with only_ascii) above DEL; `end` when
- * there is none. It compares 16 or 8 bytes at a time, because all bytes of a head pass through it.
- */
+/* Returns the address of the first byte that is below `least`, or DEL, or (with only_ascii) above
+ * DEL; returns `end` when there is none. It compares 16 or 8 bytes at a time, because every byte of
+ * a head passes through this function. */
 static inline const char *scan(const char *p, const char *end, unsigned char least, bool only_ascii)
 {
 #ifdef __SSE2__
@@ -109,9 +109,9 @@ bool http_field_is_valid(struct str name, struct str value)
     return p == end;
 }
 
-/* Looks for the empty line, from *seen on. 0: found. ERR_AGAIN: more bytes are needed. A bare LF
- * and bytes that are not HTTP (TLS to a plain port) are errors here already, so that their sender
- * does not wait for an answer in vain. */
+/* Looks for the empty line that ends the head, from *seen on. 0: found. ERR_AGAIN: more bytes are
+ * needed. A bare LF is an error here already, and so are bytes that are not HTTP, such as TLS sent
+ * to a plain port, so that their sender gets an answer instead of waiting in vain. */
 static int find_end(struct str in, size_t *seen, struct err *err)
 {
     if (in.len >= 4 && memcmp(in.p + in.len - 4, "\r\n\r\n", 4) == 0)
@@ -169,7 +169,7 @@ static int on_host(struct parse *s, struct str value, struct err *err)
 static int on_expect(struct parse *s, struct str value, struct err *err)
 {
     if (s->head->minor > 0 && str_ieq(value, STR("100-continue")))
-        s->head->expect_continue = true; /* HTTP/1.0 requests have to ignore it (RFC 9110 10.1.1) */
+        s->head->expect_continue = true; /* ignored in HTTP/1.0 (RFC 9110 section 10.1.1) */
     return 0;
 }
 
@@ -217,8 +217,8 @@ static int special_field(struct parse *s, const struct http_header *h, struct er
     return special_fields[n].fn(s, h->value, err);
 }
 
-/* Parses one "name: value" line. A folded line (RFC 9112 5.2) fails, because its name would begin
- * with a blank. */
+/* Parses one "name: value" line. A line that continues the one before it (RFC 9112 section 5.2,
+ * obs-fold) is refused, because a name does not begin with a blank. */
 static int parse_field(struct parse *s, struct err *err)
 {
     const char *begin = s->p, *p = begin;
@@ -348,7 +348,7 @@ static int target(struct parse *s, struct err *err)
 
 static int request_line(struct parse *s, struct err *err)
 {
-    /* RFC 9112 2.2: one empty line before a request is ignored. */
+    /* One empty line before a request is ignored (RFC 9112 section 2.2). */
     if (s->end - s->p >= 2 && s->p[0] == '\r' && s->p[1] == '\n')
         s->p += 2;
     const char *begin = s->p;
@@ -366,8 +366,8 @@ static int host_rules(const struct parse *s, struct err *err)
 {
     if (s->host_count == 0 && s->head->minor > 0)
         return err_set(err, ERR_PARSE, "no Host");
-    /* RFC 9112 section 3.2.2 lets the target override Host; we refuse a request in which they
-     * differ. */
+    /* RFC 9112 section 3.2.2 lets the host in the target override Host. We refuse a request in
+     * which the two differ. */
     if (s->authority.len && s->host_count && !str_ieq(s->authority, s->host))
         return err_set(err, ERR_PARSE, "Host is not the target's host");
     return 0;
@@ -385,7 +385,7 @@ static int parse_status_line(struct parse *s, struct err *err)
         status > 599 || (p[4] != ' ' && p[4] != '\r'))
         return err_set(err, ERR_PARSE, "malformed status line");
     s->head->status = (int)status;
-    p += 4 + (p[4] == ' '); /* when there is no reason, the blank before it is often left out */
+    p += 4 + (p[4] == ' '); /* without a reason, the blank before it is often left out */
     const char *reason = p;
     while ((p = scan(p, s->end, 0x20, false)) < s->end && *p == '\t')
         p++;
@@ -394,7 +394,7 @@ static int parse_status_line(struct parse *s, struct err *err)
     return line_end(s, begin, "the status line", err);
 }
 
-/* Zeroes all but the array of headers, whose 3 kB need not be zeroed. */
+/* Zeroes the head except for the array of headers, whose 3 kB need not be zeroed. */
 static void head_clear(struct http_head *h)
 {
     memset(h, 0, offsetof(struct http_head, headers));
@@ -426,7 +426,8 @@ int http_parse_response(struct http_head *out, struct str in, size_t *seen, stru
     rc = parse_status_line(&s, err);
     if (rc == 0)
         rc = fields(&s, in, err);
-    if (rc == ERR_VERSION || rc == ERR_UNSUPPORTED) /* in a response these mean malformed too */
+    /* A response with one of these errors is malformed too. */
+    if (rc == ERR_VERSION || rc == ERR_UNSUPPORTED)
         rc = err_wrap(err, ERR_PARSE, "the response");
     return rc;
 }

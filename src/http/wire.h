@@ -1,8 +1,9 @@
 /* HTTP/1.1 on the wire: request and response heads, chunked bodies, URLs. Parsing is strict and
  * allocates nothing; results point into the caller's bytes. docs/http.md lists what is refused and
- * why. Parsers get all bytes received so far. They return ERR_AGAIN when more are needed, ERR_PARSE
- * when no more bytes can make the input valid, and ERR_TOO_LARGE past a limit. For a request also
- * ERR_VERSION (not HTTP/1.0 or 1.1) and ERR_UNSUPPORTED (a transfer coding other than chunked). */
+ * why. Parsers get all bytes received so far. They return ERR_AGAIN when more bytes are needed,
+ * ERR_PARSE when the input is malformed, and ERR_TOO_LARGE past a limit. The parser of requests
+ * also returns ERR_VERSION (not HTTP/1.0 or 1.1) and ERR_UNSUPPORTED (a transfer coding other than
+ * chunked). */
 #ifndef HTTP_WIRE_H
 #define HTTP_WIRE_H
 
@@ -20,7 +21,7 @@ enum http_method {
     HTTP_DELETE,
     HTTP_OPTIONS,
     HTTP_PATCH,
-    HTTP_METHOD_OTHER, /* a valid token but not one of these methods; its text is in method_text */
+    HTTP_METHOD_OTHER, /* another valid method, whose name is in method_text */
 };
 
 struct http_header {
@@ -41,7 +42,7 @@ struct http_head {
     int minor; /* HTTP/1.<minor>: 0 or 1 */
     struct http_header headers[HTTP_MAX_HEADERS];
     size_t header_count;
-    bool keep_alive; /* follows from the version and Connection */
+    bool keep_alive; /* by the version and the header Connection */
     bool chunked;
     bool expect_continue;
     bool has_length;
@@ -49,35 +50,36 @@ struct http_head {
     size_t size; /* bytes of the head, including the empty line */
 };
 
-/* Parse a head. *seen is how many bytes earlier calls have already looked through (start with 0),
- * so that a head that arrives byte by byte costs linear time. */
+/* These parse a head. *seen counts the bytes that earlier calls have searched; set it to 0 before
+ * the first call. So a head that arrives byte by byte takes linear time. */
 int http_parse_request(struct http_head *out, struct str in, size_t *seen,
                        struct err *err) MUST_CHECK;
 int http_parse_response(struct http_head *out, struct str in, size_t *seen,
                         struct err *err) MUST_CHECK;
 
-/* The value of the first header with this name, ignoring case; p is NULL when there is none.
- * http_header_next() finds repeated headers. */
+/* Returns the value of the first header with this name, ignoring case. Its p is NULL when there is
+ * no such header. http_header_next() finds repeated headers. */
 struct str http_header(const struct http_head *head, const char *name);
 const struct http_header *http_header_next(const struct http_head *head, const char *name,
                                            const struct http_header *after);
-/* Whether a field may be sent: its name is a token, and its value has no control character but
- * tabs. So the value cannot end its line (RFC 9110 sections 5.1 and 5.5). */
+/* Whether a header may be sent: its name is a token, and its value has no control character but
+ * tabs, so that it cannot end its line (RFC 9110 sections 5.1 and 5.5). */
 bool http_field_is_valid(struct str name, struct str value);
 
 /* Whether `token` is in a comma-separated list such as Connection or Accept-Encoding. */
 bool http_list_has(struct str list, struct str token);
 
-/* Whether the response has a body. Responses to HEAD and with 1xx, 204 or 304 have none, whatever
- * their headers say (RFC 9112 section 6.3). A body that is neither chunked nor has a length ends
- * when the peer closes. */
+/* Whether the response has a body. Responses to HEAD and responses with status 1xx, 204 or 304 have
+ * none, whatever their headers say (RFC 9112 section 6.3). A body that is not chunked and has no
+ * length ends when the peer closes. */
 bool http_response_has_body(const struct http_head *head, bool to_head_request);
 
 enum http_method http_method(struct str text);
 const char *http_method_name(enum http_method m);
 const char *http_reason(int status);
 
-/* An incremental decoder of chunked bodies. It is given bytes and finds the body bytes in place. */
+/* An incremental decoder of chunked bodies. It finds the bytes of the body in place, without
+ * copying. */
 struct http_chunked {
     int state;
     uint64_t left; /* bytes left of the current chunk */
@@ -85,29 +87,30 @@ struct http_chunked {
     size_t trailer_bytes;
     bool done; /* the last chunk and the trailers were decoded */
 };
-/* Decodes the next part of `in`. *body is the next run of body bytes inside it (may be empty),
- * *used is how many bytes of `in` were consumed, including the body. Trailer lines are appended to
- * `trailers` ("Name: value\r\n") unless it is NULL. Call it until done. */
+/* Decodes the next part of `in`. *body is the next run of body bytes inside `in`, and may be empty.
+ * *used is how many bytes of `in` were decoded, *body included. Trailer lines ("Name: value\r\n")
+ * are appended to `trailers` unless that is NULL. Call it until c->done. */
 int http_chunked_next(struct http_chunked *c, struct str in, struct str *body, size_t *used,
                       struct buf *trailers, struct err *err) MUST_CHECK;
-/* The number of body bytes that come next without framing between them. So many bytes may be
- * received straight to their destination and then shown to the decoder. */
+/* Returns how many body bytes come next without framing between them. A caller may receive that
+ * many bytes straight into their destination and then pass them to the decoder. */
 uint64_t http_chunked_run(const struct http_chunked *c);
 
-/* Decodes a part of a URL and appends it. ERR_PARSE: a bad escape. plus_is_space is for form bodies
- * and queries. */
+/* Decodes a part of a URL and appends it. ERR_PARSE: a malformed escape. With plus_is_space, which
+ * is for forms and queries, '+' is a blank. */
 int url_decode(struct buf *out, struct str in, bool plus_is_space) MUST_CHECK;
-/* Appends `in` with all but unreserved characters (RFC 3986) encoded; keep_slash also keeps '/'. */
+/* Appends `in`, and percent-encodes all but unreserved characters (RFC 3986). With keep_slash, '/'
+ * is not encoded either. */
 void url_encode(struct buf *out, struct str in, bool keep_slash);
-/* Takes the next name[=value] off a query, still encoded; false at the end. */
+/* Takes the next name[=value] off a query; both stay encoded. Returns false at the end. */
 bool url_query_next(struct str *rest, struct str *name, struct str *value);
-/* Takes the next pair off a record that is stored as a query, and gives its decoded value in the
- * arena. ERR_CORRUPT: the pair does not have that name. */
+/* Takes the next pair off a record that is stored in the form of a query, and sets *out to its
+ * decoded value in the arena. ERR_CORRUPT: the next pair does not have that name. */
 int url_query_take(struct str *rest, struct arena *a, const char *name, struct str *out) MUST_CHECK;
 
 struct url {
     struct str scheme, user, password, host, path,
-        query;     /* all encoded and borrowed; host without brackets, or empty (file:///x) */
+        query;     /* all encoded and borrowed; host has no brackets, and is empty in file:///x */
     uint16_t port; /* 0 when not given */
 };
 /* Splits a URL into its parts. A fragment is refused. */

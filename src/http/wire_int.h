@@ -4,11 +4,11 @@
 
 #include "http/wire.h"
 
-/* The characters of names and methods: tchar of RFC 9110 section 5.6.2. */
+/* The characters that header names and methods may have: tchar of RFC 9110 section 5.6.2. */
 extern const bool http_token_char[256];
 
-/* Whether a field value may hold this byte: tab, space, visible characters and obs-text, but no
- * other control character (RFC 9110 section 5.5). */
+/* Whether a header's value may contain this byte: tab, space, visible characters and bytes from
+ * 0x80 on, but no other control character (RFC 9110 section 5.5). */
 static inline bool http_value_char(unsigned char c)
 {
     return (c >= 0x20 && c != 0x7f) || c == '\t';
