@@ -1,4 +1,5 @@
-/* Deletes what the store knows about a destination of a replication. */
+/* Deletes what the store knows about a replication's destination: numbers in version vectors,
+ * cursors of listings, tasks. */
 #include "replica/clean.h"
 #include "base/json.h"
 #include "replica/first.h"
@@ -17,8 +18,8 @@ static int check_ended(const struct cleaning *x, struct err *err)
     return task_ended(x->run) ? err_set(err, ERR_SHUTDOWN, "broken off") : 0;
 }
 
-/* *out: whether the destination is the source of a replication, as after a switch. Then its numbers
- * in the vectors are valid, and stay. */
+/* Sets *out to whether the destination is also the source of a replication, as it is after a
+ * switch. Then its numbers in the version vectors are valid, and stay. */
 static int is_source(const struct cleaning *x, bool *out, struct err *err)
 {
     const struct replication_id *id = &x->id;
@@ -71,7 +72,7 @@ static int drop_cursors(struct cleaning *x, struct err *err)
     return code;
 }
 
-/* --- its tasks --- */
+/* --- tasks of the replication --- */
 
 static bool task_is_of(const struct task *t, const struct replication_id *id)
 {
@@ -84,8 +85,8 @@ static bool task_is_of(const struct task *t, const struct replication_id *id)
     return same;
 }
 
-/* Deletes the replication's tasks of one page, and steps over the others. *more: there may be more
- * pages. */
+/* Deletes those tasks of one page that belong to the replication, and makes the next page begin
+ * after the others. *more is set to whether there may be more pages. */
 static int drop_page(struct cleaning *x, struct queue_page *page, bool *more, struct err *err)
 {
     struct arena a = ARENA_INIT(SCAN_ARENA_MAX);
@@ -122,8 +123,8 @@ static int drop_queue(struct cleaning *x, struct str queue, struct err *err)
     return code;
 }
 
-/* Deletes the replication's tasks, except those that are pending: these end by themselves when they
- * find that the replication was removed. */
+/* Deletes the replication's tasks, except those that are pending or active. These end by themselves
+ * when they find that the replication was removed. */
 static int drop_tasks(struct cleaning *x, struct err *err)
 {
     struct arena *a = x->run->arena;
@@ -159,14 +160,15 @@ int clean_handle(struct task_run *run, struct err *err)
     if (code < 0)
         return code;
     code = replication_read(x.c->replications, run->arena, &x.id, &status, err);
-    if (code != ERR_NOT_FOUND) /* the replication was made anew, and the cursors and tasks belong to
-                                  the new one */
+    /* If the replication exists, it was made again, and the cursors and tasks belong to the new
+     * one. */
+    if (code != ERR_NOT_FOUND)
         return code;
     code = drop_cursors(&x, err);
     return code < 0 ? code : drop_tasks(&x, err);
 }
 
-/* *out: the replication's priority. ERR_NOT_FOUND: the replication was removed. */
+/* Sets *out to the replication's priority. ERR_NOT_FOUND: the replication was removed. */
 static int resync_priority(const struct cleaning *x, int *out, struct err *err)
 {
     const struct replication *const *all;

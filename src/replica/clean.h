@@ -1,5 +1,5 @@
 /* Handlers of the tasks replication:clean and replication:resync (replica/first.h). Both delete
- * what the store knows about a destination. */
+ * what the store knows about a replication's destination (docs/replication.md, P5 and V4). */
 #ifndef REPLICA_CLEAN_H
 #define REPLICA_CLEAN_H
 
@@ -12,13 +12,13 @@ struct cleaner {
     struct queue *queue;
 };
 
-/* Removes the destination's fields from the vectors of the bucket and its objects. `run` says when
- * to stop. */
+/* Removes the destination's numbers from the version vectors of the bucket and of its objects. The
+ * call ends early when `run` says that the task must end. */
 int clean_vectors(const struct cleaner *c, struct task_run *run, const struct replication_id *id,
                   struct err *err) MUST_CHECK;
 
 /* The ctx of both handlers is a struct cleaner. */
-task_fn clean_handle;  /* P5: deletes vectors, cursors and tasks of a removed replication */
-task_fn resync_handle; /* V4: forgets the vectors and begins the copy anew */
+task_fn clean_handle;  /* deletes vectors, cursors and tasks of a removed replication (P5) */
+task_fn resync_handle; /* removes the destination's numbers and begins the copy again (V4) */
 
 #endif

@@ -97,8 +97,8 @@ int cron_parse(struct cron *out, struct str line, struct err *err)
 
 /* --- the next time --- */
 
-/* Turns a number of days since 1970 into a month and a day. Years begin in March here, so that the
- * leap day comes last. */
+/* Turns a number of days since 1970 into a month and a day. In this computation years begin in
+ * March, so that the leap day comes last. */
 static void civil(int64_t days, unsigned *month, unsigned *day)
 {
     int64_t z = days + 719468;
@@ -123,7 +123,8 @@ static bool has_day(const struct cron *c, int64_t days)
     return c->either_day ? by_date || by_weekday : by_date && by_weekday;
 }
 
-/* Returns the first minute of a day that matches, from `minute` on; DAY_MINUTES: there is none. */
+/* Returns the first minute of a day, from `minute` on, that matches; DAY_MINUTES: no minute
+ * matches. */
 static int64_t in_day(const struct cron *c, int64_t minute)
 {
     while (minute < DAY_MINUTES) {

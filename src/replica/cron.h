@@ -9,7 +9,7 @@
 #include "base/str.h"
 
 struct cron {
-    /* Each has a bit for each number that matches. */
+    /* Each member has a bit for each number that matches. */
     uint64_t minutes;
     uint32_t hours, days, months, weekdays;
     bool either_day; /* days of the month and of the week are both restricted */
@@ -17,8 +17,8 @@ struct cron {
 
 /* Parses a line. ERR_INVALID: the line is wrong, and the error says why. */
 int cron_parse(struct cron *out, struct str line, struct err *err) MUST_CHECK;
-/* *out: the first matching minute after `after_ms`, in ms since 1970. ERR_NOT_FOUND: there is none
- * within nine years, as for 30 February. */
+/* Sets *out to the first matching minute after `after_ms`, in ms since 1970. ERR_NOT_FOUND: no
+ * minute matches within nine years, as for 30 February. */
 int cron_next(const struct cron *c, int64_t after_ms, int64_t *out) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* Makes the tasks that concern a replication as a whole. */
+/* Makes the tasks that concern a replication as a whole (replica/first.h). */
 #include "replica/first.h"
 #include "base/ids.h"
 

@@ -1,5 +1,5 @@
-/* Tasks that concern a replication as a whole: begin it anew, clean up after it, bring a user's
- * policy to existing buckets. */
+/* Tasks that concern a replication as a whole. They begin its copy again, clean up after it, or
+ * apply a user's policy to buckets that exist. */
 #ifndef REPLICA_FIRST_H
 #define REPLICA_FIRST_H
 
@@ -7,13 +7,14 @@
 
 /* These functions make a task in the arena. arena_error() tells whether the task is complete. */
 
-/* The task replication:resync forgets what is known of the destination, and begins the copy as
- * tasks_first() does. */
+/* Makes the task replication:resync. It removes what the store knows about the destination, and
+ * begins the copy as tasks_first() does. */
 struct task first_task_resync(struct arena *a, const struct replication_id *id);
-/* The task replication:clean deletes what a removed replication leaves behind. */
+/* Makes the task replication:clean. It deletes the data that a removed replication leaves in the
+ * store. */
 struct task first_task_clean(struct arena *a, const struct replication_id *id);
-/* The task migrate:user gives the buckets of a user the replications of a new user policy. Its id
- * is random, because a task that is running may belong to an earlier policy. */
+/* Makes the task migrate:user. It gives the buckets of a user the replications of a new user
+ * policy. Its id is random, because a task that is running may belong to an earlier policy. */
 #define USER_TYPE "migrate:user"
 struct task first_task_user(struct arena *a, const struct replication_id *id);
 

@@ -1,4 +1,5 @@
-/* A thread that looks for lost tasks, switches without a task, and vectors that nobody needs. */
+/* A thread that looks for lost tasks, for switches without a task, and for version vectors that
+ * nobody needs. */
 #include "replica/keeper.h"
 #include "base/clock.h"
 #include "coord/switch.h"
@@ -8,12 +9,13 @@
 
 #include <stdlib.h>
 
-enum { SHARE = 100 /* it works at most 1/SHARE of the time */ };
+enum { SHARE = 100 /* the keeper works at most 1/SHARE of the time */ };
 
 struct keeper {
     struct keeper_options o;
     struct loop loop;
-    bool failed; /* used by the loop alone: the last round failed, and that was logged */
+    /* The last round failed, and that was logged. Used by the loop alone. */
+    bool failed;
 };
 
 /* --- tasks that are missing --- */
@@ -67,7 +69,7 @@ static bool needs_task(const struct bucket_switch *s)
     return s->status != SWITCH_DONE;
 }
 
-/* Queues the task of a switch; a task that exists stays as it is. */
+/* Queues the task of a switch. A task that exists already stays as it is. */
 static int add_switch_task(const struct keeper_options *o, struct arena *a,
                            const struct bucket_switch *s, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* Periodic checks that one worker process at a time makes. They restore deleted tasks of
- * replications (docs/replication.md, P8) and of switches, and delete the vectors of buckets that
- * are no longer replicated (V3). */
+ * replications (docs/replication.md, P8) and of switches, and delete the version vectors of buckets
+ * that are no longer replicated (V3). */
 #ifndef REPLICA_KEEPER_H
 #define REPLICA_KEEPER_H
 
@@ -21,8 +21,7 @@ struct keeper_options {
 int keeper_start(struct keeper **out, const struct keeper_options *o, struct err *err) MUST_CHECK;
 void keeper_stop(struct keeper *k); /* NULL is fine */
 /* Does one round of checks now. It stops early when `ended` returns true. ERR_BUSY: another process
- * is doing one.
- */
+ * is doing a round. */
 int keeper_run(const struct keeper_options *o, bool (*ended)(void *ctx), void *ctx,
                struct err *err) MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* The metrics of replications. */
 #include "replica/rest/rest.h"
 
-/* Which numbers a metric shows: those of all replications, or of one. */
+/* Which numbers a metric shows: the sum over all replications, or those of one replication. */
 enum { FROM_ALL, FROM_ONE };
 
 enum { SHOWN_MAX = 100 }; /* most replications that are shown one by one */
@@ -34,7 +34,7 @@ const struct metric replica_metrics[REPLICA_METRICS] = {
      REPLICATION(lag)},
 };
 
-/* Adds the numbers of one replication. If it cannot be read now, it is left out. */
+/* Adds the numbers of one replication. A replication that cannot be read now is left out. */
 static void count_replication(struct replication_look *l, const struct replication_id *id,
                               struct metric_numbers *out)
 {
@@ -58,8 +58,8 @@ static void count_replication(struct replication_look *l, const struct replicati
     buf_release(&text);
 }
 
-/* Counts all replications. For administrators the first SHOWN_MAX are also shown one by one; others
- * must not see them, because an id names a user and a bucket. */
+/* Counts all replications. For administrators the first SHOWN_MAX are also shown one by one. Other
+ * users must not see them, because an id names a user and a bucket. */
 void replica_count(void *state, struct metric_numbers *out)
 {
     const struct replica_room *room = state;

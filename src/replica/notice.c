@@ -1,4 +1,5 @@
-/* Parses notifications of storages and records them as changes. */
+/* Parses the notifications that storages send about changes, and records the changes
+ * (replica/notice.h). */
 #include "replica/notice.h"
 
 #include "base/json.h"
@@ -99,7 +100,7 @@ int notices_read(struct notices *out, struct arena *a, struct str body, struct e
 
 /* --- recording --- */
 
-/* Collects the changes of one call, and writes them whenever a record is full. */
+/* Collects the changes of one call, and records them whenever a record is full. */
 struct recording {
     struct replications *r;
     struct replication_view *view;
@@ -127,9 +128,9 @@ static bool is_from(const struct recording *w, struct str bucket)
     return replication_view_from(w->view, w->storage, bucket, &found) > 0;
 }
 
-/* *out: whether the bucket is replicated. A process with old policies may not know of a
- * replication, and must not acknowledge a notice that it would drop. So the policies are read again
- * before the answer is no. */
+/* Sets *out to whether the bucket is replicated. A process with old policies may not know of a
+ * replication, and must not acknowledge a notice that it would drop. So before it says no, it reads
+ * the policies again. */
 static int notice_is_replicated(struct recording *w, struct str bucket, bool *out, struct err *err)
 {
     int code = 0;

@@ -1,13 +1,13 @@
-/* S3 event notifications from a storage: they report changes that bypassed weir
+/* S3 event notifications from a storage, which report changes that bypassed weir
  * (docs/replication.md, "By notification"). The body is AWS's JSON, as Ceph, MinIO and weir write
  * it:
  *
  *     {"Records":[{"eventName":"ObjectCreated:Put",
  *                  "s3":{"bucket":{"name":"photos"},"object":{"key":"a+b.jpg"}}}]}
  *
- * A notice says which object changed; the task compares both sides and relies on nothing else in
- * the notice (R2). So a notice may come twice, late or out of order, and a wrong one does no harm.
- */
+ * A *notice* is one record of such a body. It says which object changed. The task that it makes
+ * compares both sides, and relies on nothing else in the notice (R2). So a notice may come twice,
+ * late or out of order, and a wrong notice does no harm. */
 #ifndef REPLICA_NOTICE_H
 #define REPLICA_NOTICE_H
 
@@ -32,14 +32,14 @@ struct notices {
 };
 
 /* Parses the body of a notification, without I/O. ERR_PARSE: the body is not JSON. ERR_TOO_LARGE:
- * it exceeds the limits. ERR_INVALID: it holds no notifications. A test event is read as a body
- * without records. */
+ * the body exceeds the limits. ERR_INVALID: the body holds no notifications. A test event is read
+ * as a body without records. */
 int notices_read(struct notices *out, struct arena *a, struct str body, struct err *err) MUST_CHECK;
 
-/* Records the notices as changes at the storage (R3). They are durable when the call returns.
- * *recorded: how many notices concern buckets that are replicated from the storage.
- * ERR_UNAVAILABLE, ERR_BUSY: some are not recorded, and the call may be repeated with all. Any
- * thread may call it. */
+/* Records the notices as changes at the storage (R3). The changes are durable when the call
+ * returns. *recorded is the number of notices for buckets that are replicated from the storage.
+ * ERR_UNAVAILABLE, ERR_BUSY: some notices are not recorded, and the caller may repeat the call with
+ * all of them. Any thread may call it. */
 int notices_record(struct replications *r, struct str storage, const struct notices *n,
                    size_t *recorded, struct err *err) MUST_CHECK;
 

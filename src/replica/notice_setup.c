@@ -23,7 +23,7 @@ static const char *const wanted[][EVENTS] = {
     {"s3:ObjectCreated:*", "s3:ObjectRemoved:*"},
 };
 
-/* Kinds of targets, by a part of the ARN. */
+/* Kinds of notification targets, found by the service that the ARN names. */
 static const struct {
     const char *service;
     const char *element, *member;
@@ -55,8 +55,8 @@ int notice_target_check(struct str target, struct err *err)
     return 0;
 }
 
-/* Writes the name of the entry and of the topic. It is a hash of the target, so another weir has
- * another name. */
+/* Writes the name of the entry and of the topic. It is a hash of the target, so that entries of
+ * different weirs have different names. */
 static void name_entry(struct buf *out, const struct notice_setup *s)
 {
     buf_appendf(out, "weir-%016llx", (unsigned long long)hash_xxh3(s->target, 0));
@@ -95,7 +95,7 @@ static int make_topic(struct str *arn, struct arena *a, const struct notice_setu
     return code;
 }
 
-/* --- documents --- */
+/* --- the notification configuration as XML --- */
 
 static bool find_text(struct str in, const char *text, size_t *at)
 {
@@ -147,7 +147,7 @@ static int without(struct buf *out, struct str xml, struct str id, struct err *e
     return 0;
 }
 
-/* Changes the document as text, so that entries of others stay as they are. */
+/* Changes the document as text, so that entries that others have made stay as they are. */
 int notice_splice(struct buf *out, struct str xml, struct str id, struct str entry, struct err *err)
 {
     struct buf rest = BUF_INIT(DOCUMENT_MAX);
@@ -184,12 +184,12 @@ static void notice_write_entry(struct buf *out, struct str id, struct str arn,
     xml_close(out, kinds[kind].element);
 }
 
-/* --- both --- */
+/* --- setting up and undoing --- */
 
 struct configuring {
     struct bucket *bucket;
     struct arena a;
-    struct str before; /* the document before the change */
+    struct str before; /* the configuration before the change */
     struct buf id;
 };
 

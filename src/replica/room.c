@@ -1,9 +1,10 @@
 /* The parts of the replica room, in the order of their start:
  *
- *   capture   Every process records the changes that it makes, so every process has the taps.
- *   keeping   A thread that keeps a sealed copy of the configuration beside the store.
- *   tasks     The handlers of tasks, in a process that is a worker.
- *   keeper    The thread that restores lost tasks of replications, also in a worker. */
+ *     capture   Opens the taps (replica/tap/tap.h), in every process, because every process records
+ *               the changes that it makes.
+ *     keeping   Starts the thread that keeps a sealed copy of the configuration beside the store.
+ *     tasks     Gives a process that is a worker the handlers of the room's tasks.
+ *     keeper    Starts the thread that restores lost tasks of replications, also in a worker. */
 #include "replica/room.h"
 
 #include "base/clock.h"
@@ -101,8 +102,8 @@ static bool capture_stop(void *state, struct services *s)
 
 /* --- keeping --- */
 
-/* Starts the thread of store_keep.h. Users and storages were read from the store by now, so the
- * data folder may remember the store as its own. */
+/* Starts the thread of store_keep.h. By now users and storages were read from the store, so the
+ * data folder may remember this store as its own. */
 static int keeping_start(void *state, struct services *s, struct err *err)
 {
     struct replica_room *r = state;
@@ -161,8 +162,8 @@ static struct str main_storage_name(void *ctx)
     return routes_main_name(r->services->routes);
 }
 
-/* P3: whether every gateway knows the replication. While the store cannot be asked, the answer is
- * no. */
+/* Returns whether every gateway knows the replication (docs/replication.md, P3). Returns false
+ * while the store cannot be asked. */
 static bool all_gateways_know(void *ctx, const struct replication_id *id)
 {
     const struct replica_room *r = ctx;
@@ -187,7 +188,7 @@ static uint64_t store_contact(void *ctx)
     return lease_contact(r->services->lease);
 }
 
-/* S10: waits until the storage's changes are recorded. */
+/* Waits until the storage's changes are recorded (docs/replication.md, S10). */
 static int settle_storage(void *ctx, struct storage *storage, struct err *err)
 {
     const struct replica_room *r = ctx;

@@ -1,5 +1,5 @@
 /* The room (room/room.h) that copies buckets between storages: its state, routes, commands and
- * metrics. docs/replication.md. */
+ * metrics. docs/replication.md describes what it does. */
 #ifndef REPLICA_ROOM_H
 #define REPLICA_ROOM_H
 
@@ -17,15 +17,16 @@ struct replica_room {
     struct taps *taps; /* replica/tap/tap.h; NULL: replication is off */
     struct sides *sides;
     struct store_keep *store_keep; /* replica/store_keep.h */
-    struct keyring *keys;          /* from here on: NULL or unset in a process that runs no tasks */
+    /* This member and the following ones are NULL or unset in a process that runs no tasks. */
+    struct keyring *keys;
     struct tasks *tasks;
     struct switcher switcher;
     struct cleaner cleaner;
     struct keeper *keeper;
 };
 
-/* For struct room: routes (replica/rest/), commands (replica/commands/) and metrics
- * (replica/metrics.c). */
+/* The tables that struct room refers to: REST routes (replica/rest/), commands (replica/commands/)
+ * and metrics (replica/metrics.c). */
 extern const struct rest_table replica_list_routes, replica_add_routes, replica_change_routes,
     replica_switch_routes, replica_diff_routes, replica_claim_routes, replica_store_routes;
 extern const struct command replicate_commands[], switch_commands[], diff_commands[];

@@ -1,4 +1,5 @@
-/* Keeps a sealed copy of the configuration, and mends replications after the store lost data. */
+/* Keeps a sealed copy of the configuration, and mends replications after the store has lost data
+ * (replica/store_keep.h). */
 #include "replica/store_keep.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -10,7 +11,7 @@
 
 enum {
     LOOK_MS = 200,
-    REST_FACTOR = 10,   /* after a copy, rest for ten times as long as it took */
+    REST_FACTOR = 10,   /* after a copy, the thread rests for ten times as long as the copy took */
     RETRY_MS = 5000,    /* wait after a copy that failed */
     RESTORE_PAGE = 100, /* most commands in one script */
 };
@@ -18,19 +19,20 @@ enum {
 struct store_keep {
     struct store_keep_options o;
     struct seal_key key;
-    struct buf path, before; /* of the copy, and of one from before the store went back */
+    /* Paths of the copy, and of the last copy from before the store went back in time. */
+    struct buf path, before;
     struct loop loop;
     struct mutex lock;         /* class "store.keep"; guards `copied` */
-    struct config_copy copied; /* no strings or commands; time 0: no copy exists */
-    /* Only the loop uses these: */
+    struct config_copy copied; /* has no strings or commands; time_ms 0: no copy exists */
+    /* Only the loop uses this and the following members. */
     uint64_t rest_until_ns, round, runs;
     bool failed; /* the last copy failed, and that was logged */
 };
 
 /* --- the copy --- */
 
-/* If the store went back since the last copy, renames that copy, so that the next one does not
- * replace it: somebody may need it later. */
+/* Renames the last copy if the store went back in time since then, so that the next copy does not
+ * replace it. Somebody may need the old copy later. */
 static void keep_before(struct store_keep *k, uint64_t round, bool back)
 {
     bool other = k->round ? k->round != round : back;
@@ -133,7 +135,7 @@ static void store_mend(struct store_keep *k, const struct installation_status *s
     int code = k->o.mend.replications ? went_back_mend(&k->o.mend, &err) : 0;
     if (code == 0)
         code = installation_mended(k->o.installation, s->round, &err);
-    if (code == 0) /* updates the status at once */
+    if (code == 0) /* asks the store, which updates the status at once */
         code = installation_check(k->o.installation, &err);
     if (code < 0 && code != ERR_BUSY)
         log_warn(k->o.log, "store.not_mended", log_z("error", err.text));

@@ -2,7 +2,7 @@
 #include "replica/store_settings.h"
 
 static const struct warning {
-    const char *section, *line; /* section of INFO, and the line that must not be in it */
+    const char *section, *line; /* section of INFO, and the line that must not occur in it */
     const char *event, *why;
 } warnings[] = {
     {"persistence", "aof_enabled:0", "store.no_aof",

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "store/store.h"
 
-/* Warns about settings that would lose data. Does nothing if the store does not tell its settings,
- * because INFO is forbidden. */
+/* Logs a warning for each setting that would lose data. Does nothing if INFO is forbidden, because
+ * the settings cannot be read then. */
 void store_settings_look(struct store *s, const struct log *log);
 
 #endif

@@ -1,4 +1,4 @@
-/* weir diff: comparisons of buckets by a running weir. */
+/* weir diff: lets a running weir compare buckets. */
 #include "replica/room.h"
 #include "command/manage.h"
 
@@ -59,7 +59,7 @@ static const struct output_column entry_columns[] = {
 /* --- watching --- */
 
 /* Prints how many keys were compared. While the comparison runs, it also prints the total, if that
- * is known, and the pace. */
+ * is known, and the keys per second. */
 static void diff_print_keys(const json_t *check, const char *state)
 {
     int64_t total = json_get_i64(check, "total", 0), left = json_get_i64(check, "left_s", -1);
@@ -81,8 +81,8 @@ static void diff_print_keys(const json_t *check, const char *state)
     buf_release(&text);
 }
 
-/* Whether anything but the pace has changed since the last look. The pace also changes while
- * nothing happens. */
+/* Returns whether anything has changed since `shown` was printed. The speed and the time left are
+ * ignored, because they also change while nothing happens. */
 static bool diff_is_news(json_t *shown, json_t *check)
 {
     static const char *const pace[] = {"keys_per_s", "left_s"};
@@ -138,7 +138,7 @@ static bool diff_at_work(const json_t *check)
     return str_eq(state, STR("checking")) || str_eq(state, STR("fixing"));
 }
 
-/* Shows the comparison's progress until it ends. Takes over the reference to `check`. */
+/* Shows the comparison's progress until it ends. Takes over the caller's reference to `check`. */
 static int diff_watch(struct api_client *r, const struct invocation *inv, json_t *check,
                       struct err *err)
 {
@@ -169,7 +169,8 @@ static int diff_watch(struct api_client *r, const struct invocation *inv, json_t
     return code;
 }
 
-/* Makes the call, which begins a comparison or a fix, and shows the answer or watches the work. */
+/* Makes the call, which begins a comparison or a fix. Then shows the answer, or the progress if the
+ * flags ask for it. */
 static int diff_begin(struct api_client *r, const struct invocation *inv, struct output *table,
                       const struct manage_call *call, struct err *err)
 {
@@ -256,7 +257,7 @@ static void diff_append_side(struct buf *out, const json_t *location, const json
                     STR_ARG(json_get_str(side, "etag", STR_EMPTY)));
 }
 
-/* Adds the cell "sides", for people: what each location has. */
+/* Adds the member "sides" to the entry: a text for people that says what each location has. */
 static void diff_describe(json_t *entry, const json_t *locations)
 {
     const json_t *sides = json_object_get(entry, "sides"), *location;

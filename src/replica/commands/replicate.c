@@ -1,4 +1,4 @@
-/* weir replicate: replications of a running weir. */
+/* weir replicate: shows and changes the replications of a running weir. */
 #include "replica/room.h"
 #include "replica/commands/replicate_watch.h"
 #include "store/store.h"
@@ -102,8 +102,8 @@ static const char *replicate_path(struct api_client *r, const struct invocation 
     return copy;
 }
 
-/* Returns the id of the user's policy that may have made the bucket's replication: "user::from:to".
- */
+/* Returns the id of the user policy that may have made the bucket's replication:
+ * "user::from:to". */
 static const char *replicate_policy_id(struct api_client *r, const json_t *row)
 {
     const struct str parts[] = {json_get_str(row, "user_id", STR_EMPTY), STR_EMPTY,
@@ -121,7 +121,7 @@ static const char *replicate_policy_id(struct api_client *r, const json_t *row)
     return copy;
 }
 
-/* Counts the replications that are chosen; *id is the id of one of them. */
+/* Counts the different ids among the rows that the arguments choose. *id is set to one of them. */
 static size_t replicate_choose(struct api_client *r, const json_t *rows, bool policy,
                                bool with_buckets, const char **id)
 {
@@ -144,8 +144,8 @@ static size_t replicate_choose(struct api_client *r, const json_t *rows, bool po
     return found;
 }
 
-/* *id: the only replication that BUCKET and the flags choose. Without a BUCKET it is a user's
- * policy; with --with-buckets the policy itself may be removed already. */
+/* Sets *id to the only replication that BUCKET and the flags choose. Without a BUCKET it is a
+ * user's policy; with --with-buckets that policy may have been removed already. */
 static int replicate_select(struct api_client *r, const struct invocation *inv, const char **id,
                             struct err *err)
 {
@@ -176,7 +176,7 @@ static int replicate_select(struct api_client *r, const struct invocation *inv, 
     return 0;
 }
 
-/* Makes one call of the API about the chosen replication. */
+/* Makes one API call for the replication that the arguments choose. */
 static int replicate_change(struct api_client *r, const struct invocation *inv, const char *method,
                             const char *tail, struct err *err)
 {
@@ -210,8 +210,8 @@ static int replicate_list_run(struct api_client *r, const struct invocation *inv
     return code;
 }
 
-/* Prints one replication. For people, failed objects are a table of their own; JSON has them as a
- * member. */
+/* Prints one replication. Without --json, failed objects follow as a table of their own; JSON has
+ * them as a member. */
 static void replicate_print(json_t *answer, const struct invocation *inv, struct output *table)
 {
     const json_t *failed = json_object_get(answer, "failed"), *row;

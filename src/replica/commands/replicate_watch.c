@@ -1,4 +1,4 @@
-/* Progress of replications on a terminal, or in a log. */
+/* Shows the progress of replications on a terminal, or line by line elsewhere. */
 #include "replica/commands/replicate_watch.h"
 #include "base/clock.h"
 
@@ -25,7 +25,8 @@ static void append_rate(struct buf *out, double objects, double bytes)
     buf_append_z(out, "/s");
 }
 
-/* Appends a duration such as "2m 5s", as manage_span() does but without the word "in". */
+/* Appends a duration such as "2m 5s". It is written as by manage_span(), but without the word
+ * "in". */
 static void append_time_left(struct buf *out, int64_t seconds)
 {
     struct buf text = {0};
@@ -61,8 +62,8 @@ void replicate_describe(json_t *row)
 
 /* --- watching --- */
 
-/* The state of one replication at the last look. The present rate is computed from it, and changes
- * are found by it. */
+/* The state of one replication when it was last asked for. The present rate is computed from it,
+ * and changes are found by it. */
 struct seen {
     struct str id; /* in the watch's arena */
     double objects, bytes, at_s;
@@ -72,10 +73,10 @@ struct seen {
 
 struct watch {
     struct api_client *remote;
-    struct arena arena; /* not the client's arena, which is emptied before each look */
+    struct arena arena; /* not the client's arena, which is emptied before each request */
     bool json, terminal;
     VEC(struct seen) seen;
-    size_t lines; /* how many lines the last look drew */
+    size_t lines; /* number of lines that were drawn last */
     int64_t failed;
 };
 
@@ -105,7 +106,8 @@ static struct seen *watch_find(struct watch *w, const json_t *row)
     return vec_last(&w->seen);
 }
 
-/* Computes the present rate. The server's rates are averages, which are too low after a pause. */
+/* Computes the present rate of the copy. The server's rates are averages, which are too low after a
+ * pause. */
 static void seen_measure(struct seen *s, const json_t *row)
 {
     double now = now_s(), passed = now - s->at_s, weight = passed / SMOOTH_S;
@@ -121,8 +123,8 @@ static void seen_measure(struct seen *s, const json_t *row)
     s->at_s = now;
 }
 
-/* Returns the share of the copy that is done, from 0 to 1: of the bytes, or of the objects if there
- * are no bytes. */
+/* Returns the share of the copy that is done, from 0 to 1. It is the share of the bytes, or of the
+ * objects if there are no bytes. */
 static double row_share(const json_t *row)
 {
     double all = row_number(row, "bytes"), done = row_number(row, "bytes_done");
@@ -186,8 +188,8 @@ static void watch_describe(struct buf *out, const struct watch *w, const struct 
         append_pace(out, s, row);
 }
 
-/* Shows the line of one replication. On a terminal it replaces the old line; elsewhere it is
- * printed if it differs from the last one. */
+/* Shows the line of one replication. On a terminal the line replaces the old line. Elsewhere it is
+ * printed only if it differs from the last one. */
 static void watch_show(struct watch *w, struct seen *s, const json_t *row)
 {
     struct buf line = {0};
@@ -208,8 +210,8 @@ static void watch_show(struct watch *w, struct seen *s, const json_t *row)
     w->lines++;
 }
 
-/* Removes rates and times left. They differ with every look, and alone are no reason for a new line
- * in a log. */
+/* Removes rates and times left from the row. They differ in every answer, and are by themselves no
+ * reason for a new line in a log. */
 static void strip_moving(json_t *row)
 {
     static const char *const moving[] = {"objects_per_s", "bytes_per_s", "left_s"};
@@ -218,7 +220,8 @@ static void strip_moving(json_t *row)
         json_object_del(row, moving[i]);
 }
 
-/* Asks for the replications once and shows them. *busy: how many are not done yet. */
+/* Asks for the replications once and shows them. *busy is set to the number of replications that
+ * are not done yet. */
 static int watch_look(struct watch *w, const char *path, size_t *busy, struct err *err)
 {
     struct manage_list list = {.path = path, .name = "replications"};

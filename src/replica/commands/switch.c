@@ -82,7 +82,8 @@ static const struct output_column list_columns[] = {
     {"last"},
 };
 
-/* Columns of a switch that was just made, with the number of uploads that clients have open. */
+/* Columns of the table for a switch that was just planned. They include the number of uploads that
+ * clients have open. */
 static const struct output_column made_columns[] = {
     {"user"},
     {"bucket"},
@@ -143,7 +144,8 @@ static const char *switch_path(struct api_client *r, const struct invocation *in
     return copy;
 }
 
-/* *id: the id of the only row. Archived replications do not count. */
+/* Sets *id to the id of the only row. Archived replications are not counted. ERR_NOT_FOUND: there
+ * is no row. ERR_CONFLICT: there are several. */
 static int switch_only_row(struct api_client *r, const json_t *rows, const char **id,
                            struct err *err)
 {
@@ -164,7 +166,8 @@ static int switch_only_row(struct api_client *r, const json_t *rows, const char 
                  : err_set(err, ERR_NOT_FOUND, "there is none");
 }
 
-/* *id: the id of the only item of a list. ERR_NOT_FOUND: the list is empty. */
+/* Sets *id to the id of the only item of a list. ERR_NOT_FOUND: the list is empty. ERR_CONFLICT: it
+ * has several items. */
 static int switch_select_from(struct api_client *r, struct manage_list *list, const char **id,
                               struct err *err)
 {
@@ -207,14 +210,14 @@ static int switch_select(struct api_client *r, const struct invocation *inv, con
 
 /* --- watching --- */
 
-/* Replaces a number of uploads that is not known by a word, for people. */
+/* Replaces the number of uploads by the word "unknown" if it is null. */
 static void switch_name_unknown(json_t *row)
 {
     if (json_is_null(json_object_get(row, "uploads")))
         json_object_set_new(row, "uploads", json_string("unknown"));
 }
 
-/* Appends the time that is left for uploads, as hours, minutes and seconds. */
+/* Appends the time for which the switch still waits for uploads, as hours, minutes and seconds. */
 static void switch_append_left(struct buf *out, const json_t *row)
 {
     long long s = (json_get_i64(row, "waits_left_ms", 0) + MS_PER_S - 1) / MS_PER_S;
@@ -243,7 +246,7 @@ static void switch_append_uploads(struct buf *line, const json_t *row)
     }
 }
 
-/* Whether the switch goes on by itself. */
+/* Returns whether the switch goes on by itself, so that it is worth watching. */
 static bool switch_is_busy(const json_t *row)
 {
     struct str state = json_get_str(row, "state", STR_EMPTY);
@@ -279,7 +282,7 @@ static void switch_show_line(const json_t *row, bool json, struct buf *last)
     *last = line;
 }
 
-/* Reads the state of a switch. ERR_NOT_FOUND: there is no such switch any more. */
+/* Reads the state of a switch. ERR_NOT_FOUND: the switch does not exist any more. */
 static int switch_ask(struct api_client *r, const char *path, json_t **out, struct err *err)
 {
     struct client_response response = {0};
@@ -293,8 +296,8 @@ static int switch_ask(struct api_client *r, const char *path, json_t **out, stru
     return code == 0 ? json_read(out, response.body, err) : code;
 }
 
-/* Shows the switch's progress until it ends. It is no error if there is no such switch any more: it
- * was aborted, or forgotten. */
+/* Shows the switch's progress until it ends. It is no error if the switch does not exist any more,
+ * because it was aborted or removed. */
 static int switch_watch(struct api_client *r, const struct invocation *inv, const char *id,
                         struct err *err)
 {
@@ -444,7 +447,8 @@ static void switch_print_uploads(const json_t *answer)
                STR_ARG(json_get_str(answer, "bucket", STR_EMPTY)));
 }
 
-/* Adds "waits_left", for people: the time that is left for uploads. */
+/* Adds the member "waits_left" for people: the time for which the switch still waits for
+ * uploads. */
 static void switch_name_left(json_t *row)
 {
     struct buf left = {0};
@@ -455,8 +459,8 @@ static void switch_name_left(json_t *row)
     buf_release(&left);
 }
 
-/* Prints one switch. For people, uploads and history follow on their own lines; JSON has them as
- * members. */
+/* Prints one switch. Without --json, uploads and history follow on their own lines; JSON has them
+ * as members. */
 static void switch_print(json_t *answer, bool json)
 {
     const json_t *line;

@@ -1,4 +1,4 @@
-/* Adds replications. Anything that would keep a replication from working is found before it is
+/* Adds replications. Any reason that would prevent a replication from working is found before it is
  * added, and the error says what to do. */
 #include "room/owners.h"
 #include "object/overlay.h"
@@ -49,7 +49,7 @@ struct adding {
     struct replication_new n;
 };
 
-/* --- what was asked for --- */
+/* --- reading the request --- */
 
 static int adding_read_user(struct adding *x, struct str name, struct err *err)
 {
@@ -105,7 +105,7 @@ static int adding_read(struct adding *x, const struct rest_call *c, struct err *
     return code;
 }
 
-/* --- whether it would work --- */
+/* --- checking that the replication would work --- */
 
 static int adding_no_storage(struct str name, struct err *err)
 {
@@ -114,7 +114,8 @@ static int adding_no_storage(struct str name, struct err *err)
                    STR_ARG(name));
 }
 
-/* P1: checks that the source is the storage to which the bucket's route leads. */
+/* Checks that the source is the storage to which the bucket's route leads (docs/replication.md,
+ * P1). */
 static int adding_check_source(struct adding *x, struct err *err)
 {
     struct replication_id *id = &x->n.id;
@@ -190,8 +191,8 @@ static int adding_check_keys(struct adding *x, const struct storage *s, struct e
                    STR_ARG(x->user.name));
 }
 
-/* *owner: the bucket's owner; empty if the storage does not say who it is. ERR_NO_BUCKET: there is
- * no such bucket. */
+/* Sets *owner to the bucket's owner; empty: the storage does not say who the owner is.
+ * ERR_NO_BUCKET: there is no such bucket. */
 static int adding_look(struct adding *x, struct storage *s, struct str name, struct str *owner,
                        struct err *err)
 {
@@ -223,8 +224,8 @@ static int adding_check_owner(const struct adding *x, struct str bucket, struct 
                    STR_ARG(bucket), STR_ARG(s->name), STR_ARG(x->user.name));
 }
 
-/* Checks that the owner's requests reach the source. A bucket of the same name that the owner has
- * on a local storage may win over the policy (docs/forward.md, rule 2). */
+/* Checks that the owner's requests reach the source. They may not: a bucket of the same name that
+ * the owner has on a local storage comes before the policy (docs/forward.md, rule 2). */
 static int adding_check_present(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
@@ -323,8 +324,8 @@ void replication_end_notices(const struct replica_room *room, const struct repli
                  log_s("storage", p->id.from), log_z("error", err.text));
 }
 
-/* Makes the source report changes that go past weir. This is done before the replication is added,
- * so that each such change is either reported or listed (P3). */
+/* Makes the source report changes that bypass weir. This is done before the replication is added,
+ * so that each such change is either reported or listed (docs/replication.md, P3). */
 static int adding_set_up_notify(struct adding *x, struct err *err)
 {
     struct buf token = BUF_INIT(256);
@@ -367,8 +368,8 @@ static int adding_add_bucket(struct adding *x, struct err *err)
     return code;
 }
 
-/* Adds replications for the buckets that the user has; the policy covers later ones. If a bucket
- * cannot be replicated, the answer says why, and the others are still added. */
+/* Adds replications for the buckets that the user has. The policy covers buckets that are made
+ * later. If a bucket cannot be replicated, the answer says why, and the others are still added. */
 static int adding_add_all(struct adding *x, struct json_out *w, struct err *err)
 {
     struct storage *s = x->from;
@@ -398,7 +399,7 @@ static int adding_add_all(struct adding *x, struct json_out *w, struct err *err)
 }
 
 /* Adds the user's policy, and a task. A gateway that does not know the policy yet may make a bucket
- * meanwhile; the task waits until every gateway knows the policy and then looks for such buckets.
+ * meanwhile. The task waits until every gateway knows the policy, and then looks for such buckets.
  * It is queued before the policy is added, so that a crash leaves no bucket out. */
 static int adding_add_policy(struct adding *x, struct err *err)
 {
@@ -444,8 +445,8 @@ static int adding_add(struct adding *x, struct json_out *w, struct err *err)
         code = adding_add_all(x, w, err);
         json_out_close(w, ']');
     }
-    if (code == 0) /* reads the routes that the replication has set; a load that fails is repeated
-                      by itself */
+    /* Reads the routes that the replication has set. A load that fails is repeated by itself. */
+    if (code == 0)
         (void)!routes_reload(x->room->services->routes, NULL);
     return code;
 }

@@ -1,4 +1,4 @@
-/* Pausing, resuming, repeating and removing replications. */
+/* Pauses, resumes, repeats and removes replications. */
 #include "replica/rest/rest.h"
 #include "replica/first.h"
 
@@ -63,7 +63,7 @@ static int replication_resume_call(struct rest_call *c, struct err *err)
 enum { CLEAN_LATER_S = 60 };
 
 /* Removes a bucket's replication. The task that cleans up is queued first, so that a crash leaves
- * nothing behind. It does no harm to a replication that still exists. */
+ * no data behind. That task does no harm to a replication that still exists. */
 static int replication_remove_bucket(const struct replica_room *room, struct arena *a,
                                      const struct replication *p, struct err *err)
 {
@@ -74,7 +74,8 @@ static int replication_remove_bucket(const struct replica_room *room, struct are
     if (code == 0)
         code = queue_add(q, &t, CLEAN_LATER_S, err);
     bool added = code == 0;
-    if (code == ERR_EXISTS) /* a replication of the same id was removed a moment ago */
+    /* A replication of the same id was removed a moment ago, and its task is queued. */
+    if (code == ERR_EXISTS)
         code = 0;
     if (code == 0)
         code = replication_remove(room->services->replications, &p->id, err);
@@ -97,8 +98,8 @@ static int replication_remove_one(const struct replica_room *room, struct arena 
     return code;
 }
 
-/* Removes the replications of a user's buckets between the storages of its policy; *removed counts
- * them. */
+/* Removes the replications of a user's buckets between the two storages that the policy names. Adds
+ * their number to *removed. */
 static int policy_remove_buckets(const struct replica_room *room, struct arena *a,
                                  const struct replication_id *policy, size_t *removed,
                                  struct err *err)
@@ -122,7 +123,8 @@ static int policy_remove_buckets(const struct replica_room *room, struct arena *
     return code;
 }
 
-/* Removes the policy, which may have been removed before, and the replications that it has made. */
+/* Removes the policy and the replications that it has made. `there` false: the policy itself was
+ * removed before. */
 static int policy_remove_with_buckets(const struct replica_room *room, struct arena *a,
                                       const struct replication *policy, bool there, struct err *err)
 {
@@ -151,7 +153,7 @@ static int replication_remove_call(struct rest_call *c, struct err *err)
     return replication_changed(c, "replication.removed", code);
 }
 
-/* --- repeating --- */
+/* --- repeating the copy --- */
 
 static int replication_start_resync(const struct replica_room *room, struct arena *a,
                                     const struct replication *p, struct err *err)

@@ -1,4 +1,4 @@
-/* The claim of a local storage's name. */
+/* The REST route that claims the name of a local storage for its folder (coord/claim.h). */
 #include "replica/rest/rest.h"
 #include "object/bucket.h"
 #include "replica/tap/tap.h"

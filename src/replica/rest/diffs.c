@@ -132,7 +132,8 @@ static void diff_write_fix(struct json_out *w, struct arena *a, const struct che
     rest_time(w, "fixed", c->fixed_ms);
 }
 
-/* Writes the pace: an average since the beginning of the comparison. */
+/* Writes the total of keys, the keys per second since the beginning of the comparison, and the time
+ * left. */
 static void diff_write_pace(struct json_out *w, const struct check *c)
 {
     int64_t until_ms = c->done_ms ? c->done_ms : clock_wall_ms();
@@ -189,7 +190,8 @@ static int diff_find(const struct rest_call *c, struct check *out, struct err *e
                     : err_set(err, ERR_NOT_FOUND, "there is no diff " STR_FMT, STR_ARG(id));
 }
 
-/* Answers the diff's present state, unless `code` says that the change to it failed. */
+/* Answers with the diff's present state. If `code` says that the change of the diff failed, returns
+ * that error. */
 static int diff_answer(struct rest_call *c, struct str id, int code, struct err *err)
 {
     struct checks cs = checks_of(c->ctx);
@@ -264,8 +266,8 @@ static int location_check(const struct replica_room *room, struct arena *a, stru
                     : 0;
 }
 
-/* Sets the diff's user: the one with this name, or if `name` is empty the only user who has all of
- * its buckets. */
+/* Sets the diff's user to the user with this name. `name` empty: to the only user who has all
+ * buckets of the diff. */
 static int diff_read_user(struct check *c, const struct replica_room *room, struct arena *a,
                           struct str name, struct err *err)
 {
@@ -324,7 +326,7 @@ static int diff_start(struct rest_call *c, struct err *err)
     return diff_answer(c, check.id, code, err);
 }
 
-/* --- looking --- */
+/* --- listing and showing --- */
 
 static int diff_list(struct rest_call *c, struct err *err)
 {

@@ -6,7 +6,7 @@
 
 enum {
     SCAN_PAGE = 500,                   /* archived tasks that are read at once */
-    FAILED_MAX = 1000,                 /* failed tasks shown of one replication */
+    FAILED_MAX = 1000,                 /* most failed tasks that are shown for one replication */
     SCAN_ARENA_MAX = 64 * 1024 * 1024, /* most bytes of one page of tasks */
     NAME_MAX_BYTES = 16 * 1024,        /* most bytes of an id */
 };
@@ -76,8 +76,9 @@ int replication_id_read(struct replication_id *out, struct arena *a, struct str 
 
 /* --- writing --- */
 
-/* B5: whether clients write to the source, and nobody to the destination. It is also true while a
- * switch has blocked the bucket (ERR_BUSY), because nobody writes then. */
+/* Returns whether clients write to the source and nobody writes to the destination
+ * (docs/forward.md, B5). It is also true while a switch has blocked the bucket (ERR_BUSY), because
+ * nobody writes then. */
 static bool replication_is_routed(const struct replica_room *room, const struct replication_id *id)
 {
     struct storage *route = NULL;
@@ -103,9 +104,9 @@ static const char *replication_state(const struct replication_status *s, int64_t
     return s->listing_started ? "copying" : "listing";
 }
 
-/* The pace of the initial copy, averaged from its beginning on, pauses included. */
+/* The speed of the initial copy, averaged over the time since its beginning, including pauses. */
 struct pace {
-    double objects, bytes; /* a second */
+    double objects, bytes; /* number per second */
     int64_t left_s;        /* seconds until the copy is complete; -1: not known */
 };
 
@@ -155,7 +156,8 @@ static void replication_write_status(struct json_out *w, const struct replicatio
     rest_time(w, "last_done", s->processed_ms);
 }
 
-/* Writes who and what is replicated. The name is empty if the user was removed. */
+/* Writes the names of the replication's user, bucket and storages. The user's name is empty if the
+ * user was removed. */
 static void replication_write_names(struct json_out *w, const struct replica_room *room,
                                     struct arena *a, const struct replication *p)
 {
@@ -195,7 +197,7 @@ int replication_write(struct json_out *w, struct replication_look *l, const stru
     return 0;
 }
 
-/* --- looking --- */
+/* --- listing and showing --- */
 
 int replica_needs(struct rest_call *c, struct err *err)
 {
@@ -204,7 +206,7 @@ int replica_needs(struct rest_call *c, struct err *err)
     return services_need_replication(room->services, err);
 }
 
-/* What the query filters by. An empty member matches all replications. */
+/* The filters of the query. An empty member matches all replications. */
 struct replication_filter {
     struct str user, bucket, from, to, to_bucket;
 };
@@ -239,7 +241,7 @@ static bool filter_passes(const struct replication_filter *f, const struct repli
     return true;
 }
 
-/* Adds one replication to the list. It is left out if it was removed meanwhile. */
+/* Adds one replication to the list. A replication that was removed meanwhile is left out. */
 static int replication_offer(struct rest_call *c, struct replication_look *look,
                              const struct replication *p, struct err *err)
 {
@@ -311,9 +313,9 @@ int replication_by_text(const struct replica_room *room, struct arena *a, struct
     return code < 0 ? err_set(err, code, "there is no replication " STR_FMT, STR_ARG(text)) : 0;
 }
 
-/* --- what failed --- */
+/* --- objects that failed --- */
 
-/* Whether the task with this payload belongs to the replication. */
+/* Returns whether the task with this payload belongs to the replication. */
 static bool failure_is_of(const json_t *payload, const struct replication_id *id)
 {
     struct replication_id other;
@@ -368,7 +370,8 @@ static int failures_scan_page(struct failures *f, struct queue_page *page, size_
     return code;
 }
 
-/* Looks through all archived tasks of a queue. Archives are short (docs/queue.md). */
+/* Looks through all archived tasks of a queue. There are not many of them, because the queue
+ * removes old ones (docs/queue.md). */
 static int failures_scan_queue(struct failures *f, struct str queue, struct err *err)
 {
     struct queue_page page = {queue, TASK_ARCHIVED, 0, SCAN_PAGE};

@@ -1,5 +1,5 @@
-/* Finds out how far a replication is, including changes that were answered but are not recorded
- * yet. */
+/* Finds out how many changes a replication's destination lacks, including changes that were
+ * answered but are not recorded yet. */
 #include "replica/rest/rest.h"
 #include "coord/installation.h"
 
@@ -16,7 +16,8 @@ int replication_look_begin(struct replication_look *l, const struct replica_room
         err);
 }
 
-/* The status is read second, so that it counts changes that are recorded between the two reads. */
+/* Reads the changes that are not recorded, and then the status. In this order the status counts the
+ * changes that are recorded between the two reads. */
 int replication_look_at(struct replication_look *l, const struct replication_id *id,
                         struct replication_status *out, int64_t *lag, struct err *err)
 {
@@ -30,8 +31,8 @@ int replication_look_at(struct replication_look *l, const struct replication_id 
     *lag = out->events > out->events_done ? out->events - out->events_done : 0;
     if (!out->archived) /* an archived replication gets no new changes */
         *lag += (int64_t)more;
-    /* This is asked after the status was read, so that it also covers a store that went back in
-     * time since then (docs/store-redis.md, I4). */
+    /* This is asked after the status was read, so that it also notices a store that has lost
+     * changes since then (docs/store-redis.md, I4). */
     if (*lag == 0 && !out->archived && installation_is_unsure(l->room->services->installation))
         *lag = 1;
     return 0;

@@ -1,4 +1,4 @@
-/* Declarations that the files of the room's routes share. */
+/* Declarations that the files in replica/rest/ share. */
 #ifndef REPLICA_REST_REST_H
 #define REPLICA_REST_REST_H
 
@@ -7,22 +7,23 @@
 #include "replica/tap/unrecorded.h"
 #include "route/users.h"
 
-/* The `needs` of routes that are about replications. ERR_UNSUPPORTED: replication is off. */
+/* The function `needs` of REST routes about replications. ERR_UNSUPPORTED: replication is off. */
 rest_fn replica_needs;
 
-/* An id as text: "user:bucket:from:to[:to bucket]", each part escaped as in keys of the store. The
- * bucket of a user's policy is empty. ERR_NOT_FOUND: the text cannot be an id. */
+/* These two write and read the id of a replication as text: "user:bucket:from:to[:to bucket]". Each
+ * part is escaped as in keys of the store. The bucket of a user's policy is empty. ERR_NOT_FOUND:
+ * the text cannot be an id. */
 void replication_id_write(struct buf *out, const struct replication_id *id);
 int replication_id_read(struct replication_id *out, struct arena *a, struct str text,
                         struct err *err) MUST_CHECK;
 
-/* *out: the replication whose id, as text, is `text`; strings are in the arena. ERR_NOT_FOUND:
- * there is none. */
+/* Sets *out to the replication whose id, as text, is `text`. Its strings are in the arena.
+ * ERR_NOT_FOUND: there is no such replication. */
 int replication_by_text(const struct replica_room *room, struct arena *a, struct str text,
                         struct replication *out, struct err *err) MUST_CHECK;
 
-/* Members of a replication in an answer; replication_write() writes them. A user's policy has only
- * the members up to `state`. */
+/* Members of a replication in an answer of the API; replication_write() writes them. A user's
+ * policy has only the members up to `state`. */
 #define REPLICATION_FIELDS                                                                         \
     {"id", "The replication's id."}, {"user", "The user's name; empty: the user was removed."},    \
         {"user_id", "The user's id."},                                                             \
@@ -58,9 +59,9 @@ int replication_by_text(const struct replica_room *room, struct arena *a, struct
         "last_done", "When a change was last copied.", REST_TIME, .sometimes = true                \
     }
 
-/* A look at how far replications are. It includes every change that a client got an answer for
- * before the look began, even if the change is not recorded yet. Call replication_look_end() after
- * an error too. */
+/* The state for questions about how far replications are. The answers include every change that a
+ * client got an answer for before the look began, even if the change is not recorded yet. The
+ * caller calls replication_look_end() after an error too. */
 struct replication_look {
     const struct replica_room *room; /* borrowed */
     struct arena *a;                 /* borrowed */
@@ -68,21 +69,22 @@ struct replication_look {
 };
 int replication_look_begin(struct replication_look *l, const struct replica_room *room,
                            struct arena *a, struct err *err) MUST_CHECK;
-/* *out: how far the replication is; *lag: how many changes the destination lacks. ERR_NOT_FOUND:
- * the replication was removed. */
+/* Sets *out to the replication's status, and *lag to the number of changes that the destination
+ * lacks. ERR_NOT_FOUND: the replication was removed. */
 int replication_look_at(struct replication_look *l, const struct replication_id *id,
                         struct replication_status *out, int64_t *lag, struct err *err) MUST_CHECK;
 void replication_look_end(struct replication_look *l);
 
-/* Writes the members REPLICATION_FIELDS of a replication. ERR_NOT_FOUND: it was removed. */
+/* Writes the members REPLICATION_FIELDS of a replication. ERR_NOT_FOUND: the replication was
+ * removed. */
 int replication_write(struct json_out *w, struct replication_look *l, const struct replication *p,
                       struct err *err) MUST_CHECK;
-/* As replication_write(), but takes a look for this call alone. */
+/* Like replication_write(), but makes a replication_look for this call alone. */
 int replication_write_one(struct json_out *w, const struct replica_room *room, struct arena *a,
                           const struct replication *p, struct err *err) MUST_CHECK;
 
 /* Ends the source's notifications, unless another replication from the same bucket needs them. If
- * the source cannot be reached, that is logged. */
+ * the source cannot be reached, the failure is only logged. */
 void replication_end_notices(const struct replica_room *room, const struct replication *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* Shows whether the coordination store is the one that weir knows. An administrator may accept
- * another one, or restore the configuration. */
+ * another store here, or restore the configuration. */
 #include "replica/rest/rest.h"
 #include "replica/store_keep.h"
 
@@ -65,7 +65,7 @@ static void store_write(struct json_out *w, const struct replica_room *room)
     json_out_member_u64(w, "copied_config", copied ? copy.count : 0);
 }
 
-/* Shows the store's state; if the store cannot be reached, its last known state. */
+/* Shows the store's state. If the store cannot be reached, shows its last known state. */
 static int store_show(struct rest_call *c, struct err *err)
 {
     const struct replica_room *room = c->ctx;

@@ -1,4 +1,4 @@
-/* Lists, plans, changes and gives up switches of buckets. */
+/* Lists, plans, changes and aborts switches of buckets. */
 #include "room/owners.h"
 #include "replica/rest/rest.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include "route/route.h"
 
 enum {
-    TTL_MS = MS_PER_HOUR,                 /* default of how long a switch waits for uploads */
+    TTL_MS = MS_PER_HOUR,                 /* how long a switch waits for uploads by default */
     DURATION_MAX_MS = 1000 * 1000 * 1000, /* about 11 days */
     LAG_MAX = 1000 * 1000 * 1000,
     UPLOADS_SHOWN = 100,
@@ -144,7 +144,8 @@ static void switch_write_options(struct json_out *w, const struct switch_options
     json_out_member_bool(w, "continue", o->continue_replication);
 }
 
-/* Returns how many changes are missing on the side to which the route leads or will lead. */
+/* Returns the number of changes that are missing on the side to which the route leads or will
+ * lead. */
 static int64_t switch_lag(const struct replica_room *room, struct arena *a,
                           const struct bucket_switch *s)
 {
@@ -159,7 +160,8 @@ static int64_t switch_lag(const struct replica_room *room, struct arena *a,
     return lag;
 }
 
-/* Writes one upload. Its initiator is a user of weir, or a name that only the storage knows. */
+/* Writes one upload. Its initiator is a user of weir, or else a name that only the storage
+ * knows. */
 static void switch_write_upload(struct json_out *w, const struct replica_room *room,
                                 struct arena *a, const struct upload_info *u)
 {
@@ -173,8 +175,9 @@ static void switch_write_upload(struct json_out *w, const struct replica_room *r
     json_out_close(w, '}');
 }
 
-/* Writes the uploads that are open on the storage that the switch leaves. Clients must begin them
- * anew, or the switch waits for them. A switch that is done waits for none. */
+/* Writes the uploads that are open on the storage that the switch leaves. Either the switch waits
+ * for them, or their clients must begin them again. A switch that is done waits for no uploads, and
+ * shows none. */
 static void switch_write_uploads(struct json_out *w, const struct replica_room *room,
                                  struct arena *a, const struct bucket_switch *s)
 {
@@ -200,15 +203,15 @@ static void switch_write_until(struct json_out *w, const struct bucket_switch *s
     rest_known_i64(w, "waits_left_ms", until != 0, left > 0 ? left : 0);
 }
 
-/* Returns what the switch's task last had to wait for; empty: it runs, or has nothing left to do.
- */
+/* Returns the thing that the switch's task last had to wait for; empty: the task runs, or has
+ * nothing left to do. */
 static struct str switch_waits_for(const struct replica_room *room, struct arena *a,
                                    const struct bucket_switch *s)
 {
     struct replication_id id = s->id;
     struct task_info info = {0};
 
-    if (s->aborted_ms) { /* the task's id still has the first direction */
+    if (s->aborted_ms) { /* the task's id still has the direction from before the abort */
         id.from = s->id.to;
         id.to = s->id.from;
     }
@@ -251,7 +254,7 @@ static int switch_write(struct json_out *w, const struct replica_room *room, str
     return 0;
 }
 
-/* --- looking --- */
+/* --- listing and showing --- */
 
 static bool switch_passes(struct str wanted, struct str value)
 {
@@ -291,7 +294,7 @@ static int switch_unescape(struct arena *a, struct str part, struct str *out)
     return code;
 }
 
-/* Reads the call's id: "<user id>:<bucket>", each part escaped. */
+/* Reads the switch's id from the call: "<user id>:<bucket>", each part escaped. */
 static int switch_call_id(const struct rest_call *c, struct str *user, struct str *bucket,
                           struct err *err)
 {
@@ -353,7 +356,9 @@ static int switch_read_options(struct switch_options *o, const struct rest_call 
     o->max_duration_ns = duration_ms * NS_PER_MS;
     if (!downtime && rest_given(c, "multipart_ttl_ms") && ttl_ms == 0)
         return err_set(err, ERR_INVALID, "multipart_ttl_ms must be more than 0 without downtime");
-    if (!rest_given(c, "multipart_ttl_ms")) /* S11: the default */
+    /* The default is an hour, or the maximal duration if that is shorter (docs/replication.md,
+     * S11). */
+    if (!rest_given(c, "multipart_ttl_ms"))
         ttl_ms = duration_ms && duration_ms < TTL_MS ? duration_ms : TTL_MS;
     *(downtime ? &o->uploads_ttl_ns : &o->multipart_ttl_ns) = ttl_ms * NS_PER_MS;
     return switch_read_times(o, c, err);

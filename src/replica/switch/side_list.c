@@ -1,5 +1,5 @@
-/* Lists from both sides of a switch. A key's version vector decides which side the key is listed
- * from. */
+/* Lists a bucket from both sides of a switch. A key's version vector decides from which side the
+ * key is listed (replica/switch/side_list.h). */
 #include "replica/switch/side_list.h"
 
 #include "object/merge.h"
@@ -14,7 +14,7 @@ enum side side_of(const struct vector *v, struct str route, struct str other)
     return at_other > at_route ? SIDE_OTHER : SIDE_ROUTE;
 }
 
-/* Chooses the side of each key. All vectors are read at the same moment. */
+/* Chooses the side of each key. The version vectors of all keys are read at the same moment. */
 static int sides_of_keys(void *ctx, struct arena *a, struct merge_key *keys, size_t count,
                          struct err *err)
 {

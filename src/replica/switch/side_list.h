@@ -1,8 +1,9 @@
-/* Listings of a bucket that is on two storages during a switch without downtime. Clients see one
- * bucket (docs/replication.md, "Reads during a switch", D1 to D4).
+/* Listings of a bucket that is on two storages (its *sides*) during a switch without downtime.
+ * Clients see one bucket (docs/replication.md, "Reads during a switch", D1 to D4).
  *
- * A key is listed from the side that a read of the key would go to, if that side has it. Listings
- * write nothing, and any thread may call them. Errors are those of the sides and of the store. */
+ * A key is listed from the side that a read of the key would go to, if that side has the key.
+ * Listings write nothing, and any thread may call them. Errors are those of the sides and of the
+ * store. */
 #ifndef REPLICA_SWITCH_SIDE_LIST_H
 #define REPLICA_SWITCH_SIDE_LIST_H
 
@@ -17,17 +18,17 @@ enum { SIDES = 2 };
 enum side side_of(const struct vector *v, struct str route, struct str other);
 
 struct side_list {
-    struct bucket *sides[SIDES]; /* by enum side; borrowed */
+    struct bucket *sides[SIDES]; /* indexed by enum side; borrowed */
     struct str storages[SIDES];  /* names of the storages */
-    /* True: keys without a version vector are listed from the route's side alone. False: also from
-     * the other side, if the route's side does not have them. */
+    /* True: keys without a version vector are listed from the route's side alone. False: they are
+     * also listed from the other side, if the route's side does not have them. */
     bool route_only;
-    struct store *app; /* holds the version vectors */
+    struct store *app; /* the database that has the version vectors */
     struct str bucket;
-    size_t page; /* as in struct merge */
+    size_t page; /* page size, as in struct merge */
 };
 
-/* List as merge_list() and merge_uploads() of object/merge.h do. */
+/* These list objects and uploads as merge_list() and merge_uploads() of object/merge.h do. */
 int side_list(const struct side_list *l, struct arena *a, const struct list_options *o,
               bool versions, struct list_result *out, struct err *err) MUST_CHECK;
 int side_list_uploads(const struct side_list *l, struct arena *a, const struct list_options *o,

@@ -1,4 +1,5 @@
-/* Decides which side of a switch a request goes to (D1 to D8). */
+/* Decides which side of a switch a request goes to. The codes D1 to D8, S4, S8 and V5 are those of
+ * docs/replication.md. */
 #include "replica/switch/sides.h"
 #include "object/overlay.h"
 
@@ -11,14 +12,14 @@
 
 enum {
     WAIT_MS = 15 * MS_PER_S,
-    LOOK_MS = 10, /* wait between two looks; it doubles each time, up to LOOK_MAX_MS */
+    LOOK_MS = 10, /* wait between two reads of the vectors; doubles each time, up to LOOK_MAX_MS */
     LOOK_MAX_MS = 200,
 };
 
 struct sides {
     struct sides_options o;
     struct bucket_sides ops;
-    struct mutex lock; /* class "replica.sides"; used with `pause` alone */
+    struct mutex lock; /* class "replica.sides"; used only to wait for `pause` */
     struct cond pause; /* never signalled: waiting on it is a sleep */
 };
 
@@ -28,7 +29,7 @@ static int sides_unavailable(struct err *err)
     return err_wrap(err, ERR_UNAVAILABLE, "the sides of a switch");
 }
 
-/* --- the pair --- */
+/* --- finding both sides --- */
 
 static bool sides_may(void *ctx, struct str bucket)
 {
@@ -105,7 +106,8 @@ bool sides_has(struct sides *s, const struct storage *at, struct str bucket)
 
 /* --- reading --- */
 
-/* Which side has the newest state of a thing, and which that of the bucket. */
+/* The side that has the newest state of a thing, and the side that has the newest state of the
+ * bucket. */
 struct known {
     enum side thing, bucket;
 };
@@ -136,12 +138,13 @@ static int sides_look(struct sides *s, struct arena *a, const struct side_pair *
     enum side object = side_in(p, &vectors[1]);
     *out = (struct known){side_in(p, &vectors[0]), side_in(p, &vectors[2])};
     if (is_of_object(ask->thing) && (object == SIDE_OTHER || out->thing == SIDE_EITHER))
-        out->thing = object; /* V5: no tags or ACL are newer on another side than the object */
+        /* Tags and ACL are never newer on another side than the object is (V5). */
+        out->thing = object;
     return 0;
 }
 
-/* *has: whether the storage has the key. A current delete marker counts: it is a state of the key
- * too. */
+/* Sets *has to whether the storage has the key. A current delete marker counts, because it is a
+ * state of the key too. */
 static int side_holds(struct arena *a, struct storage *s, const struct side_pair *p,
                       const struct side_ask *ask, bool *has, struct err *err)
 {
@@ -179,8 +182,9 @@ static int side_of_object(struct arena *a, const struct side_pair *p, const stru
     return code;
 }
 
-/* *side: the side that knows the version's id. If neither side does, the object's side answers that
- * there is no such version. */
+/* Sets *side to the side that knows the version's id. *side is the object's side before the call.
+ * If neither side knows the id, *side does not change, and that side answers that there is no such
+ * version. */
 static int side_of_version(struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                            struct storage **side, struct err *err)
 {
@@ -244,8 +248,8 @@ static int is_versioned(struct arena *a, const struct side_pair *p, struct str u
     return code < 0 && code != ERR_NO_BUCKET ? sides_unavailable(err) : 0;
 }
 
-/* Waits while the other side has a newer state, which a task has yet to bring over. A change that
- * did not wait would not see the newer state, or would keep it from coming (D5). */
+/* Waits while the other side has a newer state, which a task has yet to copy. A change that did not
+ * wait would not see the newer state, or would prevent it from being copied (D5). */
 static int wait_for_task(struct sides *s, struct arena *a, const struct side_pair *p,
                          const struct side_ask *ask, struct known *k, struct err *err)
 {
@@ -286,7 +290,8 @@ static int sides_write(void *ctx, struct arena *a, const struct side_pair *p,
     return code;
 }
 
-/* *out, in the arena: the sides of several objects, all read at the same moment. */
+/* Sets *out to the sides of several objects, in the arena. All version vectors are read at the same
+ * moment. */
 static int sides_look_many(struct sides *s, struct arena *a, const struct side_pair *p,
                            const struct side_keys *k, enum side **out, struct err *err)
 {
@@ -304,8 +309,8 @@ static int sides_look_many(struct sides *s, struct arena *a, const struct side_p
     return code < 0 ? sides_unavailable(err) : 0;
 }
 
-/* As sides_write() for each key, but all vectors are read at once. Most keys have nothing to wait
- * for. */
+/* Like sides_write() for each key, but all version vectors are read at once. Most keys have nothing
+ * to wait for. */
 static int sides_removals(void *ctx, struct arena *a, const struct side_pair *p,
                           const struct side_keys *k, bool alone, struct err *err)
 {
@@ -324,8 +329,8 @@ static int sides_removals(void *ctx, struct arena *a, const struct side_pair *p,
     return code;
 }
 
-/* Records the removal of a key that the other side has: a local storage records nothing when it had
- * nothing to remove. */
+/* Records the removal of a key that the other side has. A local storage records nothing by itself
+ * when it had nothing to remove. */
 static int removed_one(struct sides *s, struct arena *a, const struct side_pair *p, struct str key,
                        enum side at, struct err *err)
 {
@@ -347,7 +352,8 @@ static int sides_removed(void *ctx, struct arena *a, const struct side_pair *p,
     const struct side_keys k = {keys, count, p->user};
     enum side *at = NULL;
 
-    if (!storage_can(p->route, STORAGE_TELLS_CHANGES)) /* the intent is recorded in any case */
+    /* A remote storage has an intent for the removal, which is recorded in any case. */
+    if (!storage_can(p->route, STORAGE_TELLS_CHANGES))
         return 0;
     int code = sides_look_many(ctx, a, p, &k, &at, err);
     for (size_t i = 0; i < count && code == 0; i++)
@@ -382,7 +388,7 @@ static struct str upload_member(struct arena *a, struct str key, struct str id)
     return kept;
 }
 
-/* *out: whether the upload is open at the storage. */
+/* Sets *out to whether the upload is open at the storage. */
 static int has_upload(struct arena *a, struct storage *s, const struct side_pair *p,
                       const struct upload_info *upload, struct str user, bool *out, struct err *err)
 {
@@ -414,8 +420,8 @@ static int is_remembered(struct sides *s, struct arena *a, const struct side_pai
 }
 
 /* Chooses the storage of an upload. Uploads that were begun during the switch are in the set `s:up`
- * until it expires; about others the old storage is asked. An upload that the old storage does not
- * have may have been finished where uploads go now. */
+ * until it expires. For any other upload the old storage is asked. An upload that the old storage
+ * does not have may have been finished where uploads go now. */
 static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
                         const struct side_ask *ask, struct str id, struct side_choice *out,
                         struct err *err)
@@ -438,7 +444,8 @@ static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
     return 0;
 }
 
-/* *out: the lifetime of the set `s:up` in seconds: as long as the switch waits for uploads (S8). */
+/* Sets *out to the lifetime of the set `s:up` in seconds, which is as long as the switch waits for
+ * uploads (S8). */
 static int upload_life(struct sides *s, struct arena *a, const struct side_pair *p, struct str *out,
                        struct err *err)
 {
@@ -454,7 +461,7 @@ static int upload_life(struct sides *s, struct arena *a, const struct side_pair 
         store_call(s->o.config, a, &reply, err, STR("HGET"), buf_str(&key), STR("multipartTTL"));
     buf_release(&key);
     if (code == 0 && (reply->type != REPLY_BULK || str_i64(reply->str, &ns) < 0))
-        ns = 0; /* the switch has ended: nobody needs the set any more */
+        ns = 0; /* the switch has ended, so nobody needs the set any more */
     *out = arena_fmt(a, "%lld", (long long)ns / 1000000000 + 1);
     return code;
 }
@@ -515,7 +522,7 @@ static int sides_list_uploads(void *ctx, struct arena *a, const struct side_pair
     return side_list_uploads(&l, a, o, out, err);
 }
 
-/* --- the whole --- */
+/* --- opening and closing --- */
 
 struct sides *sides_new(const struct sides_options *o)
 {

@@ -1,5 +1,5 @@
-/* Decides where requests go while their bucket is in a switch without downtime; implements
- * route/sides.h. docs/replication.md, "Reads during a switch" (D1 to D8). */
+/* Decides where requests go while their bucket is in a switch without downtime. Implements
+ * route/sides.h. The rules are in docs/replication.md, "Reads during a switch" (D1 to D8). */
 #ifndef REPLICA_SWITCH_SIDES_H
 #define REPLICA_SWITCH_SIDES_H
 
@@ -15,16 +15,17 @@ struct sides_options {
     struct routes *routes;
     struct taps *taps;
     struct store *app, *config;
-    uint64_t wait_ms; /* longest wait of a change until an older one is brought over; 0: 15 s */
+    /* Longest time for which a change waits until newer state was copied; 0: 15 s. */
+    uint64_t wait_ms;
 };
 struct sides *sides_new(const struct sides_options *o);
 void sides_free(struct sides *s); /* NULL is fine */
 
-/* For gateway_options.sides; borrowed. */
+/* Returns the calls for gateway_options.sides; borrowed from `s`. */
 const struct bucket_sides *sides_of_buckets(struct sides *s);
 
-/* Whether the bucket at the storage is a side of a switch; true while that is not known. Lifecycle
- * rules, which change objects by themselves, leave such a bucket alone. */
+/* Returns whether the bucket at the storage is a side of a switch; true while that is not known.
+ * Lifecycle rules, which change objects by themselves, leave such a bucket alone. */
 bool sides_has(struct sides *s, const struct storage *at, struct str bucket);
 
 #endif

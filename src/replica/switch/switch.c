@@ -1,4 +1,5 @@
-/* The tasks of switches: each run finds out the next step and does it. */
+/* The tasks of switches. Each run of a task finds out the next step of its switch and does it. The
+ * codes E5, R6 and S1 to S12 are those of docs/replication.md. */
 #include "replica/switch/switch_int.h"
 #include "object/overlay.h"
 #include "base/clock.h"
@@ -12,7 +13,7 @@ enum {
     POLL_MAX_S = 30, /* longest wait of a switch whose time is far off, in seconds */
 };
 
-/* --- what both kinds have in common --- */
+/* --- steps of both kinds of switches --- */
 
 static struct str main_of(const struct switch_run *x)
 {
@@ -52,21 +53,24 @@ static uint64_t contact_of(const struct switch_run *x)
     return x->o->contact ? x->o->contact(x->o->ctx) : 1;
 }
 
-/* Returns 0 if every gateway has reached the epoch of the switch's last change. */
+/* Returns 0 if every gateway has reached the epoch of the switch's last change. ERR_AGAIN: the step
+ * must wait. */
 static int switch_reached(struct switch_run *x, struct err *err)
 {
     bool all = false;
     uint64_t contact = contact_of(x);
     int code = gateways_reached(x->o->config, x->s.epoch, &all, err);
 
-    if (code == 0 && (!contact || contact_of(x) != contact)) /* E5: see lease_contact() */
+    /* The other processes may not have waited for this one (E5; see lease_contact()). */
+    if (code == 0 && (!contact || contact_of(x) != contact))
         return switch_wait_for(err, "this process was not heard of for a while");
     if (code == 0 && x->o->unsure && x->o->unsure(x->o->ctx))
         return switch_wait_for(err, "the store may have lost changes, and is being looked into");
     return code == 0 && !all ? switch_wait_for(err, "not every gateway knows of it yet") : code;
 }
 
-/* Begins the switch, or ends it with the reason why it cannot begin. */
+/* Begins the switch. If the bucket cannot be switched, ends the switch in error, with the
+ * reason. */
 static int switch_run_begin(struct switch_run *x, struct err *err)
 {
     struct err why = {0};
@@ -142,7 +146,8 @@ int64_t switch_uploads_until(const struct bucket_switch *s)
                : 0;
 }
 
-/* S7, S8: waits for uploads that are open on the storage that the switch leaves. */
+/* Returns 0 when the switch need not wait for uploads: no upload is open on the storage that it
+ * leaves, or the time to wait has passed (S7, S8). ERR_AGAIN: it must wait. */
 static int check_uploads(struct switch_run *x, struct err *err)
 {
     int64_t until = switch_uploads_until(&x->s);
@@ -162,17 +167,18 @@ static int check_uploads(struct switch_run *x, struct err *err)
                    STR_ARG(open.uploads[0].key), time);
 }
 
-/* Whether the copy was begun anew after the switch was planned, because the machine crashed
- * meanwhile (R6), and is not done. The switch must wait for it. */
+/* Returns whether the copy was begun again after the switch was planned, because the machine
+ * crashed meanwhile (R6), and is not done. The switch must wait for that copy. */
 static bool is_copied_anew(const struct switch_run *x)
 {
     return x->status.resynced_ms >= x->s.created_ms && !replication_init_done(&x->status);
 }
 
-/* Begins a switch without downtime, when all earlier writes are recorded. Since its announcement
- * gateways record a write before they answer it. An earlier write, by a gateway that was killed
- * between answer and record, has only its intent; until that comes due, reads by the vectors would
- * miss the write (S4). Such a gateway sent its last word GATEWAY_LIFE_S ago at most. */
+/* Begins a switch without downtime when all earlier writes are recorded. Since the switch was
+ * announced, gateways record a write before they answer it. An earlier write may have an intent
+ * only, because its gateway was killed between the answer and the record. Until that intent comes
+ * due, reads by the version vectors would miss the write (S4). Such a gateway sent its last word
+ * GATEWAY_LIFE_S ago at most. */
 static int begin_live(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
@@ -192,7 +198,7 @@ static int begin_live(struct switch_run *x, struct err *err)
                 : switch_run_begin(x, err);
 }
 
-/* S11: removes the block, once every gateway knows both sides. */
+/* Removes the bucket's block, once every gateway knows both sides of the switch (S11). */
 static int step_unblock(struct switch_run *x, struct err *err)
 {
     int code = switch_reached(x, err);
@@ -220,7 +226,7 @@ static int step_live(struct switch_run *x, struct err *err)
 
 /* --- with downtime --- */
 
-/* *out: when the switch is to begin. A time in the past means now. */
+/* Sets *out to the time at which the switch is to begin. A time in the past means now. */
 static int switch_due(const struct switch_run *x, int64_t *out, struct err *err)
 {
     const struct switch_options *o = &x->s.o;
@@ -240,8 +246,8 @@ static int switch_skip(struct switch_run *x, struct str why, struct err *err)
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_SKIPPED, why, err));
 }
 
-/* R6: before the bucket is blocked, checks that none of its intents can be lost any more, and that
- * its copy was begun anew if some were. */
+/* Checks, before the bucket is blocked, that none of its intents can be lost any more (R6). If
+ * intents were lost, the bucket's copy must have begun again. ERR_AGAIN: the switch must wait. */
 static int check_marks(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
@@ -257,7 +263,7 @@ static int check_marks(struct switch_run *x, struct err *err)
                : code;
 }
 
-/* Begins a switch with downtime, whose time has come. */
+/* Begins a switch with downtime whose time has come. */
 static int begin_down(struct switch_run *x, struct err *err)
 {
     int64_t lag = x->status.events - x->status.events_done, most = x->s.o.max_event_lag;
@@ -289,7 +295,7 @@ static int step_waiting(struct switch_run *x, struct err *err)
     if (x->s.status != SWITCH_NOT_STARTED && !x->s.o.cron.len)
         return ERR_END;
     int code = switch_due(x, &at, err);
-    if (code < 0) /* unlikely, because the API has checked the line */
+    if (code < 0) /* unlikely, because the API has checked the cron line */
         return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR,
                                         STR("the cron line names a time that never comes"), err));
     if (at > x->now_ms) {
@@ -324,7 +330,7 @@ static int step_down(struct switch_run *x, struct err *err)
     }
 }
 
-/* --- a run --- */
+/* --- a run of a task --- */
 
 static int switch_task_look(struct switch_run *x, const struct replication_id *id, bool live,
                             struct err *err)

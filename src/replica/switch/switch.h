@@ -25,13 +25,13 @@ struct switcher {
     struct keyring *keys; /* keys of sealed objects, for the check; may be NULL */
     /* Returns the storage of this name, or NULL. */
     struct storage *(*find)(void *ctx, struct str name);
-    /* Returns the storage of buckets that have no policy. */
+    /* Returns the main storage, where buckets that have no policy are. */
     struct str (*main)(void *ctx);
-    /* As `settle` in struct tasks_options. */
+    /* The same as `settle` in struct tasks_options. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
-    /* Whether the store may have lost changes; NULL: never. */
+    /* Returns whether the store may have lost changes; NULL: it never has. */
     bool (*unsure)(void *ctx);
-    uint64_t (*contact)(void *ctx); /* calls lease_contact(); NULL: there is no lease */
+    uint64_t (*contact)(void *ctx); /* returns lease_contact(); NULL: there is no lease */
     void *ctx;
     int64_t poll_s; /* seconds between two runs of a task that waits; 0: 2 */
 };
@@ -40,12 +40,12 @@ struct switcher {
 task_fn switch_live_handle, switch_down_handle;
 
 enum { SWITCH_UPLOADS_MAX = 1000 };
-/* *out, in the arena: the first SWITCH_UPLOADS_MAX uploads, by key, that are open in the bucket at
- * the storage; none when there is no bucket. */
+/* Sets *out to the first SWITCH_UPLOADS_MAX uploads, sorted by key, that are open in the bucket at
+ * the storage. The list is in the arena, and is empty when there is no bucket. */
 int switch_uploads(struct storage *s, struct arena *a, struct str user, struct str bucket,
                    struct upload_list *out, struct err *err) MUST_CHECK;
 /* Returns the time until which the switch waits for uploads, by the store's clock (ms since 1970);
- * 0: it waits for none now. */
+ * 0: it does not wait for uploads now. */
 int64_t switch_uploads_until(const struct bucket_switch *s);
 
 /* Makes the task of a switch, in the arena, for switch_plan(). */

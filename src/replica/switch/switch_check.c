@@ -1,4 +1,5 @@
-/* The check that ends a switch with downtime: it compares all objects of both buckets (S2). */
+/* The check at the end of a switch with downtime, which compares all objects of both buckets
+ * (docs/replication.md, S2 and S11). */
 #include "base/clock.h"
 #include "object/overlay.h"
 #include "copy/compare.h"
@@ -6,7 +7,7 @@
 
 enum {
     NAMES_MAX = 10,         /* most differing objects that the history names */
-    DIFFERENCES_MAX = 1000, /* the count of differences stops here */
+    DIFFERENCES_MAX = 1000, /* counting stops at this number of differences */
     WATCH_MS = 1000,        /* ms between two looks at the clock */
     TEXT_MAX = 2048,
 };
@@ -35,7 +36,7 @@ int switch_run_give_up(struct switch_run *x, struct err *err)
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_ERROR, why, err));
 }
 
-/* --- the comparison's questions --- */
+/* --- callbacks of the comparison --- */
 
 static int check_tell(void *ctx, const struct difference *d, struct err *err)
 {
@@ -115,7 +116,8 @@ static int check_end_in_error(struct check *c, struct err *err)
     return switch_moved(switch_step(c->x->o->replications, &c->x->s, SWITCH_ERROR, why, err));
 }
 
-/* S11: ends the switch, or lets clients first finish the uploads that they have begun. */
+/* Ends the switch, unless clients have uploads open on the old storage for which it should wait.
+ * Then the switch goes on without downtime (S11). */
 static int check_leave(struct switch_run *x, struct err *err)
 {
     struct task task = switch_task(x->run->arena, &x->s.id, true);
