@@ -1,5 +1,5 @@
-/* The pending state: how changes write into a batch and read from it, and how a batch gets into
- * RocksDB. docs/db.md has the invariants (W1 to W11). */
+/* The pending state: how changes write into a batch and read from it, and how a batch is written to
+ * RocksDB. W1 to W11 are invariants of docs/db.md. */
 #include "db/db_int.h"
 
 #include "base/clock.h"
@@ -7,15 +7,15 @@
 
 enum {
     BATCH_MAX_MEMBERS = 1024,
-    /* A batch of this size is full: later changes go into the next. */
+    /* A batch of this size is full: later changes go into the next batch. */
     BATCH_MAX_BYTES = 4 * 1024 * 1024,
-    /* Rows that rollbacks indexed again. With more, the batch counts as full, because every
-     * rollback indexes the whole batch anew. */
+    /* Every rollback indexes all rows of the batch anew. A batch counts as full when its rollbacks
+     * have indexed this many rows. */
     BATCH_MAX_UNDONE = 64 * 1024,
-    /* A batch that grew larger frees its memory when it is reset. */
+    /* A batch that grew larger than this frees its memory when it is reset. */
     BATCH_KEEP_BYTES = 256 * 1024,
     CHANGE_MAX_BYTES = 64 * 1024 * 1024,
-    /* About how many bytes a row takes in the log beside its key and value. */
+    /* About how many bytes a row takes in the log in addition to its key and value. */
     ROW_OVERHEAD_BYTES = 16,
 };
 
@@ -84,7 +84,8 @@ int64_t db_tx_now_ms(struct db_tx *tx)
     return tx->now_ms;
 }
 
-/* Counts a write of this change. False: the change has reached its limit and may write no more. */
+/* Counts a write of this change. Returns false when the change has reached its limit and may write
+ * no more. */
 static bool tx_write(struct db_tx *tx, struct db_cf *cf, struct str key, size_t bytes)
 {
     struct batch *b = tx->into, *below = tx->below;

@@ -1,5 +1,5 @@
-/* Opening and closing: the version of the format, the families, and the order in which things
- * end. */
+/* Opens and closes a database: the version of the format, the families, and the order in which the
+ * parts of RocksDB are freed. */
 #include "db/db_int.h"
 
 #include "os/file.h"
@@ -19,8 +19,8 @@ static char *path_join(const char *folder, const char *name)
     return buf_take(&b);
 }
 
-/* The file is written before RocksDB makes its first file, so a folder without it was not made by
- * weir. */
+/* Writes the FORMAT file. It is written before RocksDB makes its first file, so weir did not make a
+ * database without it. */
 int format_write(const char *folder, struct err *err)
 {
     char *path = path_join(folder, format_name);
@@ -84,8 +84,8 @@ static void add_cf(struct db *db, const struct db_cf_spec *spec)
         (struct db_cf){.name = xstrdup(spec->name), .expired = spec->expired, .skips = spec->skips};
 }
 
-/* Fills db->cfs. RocksDB opens a folder only if every family in it is named; "default" is always
- * one of them. */
+/* Fills db->cfs with the families to open. RocksDB opens a folder only if every family in it is
+ * named; the family "default" is always there. */
 static void collect_cfs(struct db *db, const struct db_options *o)
 {
     char *message = NULL, *current = path_join(db->path, "CURRENT"), **found = NULL;
@@ -106,7 +106,7 @@ static void collect_cfs(struct db *db, const struct db_options *o)
         add_cf(db, &(struct db_cf_spec){.name = found[i]});
     if (found)
         rocksdb_list_column_families_destroy(found, found_count);
-    rocksdb_free(message); /* if the folder is damaged, opening it gives a better message */
+    rocksdb_free(message); /* if the folder is damaged, opening it will give a better message */
 }
 
 static int open_rocks(struct db *db, struct err *err)
@@ -169,7 +169,7 @@ int db_open(struct db **out, const struct db_options *o, struct err *err)
 
 /* Writes rows that are only in the log to table files. Otherwise the next start, which should be
  * quick, would have to replay the log. A failure loses nothing, because the log still has the rows.
- * Not called on a full disk, where RocksDB may end the process over it. */
+ * This is not called on a full disk, where RocksDB may end the process. */
 static void flush_before_close(struct db *db)
 {
     rocksdb_flushoptions_t *wait = rocksdb_flushoptions_create();
@@ -185,7 +185,7 @@ static void flush_before_close(struct db *db)
     rocksdb_flushoptions_destroy(wait);
 }
 
-/* Frees the families before the database, and the database before its options and cache: RocksDB
+/* Frees the families before the database, and the database before its options and cache. RocksDB
  * asserts this order. */
 void db_close(struct db *db)
 {

@@ -1,20 +1,19 @@
-/* The embedded database: one RocksDB per data folder, one write-ahead log, one fsync for many
- * changes.
- * docs/db.md has the mechanism, its invariants and the crash points.
+/* The embedded database: one RocksDB per data folder, one write-ahead log, and one fsync for many
+ * changes. docs/db.md has the mechanism, its invariants and the crash points.
  *
- * Reading: through a view. A view is a consistent picture: either a snapshot (any thread, never
- * blocks, never waits for writers) or the pending state inside a change. The same reading code
- * serves both.
+ * Reading: all reads go through a view, which is a consistent state: either a snapshot or the
+ * pending state inside a change. Any thread may take a snapshot, and reading from it never waits
+ * for writers. The same reading functions serve both.
  *
- * Writing: hand in a change. A change is a function that reads through the pending state and puts
- * and deletes rows. One thread (a caller, or the writer thread) runs the waiting changes one after
- * another; each sees the writes of those before it. Another thread appends their rows as one batch
- * to the log, syncs once, and wakes the callers. Two changes never run at the same time, so a
- * change is atomic and isolated without locks. A change that returns an error is undone alone. A
- * change must be short, must not block, and must not call db_apply().
+ * Writing: a caller passes a change to db_apply(). A change is a function that reads the pending
+ * state and puts and deletes rows. One thread (a caller, or the writer thread) runs the waiting
+ * changes one after another; each sees the writes of those before it. Then their rows are appended
+ * as one batch to the log, which is synced once, and the callers are woken. Two changes never run
+ * at the same time, so a change is atomic and isolated without locks. A change that returns an
+ * error is undone alone. A change must be short, must not block, and must not call db_apply().
  *
- * Keys and values are byte strings; keys are ordered bytewise. All threads share struct db;
- * a view, an iterator and a tx belong to one thread. */
+ * Keys and values are byte strings; keys are ordered bytewise. All threads share struct db; a view,
+ * an iterator and a struct db_tx belong to one thread. */
 #ifndef DB_DB_H
 #define DB_DB_H
 
@@ -26,36 +25,38 @@ struct db;
 struct db_cf; /* a column family: a key space of its own for one use; borrowed from the db */
 /* The state that a read sees: a snapshot, the latest state, or a pending state. */
 struct db_view;
-struct db_tx; /* a change under way */
+struct db_tx; /* a change that is running */
 struct db_iter;
 
-/* True when the row has expired. Compaction may drop an expired row at any moment, so readers must
- * treat it as absent themselves. Compaction threads call this. */
+/* Returns whether the row has expired. Compaction calls this and may drop an expired row at any
+ * moment, so readers must treat such a row as absent themselves. It runs on RocksDB's threads. */
 typedef bool db_expired_fn(struct str key, struct str value, int64_t now_wall_ms);
 
 struct db_cf_spec {
     const char *name;
     db_expired_fn *expired; /* NULL: no row expires */
-    bool skips;             /* db_iter_skip() caches the keys that it finds, for later calls */
+    /* db_iter_skip() caches the keys that it finds, for later calls (gaps.h). */
+    bool skips;
 };
 
-/* Called once when the disk has failed, by a thread in the middle of a write. From then on no write
- * is accepted until the database is opened anew. The function must neither block nor call the
- * database. */
+/* A function that is called once when the disk has failed, by a thread in the middle of a write.
+ * From then on no write is accepted until the database is opened again. The function must neither
+ * block nor call the database. */
 typedef void db_failed_fn(void *ctx);
 
 struct db_options {
     const char *path; /* the database's folder; created with mode 0700 if absent */
-    /* Families to open or create; other families in the folder stay untouched. */
+    /* Families to open or create. Other families in the folder are not touched. */
     const struct db_cf_spec *cfs;
     size_t cf_count;
-    /* Size of the block cache; 0: 64 MiB. The row cache gets the same size on top, and each family
-     * with `skips` a 16th of it. */
+    /* Size of RocksDB's block cache; 0: 64 MiB. The cache of rows gets the same size in addition,
+     * and each family with `skips` gets a cache of gaps of 1/16 of it. */
     size_t cache_bytes;
     size_t memtable_bytes; /* size of all write buffers together; 0: 16 MiB */
-    size_t reserve_bytes;  /* writes are refused while less than this is free on the disk; 0: 64
-                              MiB. Ballast of half that size is kept for urgent writes */
-    const struct log *log; /* NULL: silent */
+    /* Writes are refused while less than this is free on the disk; 0: 64 MiB. A ballast file of
+     * half that size is kept in addition, for urgent writes. */
+    size_t reserve_bytes;
+    const struct log *log; /* NULL: no log lines */
     db_failed_fn *failed;  /* may be NULL */
     void *failed_ctx;
 };
@@ -63,9 +64,9 @@ struct db_options {
 /* Opens the database, or creates it. ERR_IN_USE: another process has it open. ERR_VERSION: a newer
  * weir wrote it. ERR_CORRUPT: its files are damaged. */
 int db_open(struct db **out, const struct db_options *o, struct err *err) MUST_CHECK;
-/* Waits for the changes that were handed in, then closes the database. Every view and iterator must
- * be closed before. The folder of a database that has failed (db_failed()) stays locked until the
- * process ends. */
+/* Waits for the changes that were passed to db_apply(), then closes the database. Every snapshot
+ * and iterator must be closed before. A database that has failed (db_failed()) is left open, and
+ * its folder stays locked until the process ends. */
 void db_close(struct db *db);
 
 /* Returns the family of that name, which must be in db_options.cfs (BUG_ON). */
@@ -76,17 +77,17 @@ struct db_cf *db_cf(struct db *db, const char *name);
 int db_snapshot(struct db_view **out, struct db *db, struct err *err) MUST_CHECK;
 void db_snapshot_free(struct db_view *view);
 
-/* The latest state, without a snapshot: each db_get() sees the newest committed row. It is for
- * reads of a single row. Borrowed; lives as long as the db. */
+/* Returns a view of the latest state: each db_get() sees the newest committed row, and two reads
+ * may see different states. The view is borrowed and lives as long as the db. */
 struct db_view *db_latest(struct db *db);
 
 /* Appends the row's value to *out. ERR_NOT_FOUND: there is no such row. */
 int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *out,
            struct err *err) MUST_CHECK;
 
-/* A range of rows in key order within [from, to); an empty `to` means to the end of the family. The
- * iterator starts before the first row (in reverse: behind the last). In a change it sees the
- * pending state as of its opening; open a new iterator after writing. */
+/* The rows within [from, to), in key order; an empty `to` means to the end of the family. An
+ * iterator over the range starts before the first row, or in reverse behind the last. In a change
+ * it sees the pending state at the moment when it was opened; open a new iterator after writing. */
 struct db_range {
     struct str from, to; /* borrowed until db_iter_close */
     bool reverse;
@@ -98,84 +99,85 @@ int db_iter_open(struct db_iter **out, struct db_view *view, struct db_cf *cf,
  * call on the iterator. */
 int db_iter_next(struct db_iter *it, struct str *key, struct str *value,
                  struct err *err) MUST_CHECK;
-/* Moves to the first row at or behind `key` (reverse: at or before it) inside the range. The next
+/* Moves to the first row of the range at or behind `key`; in reverse, at or before `key`. The next
  * db_iter_next() returns that row. */
 void db_iter_seek(struct db_iter *it, struct str key);
-/* As db_iter_seek(), and also gives the key of that row. ERR_END: there is none. In a family with
- * `skips` the key is often known without reading files. It is then the key as of now, not as of the
- * iterator's opening: rows written or deleted after the opening may be found or skipped.
- * db_iter_next() still returns the row as it was at the opening, or the first row behind it. Must
- * not be used in reverse, or for rows that expire. */
+/* Like db_iter_seek(), but also sets *key to the key of that row. ERR_END: there is no such row. In
+ * a family with `skips` the key is often known without reading files. Then it is the key at this
+ * moment and not at the moment when the iterator was opened: rows written since then may be found,
+ * and rows deleted since then may be left out. db_iter_next() still returns the row as it was at
+ * the opening, or the first row behind it. This must not be used in reverse, or for rows that
+ * expire. */
 int db_iter_skip(struct db_iter *it, struct str from, struct str *key, struct err *err) MUST_CHECK;
-void db_iter_close(struct db_iter *it); /* NULL is fine */
+void db_iter_close(struct db_iter *it); /* `it` may be NULL */
 
-/* Appends to *out the smallest key that is greater than every key with this prefix. Leaves *out
- * empty when there is none (all bytes are 0xff): an empty end of a range means "to the end". */
+/* Appends to *out the smallest key that is greater than every key with this prefix. Appends nothing
+ * when there is no such key, because all bytes of the prefix are 0xff: an empty end of a range
+ * means "to the end". */
 void db_prefix_end(struct str prefix, struct buf *out);
 
 /* --- writing --- */
 
 enum db_durability {
     DB_DURABLE, /* db_apply() returns when the change is on disk */
-    /* db_apply() returns when the change is visible; a crash of the machine may lose it. For locks
-     * and leases. It may use the reserve, as DB_URGENT may */
+    /* db_apply() returns when the change is visible; a crash of the machine may lose the change.
+     * This is for locks and leases. Such a change may use the reserve, as with DB_URGENT. */
     DB_VOLATILE,
-    /* Durable, and may use the reserve: for changes that make room, and changes without which weir
-     * cannot start or stop. */
+    /* As durable as DB_DURABLE, but the change may use the reserved disk space. This is for changes
+     * that make room, and for changes without which weir cannot start or stop. */
     DB_URGENT,
 };
 
-/* The function of a change. It returns 0 to commit. An error undoes this change alone, and
- * db_apply() returns that error. */
+/* The function of a change. It returns 0 to commit the change. When it returns an error, this
+ * change alone is undone, and db_apply() returns that error. */
 typedef int db_change_fn(struct db_tx *tx, void *ctx, struct err *err);
 
-/* Runs the change `fn`, maybe on another thread, and returns its result once it is committed.
- * ERR_TOO_LARGE: it wrote more than 64 MiB. ERR_NO_SPACE: nothing was written; reads go on, and a
- * later write may succeed once there is room again. ERR_IO: the disk failed during the write; the
- * change may be there after the next start. ERR_UNAVAILABLE: the disk failed earlier (db_failed()).
- * ERR_SHUTDOWN: db_close() has begun. */
+/* Runs the change `fn`, maybe on another thread, and returns its result once the change is
+ * committed. ERR_TOO_LARGE: the change wrote more than 64 MiB. ERR_NO_SPACE: nothing was written;
+ * reads go on, and a later write may succeed once there is room again. ERR_IO: the disk failed
+ * during the write; the change may be there after the next start. ERR_UNAVAILABLE: the disk failed
+ * earlier (db_failed()). ERR_SHUTDOWN: db_close() has begun. */
 int db_apply(struct db *db, enum db_durability d, db_change_fn *fn, void *ctx,
              struct err *err) MUST_CHECK;
 
-/* borrowed; the pending state, with this change's own writes */
+/* Returns a view of the pending state with this change's own writes. The view is borrowed. */
 struct db_view *db_tx_view(struct db_tx *tx);
 int64_t db_tx_now_ms(struct db_tx *tx); /* wall clock, constant within a change */
 void db_tx_put(struct db_tx *tx, struct db_cf *cf, struct str key, struct str value);
 void db_tx_delete(struct db_tx *tx, struct db_cf *cf, struct str key);
 
-/* Write or delete one row as a change of its own. */
+/* These write or delete one row as a change of its own. */
 int db_put(struct db *db, struct db_cf *cf, struct str key, struct str value, enum db_durability d,
            struct err *err) MUST_CHECK;
 int db_delete(struct db *db, struct db_cf *cf, struct str key, enum db_durability d,
               struct err *err) MUST_CHECK;
 
 /* Deletes every row in [from, to) at once; the cost does not depend on the number of rows. It is
- * not part of a change, so it is only for ranges that nothing can reach any more (the row that led
- * to them was deleted). Durable. */
+ * not part of a change, so it is only for rows that no reader looks for any more, because the row
+ * that referred to them was deleted. The deletion is durable when this returns. */
 int db_delete_range(struct db *db, struct db_cf *cf, struct str from, struct str to,
                     struct err *err) MUST_CHECK;
 
-/* Whether writing has ended. ERR_UNAVAILABLE, with the reason: a write or sync has failed for a
- * reason other than a full disk. db_apply() then returns the same error for every change that would
- * write. Reads go on. Never waits. */
+/* Returns 0 as long as the database accepts writes. ERR_UNAVAILABLE, with the reason in `err`: a
+ * write or sync has failed for a reason other than a full disk. db_apply() then returns the same
+ * error for every change that would write, but reads still work. This function never waits. */
 int db_failed(const struct db *db, struct err *err) MUST_CHECK;
-/* Checks whether the disk accepts writes. If it does (0), opening the database anew is worth a
- * try. */
+/* Checks whether the disk accepts writes. 0: it does, so opening the database again may succeed. */
 int db_try_disk(const struct db *db, struct err *err) MUST_CHECK;
 
 /* --- keeping --- */
 
-/* Makes a complete copy of the present state in the folder `path`, which must not exist; by hard
- * links where possible. Writes go on meanwhile. To restore, start weir on the copy. */
+/* Makes a complete copy of the present state in the folder `path`, which must not exist. Files are
+ * hard-linked where possible. Writes go on meanwhile. To restore, start weir on the copy. */
 int db_checkpoint(struct db *db, const char *path, struct err *err) MUST_CHECK;
 
 struct db_stats {
-    uint64_t changes; /* committed */
+    uint64_t changes; /* changes committed */
     uint64_t groups;  /* batches written */
     uint64_t syncs;
     uint64_t failed;       /* changes undone because they returned an error */
-    uint64_t memory_bytes; /* cache, memtables, table readers */
-    uint64_t disk_bytes;   /* table files; the log comes on top, at most 4 x memtable_bytes */
+    uint64_t memory_bytes; /* caches, memtables, table readers */
+    uint64_t disk_bytes;   /* table files; the log adds at most 4 x memtable_bytes */
 };
 void db_stats(struct db *db, struct db_stats *out);
 

@@ -1,10 +1,11 @@
-/* RocksDB reports failures as text; this is the one place that reads it. */
+/* RocksDB reports failures as text. This file translates the text into error codes. */
 #include "db/db_int.h"
 
 #include <string.h>
 
-/* Parts of RocksDB's messages. The first match wins: the detail in a message is more exact than the
- * class of error in front of it. */
+/* Parts of RocksDB's messages and their codes. The first part that occurs in a message decides. So
+ * the details, which stand behind the class of error in a message but are more exact, come first
+ * here. */
 static const struct {
     const char *part;
     int code;

@@ -1,10 +1,11 @@
-/* A disk that failed: no write is accepted any more (docs/db.md, "A disk that fails"). */
+/* Handles a disk that failed: from then on no write is accepted (docs/db.md, "A disk that fails").
+ */
 #include "db/db_int.h"
 
 #include "os/file.h"
 
-/* Whether RocksDB accepts writes again by itself after this error: a full disk, or a close. After
- * every other error it refuses all writes until it is opened again. */
+/* Whether RocksDB still accepts writes after this error. It does after a full disk and during a
+ * close. After every other error it refuses all writes until it is opened again. */
 static bool rocksdb_goes_on(const char *message)
 {
     static const char *const words[] = {"No space left on device", "Shutdown in progress"};
@@ -15,8 +16,8 @@ static bool rocksdb_goes_on(const char *message)
     return false;
 }
 
-/* Notes why writing has ended. Only the first failure is kept, because RocksDB's later messages
- * repeat it. */
+/* Stores the reason why no write is accepted any more. Only the first failure is stored, because
+ * RocksDB's later messages repeat it. */
 static void failure_note(struct db *db, const struct err *why)
 {
     struct failure *f = &db->failure;
@@ -58,9 +59,9 @@ int db_try_disk(const struct db *db, struct err *err)
     return file_try_folder(db->path, err);
 }
 
-/* Leaves the database open until the process ends, so that the disk looks as after a crash. A close
- * would let RocksDB write to the log that has failed, and end the process by an assertion. The list
- * exists only for leak checkers. */
+/* Leaves the database open until the process ends, so that its files look like those after a crash.
+ * A close would let RocksDB write to the log that has failed, and an assertion in RocksDB would end
+ * the process. The list exists only so that leak checkers find the memory. */
 void failure_abandon(struct db *db)
 {
     static _Atomic(struct db *) last;

@@ -9,8 +9,9 @@
 
 enum {
     CHUNK = 128,        /* gaps in a chunk */
-    PENDING_MAX = 2048, /* keys remembered of one batch */
-    /* Keys remembered for one reader, which compares each with the gap that it found. */
+    PENDING_MAX = 2048, /* keys that are recorded for one batch */
+    /* Keys that are recorded for one reader, which compares each of them with the gap that it
+     * found. */
     WRITTEN_MAX = 256,
 };
 
@@ -28,16 +29,16 @@ struct chunk {
 struct gaps {
     /* class "db.gaps"; guards all members; no other lock is taken inside */
     struct mutex lock;
-    VEC(struct chunk *) chunks; /* in the order of the ends of their gaps */
+    VEC(struct chunk *) chunks; /* ordered by the ends of their gaps */
     size_t bytes, max_bytes;
     uint64_t clock;
     struct list readers;
-    /* Keys written by batches that are neither committed nor failed yet. */
+    /* For each batch that is neither committed nor failed yet, the keys that its changes wrote. */
     struct gaps_keys pending[GAPS_BATCHES];
-    unsigned ranges; /* number of range writes under way */
+    unsigned ranges; /* number of range deletes that are running */
 };
 
-/* The place of a gap, or the place where it would be put. */
+/* The place of a gap, or the place where a new gap would be put. */
 struct place {
     size_t chunk, at;
 };
@@ -55,8 +56,8 @@ static void keys_add(struct gaps_keys *k, size_t max, struct str key)
     k->count++;
 }
 
-/* Reads the key at the offset *at and moves *at behind it. *at begins with 0. False: there are no
- * more keys. */
+/* Reads the key at the offset *at and moves *at behind it. Start with *at = 0. Returns false when
+ * there are no more keys. */
 static bool gaps_keys_next(const struct gaps_keys *k, size_t *at, struct str *key)
 {
     if (*at == k->bytes.len)
@@ -115,8 +116,8 @@ static struct gap *gap_new(struct str from, struct str to)
     return gap;
 }
 
-/* Returns the index of the chunk's first gap that ends at or behind the key; c->count: there is
- * none. */
+/* Returns the index of the chunk's first gap that ends at or behind the key, or c->count when there
+ * is none. */
 static size_t chunk_search(const struct chunk *c, struct str key)
 {
     size_t low = 0, high = c->count;
@@ -131,8 +132,8 @@ static size_t chunk_search(const struct chunk *c, struct str key)
     return low;
 }
 
-/* Returns the first gap that ends at or behind the key, and its place *p. NULL: there is none, and
- * *p is behind the last gap. */
+/* Returns the first gap that ends at or behind the key, and sets *p to its place. Returns NULL when
+ * there is none; *p is then behind the last gap. */
 static struct gap *gaps_search(const struct gaps *g, struct str key, struct place *p)
 {
     size_t low = 0, high = g->chunks.len;
@@ -205,8 +206,8 @@ static void chunk_split(struct gaps *g, size_t i)
     chunk_insert(g, i + 1, upper);
 }
 
-/* Returns a chunk with room for a gap at the place *p. *p is corrected if the place has moved to
- * another chunk. */
+/* Returns a chunk with room for a gap at the place *p. *p is updated when the gap belongs into
+ * another chunk than *p named. */
 static struct chunk *chunk_for(struct gaps *g, struct place *p)
 {
     if (g->chunks.len == 0)
@@ -329,7 +330,7 @@ void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, str
         gaps_make_room(g);
         const struct gap *next = gaps_search(g, from, &p);
         bool same = next && str_eq(gap_to(next), row);
-        BUG_ON(next && !same && str_cmp(gap_from(next), row) <= 0); /* G4: gaps do not overlap */
+        BUG_ON(next && !same && str_cmp(gap_from(next), row) <= 0); /* gaps do not overlap (G4) */
         if (same && str_cmp(gap_from(next), from) > 0) {
             gap_drop(g, p);
             gaps_search(g, from, &p);

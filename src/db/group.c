@@ -1,23 +1,25 @@
-/* Group commit in two roles: one thread runs changes into the open batch while another writes and
- * syncs the sealed one. docs/db.md has the invariants (W1 to W11) and why it is built so. */
+/* Group commit in two roles: the runner runs changes into the open batch, while the writer writes
+ * and syncs the sealed batch. docs/db.md has the reasons and the invariants W1 to W11. */
 #include "db/db_int.h"
 
 #include "base/clock.h"
 
 enum {
-    /* Changes in one turn: bounds how long a caller works for others. */
+    /* The most changes that a caller runs in one turn, so that it does not work for others too
+     * long. */
     RUN_MAX_CHANGES = 1024,
     /* The writer gathers changes for an eighth of the time that the last write took. */
     GATHER_SHARE = 8,
-    /* The writer does not gather for less, because such short sleeps are inexact. */
+    /* The writer does not gather when the time would be shorter than this, because such short
+     * sleeps are inexact. */
     GATHER_MIN_NS = 100 * NS_PER_US,
 };
 
-/* Which write a change that was run waits for. */
+/* Which write the caller of a change has to wait for after the change has run. */
 enum due {
-    DUE_NOW,        /* it waits for no write: it neither wrote rows nor saw pending ones (W6) */
-    DUE_WITH_BELOW, /* it waits for the batch below, because it saw rows of that batch */
-    /* It waits for the batch that it ran into, which has its rows or rows that it saw. */
+    DUE_NOW,        /* no write: the change neither wrote rows nor saw pending rows (W6) */
+    DUE_WITH_BELOW, /* that of the batch below, because the change saw rows of that batch */
+    /* That of the batch that the change ran into, which has its rows or rows that it saw. */
     DUE_WITH_INTO,
 };
 
@@ -32,7 +34,8 @@ static void count(_Atomic(uint64_t) *counter, size_t by)
     atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* Answers the waiters on `done`, whose results are set. */
+/* Wakes the waiters on `done`, whose results are set. `self` is the calling thread's own waiter, or
+ * NULL. */
 static void group_answer(struct group *g, struct list *done, struct waiter *self)
 {
     struct waiter *waker = NULL;
@@ -51,8 +54,9 @@ static void group_answer(struct group *g, struct list *done, struct waiter *self
     wake_tree(done, self);
 }
 
-/* Fails a change whose batch has failed. All changes of a batch fail together, also one that had
- * failed by itself, because the rows that it read were never committed (W5). */
+/* Gives a change the error of its batch. All changes of a batch fail together, even a change that
+ * had already failed by itself, because the rows that it read were never committed (docs/db.md,
+ * W5). */
 static void waiter_fail(struct waiter *w, int result, const struct err *err)
 {
     w->result = result;
@@ -71,8 +75,8 @@ static enum due run_change(struct db_tx *tx, struct waiter *w)
     return tx->saw_below ? DUE_WITH_BELOW : DUE_NOW;
 }
 
-/* Adds a member to the batch. The tree of waiters that wake each other is built as the batch grows:
- * so the writer, for whom all wait, need not walk over the members. */
+/* Adds a member to the batch. The tree of waiters that wake each other is built as the batch grows,
+ * so that the writer, for whom all wait, need not visit every member. */
 static void batch_join(struct batch *b, struct waiter *w)
 {
     list_push(&b->members, &w->node);
@@ -81,9 +85,9 @@ static void batch_join(struct batch *b, struct waiter *w)
     wake_by(&b->waker, w);
 }
 
-/* Seals the open batch and puts the spare one in its place. The batch that was sealed before is
- * finished (W2); it becomes the spare once the writer has emptied it. Called by the runner, or by
- * the writer while the runner's role is free. */
+/* Seals the open batch and puts the spare batch in its place. The batch that was sealed before is
+ * finished; it becomes the spare, and the writer will empty it (docs/db.md, W2). The runner calls
+ * this, or the writer while the runner's role is free. */
 static void group_seal(struct group *g)
 {
     struct batch *done = g->sealed;
@@ -95,8 +99,8 @@ static void group_seal(struct group *g)
     g->pending = true;
 }
 
-/* Called by the runner when the writer waits: gives it the open batch. False: the writer needs the
- * runner's role itself. */
+/* Gives the open batch to the writer. The runner calls this when the writer waits. Returns false
+ * when the writer needs the runner's role itself. */
 static bool give_batch(struct group *g)
 {
     if (g->pending || !list_empty(&g->fast))
@@ -109,9 +113,10 @@ static bool give_batch(struct group *g)
     return true;
 }
 
-/* Called by the runner, with the lock: runs the changes that wait into the open batch. Changes that
- * need not wait for the disk are put on `settled`. A caller gives up the role when the batch with
- * its own change is being written, because it may have other callers to wake (W10). */
+/* Runs the waiting changes into the open batch. The runner calls this, with the lock. Changes that
+ * need not wait for the disk are put on `settled`. A caller gives up the runner's role when the
+ * batch with its own change is being written, because it may have other callers to wake
+ * (docs/db.md, W10). */
 static void run_waiting(struct db *db, struct list *settled, const struct waiter *self)
 {
     struct group *g = &db->group;
@@ -147,16 +152,16 @@ static void note_idle(struct group *g)
         cond_signal(&g->idle);
 }
 
-/* Whether the writer need not wait longer: enough changes came, a volatile change waits, or changes
- * wait although the runner's role is free (then the open batch has no room). */
+/* Whether the writer need not wait longer: enough changes came, or a volatile change waits, or
+ * changes wait although the runner's role is free, because the open batch is full. */
 static bool group_gathered(const struct group *g)
 {
     return g->open->member_count >= g->expected || !list_empty(&g->fast) ||
            (!g->running && !list_empty(&g->waiting));
 }
 
-/* Called with the lock: gives up the runner's role. True: the writer's role was free, and the
- * caller has it now. */
+/* Gives up the runner's role. It is called with the lock. Returns true when the caller now has the
+ * writer's role, which was free, and there is something to write. */
 static bool leave_running(struct group *g)
 {
     bool writes = !g->writing && more_to_write(g);
@@ -171,7 +176,7 @@ static bool leave_running(struct group *g)
     return writes;
 }
 
-/* Called by the writer, with the lock: waits for the runner. Afterwards either the writer has the
+/* Waits for the runner. The writer calls this, with the lock. Afterwards either the writer has the
  * runner's role too, or the runner has sealed a batch. */
 static void want_running(struct group *g)
 {
@@ -201,8 +206,8 @@ static void write_fast(struct db *db, struct list *done, struct waiter *self)
     mutex_lock(&g->lock);
 }
 
-/* Runs one volatile change into the spare batch; the change also reads the open batch. True: it
- * must be written after the open batch. */
+/* Runs one volatile change into the spare batch; the change also reads the open batch. Returns true
+ * when the change must be written after the open batch. */
 static bool run_fast(struct db *db, struct list *done)
 {
     struct group *g = &db->group;
@@ -221,10 +226,10 @@ static bool run_fast(struct db *db, struct list *done)
     return tx.wrote && (tx.saw_below || tx.crossed_below);
 }
 
-/* Called by the writer between two durable batches, with both roles and the lock: volatile changes
- * are written at once, ahead of the open batch. A change that must come after the open batch stays
- * in the spare batch, and so do the changes after it. The spare batch is then written next after
- * the open one (W4). */
+/* Runs the volatile changes and writes them at once, ahead of the open batch. The writer calls this
+ * between two durable batches, with both roles and the lock. A change that must come after the open
+ * batch stays in the spare batch, and so do the changes after it. The spare batch is then written
+ * next after the open batch (docs/db.md, W4). */
 static void run_fast_all(struct db *db, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -244,9 +249,9 @@ static void run_fast_all(struct db *db, struct waiter *self)
     group_answer(g, &done, self);
 }
 
-/* Waits a little until the callers that were just woken come back with new changes. This pays if
- * the disk is slow: otherwise the callers split into two halves that take turns, and each sync
- * serves half the changes (W11). */
+/* Waits a little until the callers that were just woken come back with new changes. With a slow
+ * disk this pays: without it the callers would split into two halves that take turns, and each sync
+ * would serve half the changes (docs/db.md, W11). */
 static void group_gather(struct group *g)
 {
     uint64_t deadline = clock_mono_ns() + g->took_ns / GATHER_SHARE;
@@ -263,9 +268,9 @@ static bool slow_disk(const struct group *g)
     return g->took_ns / GATHER_SHARE >= GATHER_MIN_NS;
 }
 
-/* Called by the writer, with the lock: writes volatile changes, then seals the open batch. A caller
- * that has its answer leaves the sealing to the writer thread, unless the order of changes demands
- * it. */
+/* Writes volatile changes, then seals the open batch. The writer calls this, with the lock. A
+ * caller that has its answer leaves the sealing to the writer thread, unless volatile changes must
+ * come after the open batch. */
 static void group_prepare(struct db *db, struct list *settled, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -285,8 +290,9 @@ static void group_prepare(struct db *db, struct list *settled, struct waiter *se
     leave_running(g);
 }
 
-/* Seals the batch that was run during the write. This comes before the callers are woken, because
- * they would come back with new changes. So only the waking lies between two syncs. */
+/* Seals the batch whose changes ran during the write, if no change waits. This is done before the
+ * callers are woken, because they would come back with new changes. So only the waking lies between
+ * two syncs. */
 static void seal_next(struct group *g)
 {
     if (!g->running && list_empty(&g->fast) && list_empty(&g->waiting) &&
@@ -294,8 +300,9 @@ static void seal_next(struct group *g)
         group_seal(g);
 }
 
-/* Fails the changes of the sealed batch, whose write failed, and those of the open batch, which may
- * have read its rows (W5). Called with the lock; the runner's role is free when it returns. */
+/* Gives the error to the changes of the sealed batch, whose write failed, and to those of the open
+ * batch, which may have read its rows (docs/db.md, W5). It is called with the lock. The runner's
+ * role is free when it returns. */
 static void fail_sealed(struct db *db, int result, const struct err *err)
 {
     struct group *g = &db->group;
@@ -340,8 +347,8 @@ static void write_sealed(struct db *db, struct waiter *self)
     wake_tree(&done, self);
 }
 
-/* One turn of the writer: writes at most one durable batch. False: no change waits any more, and
- * the writer's role was given up. */
+/* Makes one turn of the writer, which writes at most one durable batch. Returns false when no
+ * change waits any more; the writer's role is then given up. */
 static bool write_turn(struct db *db, struct waiter *self)
 {
     struct group *g = &db->group;
@@ -379,7 +386,7 @@ static void writer_main(void *ctx)
     }
 }
 
-/* Puts the change on its list. *runs and *writes: whether the caller now has the runner's or the
+/* Puts the change on its list. *runs and *writes say whether the caller now has the runner's or the
  * writer's role. */
 static int hand_in(struct group *g, struct waiter *w, enum db_durability d, bool *runs,
                    bool *writes)

@@ -1,9 +1,10 @@
-/* Headroom: room that is allocated ahead, for urgent changes on a disk that is completely full.
- * Free space need not be usable: ext4 keeps some of it for root (docs/db.md, "Full disk").
+/* Headroom: room that is allocated in advance for urgent changes on a disk that is completely full.
+ * The reserve of free space alone is not enough, because free space need not be usable: ext4 keeps
+ * some of it for root (docs/db.md, "Full disk").
  *
- * A change needs room on the disk for the log, and in memory for the memtables, because writing
- * a memtable out would need new files. So behind the end of the log blocks are allocated, and
- * memtables are written out long before RocksDB would have to. Both are renewed as bytes are
+ * A change needs room on the disk for the log, and room in the memtables, because writing a
+ * memtable to a file needs new disk space. So blocks are allocated behind the end of the log, and
+ * memtables are written to files long before RocksDB would have to. Both are renewed as bytes are
  * written, so that the headroom is there at whatever moment the disk gets full. */
 #include "db/db_int.h"
 
@@ -14,13 +15,14 @@
 #include <sys/stat.h>
 
 enum {
-    /* Memtables and log are checked after each 1/64 of the write buffers' size. */
+    /* Memtables and log are checked whenever 1/64 of the write buffers' size has been written. */
     LOOK_SHARE = 64,
-    /* Urgent changes may write 1/8 of the write buffers' size in all, in keys and values; in the
-     * log these take up to twice that, in a memtable three times. */
+    /* Urgent changes together may use headroom for keys and values of 1/8 of the write buffers'
+     * size. In the log these take up to twice that size, in a memtable three times. */
     SPEND_SHARE = 8,
-    FAMILY_SHARE = 2, /* a family is written out at 1/2 of the write buffers' size */
-    /* All families are written out when the logs have 4 times the write buffers' size. */
+    /* The memtable of a family is written to a file at 1/2 of the write buffers' size. */
+    FAMILY_SHARE = 2,
+    /* All memtables are written to files when the logs have 4 times the write buffers' size. */
     LOG_SHARE = 4,
 };
 
@@ -52,9 +54,9 @@ uint64_t headroom_logs(const struct db *db, uint64_t *last)
     return bytes;
 }
 
-/* Allocates room behind the end of the log. Another thread of RocksDB may make the next log
- * meanwhile: that log gets its room when it is made. If the file system cannot allocate ahead,
- * there is only the ballast. */
+/* Allocates room behind the end of the log with this number. A thread of RocksDB may begin the next
+ * log meanwhile, and then allocates room for it itself. If the file system cannot allocate ahead,
+ * only the ballast file is left as a reserve. */
 static void extend_log(const struct db *db, uint64_t number)
 {
     uint64_t ahead = 2 * (spendable(db) + 2 * (db->memtable_bytes / LOOK_SHARE));
@@ -85,11 +87,11 @@ static void write_out(struct db *db, struct db_cf *cf)
 
     rocksdb_flushoptions_set_wait(o, 0);
     rocksdb_flush_cf(db->rocks, o, cf->handle, &message);
-    rocksdb_free(message); /* the next write meets the same error, and reports it */
+    rocksdb_free(message); /* the next write will report the same error */
     rocksdb_flushoptions_destroy(o);
 }
 
-/* Writes out the largest family when its memtable, or all memtables together, are too large. */
+/* Writes the largest memtable to a file when it, or all memtables together, are too large. */
 static void shrink_memtables(struct db *db)
 {
     struct db_cf *largest = NULL;
@@ -107,8 +109,8 @@ static void shrink_memtables(struct db *db)
         write_out(db, largest);
 }
 
-/* Writes out all families when the logs are too large. RocksDB removes a log when no memtable needs
- * it any more, which takes a moment. */
+/* Writes all memtables to files when the logs are too large. RocksDB removes a log when no memtable
+ * needs it any more, which takes a moment. */
 static void shrink_logs(struct db *db, uint64_t bytes)
 {
     struct space *s = &db->group.space;
@@ -132,7 +134,8 @@ void headroom_keep(struct db *db, size_t written)
     s->unlooked = 0;
     uint64_t bytes = headroom_logs(db, &last);
     extend_log(db, last);
-    /* A table file that does not fit on the disk would stop all writes. */
+    /* On a disk with too little room no memtable is written: a table file that does not fit would
+     * stop all writes. */
     if (file_free_space(db->path, &available, &total, NULL) < 0 || available < db->memtable_bytes)
         return;
     shrink_logs(db, bytes);

@@ -1,4 +1,4 @@
-/* Range deletes, checkpoints, statistics. */
+/* Deletes ranges, makes checkpoints, and counts. */
 #include "db/db_int.h"
 
 #include "os/file.h"
@@ -27,8 +27,8 @@ static int partition_delete_rows(struct db *db, struct db_cf *cf, struct str fro
     return message ? failure_take(db, err, message, "deleting from") : 0;
 }
 
-/* Deletes all rows from `from` on. RocksDB's range delete needs an end, so the end is set behind
- * the last row. */
+/* Deletes all rows from `from` on. RocksDB's range delete needs an end, so the function uses the
+ * key right behind the last row. */
 static int delete_to_end(struct db *db, struct db_cf *cf, struct str from, struct err *err)
 {
     struct db_range all = {.from = from, .reverse = true};
@@ -90,8 +90,8 @@ static int put_in_place(const char *from, const char *to, struct err *err)
     return code;
 }
 
-/* The copy is made under another name, in a folder that only weir's user can enter. It gets its
- * FORMAT file and is then renamed, so under `path` there is a complete copy or nothing. */
+/* Makes the copy under another name, in a folder that only weir's user can enter, adds the FORMAT
+ * file, and then renames the copy. So under `path` there is a complete copy or nothing. */
 int db_checkpoint(struct db *db, const char *path, struct err *err)
 {
     struct buf staging = BUF_INIT(0), copy = BUF_INIT(0);

@@ -1,5 +1,5 @@
-/* How RocksDB is set up: small, bounded memory, few threads, quick to open (docs/db.md, Settings).
- */
+/* Sets RocksDB's options: small, bounded memory, few threads, quick to open (docs/db.md,
+ * "Settings"). */
 #include "db/db_int.h"
 
 #include "base/clock.h"
@@ -12,19 +12,21 @@ enum {
     BLOOM_BITS = 10,
     MAX_OPEN_FILES = 256,
     BACKGROUND_JOBS = 2,
-    /* RocksDB may use so many times memtable_bytes; the second half is headroom (headroom.c). */
+    /* RocksDB may use this many times memtable_bytes for memtables. The second half is headroom
+     * (headroom.c). */
     WRITE_BUFFERS = 2,
-    /* Each family that skips gets a cache of gaps, 1/16 of the block cache's size. */
+    /* Each family with `skips` gets a cache of gaps (gaps.h) of 1/16 of the block cache's size. */
     GAPS_SHARE = 16,
 };
 
-/* The Bloom filter's share of a write buffer: 10 bits for a row of 64 bytes, because a memtable is
- * filled only by half (headroom.c). */
+/* The share of a write buffer that its Bloom filter gets. It amounts to 10 bits for a row of 64
+ * bytes, because a memtable is filled only by half (headroom.c). */
 static const double MEMTABLE_BLOOM = 0.01;
 static const size_t default_cache_bytes = 64 * MIB;
 static const size_t default_memtable_bytes = 16 * MIB;
 
-/* The state of one compaction's filter. The clock is read once, when the compaction begins. */
+/* The state of the filter that drops expired rows in one compaction. The clock is read once, when
+ * the compaction begins. */
 struct expiry {
     db_expired_fn *expired;
     int64_t now_wall_ms;
@@ -85,7 +87,7 @@ static void database_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_create_missing_column_families(o, 1);
     rocksdb_options_set_wal_recovery_mode(o, rocksdb_point_in_time_recovery);
     rocksdb_options_set_db_write_buffer_size(o, WRITE_BUFFERS * memtable_bytes);
-    /* headroom.c shrinks the logs before that, at 4 times memtable_bytes. */
+    /* headroom.c shrinks the logs earlier than this limit, at 4 times memtable_bytes. */
     rocksdb_options_set_max_total_wal_size(o, 6 * memtable_bytes);
     rocksdb_options_set_max_open_files(o, MAX_OPEN_FILES);
     rocksdb_options_set_max_background_jobs(o, BACKGROUND_JOBS);
@@ -106,8 +108,8 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_write_buffer_size(o, WRITE_BUFFERS * memtable_bytes / 2);
     rocksdb_options_set_max_write_buffer_number(o, 3);
     rocksdb_options_set_arena_block_size(o, 256 * KIB);
-    /* Most keys that are looked up before they are written are new: the filter saves a walk through
-     * the memtable. */
+    /* Most keys that are looked up before they are written are new. For these the filter saves a
+     * search in the memtable. */
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(o, MEMTABLE_BLOOM);
     rocksdb_options_set_memtable_whole_key_filtering(o, 1);
     rocksdb_options_set_target_file_size_base(o, 16 * MIB);
@@ -116,9 +118,9 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_compression(o, rocksdb_lz4_compression);
 }
 
-/* Stops RocksDB from allocating room for its log ahead. It would allocate more than a write buffer,
- * which on a disk that is nearly full is the last room. The C interface has no other way to turn
- * this off. */
+/* Stops RocksDB from allocating disk space for its log in advance. It would allocate more than the
+ * size of a write buffer, which may be the last space on a nearly full disk. The C interface has no
+ * other way to turn this off. */
 static void take_no_room_ahead(rocksdb_options_t **o)
 {
     rocksdb_options_t *other = rocksdb_options_create();
@@ -169,9 +171,10 @@ void options_release(struct db *db)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* Suppresses ThreadSanitizer's false reports about RocksDB. Debian's RocksDB is not built for
- * ThreadSanitizer, which sees its plain accesses (through memcpy) but not the atomics that order
- * them. Races in weir's own code have no frame of RocksDB and are still reported. */
+/* Suppresses ThreadSanitizer's false reports about RocksDB. Debian's RocksDB is not built with
+ * ThreadSanitizer, which sees RocksDB's plain accesses (through memcpy) but not the atomics that
+ * order them. Races in weir's own code have no RocksDB function on their stacks and are still
+ * reported. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {

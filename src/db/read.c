@@ -5,11 +5,10 @@
 
 enum position {
     BEFORE, /* RocksDB's iterator is not placed yet */
-    AT,     /* RocksDB's iterator stands on a row that the caller has not been given yet */
-    OWED, /* the next row is `known` (from the gaps), but RocksDB's iterator is not placed on it yet
-           */
-    ON,   /* RocksDB's iterator stands on the row that the caller was given last */
-    PAST, /* the end was reached */
+    AT,     /* RocksDB's iterator is on a row that db_iter_next() has not returned yet */
+    OWED,   /* `known` is the key of the next row, but RocksDB's iterator is not there yet */
+    ON,     /* RocksDB's iterator is on the row that db_iter_next() returned last */
+    PAST,   /* the end was reached */
 };
 
 struct db_iter {
@@ -22,16 +21,17 @@ struct db_iter {
     struct gaps *gaps; /* NULL: the iterator does not use the cache of gaps */
     struct gaps_reader reader;
     struct buf known;      /* the key that db_iter_skip() found in `gaps` */
-    struct buf key, value; /* copies of the row under ThreadSanitizer, else empty */
+    struct buf key, value; /* copies of the row in builds with ThreadSanitizer, else empty */
 };
 
 #ifdef __SANITIZE_THREAD__
-/* Copies a row where ThreadSanitizer does not look. RocksDB gives out bytes inside a memtable, and
- * orders their writing by atomics that ThreadSanitizer does not see. A suppression would need the
- * writer's stack, which is sometimes lost. */
+/* Copies a row in code that ThreadSanitizer does not check, and returns the copy. RocksDB returns
+ * bytes inside a memtable, and orders their writing by atomics that ThreadSanitizer does not see. A
+ * suppression would need the writer's stack, which is sometimes lost. */
 __attribute__((no_sanitize("thread"))) static struct str seen(struct buf *copy, struct str row)
 {
-    /* With `volatile` the loop does not become a memcpy, which ThreadSanitizer would check. */
+    /* With `volatile` the compiler does not turn the loop into a memcpy, which ThreadSanitizer
+     * would check. */
     const volatile char *from = row.p;
 
     buf_reset(copy);
@@ -77,8 +77,8 @@ struct db_view *db_latest(struct db *db)
     return &db->latest;
 }
 
-/* Reads one row through an iterator over just its key: slow, but right for every kind of row in
- * every layer. */
+/* Reads one row through an iterator over just its key. This is slow, but it is right whether the
+ * pending batches put the row, delete it or do not have it. */
 static int get_by_range(struct db_view *view, struct db_cf *cf, struct str key, struct buf *out,
                         struct err *err)
 {
@@ -101,9 +101,10 @@ static int get_by_range(struct db_view *view, struct db_cf *cf, struct str key, 
     return code == ERR_END ? err_code(err, ERR_NOT_FOUND) : code;
 }
 
-/* Reads a row that may be in a pending batch. A batch alone cannot say whether it deletes a row or
- * does not have it; only a look-up together with the database can. So if both batches may have the
- * key, and `into` may have deleted it, the slower get_by_range() decides. */
+/* Reads a row that may be in a pending batch; `where` says in which. RocksDB's look-up in a batch
+ * alone does not tell a row that the batch deletes from a row that it does not have; only a look-up
+ * in the batch and the database together does. So if both batches may have the key, and `into` may
+ * have deleted it, the slower get_by_range() is used. */
 static int get_pending(struct db_view *view, unsigned where, const struct rows_look *look,
                        struct buf *out, struct err *err)
 {
@@ -174,7 +175,8 @@ int db_iter_open(struct db_iter **out, struct db_view *view, struct db_cf *cf,
         rocksdb_readoptions_set_iterate_upper_bound(it->read, r->to.p, r->to.len);
     if (r->skips && !view->tx && !view->snapshot && cf->gaps) {
         it->gaps = cf->gaps;
-        gaps_enter(it->gaps, &it->reader, r->from, r->to); /* before the iterator is made (G2) */
+        /* The reader is registered before the iterator is made (gaps.h, G2). */
+        gaps_enter(it->gaps, &it->reader, r->from, r->to);
     }
     it->rows = rocksdb_create_iterator_cf(view->db->rocks, it->read, cf->handle);
     if (view->tx) {
@@ -216,7 +218,7 @@ static struct str current_key(struct db_iter *it)
 }
 
 /* Whether the current row is in the range. RocksDB applies the bounds to its own rows but not to
- * pending rows, so both ends are checked here again. */
+ * pending rows, so both ends are checked here. */
 static bool in_range(struct db_iter *it)
 {
     struct str key = current_key(it);
@@ -274,7 +276,8 @@ static void iter_advance(struct db_iter *it)
         rocksdb_iter_next(it->rows);
 }
 
-/* Checks that the iterator is at a row of the range. ERR_END: it is not, so the range has ended. */
+/* Checks that RocksDB's iterator is on a row of the range. ERR_END: it is not, so the range has
+ * ended. */
 static int on_row(struct db_iter *it, struct err *err)
 {
     char *message = NULL;

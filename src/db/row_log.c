@@ -1,4 +1,4 @@
-/* The log of rows (row_log.h). */
+/* The implementation of the log of rows (row_log.h). */
 #include "db/row_log.h"
 
 static struct str row_log_key(struct buf *out, const struct row_log *l, struct str place)
@@ -10,8 +10,8 @@ static struct str row_log_key(struct buf *out, const struct row_log *l, struct s
     return buf_str(out);
 }
 
-/* Returns the key that ends the range of rows in places before `to`; an empty `to` is the end of
- * the log. */
+/* Returns the key at which the range of the rows in places before `to` ends. An empty `to` is the
+ * end of the log. */
 static struct str row_log_end(struct buf *out, const struct row_log *l, struct str to)
 {
     if (to.len)
@@ -117,8 +117,8 @@ int row_log_drop_before(const struct row_log *l, struct str to, struct err *err)
     return code;
 }
 
-/* Makes a durable write, which returns only when all changes that ran before it are committed. The
- * write deletes a row that never exists, because no row has an empty place. */
+/* Makes a durable write, which returns only when all changes that ran before it are committed or
+ * have failed. The write deletes a row that never exists, because no row has an empty place. */
 int row_log_settle(const struct row_log *l, struct err *err)
 {
     return db_delete(l->db, l->cf, l->prefix, DB_DURABLE, err);

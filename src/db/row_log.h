@@ -1,4 +1,4 @@
-/* A log of rows. A row is written in the commit of a change, read in order by one thread, and then
+/* A log of rows. A row is written as part of a change, read in order by one thread, and then
  * deleted. So a change leaves a message for a later reader without a sync of its own.
  *
  *   a row is there exactly when its change is committed;
@@ -9,8 +9,8 @@
  *   reader must be able to handle a row twice.
  *
  * A log is the rows of one family whose keys begin with a prefix; the place is the rest of the key.
- * Used by the tap of the local storage (object/local) and the notifications (s3/notify). Any thread
- * may call. */
+ * The tap of the local storage (object/local) and the notifications (s3/notify) use such logs. Any
+ * thread may call these functions. */
 #ifndef DB_ROW_LOG_H
 #define DB_ROW_LOG_H
 
@@ -30,8 +30,8 @@ struct logged_row {
 /* Writes a row, as part of the change `tx`. */
 void row_log_put(const struct row_log *l, struct db_tx *tx, struct str place, struct str value);
 
-/* Which rows to read: at most `limit`, from the place `from` (empty: the first) to before the place
- * `to` (empty: the end). `rows` must have room for `limit` rows. */
+/* Which rows row_log_read() reads: at most `limit` rows, from the place `from` (empty: the first)
+ * to before the place `to` (empty: the end). The array `rows` must have room for `limit` rows. */
 struct row_log_span {
     struct str from, to;
     size_t limit;
@@ -43,11 +43,12 @@ int row_log_count(const struct row_log *l, uint64_t *out, struct err *err) MUST_
 /* Deletes the rows in these places, without a sync. */
 int row_log_drop(const struct row_log *l, const struct str *places, size_t count,
                  struct err *err) MUST_CHECK;
-/* Deletes all rows in places before `to` (empty: all rows), by one durable write however many there
- * are. */
+/* Deletes all rows in places before `to`, or all rows when `to` is empty, by one durable write
+ * however many rows there are. */
 int row_log_drop_before(const struct row_log *l, struct str to, struct err *err) MUST_CHECK;
 
-/* Returns when every change that was handed in before the call is committed or has failed. */
+/* Returns when every change that was passed to db_apply() before the call is committed or has
+ * failed. */
 int row_log_settle(const struct row_log *l, struct err *err) MUST_CHECK;
 
 #endif

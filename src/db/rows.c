@@ -1,4 +1,4 @@
-/* The cache of rows: a hash table in stripes. When memory runs out, rows are evicted that were not
+/* The cache of rows: a hash table in stripes. When memory runs out, it evicts rows that were not
  * used since they were last considered for eviction (second chance). */
 #include "db/rows.h"
 
@@ -10,10 +10,10 @@
 
 enum {
     STRIPES = 64,
-    /* Bytes of key and value; larger rows are not cached, because they would push out many
-     * others. */
+    /* The limit of a row's key and value together, in bytes. Larger rows are not cached, because
+     * they would push out many others. */
     ROW_MAX = 8 * 1024,
-    ROW_TYPICAL = 256, /* bytes; a guess from which the tables get their size */
+    ROW_TYPICAL = 256, /* a guess of a row's bytes, from which the tables get their size */
 };
 
 struct row {
@@ -32,7 +32,7 @@ struct row_stripe {
     struct row **slots;
     struct list use;
     size_t bytes;
-    unsigned writing;    /* writes under way that may change a row of this stripe (R1) */
+    unsigned writing;    /* running writes that may change a row of this stripe (R1) */
     uint64_t generation; /* counts the writes that have ended (R2) */
 };
 
@@ -40,7 +40,7 @@ struct rows {
     struct row_stripe stripes[STRIPES];
     size_t slot_mask, stripe_bytes;
     uint64_t seed;
-    /* Counts of writes; `begun` starts at 1, because 0 is ROWS_STALE. */
+    /* How many writes have begun and ended. Both start at 1, because 0 is ROWS_STALE. */
     _Atomic(uint64_t) begun, ended;
 };
 
@@ -174,7 +174,7 @@ bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struc
     if (now && *now == ROWS_STALE)
         return false;
     mutex_lock(&s->lock);
-    /* A write that begins now cannot get past this lock to change the row. */
+    /* A write that begins now has to take this lock before it changes the row. */
     if (!now || atomic_load(&r->begun) == *now) {
         row = row_find(r, s, look);
         look->may_keep = !row && s->writing == 0;

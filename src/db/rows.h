@@ -1,5 +1,6 @@
-/* A cache of rows as they are now, in front of RocksDB: a hit costs a hash, a lock and a copy (a
- * third of a microsecond); RocksDB's own caches take two microseconds. For files in db/ only.
+/* A cache of rows as they are now, in front of RocksDB. A hit costs a hash, a lock and a copy, a
+ * third of a microsecond; RocksDB's own caches take two microseconds. Only files in db/ may include
+ * this.
  *
  * The cache is coherent:
  *   R1  a row that a write is about to change leaves the cache before the write begins, and while
@@ -9,10 +10,10 @@
  *       fetch;
  *   R3  so a row that is here is the committed row at every moment that it is here. A snapshot may
  *       use it as long as no write has begun since the snapshot was taken.
- * RocksDB's own row cache was rejected: it does not know of range deletes.
+ * RocksDB's own row cache is not used, because it ignores range deletes.
  *
- * Any thread may call. Expired rows stay in the cache until others push them out; readers check the
- * expiry themselves, as they do for rows on disk. */
+ * Any thread may call these functions. Expired rows stay in the cache until others push them out;
+ * readers check the expiry themselves, as they do for rows on disk. */
 #ifndef DB_ROWS_H
 #define DB_ROWS_H
 
@@ -23,12 +24,12 @@ struct db_cf;
 
 /* Makes a cache that uses at most about `bytes` of memory. */
 struct rows *rows_new(size_t bytes);
-void rows_free(struct rows *r); /* NULL is fine */
+void rows_free(struct rows *r); /* `r` may be NULL */
 size_t rows_bytes(struct rows *r);
 
-/* Returns a number that grows with every write. A snapshot keeps the number of its moment: while
- * the number is still the same, no write has begun since. ROWS_STALE: the snapshot was taken during
- * a write, and may never use the cache. */
+/* Returns a number that grows with every write. A snapshot stores the number of the moment when it
+ * was taken: while rows_now() still returns that number, no write has begun since. ROWS_STALE: a
+ * write is running, and a snapshot taken now may never use the cache. */
 enum { ROWS_STALE = 0 };
 uint64_t rows_now(struct rows *r);
 
@@ -40,18 +41,18 @@ struct rows_look {
     bool may_keep;
 };
 
-/* Looks up a row. True: it is in the cache, and its value is appended to *out. `now` is a
- * snapshot's rows_now(), or NULL for the latest state. After a miss the caller fetches the row from
- * RocksDB and gives it to rows_keep(). */
+/* Looks up a row. When the row is in the cache, it returns true and appends the value to *out.
+ * `now` is the rows_now() of a snapshot, or NULL for the latest state. After a miss the caller
+ * fetches the row from RocksDB and passes it to rows_keep(). */
 bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struct buf *out);
 void rows_keep(struct rows *r, const struct rows_look *look, struct str value);
 
-/* rows_write_begin() and rows_write_end() are called before and after every write to RocksDB, with
- * the hashes of its keys. Several writes may run at the same time. */
+/* Call rows_write_begin() before and rows_write_end() after every write to RocksDB, with the
+ * rows_hash() of its keys. Several writes may run at the same time. */
 uint64_t rows_hash(struct rows *r, struct db_cf *cf, struct str key);
 void rows_write_begin(struct rows *r, const uint64_t *hashes, size_t count);
 void rows_write_end(struct rows *r, const uint64_t *hashes, size_t count);
-/* As rows_write_begin() and rows_write_end(), for a write that changes all keys in [from, to). */
+/* Like rows_write_begin() and rows_write_end(), for a write that changes all keys in [from, to). */
 void rows_range_begin(struct rows *r, struct db_cf *cf, struct str from, struct str to);
 void rows_range_end(struct rows *r);
 

@@ -1,5 +1,5 @@
-/* Room on the disk: the reserve, and the ballast, a file that is removed when the disk is full
- * (docs/db.md, "Full disk"). */
+/* Room on the disk: the reserve, and the ballast, which is a file that is removed when the disk is
+ * full (docs/db.md, "Full disk"). */
 #include "db/db_int.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ enum {
     CHECK_BYTES = 1024 * 1024,
     CHECK_NS = 100 * NS_PER_MS,
     FLOOR_SHARE = 16, /* urgent changes must leave 1/16 of the reserve free */
-    /* The ballast has 1/2 of the reserve's size, in addition to the reserve. */
+    /* The ballast file has 1/2 of the reserve's size. It is kept in addition to the reserve. */
     BALLAST_SHARE = 2,
 };
 
@@ -29,8 +29,8 @@ static uint64_t ballast_bytes(const struct space *s)
     return s->reserve / BALLAST_SHARE;
 }
 
-/* Makes the ballast file and allocates its blocks. False: the file system cannot, or has no
- * room. */
+/* Makes the ballast file and allocates its blocks. Returns false when the file system cannot do
+ * that or has no room. */
 static bool fill_ballast(const char *path, uint64_t bytes)
 {
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -42,8 +42,8 @@ static bool fill_ballast(const char *path, uint64_t bytes)
     return done;
 }
 
-/* Makes the ballast only when there is room for twice as much: a new ballast must not have to be
- * removed again at once. */
+/* Makes the ballast file if it does not exist and the disk has room for the reserve and twice the
+ * ballast. With less room, the new ballast might have to be removed again at once. */
 static void take_ballast(struct db *db, uint64_t available)
 {
     struct space *s = &db->group.space;
@@ -53,11 +53,11 @@ static void take_ballast(struct db *db, uint64_t available)
         atomic_exchange(&s->ballast, true))
         return;
     ballast_path(&path, db);
-    (void)fill_ballast(path.p, ballast_bytes(s)); /* if this fails, there is only the reserve */
+    (void)fill_ballast(path.p, ballast_bytes(s)); /* if this fails, only the reserve is left */
     buf_release(&path);
 }
 
-/* Removes the ballast. False: there is none. */
+/* Removes the ballast file. Returns false when there is none. */
 static bool drop_ballast(struct db *db)
 {
     struct buf path = BUF_INIT(0);
@@ -78,7 +78,8 @@ static int space_look(struct db *db, uint64_t *available, struct err *err)
     return file_free_space(db->path, available, &total, err);
 }
 
-/* Makes room for `need` bytes, if necessary by removing the ballast. */
+/* Makes room for `need` bytes, if necessary by removing the ballast file. Sets *available to the
+ * bytes that are free, which may still be fewer. */
 static int space_make_room(struct db *db, uint64_t need, uint64_t *available, struct err *err)
 {
     int code = space_look(db, available, err);
@@ -115,8 +116,8 @@ int space_admit(struct db *db, struct err *err)
     return 0;
 }
 
-/* Writes are refused while some room is left, for two reasons: RocksDB must not meet a full disk in
- * the middle of a log record, and it needs room to compact, which frees space again. */
+/* Refuses a write already when some room is left, for two reasons: the disk must not get full while
+ * RocksDB writes a log record, and RocksDB needs room to compact, which frees space again. */
 int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *err)
 {
     struct space *s = &db->group.space;
@@ -139,11 +140,11 @@ int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *e
     return space_refuse(db, available, floor, err);
 }
 
-/* The check is needed because RocksDB ends the process when it meets a full disk while it opens. */
+/* This check is needed because RocksDB ends the process when the disk gets full while it opens. */
 int space_to_open(struct db *db, struct err *err)
 {
     uint64_t last, available;
-    /* The rows in the logs are replayed and written to table files. */
+    /* RocksDB replays the rows in the logs and writes them to table files. */
     uint64_t need = headroom_logs(db, &last) + open_bytes;
     int code = space_make_room(db, need + db->group.space.reserve / FLOOR_SHARE, &available, err);
 

@@ -1,5 +1,5 @@
-/* Waking many waiters: each waiter that wakes up wakes two more, in the shape of a heap over their
- * list (W10). */
+/* Wakes many waiters: each waiter that wakes up wakes two more. The list of waiters is used as a
+ * binary tree, like a heap (docs/db.md, W10). */
 #include "db/db_int.h"
 
 static void wake_next(const struct waiter *w)
