@@ -18,8 +18,8 @@
 #include "s3/access/policy_table.h"
 
 /* POLICY_MAX_BYTES is S3's limit on the size of a policy. A policy larger than POLICY_FAST_BYTES is
- * not compiled or evaluated on threads where nothing may wait, which are those of the event
- * loops. */
+ * not compiled or evaluated on a fast worker, an HTTP thread where nothing may wait
+ * (http/server.h). */
 enum { POLICY_MAX_BYTES = 20 * 1024, POLICY_FAST_BYTES = 4 * 1024 };
 
 /* The value of aws:userid and aws:PrincipalAccount in anonymous requests. */
@@ -72,8 +72,8 @@ int policy_check_principals(const struct policy *p, policy_find_fn *find, void *
  * when a policy is set; policies that were stored before are applied as they are. */
 int policy_check_keys(const struct policy *p, struct err *err) MUST_CHECK;
 
-/* Whether the policy is too large to be compiled or evaluated on a thread where nothing may wait.
- */
+/* Whether the policy is too large to be compiled or evaluated on a fast worker, an HTTP thread
+ * where nothing may wait (http/server.h). */
 bool policy_is_large(const struct policy *p);
 
 /* Whether a statement allows `who` the action for some resource under some conditions. If not, the

@@ -1,5 +1,5 @@
-/* Checks names of buckets and keys, by the chapter on general purpose buckets in S3's user
- * guide. */
+/* Checks names of buckets and keys. The rules are those of the chapter on general purpose buckets
+ * in S3's user guide. */
 #include "s3/gateway/bucket_name.h"
 
 static const char *const kept_prefixes[] = {"xn--", "sthree-", "amzn-s3-demo-"};

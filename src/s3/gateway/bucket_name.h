@@ -4,7 +4,7 @@
 
 #include "meta/error.h"
 
-enum { S3_KEY_MAX = 1024, S3_BUCKET_MAX = 255 /* most bytes of a name in a request */ };
+enum { S3_KEY_MAX = 1024, S3_BUCKET_MAX = 255 /* bytes; S3_BUCKET_MAX is for names in requests */ };
 
 /* Checks the name of a new bucket. It needs 3 to 63 characters of a-z, 0-9, '.' and '-', a letter
  * or digit at both ends, no two dots in a row and no dot beside a dash. It must not be an IPv4
@@ -15,8 +15,8 @@ int bucket_name_check(struct str name, struct err *err) MUST_CHECK;
 /* Reads the bucket's name from the decoded text of a request's path or host, or of the source of a
  * copy. Storages have buckets that S3 would not make today, so more is allowed than by
  * bucket_name_check(): 1 to S3_BUCKET_MAX characters of A-Z, a-z, 0-9, '.', '-' and '_', but not
- * "." and "..", which are steps in a path. Everything else is InvalidBucketName, because a storage
- * might read another bucket, or a key, out of it (docs/forward.md, F13). Ceph's ":name" is read as
+ * "." and "..", which are steps in a path. Any other text is InvalidBucketName, because a storage
+ * might take it for another bucket or for a key (docs/forward.md, F13). Ceph's ":name" is read as
  * `name`, because weir has no tenants. */
 int bucket_name_read(struct str *out, struct str text, struct err *err) MUST_CHECK;
 bool bucket_name_fits(struct str name); /* would bucket_name_read() accept the name? */

@@ -26,28 +26,30 @@ enum outcome {
 
 /* One change under way. The caller provides the memory; begin() fills it. */
 struct capture {
-    void *intent, *noted, *locks; /* for the implementation, like `member` and `phase` */
+    void *intent, *noted, *locks; /* only for the implementation, as are `member` and `phase` */
     size_t member; /* this request's number in an intent that several requests share */
     unsigned phase;
-    bool begun;           /* end() has to be called */
-    uint64_t lease;       /* the lease under which the change began; 0: it needs none */
+    bool begun;     /* end() has to be called */
+    uint64_t lease; /* the lease (docs/replication.md, E1) under which the change began; 0: none
+                       needed */
     struct intended what; /* the change; set only if there is a lease */
 };
 
 struct change_capture {
-    /* Announces a change, before anything of it is sent. May wait. Where nothing is captured, it
-     * costs only a few loads from memory. A storage that reports its changes itself
+    /* Announces a change, before anything of it is sent. May wait. Where nothing is captured, the
+     * call costs only a few loads from memory. A storage that reports its changes itself
      * (STORAGE_TELLS_CHANGES) needs no announcement; then only the errors matter. ERR_UNAVAILABLE:
-     * the change cannot be captured and must not be made (R5). ERR_BUSY: it must not be made now,
-     * because the bucket is being switched, or because other processes may believe that this one is
-     * dead. The memory that `i` points to must stay until end(). */
+     * the change cannot be captured and must not be made (docs/replication.md, R5). ERR_BUSY: the
+     * change must not be made now, because the bucket is being switched, or because other processes
+     * may believe that this process is dead. The memory that `i` points to must stay until
+     * end(). */
     int (*begin)(void *ctx, const struct intended *i, struct capture *out, struct err *err);
-    /* Asks whether the last bytes of a change may be sent to a remote storage. To be called as late
-     * as possible. Never waits. ERR_BUSY: they must not be sent, for the same reasons as in
+    /* Asks whether the last bytes of a change may be sent to a remote storage. Call it as late as
+     * possible. Never waits. ERR_BUSY: the bytes must not be sent, for the same reasons as in
      * begin(). */
     int (*check)(void *ctx, const struct capture *c, struct err *err);
-    /* Reports how the change ended. To be called exactly once after a begin() that succeeded. May
-     * wait. ERR_BUSY: other processes may have believed meanwhile that this one is dead, so the
+    /* Reports how the change ended. Call it exactly once after a begin() that succeeded. May wait.
+     * ERR_BUSY: other processes may have believed meanwhile that this process is dead, so the
      * client must not get the answer that the change was made. */
     int (*end)(void *ctx, struct capture *c, enum outcome outcome, struct err *err);
     void *ctx;

@@ -1,5 +1,4 @@
-/* Checksums that weir computes: for bodies that come without one, and for copies that ask for
- * one. */
+/* Computes checksums: for bodies that come without a checksum, and for copies that ask for one. */
 #include "s3/gateway/gateway_int.h"
 
 #include <stdlib.h>
@@ -47,7 +46,8 @@ static bool is_checksum(struct str header)
     return str_ieq(str_head(header, 15), STR("x-amz-checksum-"));
 }
 
-/* Is the header a checksum of a kind that weir can check, or another header about checksums? */
+/* Is the header a checksum of a kind that weir can check, or one of the other x-amz-checksum-*
+ * headers? */
 static bool checksum_is_known(struct str header)
 {
     static const struct str about[] = {STR("algorithm"), STR("type"), STR("mode")};

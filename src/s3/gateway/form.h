@@ -75,7 +75,8 @@ struct form_options {
 };
 
 struct form_result {
-    enum auth_kind kind; /* AUTH_ANONYMOUS: the form has no policy; else V4_HEADER or V2_HEADER */
+    /* AUTH_ANONYMOUS: the form has no policy. Else AUTH_V4_HEADER or AUTH_V2_HEADER. */
+    enum auth_kind kind;
     struct str access_key;
     int64_t signed_ms; /* when the form was signed; 0: the form does not say */
     void *user;

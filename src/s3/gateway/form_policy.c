@@ -37,7 +37,8 @@ static bool form_condition_holds(const struct condition *c, struct str value)
     return c->starts_with ? str_starts(value, c->value) : str_eq(value, c->value);
 }
 
-/* Checks that the condition holds for each field of the name. A missing field counts as empty. */
+/* Checks that the condition holds for each field with the condition's name. A missing field counts
+ * as empty. */
 static int condition_apply(struct check *check, const struct condition *c)
 {
     bool found = false, ok = true;
@@ -100,8 +101,8 @@ static bool form_policy_number(const json_t *value, uint64_t *out)
     return true;
 }
 
-/* Applies a condition such as ["content-length-range", 1, 1024]. If there are several, the file
- * must fulfil all. */
+/* Applies a condition such as ["content-length-range", 1, 1024]. If there are several such
+ * conditions, the file must fulfil all of them. */
 static int length_range(struct check *check, const json_t *list)
 {
     uint64_t min, max;
@@ -170,8 +171,8 @@ static int check_expiration(const json_t *policy, int64_t now_ms, struct err *er
     return 0;
 }
 
-/* Is it a field that no condition has to name? These are the policy, the fields of its signature,
- * and fields that are ignored. */
+/* Is `name` a field that no condition has to name? Such fields are the policy, the fields of its
+ * signature, and fields that are ignored. */
 static bool is_exempt(struct str name)
 {
     static const struct str exempt[] = {STR("policy"), STR("signature"), STR("x-amz-signature"),

@@ -9,8 +9,8 @@ struct forward {
     struct http_header headers[FORWARD_HEADERS_MAX];
 };
 
-/* Turns an error of sending into the one that the client gets. A storage that closed the connection
- * may have acted, so the client must not be asked to try again (F6). */
+/* Turns an error of sending into the error that the client gets. A storage that closed the
+ * connection may have acted, so the client must not be asked to try again (docs/forward.md, F6). */
 static int forward_judge(const struct storage *s, int code, struct err *err)
 {
     if (code == ERR_DENIED)
@@ -39,8 +39,8 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
 }
 
 /* Returns how a change ended. Statuses 404 and 409 leave that open: a request that was sent twice
- * (F7) may have been refused only the second time, because the first time it made or removed the
- * object. */
+ * (docs/forward.md, F7) may have been refused only the second time, because the first time it made
+ * or removed the object. */
 enum outcome forward_outcome(int code, struct exchange *e)
 {
     int status = code == 0 ? exchange_head(e)->status : 0;
@@ -99,7 +99,8 @@ static int small_body(struct call *c, struct exchange *e, struct str *out, struc
     return code == ERR_CLOSED ? err_wrap(err, ERR_PEER, "a storage's answer") : code;
 }
 
-/* Remembers the id of an upload that the storage has begun, before the client can use it (S7). */
+/* Remembers the id of an upload that the storage has begun, before the client can use the id
+ * (docs/replication.md, S7). */
 static int note_upload(struct call *c, struct str body, struct err *err)
 {
     struct xml_node *root = NULL;
@@ -189,7 +190,7 @@ int forward_answer(struct call *c, struct exchange *e, struct err *err)
     return code;
 }
 
-/* --- on a fast worker: the answer is waited for without a thread --- */
+/* --- on a fast worker (http/server.h): the answer is waited for without a thread --- */
 
 static http_resume_fn forward_resume;
 
@@ -199,8 +200,8 @@ static void wait_for_answer(struct call *c)
     http_await(c->http, exchange_fd(c->exchange), exchange_head_ms(c->exchange), forward_resume, c);
 }
 
-/* Sends a request without a body, if a connection is idle. ERR_AGAIN: the request has to be sent on
- * the pool. */
+/* Sends a request without a body, if a connection is idle. ERR_AGAIN: a thread of the pool has to
+ * send the request. */
 static int forward_start(struct call *c, struct err *err)
 {
     struct storage *s = c->target.at.storage;
@@ -240,7 +241,8 @@ static void drop_exchange(struct call *c)
     c->exchange = NULL;
 }
 
-/* Goes on with an answer that was waited for. ERR_AGAIN: the rest has to be done on the pool. */
+/* Goes on with an answer that was waited for. ERR_AGAIN: a thread of the pool has to do the
+ * rest. */
 static int forward_go_on(struct call *c, bool in_time, struct err *err)
 {
     bool may_block = http_may_block(c->http);
@@ -281,8 +283,8 @@ static int forward_resume(struct http_request *req, void *ctx, bool in_time)
     return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
 }
 
-/* Reads the keys of a DeleteObjects and writes the list anew, so that the storage reads the same
- * keys as weir (F13). */
+/* Reads the keys of a DeleteObjects request and writes the list anew, so that the storage reads the
+ * same keys as weir (docs/forward.md, F13). */
 static int take_batch(struct call *c, struct forward_body *b, struct deletion *batch,
                       struct err *err)
 {
@@ -301,7 +303,7 @@ static int take_batch(struct call *c, struct forward_body *b, struct deletion *b
     return code;
 }
 
-/* Announces the change before anything of it is sent (R1). */
+/* Announces the change before anything of it is sent (docs/replication.md, R1). */
 static int forward_announce(struct call *c, const struct deletion *batch, struct err *err)
 {
     int code = 0;

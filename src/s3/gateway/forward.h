@@ -1,6 +1,6 @@
-/* Passes requests for buckets on remote storages on, signed again, and passes the answers back.
- * docs/forward.md has the promise and the invariants (F1 to F13). Only for the files of the
- * gateway. */
+/* Passes requests for buckets on remote storages on to these storages, signed anew, and passes the
+ * answers back. docs/forward.md has the promise and the invariants (F1 to F13). Only for the files
+ * of the gateway. */
 #ifndef S3_GATEWAY_FORWARD_H
 #define S3_GATEWAY_FORWARD_H
 
@@ -10,34 +10,38 @@
 
 enum {
     FORWARD_SMALL = 64 * 1024,     /* most bytes of a body that is read before anything is sent */
-    FORWARD_WHOLE = CALL_LIST_MAX, /* most bytes of a body that weir has to understand */
-    FORWARD_CHUNK = 64 * 1024,     /* bytes of a chunk, in a body that is framed with a trailer */
+    FORWARD_WHOLE = CALL_LIST_MAX, /* most bytes of a body that weir has to parse */
+    FORWARD_CHUNK = 64 * 1024,     /* bytes of a chunk, in a body that is sent with a trailer */
     FORWARD_HEADERS_MAX = HTTP_MAX_HEADERS + 8,
 };
 
 /* --- forward_body.c: the body of a request as the storage gets it --- */
 
 struct forward_body {
-    struct held_reader held; /* holds the last bytes back until all claims are verified (F4) */
+    /* Holds the last bytes back until all claims about the body are verified (docs/forward.md,
+     * F4). */
+    struct held_reader held;
     struct payload payload;
     struct call *call; /* set once the body is open; borrowed */
     bool open;
-    bool whole;      /* set before opening: all is read into `text` before it is sent */
+    /* The caller sets this before opening: the whole body is read into `text` before any of it is
+     * sent. */
+    bool whole;
     struct str text; /* the body if `whole`; its memory is in `bytes` */
     struct buf bytes;
     struct budget *budget; /* pays for the memory of `bytes`; NULL: nothing was paid for */
-    /* what is sent: */
+    /* The members up to `checksum` describe the body that is sent. */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* in bytes; UINT64_MAX: not known */
-    struct str sha256;     /* see forward_request.sha256 */
-    bool has_checksum;     /* `checksum` is sent: from a trailer that was read, or made by weir */
+    struct str sha256;     /* as in forward_request.sha256 */
+    bool has_checksum; /* `checksum` is sent; it is from the client's trailer, or weir made it */
     struct http_header checksum;
     bool ours;   /* weir wrote the bytes, so the client's claims about its own bytes are not sent */
     bool framed; /* the body is sent with the trailer that the client announced */
     bool streams; /* no byte of the body has been asked for yet */
-    /* only for a small body: */
+    /* Only for a small body: */
     struct str_reader small;
-    /* only for a framed body: */
+    /* Only for a framed body: */
     struct reader chunks;
     struct buf chunk;
     size_t chunk_at;
@@ -49,12 +53,12 @@ struct forward_body {
  * trailers. */
 int forward_body_open(struct forward_body *b, struct call *c, bool framing,
                       struct err *err) MUST_CHECK;
-/* Opens a body other than the request's, with the headers of c->head. It has exactly `bound` bytes,
- * or at most that many if `bound` is within the size of a small body. */
+/* Opens a body other than the request's, with the headers of c->head. The body has exactly `bound`
+ * bytes, or at most `bound` bytes if `bound` is not above FORWARD_SMALL. */
 int forward_body_of(struct forward_body *b, struct call *c, struct reader *from, uint64_t bound,
                     struct err *err) MUST_CHECK;
 /* Replaces a whole body that was verified by bytes that weir wrote and that mean the same. Takes
- * ownership of the bytes. */
+ * ownership of `bytes`. */
 int forward_body_replace(struct forward_body *b, struct call *c, struct buf *bytes,
                          struct err *err) MUST_CHECK;
 void forward_body_close(struct forward_body *b);
@@ -65,14 +69,14 @@ void forward_body_close(struct forward_body *b);
  * FORWARD_HEADERS_MAX. */
 int forward_describe(struct call *c, const struct forward_body *b, struct forward_request *out,
                      struct http_header *headers, struct err *err) MUST_CHECK;
-/* Is it a header about the connection, not about the message? */
+/* Is `name` a header about the connection, not about the message? */
 bool forward_is_hop(const struct http_head *head, struct str name);
 
 /* --- forward.c --- */
 
 /* Sends the whole request to the storage of its target, and the answer to the client. */
 int forward_call(struct call *c, struct err *err) MUST_CHECK;
-/* Sends the request to the storage. Its errors are those that the client gets. */
+/* Sends the request to the storage. Returns the error that the client gets. */
 int forward_send(struct storage *s, const struct forward_request *r, const struct forward_body *b,
                  struct exchange **out, struct err *err) MUST_CHECK;
 /* Returns how a change ended, as far as known; `code` is the result of forward_send(). */

@@ -9,8 +9,8 @@
 
 enum { CHUNK_LINE = 16 /* room for "10000\r\n", and for the "\r\n" behind the bytes */ };
 
-/* Checks all claims about the body (F4), and that replication still allows the change
- * (docs/replication.md, E2). */
+/* Checks all claims about the body (docs/forward.md, F4), and that replication still allows the
+ * change (docs/replication.md, E2). */
 static int forward_prove(void *ctx, struct err *err)
 {
     struct forward_body *b = ctx;
@@ -19,7 +19,7 @@ static int forward_prove(void *ctx, struct err *err)
     return code == 0 ? call_may_send(b->call, err) : code;
 }
 
-/* --- framed with a trailer: STREAMING-UNSIGNED-PAYLOAD-TRAILER --- */
+/* --- bodies with a trailer: STREAMING-UNSIGNED-PAYLOAD-TRAILER --- */
 
 static size_t base64_len(size_t n)
 {
@@ -39,7 +39,7 @@ static uint64_t chunk_len(uint64_t bytes)
            2;
 }
 
-/* Returns the length of the body with its chunks and its trailer:
+/* Returns the length of the body together with its chunk lines and its trailer, which is
  * "0\r\nx-amz-checksum-crc32:<base64>\r\n\r\n". */
 static uint64_t framed_len(const struct forward_body *b)
 {

@@ -96,7 +96,7 @@ static bool is_of_message(const struct call *c, struct str name)
 }
 
 /* Refuses a Connection header that would remove a header of the message: a request that was signed
- * with a header must not be sent without it (F12). */
+ * with a header must not be sent without it (docs/forward.md, F12). */
 static int check_connection(const struct call *c, struct err *err)
 {
     const struct http_header *h = NULL;
@@ -115,10 +115,10 @@ static int check_connection(const struct call *c, struct err *err)
     return 0;
 }
 
-/* --- headers that could mean another name than the one that was judged (F13) --- */
+/* --- headers that could name another object than the request does (docs/forward.md, F13) --- */
 
-/* Does the name end so? "-" and "_" count as equal, because for servers that hand headers on as
- * variables "x_amz_copy_source" is the same header. */
+/* Does the name end with `end`? "-" and "_" count as equal, because for servers that hand headers
+ * on as variables "x_amz_copy_source" is the same header. */
 static bool ends_as(struct str name, struct str end)
 {
     if (name.len < end.len)
@@ -160,8 +160,8 @@ static bool names_object(struct str header)
     return ends_as(header, STR("copy-source")) || ends_as(header, STR("rename-source"));
 }
 
-/* Is it the Content-Type of a form? The key of a form is in its body, not in the path.
- * CreateMultipartUpload is no form: its Content-Type is that of the object. */
+/* Is the header the Content-Type of a form? The key of a form is in its body, not in the path.
+ * CreateMultipartUpload is not a form: its Content-Type is that of the object. */
 static bool is_form_data(const struct call *c, const struct http_header *h)
 {
     struct str value = h->value, type = STR("form-data");
@@ -219,11 +219,11 @@ static void write_path(const struct call *c, struct buf *out)
     }
 }
 
-/* Is the parameter left out of the query? No x-amz-* parameter is sent. In a presigned request it
- * stands for a header and is sent as one; in other requests it means nothing. */
+/* Is the parameter left out of the query? No x-amz-* parameter is sent. In a presigned request such
+ * a parameter stands for a header and is sent as one; in other requests it means nothing. */
 static bool is_signature(const struct call *c, struct str name)
 {
-    if (c->claimed) /* F10: a preflight needs no query */
+    if (c->claimed) /* a preflight needs no query (docs/forward.md, F10) */
         return true;
     if (str_ieq(str_head(name, 6), STR("x-amz-")))
         return true;
@@ -269,7 +269,7 @@ static bool is_sent(const struct call *c, const struct forward_body *b, struct s
         return false;
     if (b->ours && is_of_bytes(name))
         return false;
-    /* Not sent if it announces a checksum in a trailer that is not passed on. */
+    /* This header is not sent if it announces a checksum in a trailer that is not passed on. */
     if (str_ieq(name, STR("x-amz-sdk-checksum-algorithm")))
         return !b->payload.in_trailer || b->has_checksum || b->framed;
     return true;
@@ -333,7 +333,7 @@ static int copy_headers(struct call *c, const struct forward_body *b, struct for
     return code;
 }
 
-/* May the request be sent a second time (F7)? */
+/* May the request be sent a second time (docs/forward.md, F7)? */
 static bool is_idempotent(struct call *c)
 {
     switch (c->head->method) {

@@ -104,7 +104,7 @@ static int chunk_line(struct framing *f, struct err *err)
 }
 
 /* Checks the signature `claimed`, which is made of the previous signature and of `hashes`.
- * Afterwards it becomes the previous one for the next check. */
+ * Afterwards `claimed` is the previous signature for the next check. */
 static int check_signature(struct framing *f, const char *algorithm, struct str hashes,
                            const char claimed[SIGN_HEX_LEN], struct err *err)
 {

@@ -23,10 +23,10 @@
 
 enum {
     DOCUMENTS_MAX = 256 * 1024 * 1024, /* bytes of memory for documents, unless configured */
-    STRANGERS_SHARE = 4,               /* anonymous requests may use one part in 4 of it */
+    STRANGERS_SHARE = 4, /* anonymous requests may use 1/STRANGERS_SHARE of that memory */
 };
 
-/* Parameters that ListBuckets knows; they may have no value. */
+/* Parameters that ListBuckets knows. They may have no value. */
 static const char *const list_buckets_takes[] = {
     "prefix",
     "continuation-token",
@@ -87,7 +87,7 @@ static bool names_service_resource(const struct call *c)
 }
 
 /* Must the gateway now find out where the request goes? For a form this is done once its fields are
- * read. A request without a bucket goes to a storage only if it is not ListBuckets and is signed,
+ * read. A request without a bucket goes to a storage only if it is signed and is not ListBuckets,
  * because anonymous requests have no route. */
 static bool has_target(const struct call *c)
 {
@@ -97,16 +97,17 @@ static bool has_target(const struct call *c)
     return !is_form(c);
 }
 
-/* Does the request ask for a torrent? Torrents are made here, with this tracker in them, wherever
- * the object is. */
+/* Does the request ask for a torrent? weir makes torrents itself, with the address of its own
+ * tracker in them, wherever the object is. */
 static bool makes_torrent(const struct call *c)
 {
     return c->g->o.torrents && c->op &&
            (c->op->fn == op_torrent || (c->op->fn == op_http_seed && call_param(c, "piece").p));
 }
 
-/* Is the whole request sent to the storage? Not if it lists a bucket that is on two storages,
- * because neither knows all of it, nor if it copies from another storage. */
+/* Sets *out to whether the whole request is sent to the storage. A request that lists a bucket on
+ * two storages is not, because neither storage knows all of it; nor is a copy from another
+ * storage. */
 static int is_passed_on(struct call *c, bool *out, struct err *err)
 {
     const struct target *to = &c->target.at;
@@ -124,9 +125,9 @@ static int is_passed_on(struct call *c, bool *out, struct err *err)
 
 /* --- requests that are served here --- */
 
-/* Refuses an anonymous request that could not remove any key, before its body is read (G1). For
- * other requests, access is decided for each key in the body, and the answer has a result for each,
- * as on S3. */
+/* Refuses an anonymous request that could not remove any key, before its body is read
+ * (docs/gateway.md, G1). For other requests, access is decided for each key in the body, and the
+ * answer has a result for each key, as on S3. */
 static int need_any_removal(struct call *c, struct err *err)
 {
     bool may = c->user || call_may_ever(c, &c->target, s3_operation_action(c->op->id, false)) ||
@@ -135,8 +136,8 @@ static int need_any_removal(struct call *c, struct err *err)
     return may ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-/* Does the operation announce its change itself? A form does so when its fields are read, and a
- * batch in a bucket on two storages when its keys are read. */
+/* Does the operation announce its change itself? A form does so when its fields are read, and
+ * DeleteObjects in a bucket on two storages when its keys are read. */
 static bool captures_itself(const struct call *c)
 {
     return c->op->id == S3_OP_PostObject ||
@@ -219,7 +220,7 @@ static int call_preflight(struct call *c, struct err *err)
     return http_send(c->http, STR_EMPTY);
 }
 
-/* --- the walk --- */
+/* --- the steps of a request --- */
 
 static int call_refuse(const struct call *c, struct err *err)
 {
@@ -252,7 +253,7 @@ static int call_end(struct call *c, int code, const struct err *err)
     return c->waits ? code : call_finish(c, code, err);
 }
 
-/* Serves the same request again, on the pool. */
+/* Serves the same request again, on a thread of the pool. */
 static int serve_on_pool(struct http_request *req, void *ctx, bool in_time)
 {
     struct call *c = ctx;
@@ -264,8 +265,8 @@ static int serve_on_pool(struct http_request *req, void *ctx, bool in_time)
     return call_end(c, code, &err);
 }
 
-/* Must the request move to the pool, because its operation may wait? This is asked before anything
- * costly is done. */
+/* Must the request move to the pool of threads, because its operation may wait? This is asked
+ * before anything costly is done. */
 static bool must_move(const struct call *c)
 {
     return !http_may_block(c->http) && !(c->op && c->op->flags & OP_FAST);

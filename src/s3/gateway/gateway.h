@@ -1,6 +1,6 @@
 /* The S3 interface: an http_handler_fn that finds the operation in one table, checks who asks and
- * whether they may, and runs it on the storage that holds the bucket. docs/gateway.md has the order
- * of the steps, the limits and the table of operations.
+ * whether that user may do it, and runs the operation on the storage that holds the bucket.
+ * docs/gateway.md has the order of the steps, the limits and the table of operations.
  *
  * The gateway keeps nothing of a request, so any number of servers may share one gateway. */
 #ifndef S3_GATEWAY_GATEWAY_H
@@ -19,8 +19,9 @@ struct object_torrents;
 struct gateway_options {
     struct routes *routes; /* all pointers here are borrowed, unless a comment says otherwise */
     struct users *users;
-    const struct store *store; /* no request is served while it is halted; NULL: never halted */
-    struct str region;         /* empty: us-east-1 */
+    /* No request is served while the store is halted. NULL: it is never halted. */
+    const struct store *store;
+    struct str region; /* empty: us-east-1 */
     struct str domain; /* buckets are also reached as <bucket>.<domain>; empty: only by path */
     struct str website_domain; /* <bucket>.<website_domain> is the bucket's website; empty: there
                                   are no websites */
@@ -42,7 +43,7 @@ struct gateway_options {
 };
 
 struct gateway *gateway_new(const struct gateway_options *o);
-void gateway_free(struct gateway *g); /* only when no server uses it any more; NULL is fine */
+void gateway_free(struct gateway *g); /* call it when no server uses `g` any more; NULL is fine */
 
 /* Handles a request; ctx is the gateway. */
 int gateway_handle(struct http_request *req, void *ctx);

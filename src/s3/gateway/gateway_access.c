@@ -104,8 +104,9 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
     return call_may(c, t, action, key, object) ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-/* Checks the right to set what comes with a new object, such as tags. Users who may write by the
- * bucket's access list own what they write, so they have that right unless the policy denies it. */
+/* Checks that the user may set something that comes with a new object, such as tags. Users who may
+ * write by the bucket's access list own what they write, so they may do that unless the policy
+ * denies it. */
 static int need_with_write(struct call *c, enum s3_action action, struct err *err)
 {
     struct call_target *t = &c->target;

@@ -1,8 +1,9 @@
 /* Announces changes to replication before they are made (docs/replication.md, R1, R5). */
 #include "s3/gateway/gateway_int.h"
 
-/* Returns the most that such a request can change. It is assumed for a request that only a remote
- * storage understands, such as Ceph's "?append". */
+/* Returns all that a request with this method on this level (object, bucket or service) can change,
+ * as a set of enum thing_kind. That much is assumed for a request that only a remote storage
+ * understands, such as Ceph's "?append". */
 static unsigned most_changes(const struct call *c)
 {
     enum http_method m = c->head->method;
@@ -14,16 +15,17 @@ static unsigned most_changes(const struct call *c)
                                       : 0;
 }
 
-/* Returns what the request may change. For an unknown parameter that is both the plain operation
- * and the most: "DELETE /bucket?new" removes the bucket on a storage that ignores "new", and only a
- * part of it on one that knows "new". */
+/* Returns what the request may change, as a set of enum thing_kind. With an unknown parameter these
+ * are the changes of the plain operation and those of most_changes(): "DELETE /bucket?new" removes
+ * the bucket on a storage that ignores "new", and only a part of it on a storage that knows
+ * "new". */
 static unsigned call_changes_of(const struct call *c)
 {
     return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);
 }
 
-/* Nothing is announced for buckets of spaces, which are not replicated, and for a bucket that
- * cannot be made. */
+/* Announces the request's change, except in buckets of spaces, which are not replicated, and for a
+ * bucket that cannot be made. */
 int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err)
 {
     const struct change_capture *capture = c->g->o.capture;

@@ -1,5 +1,6 @@
-/* Finds the values of the keys in policy conditions. A value is the one that the operation will
- * use, not how the request spelled it (docs/s3-documents.md, "Condition keys"). */
+/* Finds the values of the keys in policy conditions. The value of a key is the one that the
+ * operation will use, not the one that the request spelled out (docs/s3-documents.md, "Condition
+ * keys"). */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
@@ -8,7 +9,7 @@
 
 enum { LIST_MAX = 1000 };
 
-/* The question for the value of one condition key. */
+/* A question for the value of one condition key. */
 struct question {
     enum policy_key key;
     struct str suffix; /* the last part of a key such as "s3:ExistingObjectTag/<suffix>" */
@@ -95,8 +96,8 @@ static struct str source_ip(struct call *c, const struct question *q)
     return arena_str(c->a, str_z(text));
 }
 
-/* Returns the header as the client sent it. c->head would not do, because a form's fields stand
- * there for headers. */
+/* Returns the header as the client sent it. c->head cannot be used here, because in it the fields
+ * of a form stand for headers. */
 static struct str condition_client_header(struct call *c, const struct question *q)
 {
     return http_header(http_request_head(c->http), q->name);
@@ -193,7 +194,7 @@ static struct str content_sha256(struct call *c, const struct question *q)
 /* --- headers and parameters --- */
 
 /* Returns the header's value, if the operation uses the header. Operations ignore an empty header,
- * so it has no value. */
+ * so an empty header has no value. */
 static struct str acted_header(struct call *c, const struct question *q)
 {
     struct str value = acts(c, q->on) ? http_header(c->head, q->name) : STR_EMPTY;
@@ -221,7 +222,7 @@ static struct str parameter(struct call *c, const struct question *q)
     return q->key == POLICY_KEY_PREFIX && c->absent_key.p ? c->absent_key : call_param(c, q->name);
 }
 
-/* Returns the most entries that the listing will have, also where the request does not say it. */
+/* Returns the limit on the entries of the listing, which the request need not have given. */
 static struct str max_keys(struct call *c, const struct question *q)
 {
     struct err ignored = {0};
@@ -246,8 +247,8 @@ static struct str source_name(struct call *c, const struct question *q)
     return arena_fmt(c->a, STR_FMT "/" STR_FMT, STR_ARG(s.bucket), STR_ARG(s.key));
 }
 
-/* Returns the encryption that is asked for. For a part, and for the end of an upload, it is that of
- * the upload's beginning. */
+/* Returns the encryption that is asked for. For a part, and for the end of an upload, it is the
+ * encryption that was asked for when the upload was begun. */
 static struct str encryption(struct call *c, const struct question *q)
 {
     struct str value = encrypt_policy_value(c, q->key);
@@ -265,10 +266,10 @@ static struct str creation(struct call *c, const struct question *q)
                                                                              : STR_EMPTY;
 }
 
-/* --- values from documents in the body, which is read when a statement asks for one (G1) ---
+/* --- values from documents in the body ---
  *
- * A document that cannot be read has no value here. The operation refuses it once access is
- * decided. */
+ * The body is read when a statement asks for such a value (docs/gateway.md, G1). A document that
+ * cannot be read has no value here; the operation refuses it once access is decided. */
 
 /* Reads the body, unless the user would be refused whatever the document says. */
 static int read_for_condition(struct call *c)
@@ -309,8 +310,8 @@ static int condition_read_lock(struct call *c, struct lock_headers *out)
     return code;
 }
 
-/* Returns the days until that time. They are rounded up, so that a request for ten days that was
- * made a moment ago counts as ten. */
+/* Returns the number of days until `until_ms`. It is rounded up, so that a request for ten days
+ * that was made a moment ago counts as ten. */
 static struct str remaining_days(struct call *c, int64_t until_ms)
 {
     int64_t left = until_ms > c->now_ms ? until_ms - c->now_ms : 0;

@@ -1,5 +1,5 @@
-/* Server-side encryption: which key wraps an object's key, which requests may unwrap it, and what
- * answers say about it. docs/encryption.md has the invariants. */
+/* Server-side encryption: chooses the key that wraps an object's key, decides which requests may
+ * unwrap it, and writes the headers of answers about it. docs/encryption.md has the invariants. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/ids.h"
@@ -7,8 +7,8 @@
 #define WRONG_KEY      "The provided encryption parameters did not match the ones used originally."
 #define NOT_APPLICABLE "The encryption parameters are not applicable to this object."
 
-/* What is needed to open an envelope: its bytes, the object that it belongs to, and the customer's
- * key. */
+/* What is needed to open an envelope, which is the wrapped key of an object or upload: its bytes,
+ * the object that it belongs to, and the customer's key. */
 struct opening {
     struct str bytes;
     struct envelope_place at;
@@ -204,7 +204,7 @@ static int unwrap(struct call *c, const struct opening *o, const struct envelope
 }
 
 /* Reads the envelope. The request must have a customer's key if the object needs it, and must not
- * have one otherwise. */
+ * have a customer's key otherwise. */
 static int read_envelope(const struct opening *o, struct envelope *e, struct err *err)
 {
     int code = envelope_read(e, o->bytes, err);
@@ -307,8 +307,8 @@ int encrypt_source(struct call *c, const struct copy_source *s, struct sealed_ke
     return source_key(c, s, s->head.info.meta.encryption, out, err);
 }
 
-/* The envelope in `got` is used, because the source may have been replaced since it was looked
- * at. */
+/* Makes the body in `got` readable. The key is that of the envelope in `got`, because the source
+ * may have been replaced since it was looked at. */
 int encrypt_source_unlock(struct call *c, const struct copy_source *s, struct get_result *got,
                           struct err *err)
 {
@@ -346,8 +346,8 @@ static int seal_part(void *ctx, const struct object_meta *meta, struct put_seal 
     return open_upload(ctx, meta->encryption, out, err);
 }
 
-/* Refuses a customer's key that the upload does not need. A key that is missing or wrong is found
- * later, when the storage asks for it. */
+/* Sets up the encryption of a part. Refuses a customer's key that the upload does not need. A key
+ * that is missing or wrong is found later, when the storage asks for it. */
 int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err)
 {

@@ -30,7 +30,8 @@ enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP, LOGGING, PAYMENT };
 
 struct facts {
     _Atomic(unsigned) refs;
-    uint64_t generation; /* the bucket's, when the facts were read; 0: they cannot be kept */
+    /* The bucket's generation when the facts were read. 0: the facts cannot be kept. */
+    uint64_t generation;
     struct arena arena;
     struct call_target target;
     struct str documents[ARRAY_SIZE(names)]; /* empty: the bucket has no such document */
@@ -85,8 +86,8 @@ const struct call_target *facts_target(const struct facts *f)
     return &f->target;
 }
 
-/* Finds the bucket's document of this name; empty: it has none. False: the facts do not include
- * that document. */
+/* Finds the bucket's document of this name; empty: the bucket has no such document. Returns false
+ * if the facts do not include that document. */
 static bool facts_document(const struct facts *f, const char *name, struct str *out)
 {
     for (size_t i = 0; i < (f->all ? ARRAY_SIZE(names) : ALWAYS_DOCUMENTS); i++)
@@ -120,8 +121,9 @@ static uint64_t generation(const struct bucket *b)
     return s && s->ops->generation ? s->ops->generation(b->storage, b->name) : 0;
 }
 
-/* Makes ERR_CORRUPT of the error of reading a document. Documents are checked when they are set, so
- * if one cannot be read now it is damaged, and nobody gets access (G4). */
+/* Turns an error of reading a document into ERR_CORRUPT. Documents are checked when they are set,
+ * so a document that cannot be read now is damaged, and nobody gets access (docs/gateway.md,
+ * G4). */
 static int facts_damaged(int code, struct err *err, const char *name)
 {
     return code < 0 && code != ERR_NO_MEMORY

@@ -3,9 +3,9 @@
  * the bucket. */
 #include "s3/gateway/gateway_int.h"
 
-/* Sub-resources that S3 has but the table does not. Even a read of one must not count as the plain
- * operation of its method. In the address of an object, sub-resources of buckets mean nothing:
- * there "?session=1" is for caches and pages. */
+/* Sub-resources that S3 has but the table does not. Even a read of such a sub-resource must not
+ * count as the plain operation of its method. In the address of an object, sub-resources of buckets
+ * mean nothing: there "?session=1" is for caches and pages. */
 static const struct {
     const char *name;
     bool of_objects; /* objects have this sub-resource too */
@@ -30,7 +30,8 @@ static const struct {
     {"encryptionConfiguration", true},
 };
 
-/* Sub-resources that the table has for other methods. Here they are MethodNotAllowed. */
+/* Sub-resources that the table has only with certain methods. With any other method the answer is
+ * MethodNotAllowed. */
 static const char *const plain_refuses[] = {
     "acl",          "cors",        "policy",
     "policyStatus", "tagging",     "publicAccessBlock",
@@ -42,12 +43,12 @@ static const char *const plain_refuses[] = {
     "torrent",      "attributes",  "restore",
 };
 
-/* Parameters that name what a request is about, besides bucket and key. They may be given only
+/* Parameters that say which version, upload or part a request is about. They may be given only
  * once. */
 static const char *const once[] = {"versionId", "uploadId", "partNumber"};
 
-/* Parameters that every operation ignores, besides x-* and headers of the answer: those of
- * signatures of version 2, and headers that botocore puts into the query. */
+/* Parameters that every operation ignores: those of signatures of version 2, and headers that
+ * botocore puts into the query. Parameters that begin with x- or response- are ignored too. */
 static const char *const ignored[] = {
     "AWSAccessKeyId", "Signature", "Expires", "content-type", "content-md5",
 };
@@ -148,8 +149,9 @@ bool call_ignores(struct str parameter)
     return is_note(parameter) || str_starts(parameter, STR("response-"));
 }
 
-/* Invariant A7. Names are compared as they were sent: an encoded name ("%61cl") is not covered by
- * the signature and still names the sub-resource. */
+/* Refuses a parameter that the signature does not cover (docs/signatures.md, A7). Names are
+ * compared as they were sent: an encoded name ("%61cl") is not covered by the signature and still
+ * names the sub-resource. */
 int call_check_v2(const struct call *c, struct err *err)
 {
     struct str rest = c->head->query, sent, value;
@@ -166,8 +168,8 @@ int call_check_v2(const struct call *c, struct err *err)
     return 0;
 }
 
-/* May a read have this parameter? An object's address may have any, which makes it another address
- * for caches. */
+/* May a read have this parameter? The address of an object may have any parameter: it makes another
+ * address for caches. */
 static bool read_knows(const struct call *c, const struct call_param *p)
 {
     return c->level == LEVEL_OBJECT || p->value.len > 0 ||
@@ -182,7 +184,7 @@ static bool change_knows(const struct call *c, const struct call_param *p)
     return c->op->takes && str_eq(p->name, str_z(c->op->takes));
 }
 
-/* Returns the first parameter that c->op does not know; NULL: it knows all. */
+/* Returns the first parameter that the operation c->op does not know; NULL: it knows them all. */
 static const struct call_param *unknown_parameter(const struct call *c)
 {
     bool reads = call_reads(c);
@@ -272,9 +274,9 @@ static bool row_fits(const struct call *c, const struct operation *op)
            (!op->header || http_header(c->head, op->header).p);
 }
 
-/* Handles an unknown sub-resource. A storage that ignores it in a change does the plain operation,
- * so the change is announced as both (F11). A read with an unknown sub-resource is no operation
- * that weir knows. */
+/* Handles an unknown sub-resource. In a change, a storage that ignores the sub-resource does the
+ * plain operation, so the change is announced as both (docs/forward.md, F11). A read with an
+ * unknown sub-resource is not an operation that weir knows. */
 static void look_beyond(struct call *c)
 {
     c->beyond = c->op && !call_reads(c);

@@ -1,7 +1,7 @@
-/* Headers that came as parameters. A program that presigns an address may put x-amz-* headers into
- * its query instead of naming them in X-Amz-SignedHeaders, so that users of the address need not
- * send them. SDKs do that by default and call it hoisting. Such parameters are signed with the
- * query and mean the same as the headers. */
+/* Handles headers that came as query parameters. A program that presigns an address may put x-amz-*
+ * headers into its query instead of naming them in X-Amz-SignedHeaders, so that users of the
+ * address need not send them. SDKs do that by default and call it hoisting. Such parameters are
+ * signed with the query and mean the same as the headers. */
 #include "s3/gateway/gateway_int.h"
 
 /* Parameters of the signature itself. */
@@ -48,9 +48,9 @@ static bool is_presigned(const struct call *c)
     return false;
 }
 
-/* Is it the checksum of an empty body, or the name of its algorithm? SDKs that presign an upload
- * before they have its body put both into the query, and S3 ignores them. Any other checksum was
- * meant. */
+/* Is the parameter the checksum of an empty body, or the name of its algorithm? SDKs that presign
+ * an upload before they have its body put both into the query, and S3 ignores them. Any other
+ * checksum counts. */
 static bool is_of_nothing(struct call *c, const struct call_param *p)
 {
     struct digest_value sum = {0};

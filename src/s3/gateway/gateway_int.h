@@ -31,7 +31,7 @@ struct facts_table;
 
 struct gateway {
     struct gateway_options o;
-    struct budget documents; /* memory for bodies that are documents, and their trees */
+    struct budget documents; /* memory for bodies that are documents, and for their parsed trees */
     struct budget strangers; /* the part of `documents` that anonymous requests may use */
     struct sign_keys *keys;
     struct facts_table *facts;
@@ -60,39 +60,43 @@ struct operation {
 
 enum operation_flags {
     OP_FAST = 1,      /* may run on threads where nothing may wait */
-    OP_XML = 2,       /* the body is a document (call->body), read once access is granted (G1) */
+    OP_XML = 2,       /* the body is a document (call->body), read once access is granted */
     OP_NO_BUCKET = 4, /* the bucket need not exist, or fn opens it */
     OP_ASKS = 8,      /* fn itself checks access */
     OP_LIST = 16,   /* with OP_XML: the body is a list of up to 10,000 parts or 1000 keys, so it may
                        be larger */
     OP_MAKES = 32,  /* makes the bucket */
     OP_COPIES = 64, /* reads another object, which x-amz-copy-source names */
-    OP_WHOLE = 128, /* replaces or removes the whole object, whatever was there */
-    OP_AT_ROUTE = 256, /* about many keys, or a key that does not exist yet: goes where writes go */
-    OP_MERGED = 512,   /* a listing, merged from both sides while a bucket is on two storages */
-    OP_EARLY = 1024,   /* answers 200 before it succeeds; the body ends with the result */
+    OP_WHOLE = 128, /* replaces or removes the whole object, whatever it was before */
+    /* The request is about many keys, or about a key that does not exist yet. In a bucket on two
+     * storages it goes to the side that gets the writes. */
+    OP_AT_ROUTE = 256,
+    OP_MERGED = 512, /* a listing; in a bucket on two storages it is merged from both sides */
+    OP_EARLY = 1024, /* answers 200 before it succeeds; the body ends with the result */
 };
 
 struct call_param {
     struct str name, value; /* decoded */
 };
 
-/* A bucket that a request is about: where it is, and the facts that access is decided on.
- * call_locate() fills `at`, and call_open() the rest. */
+/* The bucket that a request, or the source of a copy, is about: where it is, and the facts that
+ * access is decided on. call_locate() fills in `at`, and call_open() the rest. A bucket is
+ * *foreign* if its storage decides about access (route/resolve.h). */
 struct call_target {
     struct target at;
-    struct storage *facts_at; /* the side whose policy and lists decide about access, while the
-                                 bucket is on two storages; differs from at.storage only where weir
-                                 serves both; NULL: the bucket is on one storage */
-    struct facts *facts;      /* a reference, holds all that follows; NULL: not opened, foreign */
-    struct bucket *bucket;    /* has the objects; held by `facts` or `at`; NULL: not opened */
-    struct bucket_info info;  /* a foreign bucket has only the name (F2) */
+    /* While the bucket is on two storages: the side whose policy and lists decide about access. It
+     * differs from at.storage only where weir serves both. NULL: the bucket is on one storage. */
+    struct storage *facts_at;
+    /* A reference, which holds all members below. NULL: the bucket is not open, or is foreign. */
+    struct facts *facts;
+    struct bucket *bucket;   /* has the objects; held by `facts` or `at`; NULL: it is not open */
+    struct bucket_info info; /* of a foreign bucket only the name is set (docs/forward.md, F2) */
     struct policy *policy;
     bool policy_binds_owner;
     struct acl *acl; /* NULL: the bucket has no access list */
     struct public_block block;
     enum ownership ownership;
-    struct str logging;  /* the stored configuration; empty: requests are not logged */
+    struct str logging;  /* the stored logging configuration; empty: requests are not logged */
     bool requester_pays; /* users other than the owner must declare that they pay */
 };
 
@@ -101,10 +105,12 @@ struct call_encryption {
     enum sse_kind kind;
     struct str key_id, context, customer_md5;
     bool bucket_key;
-    struct sealed_key data; /* key of a new object's bytes; wiped when the call ends (E7) */
+    /* The key of a new object's bytes, wiped when the call ends (docs/encryption.md, E7). */
+    struct sealed_key data;
 };
 
-/* One object of a request that is about several: a key of a batch, or the source of a copy. */
+/* One object of a request that is about several objects: a key of DeleteObjects, or the source of a
+ * copy. */
 struct call_item {
     struct str version, if_match; /* empty: not given */
 };
@@ -115,7 +121,7 @@ struct call {
     const struct http_head *head; /* includes hoisted headers (gateway_hoist.c) */
     struct arena *a;
     const struct operation *op;
-    bool beyond; /* the query has parameters that `op` does not know, but a raw storage may */
+    bool beyond; /* the query has parameters that `op` does not know, but a remote storage may */
     struct err *refusal; /* why weir cannot serve the request itself; NULL: it can */
     enum call_level level;
     struct str bucket_name, key; /* decoded */
@@ -129,20 +135,22 @@ struct call {
     struct identity auth;
     const struct user *user; /* NULL: anonymous; set by call_be() */
     struct str user_id;      /* id of `user`; empty: anonymous */
-    bool claimed; /* `user` comes from the presigned URL of a preflight, whose signature cannot be
-                     checked (F10) */
+    /* `user` comes from the presigned URL of a preflight, whose signature cannot be checked
+     * (docs/forward.md, F10). */
+    bool claimed;
     struct call_target target;
     struct copy_source *source; /* source of a copy; NULL: not looked for yet */
-    struct exchange *exchange;  /* request to the target's storage, while its answer is waited for;
-                                   NULL: it must be sent again */
+    /* The request to the target's storage, while its answer is waited for. NULL: there is none, or
+     * it must be sent again. */
+    struct exchange *exchange;
     bool waits;      /* another function will continue the call (http_await, http_go_on) */
     struct str body; /* the document of OP_XML; its memory is in `document` */
     struct buf document;
     struct budget *budget; /* pays for the memory of `document`; NULL: `document` was not read */
     int body_read;         /* 1: `body` was read; 0: not yet; negative: the error of reading it */
     struct notification *notification; /* the bucket's configuration; NULL: not needed yet */
-    struct notify_event *event;        /* of the change being made; NULL: nobody is notified */
-    struct capture capture;            /* the announcement of the request's change */
+    struct notify_event *event; /* the event of the change being made; NULL: nobody is notified */
+    struct capture capture;     /* the announcement of the request's change */
     bool begun; /* the answer is being sent, so an error can no longer be answered */
     int64_t now_ms;
     struct call_encryption encryption;
@@ -154,14 +162,17 @@ struct call {
     uint64_t size;       /* bytes of the object that was read or written */
     bool acl_required;   /* without an access list the request would have been refused */
     bool auth_failed;
-    bool charged;    /* the user has declared that they pay, in a bucket whose requesters pay */
-    bool incomplete; /* a storage could not be asked, so its part is missing in the answer */
+    bool charged;    /* the bucket's requesters pay, and the user has declared to do so */
+    bool incomplete; /* a storage could not be asked, so its part of the answer is missing */
     /* members for the values of policy conditions: */
     const struct object_info *object; /* the object that the request acts on; NULL: not known */
     const struct call_target *judged; /* the bucket that access is decided on */
-    const struct call_item *item; /* the object that access is decided on; NULL: the request's */
-    struct str new_tags;   /* tags that do not come by a header, in the form of x-amz-tagging */
-    struct str absent_key; /* a missing key, while the right to list it as a prefix is checked */
+    /* The object that access is decided on. NULL: that of the request. */
+    const struct call_item *item;
+    struct str new_tags; /* new tags that are not in a header, in the form of x-amz-tagging */
+    /* A missing key, set while it is checked whether the user may list the bucket with the key as
+     * prefix. */
+    struct str absent_key;
     struct policy_values values;
     struct str value;
 };
@@ -181,13 +192,13 @@ int call_finish(struct call *c, int code, const struct err *err);
  * parameter, c->op and c->beyond are set too: a storage that does not know the parameter either
  * ignores it and does the operation. */
 int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
-/* Checks a request that is signed by version 2. AccessDenied: the query has a parameter that some
+/* Checks a request that is signed by version 2. AccessDenied: the query has a parameter that an
  * operation may know and that the signature does not cover. */
 int call_check_v2(const struct call *c, struct err *err) MUST_CHECK;
-/* Is it a parameter that every operation ignores? */
+/* Is it a query parameter that every operation ignores? */
 bool call_ignores(struct str parameter);
 
-/* --- gateway_request.c: what the request asks for, and who asks --- */
+/* --- gateway_request.c: finds out what the request asks for, and who asks --- */
 
 int call_parse(struct call *c, struct err *err) MUST_CHECK;
 int call_authenticate(struct call *c, struct err *err) MUST_CHECK;
@@ -197,48 +208,51 @@ struct str call_signed_method(const struct call *c); /* the method that the sign
 int call_auth_options(struct call *c, struct auth_options *out);
 /* Returns the parameter's value; NULL p: the query does not have the parameter. */
 struct str call_param(const struct call *c, const char *name);
-/* Reads a parameter that is a whole number of at most `max`; *out is `fallback` when it is absent
- * or empty. InvalidArgument: it is no such number. */
+/* Reads a parameter that is a whole number of at most `max`; *out is `fallback` when the parameter
+ * is absent or empty. InvalidArgument: the value is not such a number. */
 int call_number(const struct call *c, const char *name, uint64_t fallback, uint64_t max,
                 uint64_t *out, struct err *err) MUST_CHECK;
-/* Reads the document into c->body. A second call does nothing and returns the first result. */
+/* Reads the body, which is a document, into c->body. A second call does nothing and returns the
+ * first result. */
 int call_read_body(struct call *c, struct err *err) MUST_CHECK;
 /* Reads all of `from` into the empty `out`, within the budget for documents. ERR_BUSY: the budget
  * is used up. The caller passes `out` and *budget to call_drop_gathered(), also after an error. */
 int call_gather(struct call *c, struct reader *from, struct buf *out, struct budget **budget,
                 struct err *err) MUST_CHECK;
 void call_drop_gathered(struct budget *budget, struct buf *text); /* both may be empty */
-/* Makes the request this user's from now on; NULL: makes it anonymous. */
+/* Sets the user of the request; NULL: the request is anonymous. */
 void call_be(struct call *c, const struct user *user);
 
 /* --- gateway_hoist.c: headers that came as parameters of a presigned request --- */
 
-/* Adds these headers to c->head. Signatures are checked over the request's own head.
- * InvalidRequest: a header and a parameter contradict each other. */
+/* Adds the headers that came as parameters to c->head. The signature is checked over the request's
+ * own head, without them. InvalidRequest: a header and a parameter contradict each other. */
 int call_hoist(struct call *c, struct err *err) MUST_CHECK;
 
 /* --- gateway_target.c: where the request's bucket is, and what is known of it --- */
 
-/* Asks the routes where the bucket in `ask` is: fills t->at, and t->facts if they are in memory.
- * ERR_AGAIN: the thread may not wait. Other errors are those of route_resolve(). */
+/* Asks the routes where the bucket in `ask` is. Fills in t->at, and t->facts if the facts are in
+ * memory. ERR_AGAIN: the call would have to wait, and this thread may not. Other errors are those
+ * of route_resolve(). */
 int call_locate(struct call *c, struct call_target *t, struct route_ask *ask,
                 struct err *err) MUST_CHECK;
-/* As call_locate(), for the request's own bucket: fills c->target. While the bucket is being
- * switched, the target is the side that the request goes to. If `at` is given, it is the bucket on
- * that storage, wherever the routes lead. */
+/* Like call_locate(), for the request's own bucket: fills in c->target. While the bucket is being
+ * switched, the target is the side that the request goes to. If `at` is not NULL, the target is the
+ * bucket on that storage, wherever the routes lead. */
 int call_resolve(struct call *c, struct storage *at, struct err *err) MUST_CHECK;
 /* Checks that an announced change still goes to the right storage: the bucket may have moved since
  * c->target was found, for instance while a body was read. ERR_BUSY: the bucket has moved. */
 int call_check_route(struct call *c, struct err *err) MUST_CHECK;
-/* Opens the bucket that t->at has found, and reads its facts; `bucket` is its name. ERR_NO_BUCKET:
- * there is no such bucket. ERR_AGAIN: the thread may not wait. */
+/* Opens the bucket that call_locate() has found, and reads its facts; `bucket` is its name.
+ * ERR_NO_BUCKET: there is no such bucket. ERR_AGAIN: the call would have to wait, and this thread
+ * may not. */
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err) MUST_CHECK;
 void call_close(struct call_target *t);
 
 /* --- gateway_access.c --- */
 
-/* May the user do the action on the key? `object` NULL: there is no such object, or it does not
- * matter. */
+/* May the user do the action on the key? `object` is NULL if there is no such object, or if it does
+ * not matter. */
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object);
 /* May the user do the action on any key of the bucket at all? If not, the body of the request need
@@ -246,10 +260,10 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
 bool call_may_ever(struct call *c, struct call_target *t, enum s3_action action);
 /* May everybody, without a signature, do the action on the object? */
 bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object);
-/* As call_may(), but returns AccessDenied if the user may not. */
+/* Like call_may(), but returns 0, or AccessDenied if the user may not. */
 int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object, struct err *err) MUST_CHECK;
-/* Checks that the user may put tags on a new object, as users who may write by the bucket's access
+/* Checks that the user may put tags on a new object. Users who may write by the bucket's access
  * list may. AccessDenied: the user may not. */
 int call_need_tagging(struct call *c, struct err *err) MUST_CHECK;
 /* Checks that the user may give a new object this access list. AccessDenied: the user may not. A
@@ -257,11 +271,11 @@ int call_need_tagging(struct call *c, struct err *err) MUST_CHECK;
  * write, as on Ceph. A denial of the policy always counts. */
 int call_need_acl(struct call *c, const struct acl *acl, struct err *err) MUST_CHECK;
 /* Returns the error for a key that does not exist: AccessDenied if the user may not list the
- * bucket. */
+ * bucket, else NoSuchVersion if `version`, else NoSuchKey. */
 int call_absent(struct call *c, struct call_target *t, struct str key, bool version,
                 struct err *err);
-/* Finds the object, checks access, then reads the document of OP_XML. For operations on what is
- * kept beside the object's bytes, such as tags. */
+/* Finds the object, checks access, then reads the body if it is a document (OP_XML). For operations
+ * on data beside the object's bytes, such as tags. */
 int call_object(struct call *c, struct get_result *out, struct err *err) MUST_CHECK;
 struct acl_users call_acl_users(struct call *c);
 
@@ -280,10 +294,10 @@ void facts_table_free(struct facts_table *t);
  * also when it fails. ERR_AGAIN: the policy is large, and may_block is false. */
 int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err) MUST_CHECK;
 void facts_unref(struct facts *f); /* NULL is fine */
-/* Returns what is known of the bucket, without the member `at`. It never changes. */
+/* Returns the facts as a struct call_target, in which `at` is not set. It never changes. */
 const struct call_target *facts_target(const struct facts *f);
-/* Finds the bucket's document of this name; empty: it has none. For the target's bucket, it is the
- * document as it was when the target was opened. */
+/* Finds the bucket's document of this name; empty: the bucket has no such document. For the
+ * target's bucket the result is the document as it was when the target was opened. */
 int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
                   struct err *err) MUST_CHECK;
 
@@ -294,13 +308,13 @@ void facts_keep(struct facts_table *t, struct facts *f);
 /* --- gateway_answer.c --- */
 
 void respond_begin(struct call *c, int status); /* adds the headers that all answers have */
-/* All text that was stored, or that another program wrote, is sent by these functions. They leave
- * out a text that is no valid header value; http_respond_header() would treat it as a bug. */
+/* Use these functions to send text that was stored or that another program wrote. They leave out a
+ * text that is not a valid header value; http_respond_header() would treat such a text as a bug. */
 void respond_header(struct call *c, const char *name, struct str value); /* does nothing if empty */
 void respond_kept_header(struct call *c, const struct http_header *h);
 void respond_etag(struct call *c, struct str etag);
-/* Adds x-amz-version-id of a version that was just made, unless it is "null", as where versioning
- * is suspended. */
+/* Adds x-amz-version-id of a version that was just made, unless the id is "null", as it is while
+ * versioning is suspended. */
 void respond_new_version(struct call *c, struct str version);
 void respond_time(struct call *c, const char *name, int64_t ms);
 int respond_empty(struct call *c, int status) MUST_CHECK;
@@ -310,7 +324,7 @@ int respond_error(struct call *c, int code, const struct err *err) MUST_CHECK;
 /* Logs an error that is weir's own failure, once. Errors that the client has caused are not
  * logged. */
 void call_log_failure(struct call *c, int code, const struct err *err);
-/* call_cors() returns the bucket's CORS rules; NULL: it has none. */
+/* call_cors() returns the bucket's CORS rules; NULL: the bucket has none. */
 struct cors;
 struct cors *call_cors(struct call *c);
 void xml_time(struct buf *out, const char *name, int64_t ms);
@@ -329,13 +343,13 @@ int meta_common(struct call *c, struct object_meta *out, struct err *err) MUST_C
 void respond_object(struct call *c, const struct object_info *info);
 /* Adds x-amz-expiration, if a rule of the bucket removes this version while it is current. */
 void respond_expiration(struct call *c, const struct object_info *info);
-/* As respond_expiration(), for an object that was just put. */
+/* Like respond_expiration(), for an object that was just put. */
 void respond_put_expiration(struct call *c, const struct put_result *put,
                             const struct object_meta *meta);
 int conditions_read(struct call *c, const char *prefix, struct object_conditions *out,
                     struct err *err) MUST_CHECK;
-/* Reads conditions that only removals have: a time (HTTP or ISO 8601) and a size; empty: no
- * condition. */
+/* Reads two conditions that only removals have: on the time (HTTP or ISO 8601) and on the size of
+ * the existing object. An empty string is no condition. */
 int removal_conditions_read(struct str time, struct str size, struct object_conditions *out,
                             struct err *err) MUST_CHECK;
 /* Does the change have a condition on the existing object? */
@@ -346,8 +360,8 @@ bool range_parse(struct str text, struct object_range *out);
 /* --- gateway_capture.c: changes that replication must know of --- */
 
 /* Announces what the request changes at its target, before anything is sent or changed, and before
- * a large body is read. `keys`: the keys of DeleteObjects; else NULL. ERR_UNAVAILABLE: the change
- * must not be made. ERR_BUSY: it must not be made now. */
+ * a large body is read. `keys` are the keys of DeleteObjects, else NULL. ERR_UNAVAILABLE: the
+ * change must not be made. ERR_BUSY: the change must not be made now. */
 int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err) MUST_CHECK;
 /* Asks, just before a remote storage gets the last bytes of a change, whether they may be sent.
  * ERR_BUSY: they must not be sent. */
@@ -366,19 +380,22 @@ int call_choose_side(struct call *c, struct err *err) MUST_CHECK;
  * read (docs/forward.md, B2). Only for requests that have the header. ERR_AGAIN: the thread may not
  * wait. */
 int call_view(struct call *c, struct storage **out, struct err *err) MUST_CHECK;
-/* For a website: changes c->target to the side that serves this key. */
+/* For a website: changes c->target to the side that this key is read from. */
 int call_turn(struct call *c, struct str key, struct err *err) MUST_CHECK;
-/* Chooses the side that the source of a copy is read from, if its bucket is being switched. */
+/* Chooses the side that the source of a copy is read from, if the source's bucket is being
+ * switched. */
 int call_choose_source(struct call *c, struct copy_source *s, struct err *err) MUST_CHECK;
-/* For a batch of removals in a bucket that is on two storages; elsewhere these two do nothing. The
- * first is called before the keys are removed, the second afterwards. `alone`: no removal has a
- * version or a condition. call_removed() is called only for such removals. */
+/* These two are for DeleteObjects in a bucket that is on two storages; elsewhere they do nothing.
+ * Call call_before_removals() before the keys are removed; `alone` means that no removal has a
+ * version or a condition. Call call_removed() afterwards, for the removals without a version and a
+ * condition. */
 int call_before_removals(struct call *c, const struct str *keys, size_t count, bool alone,
                          struct err *err) MUST_CHECK;
 int call_removed(struct call *c, const struct str *keys, size_t count, struct err *err) MUST_CHECK;
-/* Remembers an upload that was begun, before the client gets the answer. */
+/* Remembers an upload that was begun, if the bucket is on two storages. Call it before the client
+ * gets the answer. */
 int call_upload_begun(struct call *c, struct str id, struct err *err) MUST_CHECK;
-/* These two list the bucket, merged from both sides if it is on two storages. */
+/* These two list the bucket. If it is on two storages, the listings of both sides are merged. */
 int call_list(struct call *c, const struct list_options *o, bool versions, struct list_result *out,
               struct err *err) MUST_CHECK;
 int call_list_uploads(struct call *c, const struct list_options *o, struct upload_list *out,
@@ -386,42 +403,43 @@ int call_list_uploads(struct call *c, const struct list_options *o, struct uploa
 
 /* --- gateway_notify.c --- */
 
-/* Makes the note by which the storage sends an event for the change of the key, in the same commit
- * as the change; NULL: nobody is to be notified. Call call_told() after the change. */
+/* Makes the note that a storage gets with a change of the key, so that it writes an event in the
+ * same commit as the change. *out is NULL if nobody is to be notified. Call call_told() after the
+ * change. */
 int call_note(struct call *c, enum s3_event event, struct str key, const struct change_note **out,
               struct err *err) MUST_CHECK;
-void call_told(struct call *c); /* to be called when the change has succeeded */
-/* Checks a new configuration and sends a test event. Writes the form that is stored to *kept, or
- * nothing if the configuration is empty. */
+void call_told(struct call *c); /* call it when the change has succeeded */
+/* Checks a new notification configuration and sends a test event. Writes the form that is stored to
+ * *kept, or nothing if the configuration is empty. */
 int notification_take(struct call *c, struct buf *kept, struct err *err) MUST_CHECK;
 
 /* --- gateway_log.c --- */
 
-/* Writes the request's line into the access log of its bucket, if the bucket is logged. To be
- * called once the request is answered. */
+/* Writes the request's line into the access log of its bucket, if the bucket is logged. Call it
+ * once the request is answered. */
 void call_log(struct call *c);
-/* These two write one more line: for a key of a batch, and in the log of the bucket that a copy was
- * read from. */
+/* These two write one more line: call_log_removal() for a key of DeleteObjects, call_log_copied()
+ * in the log of the bucket that a copy was read from. */
 void call_log_removal(struct call *c, struct str key, struct str version, int code);
 void call_log_copied(struct call *c, int code);
 
 /* --- gateway_website.c --- */
 
-/* website_run() answers the request, or returns an error, which website_error() answers. */
+/* website_run() answers the request, or returns an error. website_error() answers that error. */
 int website_run(struct call *c, struct err *err) MUST_CHECK;
 int website_error(struct call *c, int code, const struct err *err) MUST_CHECK;
 
 /* --- op_attributes.c --- */
 
-/* Writes <ObjectParts> of an object that was made of parts: the page of parts that the request asks
- * for. */
+/* Writes <ObjectParts> of an object that was made of parts. It has the page of parts that the
+ * request asks for. */
 int xml_object_parts(struct call *c, struct buf *xml, const struct object_info *info,
                      struct err *err) MUST_CHECK;
 
 /* --- op_upload.c --- */
 
-/* Reads the meta that an upload on a local storage was begun with. NoSuchUpload: there is no such
- * upload. */
+/* Reads the metadata that an upload on a local storage was begun with. NoSuchUpload: there is no
+ * such upload. */
 int upload_meta(struct call *c, const struct upload_info *upload, struct object_meta *out,
                 struct err *err) MUST_CHECK;
 
@@ -434,18 +452,19 @@ struct copy_source {
 };
 /* Reads and decodes the names in x-amz-copy-source. InvalidArgument: the header is malformed. */
 int copy_source_parse(struct call *c, struct copy_source *out, struct err *err) MUST_CHECK;
-/* Fills c->source: the names in x-amz-copy-source, and where its bucket is. InvalidArgument: the
- * header is malformed. */
+/* Fills in c->source: the names in x-amz-copy-source, and where that bucket is. InvalidArgument:
+ * the header is malformed. */
 int copy_source_find(struct call *c, struct err *err) MUST_CHECK;
-/* As copy_source_find(); then opens the source, checks access and the conditions. *out is
- * c->source. */
+/* Does what copy_source_find() does, then opens the source and checks access and the conditions.
+ * *out is c->source. */
 int copy_source_open(struct call *c, struct copy_source **out, struct err *err) MUST_CHECK;
-/* Opens the bytes of the version that access was decided on. ERR_CONFLICT: it was replaced
+/* Opens the bytes of the version that access was decided on. ERR_CONFLICT: the version was replaced
  * meanwhile. */
 int copy_source_get(struct call *c, struct copy_source *s, const struct object_range *range,
                     struct get_result *out, struct err *err) MUST_CHECK;
 bool copy_source_is_versioned(const struct copy_source *s);
-/* Writes x-amz-copy-source for a storage, from the names that access was decided on (F13). */
+/* Writes x-amz-copy-source for a storage, from the names that access was decided on
+ * (docs/forward.md, F13). */
 int copy_source_text(struct call *c, struct str *out, struct err *err) MUST_CHECK;
 bool call_is_copy(const struct call *c); /* is it CopyObject or UploadPartCopy? */
 /* Can the target's bucket copy from the source's bucket without moving bytes? */
@@ -454,19 +473,20 @@ bool copy_shares(const struct call *c, const struct copy_source *s);
 /* --- gateway_encrypt.c (docs/encryption.md) --- */
 
 /* Puts the envelope and the key of a new object into `o`, if the request or the bucket's default
- * asks for encryption. `data` is the key that the bytes are already sealed with; NULL: a new key is
- * made. */
+ * asks for encryption. The envelope is the wrapped key, which is stored with the object. `data` is
+ * the key that the bytes are already sealed with; NULL: a new key is made. */
 int encrypt_new(struct call *c, const struct sealed_key *data, struct put_options *o,
                 struct err *err) MUST_CHECK;
-/* As encrypt_new(), for a part of an upload with this meta. `o` gets the upload's key, if the
+/* Like encrypt_new(), for a part of an upload with this metadata. `o` gets the upload's key, if the
  * upload has one. */
 int encrypt_part(struct call *c, const struct object_meta *upload, struct put_options *o,
                  struct err *err) MUST_CHECK;
-/* Checks that the request has the key that it needs to finish an upload with this meta. */
+/* Checks that the request has the key that it needs to finish an upload with this metadata. */
 int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err) MUST_CHECK;
-/* Checks that the request has the key of an object that is encrypted with a customer's key. */
+/* Checks that the request has the customer's key, if the object is encrypted with one. */
 int encrypt_check(struct call *c, const struct object_info *info, struct err *err) MUST_CHECK;
-/* As encrypt_check(), and makes the body readable. ERR_AGAIN: the thread may not wait. */
+/* Does what encrypt_check() does, and makes the body readable. ERR_AGAIN: the call would have to
+ * wait, and this thread may not. */
 int encrypt_unlock(struct call *c, struct get_result *got, struct err *err) MUST_CHECK;
 /* encrypt_source() finds the data key of a copy's source, and encrypt_source_unlock() makes its
  * body readable. Both do nothing for a source that is not encrypted. */
@@ -477,7 +497,7 @@ int encrypt_source_unlock(struct call *c, const struct copy_source *s, struct ge
 /* Makes a random ETag, in a form that shows that it is not an MD5. */
 struct str encrypt_etag(struct call *c);
 /* Returns the value of a policy's condition key about the encryption of the upload that a part
- * belongs to; NULL p: it has none. */
+ * belongs to; NULL p: the key has no value. */
 struct str encrypt_policy_value(struct call *c, enum policy_key key);
 void respond_encryption(struct call *c);
 
@@ -486,15 +506,16 @@ void respond_encryption(struct call *c);
 /* Returns the kind of checksum to make for a new object or part whose client claims none;
  * DIGEST_MD5: none is made. */
 enum digest_kind checksum_default(const struct call *c);
-/* As checksum_default(), for a part of an upload with this meta. */
+/* Like checksum_default(), for a part of an upload with this metadata. */
 enum digest_kind checksum_of_part(const struct object_meta *upload);
 /* Reads the kind in x-amz-checksum-algorithm; DIGEST_MD5: the header is not given. InvalidRequest:
  * the kind is unknown. */
 int checksum_asked(struct call *c, enum digest_kind *out, struct err *err) MUST_CHECK;
-/* Checks that weir can check every checksum of the request, because each claim about a body is
- * checked or refused. InvalidRequest: one is of a kind that weir cannot check. */
+/* Checks that weir can verify every checksum of the request, because each claim about a body is
+ * verified or refused. InvalidRequest: a checksum is of a kind that weir cannot verify. */
 int checksum_check_names(const struct call *c, struct err *err) MUST_CHECK;
-/* Is `sum` a checksum of this kind over all bytes, so that a copy of the bytes has the same one? */
+/* Is `sum` a checksum of this kind over all bytes, so that a copy of the bytes has the same
+ * checksum? */
 bool checksum_is_whole(const struct object_checksum *sum, enum digest_kind kind);
 
 /* A body whose checksum is computed as it flows into a storage. */
@@ -506,7 +527,7 @@ struct summed {
     struct arena *a;
     struct object_checksum checksum; /* set once all bytes were read */
 };
-/* Returns the reader to use instead of `from`, which stays open. For DIGEST_MD5 it returns `from`
+/* Returns the reader to use instead of `from`, which stays open. For DIGEST_MD5 that is `from`
  * itself. Sets `put` up to receive the checksum. */
 struct reader *summed_open(struct summed *s, struct arena *a, struct reader *from,
                            enum digest_kind kind, struct put_options *put);
@@ -524,10 +545,10 @@ struct put_body {
     bool open;
     unsigned char md5[MD5_LEN];
 };
-/* Opens the request's own body. `otherwise` is that of payload_options. */
+/* Opens the request's own body. `otherwise` means the same as in payload_options. */
 int put_body_open(struct put_body *b, struct call *c, enum digest_kind otherwise,
                   struct put_options *put, struct err *err) MUST_CHECK;
-/* Opens another body than the request's, with the headers of c->head. The caller has filled in the
+/* Opens a body other than the request's, with the headers of c->head. The caller has filled in the
  * other members of `o`. */
 int put_body_init(struct put_body *b, struct call *c, struct reader *from,
                   struct payload_options *o, struct put_options *put, struct err *err) MUST_CHECK;
@@ -538,7 +559,7 @@ void respond_checksum(struct call *c, const struct object_checksum *sum);
 /* --- op_usage.c --- */
 
 /* Checks that the user may have one more bucket. TooManyBuckets: the user has as many as allowed.
- * Several requests at the same time may all pass. */
+ * Of several requests at the same time all may pass. */
 int usage_check_new_bucket(struct call *c, struct err *err) MUST_CHECK;
 /* Adds the headers that say how much the target's bucket holds. */
 void respond_usage(struct call *c, const struct bucket_usage *u);

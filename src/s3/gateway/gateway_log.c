@@ -4,7 +4,8 @@
 #include "base/clock.h"
 #include "s3/log/access_log.h"
 
-enum { LINE_MAX_BYTES = 64 * 1024 }; /* a head has at most 16 KiB, and escapes add to it */
+/* A request's head has at most 16 KiB, and escapes add to it. */
+enum { LINE_MAX_BYTES = 64 * 1024 };
 
 /* The parts of a line that differ between the lines of one request. */
 struct record {
@@ -44,7 +45,7 @@ static void append_safe(struct buf *out, struct str text)
     }
 }
 
-/* Appends a field without blanks, because a field without quotes ends at a blank. */
+/* Appends a field, with "%20" for each blank, because a field without quotes ends at a blank. */
 static void word(struct buf *out, struct str text)
 {
     buf_append_char(out, ' ');

@@ -335,7 +335,7 @@ static uint64_t meta_count_tags(struct str tags)
     return count;
 }
 
-/* Does nothing if the rules cannot be read, because the header is only a convenience. */
+/* Adds no header if the rules cannot be read, because the header is only a convenience. */
 void respond_expiration(struct call *c, const struct object_info *info)
 {
     struct lifecycle config;
@@ -350,7 +350,7 @@ void respond_expiration(struct call *c, const struct object_info *info)
     struct err ignored = {0};
     struct str text;
 
-    /* lifecycle_write() wrote the document, so one without the text <Expiration> need not be
+    /* lifecycle_write() wrote the document, so a document without the text <Expiration> need not be
      * parsed. */
     if (!info->is_latest || target_is_foreign(&c->target.at) || !c->target.bucket ||
         call_document(c, c->target.bucket, "lifecycle", &text, &ignored) < 0 ||
@@ -359,7 +359,8 @@ void respond_expiration(struct call *c, const struct object_info *info)
         (info->meta.tags.len &&
          tagging_parse(&tags, c->a, info->meta.tags, TAGS_OF_OBJECT, &ignored) < 0))
         return;
-    /* With time 0, the rules answer with a removal and never with a transition. */
+    /* With 0 as the present time, no transition is due, so lifecycle_due() returns a removal or
+     * nothing. */
     struct lifecycle_due due = lifecycle_due(&config, &facts, 0, MS_PER_DAY);
     if (due.action == LIFECYCLE_EXPIRE) {
         lifecycle_expiration_header(&value, &due);
@@ -380,8 +381,9 @@ void respond_put_expiration(struct call *c, const struct put_result *put,
     respond_expiration(c, &info);
 }
 
-/* Adds a header which says that the object has no access list, so that another weir that copies it
- * need not ask (docs/replication.md, "Work"). Only the owner gets it, and only on request. */
+/* Adds a header which says that the object has no access list, so that another weir that copies the
+ * object need not ask for it (docs/replication.md, "Work"). Only the owner gets the header, and
+ * only on request. */
 static void respond_private(struct call *c, const struct object_meta *meta)
 {
     struct str owner = meta->owner.len ? meta->owner : c->target.info.owner;

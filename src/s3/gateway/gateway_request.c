@@ -106,8 +106,8 @@ static int name_of_host(struct call *c, struct err *err)
     return 0;
 }
 
-/* Reads the bucket's name from the first segment of the path. A request without a bucket has no
- * segment, or Ceph's ":", which has neither tenant nor name. */
+/* Reads the bucket's name from the first segment of the path. In a request without a bucket, the
+ * segment is empty or is Ceph's ":", which has neither tenant nor name. */
 static int name_of_segment(struct call *c, struct str segment, struct err *err)
 {
     int code = call_decode(c, segment, false, &c->bucket_name, err);
@@ -217,8 +217,8 @@ static int verify_as_botocore(struct call *c, const struct auth_request *r,
     return code;
 }
 
-/* For a preflight it is the method that the preflight asks about, because its address may be
- * presigned for that method. */
+/* Returns the method that the signature covers. For a preflight that is the method that the
+ * preflight asks about, because its address may be presigned for that method. */
 struct str call_signed_method(const struct call *c)
 {
     struct str asked = http_header(c->head, "access-control-request-method");
@@ -243,7 +243,7 @@ int call_authenticate(struct call *c, struct err *err)
     code = auth_verify(&c->auth, c->a, &r, &o, err);
     if (code == S3_SIGNATURE_DOES_NOT_MATCH)
         code = verify_as_botocore(c, &r, &o, err);
-    /* Hoisted headers that no signature covers are refused (A6). */
+    /* Hoisted headers that no signature covers are refused (docs/signatures.md, A6). */
     if (code == 0 && c->hoists && c->auth.kind != AUTH_V4_QUERY)
         code = s3_fail(err, S3_ACCESS_DENIED);
     if (code == 0 && (c->auth.kind == AUTH_V2_HEADER || c->auth.kind == AUTH_V2_QUERY))
@@ -255,8 +255,9 @@ int call_authenticate(struct call *c, struct err *err)
     return code;
 }
 
-/* The signature cannot be checked if the address was presigned with more headers than Host, because
- * a preflight does not have those headers. */
+/* Sets the user of a preflight from its address, without checking the signature. The signature
+ * cannot be checked if the address was presigned with more headers than Host, because a preflight
+ * does not have those headers. */
 void call_claim(struct call *c)
 {
     struct str v4 = call_param(c, "X-Amz-Credential"), v2 = call_param(c, "AWSAccessKeyId");
@@ -278,9 +279,9 @@ void call_claim(struct call *c)
 
 /* --- documents --- */
 
-/* The documents of all requests share one budget, and anonymous requests may use a part of it. It
- * also covers the memory of what is parsed from a document, in the arena, because a tree may be
- * many times as large as its text. */
+/* Reads all of `from`. The documents of all requests share one budget of memory, and anonymous
+ * requests may use a part of it. The budget also covers the arena with what is parsed from a
+ * document, because a tree may be many times as large as its text. */
 int call_gather(struct call *c, struct reader *from, struct buf *out, struct budget **budget,
                 struct err *err)
 {

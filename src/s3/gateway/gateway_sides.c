@@ -1,5 +1,6 @@
-/* Chooses where requests go whose bucket is on two storages, while it is switched from one to the
- * other without downtime (docs/replication.md, "Reads during a switch"). */
+/* Chooses the storage for requests whose bucket is on two storages, while it is switched from one
+ * to the other without downtime (docs/replication.md, "Reads during a switch"). route/sides.h says
+ * what a side is. */
 #include "s3/gateway/gateway_int.h"
 #include "object/overlay.h"
 
@@ -82,7 +83,8 @@ static int choose_by_operation(struct call *c, struct side_choice *out, struct e
                            : sides->read(sides->ctx, c->a, &c->target.at.sides, &ask, out, err);
 }
 
-/* Makes the bucket of this side the target, with the facts that count there. */
+/* Makes the bucket of this side the target. Its facts are still to be read, on the side
+ * t->facts_at. */
 static void target_turn(struct call_target *t, const struct side_choice *side)
 {
     struct bucket *b = target_take_bucket(&t->at);
@@ -126,7 +128,8 @@ int call_view(struct call *c, struct storage **out, struct err *err)
                          "x-weir-storage names a storage, for a request of a bucket");
 }
 
-/* Replaces only the bucket; the target keeps its facts. */
+/* Changes the target to the bucket on the side that this key is read from; the target keeps its
+ * facts. */
 int call_turn(struct call *c, struct str key, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;

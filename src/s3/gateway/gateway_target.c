@@ -55,8 +55,8 @@ int call_resolve(struct call *c, struct storage *at, struct err *err)
     return code == 0 && c->target.at.sides.route ? call_choose_side(c, err) : code;
 }
 
-/* Invariant S5. An upload that was begun on the other side may be finished there as long as that
- * side exists. */
+/* Checks that the change still goes where the route leads (docs/replication.md, S5). An upload that
+ * was begun on the other side may be finished there as long as that side exists. */
 int call_check_route(struct call *c, struct err *err)
 {
     const struct bucket_sides *sides = c->g->o.sides;
@@ -93,8 +93,8 @@ static struct str expected_owner(struct call *c, const struct call_target *t)
                                                 : "x-amz-source-expected-bucket-owner");
 }
 
-/* Opens a bucket whose storage decides about access (F2), so no documents are read, and the owner
- * is not known. */
+/* Opens a bucket whose storage decides about access (docs/forward.md, F2). So no documents are
+ * read, and the owner is not known. */
 static int open_foreign(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
     if (!http_may_block(c->http))

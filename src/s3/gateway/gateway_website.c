@@ -1,6 +1,6 @@
-/* Serves requests for a website, whose host is <bucket>.<website domain> (docs/website.md). They
- * are anonymous reads by GetObject and HeadObject, and errors are answered with pages for
- * people. */
+/* Serves requests for a website, whose host is <bucket>.<website domain> (docs/website.md). Such
+ * requests count as anonymous GetObject and HeadObject requests, and errors are answered with pages
+ * for people. */
 #include "s3/gateway/gateway_int.h"
 
 #include "s3/documents/website.h"
@@ -136,8 +136,8 @@ static int website_read_page(struct call *c, bool *is_there, struct err *err)
     return c->op->fn(c, err);
 }
 
-/* Is it the name of a folder without its slash, and has the folder an index page? AWS redirects to
- * the folder with 302. */
+/* Is `asked` the name of a folder without its slash, and has the folder an index page? AWS
+ * redirects to the folder with 302. */
 static bool is_folder(struct call *c, const struct website *site, struct str asked)
 {
     struct get_result got = {0};

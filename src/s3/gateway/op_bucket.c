@@ -1,4 +1,4 @@
-/* Operations on buckets: making, removing and looking at them, and versioning. */
+/* Operations on buckets: makes, removes and looks at them, and sets their versioning. */
 #include "s3/gateway/bucket_name.h"
 #include "object/overlay.h"
 #include "s3/gateway/gateway_int.h"
@@ -62,7 +62,8 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
     return code;
 }
 
-/* Appends the access list. A bucket without one is private. */
+/* Appends the stored form of an access list: `list`, or the private list if it is empty. A bucket
+ * without an access list is private. */
 static int list_or_private(struct call *c, struct str list, struct buf *out, struct err *err)
 {
     struct acl acl;

@@ -1,4 +1,4 @@
-/* CopyObject, and finding the source for CopyObject and UploadPartCopy. */
+/* CopyObject. Also finds the source for CopyObject and UploadPartCopy. */
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
 
@@ -81,7 +81,8 @@ int copy_source_text(struct call *c, struct str *out, struct err *err)
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Checks access to the source, whose version is not the request's versionId. */
+/* Checks access to the source. The source's version comes from x-amz-copy-source, not from the
+ * request's versionId. */
 static int need_source(struct call *c, struct copy_source *s, enum s3_action action,
                        const struct object_info *object, struct err *err)
 {
@@ -138,9 +139,9 @@ static int directive(struct call *c, const char *name, bool *replace, struct err
     return 0;
 }
 
-/* Copies the source's tags, which needs the right to read and to set them. Access to put the object
- * was checked before its tags were known, so it is checked again: a policy may have a condition on
- * them. */
+/* Copies the source's tags, which needs the right to read and to set them. Whether the user may put
+ * the object was checked before its tags were known. It is checked again, because a policy may have
+ * a condition on tags. */
 static int take_tags(struct call *c, struct copy_source *s, struct object_meta *out,
                      struct err *err)
 {
@@ -218,7 +219,7 @@ bool copy_shares(const struct call *c, const struct copy_source *s)
 }
 
 /* Finds the kind of checksum that the copy needs and its source does not have; DIGEST_MD5: none.
- * The source's own checksum is copied, unless another one is asked for. */
+ * The source's own checksum is copied, unless the request asks for another one. */
 static int checksum_to_make(struct call *c, struct put_options *o, enum digest_kind *out,
                             struct err *err)
 {
@@ -301,7 +302,7 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
 }
 
 /* Sets up the copy's encryption. If source and copy are both encrypted, the sealed bytes stay as
- * they are, and the copy's envelope gets their key (E6). */
+ * they are, and the copy's envelope gets their key (docs/encryption.md, E6). */
 static int copy_encryption(struct call *c, struct copy_source *s, struct put_options *o,
                            struct err *err)
 {
@@ -338,7 +339,7 @@ static int copy_move_bytes(struct call *c, struct copy_source *s, struct put_opt
     return code == ERR_UNSUPPORTED ? read_and_put(c, s, o, make, out, err) : code;
 }
 
-/* Makes the copy. `o` gets the options that it was made with. */
+/* Makes the copy. `o` gets the options that the copy was made with. */
 static int copy_object_make(struct call *c, struct put_options *o, struct put_result *out,
                             struct err *err)
 {

@@ -3,7 +3,7 @@
 #include "s3/documents/deletion.h"
 #include "s3/gateway/gateway_int.h"
 
-/* One of the keys, and how its removal went. */
+/* One of the keys, and the result of its removal. */
 struct removal {
     struct str key, version;
     bool bound; /* the removal names a version or has a condition */
@@ -106,8 +106,8 @@ static int remove_all(struct call *c, struct batch *b, struct err *err)
     return arena_error(c->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Reports to both sides of a switch which keys were removed, all together. If that fails, all these
- * removals count as failed. */
+/* In a bucket on two storages, reports the keys that were removed, all together, so that objects of
+ * the other side are hidden. If that fails, all these removals count as failed. */
 static int batch_settle(struct call *c, struct batch *b, struct err *err)
 {
     struct str *keys = c->target.at.sides.route ? arena_array(c->a, b->count, sizeof(*keys)) : NULL;
@@ -147,8 +147,8 @@ static bool is_bound(const struct xml_node *root)
     return false;
 }
 
-/* Announces the removals in a bucket that is on two storages, where each key may have to be waited
- * for. Does nothing elsewhere. */
+/* Announces the removals in a bucket that is on two storages; that may have to wait for each key.
+ * Does nothing elsewhere. */
 static int batch_announce(struct call *c, const struct deletion *b, struct err *err)
 {
     if (!c->target.at.sides.route)

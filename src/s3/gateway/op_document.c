@@ -82,8 +82,8 @@ static int check_ownership(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
-/* Gives the bucket object lock, for good, with its first lock configuration. The bucket must keep
- * versions. */
+/* Turns object lock on for the bucket, for good, with its first lock configuration. The bucket must
+ * keep versions. */
 static int enable_lock(struct call *c, struct err *err)
 {
     struct bucket *b = c->target.bucket;
@@ -191,7 +191,7 @@ static const struct document *document_of(const struct call *c)
     return NULL;
 }
 
-/* Writes the document that a bucket has without one being set: a bucket with object lock has a lock
+/* Writes the document that a bucket has although none was set. A bucket with object lock has a lock
  * configuration without a default retention, and every bucket has an empty notification
  * configuration. */
 static void implied(struct call *c, const struct document *d, struct buf *out)
@@ -227,9 +227,9 @@ int op_get_document(struct call *c, struct err *err)
     return code;
 }
 
-/* Stores the mark that a policy also binds the bucket's owner, beside the policy and after it.
- * After a crash in between, the owner still gets in, or there is a mark without a policy, which
- * means nothing. */
+/* Stores the mark that a policy also binds the bucket's owner. The mark is a document of its own,
+ * which is stored after the policy. After a crash in between, the owner still has access, or there
+ * is a mark without a policy, which means nothing. */
 static int set_policy_mark(struct call *c, const struct document *d, struct str mark,
                            struct err *err)
 {
@@ -268,7 +268,8 @@ int op_delete_document(struct call *c, struct err *err)
     return code < 0 ? code : respond_empty(c, 204);
 }
 
-/* As on Ceph, a bucket without a policy has a status too: then its access list counts. */
+/* Answers whether the bucket is public, by its policy or its access list. As on Ceph, a bucket
+ * without a policy has a status too. */
 int op_policy_status(struct call *c, struct err *err)
 {
     struct buf xml = BUF_INIT(CALL_OUT_MAX);

@@ -5,7 +5,7 @@
 
 struct listing {
     struct list_options o;
-    uint64_t max; /* most entries, as the request asks for */
+    uint64_t max; /* limit on the entries, as the request gives it */
     bool encode;  /* the request has encoding-type=url */
     struct str delimiter, prefix;
 };

@@ -54,8 +54,8 @@ static int logging_check_target(struct call *c, const struct logging *config, st
     return code;
 }
 
-/* Stores the configuration, unless it is the same as before, so that it keeps its time of
- * change. */
+/* Stores the configuration. A configuration that is the same as before is not stored, so that it
+ * keeps its time of change. */
 static int logging_keep(struct call *c, struct logging *config, struct err *err)
 {
     struct bucket *b = c->target.bucket;

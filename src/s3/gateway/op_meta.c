@@ -1,5 +1,5 @@
-/* Operations on what is kept beside an object's bytes: tags, access list, retention and legal hold.
- * Also GetObjectAttributes. */
+/* Operations on data beside an object's bytes: tags, access list, retention and legal hold. Also
+ * GetObjectAttributes. */
 #include "s3/gateway/gateway_int.h"
 
 #include "s3/documents/lock.h"

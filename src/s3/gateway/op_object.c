@@ -64,8 +64,8 @@ static int respond_not_modified(struct call *c, const struct object_info *info)
     return http_send(c->http, STR_EMPTY);
 }
 
-/* Decides about access to the object that was found. Only then is `code`, the result of looking for
- * it, returned. */
+/* Decides about access to the object that was looked for. Returns the denial, or else `code`, the
+ * result of looking for the object. */
 static int object_judge(struct call *c, const struct get_result *got, int code, struct err *err)
 {
     bool there = code != ERR_NOT_FOUND && got->info.etag.len;
@@ -90,8 +90,8 @@ static int respond_failure(struct call *c, const struct get_result *got, int cod
     return code;
 }
 
-/* Returns the info to answer with. A part has its own checksum, with the type of the object's
- * checksum. */
+/* Returns the object's info for the answer. A part has its own checksum, with the type of the
+ * object's checksum. */
 static struct object_info told_info(const struct get_result *got, bool part)
 {
     struct object_info info = got->info;

@@ -113,7 +113,7 @@ static int post_read_tags(struct call *c, struct post *p, struct err *err)
     return code;
 }
 
-/* Reads the fields: who signed the form, and what it asks for. */
+/* Reads the fields of the form: who signed it, and which object it wants to put. */
 static int open_form(struct call *c, struct post *p, struct err *err)
 {
     struct auth_options auth;

@@ -18,7 +18,7 @@ struct bucket_page {
     size_t count, limit; /* number of items on the page, and the most that it may have */
     struct str after, prefix, region;
     bool more;
-    bool incomplete; /* a storage could not be asked */
+    bool incomplete; /* a storage could not be asked, so its buckets may be missing */
 };
 
 /* Adds the user's buckets on the storage whose names follow `after`, a page at a time, until there
@@ -47,8 +47,8 @@ static int buckets_gather(struct call *c, struct storage *s, bool space, struct 
     return code;
 }
 
-/* Called for a storage that does not answer. Adds the buckets that a policy of the user leads
- * there. weir knows no others, and not when these were made. */
+/* Adds the buckets for which a routing policy of the user names the storage `s`, which does not
+ * answer. weir knows no other buckets there, and it does not know when these were made. */
 static int buckets_recall(struct call *c, const struct storage *s, struct bucket_page *p,
                           struct err *err)
 {
@@ -67,9 +67,9 @@ static int buckets_recall(struct call *c, const struct storage *s, struct bucket
     return code;
 }
 
-/* Does the error of a remote storage mean that the storage is not there for the user? It is down,
- * does not answer, answers nonsense, or refuses the user's keys. If it is only busy, or if weir is
- * short of memory or stopping, the client should ask again. */
+/* Does the error of a remote storage mean that the user cannot reach the storage? That is so if it
+ * is down, does not answer, answers nonsense, or refuses the user's keys. If it is only busy, or if
+ * weir is short of memory or stopping, the client should ask again. */
 static bool is_not_there(int code)
 {
     return code < 0 && code != ERR_BUSY && code != ERR_NO_MEMORY && code != ERR_SHUTDOWN &&

@@ -1,4 +1,5 @@
-/* Reads and sets who pays for the requests of a bucket. gateway_access.c enforces it. */
+/* Reads and sets the document that says who pays for the requests of a bucket. gateway_access.c
+ * enforces it. */
 #include "s3/gateway/gateway_int.h"
 
 int op_get_payment(struct call *c, struct err *err)

@@ -52,8 +52,8 @@ struct str torrent_object_url(struct arena *a, struct str base, const struct tor
     return url;
 }
 
-/* Returns the object's address: under the configured public address, else the one that the client
- * used. */
+/* Returns the object's address, under the configured public address or else under the address that
+ * the client used. */
 static struct str object_url(struct call *c, struct str version)
 {
     struct torrent_place at = {c->bucket_name, c->key, version};
@@ -69,8 +69,8 @@ static struct str object_url(struct call *c, struct str version)
     return torrent_object_url(c->a, base, &at);
 }
 
-/* Checks that everybody may read the object, because a torrent is for everybody, whoever asks.
- * *version is set, for the address of the web seed, if everybody may read versions. */
+/* Checks that everybody may read the object, because a torrent is for everybody, whoever asks. If
+ * everybody may read versions, *version is set, for the address of the web seed. */
 static int judge_local(struct call *c, const struct get_result *got, struct str *version,
                        struct err *err)
 {
@@ -84,7 +84,7 @@ static int judge_local(struct call *c, const struct get_result *got, struct str 
 }
 
 /* Looks at the object by an unsigned request, as everybody could, because the storage decides about
- * access (F2). */
+ * access (docs/forward.md, F2). */
 static int look_remote(struct call *c, struct bucket **b, struct get_result *got,
                        struct str *version, struct err *err)
 {

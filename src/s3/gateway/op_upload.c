@@ -19,8 +19,8 @@ int upload_meta(struct call *c, const struct upload_info *upload, struct object_
     return no_upload(code, err);
 }
 
-/* Reads x-amz-checksum-algorithm and -type. The kind of the parts' checksums is kept in the
- * upload's meta, with an empty value, for the completion. */
+/* Reads x-amz-checksum-algorithm and -type. Completing the upload needs the kind of the parts'
+ * checksums, so it is kept in the upload's metadata, as a checksum with an empty value. */
 static int read_algorithm(struct call *c, struct object_meta *meta, struct err *err)
 {
     struct str type = http_header(c->head, "x-amz-checksum-type");
@@ -341,10 +341,12 @@ static int read_parts(struct call *c, struct completion *done, struct err *err)
     return code;
 }
 
-/* The checksum of an object, made from those of its parts in the order of their numbers. */
+/* The state of computing an object's checksum from those of its parts, in the order of their
+ * numbers. */
 struct sum {
     struct object_checksum want; /* the type and kind to make */
-    bool asked; /* the upload asked for it; false: it is made only if all parts have a checksum */
+    /* The upload asked for the checksum. False: it is made only if all parts have one. */
+    bool asked;
     struct digest_value total;
     struct buf joined; /* the values of the parts' checksums, joined */
     size_t parts;

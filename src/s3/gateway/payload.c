@@ -36,8 +36,8 @@ static int set_checksum(struct payload *p, enum digest_kind kind, bool in_traile
     return 0;
 }
 
-/* Sets the error for a malformed checksum. AWS answers InvalidRequest, but Ceph and the public test
- * suite BadDigest. Either way no body has this checksum. */
+/* Sets the error for a malformed checksum. AWS answers InvalidRequest, while Ceph and the public
+ * test suite expect BadDigest. Either way no body has this checksum. */
 static int invalid_checksum(enum digest_kind kind, const char *where, struct err *err)
 {
     return err_set(err, S3_BAD_DIGEST, "Value for %s %s is invalid.", checksum_header(kind), where);

@@ -31,9 +31,10 @@ struct payload_options {
     size_t header_count;
     uint64_t content_length; /* in bytes; UINT64_MAX: not known, because the body is chunked */
     unsigned also;           /* further digests to compute, as bits: 1 << DIGEST_* */
-    bool checksum_is_other;  /* x-amz-checksum-* in the head is that of the object, not of this body
-                                (CompleteMultipartUpload) */
-    bool md5_elsewhere;      /* the caller checks the Content-MD5, by payload_check_md5() */
+    /* x-amz-checksum-* in the head is a checksum of the object, not of this body, as in
+     * CompleteMultipartUpload. */
+    bool checksum_is_other;
+    bool md5_elsewhere; /* the caller checks the Content-MD5, by payload_check_md5() */
     /* The checksum to make when the client claims none; DIGEST_MD5: none is made. */
     enum digest_kind otherwise;
 };
