@@ -1,4 +1,4 @@
-/* Writes metrics as text. */
+/* Gathers the numbers of metrics and writes the metrics as text. */
 #include "room/metrics.h"
 
 void metric_numbers_add(struct metric_numbers *n, unsigned kind, const void *numbers)
@@ -28,8 +28,8 @@ static void write_metric_head(struct buf *out, const struct metric *m)
                 m->type == METRIC_COUNTER ? "counter" : "gauge");
 }
 
-/* Writes a source's label. The format escapes only newlines, quotes and backslashes in its value.
- */
+/* Writes a source's label. Newlines, quotes and backslashes in its value are escaped, and nothing
+ * else. */
 static void write_metric_label(struct buf *out, const struct metric_source *s)
 {
     buf_appendf(out, "%s=\"", s->label);

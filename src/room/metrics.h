@@ -18,16 +18,17 @@
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE };
 
-/* One line of a metric for each struct of numbers. */
+/* A series of a metric. It has one line for each struct of numbers. */
 struct metric_series {
-    const char *labels; /* fixed labels, as written: "state=\"active\""; NULL: none */
-    size_t offset;      /* offset of a uint64_t in the struct of numbers */
+    /* Fixed labels as they are written, such as "state=\"active\""; NULL: none. */
+    const char *labels;
+    size_t offset; /* offset of a uint64_t in the struct of numbers */
 };
 
 struct metric {
     const char *name;
     enum metric_type type;
-    const char *help; /* one sentence */
+    const char *help; /* the help text: one sentence */
     unsigned kind; /* which struct of numbers the offsets refer to; the owner of the table numbers
                       its structs */
     size_t count;
@@ -50,7 +51,7 @@ struct metric_source {
 
 /* The sources of the numbers for one answer. */
 struct metric_numbers {
-    struct arena *arena; /* for numbers made for this answer; lives until it is written */
+    struct arena *arena; /* for numbers made for this answer; lives until the answer is written */
     bool admin; /* the caller is an administrator; others do not see names of users and buckets */
     VEC(struct metric_source) sources;
 };

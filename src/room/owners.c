@@ -13,14 +13,14 @@ enum {
     TEXT_MAX = 400,   /* bytes of a list of users in a message */
 };
 
-/* A search under way. */
+/* The state of a search for owners. */
 struct search {
     const struct services *services;
     struct arena *a;
     const struct owner_of *of;
     struct owner *list;
     size_t count, room, asked;
-    size_t owning; /* entries of the list with `owns` */
+    size_t owning; /* number of entries of `list` whose `owns` is true */
 };
 
 static int owner_add(struct search *s, struct str user, struct str storage, bool owns,
@@ -48,8 +48,8 @@ struct str owners_user_name(const struct services *services, struct arena *a, st
     return users_by_id(services->users, a, id, &user, NULL) == 0 ? user.name : id;
 }
 
-/* Opens the bucket as `user` and gets its owner; *owner is empty when the storage does not tell.
- * ERR_NO_BUCKET: the user sees no such bucket there. */
+/* Opens the bucket as `user` and gets its owner; *owner is empty when the storage does not say who
+ * the owner is. ERR_NO_BUCKET: the user sees no such bucket there. */
 static int owner_look(struct search *s, struct storage *storage, struct str user, struct str *owner,
                       struct err *err)
 {

@@ -1,6 +1,6 @@
 /* Finds the user who owns a bucket, for calls that name no user. A local storage knows who owns a
  * bucket. A remote storage is asked with the keys of each user who has keys there whether that user
- * has a bucket of the name. These functions wait for the storages. Strings are in the arena that
+ * has a bucket of this name. These functions wait for the storages. Strings are in the arena that
  * the caller gives. */
 #ifndef ROOM_OWNERS_H
 #define ROOM_OWNERS_H
@@ -9,8 +9,8 @@
 
 struct owner {
     struct str user;    /* the user's id */
-    struct str storage; /* where the bucket is */
-    /* False: the user sees the bucket, but the storage does not tell its owner. */
+    struct str storage; /* the storage that the bucket is on */
+    /* False: the user sees the bucket, but the storage does not say who owns it. */
     bool owns;
 };
 
@@ -22,16 +22,17 @@ struct owners {
 /* The bucket to look for. */
 struct owner_of {
     struct str bucket;
-    struct str storage; /* only on this storage; empty: on any */
-    struct str prefer;  /* for owners_user_id(): prefer a bucket on this storage to others */
-    bool routed;        /* on a remote storage, count only users whose route leads there */
+    struct str storage; /* search only this storage; empty: all storages */
+    /* For owners_user_id(): the storage whose bucket is chosen if others have one too. */
+    struct str prefer;
+    bool routed; /* on a remote storage, count only users whose route leads there */
 };
 
-/* Finds all users who have such a bucket. A storage that cannot be asked is an error, because the
- * bucket may be there. */
+/* Finds all users who have such a bucket. If a storage cannot be asked, the result is an error,
+ * because the bucket may be there. */
 int owners_find(const struct services *services, struct arena *a, const struct owner_of *of,
                 struct owners *out, struct err *err) MUST_CHECK;
-/* Removes from `of` the users that are not in `with`. */
+/* Removes from `of` the users who are not in `with`. */
 void owners_meet(struct owners *of, const struct owners *with);
 /* Gets the id of the only user among the owners. ERR_NO_BUCKET: there is none. ERR_CONFLICT: there
  * are several, and the error's text lists them. */

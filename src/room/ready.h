@@ -1,7 +1,7 @@
-/* Whether every part is ready to serve. /readyz asks this, and anybody may call it at any rate. So
- * a round of checks runs at most once a second, one round at a time, with all its checks in
- * parallel. Callers during a round get the results of the last round, with failures that became
- * known since. */
+/* Finds out whether every part is ready to serve. /readyz asks this, and anybody may call /readyz
+ * at any rate. So a round of checks runs at most once a second, one round at a time, with all its
+ * checks in parallel. Callers during a round get the results of the last round, with failures that
+ * became known since. */
 #ifndef ROOM_READY_H
 #define ROOM_READY_H
 
@@ -14,7 +14,7 @@ enum { READY_MAX_PARTS = 80, READY_FRESH_MS = 1000 };
 typedef int ready_check_fn(void *ctx, struct err *err);
 
 struct ready_part {
-    const char *name;      /* "db", "store.appDB" */
+    const char *name;      /* such as "db" or "store.appDB" */
     ready_check_fn *check; /* runs on a thread that may block */
     void *ctx;             /* borrowed */
     ready_check_fn *now;   /* reports failures since the last round; never blocks; may be NULL */
@@ -37,12 +37,12 @@ struct ready {
 
 void ready_init(struct ready *r);
 void ready_release(struct ready *r);
-void ready_add(struct ready *r, struct ready_part part); /* before the first check */
+void ready_add(struct ready *r, struct ready_part part); /* call it before the first check */
 
-/* Copies the states of all parts to `out`, after a new round if they are older than READY_FRESH_MS.
- * ERR_AGAIN: they are, and this thread may not block. */
+/* Copies the states of all parts to `out`. If they are older than READY_FRESH_MS, runs a new round
+ * of checks first. ERR_AGAIN: a new round is needed, and `may_block` is false. */
 int ready_get(struct ready *r, struct ready_state *out, bool may_block) MUST_CHECK;
-/* Copies the results of the last round, of any age. */
+/* Copies the results of the last round to `out`, however old they are. */
 void ready_last(struct ready *r, struct ready_state *out);
 
 #endif

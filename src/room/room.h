@@ -1,7 +1,7 @@
-/* A room is a feature of weir beside the gateway, such as replica and swarm. Its
- * code is a folder of src/, and the rest of the program knows that folder by one struct room:
- * main.c lists the rooms, and server, worker, API, command line and metrics read the list. No file
- * below main.c names a room. docs/rooms.md says how to add a room.
+/* A room is a feature of weir beside the gateway, such as replica and swarm. Its code is a folder
+ * of src/. The rest of the program knows that folder by one struct room: main.c lists the rooms,
+ * and server, worker, API, command line and metrics read the list. No file below main.c names a
+ * room. docs/rooms.md says how to add a room.
  *
  * A room keeps no globals. The server makes a zeroed struct of `state_size` bytes for each room of
  * a running weir and hands it to every function of the room as `state`. */
@@ -17,8 +17,9 @@
 
 #include <stdio.h>
 
-/* When a part starts. Parts stop in the reverse order of their start. Within a stage the rooms
- * follow the order of main.c, and the parts of a room the order of its table. */
+/* The stage of the start at which a part starts. Parts stop in the reverse order of their start.
+ * Within a stage the rooms follow the order of main.c, and the parts of a room the order of its
+ * table. */
 enum room_stage {
     /* Users, storages and routes are known. The lease of the process starts next; nothing changes
        an object before that. */
@@ -32,13 +33,14 @@ struct room_part {
     /* Starts the part. A part that fails undoes what it began, and its `stop` is not called. The
      * error's text is one line for the person who started weir. */
     int (*start)(void *state, struct services *s, struct err *err);
-    /* Stops the part. False: requests still run at s->deadline_ns and use what this part holds.
-     * Then no other part is stopped, and the process ends. NULL: there is nothing to stop. */
+    /* Stops the part. Returns false if requests still run at s->deadline_ns and use what this part
+     * holds; then no other part is stopped, and the process ends. NULL: there is nothing to
+     * stop. */
     bool (*stop)(void *state, struct services *s);
 };
 
-/* An address that the room listens on in a process that has the room's role. A start tries all
- * addresses before it makes anything. */
+/* An address that the room listens on in a process that has the room's role. When weir starts, it
+ * tries to listen on all addresses before it creates anything. */
 struct room_port {
     const char *key; /* the configuration key that holds the address */
     bool udp;        /* false: TCP */
@@ -47,7 +49,7 @@ struct room_port {
 typedef VEC(struct task_handler) room_tasks;
 
 struct room {
-    const char *name; /* "swarm" */
+    const char *name; /* such as "swarm" */
     const char *role; /* the name for `weir serve --only`; NULL: the room needs no role */
     size_t state_size;
 
@@ -56,26 +58,29 @@ struct room {
     const struct room_port *ports;
     size_t port_count;
 
-    /* The queues that the room puts tasks on; no two rooms share one. */
+    /* The queues that the room puts tasks on. No two rooms share a queue. */
     const struct queue_weight *queues;
     size_t queue_count;
     /* Appends the handlers of tasks that this process can run. Called once, between ROOM_WORK and
      * ROOM_LISTEN, in a process with the role "worker". */
     void (*tasks)(void *state, room_tasks *out);
 
-    /* Tables of rest/rest.h, ended by NULL; the `ctx` of a call is the state. */
+    /* The room's REST routes: tables of rest/rest.h, ended by NULL. The `ctx` of a call is the
+     * room's state. */
     const struct rest_table *const *routes;
 
-    /* Tables of command/command.h, ended by NULL; each table ends with a row without a name. */
+    /* The room's commands: tables of command/command.h, ended by NULL. Each table ends with a row
+     * without a name. */
     const struct command *const *commands;
 
     const struct metric *metrics;
     size_t metric_count;
-    /* Adds the numbers that the metrics show. Any thread, between ROOM_LISTEN and its end. */
+    /* Adds the numbers that the metrics show. Any thread may call it, from ROOM_LISTEN until the
+     * parts of that stage stop. */
     void (*count)(void *state, struct metric_numbers *out);
 
-    /* A reload: `check` refuses a configuration that the room cannot take over, before any room
-     * has changed; `reload` takes it over. Either may be NULL. */
+    /* Called when the configuration is reloaded. `check` refuses a configuration that the room
+     * cannot take over, before any room has changed; `reload` takes it over. Either may be NULL. */
     int (*check)(void *state, const struct conf *next, struct err *err);
     void (*reload)(void *state, const struct conf *next);
 

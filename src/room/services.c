@@ -1,4 +1,4 @@
-/* Functions of the shared services that every part uses. */
+/* Functions for the services that the rooms share. */
 #include "room/services.h"
 #include "conf/keys.h"
 #include "route/remotes.h"

@@ -31,8 +31,8 @@ struct replications;
 struct routes;
 struct users;
 
-/* The databases of the coordination store, as indexes of services.stores. A script may use the
- * first JOINED_DATABASES together when services.joined is set. */
+/* The databases of the coordination store, as indexes of services.stores. When services.joined is
+ * set, one script may use the first JOINED_DATABASES of them together. */
 enum service_database {
     APP_DB,
     QUEUE_DB,
@@ -46,7 +46,7 @@ enum service_database {
  * because the gateway reads them when it starts. NULL: no room gives this interface. */
 struct room_hooks {
     const struct change_capture *capture; /* captures changes of objects: s3/gateway/capture.h */
-    /* Both storages of a bucket that is being switched: route/sides.h. */
+    /* Chooses between the storages of a bucket that is being switched: route/sides.h. */
     const struct bucket_sides *sides;
     const struct object_torrents *torrents; /* serves objects as torrents: s3/gateway/torrent.h */
     /* Whether lifecycle rules must leave the bucket alone for now. */
@@ -67,7 +67,7 @@ struct services {
     const char *only;        /* roles with commas between them; NULL: every role */
     const struct log *log;
     struct ready *ready;
-    /* When a stop must have ended, in clock_mono_ns(); 0: weir is not stopping. */
+    /* The time by which a stop must have ended, in clock_mono_ns(); 0: weir is not stopping. */
     uint64_t deadline_ns;
     char boot[PROCESS_BOOT_LEN + 1]; /* identifies the boot of the machine */
 
@@ -81,7 +81,9 @@ struct services {
     struct users *users;
     struct routes *routes;
     struct remotes *remotes;
-    struct lease *lease; /* starts after the parts of ROOM_STORAGES, which may add to it */
+    /* The lease of the process (coord/lease.h). It starts after the parts of ROOM_STORAGES, which
+     * may add functions to it. */
+    struct lease *lease;
 
     /* Valid from ROOM_WORK on. */
     struct notify *notify;
@@ -102,8 +104,8 @@ struct services {
 /* Whether this process has the role: "gateway", "worker", or the role of a room. */
 bool services_has_role(const struct services *s, const char *role);
 
-/* Checks that replication is on. ERR_UNSUPPORTED: it is off in this weir; the text says what to do.
- */
+/* Checks that replication is on. ERR_UNSUPPORTED: replication is off in this weir; the text says
+ * what to do. */
 int services_need_replication(const struct services *s, struct err *err) MUST_CHECK;
 
 /* Gets the entry of a remote storage (route/remotes.h), in the arena. ERR_NOT_FOUND: there is no
