@@ -6,7 +6,7 @@
 
 static http_handler_fn api_handle;
 
-/* Makes calls stop waiting for remote storages. */
+/* Makes API calls stop waiting for remote storages. */
 static void api_end_waits(void *ctx)
 {
     routes_abort(ctx);
@@ -179,10 +179,10 @@ static bool request_is_json(const struct http_head *head)
     return str_ieq(str_trim(type), STR("application/json"));
 }
 
-/* Whether a change may be made; if not, *answer is what the handler returns. A browser that was
- * given keys sends them with every request to this port, even for a page of another site. So
- * Content-Type is required even without a body: such a page can make a browser send a simple POST,
- * but not one with this type. */
+/* Whether a change may be made. If not, *answer is the result for the handler to return. A browser
+ * that was given keys sends them with every request to this port, even for a page of another site.
+ * So Content-Type is required even without a body: such a page can make a browser send a simple
+ * POST, but not a POST with this type. */
 static bool may_change(struct http_request *req, int *answer)
 {
     static const struct http_header none;
@@ -203,7 +203,7 @@ static bool may_change(struct http_request *req, int *answer)
     return true;
 }
 
-/* Asks the store whether it is the one that weir knows. A store that does not answer is not an
+/* Asks the store whether it is the store that weir knows. A store that does not answer is not an
  * error here: the row's function will notice. */
 static int store_known_or_away(struct api *api, struct err *err)
 {
@@ -212,8 +212,8 @@ static int store_known_or_away(struct api *api, struct err *err)
     return code == ERR_STORE ? code : 0;
 }
 
-/* Refuses calls while the store is not the one that weir knows. The last answer of the store may be
- * a second old, so it is asked again before a change. */
+/* Refuses calls while the store is not the store that weir knows. The last answer of the store may
+ * be a second old, so the store is asked again before a change. */
 static int api_check_store(struct api *api, struct http_request *req, const struct rest_row *row,
                            struct err *err)
 {

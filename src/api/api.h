@@ -52,7 +52,7 @@ struct api_options {
     struct installation *installation; /* checks that the store is the one that weir knows */
     struct worker *worker;             /* for its metrics; NULL: this process is not a worker */
     const struct services *services;
-    const struct room_instance *rooms; /* their routes and metrics are served */
+    const struct room_instance *rooms; /* the rooms whose routes and metrics are served */
     size_t room_count;
     struct pool *pool;
     struct ready *ready;
@@ -65,9 +65,9 @@ struct api_options {
  * in use; the text names it. */
 int api_start(struct api **out, const struct api_options *o, struct err *err) MUST_CHECK;
 void api_address(struct api *api, struct sock_addr *out);
-void api_tls(struct api *api, struct tls_context *tls); /* used for new connections */
-/* Stops the API: requests may finish until the deadline, then they are cut off. False: some still
- * run, as with http_server_stop(). */
+void api_tls(struct api *api, struct tls_context *tls); /* sets the context for new connections */
+/* Stops the API. Requests may finish until the deadline; then they are cut off. Returns false if
+ * some still run, as http_server_stop() does. */
 bool api_stop(struct api *api, uint64_t deadline_ns);
 void api_free(struct api *api); /* waits for requests that still run; `api` may be NULL */
 

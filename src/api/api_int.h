@@ -38,7 +38,7 @@ bool api_is_admin(struct api *api, struct http_request *req);
 /* Adds the remote storage that the call's body describes, with its credentials. Makes it the main
  * storage when the body says so. */
 int api_add_remote(struct rest_call *c, struct err *err) MUST_CHECK;
-/* Writes the members that only a remote storage has into the open object. */
+/* Writes the members that only a remote storage has into the JSON object that is open in `w`. */
 void api_write_remote(struct json_out *w, const struct remote_entry *e);
 /* --- buckets.c --- */
 

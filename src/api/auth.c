@@ -1,4 +1,4 @@
-/* HTTP Basic (RFC 7617), and the token buckets that limit guessing. */
+/* Checks keys that are sent by HTTP Basic (RFC 7617), and limits guessing by token buckets. */
 #include "api/auth.h"
 #include "route/users.h"
 

@@ -1,10 +1,10 @@
-/* Who may call the API: a client that sends any administrator's keys by HTTP Basic. Secrets are
- * compared in constant time, also when the access key is not known.
+/* Decides who may call the API: a client that sends any administrator's keys by HTTP Basic. Secrets
+ * are compared in constant time, also when the access key is not known.
  *
  * Guessing is limited by token buckets. Wrong keys take a token out of the bucket of the caller's
  * address; while the bucket is empty, requests from the address are refused without checking keys.
  * So an attacker has AUTH_BURST tries and then one a second, and no thread waits. Any thread may
- * call. */
+ * call these functions. */
 #ifndef API_AUTH_H
 #define API_AUTH_H
 
@@ -20,7 +20,7 @@ enum { AUTH_BURST = 10, AUTH_REFILL_MS = 1000, AUTH_BUCKETS = 4096 };
 
 struct auth {
     const struct credentials *admin; /* keys of the first administrator; borrowed */
-    /* For the keys of other administrators; borrowed; may be NULL. */
+    /* Has the keys of other administrators; borrowed; may be NULL. */
     struct users *users;
     struct hash_key key;
     /* When each token bucket will be full again, in clock_mono_ms(). A keyed hash of the caller's
@@ -30,7 +30,7 @@ struct auth {
     _Atomic(uint64_t) failures;
 };
 
-/* If `users` is NULL, only the first administrator may call the API. */
+/* Sets up the check of keys. If `users` is NULL, only the first administrator may call the API. */
 void auth_init(struct auth *a, const struct credentials *admin, struct users *users);
 
 /* Checks that the request has an administrator's keys. `header` is the Authorization header; empty:
@@ -40,9 +40,9 @@ void auth_init(struct auth *a, const struct credentials *admin, struct users *us
 int auth_check(struct auth *a, struct str header, const struct sock_addr *peer,
                uint64_t now_mono_ms) MUST_CHECK;
 
-/* Checks a token that a storage sends, which must equal `real`. It is in the header as "Bearer
- * <token>" or as the password of "Basic ...", or else it is `shown`, which may be empty. Returns 0,
- * ERR_DENIED or ERR_BUSY, as auth_check() does. */
+/* Checks the token in a storage's request, which must equal `real`. The token is in the header, as
+ * "Bearer <token>" or as the password of "Basic ..."; otherwise it is `shown`, which may be empty.
+ * Returns 0, ERR_DENIED or ERR_BUSY, as auth_check() does. */
 int auth_check_token(struct auth *a, struct str real, struct str header, struct str shown,
                      const struct sock_addr *peer, uint64_t now_mono_ms) MUST_CHECK;
 

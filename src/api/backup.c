@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-enum { COPIED_MAX = 4 * 1024 * 1024 }; /* limit of a configuration or key file, in bytes */
+enum { COPIED_MAX = 4 * 1024 * 1024 }; /* largest configuration or key file, in bytes */
 
 static int backup_copy_file(const char *from, const char *folder, const char *name, struct err *err)
 {

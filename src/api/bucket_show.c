@@ -136,8 +136,8 @@ static int shown_look(struct shown *s, struct storage *storage, struct str user,
 }
 
 /* Adds the buckets of a remote storage, which is asked with the keys of each user. The buckets that
- * a user owns are shown; a storage with tenants may have several with one name. When no user owns
- * one, a bucket that some user can see is shown. */
+ * a user owns are shown; a storage with tenants may have several of the same name. When no user
+ * owns such a bucket, one that some user can see is shown. */
 static int shown_add_remote(struct shown *s, struct storage *storage, struct err *err)
 {
     struct remote_entry e = {0};
@@ -189,7 +189,8 @@ static void shown_write_unasked(const struct shown *s)
     json_out_close(s->w, ']');
 }
 
-/* Sets the error when no bucket was found: "does not exist" only if every storage says so. */
+/* Sets the error for the case that no bucket was found. The error is "does not exist" only if every
+ * storage says so. */
 static int shown_nothing(const struct shown *s, struct err *err)
 {
     if (s->unasked_count)

@@ -1,4 +1,4 @@
-/* Calls for buckets and their routes. */
+/* API calls for buckets and their routes. */
 #include "api/api_int.h"
 #include "room/owners.h"
 #include "object/bucket.h"
@@ -62,8 +62,8 @@ static void bucket_offer(struct rest_call *c, const struct storage *s,
     rest_item_end(c);
 }
 
-/* Lists the buckets of a storage that can list all its buckets itself, from the page's beginning
- * on. */
+/* Lists the buckets of a storage that can list all its buckets itself, from the place where the
+ * page begins. */
 static int bucket_list_all(struct rest_call *c, struct storage *s, struct err *err)
 {
     struct str after = rest_after(c);
@@ -86,7 +86,7 @@ static int bucket_list_all(struct rest_call *c, struct storage *s, struct err *e
 
 struct seen_bucket {
     struct bucket_info info;
-    struct str key; /* "<bucket> <owner>": two users may have a bucket of the same name */
+    struct str key; /* "<bucket> <owner>", because two users may have a bucket of the same name */
 };
 
 struct seen_buckets {
@@ -122,8 +122,8 @@ static int seen_add(struct seen_buckets *seen, struct arena *a, struct storage *
     return code;
 }
 
-/* Lists the buckets that users with credentials on the storage see, because no single user sees
- * all. */
+/* Lists the buckets that users with credentials on the storage see, because no single user sees all
+ * buckets. */
 static int bucket_list_seen(struct rest_call *c, struct storage *s, struct err *err)
 {
     const struct api *api = c->ctx;

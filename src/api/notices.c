@@ -1,4 +1,5 @@
-/* POST /notify/<storage>: storages report changes. docs/replication.md, "By notification". */
+/* POST /notify/<storage>, by which storages report changes (docs/replication.md, "By
+ * notification"). */
 #include "api/api_int.h"
 #include "base/clock.h"
 #include "replica/notice.h"
@@ -71,8 +72,9 @@ static int notice_show(struct rest_call *c, struct err *err)
 
 /* --- notices --- */
 
-/* Takes a notice. A storage that is not known gets the same answer as one without replications:
- * after an error it would send the notice again for ever. */
+/* Accepts a storage's notice of a change. A storage that weir does not know gets the same answer as
+ * a storage without replications, because after an error it would send the notice again for
+ * ever. */
 static int notice_take(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;

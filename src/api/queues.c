@@ -1,4 +1,4 @@
-/* Calls for the queues of background work and their tasks. */
+/* API calls for the queues of background work and their tasks. */
 #include "api/api_int.h"
 #include "base/clock.h"
 #include "coord/worker.h"
@@ -200,7 +200,7 @@ static int task_state_wanted(const struct rest_call *c)
     return state;
 }
 
-/* Lists the tasks of one state, without the first `skip`. They live in the arena. */
+/* Lists the tasks of one state, without the first `skip` tasks. The tasks live in the arena. */
 static int task_list_state(struct rest_call *c, struct arena *a, enum task_state state, size_t skip,
                            struct err *err)
 {

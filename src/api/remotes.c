@@ -1,4 +1,5 @@
-/* Calls for remote storages: adding one, choosing the main storage, and users' credentials. */
+/* API calls for remote storages: adding a storage, choosing the main storage, and users'
+ * credentials. */
 #include "api/api_int.h"
 #include "base/clock.h"
 #include "route/users.h"

@@ -1,4 +1,4 @@
-/* Calls for the server itself: health, readiness, metrics, the list of routes, the version,
+/* API calls for the server itself: health, readiness, metrics, the list of routes, the version,
  * backups. */
 #include "api/api_int.h"
 #include "room/room.h"

@@ -1,4 +1,4 @@
-/* Calls for storages: listing, adding, testing, removing, and scrubbing them. */
+/* API calls for storages: listing, adding, testing, removing, and scrubbing them. */
 #include "api/api_int.h"
 #include "coord/replication.h"
 #include "object/local/local.h"
@@ -17,8 +17,8 @@ static rest_fn storage_list, storage_add, storage_remove, storage_set_limits, st
         "bytes_per_second", "Bytes a second that replication may move; 0: any number.",            \
             REST_INTEGER, .min = 0, .max = INT64_MAX                                               \
     }
-/* Members of a storage in an answer. It includes those that only a remote storage has (remotes.c).
- */
+/* The members of a storage in an answer, including those that only a remote storage has
+ * (remotes.c). */
 #define STORAGE_FIELDS                                                                             \
     {"name", "The storage's name."}, {"kind", "\"local\" or \"remote\"."},                         \
         {"state", "\"missing\": its folder is not there; else empty."},                            \
@@ -179,7 +179,7 @@ static int storage_add_local(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Sets the limits in *out that the body has. */
+/* Sets those limits in *out that the body gives. */
 static int storage_read_limits(struct remote_limits *out, const struct rest_call *c,
                                struct err *err)
 {
@@ -292,7 +292,7 @@ static int storage_check_unused(struct api *api, struct arena *a, struct storage
                : code;
 }
 
-/* Checks for reasons against a removal that `force` does not overrule. */
+/* Checks for reasons against a removal that hold even with `force`. */
 static int storage_check_removal(struct api *api, struct storage *s, struct err *err)
 {
     return storage_can(s, STORAGE_FOLDER)

@@ -1,4 +1,4 @@
-/* Calls for users and their keys. */
+/* API calls for users and their keys. */
 #include "api/api_int.h"
 #include "coord/replication.h"
 #include "route/users.h"

@@ -1,4 +1,4 @@
-/* Calls for the webhooks of event notifications. */
+/* API calls for the webhooks of event notifications. */
 #include "api/api_int.h"
 #include "s3/notify/notify.h"
 
