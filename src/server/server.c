@@ -1,4 +1,4 @@
-/* The order of the server's parts; start, stop and reload. */
+/* Starts, stops and reloads the server's parts, in the order of a table. */
 #include "server/server_int.h"
 #include "base/clock.h"
 #include "os/tls.h"
@@ -8,7 +8,7 @@
 struct server_part {
     server_start_fn *start;
     server_stop_fn *stop;
-    bool is_stage; /* this row stands for the rooms' parts of `stage` */
+    bool is_stage; /* this row stands for all parts that the rooms have in `stage` */
     enum room_stage stage;
 };
 

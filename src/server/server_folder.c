@@ -1,4 +1,4 @@
-/* The data folder, the first administrator's keys, and the database. */
+/* Starts the parts for the data folder, the first administrator's keys, and the database. */
 #include "server/server_int.h"
 #include "base/clock.h"
 #include "object/local/local.h"

@@ -16,8 +16,8 @@
 #include "s3/notify/notify.h"
 #include "server/server.h"
 
-/* Start and stop of one of the server's own parts. A part that fails to start undoes what it began,
- * and its `stop` is not called. */
+/* Functions that start and stop one of the server's own parts. A part that fails to start undoes
+ * what it began, and its stop function is not called. */
 typedef int server_start_fn(struct server *s, struct err *err);
 typedef void server_stop_fn(struct server *s); /* may end the process: server_stop_by_force() */
 
@@ -28,7 +28,7 @@ _Noreturn void server_stop_by_force(struct server *s);
 
 /* --- server_ports.c --- */
 
-/* Both check that every address can be listened on. server_try_ports_first() does so only when
+/* Both check that weir can listen on every address. server_try_ports_first() does so only when
  * there is no data folder yet. */
 server_start_fn server_try_ports_first, server_try_ports;
 

@@ -1,4 +1,4 @@
-/* The pool of threads and the endpoints: S3 and the API. */
+/* Starts the pool of threads and the endpoints: S3 and the API. */
 #include "server/server_int.h"
 #include "base/clock.h"
 #include "http/endpoint.h"

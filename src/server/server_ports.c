@@ -22,7 +22,7 @@ static int try_udp(int *fd, const struct sock_addr *addr, struct err *err)
 }
 
 /* Whether the port is 0, which stands for any free port. Such a port is not held while the others
- * are tried: the kernel might choose one that another key names. */
+ * are tried: the kernel might choose a port that another key names. */
 static bool is_any_port(const struct sock_addr *addr)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr->sa;

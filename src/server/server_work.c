@@ -60,8 +60,8 @@ void server_stop_lifecycle(struct server *s)
 
 /* --- the access log --- */
 
-/* Starts the access log, in every process: one without the gateway delivers lines that an earlier
- * process recorded. */
+/* Starts the access log, in every process: a process without the gateway delivers lines that an
+ * earlier process recorded. */
 int server_start_access_log(struct server *s, struct err *err)
 {
     struct access_log_options options = {
