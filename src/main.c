@@ -1,11 +1,12 @@
-/* The list of rooms. docs/rooms.md tells how to add one. */
+/* The program: lists the rooms and runs the command line. docs/rooms.md says how to add a room. */
 #include "cli/program.h"
 #include "replica/room.h"
 #include "swarm/room.h"
 
 #include <unistd.h>
 
-/* In the order of help and manual, and of the parts within a stage of the start. */
+/* The rooms in the order of the help and the manual. Within a stage of the start, their parts start
+ * in this order. */
 static const struct room *const rooms[] = {
     &replica_room,
     &swarm_room,

@@ -1,4 +1,4 @@
-/* weir backup: a copy of all data of the running weir. */
+/* weir backup: copies all data of a running weir. */
 #include "cli/commands.h"
 #include "command/manage.h"
 

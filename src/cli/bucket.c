@@ -1,4 +1,4 @@
-/* weir bucket: buckets of a running weir, and where they are. */
+/* weir bucket: shows the buckets of a running weir, and shows and sets their routes. */
 #include "cli/commands.h"
 #include "command/manage.h"
 #include "s3/lifecycle/lifecycle_sweep.h"
@@ -19,8 +19,8 @@ static const struct output_column columns[] = {{"name"},    {"storage"},  {"owne
 static const struct output_column policy_columns[] = {
     {"user"}, {"user_id"}, {"bucket"}, {"storage"}, {"blocked"}};
 
-/* The columns of `weir bucket show`: also the bucket's size, and what lifecycle rules did in the
- * last complete sweep. */
+/* The columns of `weir bucket show`. They also have the bucket's size, and what lifecycle rules did
+ * in the last complete sweep. */
 static const struct output_column show_columns[] = {{"name"},
                                                     {"storage"},
                                                     {"owner"},

@@ -1,4 +1,4 @@
-/* The table of commands. */
+/* The table of all commands. */
 #include "cli/program.h"
 #include "cli/commands.h"
 #include "command/client.h"

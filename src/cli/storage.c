@@ -1,4 +1,4 @@
-/* weir storage: storages of a running weir. */
+/* weir storage: manages the storages of a running weir. */
 #include "cli/commands.h"
 #include "command/manage.h"
 
@@ -176,8 +176,8 @@ static int storage_fill_key(struct json_out *w, const struct invocation *inv, st
     return 0;
 }
 
-/* Returns an error if the test failed. It only sets the exit status; the table says what is wrong.
- */
+/* Returns an error if the test failed. The error only sets the exit status; the table says what is
+ * wrong. */
 static int storage_judge_test(const json_t *answer, struct err *err)
 {
     (void)err;

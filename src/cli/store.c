@@ -1,4 +1,5 @@
-/* weir store: whether the coordination store is the one that a running weir knows. */
+/* weir store: shows whether the coordination store is the one that a running weir knows, accepts
+ * another store, and restores the configuration. */
 #include "cli/commands.h"
 #include "command/manage.h"
 

@@ -1,4 +1,4 @@
-/* weir task: the background work of a running weir. */
+/* weir task: manages the background work of a running weir. */
 #include "cli/commands.h"
 #include "command/manage.h"
 

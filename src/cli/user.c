@@ -1,4 +1,4 @@
-/* weir user: users of a running weir and their keys. */
+/* weir user: manages the users of a running weir and their keys. */
 #include "cli/commands.h"
 #include "command/manage.h"
 

@@ -1,4 +1,4 @@
-/* weir webhook: destinations of event notifications of a running weir. */
+/* weir webhook: manages the destinations of event notifications of a running weir. */
 #include "cli/commands.h"
 #include "command/manage.h"
 
