@@ -72,16 +72,16 @@ struct run {
     struct embedded *home; /* the database on which the step was called */
     struct db_view *view;
     struct db_tx *tx; /* NULL: this run only reads */
-    int64_t now_ms;   /* the time at which the step began (invariant 7) */
+    int64_t now_ms;   /* the time at which the step began (docs/store.md, invariant 7) */
     struct err *err;
     /* Code of the first failure, after which the run is undone and no reply is valid; 0: none. */
     int code;
     struct buf row; /* the value of the row read last */
-    /* The next free version of each database (invariant 2); 0: not read yet. */
+    /* The next free version of each database (docs/store.md, invariant 2); 0: not read yet. */
     uint64_t next_version[STORE_DATABASES];
     /* garbage[n]: a garbage row was written to database n, so its collector must be woken. */
     bool garbage[STORE_DATABASES];
-    /* The run has looked for a sub row that does not exist (invariant 8). */
+    /* The run has looked for a sub row that does not exist (docs/store.md, invariant 8). */
     bool missed;
     /* The owner row that was loaded last; last_owner.value is not valid. */
     struct meta last_owner;
@@ -264,7 +264,7 @@ void object_save(struct call *c, struct object *o);
 /* Replaces the object by a string. expire_ms 0: it never expires. */
 void object_set_string(struct call *c, struct object *o, struct str value, int64_t expire_ms);
 void object_set_expire(struct call *c, struct object *o, int64_t expire_ms);
-/* Removes the key, if it exists (invariant 3). */
+/* Removes the key, if it exists (docs/store.md, invariant 3). */
 void object_drop(struct call *c, struct object *o);
 /* Moves `o` to the key of `to`, whose old value is removed first. The version and the sub rows of
  * `o` stay. */
@@ -320,7 +320,7 @@ void scan_members(struct call *c, enum value_type type); /* answers HSCAN, SSCAN
 bool glob_match(struct str pattern, struct str s);
 
 /* Reads a member's score; false: it is not a member. The functions of sorted sets are in zset.c and
- * keep invariant 5. */
+ * keep invariant 5 of docs/store.md. */
 bool zset_score(struct call *c, const struct object *o, struct str member, double *score);
 /* Sets a member's score. `old` is its present score; NULL: the set does not have the member yet.
  * Changes o->m.count; the caller saves the object. */
@@ -351,7 +351,7 @@ void script_remember(struct embedded *e, const struct script_call *s);
 bool script_known(struct embedded *e, struct str sha1);
 void script_flush(struct embedded *e);
 
-/* --- messages (pubsub.c); invariant 9 --- */
+/* --- messages (pubsub.c); docs/store.md, invariant 9 --- */
 
 int pubsub_new(struct pubsub **out, struct err *err) MUST_CHECK;
 void pubsub_free(struct pubsub *p);

@@ -25,14 +25,16 @@ struct redis {
 /* One round trip: the bytes to send, and the replies to receive. */
 struct trip {
     struct buf wire;
-    bool whole; /* Redis runs no command of the trip before its last byte has arrived (R3) */
+    /* Redis runs no command of the trip before its last byte has arrived (docs/store-redis.md,
+     * R3). */
+    bool whole;
     struct reply *replies;
     size_t count;
 };
 
 /* First words of the error replies by which Redis refuses to run a command that may be right. A
- * command with such a reply did not run (R5). Redis makes the same promise for a script: such an
- * error comes before the script's first write. */
+ * command with such a reply did not run (docs/store-redis.md, R5). Redis makes the same promise for
+ * a script: such an error comes before the script's first write. */
 static const struct {
     const char *word;
     int code;
@@ -148,7 +150,7 @@ static int receive_all(struct redis_conn *c, struct arena *arena, struct trip *t
 
 /* Takes a connection from the pool and sends the trip on it; *out is that connection. A send that
  * failed did not deliver the last byte, so nothing of a `whole` trip ran. If the connection had
- * been idle before, the send is tried once more on a new one (R3). */
+ * been idle before, the send is tried once more on a new one (docs/store-redis.md, R3). */
 static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip,
                      uint64_t deadline_ns, struct err *err)
 {
@@ -204,8 +206,8 @@ static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, ui
         goto out;
     BUG_ON(!c);
     rc = receive_all(c, arena, trip, deadline_ns, err);
-    /* The connection is closed. After a failure the next call would get this call's reply (R6). A
-     * replica's host name may lead to another server by now (R9). */
+    /* The connection is closed. After a failure the next call would get this call's reply
+     * (docs/store-redis.md, R6). A replica's host name may lead to another server by now (R9). */
     if (rc < 0 || turned_away(trip)) {
         redis_master_doubt(r->endpoint.master, c->generation);
         redis_pool_drop(&r->pool, c);
@@ -248,7 +250,8 @@ static int array_of(struct reply **out, struct arena *arena, struct reply *items
 }
 
 /* Returns the code for the refused commands of a pipeline; 0: none was refused. ERR_UNAVAILABLE
- * says that nothing ran, so it is not returned for a pipeline that was refused in part (R5). */
+ * says that nothing ran, so it is not returned for a pipeline that was refused in part
+ * (docs/store-redis.md, R5). */
 static int pipeline_refused(const struct trip *trip, struct err *err)
 {
     size_t count = 0;
@@ -366,7 +369,7 @@ static void write_evalsha(struct buf *wire, const struct script_run *run)
 
 /* Runs a script by its digest. If Redis does not know the script (first use, restarted, flushed),
  * the script did not run. Then SCRIPT LOAD and the run are sent together in one write, perhaps on
- * another connection (R7). */
+ * another connection (docs/store-redis.md, R7). */
 static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
                       const struct script_run *run, struct err *err)
 {

@@ -92,8 +92,8 @@ static int greeting_error(const struct redis_target *t, enum greeting_step step,
     return code ? err_set(err, code, STR_FMT, STR_ARG(text)) : 0;
 }
 
-/* Checks by the reply of ROLE that the server is a master (M1). The reply is an array that begins
- * with "master", "slave" or "sentinel". */
+/* Checks by the reply of ROLE that the server is a master (docs/store-redis.md, M1). The reply is
+ * an array that begins with "master", "slave" or "sentinel". */
 static int check_role(const struct reply *r, struct err *err)
 {
     if (r->type != REPLY_ARRAY || r->count == 0 || r->items[0].type != REPLY_BULK)
@@ -183,7 +183,7 @@ int redis_conn_open(struct redis_conn **out, const struct redis_endpoint *e, uin
     }
     redis_conn_close(c);
     if (rc != ERR_DENIED && rc != ERR_INVALID)
-        rc = ERR_UNAVAILABLE; /* R1: no command of a caller was sent */
+        rc = ERR_UNAVAILABLE; /* no caller's command was sent (docs/store-redis.md, R1) */
     return err_wrap(err, rc, "redis");
 }
 

@@ -126,7 +126,8 @@ struct sentinel_answer {
 int sentinel_read(struct sentinel_answer *out, const struct reply *master,
                   const struct reply *address, struct err *err) MUST_CHECK;
 /* Returns the index of the answer that names the master to use from now on; -1: the known master
- * stays (M2). `failed`: the known master could not be reached, or is not a master any more. */
+ * stays (docs/store-redis.md, M2). `failed`: the known master could not be reached, or is not a
+ * master any more. */
 int sentinel_choose(const struct sentinel_answer *known, bool failed,
                     const struct sentinel_answer *answers, size_t count);
 

@@ -147,7 +147,8 @@ int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, stru
             return redis_pool_open(p, deadline_ns, out, err);
         if (is_usable(p, *out))
             return 0;
-        redis_pool_drop(p, *out); /* it is stale, and nothing was sent on it yet (R2) */
+        /* The connection is stale, and nothing was sent on it yet (docs/store-redis.md, R2). */
+        redis_pool_drop(p, *out);
     }
 }
 
