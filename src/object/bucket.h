@@ -14,8 +14,8 @@
  *
  * Errors: ERR_NOT_FOUND (the key, version or upload), ERR_NO_BUCKET, ERR_PRECONDITION,
  * ERR_NOT_MODIFIED, ERR_RANGE, ERR_EXISTS, ERR_CONFLICT, ERR_DENIED (locked), ERR_INVALID,
- * ERR_TOO_LARGE, ERR_NO_SPACE, ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_UNSUPPORTED. An error of a peer is
- * never ERR_NOT_FOUND. A call that fails has changed nothing. */
+ * ERR_TOO_LARGE, ERR_NO_SPACE, ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_UNSUPPORTED. A failure of a peer
+ * is never reported as ERR_NOT_FOUND. A call that fails has changed nothing. */
 #ifndef OBJECT_BUCKET_H
 #define OBJECT_BUCKET_H
 
@@ -41,47 +41,48 @@ struct object_checksum {
     struct str value; /* base64; composite: "<base64>-<parts>" */
 };
 
-/* What is kept with each version beside its bytes. An empty string: no value was given. */
+/* The data that is kept with each version beside its bytes. An empty string: no value was given. */
 struct object_meta {
-    struct http_header
-        *headers; /* Content-Type, Cache-Control, Content-Disposition, -Encoding, -Language,
-                     Expires, x-amz-meta-*, x-amz-website-redirect-location */
+    /* Content-Type, Cache-Control, Content-Disposition, Content-Encoding, Content-Language,
+     * Expires, x-amz-meta-*, x-amz-website-redirect-location. */
+    struct http_header *headers;
     size_t header_count;
-    struct str tags;  /* "k=v&k2=v2", URL-encoded */
-    struct str acl;   /* in the storage's own form: local keeps any text; remote accepts only
-                         <AccessControlPolicy> (else ERR_UNSUPPORTED) and returns it only from
-                         get_acl(). A caller that carries an ACL to another storage translates it
-                         (meta/acl.h has both forms) */
+    struct str tags; /* "k=v&k2=v2", URL-encoded */
+    /* The access list in the storage's own form. Local keeps any text. Remote accepts only
+     * <AccessControlPolicy> (else ERR_UNSUPPORTED) and returns it only from get_acl(). A caller
+     * that carries an ACL to another storage translates it (meta/acl.h has both forms). */
+    struct str acl;
     struct str owner; /* user id. Remote: set only in listings, and then it is the peer's id */
     struct str storage_class; /* empty: STANDARD */
-    struct str encryption;    /* an envelope (meta/envelope.h), opaque here. If not empty, the bytes
-                                 are sealed (sealed.h) */
+    /* An envelope (meta/envelope.h), opaque here. If it is not empty, the bytes are sealed
+     * (sealed.h). */
+    struct str encryption;
     struct object_checksum checksum;
-    int64_t retain_until_ms; /* 0: no retention */
+    int64_t retain_until_ms; /* ms since 1970; 0: no retention */
     bool retain_compliance;  /* true: compliance mode; false: governance */
     bool legal_hold;
 };
 
 struct object_info {
     struct str key;
-    struct str version; /* "null" where versions were never kept */
+    struct str version; /* "null" if the bucket never kept versions */
     bool is_latest;     /* remote: false (not known) after head() or get() of a named version */
-    bool is_marker;     /* a delete marker: no bytes */
+    bool is_marker;     /* the version is a delete marker, which has no bytes */
     uint64_t size;
     int64_t modified_ms;
     struct str etag;     /* without quotes */
-    uint32_t part_count; /* 0: not made of parts */
+    uint32_t part_count; /* 0: the object was not made of parts */
     bool is_private;     /* the ACL grants access only to the owner; false also where not known */
     struct object_meta meta;
 };
 
-/* ETags are written as in the HTTP headers: a list of quoted ETags, or "*". An empty string or a
- * time of 0 means no condition. */
+/* Conditions of a request. ETags are written as in the HTTP headers: a list of quoted ETags, or
+ * "*". An empty string or a time of 0 means no condition. */
 struct object_conditions {
     struct str if_match, if_none_match;
     int64_t if_modified_since_ms, if_unmodified_since_ms;
-    /* The next two apply only to removals. */
-    int64_t if_modified_at_ms; /* modified at this time; compared in whole seconds */
+    /* The conditions below apply only to removals. */
+    int64_t if_modified_at_ms; /* when it was modified, ms since 1970; compared in whole seconds */
     bool has_if_size;
     uint64_t if_size;
 };
@@ -106,10 +107,11 @@ struct object_range {
 
 /* --- what a change leaves behind --- */
 
-/* What a change did, as known inside its commit. Strings live as long as the call. */
+/* The facts about a change, as they are known inside its commit. The strings are valid during the
+ * call of tell(). */
 struct change_fact {
-    unsigned changes;   /* a set of enum thing_kind */
-    struct str version; /* empty where versions were never kept */
+    unsigned changes;   /* bits of enum thing_kind */
+    struct str version; /* empty if the bucket never kept versions */
     struct str etag;
     uint64_t size;
     uint32_t storage;  /* number of the storage that gave the sequence; never 0 */
@@ -134,10 +136,10 @@ struct change_note {
 
 /* --- arguments and results --- */
 
-/* How to seal bytes. */
+/* The key with which a body is sealed, and how its ETag is made. */
 struct put_seal {
     struct sealed_key key;
-    bool hide_md5; /* the ETag must reveal nothing about the body; its form is not that of an MD5 */
+    bool hide_md5; /* the ETag must reveal nothing about the body; it does not look like an MD5 */
 };
 
 struct put_options {
@@ -151,16 +153,16 @@ struct put_options {
     /* Local: a place of MD5_LEN bytes for the MD5 of the plain bytes, filled before verify() is
      * called, so that the caller need not hash them again. Must be NULL if `etag` is set. */
     unsigned char *md5;
-    /* Gives the key, before the body is read, when `meta` (of these options, or of the upload that
-     * the part belongs to) has an encryption. It must be set then (else ERR_INVALID). The storage
-     * overwrites the key after use. */
+    /* Called before the body is read, to get the key, if `meta` has an encryption; `meta` is that
+     * of these options or, for a part, that of its upload. A NULL `seal` is ERR_INVALID then. The
+     * storage overwrites the key after use. */
     int (*seal)(void *ctx, const struct object_meta *meta, struct put_seal *out, struct err *err);
     void *seal_ctx;
     const struct change_note *note; /* NULL: none */
 };
 
 struct put_result {
-    struct str version; /* empty: versions are not kept. Suspended: "null" or empty */
+    struct str version; /* empty: versions are not kept; if they are suspended, "null" or empty */
     struct str etag;
     int64_t modified_ms; /* 0: not known (remote) */
     uint64_t size;
@@ -169,14 +171,14 @@ struct put_result {
 struct get_result {
     struct object_info info;
     struct reader *body; /* the bytes of the range; the caller closes it; NULL after head() */
-    uint64_t first, len; /* offset and length of the body in the info.size bytes */
-    bool partial;        /* a range was asked for */
-    /* Local, RANGE_PART: the checksum that the part was uploaded with. */
+    uint64_t first, len; /* offset and length of the body in the object, in bytes */
+    bool partial;        /* the caller asked for a range */
+    /* Local, RANGE_PART: the checksum with which the part was uploaded. */
     struct object_checksum part_checksum;
     /* Not NULL: the bytes are sealed, and the body can be read only after unlock() was called with
      * their key. ERR_CORRUPT: the key is wrong, or the bytes are damaged. */
     int (*unlock)(struct reader *body, const struct sealed_key *key, struct err *err);
-    bool at_hand; /* sealed and in memory: unlocking and reading will not wait */
+    bool at_hand; /* the sealed bytes are in memory, so unlocking and reading do not wait */
 };
 
 struct remove_options {
@@ -196,17 +198,19 @@ struct remove_result {
  * grows with the entries that are returned, not with the keys that are skipped. */
 struct list_options {
     struct str prefix, delimiter;
-    struct str after; /* the listing begins behind this key; a common prefix is listed if it has
-                         keys behind `after`, unless `after` is the prefix itself */
-    struct str after_version; /* list_versions: begin behind this version of `after` */
-    size_t limit;             /* at most OBJECT_LIST_MAX */
+    /* The listing begins behind this key. A common prefix is listed if it has keys behind `after`,
+     * unless `after` is the prefix itself. */
+    struct str after;
+    struct str after_version; /* list_versions() begins behind this version of `after` */
+    size_t limit;             /* most entries to return; at most OBJECT_LIST_MAX */
     bool tags;                /* local: fill meta.tags of the entries too */
 };
 
 struct list_entry {
     bool is_prefix;
-    struct object_info info; /* of meta only owner, storage_class and checksum are set; a common
-                                prefix has only its key */
+    /* In info.meta only owner, storage_class and checksum are set. A common prefix has only its
+     * key. */
+    struct object_info info;
 };
 
 struct list_result {
@@ -226,8 +230,8 @@ struct upload_part {
 
 struct upload_info {
     struct str key, id;
-    struct str initiator; /* the user who began the upload, as the storage names them; empty: same
-                             as meta.owner */
+    /* The user who began the upload, as the storage names them; empty: the user is meta.owner. */
+    struct str initiator;
     int64_t started_ms;
     struct object_meta meta;
 };
@@ -284,23 +288,23 @@ struct bucket {
     struct str name;         /* lives as long as the bucket */
     struct storage *storage; /* the storage that holds the bucket; NULL: it lies over several
                                 storages, or over none */
-    /* The next two are set only where `storage` is NULL. */
-    struct storage *home; /* the storage that stands for the bucket where one must be named
-                             (object/overlay.h, route/space.h) */
-    unsigned can;         /* a set of enum storage_capability */
+    /* Set only where `storage` is NULL: the storage that stands for the bucket where one must be
+     * named (object/overlay.h, route/space.h). */
+    struct storage *home;
+    unsigned can; /* set only where `storage` is NULL: bits of enum storage_capability */
 };
 
 struct bucket_ops {
-    /* Gives the bucket's current state, never a stale one. Local: does not block. */
+    /* Fills *out with the bucket's current state, never with a stale one. Local: does not block. */
     int (*info)(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
-    /* Gives exactly how much the bucket holds, by reading one row. Does not block. NULL: the
-     * storage does not know (remote). */
+    /* Fills *out with the bucket's exact usage, by reading one row. Does not block. NULL: the
+     * storage does not know the usage (remote). */
     int (*usage)(struct bucket *b, struct bucket_usage *out, struct err *err);
 
-    /* Gives what is known about a version; out->body stays NULL. An empty `version` means the
-     * current one. A marker, current or named by its version, is ERR_NOT_FOUND. Conditions are
-     * judged as in RFC 9110 section 13.2.2 (`c` may be NULL): ERR_PRECONDITION, ERR_NOT_MODIFIED.
-     * In these three cases out->info is filled too. Local: does not block. */
+    /* Fills out->info with what is known about a version; out->body stays NULL. An empty `version`
+     * means the current one. A marker, current or named by its version, is ERR_NOT_FOUND.
+     * Conditions (`c`, may be NULL) are judged as in RFC 9110 section 13.2.2: ERR_PRECONDITION,
+     * ERR_NOT_MODIFIED. In these three cases out->info is filled too. Local: does not block. */
     int (*head)(struct bucket *b, struct arena *a, struct str key, struct str version,
                 const struct object_conditions *c, struct get_result *out, struct err *err);
     /* As head(), and opens the body of the range (NULL: of the whole object). Local: the call
@@ -311,10 +315,11 @@ struct bucket_ops {
     /* Stores the body under the key. `size` UINT64_MAX: not known. */
     int (*put)(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);
-    /* Puts the bytes of another version, from a bucket on the same storage, without moving them
-     * where possible. ERR_UNSUPPORTED: the caller has to read and put. Sealed bytes stay sealed:
-     * o's meta must have an encryption exactly when the source's has one (else ERR_UNSUPPORTED).
-     * ERR_CONFLICT: the source no longer has the ETag or the encryption of `source`. */
+    /* Stores the bytes of a version from a bucket on the same storage under this key, without
+     * moving them where possible. ERR_UNSUPPORTED: the caller has to read and put. Sealed bytes
+     * stay sealed: o's meta must have an encryption exactly when the source's has one (else
+     * ERR_UNSUPPORTED). ERR_CONFLICT: the source no longer has the ETag or the encryption of
+     * `source`. */
     int (*copy)(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                 const struct object_info *source, const struct put_options *o,
                 struct put_result *out, struct err *err);
@@ -334,8 +339,9 @@ struct bucket_ops {
                     enum meta_set set, const struct object_meta *meta, const struct meta_options *o,
                     struct err *err);
 
-    /* Gives the ACL of the current version, in the form of meta.acl. ERR_UNSUPPORTED, ERR_DENIED:
-     * the storage does not reveal it. NULL where head() gives it (STORAGE_KEEPS_META). */
+    /* Sets *out to the ACL of the current version, in the form of meta.acl. ERR_UNSUPPORTED,
+     * ERR_DENIED: the storage does not reveal it. NULL for storages whose head() fills meta.acl
+     * (STORAGE_KEEPS_META). */
     int (*get_acl)(struct bucket *b, struct arena *a, struct str key, struct str *out,
                    struct err *err);
 
@@ -364,24 +370,24 @@ struct bucket_ops {
     int (*list_parts)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                       uint32_t after, size_t limit, struct part_list *out, struct err *err);
     /* Lists the parts that a version was made of, whose numbers are above `after`: numbers, sizes,
-     * checksums. A version that was put whole has none. Remote: parts have no checksums, and none
-     * are listed where the peer reports no sizes. It may take one request for each part, so ask for
-     * all at once. ERR_NOT_FOUND: the version no longer exists, or has another ETag. NULL: the
-     * storage does not know. */
+     * checksums. A version that was put whole has no parts. Remote: parts have no checksums, and
+     * none are listed where the peer reports no sizes. It may take one request for each part, so
+     * ask for all at once. ERR_NOT_FOUND: the version no longer exists, or has another ETag. NULL:
+     * the storage does not know the parts. */
     int (*object_parts)(struct bucket *b, struct arena *a, const struct object_info *object,
                         uint32_t after, size_t limit, struct part_list *out, struct err *err);
     int (*list_uploads)(struct bucket *b, struct arena *a, const struct list_options *o,
                         struct upload_list *out, struct err *err);
 
     /* Get and set the bucket's own documents, by S3's name of the sub-resource ("policy", "cors",
-     * "lifecycle", "tagging", "acl", ...). They are opaque here: local keeps any text, remote takes
-     * and gives S3's XML or JSON. ERR_NOT_FOUND: there is no such document. Setting an empty
-     * document removes it. */
+     * "lifecycle", "tagging", "acl", ...). They are opaque here: local keeps any text, remote
+     * accepts and returns S3's XML or JSON. ERR_NOT_FOUND: there is no such document. Setting an
+     * empty document removes it. */
     int (*get_document)(struct bucket *b, struct arena *a, const char *name, struct str *out,
                         struct err *err);
     int (*set_document)(struct bucket *b, const char *name, struct str document, struct err *err);
-    /* Turns the keeping of versions on, or suspends it (off), also in a bucket that never kept
-     * them. */
+    /* Turns versions on, so that replaced and removed objects are kept, or suspends this (off). A
+     * bucket that never kept versions can be suspended too. */
     int (*set_versions)(struct bucket *b, bool on, struct err *err);
     /* Turns object lock on, for good. ERR_CONFLICT: versions are not on. NULL: the storage has no
      * object lock. */
@@ -398,41 +404,43 @@ struct storage {
     struct str name;
     /* Set at open: the storage accepts bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER. */
     bool takes_trailers;
-    /* Limits for all replication workers together; 0: no limit (route/remotes.h). */
+    /* Limits for all replication workers together (route/remotes.h); 0: no limit. */
     _Atomic(uint64_t) requests_per_minute, bytes_per_second;
     /* Set when a copy has found that the peer wants the ETag in a write's If-Match without quotes
      * (Ceph before 18). */
     _Atomic(bool) bare_etags;
-    /* Gives the buckets of this storage that lie over several storages (object/overlay.h). NULL:
-     * there are none. Set by route/. */
+    /* The buckets of this storage that lie over several storages (object/overlay.h). NULL: there
+     * are none. Set by route/. */
     _Atomic(struct overlay *) overlay;
 };
 
 struct exchange; /* http/upstream.h */
 
 struct forward_request {
-    struct str user;                   /* whose credentials sign the request; empty: unsigned */
-    struct str method;                 /* the method that is sent */
-    struct str signed_as;              /* the method in the signature; empty: `method` */
-    struct str path;                   /* encoded by url_encode(), with the bucket: "/bucket/key" */
-    struct str query;                  /* percent-encoded, without the client's signature */
-    const struct http_header *headers; /* to send; not Host, Authorization, X-Amz-Date,
-                                          X-Amz-Content-Sha256, nor headers of the framing */
+    struct str user;      /* whose credentials sign the request; empty: unsigned */
+    struct str method;    /* the method that is sent */
+    struct str signed_as; /* the method in the signature; empty: `method` */
+    struct str path;      /* encoded by url_encode(), with the bucket: "/bucket/key" */
+    struct str query;     /* percent-encoded, without the client's signature */
+    /* The headers to send, without Host, Authorization, X-Amz-Date, X-Amz-Content-Sha256 and
+     * headers of the framing. */
+    const struct http_header *headers;
     size_t header_count;
     struct reader *body;  /* NULL: none */
     uint64_t body_len;    /* bytes; UINT64_MAX: not known, sent chunked */
     struct str sha256;    /* SHA-256 of the body in hex; empty: not known */
     bool expect_continue; /* as in struct upstream_request */
     bool idempotent;
-    bool now; /* send by upstream_send_now(): the call fails with ERR_AGAIN, or the caller polls for
-                 the answer */
+    /* The request is sent by upstream_send_now(), which never waits: it fails with ERR_AGAIN, or
+     * the caller polls for the answer. */
+    bool now;
     int (*may)(void *ctx, struct err *err); /* as in struct upstream_request */
     void *may_ctx;
     struct arena *arena; /* scratch memory; NULL: the call makes an arena of its own */
 };
 
-/* What a storage promises beyond the calls of its vtable. A caller asks for the promise that it
- * needs, never for the kind of the storage. */
+/* The promises that a storage may make beyond the calls of its vtable. A caller asks for the
+ * promise that it needs, never for the kind of the storage. */
 enum storage_capability {
     /* ops->forward() passes a client's request on as it is. The storage itself then decides who may
      * do what and carries out its buckets' documents (lifecycle, logging, ...). */
@@ -440,15 +448,17 @@ enum storage_capability {
     /* Opening a bucket, its info, heads and listings wait for no peer and cost next to nothing. */
     STORAGE_AT_HAND = 2,
     /* The storage has commits of its own: it calls a change_note inside the commit of the change
-     * and keeps the rows of the outbox there. Without this, a change is sure to become known only
-     * if an intent was recorded before it. */
+     * and keeps the rows of the outbox there. On other storages, a change is sure to become known
+     * only if an intent was recorded before it (docs/replication.md). */
     STORAGE_TELLS_CHANGES = 4,
-    /* Others may change objects past this program, and the storage can be set up to notify it. */
+    /* Other programs may change objects without weir, and the storage can be set up to notify weir
+     * of such changes. */
     STORAGE_NOTIFIES = 8,
     /* Each user has credentials of their own on the storage. A user without them sees no bucket. */
     STORAGE_CREDENTIALS = 16,
-    /* All of struct object_meta comes back as it was given, whatever its form: owner, ACL (none:
-     * private), encryption. So the storage can keep bytes that this program seals. */
+    /* All of struct object_meta comes back as it was given, whatever its form: owner, ACL (an
+     * object without an ACL is private), encryption. So the storage can keep bytes that weir
+     * seals. */
     STORAGE_KEEPS_META = 32,
     /* The storage is a folder that belongs to this process alone: the functions of
      * object/local/local.h accept it. */
@@ -457,13 +467,13 @@ enum storage_capability {
     STORAGE_NULL_VERSION = 128,
 };
 
-/* `user` of a call is the id of the user whose credentials are used on a storage with
- * STORAGE_CREDENTIALS (empty: requests go unsigned). Other storages ignore it. create_bucket() uses
- * info->owner as that user, list_buckets() its `owner`. */
+/* In these calls, `user` is the id of the user whose credentials are used on a storage with
+ * STORAGE_CREDENTIALS (empty: requests are not signed). Other storages ignore it. create_bucket()
+ * uses info->owner as that user, and list_buckets() uses `owner`. */
 
 struct storage_ops {
     const char *kind; /* "local", "remote": for people to read; programs ask storage_can() */
-    unsigned can;     /* a set of enum storage_capability */
+    unsigned can;     /* bits of enum storage_capability */
     /* Makes the bucket that `info` describes. ERR_EXISTS: the bucket exists, and the error's text
      * is its owner. The caller checks whether S3 allows the name. With info->object_lock versions
      * are on. */
@@ -471,25 +481,28 @@ struct storage_ops {
     /* Removes the bucket. ERR_CONFLICT: it is not empty. Local: it has objects or uploads; remote:
      * the peer decides. */
     int (*remove_bucket)(struct storage *s, struct str user, struct str name, struct err *err);
-    /* Gives a reference to the bucket. ERR_NO_BUCKET: there is no such bucket. Local: does not
-     * block. */
+    /* Opens the bucket: *out is a new reference. ERR_NO_BUCKET: there is no such bucket. Local:
+     * does not block. */
     int (*open_bucket)(struct bucket **out, struct storage *s, struct str user, struct str name,
                        struct err *err);
-    /* Lists the buckets of one owner (empty: of all), in the order of their names, behind `after`.
-     */
+    /* Lists the buckets of one owner (empty: of all owners) in the order of their names, from the
+     * first name behind `after`. */
     int (*list_buckets)(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err);
-    /* The raw pass-through: sends the request, signed anew, and gives the peer's answer. NULL
-     * without STORAGE_FORWARDS. Any status is success; the caller reads exchange_head() and
+    /* Sends a client's request to the peer, signed anew, and returns the peer's answer unchanged.
+     * NULL without STORAGE_FORWARDS. Any status is success; the caller reads exchange_head() and
      * exchange_body() of http/upstream.h and calls exchange_close(). ERR_DENIED: the user has no
      * credentials there. ERR_UNAVAILABLE, ERR_BUSY: the peer is down; the call did not wait for it.
      * Other errors are those of upstream_send(). */
     int (*forward)(struct storage *s, const struct forward_request *r, struct exchange **out,
                    struct err *err);
-    int (*check)(struct storage *s, struct err *err); /* checks that it is there and writable */
-    /* Gives a number for the state of a bucket's info and documents, also of a bucket that does not
-     * exist. As long as the number stays the same, info and documents have not changed. 0: a change
-     * is under way, or the storage does not know. NULL: it never knows. Does not block. */
+    /* Checks that the storage can be used. Local: its folder is there and can be written. Remote:
+     * the peer answers, and accepts the credentials of a user. */
+    int (*check)(struct storage *s, struct err *err);
+    /* Returns a number for the state of a bucket's info and documents, also of a bucket that does
+     * not exist. As long as the number stays the same, info and documents have not changed. 0: a
+     * change is under way, or the storage does not know. NULL: the storage never knows. Does not
+     * block. */
     uint64_t (*generation)(struct storage *s, struct str bucket);
     /* Makes calls that wait for the peer fail within a moment, and later calls too. Called before
      * close(), from any thread. NULL: no call waits for a peer. */
@@ -510,8 +523,8 @@ static inline bool bucket_can(const struct bucket *b, enum storage_capability wh
     return b->storage ? storage_can(b->storage, what) : b->can & what;
 }
 
-/* Gives the storage to name as the bucket's place: the storage that the bucket is on, else its home
- * (object/overlay.h), else the storage of its space. */
+/* Returns the storage that stands for the bucket where one must be named: the storage that the
+ * bucket is on, else its home (object/overlay.h), else the storage of its space. */
 static inline struct storage *bucket_home(const struct bucket *b)
 {
     return b->storage ? b->storage : b->home;

@@ -17,7 +17,7 @@
 enum { FOLD_BYTES = 64, FOLD_MIN = 2 * FOLD_BYTES };
 
 /* Made once, by make_tables; constant after that. */
-static uint64_t slices[8][256]; /* CRC of a byte that is followed by 0 to 7 zero bytes */
+static uint64_t slices[8][256]; /* slices[n]: CRC of a byte that is followed by n zero bytes */
 static struct {
     uint64_t lo, hi;
 } fold_16, fold_64; /* constants to fold over 16 and over 64 bytes */
@@ -48,8 +48,8 @@ uint64_t crc_power(uint64_t poly, unsigned bits, uint64_t n)
     return result;
 }
 
-/* The all-ones start value and the final inversion cancel out, so final values join like plain
- * remainders. x^(8 * len) is computed in two steps because 8 * len may not fit. */
+/* Joins final values like plain remainders, because the all-ones start value and the final
+ * inversion cancel out. x^(8 * len) is computed in two steps because 8 * len may not fit. */
 uint64_t crc_combine(uint64_t poly, unsigned bits, uint64_t left, uint64_t right,
                      uint64_t right_len)
 {
@@ -80,7 +80,8 @@ static void make_tables(void)
 #endif
 }
 
-/* Continues the CRC by tables. Works on the bare register: the caller inverts it. */
+/* Continues the CRC by tables. `crc` and the result are the bare register, which the caller
+ * inverts. */
 static uint64_t by_table(uint64_t crc, const unsigned char *p, size_t len)
 {
     for (; len >= 8; p += 8, len -= 8) {
@@ -108,8 +109,8 @@ FOLDING static inline __m128i fold(__m128i x, __m128i by, __m128i onto)
     return _mm_xor_si128(_mm_xor_si128(early, late), onto);
 }
 
-/* Continues the CRC by folding, and leaves the last bytes, fewer than 16, to the tables. `len` is
- * at least FOLD_MIN. */
+/* Continues the CRC by folding; the last bytes, fewer than 16, go through the tables. `len` is at
+ * least FOLD_MIN. */
 FOLDING static uint64_t by_multiply(uint64_t crc, const unsigned char *p, size_t len)
 {
     const __m128i by_64 = _mm_set_epi64x((long long)fold_64.hi, (long long)fold_64.lo);

@@ -1,7 +1,7 @@
 /* CRCs as polynomials: CRC-64/NVME itself, and the arithmetic that joins CRCs of parts.
  *
  * All CRCs here are reflected, as S3's are: the top bit of a `bits` wide value is the coefficient
- * of x^0. `poly` is the reflected generator without its leading term. Any thread. */
+ * of x^0. `poly` is the reflected generator without its leading term. Any thread may call. */
 #ifndef OBJECT_CRC_H
 #define OBJECT_CRC_H
 
@@ -21,8 +21,8 @@ uint64_t crc64_nvme_table(uint64_t crc, struct str bytes);
 uint64_t crc_multiply(uint64_t poly, unsigned bits, uint64_t a, uint64_t b);
 uint64_t crc_power(uint64_t poly, unsigned bits, uint64_t n);
 
-/* Gives the CRC of left followed by right, which is `right_len` bytes long, for CRCs whose register
- * starts with all ones and is inverted at the end. */
+/* Returns the CRC of the bytes of `left` followed by those of `right`, of which there are
+ * `right_len`. For CRCs whose register starts with all ones and is inverted at the end. */
 uint64_t crc_combine(uint64_t poly, unsigned bits, uint64_t left, uint64_t right,
                      uint64_t right_len);
 

@@ -1,8 +1,8 @@
 /* Digests in one pass: each block goes through all of them while it is in the cache.
  *
- * OpenSSL's algorithms are fetched once per process, and each thread keeps the last set that it
- * freed. A new set would cost three allocations and a look-up per algorithm, which for a small
- * object is as much as the hashing. */
+ * OpenSSL's algorithms are fetched once per process, and each thread keeps the last struct digests
+ * that it freed. A new one would cost three allocations and a look-up per algorithm, which for a
+ * small object is as much as the hashing. */
 #include "object/digest.h"
 #include "base/bytes.h"
 #include "object/crc.h"
@@ -40,7 +40,7 @@ static const struct {
 
 /* Set once, by digest_methods_load(); constant after that. */
 static EVP_MD *algorithms[EVP_KINDS];
-static pthread_key_t spare_key; /* the set that this thread freed last */
+static pthread_key_t spare_key; /* the struct digests that this thread freed last */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void destroy(void *set)

@@ -1,7 +1,7 @@
 /* Digests and checksums of a body as it flows: any number of kinds in one pass.
  *
- * MD5 by md5.h; SHA-1 and SHA-256 by OpenSSL; CRC-32 and CRC-32C by ISA-L; CRC-64/NVME by crc.h.
- * One owner at a time. */
+ * MD5 is computed by md5.h; SHA-1 and SHA-256 by OpenSSL; CRC-32 and CRC-32C by ISA-L; CRC-64/NVME
+ * by crc.h. A struct digests has one owner at a time. */
 #ifndef OBJECT_DIGEST_H
 #define OBJECT_DIGEST_H
 
@@ -21,7 +21,7 @@ enum digest_kind {
 enum { DIGEST_MAX = 32 };
 
 struct digest_value {
-    unsigned char bytes[DIGEST_MAX]; /* CRCs big-endian, as S3 sends them */
+    unsigned char bytes[DIGEST_MAX]; /* a CRC is big-endian, as S3 sends it */
     size_t len;
 };
 
@@ -31,7 +31,8 @@ struct digests;
  * is computed. */
 struct digests *digests_new(unsigned wanted);
 void digests_update(struct digests *d, struct str bytes);
-/* Gives the value of one kind, which must have been wanted. Call it once, at the end. */
+/* Ends the digest of one kind, which must have been wanted, and stores its value in *out. Call it
+ * once for each kind, at the end. */
 void digests_final(struct digests *d, enum digest_kind kind, struct digest_value *out);
 void digests_free(struct digests *d); /* NULL is fine */
 
@@ -39,7 +40,7 @@ void digests_free(struct digests *d); /* NULL is fine */
 void digest_of(enum digest_kind kind, struct str bytes, struct digest_value *out);
 size_t digest_size(enum digest_kind kind);
 
-/* Gives the value in base64, as S3 writes checksums; empty when the arena is full. */
+/* Returns the value in base64, as S3 writes checksums; empty when the arena is full. */
 struct str digest_text(struct arena *a, const struct digest_value *value);
 
 /* Joins the CRCs of two parts without their bytes, for the full-object checksum of an upload.

@@ -7,14 +7,14 @@
 enum { TURN = 64 * 1024, HASHER_STACK = 256 * 1024 };
 
 struct hasher {
-    struct mutex lock; /* lock class "local.hasher"; guards all of this and every stream's pieces */
+    struct mutex lock; /* lock class "local.hasher"; guards this struct and every stream's pieces */
     struct cond work;
-    struct list waiting; /* streams with pieces; the longest without a turn is first */
+    struct list waiting; /* streams with pieces; the stream that has waited longest is first */
     bool stop;
     struct thread thread;
 };
 
-/* The streams that are hashed in one turn, and how many bytes of each one's first piece. */
+/* The streams that are hashed in one turn, and the number of bytes that are hashed of each. */
 struct turn {
     struct hash_stream *streams[MD5_LANES];
     size_t bytes[MD5_LANES];

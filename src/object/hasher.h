@@ -8,8 +8,8 @@
  *   H2  A piece belongs to the hasher from hash_add() until HASH_PIECES later pieces were added, or
  *       hash_end() has returned. So a caller that uses HASH_PIECES + 1 buffers in turn never writes
  *       to a buffer in use.
- *   H3  The hasher hashes at most one turn of what waits before it looks again. So a new body joins
- *       within a turn.
+ *   H3  The hasher works in turns: it hashes at most 64 KiB of each waiting body, and then looks
+ * for new bodies. So a new body joins within a turn.
  *
  * Any thread; a stream belongs to one thread. */
 #ifndef OBJECT_HASHER_H
@@ -26,22 +26,23 @@ struct hasher;
 int hasher_start(struct hasher **out, struct err *err) MUST_CHECK;
 void hasher_stop(struct hasher *h); /* no stream may be open; NULL is fine */
 
-/* One body. The caller provides the memory, and uses it through these calls alone. */
+/* One body that is hashed. The caller provides the memory, and uses it through these calls
+ * alone. */
 struct hash_stream {
     struct hasher *hasher;
     struct list node; /* in the list of streams that wait for the thread */
     struct md5 md5;
-    struct str pieces[HASH_PIECES]; /* the first is being hashed */
+    struct str pieces[HASH_PIECES]; /* the pieces not hashed yet, in order */
     size_t count;
-    bool awaited; /* the caller waits for `moved` */
+    bool awaited; /* the caller waits for `moved`, which says that a piece is done */
     struct cond moved;
 };
 
 void hash_begin(struct hash_stream *s, struct hasher *h);
-/* Adds a piece to the body. Waits until there is room for it (H2). */
+/* Adds a piece to the body. Waits until there is room for it (H2, above). */
 void hash_add(struct hash_stream *s, struct str piece);
-/* Waits until all pieces are hashed, and gives the MD5. Must be called also after a failure; the
- * result is not used then. */
+/* Waits until all pieces are hashed, and stores the MD5 in `out`. Must be called also after a
+ * failure; the result is not used then. */
 void hash_end(struct hash_stream *s, unsigned char out[MD5_LEN]);
 
 #endif

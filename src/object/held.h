@@ -1,7 +1,7 @@
-/* A body whose end is held back until the body is proved. The read that would give the last bytes
- * calls prove() first, and fails if that fails. The sender has then sent less than it announced,
- * and closes the connection, so no peer stores half a body (docs/remote-storage.md M4,
- * docs/forward.md F4). */
+/* A reader of a body whose end is held back until prove() has accepted the body. The read that
+ * would return the last bytes calls prove() first, and fails if that fails. The sender has then
+ * sent less than it announced, and closes the connection, so no peer stores half a body
+ * (docs/remote-storage.md M4, docs/forward.md F4). */
 #ifndef OBJECT_HELD_H
 #define OBJECT_HELD_H
 
@@ -10,14 +10,14 @@
 struct held_reader {
     struct reader reader;
     struct reader *from; /* borrowed */
-    uint64_t left;       /* bytes left in `from`; UINT64_MAX: not known */
+    uint64_t left;       /* bytes of the body not read yet; UINT64_MAX: not known */
     /* Set by the caller: */
     int (*prove)(void *ctx, struct err *err); /* called when all of `from` was read */
     void *ctx;
-    uint64_t unspliced; /* bytes at the end that are never spliced, so that they are held back */
-    bool any_file;      /* a file of the right length needs no other proof */
+    uint64_t unspliced; /* bytes at the end that are never spliced, so that they can be held back */
+    bool any_file;      /* the body may be sent as a file of the right length, without prove() */
     /* The result: */
-    int failed; /* the error that the body ended with */
+    int failed; /* the error with which the body ended; 0: none */
 };
 
 /* Makes `h` a body of `len` bytes of `from`. UINT64_MAX: the length is not known, and `from` itself

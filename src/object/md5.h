@@ -4,7 +4,8 @@
  * MD5.
  *
  * With AVX-512 even a single body gains (its three-way logic and rotate shorten the chain by a
- * fifth). The kernels are chosen once, by what the processor has. One owner at a time. */
+ * fifth). The kernels are chosen once, by what the processor has. A struct md5 has one owner at a
+ * time. */
 #ifndef OBJECT_MD5_H
 #define OBJECT_MD5_H
 
@@ -29,8 +30,8 @@ struct md5_lane {
     size_t blocks;
 };
 
-/* Hashes the same number of blocks of 1 to MD5_LANES bodies at once: as many as all of them have.
- * Returns that number, and moves the lanes behind those blocks. */
+/* Hashes blocks of 1 to MD5_LANES bodies at once: of each body as many blocks as the shortest lane
+ * has. Returns that number, and moves the lanes behind those blocks. */
 size_t md5_side_by_side(struct md5_lane *lanes, size_t count);
 
 /* For tests and measurements: md5_limit_kernels() forbids kernels better than `most`, and returns

@@ -22,10 +22,10 @@ enum {
 /* The entries of one key on a bucket's page. */
 struct key_run {
     size_t first, count;
-    bool whole; /* the page has all entries of the run */
+    bool whole; /* the run does not go on behind the end of the page */
 };
 
-/* A key, or a common prefix, with what each bucket has of it. */
+/* A key, or a common prefix, with the entries that each bucket has for it. */
 struct merge_item {
     struct str key;
     bool is_prefix;
@@ -39,7 +39,7 @@ struct merge_round {
     struct arena a;            /* holds the pages */
     struct list_result *pages; /* one for each bucket */
     item_vec items;
-    struct str end; /* the last key that can be decided about; p NULL: all keys can */
+    struct str end; /* the last key that this round decides about; p NULL: it decides about all */
 };
 
 struct merging {
@@ -77,7 +77,7 @@ static const struct list_entry *page_entry(const struct merge_round *r, size_t b
     return i < r->pages[bucket].count ? &r->pages[bucket].entries[i] : NULL;
 }
 
-/* Gives all entries from `first` on that have the same key as the entry at `first`. */
+/* Returns the run of entries that begins at `first` and has one key. */
 static struct key_run page_run(const struct merging *g, const struct merge_round *r, size_t bucket,
                                size_t first)
 {
@@ -106,8 +106,8 @@ static void round_find_end(const struct merging *g, struct merge_round *r)
     }
 }
 
-/* Gives the entry with the lowest key among the entries at these places of the pages; NULL: there
- * is none. */
+/* Returns the entry with the lowest key among the entries at the indexes `at` of the pages; NULL:
+ * all pages have ended. */
 static const struct list_entry *round_least(const struct merging *g, const struct merge_round *r,
                                             const size_t *at)
 {
@@ -173,7 +173,7 @@ static bool item_is_alike(const struct merging *g, const struct merge_round *r,
     return alike;
 }
 
-/* Marks the pages that the key may be taken from. With MERGE_FIRST the last bucket's page need not
+/* Marks the pages from which the key may be taken. With MERGE_FIRST the last bucket's page need not
  * be read again: a key that only that bucket has did not move yet. */
 static void item_mark(const struct merge_item *item, bool *again, size_t count)
 {
@@ -285,7 +285,8 @@ static struct list_entry entry_copy(struct arena *a, const struct list_entry *e)
     return copy;
 }
 
-/* Whether the prefix holds a key that is listed, behind the place where the listing began. */
+/* Sets *out to whether the prefix holds a key that is listed, behind the place where the listing
+ * began. */
 static int prefix_holds_any(const struct merging *g, struct str prefix, bool *out, struct err *err)
 {
     struct merge m = *g->m;
@@ -307,9 +308,9 @@ static int prefix_holds_any(const struct merging *g, struct str prefix, bool *ou
     return code;
 }
 
-/* Gives the bucket that the key is listed from; false: it is not listed. A key that the caller was
- * not asked about was alike in all buckets. If it came or went after that, it need not be listed.
- */
+/* Sets *out to the bucket that the key is listed from. False: the key is not listed. A key that the
+ * caller was not asked about was alike in all buckets. If such a key came or went after that, it
+ * need not be listed. */
 static bool item_source(const struct merging *g, const struct merge_item *item, size_t *out)
 {
     size_t has = 0, first = 0;
@@ -409,8 +410,8 @@ static int has_after_version(struct merging *g, size_t bucket, bool *out, struct
     return code == ERR_NOT_FOUND || code == ERR_INVALID ? 0 : code;
 }
 
-/* Finds the bucket that has after_version. The versions of a key are listed to their end from the
- * bucket where their listing began. */
+/* Finds the bucket that has the version after_version, because the versions of a key are listed to
+ * their end from the bucket where their listing began. */
 static int merge_find_inside(struct merging *g, struct err *err)
 {
     int code = 0;

@@ -3,7 +3,7 @@
 
 #include "base/vec.h"
 
-/* An upload, or a common prefix. */
+/* An upload, or a common prefix of uploads. */
 struct upload_entry {
     struct str key, id;
     const struct upload_info *upload; /* NULL: a prefix */

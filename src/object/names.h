@@ -5,7 +5,7 @@
 
 #include "object/digest.h"
 
-/* S3's names of a checksum. NULL for MD5, which S3 does not count as a checksum. */
+/* Return S3's names of a checksum. NULL for MD5, which S3 does not count as a checksum. */
 const char *checksum_header(enum digest_kind kind);    /* "x-amz-checksum-crc32" */
 const char *checksum_element(enum digest_kind kind);   /* "ChecksumCRC32" */
 const char *checksum_algorithm(enum digest_kind kind); /* "CRC32" */
@@ -13,8 +13,9 @@ const char *checksum_algorithm(enum digest_kind kind); /* "CRC32" */
 bool checksum_by_header(struct str name, enum digest_kind *kind);
 bool checksum_by_algorithm(struct str name, enum digest_kind *kind);
 
-/* Whether the header is kept with an object and comes back as it was put. Any case. */
+/* Whether the header is kept with an object and comes back as it was put. The name may be in any
+ * case. */
 bool header_is_kept(struct str name);
-bool header_is_user_meta(struct str name); /* "x-amz-meta-...", which is kept too */
+bool header_is_user_meta(struct str name); /* "x-amz-meta-...", which are kept too */
 
 #endif

@@ -19,15 +19,16 @@ struct overlay {
     const struct overlay_ops *ops;
 };
 
-/* `home` is the storage that the caller asked. `user` means the same as in storage_ops. */
+/* The `home` of these calls is the storage that the caller asked. `user` means the same as in
+ * storage_ops. */
 struct overlay_ops {
     /* Whether the name is a logical bucket at home on this storage. Every request asks this, so it
      * answers from memory and never waits. */
     bool (*has)(struct overlay *o, const struct storage *home, struct str name);
     /* The next two are called for names that has() knows. */
-    /* Gives a reference to the logical bucket; its `storage` is NULL and its `home` is this home.
-     * ERR_NO_BUCKET: there is no such bucket. Does not wait where the home's own open_bucket() does
-     * not. */
+    /* Opens the logical bucket: *out is a new reference, whose `storage` is NULL and whose `home`
+     * is this home. ERR_NO_BUCKET: there is no such bucket. Does not wait where the home's own
+     * open_bucket() does not. */
     int (*open)(struct overlay *o, struct storage *home, struct str user, struct str name,
                 struct bucket **out, struct err *err);
     /* Removes the logical bucket with all its parts. ERR_CONFLICT: it is not empty. */
@@ -44,7 +45,7 @@ struct overlay_ops {
                 struct err *err);
 };
 
-/* Gives the overlay if `name` is one of its buckets at home on `s`, else NULL. Never waits. */
+/* Returns the overlay if `name` is one of its buckets at home on `s`, else NULL. Never waits. */
 struct overlay *storage_overlay_of(const struct storage *s, struct str name);
 
 /* As the members of storage_ops with these names, but also for logical buckets. */

@@ -22,8 +22,8 @@ uint64_t sealed_size(uint64_t plain)
 
 /* --- records --- */
 
-/* Derives the key for one body. The salt makes it random (E2); the part number makes it useless for
- * any other part. */
+/* Derives the key for one body. The salt makes the key random (docs/encryption.md, E2); the part
+ * number makes it useless for any other part. */
 static void derive(const struct sealed_key *key, const unsigned char salt[SEALED_SALT_LEN],
                    uint32_t part, unsigned char out[SEALED_KEY_LEN])
 {
@@ -115,7 +115,7 @@ int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char
 
 /* --- sealing --- */
 
-/* Reads a whole record and one byte more, or up to the end of the body. */
+/* Reads the plain bytes of a whole record and one byte more, or up to the end of the body. */
 static int sealer_fill(struct sealer *s, struct err *err)
 {
     size_t got = 1;

@@ -1,9 +1,10 @@
 /* Sealed bodies: the stored form of bytes under a key. docs/encryption.md has the format and its
  * invariants (E1 to E7).
  *
- * A body is a salt and records of AES-256-GCM, each bound to its place, to its part and to being
- * the last or not, so any record can be opened alone, and damage, reordering and a missing end are
- * found. The caller holds the data key; nothing here keeps it. One owner at a time. */
+ * A body is a salt and records of AES-256-GCM. Each record is bound to its place, to its part and
+ * to being the last or not. So any record can be opened alone, and damage, reordering and a missing
+ * end are found. The caller holds the data key; nothing here keeps it. Each struct has one owner at
+ * a time. */
 #ifndef OBJECT_SEALED_H
 #define OBJECT_SEALED_H
 
@@ -22,9 +23,10 @@ struct sealed_key {
     unsigned char bytes[SEALED_KEY_LEN];
 };
 
-/* Gives the stored size of a body of this plain size. UINT64_MAX (not known) stays so. */
+/* Returns the stored size of a body of this plain size, in bytes. UINT64_MAX (not known) gives
+ * UINT64_MAX. */
 uint64_t sealed_size(uint64_t plain);
-/* Gives the number of records of a body of this plain size; at least one. */
+/* Returns the number of records of a body of this plain size; at least one. */
 uint64_t sealed_records(uint64_t plain);
 
 /* Makes an ETag to use in place of the MD5 of the plain bytes. It reveals nothing without the key.
@@ -39,23 +41,23 @@ struct sealed_cipher {
     struct evp_cipher_ctx_st *ctx;
 };
 
-/* Prepares for the records of one part (its number is `part`) or of a whole body (0). */
+/* Prepares `c` for the records of the part with the number `part`, or of a whole body (0). */
 void sealed_cipher_init(struct sealed_cipher *c, const struct sealed_key *key,
                         const unsigned char salt[SEALED_SALT_LEN], uint32_t part);
 void sealed_cipher_release(struct sealed_cipher *c);
 
-/* Seals one record: writes plain.len + SEALED_TAG_LEN bytes. */
+/* Seals one record: writes plain.len + SEALED_TAG_LEN bytes to `out`. */
 void sealed_put(struct sealed_cipher *c, uint64_t index, bool last, struct str plain,
                 unsigned char *out);
-/* Opens a record in place; `len` includes the tag. ERR_CORRUPT: it is not that record under that
- * key, and the bytes must not be used. */
+/* Opens a record in place; `len` includes the tag. ERR_CORRUPT: the bytes are not the record with
+ * this index under this key, and must not be used. */
 int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char *record,
                size_t len, struct err *err) MUST_CHECK;
 
 /* --- a body that is sealed as it is read --- */
 
 struct sealer {
-    struct reader reader; /* gives the stored form; closing it does not close `body` */
+    struct reader reader; /* returns the stored form; its close leaves `body` open */
     struct reader *body;
     uint64_t size; /* plain bytes read so far */
     struct sealed_cipher cipher;
@@ -77,7 +79,7 @@ struct sealer {
 
 void sealer_init(struct sealer *s, struct reader *body, const struct sealed_key *key, uint32_t part,
                  struct hasher *hasher);
-/* Gives the MD5 of the plain bytes. Call it once, after the body's end. */
+/* Stores the MD5 of the plain bytes in `out`. Call it once, after the body's end. */
 void sealer_md5(struct sealer *s, unsigned char out[MD5_LEN]);
 void sealer_release(struct sealer *s); /* {0} is fine */
 

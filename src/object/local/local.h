@@ -14,11 +14,12 @@ enum { LOCAL_FAMILIES = 5 };
 #define LOCAL_OUTBOX "outbox"
 /* The column family of the rows that taps keep (struct change_tap). */
 #define LOCAL_CHANGES "changes"
-/* The column family of waiting access log records (s3/access_log.h). It holds no rows of a storage.
- */
+/* The column family of access log records that wait for delivery (s3/log/access_log.h). It holds no
+ * rows of a storage. */
 #define LOCAL_ACCESS_LOG "accesslog"
 
-/* Gives the column families to pass to db_open(). All local storages of the process share them. */
+/* Returns the column families to pass to db_open(). All local storages of the process share
+ * them. */
 const struct db_cf_spec *local_cf_specs(void); /* array of LOCAL_FAMILIES */
 
 struct local_options {
@@ -92,22 +93,22 @@ struct change_tap {
     /* Whether changes are allowed: an error refuses the change. Called before wants(), also inside
      * the commit. NULL: nothing is refused. */
     int (*may)(void *ctx, struct err *err);
-    /* Tells that a row with this number is committed. Called after the commit, on the thread that
-     * made the change, before its call returns; not in the order of the numbers. */
+    /* Called after the commit of a row with this number, on the thread that made the change, before
+     * its call returns; not in the order of the numbers. */
     void (*committed)(void *ctx, uint64_t number);
     void *ctx;
 };
 
-/* Sets the storage's tap (borrowed). It learns of changes that begin after the call. NULL removes
- * it; no change may be under way then. Rows of an earlier tap stay. Without a tap the cost for a
- * change is one load. */
+/* Sets the storage's tap (borrowed). The tap learns of changes that begin after the call. NULL
+ * removes it; no change may be under way then. Rows of an earlier tap stay. Without a tap a change
+ * costs one more load from memory. */
 void local_set_tap(struct storage *s, const struct change_tap *tap);
 /* Hides changes through this reference to a bucket from the tap. Replication uses it for its own
  * writes, which must not count as changes at the destination. Call it before other threads have the
  * reference. It does nothing for a bucket on another kind of storage. */
 void local_untap(struct bucket *b);
-/* Make or remove a bucket hidden from the tap. On another kind of storage, they just make or remove
- * it. */
+/* Make or remove a bucket so that the tap does not see it. On another kind of storage, they just
+ * make or remove it. */
 int local_create_untapped(struct storage *s, const struct bucket_info *info,
                           struct err *err) MUST_CHECK;
 int local_remove_untapped(struct storage *s, struct str user, struct str name,
@@ -118,16 +119,16 @@ int local_tap_settle(struct storage *s, struct err *err) MUST_CHECK;
  * last one's can appear later. */
 int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t limit,
                    struct tapped **out, size_t *count, struct err *err) MUST_CHECK;
-/* Removes these rows. Not durable: a crash of the machine may bring them back. */
+/* Removes these rows. The removal is not durable: a crash of the machine may bring them back. */
 int local_tap_drop(struct storage *s, const struct tapped *rows, size_t count,
                    struct err *err) MUST_CHECK;
 /* Removes all rows up to this number, by one durable write however many there are. */
 int local_tap_drop_until(struct storage *s, uint64_t last, struct err *err) MUST_CHECK;
 
 struct local_stats {
-    uint64_t list_steps; /* rows that listings have read */
-    uint64_t collected;  /* files that the collector has removed */
-    uint64_t swept;      /* how many of the collected files a crash had left */
+    uint64_t list_steps; /* number of rows that listings have read */
+    uint64_t collected;  /* number of files that the collector has removed */
+    uint64_t swept;      /* number of collected files that a crash had left */
 };
 void local_stats(struct storage *s, struct local_stats *out);
 

@@ -83,7 +83,7 @@ static int copy_folder(const char *from, const char *to, unsigned levels, struct
     return code;
 }
 
-/* Leaves out the lock file: a link of it would be locked together with the original. */
+/* Copies all files but the lock file: a link to that would be locked together with the original. */
 int local_copy_files(struct storage *s, const char *to, struct err *err)
 {
     static const char *const names[] = {"FORMAT", "blobs"};

@@ -1,5 +1,5 @@
-/* Blobs: the files of a local storage. A file is made before its row; L7 and L8 say why no file is
- * lost. */
+/* Blobs: the files of a local storage. A file is made before its row; L7 and L8 in
+ * docs/local-storage.md say why no file is lost. */
 #include "object/local/local_int.h"
 #include "os/file.h"
 
@@ -20,7 +20,7 @@ static const uint64_t COUNTER_MASK = ((uint64_t)1 << COUNTER_BITS) - 1;
 static const uint64_t BYTES_BIT = (uint64_t)1 << (COUNTER_BITS - 1);
 
 /* A body that is being written to a row or a file. A large body uses several blocks in turn: while
- * one is read and written, the hasher works on the earlier ones (H2). */
+ * one is read and written, the hasher works on the earlier ones (object/hasher.h, H2). */
 struct writing {
     struct local *l;
     int fd;
@@ -30,8 +30,10 @@ struct writing {
     struct hash_stream md5;
     struct buf blocks[BLOCKS];
     struct buf *block; /* bytes that were read and not yet written */
-    size_t room;       /* bytes to read at once: a whole block, or one more than a small body has */
-    uint64_t count;    /* number of blocks written */
+    /* Bytes to read at once: a whole block, or one byte more than a small body of known size
+     * has. */
+    size_t room;
+    uint64_t count; /* number of blocks written */
 };
 
 static uint32_t epoch_of(uint64_t id)
@@ -92,8 +94,9 @@ static int sync_parent(const struct buf *path, struct err *err)
     return dir_sync(parent, err);
 }
 
-/* Makes the blob's folder durable before a row can name a file in it (L7). No lock is needed: each
- * thread that does not know whether the folder is durable makes it so itself. */
+/* Makes the blob's folder durable before a row can name a file in it (docs/local-storage.md, L7).
+ * No lock is needed: each thread that does not know whether the folder is durable makes it so
+ * itself. */
 static int blob_folder_make(struct local *l, uint64_t id, struct err *err)
 {
     uint64_t synced = atomic_load(&l->blob_folders_synced), folder = blob_folder_number(id);
@@ -138,8 +141,8 @@ static int writing_begin(struct writing *w, uint64_t *id, struct err *err)
     return 0;
 }
 
-/* Notes an error of the disk itself (ERR_IO) as trouble of the storage (local_trouble()). Other
- * errors are not noted. Returns `code`. */
+/* Reports an error of the disk itself (ERR_IO) as trouble of the storage (local_trouble()); other
+ * errors are not reported. Returns `code`. */
 static int noted(struct writing *w, int code, const struct err *err)
 {
     if (code == ERR_IO)
@@ -256,7 +259,8 @@ static int blob_write_file(struct writing *w, const struct blob_source *from, st
     return code;
 }
 
-/* Gives the caller the block of a small body, for a row. All of the body has been read. */
+/* Moves the block with a small body to *small, which the caller will write as a row. All of the
+ * body has been read. */
 static int keep_small(struct writing *w, const struct blob_source *from, struct blob *out,
                       struct buf *small, struct err *err)
 {
@@ -304,7 +308,7 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
 }
 
 /* Removes the file and syncs the removal. Otherwise a loss of power could bring the file back after
- * its epoch was closed (L8). */
+ * its epoch was closed (docs/local-storage.md, L8). */
 void blob_discard(struct local *l, uint64_t id)
 {
     struct buf path = BUF_INIT(PATH_MAX);

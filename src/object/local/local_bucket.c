@@ -25,7 +25,7 @@ int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row
     return code == 0 && out->id != b->id ? err_code(err, ERR_NO_BUCKET) : code;
 }
 
-/* --- generations (L10) --- */
+/* --- generations (docs/local-storage.md, L10) --- */
 
 enum { GENERATION_STEP = 1 << 16 };
 
@@ -356,7 +356,7 @@ static int page_add_owned(struct bucket_page *p, struct str name, struct err *er
 }
 
 /* Reads the owner's buckets behind `after`, by name. The cost grows with the owner's buckets, not
- * with all buckets of the storage (L13). */
+ * with all buckets of the storage (docs/local-storage.md, L13). */
 static int page_read(struct bucket_page *p, struct str after, size_t limit, struct err *err)
 {
     struct local *l = p->l;

@@ -105,7 +105,8 @@ static void blob_folder_of(struct buf *out, const struct local *l, uint64_t id)
     out->p[out->len] = '\0';
 }
 
-/* Removes empty folders of earlier epochs, which get no new files. */
+/* Removes the blob's folder, and its epoch's folder, if they are empty. Folders of the running
+ * epoch stay, because they get new files. */
 static void remove_folders(struct local *l, struct buf *folder, uint64_t id)
 {
     if (id >> COUNTER_BITS == l->epoch || rmdir(folder->p) < 0)
@@ -116,7 +117,7 @@ static void remove_folders(struct local *l, struct buf *folder, uint64_t id)
 }
 
 /* Removes the files of all blobs in the batch. The ids are in order, so each folder is synced once
- * (L9). */
+ * (docs/local-storage.md, L9). */
 static int unlink_all(struct local *l, const struct batch *b, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX), folder = BUF_INIT(PATH_MAX);
@@ -161,7 +162,8 @@ static int forget_run(struct db_tx *tx, void *ctx, struct err *err)
 
 /* --- garbage --- */
 
-/* Reads the next blobs without a reference (garbage rows) from id `after` on. */
+/* Reads up to BATCH garbage rows from the id `after` on. They name blobs that have no
+ * references. */
 static int next_batch(struct local *l, uint64_t after, struct batch *out, struct err *err)
 {
     struct row from, tag;
@@ -203,9 +205,9 @@ static bool is_resolving(struct pins *pins, uint64_t up_to)
     return false;
 }
 
-/* Takes blobs that a reader has pinned out of the batch. Only readers that registered before the
- * garbage was read can use it. Readers that are still resolving wait for nothing, so waiting for
- * them is safe. */
+/* Removes from the batch the blobs that a reader has pinned. First it waits for readers that have
+ * registered but not pinned their blobs yet; this wait is safe, because such readers wait for
+ * nothing. Readers that register later cannot reach these blobs. */
 static void leave_pinned(struct local *l, struct batch *b)
 {
     struct pins *pins = &l->pins;
@@ -277,8 +279,8 @@ static int blob_has_row(struct local *l, enum tag tag, uint64_t id, bool *found,
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Adds a file without a row to the batch to remove. A blob with a garbage row is left to the round
- * that handles that row. */
+/* Adds a file without a row to the batch of files to remove. A blob with a garbage row is left to
+ * the round that handles that row. */
 static int sweep_file(void *ctx, uint64_t id, const char *path, struct err *err)
 {
     struct sweep *s = ctx;
@@ -339,7 +341,8 @@ static int epochs_sweep(struct local *l, struct err *err)
 /* --- commits that failed --- */
 
 /* Discards the blobs of failed commits that no row names. After a failed sync the database accepts
- * no writes until the next start. So once it accepts a write, an absent row will not come back. */
+ * no writes until the next start. So once it has accepted a write, an absent row will not come
+ * back. */
 static int settle_doubtful(struct local *l, struct err *err)
 {
     struct collector *c = &l->collector;
@@ -367,7 +370,7 @@ static int settle_doubtful(struct local *l, struct err *err)
     }
     mutex_lock(&c->lock);
     for (size_t i = 0; i < ids.len && code == 0; i++)
-        vec_remove(&c->doubtful, 0); /* meanwhile other threads only append */
+        vec_remove(&c->doubtful, 0); /* other threads have only appended meanwhile */
     mutex_unlock(&c->lock);
     vec_release(&ids);
     buf_release(&epoch);
@@ -391,7 +394,7 @@ static void collect_round(struct local *l, bool *swept)
                  log_z("error", err.text));
 }
 
-/* Waits until the folder is found, or is no longer looked for. The caller holds the lock. */
+/* Waits until the folder is found, or nobody looks for it any more. The caller holds the lock. */
 static void find_folder(struct local *l)
 {
     struct collector *c = &l->collector;

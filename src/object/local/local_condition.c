@@ -21,7 +21,8 @@ static bool etag_listed(struct str list, struct str etag, bool strong)
     return false;
 }
 
-/* Whether the version is newer than `since_ms`, compared in whole seconds as HTTP dates have. */
+/* Whether the version is newer than `since_ms`, compared in whole seconds, as HTTP dates have no
+ * finer unit. */
 static bool modified_after(const struct object_record *r, int64_t since_ms)
 {
     return r->modified_ms / MS_PER_S > since_ms / MS_PER_S;

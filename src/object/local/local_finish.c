@@ -19,14 +19,14 @@ struct finish_change {
     const struct upload_part *parts;
     size_t count;
     const struct put_options *o;
-    struct object_meta meta; /* o's meta after verify() */
+    struct object_meta meta; /* the meta of `o`, after verify() was called */
     struct object_record r;
     struct buf upload_row, list, etag, digests; /* r points into them */
     uint64_t request;
     bool versioned;
 };
 
-/* Gives a digest of the request, by which the same request is recognized when it comes again. */
+/* Returns a hash of the request, by which the same request is recognized when it comes again. */
 static uint64_t request_hash(const struct local_bucket *b, struct str key,
                              const struct upload_part *parts, size_t count)
 {
@@ -80,7 +80,8 @@ static int finish_add_part(struct finish_change *p, size_t i, struct buf *value,
     piece_put(&p->list,
               &(struct piece){asked->number, have.blob, have.offset, have.size, have.checksum});
     p->r.size += have.size;
-    /* An ETag that is not an MD5 (an encrypted body's) counts as its text. */
+    /* An ETag that is not an MD5, such as that of an encrypted body, goes into the digest as
+     * text. */
     if (hex_parse(have.etag, md5, sizeof(md5)))
         buf_append(&p->digests, md5, sizeof(md5));
     else

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 /* Format numbers of the file FORMAT and of the rows. Rows of format 2 have the usage of buckets
- * (L11), rows of format 3 also a row for each owner's bucket (L13). */
+ * (docs/local-storage.md, L11), rows of format 3 also a row for each owner's bucket (L13). */
 enum { FORMAT = 1, ROWS_FORMAT = 3, ROWS_FIRST = 1 };
 
 static void format_text(struct buf *out, const struct local *l)
@@ -181,7 +181,7 @@ static int highest_epoch(struct local *l, uint32_t *out, struct err *err)
     return code;
 }
 
-/* Begins a new epoch, which stays open until the storage is closed (L8). */
+/* Begins a new epoch, which stays open until the storage is closed (docs/local-storage.md, L8). */
 static int epoch_run(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct local *l = ctx;

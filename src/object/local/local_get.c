@@ -1,8 +1,8 @@
 /* Reading objects: head, get, ranges. */
 #include "object/local/local_int.h"
 
-/* Finds the current version. Only if there is no object, it looks whether a marker is current or
- * the bucket no longer exists. */
+/* Finds the current version. If there is no object, it also finds out whether a marker is current,
+ * or the bucket no longer exists. */
 static int find_current(struct stored *out, struct local_bucket *b, struct str key, struct err *err)
 {
     struct local *l = b->local;
@@ -18,8 +18,8 @@ static int find_current(struct stored *out, struct local_bucket *b, struct str k
         return err_code(err, ERR_NOT_FOUND);
     if (code == 0)
         code = stored_newest(out, latest, b, key, err);
-    /* The newest is no marker but an older version, because a put was just undone: nothing is
-     * current. */
+    /* If the newest of the other versions is not a marker, the key has changed since the first
+     * read, which found that there is no object. */
     return code == 0 && !out->r.is_marker ? err_code(err, ERR_NOT_FOUND) : code;
 }
 
@@ -112,7 +112,8 @@ int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[
     return 0;
 }
 
-/* Gives the range of a part. An object that was not made of parts is its own part 1. */
+/* Sets the range of a part, and its checksum, in *out. An object that was not made of parts is its
+ * own part 1. */
 static int part_range(struct local *l, struct arena *a, const struct object_record *r,
                       uint64_t number, struct get_result *out, struct err *err)
 {
@@ -181,14 +182,15 @@ int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str
         if (code == 0)
             code = stored_describe(b, a, key, &found, c, out, err);
         if (code == 0 && found.r.part_count > 0 && !pin) {
-            /* The blobs may have been removed before the pin: read the row again (L9). */
+            /* The blobs may have been removed before the pin was made, so the row is read again
+             * (docs/local-storage.md, L9). */
             pin = pin_begin(b->local);
             code = ERR_AGAIN;
             continue;
         }
         if (code == 0)
             code = stored_open_range(b->local, a, &found.r, range, &pin, out, err);
-        /* The bytes of a row that did not change cannot have been removed. */
+        /* While a row does not change, its bytes are not removed. So the bytes are lost. */
         if (code == ERR_AGAIN && found.r.sequence == tried)
             code = err_set(err, ERR_CORRUPT, "the bytes of the object are missing");
         tried = found.r.sequence;

@@ -1,4 +1,5 @@
-/* What the files of the local storage share. Invariants are numbered in docs/local-storage.md. */
+/* Declarations that the files of the local storage share. Invariants such as L9 are numbered in
+ * docs/local-storage.md. */
 #ifndef OBJECT_LOCAL_LOCAL_INT_H
 #define OBJECT_LOCAL_LOCAL_INT_H
 
@@ -18,21 +19,22 @@ enum {
     BUCKET_NAME_MAX = 255,
     OWNER_MAX = 512,
     DOCUMENT_NAME_MAX = 64,
-    BLOB_BLOCK = 256 * 1024, /* files are checksummed in blocks of this size; never changes */
+    BLOB_BLOCK = 256 * 1024, /* a file's checksum is made over blocks of this size; never changes */
     EPOCH_BITS = 24,
-    COUNTER_BITS = 40,     /* of a blob id; the highest is set for rows of family "bytes" */
-    BLOB_FOLDER_BITS = 12, /* log2 of the files in a folder of blobs */
-    GENERATIONS = 256,     /* generation numbers; buckets share them by the hash of their names */
+    COUNTER_BITS = 40,     /* counter in a blob id; its highest bit marks rows of family "bytes" */
+    BLOB_FOLDER_BITS = 12, /* log2 of the number of files in a folder of blobs */
+    GENERATIONS = 256,     /* generation numbers, which buckets share by the hash of their names */
     BLOB_ETAG_MAX = 36,
 };
 
-/* Readers of many blobs, whose blobs the collector must not remove (L9). */
+/* The readers of objects made of parts. The collector must not remove the blobs that they have
+ * pinned (docs/local-storage.md, L9). */
 struct pins {
     struct mutex lock; /* lock class "local.pins" */
     struct cond resolved;
     struct list readers; /* list of struct pin, in the order of registration */
-    uint64_t registered; /* how many pins were made since the start */
-    bool skipped;        /* the collector left a blob because of a pin */
+    uint64_t registered; /* number of pins made since the start */
+    bool skipped;        /* the collector has left a blob because it was pinned */
 };
 
 struct pin {
@@ -46,7 +48,7 @@ struct pin {
 struct collector {
     struct mutex lock; /* lock class "local.collector" */
     struct cond wake, finished;
-    uint64_t asked, done; /* how many rounds were asked for, and how many are done */
+    uint64_t asked, done; /* number of rounds asked for, and number of rounds done */
     unsigned holds;       /* backups under way; while there are any, no round begins */
     bool running;
     bool stop;
@@ -55,7 +57,8 @@ struct collector {
     struct thread thread;
 };
 
-/* A failure of the disk: set when a file could not be written or synced, until one could again. */
+/* A failure of the disk. It is set when a file could not be written or synced, and reset when a
+ * file could be written again. */
 struct trouble {
     struct mutex lock; /* lock class "local.trouble" */
     bool set;
@@ -77,14 +80,16 @@ struct local {
     unsigned char identity[IDENTITY_LEN];
     bool identified; /* `identity` is known from the storage's row, and no longer changes */
     struct hash_key version_key;
-    uint64_t sequence; /* the last sequence number given out; used only inside changes, so by one
-                          thread */
+    /* The last sequence number given out. It is used only inside changes, so by one thread at a
+     * time. */
+    uint64_t sequence;
     _Atomic(uint64_t) next_file, next_bytes; /* counters of blob ids */
     _Atomic(uint64_t) blob_folders_synced; /* folders of this epoch below this number are durable */
     _Atomic(bool) leaked; /* a file of this epoch may have no row, so the epoch stays open */
     _Atomic(uint64_t) list_steps, collected, swept;
-    _Atomic(uint64_t)
-        generations[GENERATIONS]; /* L10; the lowest 16 bits count the changes under way */
+    /* The generation numbers of buckets (docs/local-storage.md, L10). The lowest 16 bits of each
+     * count the changes under way. */
+    _Atomic(uint64_t) generations[GENERATIONS];
     struct hasher *hasher;
     struct pins pins;
     struct collector collector;
@@ -95,7 +100,7 @@ struct local_bucket {
     struct bucket bucket;
     struct local *local;
     uint64_t id;
-    bool untapped; /* set by local_untap() */
+    bool untapped; /* its changes are hidden from the tap (local_untap()) */
     _Atomic(unsigned) refs;
     char name[];
 };
@@ -117,8 +122,8 @@ int trouble_try(struct local *l, struct err *err) MUST_CHECK;
 /* Checks and locks the folder, and begins an epoch. *missing true: it failed because of the disk,
  * and may succeed later. */
 int folder_enter(struct local *l, bool *missing, struct err *err) MUST_CHECK;
-/* Checks that the folder is the one that the rows belong to: if its disk is not mounted, an empty
- * folder is in its place. */
+/* Checks that the folder is the one that the rows belong to. If its disk is not mounted, there is
+ * an empty folder in its place. */
 int folder_check(const struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_rows.c: keys of rows, ids --- */
@@ -154,11 +159,11 @@ struct str row_tag(struct row *r, const struct local *l, enum tag tag);
 struct str row_name(struct row *r, const struct local *l, enum tag tag, struct str name);
 struct str row_owned(struct row *r, const struct local *l, struct str owner, struct str bucket);
 struct str row_id(struct row *r, const struct local *l, enum tag tag, uint64_t id);
-struct str row_bytes(struct row *r, const struct local *l, uint64_t id); /* of family "bytes" */
+struct str row_bytes(struct row *r, const struct local *l, uint64_t id); /* in family "bytes" */
 struct str row_key(struct row *r, const struct local_bucket *b, enum tag tag, struct str key);
 struct str row_version(struct row *r, const struct local_bucket *b, struct str key,
                        uint64_t sequence);
-/* Gives the prefix that the rows of all versions of the key have. */
+/* Returns the prefix that the rows of all versions of the key have. */
 struct str row_versions(struct row *r, const struct local_bucket *b, struct str key);
 struct str row_upload(struct row *r, const struct local_bucket *b, struct str key,
                       const unsigned char id[UPLOAD_ID_LEN]);
@@ -166,19 +171,20 @@ struct str row_part(struct row *r, const struct local *l, const unsigned char id
                     uint32_t number);
 uint64_t row_u64(struct str bytes); /* reads the first 8 bytes, big-endian */
 
-/* Gives "null" or the version's id, in the arena. */
+/* Returns "null" or the version's id, in the arena. */
 struct str version_text(const struct local_bucket *b, struct arena *a, struct str key,
                         const struct object_record *r);
 struct str version_id(const struct local_bucket *b, struct arena *a, struct str key,
                       uint64_t sequence);
-/* Reads a version's id. False: this storage gave no version of this key such an id. */
+/* Reads the sequence number from a version's id. False: this storage gave no version of this key
+ * such an id. */
 bool version_parse(const struct local_bucket *b, struct str key, struct str text,
                    uint64_t *sequence);
 
-/* ERR_INVALID: the key is empty, too long, or has a NUL byte. */
+/* Checks the key of an object. ERR_INVALID: it is empty, too long, or has a NUL byte. */
 int key_check(struct str key, struct err *err) MUST_CHECK;
 
-/* --- local_version.c: which version is where, and changes of it --- */
+/* --- local_version.c: where each version is stored, and changes of versions --- */
 
 /* A record, and the row that it points into. */
 struct stored {
@@ -209,15 +215,18 @@ struct row_change {
     struct local_bucket *b;
     struct str key;
     enum meta_set set; /* the fields of the meta that the change sets */
-    bool frees;        /* the change makes room, so it is allowed on a full disk (P7) */
+    /* The change makes room, so it is allowed on a full disk (docs/local-storage.md, P7). */
+    bool frees;
     int (*fn)(struct row_change *c, struct err *err);
     /* Valid while fn runs: */
     struct db_tx *tx;
     struct db_view *view;
     struct buf bucket_row;
     struct bucket_record bucket;
-    struct bucket_usage counted; /* change of the bucket's usage, modulo 2^64 (L11) */
-    uint64_t tapped;             /* number of the row that the tap keeps; 0: none (L12) */
+    /* The change of the bucket's usage, modulo 2^64 (docs/local-storage.md, L11). */
+    struct bucket_usage counted;
+    /* Number of the row that the tap keeps (docs/local-storage.md, L12); 0: it keeps none. */
+    uint64_t tapped;
     /* Valid after change_apply(): */
     bool refused; /* fn failed, so it is certain that nothing was committed */
     bool garbage; /* some blobs have lost their last reference */
@@ -234,7 +243,7 @@ int change_sequence(struct row_change *c, uint64_t *out, struct err *err) MUST_C
 int change_install(struct row_change *c, const struct stored *current, struct object_record *r,
                    struct err *err) MUST_CHECK;
 /* Drops a version's row and its references to bytes. `in_o`: the row is the one of TAG_OBJECT.
- * ERR_DENIED: the version is locked. */
+ * `bypass`: governance retention does not count. ERR_DENIED: the version is locked. */
 int change_drop(struct row_change *c, const struct object_record *r, bool in_o, bool bypass,
                 struct err *err) MUST_CHECK;
 /* After the current version was dropped, makes the newest older version current, unless that is a
@@ -244,33 +253,33 @@ int change_promote(struct row_change *c, struct err *err) MUST_CHECK;
  * thing_kind. Rows that the tap and `note` keep are part of this change. */
 int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
                 const struct object_record *r, struct err *err) MUST_CHECK;
-/* Adds a reference to the blob; the next function removes one (L6). */
+/* Adds a reference to the blob; the next function removes one (docs/local-storage.md, L6). */
 int change_ref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
 int change_unref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
-/* Shares the record's bytes: adds a reference to each of its blobs. An inline body is copied under
- * a new id, which `r` gets. */
+/* Shares the record's bytes: adds a reference to each of its blobs. An inline body, or a list of
+ * parts in a row of its own, is copied under a new id, which `r` gets. */
 int change_share(struct row_change *c, struct object_record *r, struct err *err) MUST_CHECK;
 int change_free(struct row_change *c, const struct object_record *r, struct err *err) MUST_CHECK;
 
-/* --- local_tap.c: the log of changes (L12) --- */
+/* --- local_tap.c: the log of changes (docs/local-storage.md, L12) --- */
 
-/* Keeps a row of the change if the tap wants it. `sequence` is the row's number; 0: a new number.
- * `r` is the version that was changed; NULL: the bucket itself was changed. */
+/* Writes a row about the change if the tap wants it. `sequence` is the row's number; 0: a new
+ * number. `r` is the version that was changed; NULL: the bucket itself was changed. */
 int change_keep(struct row_change *c, struct tapped *t, const struct object_record *r,
                 uint64_t sequence, struct err *err) MUST_CHECK;
 /* Tells the tap that its row is committed. */
 void change_tapped(const struct row_change *c);
 
-/* --- local_usage.c: counts (L11) --- */
+/* --- local_usage.c: counts (docs/local-storage.md, L11) --- */
 
-/* Counts a row of a version that is put (sign 1) or deleted (-1), under TAG_OBJECT or TAG_VERSION.
- */
+/* Counts a version's row that is written (sign 1) or deleted (-1), under TAG_OBJECT or
+ * TAG_VERSION. */
 void change_count(struct row_change *c, enum tag tag, const struct object_record *r, int sign);
-/* Writes the changed counts. This is the last step of a change. */
+/* Writes the changed counts to the bucket's usage row. This is the last step of a change. */
 int change_count_end(struct row_change *c, struct err *err) MUST_CHECK;
 int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
-/* Counts every bucket, and writes the row of each owner (L13). The counts become durable with the
- * next durable change. Nothing else may be written meanwhile. */
+/* Counts the usage of every bucket, and writes the rows of owners (docs/local-storage.md, L13). The
+ * counts become durable with the next durable change. Nothing else may be written meanwhile. */
 int usage_build(struct local *l, struct err *err) MUST_CHECK;
 /* Compares the bucket's counts with its rows, and corrects them. Writes may go on meanwhile. */
 int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err) MUST_CHECK;
@@ -292,7 +301,7 @@ bool condition_given(const struct object_conditions *c);
 
 struct blob {
     uint64_t id;                /* 0: no file was made */
-    uint64_t size, checksum;    /* of the stored bytes */
+    uint64_t size, checksum;    /* size in bytes and checksum of the stored bytes */
     uint64_t plain;             /* bytes of the body; equals `size` unless the body is sealed */
     unsigned char md5[MD5_LEN]; /* MD5 of the body, if asked for */
     char etag[BLOB_ETAG_MAX]; /* the MD5 in hex, or a hidden ETag (put_seal.hide_md5); empty if not
@@ -322,25 +331,26 @@ int blob_open(int *fd, const struct local *l, uint64_t id, struct err *err) MUST
 /* Continues a file's checksum with the next block. */
 uint64_t blob_checksum(uint64_t sum, struct str block);
 int blob_space(struct local *l, uint64_t need, struct err *err) MUST_CHECK;
-/* Reads all of a body through the digests. */
+/* Reads a body to its end and adds its bytes to the digests. */
 int blob_digest(struct reader *from, struct digests *d, struct err *err) MUST_CHECK;
 void blob_hex(const unsigned char md5[MD5_LEN], char etag[33]);
 
 /* --- local_reader.c: bodies --- */
 
-/* Opens [first, first + len) of the record's bytes. ERR_AGAIN: the bytes were removed, and the
- * caller must read the row again. An object of parts needs a pin, which the reader takes over. */
+/* Opens the bytes from range[0] on, range[1] of them, of the record's body. ERR_AGAIN: the bytes
+ * were removed, and the caller must read the row again. An object of parts needs a pin, which the
+ * reader takes over. */
 int body_open(struct reader **out, struct local *l, struct arena *a, const struct object_record *r,
               const uint64_t range[2], struct pin **pin, struct err *err) MUST_CHECK;
-/* Pins the blobs of this list of parts (L9). */
+/* Pins the blobs of this list of parts (docs/local-storage.md, L9). */
 int pin_resolve(struct local *l, struct pin *pin, struct str list, struct err *err) MUST_CHECK;
 struct pin *pin_begin(struct local *l);
 void pin_end(struct local *l, struct pin *pin); /* NULL is fine */
 
 /* --- local_sealed.c: bodies under a key --- */
 
-/* Where blob_take() stores a body. It does as blob_write(), but seals the bytes if `meta`, which
- * will be kept with them, has an encryption. */
+/* The destination of blob_take(), which stores a body as blob_write() does, but seals the bytes if
+ * `meta`, which will be kept with them, has an encryption. */
 struct blob_target {
     const struct put_options *o;
     const struct object_meta *meta;
@@ -388,11 +398,10 @@ int local_list(struct bucket *b, struct arena *a, const struct list_options *o,
                struct list_result *out, struct err *err);
 int local_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
                         struct list_result *out, struct err *err);
-/* Gives the common prefix of `key`: all up to the first delimiter behind o->prefix. Empty: there is
- * none. */
+/* Returns the common prefix of `key`: its beginning, up to and with the first delimiter behind
+ * o->prefix. Empty: the key has no such delimiter. */
 struct str list_common(struct str key, const struct list_options *o);
-/* Appends the key of the row where a listing begins: the row of the first key that may be listed.
- */
+/* Appends the key of the first row that a listing may have to return. */
 void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
                 const struct list_options *o);
 
@@ -433,8 +442,8 @@ int local_list_uploads(struct bucket *b, struct arena *a, const struct list_opti
                        struct upload_list *out, struct err *err);
 /* Reads an upload's id. ERR_NOT_FOUND: the text cannot be an id. */
 int upload_id_parse(struct str text, unsigned char id[UPLOAD_ID_LEN], struct err *err) MUST_CHECK;
-/* Gives offset and length of a range in an object of this size. ERR_RANGE: the range is not in it.
- */
+/* Sets out[0] and out[1] to offset and length of a range in an object of this size. ERR_RANGE: the
+ * range is not in the object. */
 int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[2],
                   struct err *err) MUST_CHECK;
 

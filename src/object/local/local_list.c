@@ -1,4 +1,5 @@
-/* Listings: seeks in the index, at a cost that grows with the entries returned (P6). */
+/* Listings: seeks in the index, at a cost that grows with the entries returned
+ * (docs/local-storage.md, P6). */
 #include "object/local/local_int.h"
 
 /* The entries of a listing, in the arena. Their room is doubled when it is full. */
@@ -66,8 +67,8 @@ struct str list_common(struct str key, const struct list_options *o)
     return at < 0 ? STR_EMPTY : str_head(key, o->prefix.len + (size_t)at + o->delimiter.len);
 }
 
-/* A listing begins behind `after`, or behind all keys under `after` if that is itself a common
- * prefix. */
+/* Appends the key of the row where the listing begins: behind `after`, or behind all keys under
+ * `after` if that is itself a common prefix. */
 void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
                 const struct list_options *o)
 {
@@ -84,7 +85,8 @@ void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
         return;
     }
     buf_append_str(out, row_key(&row, b, tag, after));
-    /* The other tags' rows have a NUL and more behind the key. */
+    /* Rows of other tags have a NUL and more bytes behind the key. All rows of `after` are
+     * skipped. */
     buf_append_char(out, tag == TAG_OBJECT ? '\0' : '\1');
 }
 
@@ -153,8 +155,8 @@ static int bucket_there(struct local_bucket *b, struct db_view *view, struct err
     return code;
 }
 
-/* Moves behind all objects with the prefix, and gives the next object's key. row_walk_next() then
- * returns that object. */
+/* Moves behind all objects with the prefix, and sets *key to the next object's key. row_walk_next()
+ * then returns that object. */
 static int walk_skip(struct walk *w, struct local_bucket *b, struct str prefix, struct str *key,
                      struct err *err)
 {

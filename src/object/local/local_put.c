@@ -106,8 +106,9 @@ static int copy_find_source(struct copy_change *p, struct stored *source, struct
 
     if (code == 0 && source->r.is_marker)
         return err_code(err, ERR_NOT_FOUND);
+    /* The copy's data key belongs to the source that the caller saw (docs/encryption.md, E6). */
     if (code == 0 && (!str_eq(source->r.etag, p->source->etag) ||
-                      !str_eq(source->r.meta.encryption, p->source->meta.encryption))) /* E6 */
+                      !str_eq(source->r.meta.encryption, p->source->meta.encryption)))
         return err_set(err, ERR_CONFLICT, "the source of the copy has changed");
     return code;
 }
@@ -129,7 +130,7 @@ static int copy_change_run(struct row_change *c, struct err *err)
         buf_reset(&p->etag);
         buf_append_str(&p->etag, p->o->etag.len ? p->o->etag : source.r.etag);
         p->r.etag = buf_str(&p->etag);
-        code = change_share(c, &p->r, err); /* before the old version is dropped */
+        code = change_share(c, &p->r, err); /* must come before the old version is dropped */
     }
     if (code == 0)
         code = change_install(c, &current, &p->r, err);
@@ -160,7 +161,8 @@ int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bu
     p.from = local_bucket_of(from);
     if (p.from->local != b->local)
         return err_set(err, ERR_UNSUPPORTED, "the source is on another storage");
-    if (!source->meta.encryption.len != !o->meta.encryption.len) /* E1 */
+    /* A copy of sealed bytes is sealed too (docs/encryption.md, E1). */
+    if (!source->meta.encryption.len != !o->meta.encryption.len)
         return err_set(err, ERR_UNSUPPORTED, "only one of source and copy is sealed");
     code = blob_space(b->local, 0, err);
     if (code == 0 && o->verify)

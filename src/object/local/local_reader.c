@@ -11,14 +11,14 @@ struct row_body {
     struct str rest;
 };
 
-/* A body in several files: what is left of a list of parts, beginning with the range of the open
+/* A body in several files: the rest of a list of parts, beginning with the range of the open
  * file. */
 struct chain {
     struct reader reader;
     struct local *l;
     struct pin *pin;
     struct buf list;
-    struct str rest; /* the list behind the open piece */
+    struct str rest; /* the part of the list behind the open piece */
     struct file_reader file;
     uint64_t left; /* bytes left in all, the open file's included */
 };
@@ -142,7 +142,7 @@ static int chain_read(struct reader *base, void *to, size_t len, size_t *got, st
     return code;
 }
 
-/* Gives the rest of the body as a range of a file; false: the rest is not in one file. */
+/* Sets *out to the rest of the body as a range of a file. False: the rest is not in one file. */
 static bool chain_as_file(struct reader *base, struct file_range *out)
 {
     struct chain *c = container_of(base, struct chain, reader);

@@ -21,8 +21,8 @@ enum {
     META_HAS_ALL = 1023,
 };
 
-/* Where a decoder reads. After a failure further reads give zeroes, so that a decoder checks once,
- * in cursor_end(). */
+/* The bytes that a decoder has not read yet. After a failure further reads return zeroes, so that a
+ * decoder checks once, in cursor_end(). */
 struct cursor {
     struct str rest;
     bool failed;
@@ -384,7 +384,7 @@ unsigned document_things(struct str name)
                                         : THING_BUCKET;
 }
 
-/* A row stores what changed as an index into this table. */
+/* A tap's row stores what changed as an index into this table. */
 enum { TAP_SET = 3, TAP_DOCUMENT = 6 };
 static const unsigned tap_changes[] = {
     CHANGE_PUT | THINGS_OF_OBJECT,

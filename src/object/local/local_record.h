@@ -11,7 +11,7 @@
 enum { RECORD_PARTS_MAX = 16 }; /* longer lists of parts go into a row of their own */
 
 enum where {
-    WHERE_NONE,   /* no bytes: an empty body, a marker */
+    WHERE_NONE,   /* the body is empty, or the version is a marker */
     WHERE_INLINE, /* the bytes are a row of family "bytes" */
     WHERE_BLOB,
     WHERE_PARTS,  /* made of parts; the list of parts is in the record */
@@ -40,13 +40,13 @@ struct object_record {
     struct str headers_raw;
 };
 
-/* Gives the stored size of an object that is not made of parts. */
+/* Returns the stored size, in bytes, of an object that is not made of parts. */
 uint64_t record_stored(const struct object_record *r);
 
 void record_put(struct buf *out, const struct object_record *r);
 int record_get(struct str in, struct object_record *out, struct err *err) MUST_CHECK;
-/* Fills `out`, with strings copied into the arena. `full`: with the whole meta, else with what
- * listings show. */
+/* Fills `out`, with strings copied into the arena. `full`: fills the whole meta, else only the
+ * fields that listings show. */
 int record_info(const struct object_record *r, struct arena *a, bool full, struct object_info *out,
                 struct err *err) MUST_CHECK;
 
@@ -65,8 +65,8 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
 void usage_record_put(struct buf *out, const struct bucket_usage *u);
 int usage_record_get(struct str in, struct bucket_usage *out, struct err *err) MUST_CHECK;
 
-/* Give the things (object/change.h) that are different after this meta of an object, or this
- * document of a bucket, was set. */
+/* Return the things (object/change.h) that are different after these fields of an object's meta, or
+ * this document of a bucket, were set. */
 unsigned set_things(enum meta_set set);
 unsigned document_things(struct str name);
 void tap_record_put(struct buf *out, const struct tapped *t);

@@ -157,8 +157,9 @@ struct meta_change {
     const struct meta_options *o;
 };
 
-/* Checks a new retention. It can only be longer than the old one, and keeps its mode. Governance
- * can be bypassed. */
+/* Checks a new retention while the old one is in force. It must not be shorter than the old one,
+ * and must keep its mode. With bypass_governance, a governance retention may be changed in any
+ * way. */
 static int retention_check(const struct meta_change *p, const struct object_meta *old,
                            struct err *err)
 {

@@ -26,8 +26,9 @@ struct scrubbing {
     VEC(struct bucket_name) buckets;
     char *block;
     uint64_t objects, bytes, began_ns;
-    uint64_t last_blob; /* the blob that was read last; neighbours in a list of parts often share a
-                           blob */
+    /* The blob that was read last, with its damage. Neighbours in a list of parts often share a
+     * blob. */
+    uint64_t last_blob;
     int last_damage;
 };
 
@@ -126,7 +127,7 @@ static int inline_damage(struct scrubbing *s, const struct object_record *r)
     return damage;
 }
 
-/* Checks the parts of an object. *blob becomes the damaged blob. */
+/* Checks the parts of an object. If a part is damaged, *blob is its blob. */
 static int parts_damage(struct scrubbing *s, const struct object_record *r, uint64_t *blob)
 {
     struct buf parts = BUF_INIT(0);
@@ -359,8 +360,8 @@ static bool scrub_has_row(struct scrubbing *s, enum tag tag, uint64_t id)
 }
 
 /* Reports a file without a row. TAG_BLOB is looked up before TAG_GARBAGE, because a blob that loses
- * its last reference meanwhile goes from the first to the second. When the collector deletes the
- * second, the file no longer exists. */
+ * its last reference meanwhile gets a TAG_GARBAGE row in place of its TAG_BLOB row. The collector
+ * deletes the TAG_GARBAGE row only after it has removed the file. */
 static int stray_file(void *ctx, uint64_t id, const char *path, struct err *err)
 {
     struct scrubbing *s = ctx;
@@ -390,9 +391,9 @@ static int scrub_files(struct scrubbing *s, struct err *err)
     }
     if (dir)
         closedir(dir);
+    /* In an open epoch a file without a row may still be written (docs/local-storage.md, L8). */
     for (size_t i = 0; i < epochs.len && code == 0; i++)
-        if (!epoch_is_open(s->l,
-                           epochs.items[i])) /* in an open epoch a file may still be written (L8) */
+        if (!epoch_is_open(s->l, epochs.items[i]))
             code = epoch_each_file(s->l, epochs.items[i], stray_file, s, err);
     vec_release(&epochs);
     buf_release(&path);

@@ -62,7 +62,7 @@ int blob_take(struct local *l, const struct blob_source *from, const struct blob
         tell_md5(to->o, out);
         return code;
     }
-    if (!to->o->seal) /* meta says sealed, so a key is needed (E1) */
+    if (!to->o->seal) /* meta says sealed, so a key is needed (docs/encryption.md, E1) */
         return err_set(err, ERR_INVALID, "no key was given for a body that is to be sealed");
     code = to->o->seal(to->o->seal_ctx, to->meta, &seal, err);
     if (code < 0)

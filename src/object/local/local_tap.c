@@ -1,5 +1,6 @@
 /* The tap of a local storage: a row for every change that the tap wants, in the change's own commit
- * (L12). The storage's id is the prefix of a row log, the change's number is the place. */
+ * (docs/local-storage.md, L12). The storage's id is the prefix of a row log, the change's number is
+ * the place. */
 #include "base/bytes.h"
 #include "db/row_log.h"
 #include "object/local/local_int.h"

@@ -1,5 +1,5 @@
-/* Notes when the disk under the files of objects has failed (docs/local-storage.md, "A disk that
- * fails"). */
+/* Notes when the disk that holds the files of objects has failed (docs/local-storage.md, "A disk
+ * that fails"). */
 #include "object/local/local_int.h"
 #include "os/file.h"
 
@@ -31,8 +31,8 @@ int local_trouble(struct storage *s, struct err *err)
     return code;
 }
 
-/* After a failure, tries whether the disk accepts writes again. Then the storage works: the file
- * that failed was discarded, and its request refused. */
+/* After a failure, tries whether the disk accepts writes again. If it does, the storage works
+ * again, because the file that could not be written was discarded, and its request failed. */
 int trouble_try(struct local *l, struct err *err)
 {
     if (local_trouble(&l->storage, NULL) == 0)

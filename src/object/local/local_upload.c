@@ -258,7 +258,7 @@ static int range_blob(struct part_change *p, const struct object_record *r, cons
     return 0;
 }
 
-/* Whether the part can share the source's bytes. If so, p->r says which. */
+/* Whether the part can share the source's bytes. If so, p->r says which bytes. */
 static int find_shared(struct part_change *p, const struct get_result *got, bool *shared,
                        struct err *err)
 {

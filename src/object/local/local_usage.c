@@ -1,6 +1,6 @@
-/* The usage of buckets: counted in every change that puts or removes versions (L11), and compared
- * with the rows by the scrub. For storages of an older format, the usage and the rows of owners
- * (L13) are built at the start. */
+/* The usage of buckets: counted in every change that puts or removes versions
+ * (docs/local-storage.md, L11), and compared with the rows by the scrub. For storages of an older
+ * format, the usage and the rows of owners (L13) are built at the start. */
 #include "object/local/local_int.h"
 
 static uint64_t signed_to(uint64_t value, int sign)
@@ -160,7 +160,7 @@ int usage_build(struct local *l, struct err *err)
 
 /* --- the scrub's --- */
 
-/* Gives the difference between the rows and the usage row, both read in one snapshot. */
+/* Sets *missing to the difference between the rows and the usage row, both read in one snapshot. */
 static int usage_compare(struct local_bucket *b, struct bucket_usage *missing, struct err *err)
 {
     struct db_view *view = NULL;
@@ -202,7 +202,7 @@ int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err)
     *was_wrong = code == 0 && !is_nothing(&m.missing);
     if (!*was_wrong)
         return code;
-    code = change_apply(&m.change, err); /* later writes do not change the difference */
+    code = change_apply(&m.change, err); /* writes since then do not change the difference */
     if (code == ERR_NO_BUCKET)
         *was_wrong = false; /* the bucket was removed meanwhile */
     return code == ERR_NO_BUCKET ? 0 : code;

@@ -1,5 +1,5 @@
-/* Where each version of a key is stored (L1 to L4), which records refer to which bytes (L6), and
- * the changes of both. */
+/* Where each version of a key is stored (docs/local-storage.md, L1 to L4), which records refer to
+ * which bytes (L6), and the changes of both. */
 #include "db/row_log.h"
 #include "object/local/local_int.h"
 #include "base/clock.h"
@@ -107,7 +107,8 @@ static int change_run(struct db_tx *tx, void *ctx, struct err *err)
     c->counted = (struct bucket_usage){0};
     c->tapped = 0;
     buf_reset(&c->bucket_row);
-    int code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err); /* L5 */
+    /* A row may be added only to a bucket that exists (docs/local-storage.md, L5). */
+    int code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err);
     if (code == 0)
         code = c->fn(c, err);
     if (code == 0)
@@ -160,7 +161,8 @@ int change_sequence(struct row_change *c, uint64_t *out, struct err *err)
     *out = l->sequence;
     if (*out < limit)
         return 0;
-    struct buf ahead = BUF_INIT(0); /* after a restart numbers begin here (L2) */
+    /* After a restart, numbers begin at the one in this row (docs/local-storage.md, L2). */
+    struct buf ahead = BUF_INIT(0);
     buf_append_be64(&ahead, *out + SEQUENCE_AHEAD_US);
     db_tx_put(c->tx, l->rows, row_tag(&row, l, TAG_SEQUENCE), buf_str(&ahead));
     buf_release(&ahead);
@@ -191,7 +193,7 @@ static int tell_note(struct row_change *c, const struct change_note *note, unsig
     fact.storage = c->b->local->id;
     fact.sequence = r->sequence;
     fact.time_ms = db_tx_now_ms(c->tx);
-    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* else the version's own number is right */
+    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* else r->sequence is right */
         code = change_sequence(c, &fact.sequence, err);
     if (c->bucket.info.versions != VERSIONS_NEVER)
         fact.version = version_text(c->b, &a, c->key, r);
@@ -271,8 +273,8 @@ int change_unref(struct row_change *c, uint64_t blob, struct err *err)
     return 0;
 }
 
-/* Reads the list of parts. Inside a change it cannot be removed meanwhile, so if it is absent, it
- * is damaged. */
+/* Reads the list of parts. Nothing can remove the list during a change, so a missing list is
+ * damage. */
 static int change_parts(struct row_change *c, struct buf *out, const struct object_record *r,
                         struct err *err)
 {
@@ -372,7 +374,7 @@ int change_drop(struct row_change *c, const struct object_record *r, bool in_o, 
     return 0;
 }
 
-/* Writes the record unchanged (L4) to a row of TAG_VERSION. */
+/* Writes the record unchanged (docs/local-storage.md, L4) to a row of TAG_VERSION. */
 static void version_put_row(struct row_change *c, struct str record, const struct object_record *r)
 {
     struct local_bucket *b = c->b;
@@ -382,7 +384,8 @@ static void version_put_row(struct row_change *c, struct str record, const struc
     change_count(c, TAG_VERSION, r, 1);
     if (!r->is_null)
         return;
-    struct buf sequence = BUF_INIT(0); /* the TAG_NULL row names the null version (L3) */
+    /* The TAG_NULL row names the null version (docs/local-storage.md, L3). */
+    struct buf sequence = BUF_INIT(0);
     buf_append_be64(&sequence, r->sequence);
     db_tx_put(c->tx, b->local->rows, row_key(&row, b, TAG_NULL, c->key), buf_str(&sequence));
     buf_release(&sequence);
@@ -400,8 +403,8 @@ static int drop_older_null(struct row_change *c, struct err *err)
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Moves or drops `current` before a new version is written. The caller replaces the row of
- * TAG_OBJECT. */
+/* Makes room for a new version: moves `current` to a row of TAG_VERSION, or drops it. The caller
+ * replaces the row of TAG_OBJECT. */
 static int displace(struct row_change *c, const struct stored *current, bool new_is_null,
                     struct err *err)
 {

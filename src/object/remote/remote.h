@@ -31,7 +31,7 @@ struct remote_timeout {
 };
 enum { REMOTE_TIMEOUTS = 3 };
 extern const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS];
-/* Gives the member that row `i` of remote_timeouts[] describes. */
+/* Returns the member that row `i` of remote_timeouts[] describes. */
 uint64_t *remote_time(struct remote_times *times, size_t i);
 /* Checks the times. ERR_INVALID: a time is out of bounds; the message names it and the bounds. */
 int remote_times_check(const struct remote_times *times, struct err *err) MUST_CHECK;
@@ -67,12 +67,12 @@ struct remote_topic {
     struct str endpoint; /* the URL that the peer posts events to; may hold a secret */
 };
 
-/* Makes a topic, and gives its ARN (in the arena) for the document "notification". ERR_UNSUPPORTED:
- * the peer has no topics. */
+/* Makes a topic, and sets *arn to its ARN (in the arena), for the document "notification".
+ * ERR_UNSUPPORTED: the peer has no topics. */
 int remote_make_topic(struct storage *s, struct arena *a, const struct remote_topic *t,
                       struct str *arn, struct err *err) MUST_CHECK;
-/* Removes the entry with this id from the bucket's document "notification". For Ceph, where a new
- * document adds entries and removes none. */
+/* Removes the entry with this id from the bucket's document "notification". It is needed for Ceph,
+ * where setting the document adds entries and removes none. */
 int remote_drop_notification(struct storage *s, struct str user, struct str bucket, struct str id,
                              struct err *err) MUST_CHECK;
 

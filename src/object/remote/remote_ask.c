@@ -1,5 +1,5 @@
 /* One request to the peer for a call of struct bucket_ops: builds it, sends it, and judges the
- * answer (M1). */
+ * answer (docs/remote-storage.md, M1). */
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 #include "sign/base64.h"
@@ -9,8 +9,9 @@ enum {
     NAMED_MAX = 128, /* most bytes of a path, and of a query, that an error's text quotes */
 };
 
-/* The errors (`means`) that the peer's S3 codes become. The answer must have this `status` too (0:
- * any): only an answer whose code and status both say so means "absent" (M1). */
+/* The error codes (`means`) that the peer's S3 codes become. The answer must have this `status` too
+ * (0: any). Only an answer whose code and status both say so counts as "absent"
+ * (docs/remote-storage.md, M1). */
 static const struct {
     const char *code;
     int status, means;
@@ -162,7 +163,7 @@ void ask_document(struct ask *q, struct str text)
     struct digest_value d;
 
     ask_bytes(q, text);
-    digest_of(DIGEST_MD5, text, &d); /* some peers demand it, beside the signed hash */
+    digest_of(DIGEST_MD5, text, &d); /* some peers demand it beside the signed hash */
     base64_encode(&md5, str_n(d.bytes, d.len));
     ask_header(q, "Content-MD5", arena_str(&q->a, buf_str(&md5)));
     buf_release(&md5);
@@ -201,9 +202,9 @@ static bool is_verbatim(struct str code)
     return false;
 }
 
-/* Says how far the clocks differ, if that may be why the request was refused (S3 allows a quarter
- * of an hour), because an answer to HEAD gives no reason. Empty: the clocks agree, or the answer
- * has no date. */
+/* Returns a text that says how far the clocks differ, because an answer to HEAD gives no reason. S3
+ * refuses requests whose clock is wrong by more than a quarter of an hour. Empty: the clocks agree,
+ * or the answer has no date. */
 static struct str skew_of(struct ask *q)
 {
     int64_t there;
@@ -216,8 +217,8 @@ static struct str skew_of(struct ask *q)
                : STR_EMPTY;
 }
 
-/* Adds the storage, the request and the user to the error's message, because there may be several.
- */
+/* Adds the storage, the request and the user to the error's message, because weir may have several
+ * storages and users. */
 static int name_request(const struct ask *q, int code, struct err *err)
 {
     struct str path = str_head(buf_str(&q->path), NAMED_MAX);
@@ -269,8 +270,8 @@ int ask_send(struct ask *q, struct err *err)
         if (q->head->status < 200 || q->head->status >= 300)
             code = answer_judge(q, &verbatim, err);
     }
-    /* An error that the body's own reader gave is not the storage's, so the request is not named.
-     */
+    /* An error of the reader of the request's body is not the storage's, so the error's text does
+     * not name the request. */
     bool own = verbatim || (!q->head && code == ERR_INVALID);
     return code < 0 && !own ? name_request(q, code, err) : code;
 }

@@ -45,10 +45,10 @@ static struct remote_bucket *bucket_new(struct remote *r, struct str user, struc
     return b;
 }
 
-/* --- which there are --- */
+/* --- which buckets exist --- */
 
 /* Checks that the bucket exists. An answer to HEAD has no S3 code, so after a 404 a GET must answer
- * NoSuchBucket (M1). */
+ * NoSuchBucket (docs/remote-storage.md, M1). */
 static int bucket_is_there(struct remote_bucket *b, struct err *err)
 {
     struct ask q;
@@ -82,7 +82,8 @@ int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, 
     return code;
 }
 
-/* Reads one page of the user's own buckets. page->token is for the next page. */
+/* Reads one page of the user's own buckets. page->token is the token of this page, and becomes that
+ * of the next. */
 static int buckets_read_page(struct remote *r, struct str user, struct str prefix, struct arena *a,
                              struct remote_bucket_page *page, struct err *err)
 {
@@ -265,9 +266,10 @@ int remote_remove_bucket(struct storage *s, struct str user, struct str name, st
     return ask_done(&q, err);
 }
 
-/* --- what is known of one --- */
+/* --- one bucket: its documents, versions and lock --- */
 
-/* Whether the peer has ignored the query parameter, and has listed the bucket instead. */
+/* Whether the text is a listing of the bucket. A peer answers so if it ignores the query
+ * parameter. */
 static bool is_listing(struct str text)
 {
     enum { PROLOG_MAX = 256 };

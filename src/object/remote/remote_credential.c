@@ -1,4 +1,5 @@
-/* The credentials of users: a table whose entries are reference counted (M5). */
+/* The credentials of users: a table whose entries are reference counted (docs/remote-storage.md,
+ * M5). */
 #include "object/remote/remote_int.h"
 
 #include <stdlib.h>
@@ -100,7 +101,7 @@ int credential_table_users(struct credential_table *c, struct arena *a, struct s
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Whether the text can be an access key, which stands between '=' and '/' in a header. */
+/* Whether the text can be an access key. In a header the key stands between '=' and '/'. */
 static bool is_access_key(struct str s)
 {
     for (size_t i = 0; i < s.len; i++)

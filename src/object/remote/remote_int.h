@@ -1,4 +1,4 @@
-/* The parts of a remote storage. For its own files only; the invariants cited (M1, ...) are in
+/* The parts of a remote storage. For its own files only. M1, M2, ... are invariants of
  * docs/remote-storage.md. */
 #ifndef OBJECT_REMOTE_REMOTE_INT_H
 #define OBJECT_REMOTE_REMOTE_INT_H
@@ -65,9 +65,9 @@ void remote_wake_prober(struct remote *r);
 
 void credential_table_init(struct credential_table *c);
 void credential_table_release(struct credential_table *c);
-/* Gives a reference to the user's credentials. NULL: the user has none. */
+/* Returns a reference to the user's credentials. NULL: the user has none. */
 struct credential *credential_table_get(struct credential_table *c, struct str user);
-/* Gives a reference to the credentials of any user. NULL: no user has credentials. */
+/* Returns a reference to the credentials of any user. NULL: no user has credentials. */
 struct credential *credential_table_any(struct credential_table *c);
 /* Lists the users that have credentials, in the arena. */
 int credential_table_users(struct credential_table *c, struct arena *a, struct str **out,
@@ -91,7 +91,7 @@ struct ask {
     bool too_many; /* there was no room for all headers */
     struct exchange *exchange;
     const struct http_head *head; /* NULL: no answer */
-    struct str error;             /* S3 code of an answer that is an error; may be empty */
+    struct str error;             /* S3 code of an error answer; may be empty */
 };
 
 /* Begins a request to the service (no bucket), a bucket (no key) or an object. `method` must be a
@@ -101,7 +101,7 @@ void ask_init(struct ask *q, struct remote *r, struct str user, const char *meth
 void ask_init_bucket(struct ask *q, struct remote_bucket *b, const char *method, struct str key);
 void ask_release(struct ask *q);
 void ask_name(struct ask *q, struct str bucket, struct str key);
-void ask_param(struct ask *q, const char *name, struct str value); /* value.p NULL: without "=" */
+void ask_param(struct ask *q, const char *name, struct str value); /* value.p NULL: only the name */
 void ask_param_u64(struct ask *q, const char *name, uint64_t value);
 void ask_param_given(struct ask *q, const char *name, struct str value); /* skipped if empty */
 void ask_header(struct ask *q, const char *name, struct str value);      /* skipped if empty */
@@ -109,19 +109,19 @@ void ask_time(struct ask *q, const char *name, int64_t ms);              /* skip
 void ask_body(struct ask *q, struct reader *body, uint64_t len);
 /* Sets a document (borrowed) as the body. */
 void ask_document(struct ask *q, struct str text);
-/* Sets bytes in memory (borrowed) as the body. The hash of a short body is signed. */
+/* Sets bytes in memory (borrowed) as the body. If the body is short, its hash is signed. */
 void ask_bytes(struct ask *q, struct str bytes);
 
-/* Sends the request and judges the answer (M1). 0: the status is 2xx. */
+/* Sends the request and judges the answer (docs/remote-storage.md, M1). 0: the status is 2xx. */
 int ask_send(struct ask *q, struct err *err) MUST_CHECK;
 /* As ask_send(), and releases `q` without reading the answer's body. */
 int ask_done(struct ask *q, struct err *err) MUST_CHECK;
 /* Reads the answer's body into the arena. ERR_PEER: it is longer than `max` bytes. */
 int ask_text(struct ask *q, struct arena *a, size_t max, struct str *out,
              struct err *err) MUST_CHECK;
-/* Gives the value of a header of the answer. Empty: there is none. */
+/* Returns the value of a header of the answer. Empty: there is no such header. */
 struct str ask_answer(const struct ask *q, const char *name);
-/* Sets and returns the error for an answer that is not 2xx (M1). */
+/* Sets and returns the error for an answer that is not 2xx (docs/remote-storage.md, M1). */
 int remote_error_of(int status, struct str code, struct str message, struct err *err);
 /* Whether the answer says that the version is a delete marker. */
 bool ask_is_marker(const struct ask *q);
@@ -132,8 +132,8 @@ struct remote_error {
     struct str code, message;
 };
 
-/* Parses a document whose root must be `name` (else ERR_PEER). A root <Error> gives that error,
- * although the status was 200 (M3). */
+/* Parses a document whose root must be `name` (else ERR_PEER). If the root is <Error>, returns that
+ * error, although the status was 200 (docs/remote-storage.md, M3). */
 int remote_read_root(struct xml_node **out, struct arena *a, struct str text, const char *name,
                      struct err *err) MUST_CHECK;
 /* Reads an <Error> document. Both strings are empty when the root is not <Error>. */
@@ -160,9 +160,9 @@ struct remote_bucket_page {
 };
 int remote_read_buckets(struct remote_bucket_page *out, struct arena *a, struct str text,
                         struct err *err) MUST_CHECK;
-/* Gives an ETag without its quotes, in the arena. */
+/* Returns an ETag without its quotes, in the arena. */
 struct str remote_etag(struct arena *a, struct str text);
-/* Reads an ISO 8601 time, in ms since 1970. 0: the text is no time. */
+/* Returns an ISO 8601 time as ms since 1970. 0: the text is not such a time. */
 int64_t remote_iso_time(struct str text);
 
 /* --- remote_meta.c: object_meta as headers --- */
@@ -181,8 +181,8 @@ struct object_checksum remote_checksum_of(struct arena *a, const struct http_hea
 int remote_put(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out,
                struct err *err) MUST_CHECK;
-/* Sends a body of known size with `q`; its end is held back until verify() agrees (M4). `meta` is a
- * copy of o's meta, which verify() may fill. */
+/* Sends a body of known size with `q`. The body's end is held back until verify() has accepted the
+ * body (docs/remote-storage.md, M4). `meta` is a copy of o's meta, which verify() may fill. */
 int remote_send_body(struct ask *q, struct reader *body, uint64_t size, const struct put_options *o,
                      struct object_meta *meta, struct err *err) MUST_CHECK;
 

@@ -27,7 +27,7 @@ static bool is_common_prefix(const struct list_options *o)
     return at >= 0 && (size_t)at + o->delimiter.len == rest.len;
 }
 
-/* Gives the key behind which the peer is to begin. Behind a common prefix, some peers list the
+/* Returns the key behind which the peer is to begin. Behind a common prefix, some peers list the
  * prefix again, because the keys under it are behind it. So the listing begins behind all those
  * keys: at the prefix followed by the largest character. */
 static struct str begin_after(struct arena *a, const struct list_options *o)

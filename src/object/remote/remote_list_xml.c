@@ -1,6 +1,6 @@
 /* Listings in a peer's answers. A peer may be wrong or hostile. The entries that are returned are
- * in order, under the prefix, behind the beginning of the page, and not more than asked for (M7).
- */
+ * in order, under the prefix, behind the beginning of the page, and not more than asked for
+ * (docs/remote-storage.md, M7). */
 #include "object/remote/remote_int.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static bool is_encoded(const struct xml_node *root)
     return str_eq(xml_child_text(root, "EncodingType", STR_EMPTY), STR("url"));
 }
 
-/* Reads a name. In an encoded name '+' is a blank: peers that encode as HTML forms do write it so,
+/* Reads a name. In an encoded name '+' is a blank: some peers write a blank so, as HTML forms do,
  * and other peers never write '+'. */
 static int read_name(struct arena *a, bool encoded, struct str text, struct str *out,
                      struct err *err)
@@ -174,7 +174,7 @@ static int arrange(struct page *p, struct err *err)
         if (code < 0)
             return code;
         p->entries[kept] = p->entries[i];
-        p->entries[kept].info.part_count = (uint32_t)kept; /* its place, for entry_order() */
+        p->entries[kept].info.part_count = (uint32_t)kept; /* its index, for entry_order() */
         kept++;
     }
     p->count = kept;

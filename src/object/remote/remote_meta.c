@@ -135,7 +135,7 @@ static void meta_read_lock(struct object_meta *out, const struct http_head *head
     out->legal_hold = str_eq(http_header(head, "x-amz-object-lock-legal-hold"), STR("ON"));
 }
 
-/* Gives the number of parts, from a header or from an ETag such as "...-12". */
+/* Returns the number of parts, from a header or from an ETag such as "...-12". */
 static uint32_t parts_of(const struct http_head *head, struct str etag)
 {
     struct str text = http_header(head, "x-amz-mp-parts-count");

@@ -12,7 +12,7 @@ struct look {
     struct get_result *out;
 };
 
-/* The body of a get; owns the exchange. */
+/* The body that a get returns; it owns the exchange. */
 struct body {
     struct reader reader;
     struct exchange *exchange;
@@ -28,7 +28,7 @@ int remote_key_check(struct str key, struct err *err)
 
 /* --- reading --- */
 
-/* Reads the tags by another request, because the answer has only their number. */
+/* Reads the tags by another request, because the answer to HEAD or GET has only their number. */
 static int look_read_tags(const struct look *l, const struct ask *answer, struct err *err)
 {
     uint64_t count = 0;
@@ -106,7 +106,7 @@ static void ask_object(struct ask *q, const struct look *l, const char *method)
     ask_header(q, "x-weir-tell", STR("acl"));
 }
 
-/* Returns ERR_NOT_FOUND for a marker, and fills in its version. */
+/* Returns ERR_NOT_FOUND for a delete marker, and fills in its version. */
 static int found_marker(const struct look *l, const struct ask *q, struct err *err)
 {
     struct str id = ask_answer(q, "x-amz-version-id");
@@ -118,8 +118,8 @@ static int found_marker(const struct look *l, const struct ask *q, struct err *e
     return err_set(err, ERR_NOT_FOUND, "a delete marker");
 }
 
-/* Finds out by a GET of one byte what is absent, because an answer to HEAD has no document that
- * says it (M1). */
+/* Finds out by a GET of one byte what is absent: the key, the version or the bucket. The answer to
+ * HEAD has no document that says so (docs/remote-storage.md, M1). */
 static int why_absent(const struct look *l, struct err *err)
 {
     struct ask q;
@@ -150,8 +150,7 @@ static int head_once(const struct look *l, const struct object_conditions *c, st
     return code;
 }
 
-/* After the conditions did not hold, fills in the info of the object that they were compared with.
- */
+/* Fills in the info of an object for which the conditions did not hold. */
 static void fill_info(struct look l)
 {
     struct get_result now = {0}, *out = l.out;
@@ -340,7 +339,8 @@ int remote_remove(struct bucket *bucket, struct arena *a, struct str key,
     ask_conditions(&q, &o->conditions);
     if (o->bypass_governance)
         ask_header(&q, "x-amz-bypass-governance-retention", STR("true"));
-    /* A repeated request would make two markers, or its condition would no longer hold (M8). */
+    /* A repeated request would make two markers, or its condition would no longer hold
+     * (docs/remote-storage.md, M8). */
     q.request.idempotent = o->version.len > 0 && !has_conditions(&o->conditions);
     code = ask_send(&q, err);
     if (code == ERR_NOT_FOUND && !o->conditions.if_match.len)

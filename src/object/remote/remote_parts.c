@@ -2,7 +2,7 @@
  * size of one part, and HEAD without it the number of parts. */
 #include "object/remote/remote_int.h"
 
-enum { GAPS_MAX = 1000 /* the peer is asked no more after this many numbers without a part */ };
+enum { GAPS_MAX = 1000 /* after so many part numbers without a part, no more are asked for */ };
 
 /* The object whose parts are asked for. */
 struct part_source {
@@ -11,7 +11,7 @@ struct part_source {
     const struct object_info *object;
 };
 
-/* What the peer says about the part of one number. */
+/* The peer's answer about the part with one number. */
 struct part_answer {
     enum { PART_TOLD, PART_MISSING, PART_NOT_TOLD /* the peer gives no sizes of parts */ } kind;
     uint64_t size; /* PART_TOLD: bytes */
@@ -57,9 +57,9 @@ static void part_add(struct part_list *out, uint32_t number, uint64_t size)
     out->parts[out->count++] = (struct upload_part){.number = number, .size = size};
 }
 
-/* Lists the parts of the usual object, whose parts but the last are as large as the first, with no
- * number left out. Then asking for the first and the last part is enough. *fits false: it is no
- * such object. */
+/* Lists the parts of an object of the usual kind: all parts but the last are as large as the first,
+ * and no number is left out. For such an object it is enough to ask for the first and the last
+ * part. *fits false: the object is of another kind. */
 static int parts_if_even(struct part_list *out, const struct part_source *s, uint64_t first,
                          size_t limit, bool *fits, struct err *err)
 {

@@ -1,4 +1,5 @@
-/* Writing objects: streamed, with the end held back until the body is proved (M4).
+/* Writing objects: the body is streamed, with its end held back until the body is verified
+ * (docs/remote-storage.md, M4).
  *
  * A body of known size is sent as it comes, except its last bytes: they are sent only after the
  * source has ended where it should and verify() has agreed. If the body is refused, the connection
@@ -24,7 +25,7 @@ struct job {
     struct put_result *out;
 };
 
-/* The check before the end of a body is sent. */
+/* The check that is made before the end of a body is sent. */
 struct proof {
     struct reader *from;
     const struct put_options *o;
@@ -140,7 +141,7 @@ static int put_known(const struct job *j, uint64_t size, struct err *err)
 struct parts {
     const struct job *j;
     struct upload_info upload;
-    struct upload_part *list; /* room for OBJECT_MAX_PARTS */
+    struct upload_part *list; /* array of OBJECT_MAX_PARTS */
     size_t count;
 };
 
@@ -186,8 +187,8 @@ static int body_read_piece(struct reader *body, char *room, size_t *len, struct 
     return code;
 }
 
-/* Sends the parts of a body of unknown size. A part must announce its length, so each part is held
- * in memory. The first part is in `room` already. */
+/* Sends the parts of a body of unknown size. A part must announce its length, so each part is first
+ * read into memory. The first part is in `room` already. */
 static int add_unknown(struct parts *p, char *room, struct err *err)
 {
     size_t len = REMOTE_PIECE;
@@ -205,8 +206,8 @@ static int add_unknown(struct parts *p, char *room, struct err *err)
     return code;
 }
 
-/* Puts the object as an upload of parts. `room`: the first piece of a body of unknown size, else
- * NULL. */
+/* Puts the object as an upload of parts. `room` holds the first piece of a body of unknown size; it
+ * is NULL for a body of known size. */
 static int put_in_parts(const struct job *j, uint64_t size, char *room, struct err *err)
 {
     struct bucket *b = &j->b->bucket;

@@ -1,4 +1,4 @@
-/* A request to the peer: addressed, signed, sent. */
+/* Addresses, signs and sends a request to the peer. */
 #include "base/clock.h"
 #include "object/remote/remote_int.h"
 
@@ -19,8 +19,8 @@ static void outgoing_header(struct outgoing *o, struct str name, struct str valu
 }
 
 /* Decodes a text of the query and encodes it again, whatever the client left unescaped, so that
- * exactly the signed bytes are sent. Then all peers agree, whether they check the bytes as they
- * come or decode them first. */
+ * exactly the signed bytes are sent. Then all peers compute the same signature, whether they check
+ * the bytes as they come or decode them first. */
 static int outgoing_recode(struct outgoing *o, struct str in)
 {
     struct buf decoded = BUF_INIT(TARGET_MAX);
@@ -160,7 +160,8 @@ static int outgoing_sign(struct outgoing *o, struct remote *r, const struct forw
     return 0;
 }
 
-/* Fails at once while the peer is down: only the prober may wait for a connect (M6). */
+/* Fails at once while the peer is down: only the prober's thread may wait for a connection
+ * (docs/remote-storage.md, M6). */
 static int is_reachable(struct remote *r, struct err *err)
 {
     if (upstream_is_up(r->upstream))

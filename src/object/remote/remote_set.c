@@ -34,7 +34,8 @@ static void write_acl(struct buf *xml, const struct object_meta *meta)
     buf_append_str(xml, meta->acl);
 }
 
-/* Writes the document that sets the retention. An empty document ends it. */
+/* Writes the document that sets the retention. If `meta` has no retention, <Retention> is empty,
+ * which ends the retention of the version. */
 static void write_retention(struct buf *xml, const struct object_meta *meta)
 {
     char until[CLOCK_ISO_LEN + 1];

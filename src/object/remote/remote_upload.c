@@ -154,7 +154,8 @@ static void ask_finish(struct ask *q, struct remote_bucket *b, const struct uplo
                                                                  : STR("COMPOSITE"));
 }
 
-/* Asks for the ETag of the finished object, because some peers do not give it (Ceph RGW 16). */
+/* Asks for the ETag of the finished object, because the answer of some peers does not have it (Ceph
+ * RGW 16). */
 static int fill_etag(struct bucket *bucket, struct arena *a, struct str key, struct put_result *out,
                      struct err *err)
 {
@@ -182,7 +183,7 @@ int remote_upload_finish(struct bucket *bucket, struct arena *a, const struct up
     int code = buf_error(&xml);
     if (code == 0)
         code = ask_send(&q, err);
-    if (code == 0) /* M3: an answer of 200 may have an error in its body */
+    if (code == 0) /* an answer of 200 may have an error in its body (docs/remote-storage.md, M3) */
         code = ask_text(&q, a, REMOTE_DOCUMENT_MAX, &text, err);
     if (code == 0)
         code = remote_read_result(out, a, text, "CompleteMultipartUploadResult", err);
