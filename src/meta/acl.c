@@ -1,4 +1,5 @@
-/* Access control lists: tables of permissions, groups and canned lists; what a list allows. */
+/* Access control lists: tables of permissions, groups and canned lists, and the check of what a
+ * list allows. */
 #include "meta/acl.h"
 
 #include "meta/acl_int.h"
@@ -17,7 +18,7 @@ const struct acl_group_row acl_groups[ACL_GROUPS] = {
     {"http://acs.amazonaws.com/groups/s3/LogDelivery", 'l', ACL_LOG_DELIVERY},
 };
 
-/* What a canned list grants beside the owner's full control: to a group, or to the owner of the
+/* The grant of a canned list beside the owner's full control: to a group, or to the owner of the
  * bucket. aws-exec-read grants nothing, because weir does not have the service that it is for. */
 struct canned {
     const char *name;

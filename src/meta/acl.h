@@ -1,9 +1,9 @@
 /* Access control lists of buckets and objects: canned names, grant headers, the XML document, the
- * compact form that is kept, and whether a list allows something.
+ * compact stored form, and whether a list allows something.
  *
  * A list names its owner, who may always read and write the list itself, and up to 100 grants.
- * Grants by e-mail address are resolved to the user's id as they come in. Strings live in the
- * arena. Any thread. */
+ * Grants by e-mail address are resolved to the user's id when they are read. Strings live in the
+ * arena. Any thread may call. */
 #ifndef META_ACL_H
 #define META_ACL_H
 
@@ -36,8 +36,8 @@ struct acl {
     size_t count;
 };
 
-/* How to look up users. find() gives the user with this id, or e-mail address; false: there is no
- * such user. The strings that it gives live until the next call. */
+/* How to look up users. find() looks up a user by id or, if `by_email`, by e-mail address. False:
+ * there is no such user. The strings that find() sets are valid until its next call. */
 struct acl_users {
     bool (*find)(void *ctx, bool by_email, struct str name, struct str *id,
                  struct str *display_name);
@@ -64,14 +64,14 @@ int acl_from_headers(struct acl *out, struct arena *a, const struct http_head *h
 bool acl_headers_given(const struct http_head *head);
 
 /* Reads <AccessControlPolicy>. AccessDenied: the document names an owner other than `owner`.
- * MalformedACLError: it is no valid document. InvalidArgument: a user or group is not known.
+ * MalformedACLError: the document is not valid. InvalidArgument: a user or group is not known.
  * UnresolvableGrantByEmailAddress: no user has the address. */
 int acl_read(struct acl *out, struct arena *a, struct str xml, struct str owner,
              const struct acl_users *users, struct err *err) MUST_CHECK;
 void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
 
 /* Read and write the <Grant> elements inside another document. The list has no owner. `list` NULL:
- * no grants. Errors are those of acl_read(). */
+ * there are no grants. Errors are those of acl_read(). */
 struct xml_node;
 int acl_grants_read(struct acl *out, struct arena *a, const struct xml_node *list,
                     const struct acl_users *users, struct err *err) MUST_CHECK;
@@ -93,7 +93,7 @@ bool acl_allows(const struct acl *acl, struct str user, enum acl_permission perm
 /* Whether the list grants anything to all users, or to all users with credentials. */
 bool acl_is_public(const struct acl *acl);
 
-/* Whether the list grants nothing to anyone but its owner and this other user. */
+/* Whether the list grants nothing to anyone but its owner and the user `other`. */
 bool acl_is_between(const struct acl *acl, struct str other);
 
 /* Whether the list grants nothing to anyone but its owner. BucketOwnerEnforced demands this of a

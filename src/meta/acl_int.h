@@ -1,4 +1,4 @@
-/* What the files of acl share: tables, and lists under construction. */
+/* The tables and functions that the files of acl share. */
 #ifndef META_ACL_INT_H
 #define META_ACL_INT_H
 
@@ -24,7 +24,8 @@ extern const struct acl_group_row acl_groups[ACL_GROUPS];
 
 /* Makes an empty list with room for ACL_MAX_GRANTS grants. */
 int acl_begin(struct acl *acl, struct arena *a, struct str owner, struct err *err) MUST_CHECK;
-/* Adds a grant. ERR_TOO_LARGE: the list has ACL_MAX_GRANTS already. `id` must live in the arena. */
+/* Adds a grant. `id` must live in the arena. ERR_TOO_LARGE: the list has ACL_MAX_GRANTS grants
+ * already. */
 int acl_add(struct acl *acl, enum acl_grantee grantee, struct str id,
             enum acl_permission permission);
 

@@ -19,16 +19,16 @@ int document_shape(const struct xml_node *node, const char *shape, struct err *e
 
 size_t document_count(const struct xml_node *node, const char *name);
 
-/* Reads the child's value, "true" or "false" in any case. Without such a child *out is `fallback`.
- */
+/* Reads the value of the child `name`, "true" or "false" in any case. Without such a child *out is
+ * `fallback`. */
 int document_bool(const struct xml_node *node, const char *name, bool fallback, bool *out,
                   struct err *err) MUST_CHECK;
 
-/* Reads the child's value, a whole number. Without such a child *out stays as it is. */
+/* Reads the value of the child `name`, a whole number. Without such a child *out is not changed. */
 int document_i64(const struct xml_node *node, const char *name, int64_t *out,
                  struct err *err) MUST_CHECK;
 
-/* Gives the index of `text` in a list of `count` names, or -1. */
+/* Returns the index of `text` in a list of `count` names, or -1. */
 int document_choice(struct str text, const char *const *names, size_t count);
 
 /* Writes the prolog, and the root's opening tag with S3's namespace. */

@@ -79,7 +79,7 @@ int sse_customer_read(struct sse_customer *out, const struct http_head *head, bo
     return decode_key(out, key, md5, err);
 }
 
-/* --- keys of ours --- */
+/* --- keys that weir holds: SSE-S3 and SSE-KMS --- */
 
 /* Checks that the context is base64 of a JSON object. */
 static int check_context(struct str text, struct err *err)
@@ -152,8 +152,8 @@ bool sse_managed_given(const struct http_head *head)
     return false;
 }
 
-/* Must be fast, because every GET calls it: one pass, in which most header names are too short to
- * be compared. */
+/* Every GET calls this function, so it must be fast: it makes one pass, in which most header names
+ * are too short to be compared. */
 bool sse_given(const struct http_head *head)
 {
     struct str prefix = str_z(managed[0]);

@@ -1,5 +1,6 @@
-/* Which encryption a request, or a bucket's default, asks for: the headers of a request, and the
- * document of PutBucketEncryption. Messages of errors are AWS's. Any thread, no state. */
+/* The encryption that a request, or a bucket's default, asks for: the headers of a request, and the
+ * document of PutBucketEncryption. Messages of errors are AWS's. There is no state, and any thread
+ * may call. */
 #ifndef META_ENCRYPTION_H
 #define META_ENCRYPTION_H
 
@@ -9,7 +10,7 @@
 
 struct sse_customer {
     bool given;
-    struct sealed_key key; /* wipe it after use */
+    struct sealed_key key; /* overwrite it after use */
     struct str md5;        /* MD5 of the key, base64, which the answer repeats */
 };
 
@@ -31,17 +32,17 @@ int sse_customer_read(struct sse_customer *out, const struct http_head *head, bo
 int sse_read(struct sse_asked *out, const struct http_head *head, struct err *err) MUST_CHECK;
 
 /* Whether the request has any header that sse_read() reads. Headers for a copy's source do not
- * count. Cheap. */
+ * count. The call is cheap. */
 bool sse_given(const struct http_head *head);
 /* Whether the request has an encryption header other than the customer's. Requests that read an
  * object refuse such headers. */
 bool sse_managed_given(const struct http_head *head);
 
-/* Gives S3's name of the algorithm: "AES256", "aws:kms". */
+/* Returns S3's name of the algorithm: "AES256", "aws:kms". */
 const char *sse_algorithm(enum sse_kind kind);
 
-/* Read and write the document of a bucket's default: kind, key_id and bucket_key are used.
- * MalformedXML, InvalidArgument: the document is not valid. */
+/* Read and write the document of a bucket's default. Of the struct, kind, key_id and bucket_key are
+ * used. MalformedXML, InvalidArgument: the document is not valid. */
 int sse_default_read(struct sse_asked *out, struct arena *a, struct str xml,
                      struct err *err) MUST_CHECK;
 void sse_default_write(struct buf *out, const struct sse_asked *rule);

@@ -1,6 +1,6 @@
-/* The envelope of a sealed object: how it was encrypted, and its data key, wrapped with another
- * key. It is kept in the object's meta (docs/encryption.md has the format). Any thread, no state.
- */
+/* The envelope of a sealed object: how the object was encrypted, and its data key, wrapped with
+ * another key. The envelope is kept in the object's meta (docs/encryption.md has the format). There
+ * is no state, and any thread may call. */
 #ifndef META_ENVELOPE_H
 #define META_ENVELOPE_H
 
@@ -15,7 +15,7 @@ struct envelope {
     bool bucket_key;     /* shown to clients; it has no effect here */
     struct str name, id; /* the key that wraps the data key; empty for SSE_C */
     struct str context;  /* encryption context of the client, base64 */
-    /* The next three are set by envelope_read(). */
+    /* The next three members are set by envelope_read(). */
     const unsigned char *salt, *wrapped;
     struct str head; /* all bytes before the salt */
 };
@@ -30,10 +30,12 @@ struct envelope_place {
 void envelope_seal(struct buf *out, const struct envelope *e, const struct envelope_place *at,
                    const struct sealed_key *with, const struct sealed_key *data);
 
-/* Parses an envelope strictly; *out points into `bytes`. ERR_CORRUPT: they are no envelope. */
+/* Parses an envelope strictly; *out points into `bytes`. ERR_CORRUPT: `bytes` is not an
+ * envelope. */
 int envelope_read(struct envelope *out, struct str bytes, struct err *err) MUST_CHECK;
 
-/* Opens the data key. ERR_DENIED: it was wrapped with another key, or for another place. */
+/* Opens the data key into *data. ERR_DENIED: it was wrapped with another key, or for another
+ * place. */
 int envelope_open(const struct envelope *e, const struct envelope_place *at,
                   const struct sealed_key *with, struct sealed_key *data) MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* The errors of the S3 API: one table of codes with status and message, and the XML body of an
- * error. Any thread, no state.
+ * error. There is no state, and any thread may call.
  *
  * An S3 code is a negative int outside the range of base/err.h's codes, so functions can return
  * either kind. A module of s3/ returns 0, an S3_* code (with its message in struct err, by
@@ -133,18 +133,18 @@ enum s3_code {
 #undef X
 };
 
-/* Gives the S3 code that a client gets. S3 codes stay as they are, ERR_* codes are translated by a
- * table, and all others are InternalError. ERR_NOT_FOUND becomes NoSuchKey, so a caller that asked
- * for a version, an upload or a document translates it first. */
+/* Returns the S3 code that a client gets. S3 codes stay as they are, ERR_* codes are translated by
+ * a table, and all others become InternalError. ERR_NOT_FOUND becomes NoSuchKey, so a caller that
+ * asked for a version, an upload or a document translates it first. */
 enum s3_code s3_code_of(int code);
 
-/* These accept S3 codes, and translate other codes by s3_code_of(). */
+/* These functions accept S3 codes, and translate other codes by s3_code_of(). */
 const char *s3_code_name(int code); /* such as "NoSuchKey" */
 int s3_code_status(int code);       /* HTTP status, such as 404 */
 const char *s3_code_message(int code);
 
-/* Sets the code with its message from the table, and returns the code. For another message use
- * err_set(). */
+/* Sets *err to the code with its message from the table, and returns the code. For another message
+ * use err_set(). */
 int s3_fail(struct err *err, enum s3_code code);
 
 /* A field of an error body that only some codes have (ArgumentName, StringToSign, Region, ...). */

@@ -1,4 +1,4 @@
-/* The key file: reads it again when it has changed, rewrites it when a key is made. */
+/* The key file. It is read again when it has changed, and rewritten when a key is made. */
 #include "meta/keyring.h"
 
 #include "base/hex.h"
@@ -126,8 +126,8 @@ static bool file_is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Reads the file, and gives its text to a caller that will change it. The old entries are replaced
- * only if the whole file could be parsed. */
+/* Reads the file, and leaves its text in *text for a caller that will change it. The old entries
+ * are replaced only if the whole file could be parsed. */
 static int keyring_read_file(struct keyring *k, const struct stat *now, struct buf *text,
                              struct err *err)
 {
@@ -167,8 +167,9 @@ static int keyring_refresh(struct keyring *k, struct err *err)
     if (stat(k->path, &now) < 0) {
         if (errno != ENOENT)
             return err_errno(err, errno, "%s", k->path);
-        if (k->seen
-                .st_ino) /* file lost: objects wrapped now could not be read after a restart (E4) */
+        /* The file was lost. After a restart, keys that are wrapped now could not be opened
+         * (docs/encryption.md, E4). */
+        if (k->seen.st_ino)
             return err_set(err, ERR_CORRUPT, "%s was there and is gone; put it back", k->path);
     } else if (!file_is_same(&now, &k->seen)) {
         code = keyring_read_file(k, &now, &text, err);

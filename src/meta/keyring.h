@@ -1,8 +1,8 @@
-/* The key file: the keys that data keys are wrapped with, one on each line (docs/encryption.md,
+/* The key file: the keys with which data keys are wrapped, one on each line (docs/encryption.md,
  * "Keys").
  *
  * The keys stay in memory until the file changes. Keys are added to the file, never removed. Any
- * thread. */
+ * thread may call. */
 #ifndef META_KEYRING_H
 #define META_KEYRING_H
 
@@ -20,7 +20,7 @@ enum {
 
 struct ring_key {
     char id[KEYRING_ID_MAX + 1];
-    struct sealed_key key; /* wipe it after use */
+    struct sealed_key key; /* overwrite it after use */
 };
 
 struct keyring;
@@ -29,16 +29,16 @@ struct keyring;
 struct keyring *keyring_new(const char *path);
 void keyring_free(struct keyring *k); /* overwrites the keys; NULL is fine */
 
-/* Gives the newest key of this name in the file, for new objects. With `make` a missing key is
- * made, and is durable on return (E4). ERR_NOT_FOUND: there is no such key. ERR_DENIED: users other
- * than the file's owner may read it. ERR_CORRUPT: a line cannot be understood. Waits for the disk.
- */
+/* Copies the newest key of this name in the file to *out, for new objects. With `make` a missing
+ * key is made, and is durable on return (docs/encryption.md, E4). ERR_NOT_FOUND: there is no such
+ * key. ERR_DENIED: users other than the file's owner may read the file. ERR_CORRUPT: a line cannot
+ * be understood. Waits for the disk. */
 int keyring_current(struct keyring *k, struct str name, bool make, struct ring_key *out,
                     struct err *err) MUST_CHECK;
 
-/* Gives the key of this name and id, to open a data key that it wrapped. ERR_CORRUPT: the file does
- * not have it; the message names key and file. ERR_AGAIN: the file must be read, and `may_wait` is
- * not set. */
+/* Copies the key of this name and id to *out, to open a data key that it wrapped. ERR_CORRUPT: the
+ * file does not have the key; the message names key and file. ERR_AGAIN: the file must be read, and
+ * `may_wait` is false. */
 int keyring_find(struct keyring *k, struct str name, struct str id, bool may_wait,
                  struct ring_key *out, struct err *err) MUST_CHECK;
 

@@ -53,7 +53,8 @@ static void sort_tags(struct tag_set *set)
         }
 }
 
-/* Checks the tag in the array behind the last one of the set, and adds it to the set. */
+/* Checks the tag that stands in the array behind the last tag of the set, and adds it to the
+ * set. */
 static int take_tag(struct tag_set *set, enum tag_limit limit, struct err *err)
 {
     const struct tag *tag = &set->tags[set->count];
@@ -171,8 +172,8 @@ bool tagging_find(const struct tag_set *set, struct str key, struct str *value)
     return false;
 }
 
-/* The buffer is large enough: ten tags of 384 characters, each of four bytes that are escaped, are
- * 46 KB. */
+/* The buffer is large enough for an object's tags: ten tags of 384 characters, each of four bytes
+ * that are escaped, are 46 KB. */
 struct str tagging_text(struct arena *a, const struct tag_set *set)
 {
     struct buf text = BUF_INIT(256 * KIB);

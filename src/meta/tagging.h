@@ -21,20 +21,21 @@ struct tag_set {
     size_t count;
 };
 
-/* Reads <Tagging>. MalformedXML: it is no valid document. InvalidTag: a tag is not valid, or there
- * are more than `limit`. */
+/* Reads <Tagging>. MalformedXML: the document is not valid. InvalidTag: a tag is not valid, or
+ * there are more than `limit`. */
 int tagging_read(struct tag_set *out, struct arena *a, struct str xml, enum tag_limit limit,
                  struct err *err) MUST_CHECK;
 
-/* Reads the form of the header x-amz-tagging. InvalidArgument: it is not "k=v&...". InvalidTag: as
- * for tagging_read(). */
+/* Reads the form of the header x-amz-tagging. InvalidArgument: the text is not "k=v&...".
+ * InvalidTag: as for tagging_read(). */
 int tagging_parse(struct tag_set *out, struct arena *a, struct str query, enum tag_limit limit,
                   struct err *err) MUST_CHECK;
 
 /* Appends the stored form, which tagging_parse() reads back. */
 void tagging_encode(struct buf *out, const struct tag_set *set);
 
-struct str tagging_text(struct arena *a, const struct tag_set *set); /* in the arena */
+/* Returns the stored form of an object's tags, in the arena. */
+struct str tagging_text(struct arena *a, const struct tag_set *set);
 
 /* Appends the tags as <Tagging>. */
 void tagging_write(struct buf *out, const struct tag_set *set);
@@ -42,7 +43,7 @@ void tagging_write(struct buf *out, const struct tag_set *set);
 /* Checks one tag by itself. InvalidTag: its key or value is not allowed. */
 int tag_check(const struct tag *tag, struct err *err) MUST_CHECK;
 
-/* Gives the value of the tag with this key. False: there is no such tag. */
+/* Sets *value to the value of the tag with this key. False: there is no such tag. */
 bool tagging_find(const struct tag_set *set, struct str key, struct str *value);
 
 #endif
