@@ -187,7 +187,7 @@ int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struc
 
 struct lake_commit_options {
     struct str message, committer;
-    struct lake_pairs metadata;
+    struct str_pairs metadata;
     int64_t created_ms; /* 0: now */
     bool allow_empty, force;
     const struct str
@@ -201,7 +201,7 @@ int lake_commit(struct lake *l, struct arena *a, const struct lake_repo *r, stru
 
 struct lake_merge_options {
     struct str message, committer;
-    struct lake_pairs metadata;
+    struct str_pairs metadata;
     enum tree_strategy strategy;
     enum tree_strategy (*choose)(void *ctx, struct str path);
     void *ctx;
@@ -221,7 +221,7 @@ struct lake_pick_options {
     struct str ref;
     int parent;                    /* from 1; 0: the commit has one parent */
     struct str committer, message; /* message empty: made from the commit's */
-    struct lake_pairs metadata;
+    struct str_pairs metadata;
     bool allow_empty, force;
 };
 int lake_revert(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,

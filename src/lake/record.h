@@ -10,26 +10,15 @@
 #ifndef LAKE_RECORD_H
 #define LAKE_RECORD_H
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/proto.h"
 
 enum {
     LAKE_SEALED_MAX = 256,   /* sealed tokens of a branch */
     LAKE_PARENTS_MAX = 64,   /* parents of a commit */
     LAKE_METADATA_MAX = 256, /* pairs of a commit's, an object's or a repository's metadata */
+    LAKE_PARTS_MAX = 10000,  /* parts of an object that was uploaded in parts */
     LAKE_ID_LEN = 64,        /* hex digits of a commit id, a node id, an identity in text */
     LAKE_IDENTITY_LEN = 32,  /* bytes of an object's identity */
-};
-
-struct lake_pair {
-    struct str key, value;
-};
-
-/* Pairs in the order of their keys, each key once. */
-struct lake_pairs {
-    struct lake_pair *pairs;
-    size_t count;
 };
 
 /* `graveler`, repos/<id> */
@@ -72,7 +61,7 @@ struct lake_commit {
     struct str id, committer, message;
     int64_t created_ms; /* the id is made from whole seconds */
     struct str tree;    /* metarange id; empty: the empty tree */
-    struct lake_pairs metadata;
+    struct str_pairs metadata;
     struct str *parents; /* the first parent comes first when `version` is 1 */
     size_t parent_count;
     int32_t version;    /* 0: the first parent is the last one */
@@ -81,17 +70,21 @@ struct lake_commit {
 /* The commit's first parent; empty: it has none. */
 struct str lake_commit_first_parent(const struct lake_commit *c);
 
+/* How an entry's address is to be understood. Records with another type (lakeFS's oldest) are read
+ * by the form of the address. */
+enum lake_address { LAKE_RELATIVE = 1, LAKE_FULL = 2 };
+
 /* An object, in the data of a staged entry and of a leaf's record. */
 struct lake_entry {
-    struct str address; /* relative: a key below the namespace; full: s3://bucket/key */
-    bool is_full;       /* address_type 2; else 1. Type 0 is read by the form of the address */
+    struct str address;    /* relative: a key below the namespace; full: s3://bucket/key */
+    uint32_t address_type; /* enum lake_address */
     int64_t modified_ms;
     uint64_t size;
-    struct str etag;            /* without quotes */
-    struct lake_pairs metadata; /* user metadata, keys without "x-amz-meta-", in lower case */
+    struct str etag;           /* without quotes */
+    struct str_pairs metadata; /* user metadata, keys without "x-amz-meta-", in lower case */
     struct str content_type;
     /* `extra`, field 100: what S3 keeps beside it. */
-    struct lake_pairs headers;             /* other headers of object_meta, names in lower case */
+    struct str_pairs headers;              /* other headers of object_meta, names in lower case */
     struct str tags;                       /* "k=v&k2=v2" */
     uint32_t checksum_type, checksum_kind; /* enum checksum_type, enum digest_kind */
     struct str checksum;
@@ -118,6 +111,8 @@ void lake_commit_write(struct buf *out, const struct lake_commit *c);
 int lake_commit_read(struct lake_commit *out, struct arena *a, struct str in,
                      struct err *err) MUST_CHECK;
 void lake_entry_write(struct buf *out, const struct lake_entry *e);
+/* Appends the members of `extra` alone. Empty: the entry has none of them. */
+void lake_entry_write_extra(struct buf *out, const struct lake_entry *e);
 int lake_entry_read(struct lake_entry *out, struct arena *a, struct str in,
                     struct err *err) MUST_CHECK;
 void lake_staged_write(struct buf *out, const struct lake_staged *s);
