@@ -57,6 +57,25 @@ void id_hex(char out[ID_HEX_LEN + 1])
     out[ID_HEX_LEN] = '\0';
 }
 
+void id_uuid(char out[ID_UUID_LEN + 1])
+{
+    static const unsigned char places[] = {0, 4,  6,
+                                           8, 10, 16}; /* where the groups begin, in bytes */
+    unsigned char bytes[16];
+    char *at = out;
+
+    random_bytes(bytes, sizeof(bytes));
+    bytes[6] = (bytes[6] & 0x0f) | 0x40; /* version 4: random */
+    bytes[8] = (bytes[8] & 0x3f) | 0x80; /* the variant of RFC 4122 */
+    for (size_t i = 0; i + 1 < sizeof(places); i++) {
+        size_t len = places[i + 1] - places[i];
+        hex_write(at, bytes + places[i], len);
+        at += 2 * len;
+        *at++ = '-';
+    }
+    out[ID_UUID_LEN] = '\0';
+}
+
 void id_time(char out[ID_TIME_LEN + 1])
 {
     static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -1,0 +1,57 @@
+/* The names of the lake's rows: the seed's key schema, byte for byte (docs/lake.md, "Records"). */
+#include "lake/lake_int.h"
+
+#include "base/ids.h"
+
+struct kv_name lake_key_in(struct arena *a, struct str partition, const char *kind, struct str name)
+{
+    return (struct kv_name){partition, arena_fmt(a, "%s/" STR_FMT, kind, STR_ARG(name))};
+}
+
+struct kv_name lake_key_repo(struct arena *a, struct str id)
+{
+    return lake_key_in(a, LAKE_PARTITION, "repos", id);
+}
+
+struct kv_name lake_key_to_delete(struct arena *a, struct str partition)
+{
+    return lake_key_in(a, LAKE_PARTITION, "to-delete", partition);
+}
+
+struct kv_name lake_key_branch(struct arena *a, struct str partition, struct str name)
+{
+    return lake_key_in(a, partition, "branches", name);
+}
+
+struct kv_name lake_key_commit(struct arena *a, struct str partition, struct str id)
+{
+    return lake_key_in(a, partition, "commits", id);
+}
+
+struct kv_name lake_key_first(struct arena *a, struct str partition, struct str id)
+{
+    return lake_key_in(a, partition, "firsts", id);
+}
+
+struct kv_name lake_key_tag(struct arena *a, struct str partition, struct str name)
+{
+    return lake_key_in(a, partition, "tags", name);
+}
+
+struct kv_name lake_key_staged(struct arena *a, struct str token, struct str path)
+{
+    return lake_key_in(a, token, "key", path);
+}
+
+struct kv_name lake_key_cleanup(struct arena *a, struct str token)
+{
+    return (struct kv_name){LAKE_CLEANUP, arena_str(a, token)};
+}
+
+struct str lake_new_token(struct arena *a, const struct lake_repo *r, struct str branch)
+{
+    char id[ID_UUID_LEN + 1];
+
+    id_uuid(id);
+    return arena_fmt(a, STR_FMT "-" STR_FMT ":%s", STR_ARG(r->id), STR_ARG(branch), id);
+}

@@ -1,0 +1,103 @@
+/* The inside of the lake, for the files of src/lake/ alone: the struct, the names of rows, and the
+ * list of changes that one atomic write makes. */
+#ifndef LAKE_LAKE_INT_H
+#define LAKE_LAKE_INT_H
+
+#include "lake/lake.h"
+#include "lake/step.h"
+#include "os/loop.h"
+
+enum {
+    LAKE_HEAD_TRIES = 10,                 /* R4 of docs/lake.md, C5, and other changes of a head */
+    LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE, /* how long a change of a branch is tried again */
+};
+
+struct lake {
+    struct lake_options o;
+    struct kv *kv;
+    struct tree_cache *cache;
+    struct loop cleaner;        /* clean.c: drops the tokens on the cleanup list */
+    struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
+};
+
+/* --- names of rows (keys.c); the strings are in the arena --- */
+
+#define LAKE_PARTITION  STR("graveler")       /* repositories and the to-delete list */
+#define LAKE_CLEANUP    STR("cleanup-tokens") /* tokens to drop */
+#define LAKE_STAGED_KEY "key/"                /* the beginning of keys in a token's partition */
+
+struct kv_name lake_key_repo(struct arena *a, struct str id);
+struct kv_name lake_key_to_delete(struct arena *a, struct str partition);
+struct kv_name lake_key_branch(struct arena *a, struct str partition, struct str name);
+struct kv_name lake_key_commit(struct arena *a, struct str partition, struct str id);
+struct kv_name lake_key_first(struct arena *a, struct str partition, struct str id);
+struct kv_name lake_key_tag(struct arena *a, struct str partition, struct str name);
+struct kv_name lake_key_staged(struct arena *a, struct str token, struct str path);
+struct kv_name lake_key_cleanup(struct arena *a, struct str token);
+/* "<kind>/<name>" in a repository's partition, for settings, imports, uploads and the like. */
+struct kv_name lake_key_in(struct arena *a, struct str partition, const char *kind,
+                           struct str name);
+
+/* Makes a new staging token, "<repository>-<branch>:<uuid>". */
+struct str lake_new_token(struct arena *a, const struct lake_repo *r, struct str branch);
+
+/* --- one atomic write --- */
+
+/* Changes that are made together. Values are encoded into the arena. Past the limit of kv_write()
+ * the list fails, and lake_tx_write() says so. */
+struct lake_tx {
+    struct arena *arena;
+    struct kv_change *changes;
+    size_t count, room;
+    bool failed; /* too many changes, or the arena is full */
+};
+void lake_tx_init(struct lake_tx *tx, struct arena *a);
+void lake_tx_put(struct lake_tx *tx, struct kv_name name, struct str value);
+void lake_tx_put_if(struct lake_tx *tx, struct kv_name name, struct str value, enum kv_when when,
+                    struct str stamp);
+void lake_tx_remove(struct lake_tx *tx, struct kv_name name, enum kv_when when, struct str stamp);
+void lake_tx_check(struct lake_tx *tx, struct kv_name name, struct str stamp);
+/* Every write into a repository carries this check: the repository's record is the one that was
+ * read, so the repository was not deleted or made again meanwhile. */
+void lake_tx_check_repo(struct lake_tx *tx, const struct lake_repo *r);
+/* Puts the branch's record with its revision one higher, if it is still the one that was read
+ * (b->stamp). */
+void lake_tx_put_branch(struct lake_tx *tx, const struct lake_repo *r, struct lake_branch *b);
+/* Puts the commit's record, and the mark of its first parent. */
+void lake_tx_put_commit(struct lake_tx *tx, const struct lake_repo *r, const struct lake_commit *c);
+/* Puts the token on the cleanup list. */
+void lake_tx_drop_token(struct lake_tx *tx, struct str token);
+/* Makes the changes. ERR_PRECONDITION: *failed (unless NULL) is the index of the change. */
+int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err *err) MUST_CHECK;
+
+/* --- reading records --- */
+
+/* Reads the repository's record anew and the branch's record in one round trip. ERR_NOT_FOUND: the
+ * text says which of them is missing. *repo may be the record that the caller has; ERR_NOT_FOUND
+ * too if the repository was made again since. */
+int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
+                     const struct lake_repo *r, struct str name, struct lake_repo *repo_now,
+                     struct lake_branch *out, struct err *err) MUST_CHECK;
+
+/* Fills the place of the repository's nodes. tree_store_release() ends its use. */
+int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store *out,
+                    struct err *err) MUST_CHECK;
+void lake_tree_store_release(struct lake *l, struct tree_store *t);
+
+/* Refuses a change of a read-only repository ("read-only repository") unless `force`. */
+int lake_check_writable(const struct lake_repo *r, bool force, struct err *err) MUST_CHECK;
+
+/* What protects a branch (protect.c); both kinds are refused with ERR_DENIED, "protected branch".
+ */
+enum lake_protect { LAKE_PROTECT_STAGING = 1, LAKE_PROTECT_COMMIT = 2 };
+int lake_check_protection(struct lake *l, struct arena *a, const struct lake_repo *r,
+                          struct str branch, unsigned what, struct err *err) MUST_CHECK;
+
+/* --- the cleaner (clean.c) --- */
+
+int lake_cleaner_start(struct lake *l, struct err *err) MUST_CHECK;
+void lake_cleaner_wake(struct lake *l);
+/* Drops everything that is on the list and may be dropped now; for tests and for the cleaner. */
+int lake_clean(struct lake *l, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,107 @@
+/* Changes of the lake that one atomic write makes. */
+#include "lake/lake_int.h"
+
+#include "base/clock.h"
+
+void lake_tx_init(struct lake_tx *tx, struct arena *a)
+{
+    *tx = (struct lake_tx){.arena = a};
+}
+
+/* Makes room for one more change; NULL: the list has failed. */
+static struct kv_change *tx_add(struct lake_tx *tx)
+{
+    if (tx->count == KV_CHANGES_MAX)
+        tx->failed = true;
+    if (tx->count == tx->room && !tx->failed) {
+        size_t room = tx->room ? 2 * tx->room : 16;
+        struct kv_change *more = arena_array(tx->arena, room, sizeof(*more));
+        if (more && tx->count)
+            memcpy(more, tx->changes, tx->count * sizeof(*more));
+        tx->failed = !more;
+        tx->changes = more;
+        tx->room = room;
+    }
+    return tx->failed ? NULL : &tx->changes[tx->count++];
+}
+
+static void tx_change(struct lake_tx *tx, struct kv_change change)
+{
+    struct kv_change *at = tx_add(tx);
+
+    if (at)
+        *at = change;
+}
+
+void lake_tx_put_if(struct lake_tx *tx, struct kv_name name, struct str value, enum kv_when when,
+                    struct str stamp)
+{
+    tx_change(tx, (struct kv_change){KV_PUT, name, value, when, stamp});
+}
+
+void lake_tx_put(struct lake_tx *tx, struct kv_name name, struct str value)
+{
+    lake_tx_put_if(tx, name, value, KV_ALWAYS, STR_EMPTY);
+}
+
+void lake_tx_remove(struct lake_tx *tx, struct kv_name name, enum kv_when when, struct str stamp)
+{
+    tx_change(tx, (struct kv_change){KV_REMOVE, name, STR_EMPTY, when, stamp});
+}
+
+void lake_tx_check(struct lake_tx *tx, struct kv_name name, struct str stamp)
+{
+    tx_change(tx, (struct kv_change){KV_CHECK, name, STR_EMPTY, KV_SAME, stamp});
+}
+
+void lake_tx_check_repo(struct lake_tx *tx, const struct lake_repo *r)
+{
+    lake_tx_check(tx, lake_key_repo(tx->arena, r->id), r->stamp);
+}
+
+/* Moves the encoded record into the arena. */
+static struct str tx_encoded(struct lake_tx *tx, struct buf *record)
+{
+    struct str value = arena_str(tx->arena, buf_str(record));
+
+    if (buf_error(record) < 0)
+        tx->failed = true;
+    buf_release(record);
+    return value.p ? value : STR("");
+}
+
+void lake_tx_put_branch(struct lake_tx *tx, const struct lake_repo *r, struct lake_branch *b)
+{
+    struct buf record = {0};
+
+    b->revision++;
+    lake_branch_write(&record, b);
+    lake_tx_put_if(tx, lake_key_branch(tx->arena, r->partition, b->id), tx_encoded(tx, &record),
+                   KV_SAME, b->stamp);
+}
+
+void lake_tx_put_commit(struct lake_tx *tx, const struct lake_repo *r, const struct lake_commit *c)
+{
+    struct str first = lake_commit_first_parent(c);
+    struct buf record = {0};
+
+    lake_commit_write(&record, c);
+    lake_tx_put(tx, lake_key_commit(tx->arena, r->partition, c->id), tx_encoded(tx, &record));
+    if (first.len)
+        lake_tx_put(tx, lake_key_first(tx->arena, r->partition, first), STR(""));
+}
+
+void lake_tx_drop_token(struct lake_tx *tx, struct str token)
+{
+    struct buf record = {0};
+
+    proto_put_time(&record, 1, clock_wall_ms());
+    lake_tx_put(tx, lake_key_cleanup(tx->arena, token), tx_encoded(tx, &record));
+}
+
+int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err *err)
+{
+    if (tx->failed || arena_error(tx->arena) < 0)
+        return err_set(err, ERR_TOO_LARGE, "the change has too many parts");
+    return kv_write(l->kv, tx->changes, tx->count, failed, err);
+}
