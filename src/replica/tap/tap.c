@@ -1,5 +1,6 @@
-/* All taps together: keeps track of which buckets are replicated, and of the epoch that this
- * process has reached. */
+/* All taps together. This file keeps track of which buckets are replicated, and of the epoch of the
+ * policies that this process has reached. The codes E3, E4, R6 and S3 are those of
+ * docs/replication.md. */
 #include "replica/tap/tap.h"
 #include "base/clock.h"
 #include "coord/gateways.h"
@@ -60,7 +61,7 @@ bool taps_may_switch(const struct taps *t, struct str bucket)
     return atomic_load(&t->switch_words[bit / 64]) >> bit % 64 & 1;
 }
 
-/* Sets every bit, because nothing is known until the policies were read. */
+/* Sets every bit, so that every bucket counts as replicated until the policies were read. */
 static void filter_all(struct taps *t)
 {
     struct filter *f = &t->filter;
@@ -86,7 +87,7 @@ static void bits_set_policy(uint64_t *words, const struct replication *r)
         bits_set(words, filter_bit(id->from, id->user, USER_SEED));
     else if (!r->archived || r->switching)
         bits_set(words, filter_bit(id->from, id->bucket, 0));
-    if (r->switching || r->blocked) /* S3: the destination is captured too */
+    if (r->switching || r->blocked) /* changes of the destination are captured too (S3) */
         bits_set(words, filter_bit(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
 }
 
@@ -108,7 +109,7 @@ static void filter_set(struct taps *t, const struct replication_view *view)
     }
     for (size_t i = 0; i < ARRAY_SIZE(switches); i++)
         atomic_store(&t->switch_words[i], switches[i]);
-    if (switching) /* first, so a reader that finds a switch's bit finds this set */
+    if (switching) /* set first, so that a reader that finds a switch's bit also finds this true */
         atomic_store(&t->switching, true);
     for (size_t i = 0; i < ARRAY_SIZE(t->filter.words); i++)
         atomic_store(&t->filter.words[i], words[i]);
@@ -152,7 +153,7 @@ static int tap_new_storages(struct taps *t, struct err *err)
     return code;
 }
 
-/* Waits until the changes that the old filter decided about are committed. */
+/* Waits until the changes that began under the old filter are committed. */
 static int settle_all(struct taps *t, struct err *err)
 {
     int code = 0;
@@ -172,7 +173,7 @@ static int keep_filter(struct taps *t, struct err *err)
     struct err away = {0};
 
     if (replications_view(t->o.replications, &view, &away) < 0)
-        return 0; /* until the view is there every bucket is captured */
+        return 0; /* until there is a view, every bucket is captured */
     int code = tap_new_storages(t, err);
     int64_t epoch = replication_view_epoch(view);
     if (code == 0 && epoch != t->applied) {
@@ -187,7 +188,8 @@ static int keep_filter(struct taps *t, struct err *err)
     return code;
 }
 
-/* Whether all rows that were committed by the end of the last phase's writes are recorded. */
+/* Returns whether all rows are recorded that were committed before the writes of the last phase had
+ * ended. */
 static bool is_recorded(struct taps *t)
 {
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++) {
@@ -201,8 +203,9 @@ static bool is_recorded(struct taps *t)
     return true;
 }
 
-/* Removes the marks of buckets that have a switch. False: some are left. A switch begins when its
- * epoch is reached; by then the intents of its bucket must be tasks (R6). */
+/* Removes the marks of buckets that have a switch. Returns false when some marks are left. A switch
+ * begins when its epoch is reached; by then the intents of its bucket must be tasks, and not
+ * entries of the journal (R6). */
 static bool are_marks_clear(struct taps *t)
 {
     struct err err = {0};
@@ -213,9 +216,9 @@ static bool are_marks_clear(struct taps *t)
     return code == 0;
 }
 
-/* Moves to the next epoch. Writes to remote storages are counted by the phase in which they began.
- * After the filter and the routes have changed, a new phase begins; when all writes of the phase
- * before have ended, every write that is under way began with the new filter and routes. */
+/* Moves to the next epoch. Writes to remote storages are counted by the *phase* in which they
+ * began. After the filter and the routes have changed, a new phase begins. When all writes of the
+ * phase before have ended, every write that is under way began with the new filter and routes. */
 static void keep_epoch(struct taps *t)
 {
     unsigned phase = atomic_load(&t->phase);
@@ -236,9 +239,10 @@ static void keep_epoch(struct taps *t)
     }
 }
 
-/* Tells other processes how far this one has recorded, so that they can say whether a replication
- * is in sync. Each round reads the store's time, and then the highest row of each storage. When
- * these rows are recorded, the next round says that everything before that time is. */
+/* Tells other processes up to which time this process has recorded its changes, so that they can
+ * say whether a replication is in sync. Each round reads the store's time, and then the highest row
+ * of each storage. When these rows are recorded, the next round says that everything before that
+ * time is recorded. */
 static void keep_settled(struct taps *t)
 {
     struct str names[ROUTES_STORAGES_MAX];
@@ -260,15 +264,15 @@ static void keep_settled(struct taps *t)
     if (t->settling_ms == 0)
         count = 0;
     if (gateways_settle(t->o.config, names, count, t->settling_ms, &now_ms, &err) < 0)
-        return; /* others count these storages as behind meanwhile */
+        return; /* meanwhile other processes count these storages as behind */
     t->settling_ms = now_ms;
     for (size_t i = 0; i < all; i++)
         t->taps[i]->settling = atomic_load(&t->taps[i]->told);
 }
 
-/* A round of the keeper: announces the intents of changes that ended after the last lease, and
- * brings the filter up to date with the policies. Both must happen before a lease begins (E3, E4),
- * so the lease's thread may wait for the round. */
+/* Does a round of the keeper. It announces the intents of changes that ended after the last lease,
+ * and brings the filter up to date with the policies. Both must happen before a lease begins (E3,
+ * E4), so the lease's thread may wait for the round. */
 static void keep_round(struct taps *t)
 {
     struct err err = {0}, other = {0};
@@ -282,7 +286,8 @@ static void keep_round(struct taps *t)
         err = other;
         code = left; /* other.code may be 0: not every failure sets it */
     }
-    if (code < 0 && !waited_for) /* else the lease's thread logs it */
+    /* If the lease waits for the round, the lease's thread logs the error. */
+    if (code < 0 && !waited_for)
         log_warn(t->o.log, "replica.tap_policies", log_z("error", err.text));
     mutex_lock(&t->lock);
     t->rounds_done = asked;
@@ -292,8 +297,8 @@ static void keep_round(struct taps *t)
     mutex_unlock(&t->lock);
 }
 
-/* Called by the lease (lease_read_first()). Returns when the keeper has done a round that began
- * after the call. */
+/* Waits until the keeper has done a round that began after the call. The lease calls this before a
+ * new lease begins (lease_read_first()). */
 static int await_round(void *ctx, struct err *err)
 {
     struct taps *t = ctx;
@@ -404,7 +409,7 @@ void taps_close(struct taps *t)
     bool kept = t->keeper.thread.started;
     recorder_stop(t);
     loop_stop(&t->keeper);
-    if (kept && !t->marks_began) /* the close came before the keeper's first step */
+    if (kept && !t->marks_began) /* taps_close() was called before the keeper's first step */
         marks_keep(t);
     intents_forget_astray(t);
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++)
@@ -464,7 +469,7 @@ int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns, st
 
     if (!s)
         return recorder_wait(t, deadline_ns, err);
-    if (!tap) /* it is remote, or so new that nothing was written to it */
+    if (!tap) /* the storage is remote, or so new that nothing was written to it */
         return 0;
     if (!atomic_load(&tap->caught_up))
         return err_set(err, ERR_UNAVAILABLE, "changes from before the start are not recorded yet");

@@ -63,92 +63,99 @@ enum { INTENT_DELAY_S = 60, INTENT_AGAIN_S = 600 };
 struct taps_options {
     struct replications *replications; /* borrowed, like the other pointers */
     struct queue *queue;
-    /* Makes the first task of a replication that a user's policy gives to a new bucket; NULL: there
-     * is none. */
+    /* Makes the first task of a replication that a user's policy gives to a new bucket. NULL: such
+     * a replication gets no task. */
     struct task (*first)(struct arena *a, const struct replication_id *id, int priority);
-    struct locks *locks;   /* for changes during a switch (S10); NULL: no locks are used */
-    struct routes *routes; /* all their storages are tapped, also those that are added later */
-    /* configDB, where other processes read how far this one has recorded; NULL: there are none. */
+    struct locks *locks; /* for changes during a switch (S10); NULL: no locks are used */
+    /* All storages of the routes are tapped, also those that are added later. */
+    struct routes *routes;
+    /* configDB, where other processes read up to which time this process has recorded its changes.
+     * NULL: there are no other processes. */
     struct store *config;
-    /* Names the present start of the machine: a journal with another name may have lost entries
-     * (R6). Empty: the store is not embedded, and there is no journal. */
+    /* Id of the present start of the machine. A journal with another id may have lost entries (R6).
+     * Empty: the store is not embedded, and there is no journal. */
     struct str boot;
-    const char *journal; /* path of the journal's file, with `boot`; NULL: every intent is a task */
-    /* Nothing is changed without a lease (E1). taps_open() gives it two functions. One brings
-     * the taps up to date with the policies, before each new lease begins (lease_read_first()). The
-     * other returns taps_epoch(), which the lease tells to other processes (lease_tell_epoch()).
-     * Call lease_start() after taps_open(), and lease_stop() before taps_close(). NULL: this
-     * process needs no lease. */
+    /* Path of the journal's file; used only if `boot` is set. NULL: every intent is a task. */
+    const char *journal;
+    /* The process's lease. Nothing is changed without a lease (E1). taps_open() gives it two
+     * functions. One brings the taps up to date with the policies, before each new lease begins
+     * (lease_read_first()). The other returns taps_epoch(), which the lease tells to other
+     * processes (lease_tell_epoch()). lease_start() is called after taps_open(), and lease_stop()
+     * before taps_close(). NULL: this process needs no lease. */
     struct lease *lease;
-    uint64_t postpone_ms;  /* time between two postponements of open intents; 0: 15 s */
-    uint64_t mark_idle_ms; /* a bucket's mark is removed after this time without an intent; 0: a
-                              minute */
+    uint64_t postpone_ms; /* time between two postponements of open intents; 0: 15 s */
+    /* A bucket's mark is removed after this time without an intent; 0: a minute. */
+    uint64_t mark_idle_ms;
     const struct log *log; /* NULL: silent */
     int (*record)(struct replications *r, const struct record *rec,
                   struct err *err); /* for tests; NULL: replication_record() */
 };
-/* Starts the taps. Call it before anything is written: when it returns, the local storages of the
- * routes have their taps. */
+/* Starts the taps. It must be called before anything is written. When it returns, the local
+ * storages of the routes have their taps. */
 int taps_open(struct taps **out, const struct taps_options *o, struct err *err) MUST_CHECK;
-/* Stops the taps. Call it when nothing is written any more. The next start records the rows that
- * are left. */
+/* Stops the taps. It must be called when nothing is written any more. The next start records the
+ * rows that are left. */
 void taps_close(struct taps *t); /* NULL is fine */
 
-/* For gateway_options.capture; borrowed. */
+/* Returns the calls for gateway_options.capture; borrowed from `t`. */
 const struct change_capture *taps_capture(struct taps *t);
 
-/* Handler of tasks of type INTENT_TYPE; its ctx is the taps. It records the changes of an intent
- * that nobody has ended (R4). */
+/* Runs a task of type INTENT_TYPE; its ctx is the taps. It records the changes of an intent whose
+ * request has not ended it (R4). */
 int taps_intent_run(struct task_run *run, struct err *err);
-/* Handler of tasks of type USER_TYPE (replica/first.h); its ctx is the taps. Once every gateway
- * knows a new user policy, it gives the user's existing buckets the replications of the policy.
- * Buckets that are made later get theirs when their creation is recorded (P3). */
+/* Runs a task of type USER_TYPE (replica/first.h); its ctx is the taps. Once every gateway knows a
+ * new user policy, it gives the user's existing buckets the replications of the policy. Buckets
+ * that are made later get their replications when their creation is recorded (P3). */
 int taps_user_run(struct task_run *run, struct err *err);
 
-/* Whether a bucket of a remote storage has intents in the queue: changes that are under way, or
- * whose outcome is not known. `due_s` > 0 (seconds since 1970): only intents that were not recorded
- * yet and come due by then; intents that began later, or are postponed, come due later. */
+/* Sets *out to whether a bucket of a remote storage has intents in the queue. These are for changes
+ * that are under way, or whose outcome is not known. *out is also true while intents may have been
+ * lost (taps_suspect()). `due_s` > 0 (seconds since 1970): counts only intents that were not
+ * recorded yet and come due by that time. Intents that began later, or are postponed, come due
+ * later. */
 int taps_intents_open(struct queue *q, struct str storage, struct str bucket, int64_t due_s,
                       bool *out, struct err *err) MUST_CHECK;
 
-/* Whether a crash of the machine may have lost intents of the bucket, and its copy was not begun
- * anew since then (R6). */
+/* Sets *out to whether a crash of the machine may have lost intents of the bucket, and the bucket's
+ * copy has not begun again since then (R6). */
 int taps_suspect(struct queue *q, struct str storage, struct str bucket, bool *out,
                  struct err *err) MUST_CHECK;
 
-/* Whether a local storage's changes can be recorded. While they cannot, writes to its replicated
- * buckets are refused (R5). */
+/* Returns whether a local storage's changes can be recorded. While they cannot, writes to its
+ * replicated buckets are refused (R5). */
 bool taps_ready(struct taps *t, struct storage *s);
 /* Waits until the row with this number of a local storage has been recorded. ERR_UNAVAILABLE: the
- * store cannot be asked. ERR_TIMEOUT: it was not recorded by `deadline_ns` (clock_mono_ns()).
- * During a switch without downtime every change waits like this before its call returns, because
- * the vectors decide where reads go. */
+ * store cannot be asked. ERR_TIMEOUT: the row was not recorded by `deadline_ns` (clock_mono_ns()).
+ * During a switch without downtime every change waits in this way before its call returns, because
+ * the version vectors decide where reads go. */
 int taps_flush(struct taps *t, struct storage *s, uint64_t number, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 
 /* Waits until everything that was written to a local storage before the call has been recorded.
- * Does nothing for other storages. Errors as taps_flush(). */
+ * Does nothing for other storages. Errors are those of taps_flush(). */
 int taps_settle(struct taps *t, struct storage *s, uint64_t deadline_ns,
                 struct err *err) MUST_CHECK;
 
 /* Waits until all changes that clients got an answer for before the call have been recorded. `s` is
- * a local storage; NULL means all remote storages, whose changes are then recorded or still have an
- * intent. Costs no sync. Errors as taps_flush(). */
+ * a local storage. `s` NULL: all remote storages, whose changes are then recorded or still have an
+ * intent. The call causes no sync. Errors are those of taps_flush(). */
 int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 
-/* Whether policies and tasks that name this storage mean the storage of this process. They do if
- * the storage is remote, if no other process uses the store, or if the storage's folder has claimed
- * the name. If nobody has claimed it, they do if the storage has a bucket. Asks the store, unless
- * the name is known to be this folder's; false when the store cannot be asked. N1 to N5. `t` may be
- * NULL: nothing is replicated. */
+/* Returns whether policies and tasks that name this storage mean the storage of this process
+ * (docs/replication.md, N1 to N5). They do if the storage is remote, if no other process uses the
+ * store, or if the storage's folder has claimed the name. If nobody has claimed the name, they do
+ * if the storage has a bucket. Asks the store, unless the name is known to be this folder's; false
+ * when the store cannot be asked. `t` NULL: nothing is replicated. */
 bool taps_owns(struct taps *t, struct storage *s);
-/* Claims the name for the storage's folder; call it before a replication, or a check, names the
- * storage. ERR_CONFLICT: another folder has the name. `force`: the other folder loses the name. */
+/* Claims the storage's name for its folder. It is called before a replication or a check names the
+ * storage. ERR_CONFLICT: another folder has the name. `force` true: the other folder loses the
+ * name. */
 int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err) MUST_CHECK;
 
-/* Whether any bucket is in a switch without downtime, and whether a bucket of this name may be in
- * one. Announced switches count. Both are true until the policies were read once. */
+/* taps_switching() points to a flag that says whether any bucket is in a switch without downtime.
+ * taps_may_switch() returns whether a bucket of this name may be in one. Announced switches count.
+ * Both are true until the policies were read once. */
 const _Atomic(bool) *taps_switching(const struct taps *t);
 bool taps_may_switch(const struct taps *t, struct str bucket);
 /* Records that a client removed an object at this storage, although the storage did not have it
@@ -156,9 +163,9 @@ bool taps_may_switch(const struct taps *t, struct str bucket);
 int taps_record_removal(struct taps *t, const struct storage *s, struct str bucket, struct str key,
                         struct err *err) MUST_CHECK;
 
-/* The epoch that this process has reached: every change that is under way, or begins from now on,
- * is captured by the policies of that epoch and goes where its routes lead. Earlier changes are
- * recorded, or are found by a listing (P3). -1: no epoch is reached yet. */
+/* Returns the epoch that this process has reached. Every change that is under way, or begins from
+ * now on, is captured by the policies of that epoch and goes where its routes lead. Earlier changes
+ * are recorded, or are found by a listing (P3). -1: no epoch is reached yet. */
 int64_t taps_epoch(struct taps *t);
 
 struct taps_stats {

@@ -1,9 +1,9 @@
 /* Turns a set of changed things into the changes that the store records, each with the type of its
- * task. Also gives new buckets their replications. */
+ * task. Also gives new buckets their replications. The code V5 is that of docs/replication.md. */
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
-/* Types of the tasks that bring a thing to the destination (docs/replication.md, "Work"). */
+/* Types of the tasks that copy a changed thing to the destination (docs/replication.md, "Work"). */
 static const struct {
     unsigned change;
     enum thing_kind thing;
@@ -30,7 +30,7 @@ void changes_add(struct changes_out *out, unsigned changes, struct str storage, 
 {
     bool whole = (changes & THINGS_OF_OBJECT) == THINGS_OF_OBJECT;
 
-    if (whole) /* V5: the object's task brings all three */
+    if (whole) /* the object's task also copies its tags and its ACL (V5) */
         changes &= ~((unsigned)THING_OBJECT_TAGS | THING_OBJECT_ACL);
     for (size_t i = 0; i < ARRAY_SIZE(things); i++) {
         if (!(things[i].change & changes))
@@ -66,8 +66,9 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
 
 /* --- new buckets --- */
 
-/* Fails if another user has a bucket of this name at the destination: replication would overwrite
- * it. If this process does not have the destination's storage, the task that copies checks that. */
+/* Checks that no other user has a bucket of this name at the destination, which the replication
+ * would overwrite. If this process does not have the destination's storage, the task that copies
+ * makes this check. */
 static int new_bucket_check(struct taps *t, struct arena *a, const struct replication_id *id,
                             struct err *err)
 {
@@ -98,7 +99,8 @@ static int new_bucket_replicate(struct taps *t, struct arena *a, const struct re
     int code = new_bucket_check(t, a, &n.id, err);
     if (code == 0)
         code = replication_add(t->o.replications, &n, routes_main_name(t->o.routes), err);
-    if (code == ERR_CONFLICT || code == ERR_INVALID) { /* logged, as no client waits */
+    /* The error is logged, because no client waits for it. */
+    if (code == ERR_CONFLICT || code == ERR_INVALID) {
         log_warn(t->o.log, "replica.bucket_not_replicated", log_s("bucket", bucket),
                  log_s("user", n.id.user), log_s("to", n.id.to), log_z("error", err->text));
         return 0;

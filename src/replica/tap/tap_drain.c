@@ -1,20 +1,21 @@
-/* The thread that records the rows of one local storage, in order, and forgets them. */
+/* The thread that records the rows of one local storage, in order, and deletes them. The codes E2,
+ * N3 and P3 are those of docs/replication.md. */
 #include "base/clock.h"
 #include "replica/tap/tap_int.h"
 
 #include <stdlib.h>
 
 enum {
-    LINGER_MS = 20, /* wait for more rows, which go into the same record */
+    LINGER_MS = 20, /* wait for more rows, which then go into the same record */
     LOOK_MS = 1000,
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 1000,
     SWITCH_WAIT_MS = 5000,
-    DROP_MANY = 64,  /* a batch of at least so many rows is not deleted one by one */
-    DROP_MAX = 8192, /* most rows that stay although they are recorded */
+    DROP_MANY = 64,  /* a batch of this many rows or more is not deleted immediately */
+    DROP_MAX = 8192, /* most recorded rows that are kept before they are deleted */
 };
 
-/* --- inside and behind the storage's commits --- */
+/* --- called by the storage during and after a commit --- */
 
 static bool tap_wants(void *ctx, const struct tapped *row)
 {
@@ -26,7 +27,7 @@ static bool tap_wants(void *ctx, const struct tapped *row)
             filter_has_user(f, tap->storage->name, row->owner));
 }
 
-/* Called inside the commit: refuses the change if the lease has ended (E2). */
+/* Refuses the change if the lease has ended (E2). Called inside the storage's commit. */
 static int tap_may(void *ctx, struct err *err)
 {
     const struct lease *lease = ((const struct tap *)ctx)->taps->o.lease;
@@ -78,8 +79,9 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- recording --- */
 
-/* Whether the row's bucket is replicated now; the filter may have been wrong. If it is not, the row
- * need not be recorded: a replication that is made later lists the object (P3). */
+/* Returns whether the row's bucket is replicated now; the filter may have been wrong. If the bucket
+ * is not replicated, the row need not be recorded: a replication that is made later lists the
+ * object (P3). */
 static bool row_counts(const struct tap *tap, const struct replication_view *view,
                        const struct tapped *row)
 {
@@ -114,7 +116,8 @@ static int gather_rows(struct tap *tap, const struct tapped *rows, size_t count,
     return code == 0 && arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-/* Records the rows. *none: nothing was recorded, because no row's bucket is replicated. */
+/* Records the rows. *none is set to whether nothing was recorded, because no row's bucket is
+ * replicated. */
 static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
                        bool *none, struct err *err)
 {
@@ -122,7 +125,7 @@ static int record_rows(struct tap *tap, struct arena *a, const struct tapped *ro
     int code = tap_name_check(tap, err);
 
     *none = true;
-    if (code == ERR_CONFLICT) /* N3: the storage's name belongs to another folder */
+    if (code == ERR_CONFLICT) /* the storage's name belongs to another folder (N3) */
         return 0;
     if (code == 0 || code == ERR_NOT_FOUND)
         code = changes_out_init(&out, a, err);
@@ -151,7 +154,8 @@ static void set_recorded(struct tap *tap, uint64_t number, size_t count)
     mutex_unlock(&tap->lock);
 }
 
-/* Logs once when recording begins to fail, and once when it works again. */
+/* Stores whether recording works. Logs once when it begins to fail, and once when it works
+ * again. */
 static void set_ready(struct tap *tap, int code, const struct err *err)
 {
     const struct log *log = tap->taps->o.log;
@@ -169,8 +173,8 @@ static void set_ready(struct tap *tap, int code, const struct err *err)
     mutex_unlock(&tap->lock);
 }
 
-/* Sets how many rows the next batch has. If rows are too large to be recorded together, batches get
- * smaller, else all later rows would wait. */
+/* Sets how many rows the next batch has. If rows are too large to be recorded together, batches
+ * become smaller, because otherwise all later rows would wait. */
 static void set_batch(struct tap *tap, int code, size_t count)
 {
     if (code == 0)
@@ -179,9 +183,9 @@ static void set_batch(struct tap *tap, int code, size_t count)
         tap->batch = count / 2;
 }
 
-/* Forgets rows that were recorded, up to tap->recorded. A delete costs as much as writing the row
- * did, so under load many rows are left and deleted together. `none`: the store has not kept the
- * number of these rows, so they must be deleted now. */
+/* Deletes rows that were recorded, up to tap->recorded. A delete costs as much as writing the row
+ * did, so under load many rows are kept and deleted together later. `none` true: the store does not
+ * know that these rows are done, so they must be deleted now. */
 static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count, bool none)
 {
     bool many = (tap->undropped || count >= DROP_MANY) && !none;
@@ -202,7 +206,7 @@ static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count, 
 }
 
 /* Skips the rows that the last process recorded and did not delete. If the row of a new bucket were
- * recorded again, it would make replications that were removed since. */
+ * recorded again, it would make replications that were removed since then. */
 static int begin_behind_recorded(struct tap *tap, struct err *err)
 {
     uint64_t last = 0;
@@ -223,7 +227,7 @@ static int begin_behind_recorded(struct tap *tap, struct err *err)
     return 0;
 }
 
-/* Records one batch. *count 0: there were no rows. */
+/* Records one batch of rows. *count is the number of rows; 0: there were none. */
 static int drain_some(struct tap *tap, struct arena *a, size_t *count, struct err *err)
 {
     struct tapped *rows = NULL;

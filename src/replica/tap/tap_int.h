@@ -1,4 +1,12 @@
-/* Declarations that the files of the tap share. */
+/* Declarations that the files of the tap share (replica/tap/tap.h; the codes E3, E4, R4, R6, S4,
+ * S10 and V5 are those of docs/replication.md).
+ *
+ * The *keeper* is the thread that follows the policies, postpones open intents and removes marks.
+ * The *recorder* is the thread that records requests to remote storages that have ended. To
+ * *announce* an intent is to queue its task; one thread at a time has the role of the *announcer*
+ * (taps.announcing). Each write to a remote storage begins in a *phase*, and leaves it when it is
+ * recorded, so that keep_epoch() knows when all writes with older policies have ended. A *mark*
+ * says on disk that a bucket may have entries in the journal (tap_marks.c). */
 #ifndef REPLICA_TAP_TAP_INT_H
 #define REPLICA_TAP_TAP_INT_H
 
@@ -14,23 +22,23 @@
 enum {
     FILTER_BITS = 64 * 1024,
     SWITCH_BITS = 1024,
-    TAP_PER_CHANGE = 2, /* most changes that one row makes (V5) */
+    TAP_PER_CHANGE = 2, /* most changes that one row makes (docs/replication.md, V5) */
     TAP_PER_BUCKET = 3, /* most changes that a request to a bucket makes */
     TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
 };
 
-/* Which buckets and users have replications from which storages. Each has a bit, chosen by a hash;
- * if the bit is not set, there surely is no replication. An update never clears a bit that stays
- * set, not even for a moment, so readers need no lock. */
+/* A set of the buckets and users that have replications, with their storages. Each has a bit,
+ * chosen by a hash; if the bit is not set, there surely is no replication. An update never clears a
+ * bit that stays set, not even for a moment, so readers need no lock. */
 struct filter {
     _Atomic(bool) any; /* false: no bit is set */
     _Atomic(uint64_t) words[FILTER_BITS / 64];
 };
 
-/* Which folder had the name of a local storage when the store was last asked. */
+/* Which folder owned the name of a local storage when the store was last asked. */
 enum name_state { NAME_UNKNOWN, NAME_FREE, NAME_OURS, NAME_OTHERS };
 
-/* One local storage. */
+/* The tap of one local storage, with the thread that records its rows. */
 struct tap {
     struct taps *taps;
     struct storage *storage;
@@ -38,100 +46,113 @@ struct tap {
     struct thread thread;
     struct mutex lock; /* class "replica.tap" */
     struct cond wake, moved;
-    _Atomic(uint64_t) told;  /* highest number of a committed row */
-    _Atomic(bool) asleep;    /* the thread waits for `wake` */
+    _Atomic(uint64_t) told;  /* highest number of a row that was committed */
+    _Atomic(bool) asleep;    /* the tap's thread waits for `wake` */
     _Atomic(bool) ready;     /* the last attempt to record succeeded */
     _Atomic(int) name;       /* enum name_state */
     _Atomic(bool) caught_up; /* the rows that the start found have been recorded */
-    /* Only the keeper uses these two: */
+    /* Only the keeper uses the next two members. */
     uint64_t goal;     /* row that must be recorded before an epoch is reached: keep_epoch() */
     uint64_t settling; /* highest row at the time `settling_ms`: keep_settled() */
-    /* Only the thread uses these three: */
-    size_t batch;     /* most rows that it records at once */
-    bool begun;       /* `recorded` was read from the store */
-    size_t undropped; /* rows that are recorded and not deleted yet; 0 if there are few */
-    /* Under the lock: */
+    /* Only the tap's thread uses the next three members. */
+    size_t batch; /* most rows that are recorded at once */
+    bool begun;   /* `recorded` was read from the store */
+    /* Number of rows that are recorded and not deleted yet. Small batches are deleted immediately
+     * and are not counted. After the start it is 1 if rows of the last process may be left. */
+    size_t undropped;
+    /* The lock guards the next three members. */
     uint64_t recorded; /* number of the last row that was recorded */
-    size_t waiters;    /* calls of taps_flush() that wait */
+    size_t waiters;    /* number of calls of taps_flush() that wait */
     bool stop;
 };
 
-/* An intent that is a task. A request of many keys has several. */
+/* An intent that is a task in the queue. A request of many keys has several such intents. */
 struct intent {
     struct list node;
     char id[ID_HEX_LEN + 1];
     struct arena a;
-    struct intended what; /* strings in the arena; its `storage` is not set */
-    struct str storage;   /* name of the storage */
-    struct intent *next;  /* the next intent of the same request; NULL: none */
-    bool again;           /* its task is the second one, which looks once more later (R4); set by
-                             intent_read() */
-    bool shared;          /* several requests share it: each has one of the keys */
-    /* Only for a shared intent, under the lock: */
-    bool left;      /* its task stays, because one outcome is not known */
-    size_t members; /* requests that are not recorded yet */
+    /* The changes; strings are in the arena, and what.storage is not set. */
+    struct intended what;
+    struct str storage;  /* name of the storage */
+    struct intent *next; /* the next intent of the same request; NULL: none */
+    /* Set by intent_read(): the task is the intent's second one, which records the change once more
+     * later (R4). */
+    bool again;
+    bool shared; /* several requests share the intent; each has one of its keys */
+    /* The next two members are for a shared intent; taps.lock guards them. */
+    bool left;      /* the intent's task stays, because one outcome is not known */
+    size_t members; /* number of its requests that are not recorded yet */
 };
 
-/* A request that is handed to the recorder when it has ended: its intent is shared, or is an entry
- * of the journal. */
+/* A request to a remote storage that is handed to the recorder when it has ended. Its intent is
+ * shared, or is an entry of the journal. */
 struct ended {
     struct list node;
-    struct intent *in; /* shared; NULL: the intent is in the journal */
-    /* Only if the intent is in the journal: */
+    struct intent *in; /* the shared intent; NULL: the intent is in the journal */
+    /* The next three members are set only if the intent is in the journal. */
     int slot;          /* the entry's slot */
     struct mark *mark; /* the bucket's mark; held until the entry is removed */
-    bool left;         /* a task was made for the request, as it could not be recorded */
+    bool left;         /* a task was made for the request, because it could not be recorded */
 
-    struct journal_entry what; /* strings are borrowed from the intent, or from the entry */
-    unsigned phase; /* the phase in which the request began; left when the request is recorded */
+    struct journal_entry what; /* the changes; strings are borrowed from the intent or the entry */
+    unsigned phase;            /* phase in which the request began */
     enum outcome outcome;
-    bool last; /* the last member of a shared intent: its task ends with this record */
+    /* The request is the last member of its shared intent, whose task ends with this record. */
+    bool last;
 };
 
 struct taps {
     struct taps_options o;
     struct change_capture capture;
     struct filter filter;
-    _Atomic(bool) switching; /* some bucket is in a switch without downtime, or one is announced */
-    _Atomic(uint64_t) switch_words[SWITCH_BITS / 64]; /* which buckets, by a hash of the name */
-    _Atomic(int64_t) held;                            /* taps_epoch() */
-    _Atomic(unsigned) phase;                          /* the present phase: see keep_epoch() */
-    /* Writes to remote storages that are under way, by the phase in which they began. */
+    /* Some bucket is in a switch without downtime, or such a switch is announced. */
+    _Atomic(bool) switching;
+    /* Bits of the buckets in such a switch, chosen by a hash of the name. */
+    _Atomic(uint64_t) switch_words[SWITCH_BITS / 64];
+    _Atomic(int64_t) held;   /* result of taps_epoch() */
+    _Atomic(unsigned) phase; /* the present phase: see keep_epoch() */
+    /* Number of writes to remote storages that are under way, by the phase in which they began. */
     _Atomic(uint64_t) under_way[2];
     _Atomic(uint64_t) count_recorded, count_intents;
     _Atomic(size_t) tap_count; /* taps[] only grows */
     struct tap *taps[ROUTES_STORAGES_MAX];
-    struct mutex lock;  /* class "replica.intents" */
-    struct list open;   /* struct intent: the keeper postpones them */
-    struct list astray; /* struct intent: yet to be announced (E4) */
+    struct mutex lock; /* class "replica.intents" */
+    struct list open;  /* list of struct intent: open intents, which the keeper postpones */
+    /* List of struct intent: intents that ended without a lease and are yet to be announced
+     * (E4). */
+    struct list astray;
     size_t astray_count;
-    struct list joining;     /* struct joining: requests that wait for a shared intent */
-    bool announcing;         /* a thread has the role of the announcer: tap_shared.c, tap_marks.c */
-    struct cond announced;   /* the role is free again, or some requests were announced */
-    struct map marks;        /* struct mark; only the announcer adds and removes: tap_marks.c */
-    struct journal *journal; /* NULL: there is none */
-    _Atomic(size_t) noted;   /* entries of the journal that requests of this process made */
-    _Atomic(bool) stuck;     /* the store takes no records at present */
-    struct list over;        /* struct ended: to be recorded, in order */
-    uint64_t over_count, over_recorded; /* requests that were handed over, and that are done */
-    size_t hurry;                       /* callers that wait for the recorder */
+    struct list joining;   /* list of struct joining: requests that wait for a shared intent */
+    bool announcing;       /* a thread has the role of the announcer (tap_shared.c, tap_marks.c) */
+    struct cond announced; /* signalled when the role is free or requests were announced */
+    struct map marks; /* maps to struct mark; only the announcer adds and removes (tap_marks.c) */
+    struct journal *journal; /* NULL: there is no journal */
+    _Atomic(size_t) noted;   /* number of journal entries that requests of this process have */
+    _Atomic(bool) stuck;     /* the store accepts no records at present */
+    struct list over;        /* list of struct ended: requests to be recorded, in order */
+    /* Number of requests that were handed to the recorder, and of those that it is done with. */
+    uint64_t over_count, over_recorded;
+    size_t hurry; /* number of callers that wait for the recorder */
     bool recorder_asleep, recorder_stop;
     struct cond over_wake, over_moved;
     struct thread recorder;
-    struct list held_locks; /* struct shared_lock; tap_lock.c */
+    struct list held_locks; /* list of struct shared_lock (tap_lock.c) */
     struct cond lock_moved;
-    /* Rounds of the keeper that the lease asked for (E3), and rounds that have ended. */
+    /* Number of the keeper's rounds that the lease asked for (E3), and of those that have ended. */
     uint64_t rounds_asked, rounds_done;
     int round_code; /* result of the last round */
     struct err round_err;
     struct cond round_ended;
     struct loop keeper;
-    /* Only the keeper uses these: */
-    bool marks_began; /* marks_keep() ran once */
-    int64_t applied;  /* epoch of the filter; -1: none */
-    int64_t pending;  /* epoch that is reached when the writes of the last phase ended; -1: none */
-    bool ended;       /* the writes that `pending` waits for have ended */
-    int64_t settling_ms; /* when the taps' `settling` was read, by the store's clock; 0: not yet */
+    /* Only the keeper uses the members below. */
+    bool marks_began; /* marks_keep() has run at least once */
+    int64_t applied;  /* epoch of the policies that the filter was set from; -1: none */
+    /* Epoch that is reached when the writes of the last phase have ended and are recorded; -1:
+     * none. */
+    int64_t pending;
+    bool ended; /* the writes that `pending` waits for have ended */
+    /* When tap.settling of all taps was read, by the store's clock (ms since 1970); 0: not yet. */
+    int64_t settling_ms;
     uint64_t postponed_ns, settled_ns, named_ns;
 };
 
@@ -140,12 +161,12 @@ struct taps {
 bool filter_has(const struct filter *f, struct str storage, struct str bucket);
 bool filter_has_user(const struct filter *f, struct str storage, struct str user);
 int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
-/* Returns the tap of a local storage; NULL: it has none. */
+/* Returns the tap of a local storage; NULL: the storage has no tap. */
 struct tap *taps_find(struct taps *t, const struct storage *s);
 
 /* --- tap_change.c --- */
 
-/* Collects the changes that one record takes. */
+/* Collects the changes that go into one record. */
 struct changes_out {
     struct arena *a;
     struct change *items; /* room for QUEUE_BATCH_MAX */
@@ -153,10 +174,11 @@ struct changes_out {
 };
 int changes_out_init(struct changes_out *out, struct arena *a, struct err *err) MUST_CHECK;
 /* Adds the changes of one key, or of the bucket when the key is empty. `changes` is a set of enum
- * thing_kind, `row` is as in struct change. */
+ * thing_kind; `row` is as in struct change. */
 void changes_add(struct changes_out *out, unsigned changes, struct str storage, struct str bucket,
                  struct str key, uint64_t row);
-/* Makes the replications of a new bucket, by the user's policies. Replications that exist stay. */
+/* Makes the replications of a new bucket that the user's policies ask for. Replications that exist
+ * stay as they are. */
 int changes_new_bucket(struct taps *t, struct arena *a, struct str storage, struct str bucket,
                        struct str user, struct err *err) MUST_CHECK;
 
@@ -168,78 +190,81 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- tap_lock.c --- */
 
-/* Takes the locks of the keys at the storage (S10), and shares them with other changes of this
- * process. ERR_BUSY: a worker of another process holds one of them for too long. */
+/* Takes the locks of the keys at the storage (S10). Other changes of this process share these
+ * locks. ERR_BUSY: a worker of another process holds one of them for too long. */
 int tap_locks_take(struct taps *t, const struct intended *i, void **out,
                    struct err *err) MUST_CHECK;
 void tap_locks_release(struct taps *t, void *locks); /* NULL is fine */
 
 /* --- tap_intent.c --- */
 
-/* The three calls of struct change_capture; `ctx` is the taps. */
+/* These are the three calls of struct change_capture; `ctx` is the taps. */
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err);
 int intent_check(void *ctx, const struct capture *c, struct err *err);
 int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *err);
-/* Queues the intent's task, which runs `delay_s` from now unless it is postponed. */
+/* Queues the intent's task, which runs in `delay_s` seconds unless it is postponed. */
 int intent_announce(struct taps *t, struct intent *in, int64_t delay_s, struct err *err) MUST_CHECK;
-/* Makes an intent of `keys`, with the storage, bucket and changes of `like`. The caller owns it. */
+/* Makes an intent for `keys`, with the storage, bucket and changes of `like`. The caller owns
+ * it. */
 struct intent *intent_new(const struct intended *like, const struct str *keys, size_t count);
 void intent_free(struct intent *in);
-/* Reads the payload of an intent's task; strings are in in->a, which the caller has initialised.
- * ERR_INVALID: it is no such payload. */
+/* Reads the payload of an intent's task. Strings are in in->a, which the caller has initialised.
+ * ERR_INVALID: the payload is malformed. */
 int intent_read(struct intent *in, struct str payload, struct err *err) MUST_CHECK;
-/* From now on the keeper postpones the intent. */
+/* intent_keep() makes the keeper postpone the intent from now on; intent_let_go() ends that. */
 void intent_keep(struct taps *t, struct intent *in);
 void intent_let_go(struct taps *t, struct intent *in);
 unsigned phase_enter(struct taps *t);
 void phase_leave(struct taps *t, unsigned phase);
-/* Returns the most bytes that the key takes in a payload. */
+/* Returns the most bytes that the key can take in a payload. */
 size_t intent_key_len(struct str key);
-/* The most bytes of one intent; more keys go into another intent. */
+/* Most bytes of the payload of one intent. Further keys go into another intent. */
 enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 };
 
 /* Postpones all open intents. */
 void intents_postpone(struct taps *t);
-/* Announces the intents that leave_intent() put into `astray`. */
+/* Announces the intents in taps.astray, where leave_intent() has put them (E4). */
 int intents_announce_astray(struct taps *t, struct err *err) MUST_CHECK;
-/* As intents_announce_astray(), when weir stops: logs and frees those that cannot be announced. */
+/* Like intents_announce_astray(), but for the stop of weir: logs and frees the intents that cannot
+ * be announced. */
 void intents_forget_astray(struct taps *t);
 
 /* --- tap_marks.c --- */
 
 /* Loads the marks that earlier starts left. A mark is a durable note that a bucket may have intents
  * in the journal. A bucket whose mark was made before the last start of the machine becomes
- * suspect: it must be copied anew. Unless the journal was `kept`, every marked bucket becomes
- * suspect. */
+ * suspect, which means that it must be copied again. `kept` false: the journal was lost, so every
+ * marked bucket becomes suspect. */
 int marks_load(struct taps *t, bool kept, struct err *err) MUST_CHECK;
 void marks_release(struct taps *t);
-/* Holds the bucket's mark. Call it before an entry of the bucket is written to the journal. When it
- * returns, the mark is on disk, and it stays until marks_drop(). */
+/* Holds the bucket's mark. It is called before an entry of the bucket is written to the journal.
+ * When it returns, the mark is on disk, and it stays until marks_drop(). */
 int marks_hold(struct taps *t, struct str storage, struct str bucket, struct mark **out,
                struct err *err) MUST_CHECK;
 void marks_drop(struct taps *t, struct mark *m);
-/* The keeper's round: begins the copies of suspect buckets anew, and removes the marks of buckets
- * that are idle. */
+/* Does the keeper's regular work: begins the copies of suspect buckets again, and removes the marks
+ * of idle buckets. */
 void marks_keep(struct taps *t);
-/* Removes the marks of buckets that had no intent for `idle_ns`. ERR_BUSY: one of them is held. */
+/* Removes the marks of buckets that had no intent for `idle_ns`. ERR_BUSY: some of these marks are
+ * held. */
 int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err) MUST_CHECK;
-/* Removes the marks of buckets that have a switch, as their intents are tasks. ERR_BUSY: one of
- * them is held. */
+/* Removes the marks of buckets that have a switch, because intents of such buckets are tasks.
+ * ERR_BUSY: some of these marks are held. */
 int marks_clear_switched(struct taps *t, struct err *err) MUST_CHECK;
 
-/* Whether a replication of the bucket from that storage has a switch that is not done. */
+/* Returns whether a replication of the bucket from that storage has a switch that is not done. */
 bool marks_has_switch(const struct replication_view *view, struct str storage, struct str bucket);
 
 /* --- tap_names.c --- */
 
-/* Returns 0 if the storage's name belongs to its folder. ERR_NOT_FOUND: nobody has claimed the
+/* Returns 0 if the storage's name belongs to its folder. ERR_NOT_FOUND: no folder has claimed the
  * name. ERR_CONFLICT: another folder has it. */
 int tap_name_check(struct tap *tap, struct err *err) MUST_CHECK;
-/* As tap_name_check(), but claims a name that nobody has. */
+/* Like tap_name_check(), but claims a name that no folder has. */
 int tap_name_take(struct tap *tap, struct err *err) MUST_CHECK;
-/* Whether another folder had the name when the store was last asked. */
+/* Returns whether another folder had the storage's name when the store was last asked. */
 bool tap_name_lost(const struct tap *tap);
-/* The keeper's round: asks the store again which folders have the names. */
+/* Does the keeper's regular work: asks the store again which folders have the storage names. */
 void names_keep(struct taps *t);
 
 /* --- tap_look.c --- */
@@ -251,37 +276,38 @@ int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err) MUS
 
 /* --- tap_shared.c --- */
 
-/* Announces an intent that this request, which changes one object, shares with other requests that
- * begin now. */
+/* Announces an intent for this request, which changes one object. Other requests that begin at the
+ * same time share the intent. */
 int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
                  struct err *err) MUST_CHECK;
-/* Hands the request to the recorder, which leaves the request's phase once it is recorded. Requests
- * whose intent is in the journal end here too. */
+/* Ends a request whose intent is shared or is in the journal, by handing it to the recorder. The
+ * recorder leaves the request's phase once the request is recorded. */
 void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
 
 /* --- tap_note.c --- */
 
-/* Opens the journal. *kept: the journal was made since the last start of the machine, so no entry
- * was lost. */
+/* Opens the journal. *kept is set to whether the journal was made since the last start of the
+ * machine, so that no entry was lost. */
 void notes_open(struct taps *t, bool *kept);
-/* Hands the entries that the last process left to the recorder. Call it after marks_load(). */
+/* Hands the entries that the last process left to the recorder. Called after marks_load(). */
 int notes_take_left(struct taps *t, struct err *err) MUST_CHECK;
-/* Writes an intent of one object to the journal. False: it needs an intent of another kind. */
+/* Writes an intent of one object to the journal. Returns false when the request needs an intent of
+ * another kind. */
 bool note_begin(struct taps *t, const struct intended *i, struct capture *out);
 /* Makes a task for the journal's entry. The task is due at once, and a switch that waits for
- * intents sees it in the queue (S4). */
+ * intents sees the task in the queue (S4). */
 int note_leave(struct taps *t, const struct ended *n, struct err *err) MUST_CHECK;
-/* Removes the entry if it is `safe` to do so: the change is recorded, or has a task, or nothing
- * happened. Else the entry stays for the next start. */
+/* Removes the entry from the journal if `safe` is true: the change is recorded, or has a task, or
+ * did not happen. Otherwise the entry stays for the next start. */
 void note_end(struct taps *t, const struct ended *n, bool safe);
 
 /* --- tap_recorder.c --- */
 
-/* Hands `e` to the recorder, which owns it from now on. `answers`: the client gets its answer next,
- * so during a switch the call waits until the change is recorded. */
+/* Hands `e` to the recorder, which owns it from now on. `answers` true: the client gets its answer
+ * after this call, so during a switch the call waits until the change is recorded. */
 void recorder_take(struct taps *t, struct ended *e, bool answers);
 int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
-void recorder_stop(struct taps *t); /* first records the requests that were handed over */
+void recorder_stop(struct taps *t); /* first records the requests that it was given */
 /* Waits until the recorder has tried to record everything that was handed over before the call. */
 int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

@@ -1,6 +1,7 @@
-/* Changes of remote storages are announced by an intent before they are made (R1). tap.h says why
- * there are three kinds; this file has the choice between them, and the first kind: a task that
- * records the changes when nobody else has (R4). */
+/* Changes of remote storages are announced by an intent before they are made. tap.h says why there
+ * are three kinds of intents. This file chooses between them, and has the first kind: a task that
+ * records the changes when the request itself has not. The codes E4, R1, R4, R5, S1 and S5 are
+ * those of docs/replication.md. */
 #include "base/ids.h"
 #include "base/json.h"
 #include "base/vec.h"
@@ -15,7 +16,8 @@ enum {
 
 /* --- payloads --- */
 
-/* Writes the payload of the intent's task. `again`: it is the intent's second task (R4). */
+/* Writes the payload of the intent's task. `again` true: it is the intent's second task, which
+ * records the change once more later (R4). */
 static void intent_write(struct buf *out, const struct intent *in, bool again)
 {
     struct json_out w;
@@ -35,7 +37,7 @@ static void intent_write(struct buf *out, const struct intent *in, bool again)
     json_out_close(&w, '}');
 }
 
-/* Returns the most keys whose changes fit into one record. */
+/* Returns the largest number of keys whose changes fit into one record. */
 static size_t keys_max(unsigned changes)
 {
     unsigned each = (unsigned)__builtin_popcount(changes & THINGS_OF_OBJECT);
@@ -82,8 +84,9 @@ int intent_read(struct intent *in, struct str payload, struct err *err)
 
 /* --- recording --- */
 
-/* Records the changes of an intent, if they `happened`. `ends`: the intent's task ends in the same
- * script. Otherwise the outcome is not known and the task stays; then the changes are late (R4). */
+/* Records the changes of an intent if `happened` is true. `ends` true: the intent's task ends in
+ * the same script. `ends` false: the outcome is not known, the task stays, and the changes are
+ * recorded as late (R4). */
 static int intent_record(struct taps *t, struct intent *in, bool happened, bool ends,
                          struct err *err)
 {
@@ -115,8 +118,8 @@ static int intent_record(struct taps *t, struct intent *in, bool happened, bool 
 
 /* --- writes that are under way --- */
 
-/* Counts a write, and returns the phase in which it begins. That phase is still the present one
- * after the count, so keep_epoch() waits for the write. */
+/* Counts a write as under way, and returns the phase in which it begins. That phase is still the
+ * present phase after the write was counted, so keep_epoch() waits for the write. */
 unsigned phase_enter(struct taps *t)
 {
     for (;;) {
@@ -166,13 +169,13 @@ struct intent *intent_new(const struct intended *like, const struct str *keys, s
     in->storage = arena_str(&in->a, like->storage->name);
     struct str *own = arena_array(&in->a, count + 1, sizeof(*own));
     in->what.keys = own;
-    in->what.key_count = own ? count : 0; /* if the arena has failed, intent_announce() refuses */
+    in->what.key_count = own ? count : 0; /* if the arena is full, intent_announce() fails */
     for (size_t i = 0; own && i < count; i++)
         own[i] = arena_str(&in->a, keys[i]);
     return in;
 }
 
-/* Makes an intent of as many keys as fit, from `*at` on. */
+/* Makes an intent of as many keys as fit, beginning with the key at *at, and advances *at. */
 static struct intent *intent_some(const struct intended *i, size_t *at)
 {
     size_t first = *at, bytes = 0;
@@ -217,13 +220,13 @@ void intent_let_go(struct taps *t, struct intent *in)
     mutex_unlock(&t->lock);
 }
 
-/* What the policies say about a change. */
+/* The facts that the policies give about a change. */
 struct concerned {
     bool replicated, switching, has_switch;
     struct str owner; /* owner of the bucket, in the arena; empty: not replicated */
 };
 
-/* Looks up the policies themselves, because the filter may be wrong. */
+/* Looks up the policies for a change. The filter alone is not enough, because it may be wrong. */
 static int intended_look_up(struct taps *t, struct arena *a, const struct intended *i,
                             struct concerned *out, struct err *err)
 {
@@ -253,8 +256,8 @@ static int intended_look_up(struct taps *t, struct arena *a, const struct intend
     return 0;
 }
 
-/* S1, S5: looks up the route again, once the change counts as under way. A change that an older
- * route sent here is refused. */
+/* Looks up the route again, once the change counts as under way. Refuses a change that an older
+ * route has sent to this storage (S1, S5). */
 static int intended_check_route(struct taps *t, const struct concerned *c, const struct intended *i,
                                 struct err *err)
 {
@@ -277,7 +280,7 @@ static bool may_be_replicated(const struct taps *t, const struct intended *i)
             filter_has_user(&t->filter, i->storage->name, i->user));
 }
 
-/* R5: the error that the client gets when a change cannot be captured. */
+/* Sets the error that the client gets when a change cannot be captured (R5). */
 static int intended_refuse(int code, struct err *err)
 {
     if (code == ERR_BUSY || code == ERR_STORE)
@@ -312,8 +315,8 @@ static int announce_all(struct taps *t, const struct intended *i, struct intent 
     return code;
 }
 
-/* Whether the request may share its intent: it changes one object, and its bucket is not in a
- * switch without downtime. */
+/* Returns whether the request may share its intent. It must change one object, and its bucket must
+ * not be in a switch without downtime. */
 static bool can_share(const struct concerned *c, const struct intended *i)
 {
     return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)THINGS_OF_OBJECT);
@@ -361,7 +364,7 @@ int intent_begin(void *ctx, const struct intended *i, struct capture *out, struc
         code = begin_replicated(t, i, out, err);
     if (code == 0)
         return 0;
-    end_captured(t, out, OUTCOME_REFUSED); /* nothing was sent */
+    end_captured(t, out, OUTCOME_REFUSED); /* nothing was sent to the storage */
     return intended_refuse(code, err);
 }
 
@@ -410,10 +413,10 @@ static void tell_astray(struct taps *t, const struct intent *in, const char *why
               log_s("storage", in->storage), log_z("error", why));
 }
 
-/* E4: gives a change its intent after the fact. No policy asked for an intent when the request
- * began, but the lease has ended, and other processes may have added such a policy since. The
- * outcome counts as not known. The store probably cannot be reached now, so the keeper announces
- * the intent when it can. */
+/* Gives a change its intent after the request has ended (E4). No policy asked for an intent when
+ * the request began, but the lease has ended, and other processes may have added such a policy
+ * since. The outcome counts as not known. The store probably cannot be reached now, so the keeper
+ * announces the intent later. */
 static void leave_intent(struct taps *t, const struct intended *i)
 {
     size_t at = 0;
@@ -496,7 +499,7 @@ int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *e
     return code;
 }
 
-/* --- the keeper's part --- */
+/* --- work of the keeper --- */
 
 struct intent_id {
     char text[ID_HEX_LEN + 1];
@@ -531,15 +534,17 @@ void intents_postpone(struct taps *t)
             batch[i] = str_z(ids[at + i].text);
         code = queue_postpone(t->o.queue, INTENT_QUEUE, batch, n, INTENT_DELAY_S, &err);
     }
-    if (code < 0) /* intents that come due are then recorded once more than needed */
+    /* A failure does little harm: intents that come due are recorded once more than needed. */
+    if (code < 0)
         log_warn(t->o.log, "replica.intents_not_postponed", log_z("error", err.text));
     free(ids);
 }
 
 /* --- the handler --- */
 
-/* Queues the intent's second task, which looks once more later: a storage that broke off, or whose
- * weir died, may still be working on the request. */
+/* Queues the intent's second task, which records the change once more later. The storage may still
+ * be working on the request, because it broke off or because the weir that had sent the request
+ * died. */
 static int intent_look_again(struct taps *t, const struct intent *in, struct str id,
                              struct err *err)
 {
@@ -556,8 +561,8 @@ static int intent_look_again(struct taps *t, const struct intent *in, struct str
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* Whether any policy concerns the bucket. There may be none for an intent that leave_intent() made
- * (E4). */
+/* Sets *out to whether any policy concerns the bucket. There may be none for an intent that
+ * leave_intent() made (E4). */
 static int intent_is_concerned(struct taps *t, const struct intent *in, bool *out, struct err *err)
 {
     struct replication_view *view = NULL;

@@ -1,4 +1,4 @@
-/* The journal's file.
+/* The file of the journal, which holds intents (replica/tap/tap_journal.h).
  *
  * A word for each slot says whether the slot is used. It is set after the rest of the entry was
  * written, and cleared first. The kernel keeps, in order, all that a process wrote to memory until
@@ -33,8 +33,8 @@ struct slot {
     char bytes[SLOT_BYTES - 12];
 };
 
-/* The file's layout. The states of all slots lie together, so slots that were never used need no
- * memory. */
+/* The file's layout. The states of all slots lie together, so that slots that were never used need
+ * no memory. */
 struct file {
     union {
         struct head head;
@@ -77,7 +77,8 @@ static bool journal_is_of(const struct file *f, struct str boot)
     return true;
 }
 
-/* Empties the file and leaves it without a head. A start that finds no head begins anew too. */
+/* Empties the file and removes its head. If weir dies now, the next start finds no head and empties
+ * the file again. */
 static void journal_clear(struct file *f)
 {
     memset(&f->head, 0, sizeof(f->head));
@@ -185,7 +186,7 @@ void journal_remove(struct journal *j, int slot)
     mutex_unlock(&j->lock);
 }
 
-/* Holds the lock, so that no slot is freed and used again meanwhile. */
+/* The lock is held during the calls, so that no slot is freed and used again meanwhile. */
 void journal_each(struct journal *j, void (*fn)(void *ctx, int slot, const struct journal_entry *e),
                   void *ctx)
 {

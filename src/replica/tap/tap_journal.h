@@ -1,6 +1,6 @@
-/* Intents of single objects in a file that is mapped into memory: adding one takes a few writes to
- * memory and no system call, and the entry outlives the process (docs/replication.md, "The
- * journal", R6). Any thread may call every function. */
+/* The journal: intents of single objects in a file that is mapped into memory. Adding an entry
+ * takes a few writes to memory and no system call, and the entry outlives the process
+ * (docs/replication.md, "The journal", R6). Any thread may call these functions. */
 #ifndef REPLICA_TAP_TAP_JOURNAL_H
 #define REPLICA_TAP_TAP_JOURNAL_H
 
@@ -14,18 +14,20 @@ struct journal_entry {
     unsigned changes; /* a set of enum thing_kind */
 };
 
-/* Opens the journal's file. *kept: the file was made since the last start of the machine (`boot`),
- * and holds the entries of the last process. Otherwise the file is empty now, and gets a head only
- * by journal_begin(): before that the caller deals with the loss of the entries. */
+/* Opens the journal's file. *kept is set to whether the file was made since the last start of the
+ * machine (`boot`) and holds the entries of the last process. If not, the file is empty now, and
+ * gets a head only by journal_begin(). Before that call the caller handles the loss of the
+ * entries. */
 int journal_open(struct journal **out, const char *path, struct str boot, bool *kept,
                  struct err *err) MUST_CHECK;
-/* Writes the head; call it before the first entry. */
+/* Writes the head. Called before the first entry is added. */
 void journal_begin(struct journal *j, struct str boot);
 void journal_close(struct journal *j); /* entries stay in the file; NULL is fine */
 
-/* Returns the slot of the new entry; -1: the entry does not fit, or no slot is free. */
+/* Adds an entry. Returns its slot; -1: the entry does not fit, or no slot is free. */
 int journal_add(struct journal *j, const struct journal_entry *e);
-/* Reads the entry. Its strings point into the file, and are valid until the entry is removed. */
+/* Reads the entry in a slot. Its strings point into the file, and are valid until the entry is
+ * removed. */
 void journal_read(const struct journal *j, int slot, struct journal_entry *out);
 void journal_remove(struct journal *j, int slot);
 

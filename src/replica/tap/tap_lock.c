@@ -1,6 +1,7 @@
-/* Locks of objects that clients change during a switch (S10). Without them a worker that brings an
- * older change from the other side would not see a newer change that is not recorded yet, and would
- * overwrite it. Changes of one process share a lock, so that clients do not wait for each other. */
+/* Locks of objects that clients change during a switch (docs/replication.md, S10). A worker may be
+ * copying an older change of the object from the other side. Without the lock it would not see a
+ * newer change that is not recorded yet, and would overwrite it. Changes of one process share a
+ * lock, so that clients do not wait for each other. */
 #include "base/clock.h"
 #include "coord/lock.h"
 #include "replica/tap/tap_int.h"
@@ -11,7 +12,7 @@ enum { WAIT_MS = 5000 };
 
 struct shared_lock {
     struct list node;
-    struct lock *lock; /* NULL: a thread is taking it */
+    struct lock *lock; /* NULL: a thread of this process is taking the lock */
     size_t users;
     size_t len;
     char key[];
@@ -42,8 +43,9 @@ static struct shared_lock *shared_lock_add(struct taps *t, struct str key)
     return s;
 }
 
-/* Joins a lock that this process has or is taking. If there is none, *ours is true, and *out is a
- * new one that the caller must take. False: it took too long. */
+/* Joins the lock of this key that this process has or is taking. If there is no such lock, *ours is
+ * set to true, and *out to a new one that the caller must take. Returns false when the wait for
+ * another thread took too long. */
 static bool shared_lock_join(struct taps *t, struct str key, uint64_t deadline,
                              struct shared_lock **out, bool *ours)
 {

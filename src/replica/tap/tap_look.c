@@ -1,10 +1,11 @@
-/* Looks at the intents in the queue: changes that are announced and not recorded. */
+/* Looks through the intents in the queue, which stand for changes that are announced and not
+ * recorded. */
 #include "replica/tap/tap_int.h"
 
 #include <stdio.h>
 
 enum {
-    PAGE = 4096, /* more than there usually are, so that one call reads all intents */
+    PAGE = 4096, /* more than the usual number of intents, so that one call reads all of them */
     WALKS = 10,
 };
 
@@ -28,8 +29,9 @@ static int walk_one(struct walk *w, const struct task_info *t, struct err *err)
     return code == ERR_INVALID ? 0 : code; /* a bad intent is reported by its handler */
 }
 
-/* Reads one page of intents. Pages overlap by one intent. ERR_AGAIN: that intent is not the same
- * any more, because some have left the queue meanwhile; so others may have been skipped. */
+/* Reads one page of intents. Pages overlap by one intent. ERR_AGAIN: the first intent of the page
+ * is not the last one of the previous page. Some intents have left the queue meanwhile, so others
+ * may have been skipped. */
 static int walk_page(struct walk *w, struct queue_page *page, size_t *count, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
@@ -66,8 +68,8 @@ static int walk_state(struct walk *w, enum task_state state, struct err *err)
                              : code;
 }
 
-/* Reads the states of tasks in the order in which intents pass through them, so that no intent is
- * missed. */
+/* Looks at the states of tasks in the order in which intents pass through them, so that no intent
+ * is missed. */
 int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err)
 {
     static const enum task_state states[] = {TASK_SCHEDULED, TASK_PENDING, TASK_ACTIVE,
@@ -83,7 +85,7 @@ int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err)
 
 struct looked_for {
     struct str storage, bucket;
-    int64_t due_s; /* 0: all intents */
+    int64_t due_s; /* only intents that come due by then; 0: all intents */
     bool found;
 };
 

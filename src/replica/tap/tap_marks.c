@@ -1,14 +1,15 @@
-/* Marks of buckets that have intents in the journal (R6), like the write bitmap of a RAID.
+/* Marks of buckets that have intents in the journal (docs/replication.md, R6). They work like the
+ * write bitmap of a RAID.
  *
  * The journal's pages, and the tail of the log with the last records, are in the kernel's memory. A
  * kill of weir does not lose them; a crash of the machine does, and with them the intents of puts
  * that happened. So a bucket is marked by a durable step before its first entry, with the id of the
- * machine's start (boot). A start that finds a mark of another boot copies the bucket anew.
+ * machine's start (boot). A start that finds a mark of another boot copies the bucket again.
  *
  * A mark is removed some time after the last entry. Every entry holds the mark until its change was
- * recorded, and a held mark is not removed: so in the log the removal stands behind the records.
- * Marks are added and removed by whoever has the role of the announcer, one at a time. A mark that
- * is being removed cannot be held; requests wait until it is gone. */
+ * recorded, and a held mark is not removed. So in the log the removal comes after the records. Only
+ * the thread that has the role of the announcer (tap_int.h) adds and removes marks. A mark that is
+ * being removed cannot be held; requests wait until it is gone. */
 #include "base/clock.h"
 #include "replica/first.h"
 #include "replica/tap/tap_int.h"
@@ -19,14 +20,15 @@ enum {
     IDLE_MS = MS_PER_MINUTE,
     REMOVE_MAX = 64, /* most marks that one step removes */
 };
-#define MARKS_KEY STR("w:marks") /* in queueDB, where the intents are */
-#define SUSPECT   STR("suspect") /* stands in place of a boot id: intents may have been lost */
+#define MARKS_KEY STR("w:marks") /* hash in queueDB, where the intents are */
+#define SUSPECT   STR("suspect") /* value in place of a boot id: intents may have been lost */
 
 struct mark {
     struct arena a;
     struct str field, storage, bucket; /* in the arena */
     bool suspect, told;                /* only the announcer uses these */
-    uint64_t used_ns;                  /* last use; under the lock, as the members below */
+    /* When the mark was last used. taps.lock guards this member and the two below. */
+    uint64_t used_ns;
     size_t held;
     bool going;
 };
@@ -96,7 +98,7 @@ static void role_give(struct taps *t)
     mutex_unlock(&t->lock);
 }
 
-/* --- holding them --- */
+/* --- holding marks --- */
 
 static struct mark *mark_hold(struct taps *t, struct str field)
 {
@@ -112,7 +114,7 @@ static struct mark *mark_hold(struct taps *t, struct str field)
     return m;
 }
 
-/* Called by the announcer: writes a mark that does not exist, or whose removal was begun. */
+/* Writes a mark that does not exist, or whose removal was begun. Called by the announcer. */
 static int mark_again(struct taps *t, struct str storage, struct str bucket, struct str field,
                       struct err *err)
 {
@@ -165,9 +167,10 @@ void marks_drop(struct taps *t, struct mark *m)
     mutex_unlock(&t->lock);
 }
 
-/* --- taking them away --- */
+/* --- removing marks --- */
 
-/* Called by the announcer: begins to remove a mark. False: the mark is held, and stays. */
+/* Begins to remove a mark. Returns false when the mark is held; then it stays. Called by the
+ * announcer. */
 static bool mark_begin_removal(struct taps *t, struct mark *m)
 {
     mutex_lock(&t->lock);
@@ -177,8 +180,8 @@ static bool mark_begin_removal(struct taps *t, struct mark *m)
     return is;
 }
 
-/* Removes marks from the store. After a failure they count as being removed, because nobody knows
- * whether they still exist. */
+/* Removes marks from the store. After a failure they still count as being removed, because it is
+ * not known whether the store has them. */
 static int marks_remove(struct taps *t, struct mark **some, size_t count, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -202,7 +205,8 @@ struct choice {
     bool busy; /* some of the chosen marks are held */
 };
 
-/* Collects up to REMOVE_MAX of the chosen marks, except suspect ones. */
+/* Collects up to REMOVE_MAX of the marks that c->fn chooses, and begins to remove them. Suspect
+ * marks and marks that are held are left out. */
 static size_t marks_choose(struct taps *t, struct choice *c, struct mark **out)
 {
     size_t at = 0, count = 0;
@@ -223,8 +227,8 @@ static size_t marks_choose(struct taps *t, struct choice *c, struct mark **out)
     return count;
 }
 
-/* Removes the marks that `fn` chooses. ERR_BUSY: some are held. Between two steps, requests that
- * wait for the role of the announcer get it. */
+/* Removes the marks that `fn` chooses, in several steps. ERR_BUSY: some of them are held. Between
+ * two steps, requests that wait for the role of the announcer get it. */
 static int marks_clear(struct taps *t, bool (*fn)(const struct mark *m, void *ctx), void *ctx,
                        struct err *err)
 {
@@ -282,10 +286,10 @@ int marks_clear_switched(struct taps *t, struct err *err)
     return code;
 }
 
-/* --- after the machine was down --- */
+/* --- after a crash of the machine --- */
 
-/* Begins the copies of the bucket anew. ERR_CONFLICT: a switch is in progress, which does not
- * happen: a switch begins only when the bucket has no mark. */
+/* Begins the copies of the bucket again. ERR_CONFLICT: a switch is in progress. This does not
+ * happen, because a switch begins only when the bucket has no mark. */
 static int mark_copy_anew(struct taps *t, struct mark *m, const struct replication_view *view,
                           struct err *err)
 {
@@ -309,7 +313,8 @@ static int mark_copy_anew(struct taps *t, struct mark *m, const struct replicati
     return code;
 }
 
-/* Called by the announcer: begins the copies of a suspect bucket anew, and ends the suspicion. */
+/* Begins the copies of a suspect bucket again. After that the bucket is not suspect any more.
+ * Called by the announcer. */
 static void mark_look_into(struct taps *t, struct mark *m, const struct replication_view *view)
 {
     struct err err = {0};

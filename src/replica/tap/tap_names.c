@@ -1,5 +1,5 @@
-/* Whether the name of a local storage belongs to its folder (docs/replication.md, "Names of
- * folders"): every weir of a store has a storage that is called `local`, and a replication means
+/* Finds out whether the name of a local storage belongs to its folder (docs/replication.md, "Names
+ * of folders"). Every weir of a store has a storage that is called `local`, and a replication means
  * one of them.
  *
  * A name that belongs to this folder is remembered, because nobody claims the name of a folder that
@@ -14,13 +14,14 @@
 
 enum { LOOK_MS = 1000, WHERE_MAX = PATH_MAX + 512 };
 
-/* Whether every name is this process's without a claim, because no other process uses the store. */
+/* Returns whether every name belongs to this process without a claim, because no other process uses
+ * the store. */
 static bool names_are_ours(const struct taps *t)
 {
     return t->o.boot.len || !t->o.config;
 }
 
-/* A local storage, and its tap. `tap` is NULL if the storage is so new that it has none. */
+/* A local storage, and its tap. `tap` is NULL if the storage is so new that it has no tap. */
 struct named {
     struct taps *t;
     struct storage *storage;
@@ -100,8 +101,8 @@ int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err)
     return tap_name_ask(&n, force ? ASK_FORCE : ASK_TAKE, err);
 }
 
-/* Whether the storage has a bucket. If nobody has claimed its name, a replication cannot mean a
- * storage without buckets. */
+/* Returns whether the storage has a bucket. If nobody has claimed the storage's name, a replication
+ * cannot mean a storage without buckets. */
 static bool has_bucket(struct storage *s)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -122,8 +123,8 @@ bool taps_owns(struct taps *t, struct storage *s)
     return code == 0 || (code == ERR_NOT_FOUND && has_bucket(s));
 }
 
-/* Asks the store who has the names, once a second. So clients of a storage that lost its name are
- * refused a second later at most. */
+/* Asks the store once a second which folders own the names. So when a storage has lost its name,
+ * its clients are refused within a second. */
 void names_keep(struct taps *t)
 {
     uint64_t now = clock_mono_ns();

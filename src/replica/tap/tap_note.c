@@ -1,5 +1,5 @@
-/* Requests whose intents are entries of the journal: most writes to remote storages when the store
- * is embedded. */
+/* Requests whose intents are entries of the journal. These are most writes to remote storages when
+ * the store is embedded. */
 #include "base/vec.h"
 #include "replica/tap/tap_int.h"
 
@@ -15,7 +15,7 @@ static struct ended *note_new(struct taps *t, int slot, struct mark *mark)
     return n;
 }
 
-/* --- what the last process left --- */
+/* --- entries of the last process --- */
 
 void notes_open(struct taps *t, bool *kept)
 {
@@ -41,8 +41,8 @@ static void note_slot(void *ctx, int slot, const struct journal_entry *e)
 }
 
 /* Hands the entries of the last process to the recorder. The outcome of their requests is not
- * known, nor whether the storage still works on them (R4). The first epoch is reached when they are
- * recorded. */
+ * known, nor whether the storage still works on them (docs/replication.md, R4). The first epoch is
+ * reached when these entries are recorded. */
 int notes_take_left(struct taps *t, struct err *err)
 {
     struct slots left = {0};
@@ -51,7 +51,8 @@ int notes_take_left(struct taps *t, struct err *err)
 
     if (!t->journal)
         return 0;
-    journal_begin(t->journal, t->o.boot); /* buckets whose entries may be lost are suspect by now */
+    /* Buckets whose entries may be lost are marked as suspect by now. */
+    journal_begin(t->journal, t->o.boot);
     journal_each(t->journal, note_slot, &left);
     for (size_t i = 0; i < left.all.len && code == 0; i++) {
         struct mark *mark = NULL;

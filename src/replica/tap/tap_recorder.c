@@ -1,9 +1,10 @@
-/* The thread that records requests that have ended.
+/* The recorder: the thread that records requests to remote storages that have ended.
  *
  * A request is recorded a moment after it was answered, together with others. Until then its intent
- * exists, and would be recorded in its place if weir died (R1, R4). The request leaves its phase
- * when it is recorded, so reaching an epoch still means that everything before is recorded. During
- * a switch, when reads go by the vectors, the answer waits for the record. */
+ * exists, and would be recorded in its place if weir died (docs/replication.md, R1 and R4). The
+ * request leaves its phase when it is recorded, so reaching an epoch still means that everything
+ * before is recorded. During a switch, when version vectors decide where reads go, the answer waits
+ * for the record. */
 #include "base/clock.h"
 #include "replica/tap/tap_int.h"
 
@@ -16,7 +17,7 @@ enum {
     SWITCH_WAIT_MS = 5000,
 };
 
-/* --- handing over --- */
+/* --- handing requests over --- */
 
 void recorder_take(struct taps *t, struct ended *e, bool answers)
 {
@@ -29,7 +30,8 @@ void recorder_take(struct taps *t, struct ended *e, bool answers)
         cond_signal(&t->over_wake);
     uint64_t until = wait ? clock_mono_ns() + SWITCH_WAIT_MS * NS_PER_MS : 0;
     while (wait && t->over_recorded < number &&
-           cond_wait_until(&t->over_moved, &t->lock, until)) /* a longer wait is given up */
+           /* Returns false at `until`: the wait ends. */
+           cond_wait_until(&t->over_moved, &t->lock, until))
         ;
     t->hurry -= wait;
     mutex_unlock(&t->lock);
@@ -53,8 +55,8 @@ int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err)
 
 /* --- the thread --- */
 
-/* Takes requests that have ended, out of the list `over`. Waits a moment for more of them, unless a
- * caller waits for a record. */
+/* Takes requests out of the list `over`, and waits until it has some. Then waits a moment for more
+ * of them, unless a caller waits for a record. Returns their number; 0: the recorder stops. */
 static size_t take_ended(struct taps *t, struct ended **out)
 {
     size_t count = 0;
@@ -79,8 +81,9 @@ static size_t take_ended(struct taps *t, struct ended **out)
     return count;
 }
 
-/* Makes tasks for requests of the journal: for all, or only for those whose outcome is not known. A
- * task records the change when it comes due. */
+/* Makes tasks for requests whose intents are in the journal. `all` true: for all of them that may
+ * have changed something; false: only for those whose outcome is not known. The task of a request
+ * records its change when it comes due. */
 static int leave_tasks(struct taps *t, struct ended **some, size_t count, bool all, struct err *err)
 {
     int code = 0;
@@ -100,7 +103,8 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
 {
     struct arena a = ARENA_INIT(0);
     struct str ids[RECORD_MAX];
-    /* The record need not be synced: a crash that loses it also loses the end of the intents. */
+    /* The record need not be synced, because a crash that loses the record also loses the end of
+     * the intents. */
     struct record rec = {.intents = ids, .relaxed = true};
     struct changes_out out;
     int code = changes_out_init(&out, &a, err);
@@ -113,7 +117,8 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
         size_t first = out.count;
         if (e->outcome != OUTCOME_REFUSED)
             changes_add(&out, w->changes, w->storage, w->bucket, w->key, 0);
-        for (size_t n = first; n < out.count; n++) /* R4: the outcome is not known */
+        /* A change whose outcome is not known is late (R4). */
+        for (size_t n = first; n < out.count; n++)
             out.items[n].late = e->outcome == OUTCOME_UNKNOWN;
         if (e->in && e->last && !e->in->left)
             ids[rec.intent_count++] = str_z(e->in->id);
@@ -128,7 +133,7 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
     return code;
 }
 
-/* Waits before another try. Returns false when weir stops. */
+/* Waits before another try. Returns false when the recorder stops. */
 static bool pause_retry(struct taps *t)
 {
     uint64_t until = clock_mono_ns() + RETRY_MS * NS_PER_MS;
@@ -141,9 +146,9 @@ static bool pause_retry(struct taps *t)
     return go_on;
 }
 
-/* Records requests. If that fails, each change is left to its task, which records it when it comes
- * due. If the store does not even take tasks for entries of the journal, it tries again until it
- * works or weir stops. */
+/* Records requests. If that fails, each change is left to its task, which records the change when
+ * it comes due. If the store does not even accept tasks for entries of the journal, the recorder
+ * tries again until the store does or weir stops. */
 static int record_surely(struct taps *t, struct ended **some, size_t count)
 {
     struct err err = {0};

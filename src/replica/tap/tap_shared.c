@@ -1,12 +1,13 @@
-/* Shared intents. Announcing an intent is a durable step of the store, so requests that come while
- * one is being announced share the next. */
+/* Shared intents. To announce an intent is a durable step of the store, which takes time. So
+ * requests that come while an intent is being announced share the next one. */
 #include "replica/tap/tap_int.h"
 
 #include <stdlib.h>
 
 enum { SHARE_MAX = 64 }; /* most keys of one intent */
 
-/* A request that waits for its intent; it lies on the request's stack. */
+/* A request that waits for its shared intent. The struct is on the stack of the request's
+ * thread. */
 struct joining {
     struct list node;
     const struct intended *i;
@@ -22,8 +23,8 @@ static bool same_place(const struct intended *a, const struct intended *b)
     return a->storage == b->storage && a->changes == b->changes && str_eq(a->bucket, b->bucket);
 }
 
-/* Takes the first waiting request, and those that can share its intent, out of the list. Called
- * under the lock. */
+/* Takes the first waiting request out of the list, and the requests that can share its intent.
+ * Returns their number. Called under the lock. */
 static size_t joining_gather(struct taps *t, struct joining **out)
 {
     size_t count = 0, bytes = 0;

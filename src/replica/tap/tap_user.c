@@ -1,13 +1,14 @@
-/* Gives buckets that exist their replications by a user's policy: all buckets of the user when the
- * policy is new, or one bucket that was made again after its replication had ended with the old
- * bucket (P7). */
+/* Gives existing buckets the replications that a user's policy asks for. These are all buckets of
+ * the user when the policy is new, or one bucket that was made again after its replication had
+ * ended with the old bucket (docs/replication.md, P7). */
 #include "replica/first.h"
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
 enum {
     KNOWN_S = 1,
-    ELSEWHERE_S = 2, /* put the task back for this long: this worker lacks the storage */
+    /* Seconds until a task is tried again when this worker does not have the storage. */
+    ELSEWHERE_S = 2,
 };
 
 static int user_task_read(struct replication_id *out, const json_t *payload, struct err *err)
@@ -22,8 +23,8 @@ static int user_task_read(struct replication_id *out, const json_t *payload, str
                : err_set(err, ERR_INVALID, "the task names no policy");
 }
 
-/* *found: whether the policy still exists. The view is new enough, because every process knows the
- * policy, this one too. */
+/* Sets *found to whether the policy still exists. The view is new enough to tell, because every
+ * process knows the policy by now, including this one. */
 static int find_policy(struct taps *t, const struct replication_id *id, bool *found,
                        struct err *err)
 {

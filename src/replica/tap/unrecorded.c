@@ -1,4 +1,5 @@
-/* Counts changes that were answered and are not recorded yet. */
+/* Counts changes that clients got an answer for and that are not recorded yet
+ * (replica/tap/unrecorded.h). */
 #include "replica/tap/unrecorded.h"
 #include "base/clock.h"
 #include "coord/gateways.h"
@@ -7,8 +8,8 @@
 #include <poll.h>
 
 enum {
-    OWN_MS = 1000,     /* longest wait for this process to record */
-    FOREIGN_MS = 5000, /* longest wait for another process, which tells once a second */
+    OWN_MS = 1000,     /* longest wait until this process has recorded its changes, in ms */
+    FOREIGN_MS = 5000, /* longest wait for another process, which reports once a second */
     POLL_MS = 100,
 };
 
@@ -66,8 +67,8 @@ static void count_noted(void *ctx, int slot, const struct journal_entry *e)
         one->count++;
 }
 
-/* Counts the changes that have an intent. The journal is counted first: an entry that has left it
- * has a task, or is recorded. */
+/* Counts the changes that have an intent. The journal is counted first, because an entry that has
+ * left it is recorded or has a task. */
 static int count_announced(struct unrecorded *u, struct err *err)
 {
     if (u->o.taps && u->o.taps->journal)
@@ -79,8 +80,9 @@ static int count_announced(struct unrecorded *u, struct err *err)
 
 /* --- storages --- */
 
-/* Waits until the process that has the storage says that everything up to `began_ms` is recorded.
- * If no process has the storage, it may have any number of unrecorded rows. */
+/* Waits, for some seconds at most, until the process that has the storage says that everything up
+ * to `began_ms` is recorded. s->clear is set to whether it has said so. If no process has the
+ * storage, the number of its unrecorded rows is not known. */
 static int await_other(struct unrecorded *u, struct unrecorded_storage *s, struct err *err)
 {
     struct store *config = u->o.config;
@@ -126,7 +128,7 @@ static int ask_storage(struct unrecorded *u, struct str name, bool *clear, struc
     return code;
 }
 
-/* --- all --- */
+/* --- all changes --- */
 
 int unrecorded_read(struct unrecorded *u, const struct unrecorded_options *o, struct err *err)
 {

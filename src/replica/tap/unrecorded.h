@@ -1,7 +1,8 @@
-/* Changes that clients got an answer for and that are not recorded yet: rows of local storages that
- * their thread has not reached, and intents of remote ones. To tell how far a replication is, read
- * this first and the status afterwards: a change that is recorded in between is counted by the
- * status then, so no answered change is missed (docs/replication.md, "Status"). */
+/* Changes that clients got an answer for and that are not recorded yet. They are rows of local
+ * storages that the tap's thread has not reached, and intents of remote storages. To tell how far a
+ * replication is, the caller reads this first and the status afterwards. A change that is recorded
+ * in between is then counted by the status, so no answered change is missed (docs/replication.md,
+ * "Status"). */
 #ifndef REPLICA_TAP_UNRECORDED_H
 #define REPLICA_TAP_UNRECORDED_H
 
@@ -23,20 +24,20 @@ struct unrecorded_storage;
 struct unrecorded {
     struct unrecorded_options o;
     struct arena a;
-    struct map announced;                      /* count of changes by "<storage>\n<bucket>" */
-    struct map seen;                           /* ids of intents */
+    struct map announced; /* number of changes for each "<storage>\n<bucket>" */
+    struct map seen;      /* ids of the intents that were counted */
     VEC(struct unrecorded_storage *) storages; /* storages that were asked about */
     uint64_t deadline_ns;
-    /* When a storage was first asked about, by the store's clock; 0: none was yet. */
+    /* When a storage was first asked about, by the store's clock (ms since 1970); 0: not yet. */
     int64_t began_ms;
 };
-/* Counts the unrecorded changes of this moment. First waits, a second at most, for this process to
- * record its changes. Release `u` also after an error. */
+/* Counts the changes that are unrecorded at this moment. First waits, a second at most, until this
+ * process has recorded its changes. The caller releases `u` also after an error. */
 int unrecorded_read(struct unrecorded *u, const struct unrecorded_options *o,
                     struct err *err) MUST_CHECK;
-/* *out: the number of unrecorded changes of the bucket at the storage. It is at least 1 if nobody
- * can say that there are none. If the storage is local to another process, the call may take some
- * seconds. */
+/* Sets *out to the number of unrecorded changes of the bucket at the storage. It is at least 1 if
+ * it is not certain that there are none. If the storage is local to another process, the call may
+ * take some seconds. */
 int unrecorded_of(struct unrecorded *u, struct str storage, struct str bucket, uint64_t *out,
                   struct err *err) MUST_CHECK;
 void unrecorded_release(struct unrecorded *u);
