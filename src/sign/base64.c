@@ -1,4 +1,4 @@
-/* Base64: encodes by the alphabet, decodes by the value of each character. */
+/* Encodes and decodes base64 with two tables: the alphabet, and the value of each character. */
 #include "sign/base64.h"
 #include "base/err.h"
 
@@ -28,7 +28,8 @@ void base64_encode(struct buf *out, struct str bytes)
     }
 }
 
-/* Decodes four characters into 1 to 3 bytes and returns their number. 0: malformed. */
+/* Decodes four characters into 1 to 3 bytes and returns the number of bytes, or 0 when the
+ * characters are malformed. */
 static size_t decode_group(const char *p, bool last, unsigned char out[3])
 {
     int a = base64_value(p[0]), b = base64_value(p[1]), c = base64_value(p[2]),

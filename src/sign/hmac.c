@@ -1,6 +1,6 @@
 /* HMAC and SHA-256 over OpenSSL's plain hash functions. For texts as short as those of a signature,
- * the functions of OpenSSL's EVP layer cost twice as much. They also cannot keep the state of a
- * hash after the key, which struct hmac_key holds. */
+ * the functions of OpenSSL's EVP layer cost twice as much. They also cannot store the state of a
+ * hash after the key, which is what struct hmac_key has. */
 #define OPENSSL_SUPPRESS_DEPRECATED /* OpenSSL 3.0 deprecated the plain functions */
 #include "sign/hmac.h"
 
@@ -55,7 +55,7 @@ void hmac_key_init(struct hmac_key *out, struct str key)
     secure_zero(shorter, sizeof(shorter));
 }
 
-/* Computes SHA-256 of `bytes`, preceded by the block that led to `state`. */
+/* Computes SHA-256 of the block that led to `state`, followed by `bytes`. */
 static void hash_behind(const uint32_t state[8], struct str bytes, unsigned char out[SHA256_LEN])
 {
     SHA256_CTX c;

@@ -1,5 +1,5 @@
-/* HMAC (RFC 2104) and SHA-256. No state is kept between calls, and nothing is allocated. Any
- * thread. */
+/* HMAC (RFC 2104) and SHA-256. No state is kept between calls, and nothing is allocated. Any thread
+ * may call these functions. */
 #ifndef SIGN_HMAC_H
 #define SIGN_HMAC_H
 
@@ -8,8 +8,8 @@
 enum { SHA256_LEN = 32, HMAC_SHA256_LEN = 32, HMAC_SHA1_LEN = 20 };
 
 /* A prepared key of HMAC-SHA-256: the states of SHA-256 after the key's block, for the inner and
- * the outer hash. It saves half the work for a short text. It is as secret as the key, so
- * secure_zero() it after use. */
+ * the outer hash. Preparing a key once saves half the work for each short text. A prepared key is
+ * as secret as the key, so secure_zero() it after use. */
 struct hmac_key {
     uint32_t inner[8], outer[8];
 };

@@ -1,14 +1,14 @@
-/* Signature version 4: canonical request, string to sign, key. */
+/* AWS signatures, version 4: the canonical request, the string to sign, and the key. */
 #include "sign/sign.h"
 #include "base/hex.h"
 #include "base/vec.h"
 
 #include <stdlib.h>
 
-/* Where an encoded parameter stands in the buf that holds all of them. Offsets, because the buf may
- * move when it grows. */
+/* Where an encoded query parameter is in the buf that has all of them. It has offsets and not
+ * pointers, because the buf may move when it grows. */
 struct parameter {
-    size_t name, name_len, value_len; /* the value follows the name and '=' */
+    size_t name, name_len, value_len; /* the value follows the name and a '=' */
 };
 
 struct parameters {
@@ -96,13 +96,14 @@ static bool has_runs(struct str value)
            (str_chr(value, ' ') >= 0 && str_find(value, STR("  ")) >= 0);
 }
 
-/* Appends a header's value: trimmed, and with every run of blanks inside it as one blank. */
+/* Appends a header's value without blanks at its ends, and with one blank for each run of blanks.
+ */
 static void header_append_value(struct buf *out, struct str value)
 {
     struct str word;
 
     value = str_trim(value);
-    if (!has_runs(value)) { /* the usual case */
+    if (!has_runs(value)) { /* no blanks to merge, which is the usual case */
         buf_append_str(out, value);
         return;
     }
@@ -191,7 +192,8 @@ void sign_derive(struct sign_key *out, struct str secret, const struct sign_scop
     unsigned char mac[HMAC_SHA256_LEN];
     struct buf first = BUF_INIT(0);
 
-    /* All room is reserved at once: growing later would leave a copy of the secret behind. */
+    /* All memory is reserved at once: growing the buf later would leave a copy of the secret in
+     * freed memory. */
     buf_reserve(&first, 4 + secret.len);
     buf_append_z(&first, "AWS4");
     buf_append_str(&first, secret);

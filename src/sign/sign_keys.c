@@ -1,14 +1,15 @@
-/* The cache of derived keys: a table in which each name has exactly one possible slot. So a look-up
- * is one comparison, and the bound needs no list of recently used entries. An entry is named by 128
- * bits of keyed hash, so that nobody who does not know the hash key can make two names collide. */
+/* The cache of derived keys: a table in which each entry has exactly one possible slot. So a
+ * look-up is one comparison, and the limit on entries needs no list of recently used ones. The name
+ * of an entry is 128 bits of keyed hashes, so that nobody who does not know the hash keys can make
+ * two names collide. */
 #include "base/hash.h"
 #include "os/thread.h"
 #include "sign/sign.h"
 
 #include <stdlib.h>
 
-/* NAMED_MAX: the most bytes of secret and scope together, so that naming needs no allocation. Keys
- * with a longer secret or scope, which hardly exist, are not cached. */
+/* NAMED_MAX limits the bytes of secret and scope together, so that computing a name needs no
+ * allocation. Keys with a longer secret or scope, which are very rare, are not cached. */
 enum { STRIPES = 16, SLOTS = 128, NAMED_MAX = 256 };
 
 struct name {
@@ -21,7 +22,7 @@ struct slot {
 };
 
 struct key_stripe {
-    struct mutex lock; /* guards slots */
+    struct mutex lock; /* class "sign.keys"; guards `slots` */
     struct slot slots[SLOTS];
 };
 
@@ -52,7 +53,8 @@ void sign_keys_free(struct sign_keys *keys)
 }
 
 /* Computes the name of an entry. In the bytes that are hashed each part is preceded by its length,
- * so that different parts never make the same bytes. False: secret and scope are too long. */
+ * so that different parts never make the same bytes. Returns false when secret and scope are too
+ * long. */
 static bool name_of(struct name *out, const struct sign_keys *keys, struct str secret,
                     const struct sign_scope *scope)
 {

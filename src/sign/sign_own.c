@@ -1,8 +1,8 @@
-/* Signs the requests that weir sends: by headers, or by a presigned query. */
+/* Signs the requests that weir sends, by headers or by a presigned query. */
 #include "base/clock.h"
 #include "sign/sign.h"
 
-/* USUAL_*: the first sizes of bufs, in bytes; longer texts allocate again. */
+/* The constants USUAL_* are the first sizes of bufs, in bytes. Longer texts make a buf grow. */
 enum {
     MAX_SIGNED = HTTP_MAX_HEADERS + 2,
     MAX_TEXT = 4 * HTTP_MAX_HEAD,
@@ -30,7 +30,8 @@ static struct str lower_copy(struct arena *a, struct str s)
     return str_n(copy, copy ? s.len : 0);
 }
 
-/* Inserts a name into the sorted array `names`, which has `count` items. They are few. */
+/* Inserts a name into the sorted array `names`, which has `count` items. There are few items, so a
+ * linear search is enough. */
 static void names_insert(struct str *names, size_t count, struct str name)
 {
     while (count && str_cmp(names[count - 1], name) > 0) {
@@ -40,7 +41,8 @@ static void names_insert(struct str *names, size_t count, struct str name)
     names[count] = name;
 }
 
-/* Lists the names of the headers to be signed, sorted and each once, such as "host;x-amz-date". */
+/* Returns the names of the headers that are signed, sorted and each once, such as
+ * "host;x-amz-date". With `all` every header is signed. */
 static struct str names_of(struct arena *a, const struct http_header *headers, size_t count,
                            bool all)
 {
@@ -64,7 +66,7 @@ static struct str names_of(struct arena *a, const struct http_header *headers, s
     return joined;
 }
 
-/* Computes the signature of a request at a time: 64 hex digits. */
+/* Computes the signature of a request, which is 64 hex digits, for the time `timestamp`. */
 static int sign_one(char out[SIGN_HEX_LEN], const struct sign_request *r, struct str names,
                     const struct sign_credentials *c, struct str timestamp)
 {
@@ -97,7 +99,8 @@ static void append_credential(struct buf *out, const struct sign_credentials *c,
     sign_append_scope(out, &scope);
 }
 
-/* Makes the value of Authorization. It appends, because printf costs as much as the signature. */
+/* Makes the value of Authorization. It uses buf_append_str() and the like, because printf costs as
+ * much time as the signature. */
 static struct str authorization_of(struct arena *a, const struct sign_credentials *c,
                                    struct str names, struct str timestamp,
                                    const char signature[SIGN_HEX_LEN])

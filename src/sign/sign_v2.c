@@ -1,11 +1,11 @@
-/* Signature version 2: HMAC-SHA1 over the request's main lines. */
+/* AWS signatures, version 2: HMAC-SHA1 over the main lines of the request. */
 #include "sign/base64.h"
 #include "sign/hmac.h"
 #include "sign/sign.h"
 
 #include <stdlib.h>
 
-/* The query parameters that are signed, the same list that clients have, in byte order. */
+/* The query parameters that are signed, in byte order. Clients have the same list. */
 static const struct str subresources[] = {
     STR("accelerate"),
     STR("acl"),
@@ -100,8 +100,8 @@ static void append_amz_headers(struct buf *out, const struct sign_request *r)
         buf_append_char(out, '\n');
 }
 
-/* Appends the sub-resources that are in the query: each name and, if it has one, its decoded value.
- */
+/* Appends the signed parameters that are in the query: each name and, if there is one, the decoded
+ * value. */
 static int append_subresources(struct buf *out, struct str query)
 {
     char before = '?';
@@ -115,7 +115,7 @@ static int append_subresources(struct buf *out, struct str query)
             buf_append_char(out, before);
             before = '&';
             buf_append_str(out, name);
-            if (value.p == name.p + name.len + 1) { /* there was a "=" */
+            if (value.p == name.p + name.len + 1) { /* the parameter has a "=" */
                 buf_append_char(out, '=');
                 code = url_decode(out, value, true);
             }
