@@ -1,14 +1,15 @@
-/* Finds the row of a request: matches its path against the rows' paths, segment by segment. */
+/* Finds the row of a request by matching its path against the rows' paths, segment by segment. */
 #include "rest/rest_int.h"
 
-enum segment_kind { LITERAL, ONE, REST }; /* when several match, the first of these wins */
+enum segment_kind { LITERAL, ONE, REST }; /* in this order the more exact kind comes first */
 
 struct segment {
     enum segment_kind kind;
     struct str text; /* the literal text, or the parameter's name */
 };
 
-/* Moves the next segment from *rest to *out, without its leading slash; false at the end. */
+/* Moves the next segment from *rest to *out, without its leading slash. Returns false at the end.
+ */
 static bool next_segment(struct str *rest, struct str *out)
 {
     size_t n = 1;
@@ -98,8 +99,8 @@ static int path_fits(const char *pattern, struct str path, struct rest_path *par
     return path.len == 0;
 }
 
-/* Whether pattern a is preferred to b: at the first segment that differs, a has the more exact
- * kind. */
+/* Whether pattern `a` is preferred to `b`. It is when `a` has the more exact kind of segment at the
+ * first place where the kinds differ. */
 static bool path_wins(const char *a, const char *b)
 {
     struct str x = str_z(a), y = str_z(b);
@@ -116,8 +117,8 @@ static bool row_takes(const struct rest_row *row, enum http_method method)
     return row->method == method || (row->method == HTTP_GET && method == HTTP_HEAD);
 }
 
-/* Finds the table's best row for the request. *exists becomes true when a row has the path, with
- * any method. */
+/* Finds the best row for the request in the table, if it is better than *best. *exists is set to
+ * true when a row has the path, with any method. */
 static int find_in_table(struct rest_match *best, const struct rest_table *table,
                          struct http_request *req, bool *exists, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* The REST kit: every route of the API is one row, and everything about the route is in its row:
  * who may call it, its parameters, its body, its answer, and the function that runs. The router,
- * the authorisation, the reading and checking of values and the answer all work from the row. So do
+ * the authorisation, the reading and checking of values and the answer all use the row. So do
  * descriptions of the API: docs, tests, an OpenAPI document.
  *
  * A room that has routes includes this header and defines a table of rows. A row and its function:
@@ -20,23 +20,22 @@
  *      .in_path = REST_FIELDS({"name", "The user's name."}),
  *      .answer = REST_FIELDS({"name", "The user's name."})},
  *
- * Values. The function asks for a value by the name that its row gives the value. The kit has
- * checked the value's type and limits by then and has answered 400 to a request that breaks them.
- * Asking for a name that the row does not describe is a bug and ends the program (rest_text() and
- * the others).
+ * Values. The function gets a value by the name that the row gives to it. The kit has checked the
+ * value's type and limits before, and answers 400 to a request that breaks them. Asking for a name
+ * that the row does not describe is a bug and ends the program (rest_text() and its siblings).
  *
- * Lists. A row with `list` answers {"<list>": [items], "next": "..."}. Every list pages by one
- * rule: the query takes `limit` (how many items) and `after` (the `next` of the page before);
- * `next` is empty on the last page. The function passes every item to rest_item(), which says
- * whether the item is on the page.
+ * Lists. A row with `list` answers {"<list>": [items], "next": "..."}. Every list has pages in the
+ * same way: the query parameters are `limit` (how many items) and `after` (the `next` of the page
+ * before), and `next` is empty on the last page. The function passes every item to rest_item(),
+ * which says whether the item is on the page.
  *
  * Times are strings such as "2026-01-31T03:00:00.000Z", and "" for no time: rest_time().
  *
  * An error is answered with a JSON object and the HTTP status that a table gives for its code:
  *     {"error":{"code":"not_found","message":"...","request_id":"..."}}
  *
- * A row's function runs on the thread of its request. Tables and what they point to are constant.
- */
+ * A row's function runs on the thread of its request. Tables and the rows that they point to are
+ * constant. */
 #ifndef REST_REST_H
 #define REST_REST_H
 
@@ -62,14 +61,16 @@ struct rest_field {
     const char *name;
     const char *doc; /* one line, a full sentence */
     enum rest_type type;
-    bool required;  /* in a request: the answer is 400 without it */
-    bool sometimes; /* in an answer: the member may be absent */
-    bool nullable;  /* in an answer: the member may be null */
+    bool required;  /* a request without this value is answered 400 */
+    bool sometimes; /* the member may be absent from an answer */
+    bool nullable;  /* the member may be null in an answer */
     bool secret;    /* a password, a key or a token */
-    /* Limits of a value in a request; both 0: no limits. They apply to a number itself, to the
-     * length of a string in bytes, and to the number of items of an array. */
+    /* Limits of a value in a request: of a number itself, of the length of a string in bytes, or of
+     * the number of items of an array. With max 0 there is no upper limit, and with both 0 no
+     * limit. */
     int64_t min, max;
-    int64_t usual;                    /* the value of an INTEGER that the request does not have */
+    /* The value of an INTEGER that the request does not have. */
+    int64_t usual;
     const char *const *choices;       /* the allowed strings, ended by NULL; NULL: any string */
     const struct rest_field *members; /* members of an OBJECT or of each of OBJECTS; NULL: any */
 };
@@ -87,8 +88,8 @@ enum rest_access {
 
 struct rest_call;
 /* The function of a row. When it returns 0, the kit sends the answer with the row's status. When it
- * returns an error of base/err.h, the kit sends the error. ERR_AGAIN: the function must run again,
- * on a thread that may wait. */
+ * returns ERR_AGAIN, it is called again on a thread that may wait. When it returns another error of
+ * base/err.h, the kit sends the error. */
 typedef int rest_fn(struct rest_call *c, struct err *err);
 
 struct rest_row {
@@ -97,45 +98,45 @@ struct rest_row {
     enum rest_access access;
     const char *doc; /* what the call does, in one or more sentences */
     rest_fn *run;
-    /* Checks before the body is read whether the call can be served; it sees only path and query.
-     * NULL: no check. */
+    /* A function that checks, before the body is read, whether the call can be served. It can use
+     * only the values of path and query. NULL: no check. */
     rest_fn *needs;
     const struct rest_field *in_path; /* one field for each "{name}" of the path */
-    /* Query parameters; a list's `after` and `limit` are left out. */
+    /* Query parameters. The parameters `after` and `limit` of a list are not among them. */
     const struct rest_field *query;
     const struct rest_field *body; /* members of a JSON object; NULL: the call takes no body */
-    /* Describes a body that the kit does not parse; NULL: none. */
+    /* Describes, in words, a body that the kit does not parse. NULL: there is no such body. */
     const char *raw_body;
     size_t raw_max;                  /* the longest raw body, in bytes */
-    const struct rest_field *answer; /* members of the JSON object, without `list` */
+    const struct rest_field *answer; /* members of the answer's JSON object, without `list` */
     const char *list;                /* the member of the answer that is an array of objects */
     const struct rest_field *items;  /* members of each of these objects */
-    /* `next` is a position in the list, not a key: items may be missed or seen twice when the list
-     * changes between pages. */
+    /* `next` is a position in the list and not a key. So when the list changes between two pages, a
+     * client may miss items or see them twice. */
     bool by_place;
     size_t page_usual, page_max; /* items on a page, by default and at most; 0: REST_PAGE_* */
     const char *media;           /* media type of an answer that is not JSON; NULL: JSON */
-    /* Statuses of success: the usual one (0: 200; 204 has no body), and a second one that
-     * rest_status() may choose. */
+    /* The HTTP statuses of success: the usual one (0 means 200; with 204 there is no body), and a
+     * second one that rest_status() may choose. */
     int status, other_status;
-    const char *missing; /* message of ERR_NOT_FOUND; NULL: the error's own text */
-    bool quick;          /* the function never waits: no I/O, no body */
-    /* Served even while weir is halted, because the coordination store is not the one that it knows
-     * (coord/installation.h). */
+    const char *missing; /* the message for ERR_NOT_FOUND; NULL: the error's own text */
+    bool quick;          /* the function never waits: it does no I/O and reads no body */
+    /* The route is served even while weir is halted. weir is halted while the coordination store is
+     * not the one that it knew (coord/installation.h). */
     bool storeless;
 };
 
 enum { REST_PAGE_USUAL = 1000, REST_PAGE_MAX = 10000 };
 
-/* The rows of one owner; REST_ROWS(rows) initializes the first two members. */
+/* The rows of one owner, such as a room. REST_ROWS(rows) initializes the first two members. */
 struct rest_table {
     const struct rest_row *rows;
     size_t count;
-    void *ctx; /* handed to the rows' functions; borrowed */
+    void *ctx; /* passed to the rows' functions; borrowed */
 };
 #define REST_ROWS(table) .rows = (table), .count = ARRAY_SIZE(table)
 
-/* --- a request under way --- */
+/* --- a request that is being served --- */
 
 struct rest_value;
 
@@ -156,61 +157,64 @@ struct rest_call {
     bool sent; /* rest_send() or rest_refuse() has sent the answer */
     bool list_open;
     struct rest_page {
-        struct str after; /* key of the item before the page; empty: from the first item on */
+        struct str after; /* key of the item before the page; empty: the page is the first */
         size_t skip;      /* for `by_place`: the number of items before the page */
         size_t limit;
-        size_t offered, written; /* numbers of items */
-        struct str last;         /* key of the last item on the page */
-        bool more;               /* there is another page */
+        /* `offered` counts the items before and on the page that were passed, `written` those on
+         * the page. */
+        size_t offered, written;
+        struct str last; /* key of the last item on the page */
+        bool more;       /* there is another page */
     } page;
 };
 
-/* Return a value of the request by its name; it was checked as the row says. Strings live as long
- * as the request. A value that the request does not have is empty, 0 or false; an INTEGER is
- * `usual` then. */
+/* These return a value of the request by its name. The value was checked as the row says. Strings
+ * live as long as the request. A value that the request does not have is empty, 0 or false, or for
+ * an INTEGER `usual`. */
 struct str rest_text(const struct rest_call *c, const char *name);
 const char *rest_text_z(const struct rest_call *c, const char *name); /* NULL: out of memory */
 int64_t rest_integer(const struct rest_call *c, const char *name);
 double rest_number(const struct rest_call *c, const char *name, double fallback);
 bool rest_bool(const struct rest_call *c, const char *name);
-/* Returns an array of strings; NULL: the request does not have it. */
+/* Returns an array of strings, or NULL when the request does not have it. */
 const json_t *rest_strings(const struct rest_call *c, const char *name);
 struct str rest_raw(const struct rest_call *c); /* the body of a row with `raw_body` */
 bool rest_given(const struct rest_call *c, const char *name);
 
-/* Makes the answer's status `status` instead of the row's first one; the row must name both. */
+/* Sets the status of the answer, which must be `status` or `other_status` of the row. */
 void rest_status(struct rest_call *c, int status);
-/* Answers `body`, which has the row's media type, instead of JSON. */
+/* Sends `body`, which has the row's media type, as the answer instead of JSON. */
 int rest_send(struct rest_call *c, struct str body) MUST_CHECK;
 
-/* Answers with an error that the table of error codes does not have. `extra` is an additional
- * header, unless its name is empty. */
+/* Answers with an error status that the table of error codes (rest_send_failure()) does not have.
+ * `extra` is an additional header, unless its name is empty. */
 int rest_refuse(struct rest_call *c, int status, const char *code, const char *message,
                 struct http_header extra) MUST_CHECK;
 
-/* Writes a time, given in milliseconds since 1970, in the API's form; 0 becomes "". */
+/* Writes a member with a time, such as "2026-01-31T03:00:00.000Z". The time is given in
+ * milliseconds since 1970; 0 becomes "". */
 void rest_time(struct json_out *w, const char *name, int64_t wall_ms);
-/* Writes an integer, or null when it is not known. */
+/* Writes a member with an integer, or with null when the integer is not known. */
 void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t value);
 
 /* --- lists --- */
 
-/* Whether the item is on the page. If so, its object is open and rest_item_end() closes it. `key`
- * orders the list: every item's key is greater, by bytes, than that of the item before. In a list
- * with `by_place` it is STR_EMPTY. */
+/* Passes an item of the list. Returns whether the item is on the page; its JSON object is then
+ * open, and rest_item_end() closes it. `key` orders the list: every item's key is greater, by
+ * bytes, than that of the item before. In a list with `by_place`, `key` is STR_EMPTY. */
 bool rest_item(struct rest_call *c, struct str key);
 void rest_item_end(struct rest_call *c);
-/* As rest_item(), but opens no object: the caller writes the item, or leaves it out. */
+/* Like rest_item(), but opens no object: the caller writes the item, or leaves it out. */
 bool rest_takes(struct rest_call *c, struct str key);
-/* Whether the page is full and there is another page: passing further items has no effect. */
+/* Whether the page is full and there is another page. Then passing further items has no effect. */
 bool rest_full(const struct rest_call *c);
-/* Returns how many items to read from a source that can begin at the page: one more than the page
- * has, to know whether there is another page. */
+/* Returns how many items a function should read from a source that can begin at the page: one more
+ * than fit on the page, to know whether there is another page. */
 size_t rest_wanted(const struct rest_call *c);
-/* Returns the key behind which the page begins; empty: it begins at the first item. */
+/* Returns the key behind which the page begins. It is empty for the first page. */
 struct str rest_after(const struct rest_call *c);
-/* For `by_place`: returns the number of items before the page, which the caller then does not pass
- * to rest_item(). */
+/* Returns the number of items before the page, for a list with `by_place`. The caller then does not
+ * pass these items to rest_item(). */
 size_t rest_skip(struct rest_call *c);
 /* Closes the list's array, so that other members of the answer can follow. */
 void rest_list_end(struct rest_call *c);
@@ -220,7 +224,7 @@ void rest_list_end(struct rest_call *c);
 enum { REST_PATH_MAX = 8 };
 
 struct rest_path {
-    /* Values are decoded and live in the arena. */
+    /* The values are decoded; they live in the request's arena. */
     struct str name[REST_PATH_MAX], value[REST_PATH_MAX];
     size_t count;
 };
@@ -233,23 +237,23 @@ struct rest_match {
 
 /* Finds the row of a request. "{name}" in a row's path matches one segment that is not empty.
  * "{name...}" at the end matches the rest with its slashes, which may be empty. If two rows match,
- * exact segments win. ERR_NOT_FOUND: no row has the path. ERR_UNSUPPORTED: the path has other
- * methods. ERR_PARSE: a malformed escape, or an escaped NUL. */
+ * exact segments win. ERR_NOT_FOUND: no row has the path. ERR_UNSUPPORTED: rows have the path, but
+ * only with other methods. ERR_PARSE: the path has a malformed escape or an escaped NUL. */
 int rest_find(struct rest_match *out, const struct rest_table *tables, size_t count,
               struct http_request *req, struct err *err) MUST_CHECK;
-/* Appends the methods of the request's path, such as "GET, POST". */
+/* Appends the methods that rows have for the request's path, such as "GET, POST". */
 void rest_allowed(struct buf *out, const struct rest_table *tables, size_t count,
                   struct http_request *req);
 
-/* Runs the row's function and answers. Returns the result of an http_handler_fn. The caller must
- * have checked row->access. */
+/* Runs the row's function and answers the request. Returns what an http_handler_fn returns. The
+ * caller must have checked row->access. */
 int rest_run(const struct rest_match *match, struct http_request *req) MUST_CHECK;
 
-/* As rest_refuse(), for a request without a struct rest_call. */
+/* Like rest_refuse(), for a request that has no struct rest_call. */
 int rest_send_error(struct http_request *req, int status, const char *code, const char *message,
                     struct http_header extra) MUST_CHECK;
-/* As rest_send_error(), with the status that the table gives for `code`. A code that is not in the
- * table becomes 500 and is logged. */
+/* Like rest_send_error(), with the status that a table gives for the error code `code`. A code that
+ * is not in the table becomes status 500 and is logged. */
 int rest_send_failure(struct http_request *req, int code, const struct err *err) MUST_CHECK;
 
 #endif

@@ -17,8 +17,8 @@ struct rest_value {
 
 /* Reads path and query into the call's values and its page. */
 int rest_read(struct rest_call *c, const struct rest_path *path, struct err *err) MUST_CHECK;
-/* Reads the body into the call's values, which are complete then. ERR_CLOSED: the peer closed the
- * connection. ERR_TIMEOUT: the peer is too slow. */
+/* Reads the body into the call's values, and checks that all required values are there. ERR_CLOSED:
+ * the peer closed the connection. ERR_TIMEOUT: the peer is too slow. */
 int rest_read_body(struct rest_call *c, struct err *err) MUST_CHECK;
 
 #endif

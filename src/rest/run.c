@@ -218,7 +218,7 @@ static void answer_begin(struct rest_call *c)
     }
 }
 
-/* Frees the answer. Its memory is overwritten, because it may hold a secret. */
+/* Frees the answer's text, and overwrites it first, because it may contain a secret. */
 static void answer_release(struct rest_call *c)
 {
     if (c->text.p)
@@ -228,7 +228,7 @@ static void answer_release(struct rest_call *c)
 
 static int answer_send(struct rest_call *c)
 {
-    BUG_ON(c->row->media); /* such a row answers with rest_send() */
+    BUG_ON(c->row->media); /* a row with `media` must have answered with rest_send() */
     if (c->status == 204) {
         http_respond(c->req, 204);
         return http_send(c->req, STR_EMPTY);
@@ -261,8 +261,8 @@ static int rest_answer(struct rest_call *c)
     return rest_send_failure(c->req, code, &err);
 }
 
-/* Does everything that comes before the row's function. *from_peer: the error came from reading the
- * body. */
+/* Prepares the call of the row's function: reads the values and calls row->needs. *from_peer is set
+ * to true when the peer closed or was too slow while the body was read. */
 static int rest_prepare(struct rest_call *c, const struct rest_path *path, bool *from_peer,
                         struct err *err)
 {

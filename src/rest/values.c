@@ -1,4 +1,5 @@
-/* The values of a request: read from path, query and body, and checked by the row's fields. */
+/* Reads the values of a request from path, query and body, and checks them as the row's fields say.
+ */
 #include "conf/nearest.h"
 #include "rest/rest_int.h"
 
@@ -6,7 +7,7 @@
 
 enum { BODY_MAX = 64 * 1024, QUERY_VALUE_MAX = 4096 };
 
-/* The query parameters that every list has beside those of its row. */
+/* The query parameters that every list has in addition to those of its row. */
 static const struct rest_field paging_fields[] = {
     {"after", "The `next` of the page before; left out: the first page."},
     {"limit", "How many items to answer at most.", REST_INTEGER},
@@ -62,7 +63,8 @@ static int check_choice(const struct rest_field *f, struct str text, struct err 
     return ERR_INVALID;
 }
 
-/* Refuses a NUL: it would end the value for functions that take C strings, but not for others. */
+/* Refuses a value with a NUL, which would end the value for functions that take C strings, but not
+ * for others. */
 static int check_nul(const struct rest_field *f, struct str text, struct err *err)
 {
     return str_chr(text, '\0') < 0 ? 0
@@ -132,7 +134,7 @@ static int read_from_text(struct rest_value *v, struct str text, struct err *err
         v->truth = str_eq(text, STR("true"));
         return v->truth || str_eq(text, STR("false")) ? 0 : wrong_type(v->field, err);
     default:
-        BUG_ON(true); /* fields of a path or query have no other types */
+        BUG_ON(true); /* a field of a path or query may not have another type */
     }
 }
 
@@ -227,7 +229,7 @@ static int read_from_json(struct rest_value *v, const json_t *json, struct err *
     case REST_STRINGS:
         return json_is_array(json) ? check_strings(v->field, json, err) : wrong_type(v->field, err);
     default:
-        BUG_ON(true); /* fields of a body have no other types */
+        BUG_ON(true); /* a field of a body may not have another type */
     }
 }
 
