@@ -11,8 +11,9 @@ static const char *api_client_socket(const struct conf *conf)
     return str_starts(str_z(conf->api.listen), STR("unix:")) ? conf->api.listen + 5 : NULL;
 }
 
-/* Makes the URL of the API. An address that means "all interfaces" is reached by the loopback
- * address, a unix socket by api_client_socket(). */
+/* Makes the URL of the API from the configuration. When the API listens on all interfaces, the URL
+ * has the loopback address. When it listens on a unix socket, the client connects to
+ * api_client_socket(), and the URL has the host localhost. */
 static int api_client_url(struct buf *out, const struct conf *conf, struct err *err)
 {
     const char *scheme = *conf->api.tls.cert ? "https" : "http";
@@ -99,7 +100,7 @@ static int api_client_request(struct api_client *r, const char *method, const ch
     };
 
     bool wants = str_starts(str_z(path), STR("/api/")) || str_eq(str_z(path), STR("/readyz"));
-    if (r->authorization.len && wants) /* /readyz answers with more detail to administrators */
+    if (r->authorization.len && wants) /* with keys, /readyz answers in more detail */
         headers[request.header_count++] =
             (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
     if (body || strcmp(method, "GET") != 0) /* the API requires a Content-Type for every change */
@@ -115,8 +116,8 @@ int api_client_call(struct api_client *r, const char *path, const char *body,
     return api_client_request(r, body ? "POST" : "GET", path, body, out, err);
 }
 
-/* Sets the error for an answer that does not come from the API. Usually the address is that of the
- * S3 port. */
+/* Sets the error for an answer that does not come from the API. Usually the URL is that of the S3
+ * port. */
 static int api_client_not_api(const struct api_client *r, const struct client_response *response,
                               struct err *err)
 {

@@ -1,5 +1,5 @@
-/* The commands' client of the API of a running weir. It finds the API by --url or the
- * configuration, and takes the administrator's keys from the configuration or the data folder. */
+/* The client with which commands call the API of a running weir. It takes the API's URL from --url
+ * or the configuration, and the administrator's keys from the configuration or the data folder. */
 #ifndef COMMAND_CLIENT_H
 #define COMMAND_CLIENT_H
 
@@ -11,12 +11,12 @@
 struct api_client {
     struct arena arena; /* answers live here */
     struct client *client;
-    char *url;                /* without a path */
-    struct buf authorization; /* the header's value; empty: no keys were found */
-    struct err no_keys;       /* why no keys were found, if so */
+    char *url;                /* the API's URL, without a path */
+    struct buf authorization; /* value of the header Authorization; empty: no keys were found */
+    struct err no_keys;       /* why no keys were found, if none were */
 };
 
-/* --json, --url and --insecure, for the flags of every command that calls the API. */
+/* The flags --json, --url and --insecure, which every command that calls the API has. */
 #define CLIENT_FLAGS                                                                               \
     {"json", FLAG_SWITCH, NULL, NULL, "Write JSON for programs instead of a table for people."},   \
         {"url", FLAG_TEXT, "URL", NULL,                                                            \
@@ -26,8 +26,8 @@ struct api_client {
     }
 extern const struct flag client_flags[];
 
-/* Prepares calls to the API. Keys may be absent: then the API refuses calls that need them. Each
- * call may take `timeout_ms`. */
+/* Prepares calls to the API; the first call connects. Keys may be absent: then the API refuses
+ * calls that need them. Each call may take at most `timeout_ms`. */
 int api_client_connect(struct api_client *r, const struct invocation *inv, const struct conf *conf,
                        uint64_t timeout_ms, struct err *err) MUST_CHECK;
 void api_client_close(struct api_client *r);
@@ -37,14 +37,14 @@ void api_client_close(struct api_client *r);
 int api_client_call(struct api_client *r, const char *path, const char *body,
                     struct client_response *out, struct err *err) MUST_CHECK;
 
-/* As api_client_call(), with any method. *out is the answer's JSON, owned by the caller, or NULL
- * when the answer has no body. An answer whose status is not 2xx is an error, with the message in
- * its JSON. `out` and `body` may be NULL. */
+/* Like api_client_call(), but with any method, and an answer whose status is not 2xx is an error,
+ * as api_client_error() sets it. *out is the answer's JSON, owned by the caller, or NULL when the
+ * answer has no body. `out` and `body` may be NULL. */
 int api_client_send(struct api_client *r, const char *method, const char *path, const char *body,
                     json_t **out, struct err *err) MUST_CHECK;
 
-/* Sets the error of an answer whose status is not 2xx. Its text is the message in the answer's
- * JSON; or says that the answer is not from the API; or that keys are needed, and where they were
+/* Sets the error for an answer whose status is not 2xx. The text is the message in the answer's
+ * JSON, or it says that the answer is not from the API, or that keys are needed and where they were
  * looked for. */
 int api_client_error(const struct api_client *r, const struct client_response *response,
                      struct err *err);

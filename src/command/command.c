@@ -38,8 +38,9 @@ const struct command *command_find(const struct command_table *table, struct str
     return NULL;
 }
 
-/* Appends the words that may follow `group` in names of commands, separated by ", "; nothing when
- * there is no such group. Commands of one group stand together in the table. */
+/* Appends the words that may follow `group` in names of commands, separated by ", ". Appends
+ * nothing when there is no such group. The commands of one group are next to each other in the
+ * table. */
 static void list_group(const struct command_table *table, struct str group, struct buf *out)
 {
     struct str before = STR_EMPTY, word, name;
@@ -87,7 +88,8 @@ int command_unknown(const struct command_table *table, struct str typed)
     return complain(EXIT_USAGE, "no command '" STR_FMT "'; `weir help` lists them", STR_ARG(typed));
 }
 
-/* Returns the command that argv begins with; *words is the number of words in its name. */
+/* Returns the command whose name argv begins with, or complains and returns NULL. *words is the
+ * number of words in the name. */
 static const struct command *find_in_argv(const struct command_table *table, int argc, char **argv,
                                           int *words)
 {
@@ -169,7 +171,7 @@ static int check_choices(const struct command *c, const struct flag *flag, const
     return status;
 }
 
-/* Parses the flag argv[*at]; *at moves to the flag's value when that is the next word. */
+/* Parses the flag argv[*at]. When the flag's value is the next word, *at moves to that word. */
 static int invocation_parse_flag(struct invocation *inv, int argc, char **argv, int *at)
 {
     const struct command *c = inv->command;

@@ -1,16 +1,16 @@
 /* The command line: commands are rows of a table. Parsing, help, the man page, completion and
  * docs/commands.md all read the table. A room that has commands includes this header and
- * command/manage.h, which calls the API of a running weir.
+ * command/manage.h, whose functions call the API of a running weir.
  *
  *     weir COMMAND [FLAGS] [ARGUMENTS]
  *
- * Flags are --name, --name=VALUE or --name VALUE. They may stand anywhere after the command's name;
+ * Flags are --name, --name=VALUE or --name VALUE. They may come anywhere after the command's name;
  * "--" ends them. Commands that load the configuration take --config FILE and --KEY VALUE for every
  * key.
  *
- * The exit status is 0 for success, 1 for failure, and 2 when the command was used or configured
- * wrongly and nothing was begun. `weir serve` ends with 3 when a disk has failed and a new start
- * may help. */
+ * The exit status is 0 for success, 1 for failure, and 2 when the command or the configuration was
+ * wrong and nothing was begun. `weir serve` ends with 3 when a disk has failed and a new start may
+ * help. */
 #ifndef COMMAND_COMMAND_H
 #define COMMAND_COMMAND_H
 
@@ -45,15 +45,16 @@ struct manage_call;
 typedef int command_fn(struct invocation *inv);
 
 struct command {
-    const char *name;      /* "serve"; in a group: "user add", "swarm user add" */
-    const char *arguments; /* for the help: "DIR", "[COMMAND]"; NULL: none */
+    const char *name;      /* such as "serve", or in a group "user add" or "swarm user add" */
+    const char *arguments; /* shown in the help, such as "DIR" or "[COMMAND]"; NULL: none */
     size_t min_args, max_args;
-    const struct flag *flags; /* ends with FLAG_END; NULL: none */
+    const struct flag *flags; /* ends with FLAG_END; NULL: no flags */
     bool configured;          /* the command loads the configuration */
     const char *summary;      /* one line, no full stop */
-    const char *help;         /* paragraphs, an empty line between them, no line breaks inside */
-    const char *examples;     /* one example on each line */
-    const struct manage_call *call; /* call of the API that the command makes; NULL: `run` is set */
+    /* Paragraphs with an empty line between them, and without line breaks inside. */
+    const char *help;
+    const char *examples;           /* one example on each line */
+    const struct manage_call *call; /* the API call that the command makes; NULL: `run` is set */
     command_fn *run;
 };
 
@@ -75,7 +76,7 @@ struct invocation {
     const char *const *environ;
     VEC(const char *) args;
     VEC(struct given_flag) flags;
-    VEC(struct conf_flag) keys; /* configuration keys given as --KEY VALUE */
+    VEC(struct conf_flag) keys; /* configuration keys that were given as --KEY VALUE */
 };
 
 /* Finds the command, parses its flags and runs it. Returns the exit status. */
@@ -84,17 +85,18 @@ int cli_main(const struct command_table *table, int argc, char **argv, const cha
 /* Returns the flag's last value, or NULL when the flag was not given. */
 const char *invocation_flag(const struct invocation *inv, const char *name);
 
-/* Returns the command with the name, or NULL. */
+/* Returns the command with this name, or NULL. */
 const struct command *command_find(const struct command_table *table, struct str name);
 
 /* Prints "no command '...'; did you mean ...?" on stderr. Returns EXIT_USAGE. */
 int command_unknown(const struct command_table *table, struct str typed);
 
-/* The flag --config, which every command that loads the configuration has beside its own flags. */
+/* The flag --config, which every command that loads the configuration has in addition to its own
+ * flags. */
 extern const struct flag config_flags[];
 
-/* Loads the configuration from flags, environment and file. Returns 0; *out is the caller's
- * reference. If there are problems, prints a line for each and returns EXIT_USAGE. */
+/* Loads the configuration from flags, environment and file. Returns 0 and sets *out, a reference
+ * that the caller owns. If there are problems, it prints a line for each and returns EXIT_USAGE. */
 int invocation_conf(const struct invocation *inv, struct conf **out) MUST_CHECK;
 void invocation_conf_input(const struct invocation *inv, struct conf_input *in);
 

@@ -42,7 +42,8 @@ static void write_flag_words(FILE *out, const struct command *c)
     fputs("--help", out);
 }
 
-/* Writes the first words of all commands. Commands of a group stand together in the table. */
+/* Writes the first words of all commands, each once. The commands of a group are next to each other
+ * in the table. */
 static void write_commands(FILE *out, const struct command_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -55,7 +56,8 @@ static void write_commands(FILE *out, const struct command_table *table)
     }
 }
 
-/* Returns the length in bytes of the first `words` words of the name; 0: no word follows them. */
+/* Returns the length in bytes of the first `words` words of the name, or 0 when no word follows
+ * them. */
 static size_t group_len(const char *name, int words)
 {
     size_t len = 0;

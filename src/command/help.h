@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 void help_overview(const struct command_table *table, FILE *out);
-/* Lists the commands whose names begin with `group`, such as "swarm user"; false: there are none.
- */
+/* Writes a list of the commands whose names begin with `group`, such as "swarm user". Returns false
+ * when there are none. */
 bool help_group(const struct command_table *table, struct str group, FILE *out);
 void help_command(const struct command *c, FILE *out);
 
@@ -22,7 +22,7 @@ help_writer_fn help_sample;     /* a weir.yaml with every key and its default, c
 /* Breaks `text` at blanks into lines of at most `width` columns, each indented by `indent` blanks.
  */
 void help_wrap(FILE *out, const char *text, int indent, int width);
-/* Writes each paragraph of `text` with help_wrap(), with an empty line between two. */
+/* Writes each paragraph of `text` with help_wrap(), with an empty line between two paragraphs. */
 void help_paragraphs(FILE *out, const char *text, int width);
 
 /* Writes the usage of a command, such as "weir serve [FLAGS]". */

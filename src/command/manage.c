@@ -5,7 +5,8 @@
 #include <time.h>
 
 enum {
-    TIMEOUT_MS = MS_PER_HOUR, /* for one call; long, because a scrub reads all objects */
+    /* The time limit of one call. It is long because a scrub reads all objects. */
+    TIMEOUT_MS = MS_PER_HOUR,
     POLL_MS = 500,
 };
 
@@ -43,7 +44,8 @@ int manage(struct invocation *inv, const struct manage_call *call)
     return status;
 }
 
-/* Returns the call's path with "{0}" and "{flag}" replaced. */
+/* Returns the call's path with arguments in place of "{0}" and the like, and values of flags in
+ * place of "{flag}". */
 static const char *manage_call_path(struct api_client *r, const struct invocation *inv,
                                     const char *path)
 {
@@ -85,8 +87,8 @@ int manage_send(struct api_client *r, const struct invocation *inv, const struct
     return code;
 }
 
-/* Gets one page and adds it to `all`; *next is where the next page begins, or empty after the last
- * one. */
+/* Gets the page that begins at *next and adds its items to `all`. Sets *next to where the next page
+ * begins, or to "" after the last page. */
 static int pages_add(struct api_client *r, const struct manage_list *list, json_t *all,
                      const char **next, struct err *err)
 {
@@ -152,8 +154,8 @@ void manage_poll_wait(void)
     nanosleep(&pause, NULL);
 }
 
-/* Makes the call and adds its rows to the table. For a list of the API, these are the items of all
- * pages. */
+/* Makes the call and adds the rows of its answer to the table. For a list of the API, these are the
+ * items of all pages. */
 static int ask_rows(struct api_client *r, const struct invocation *inv,
                     const struct manage_call *call, struct output *table, struct err *err)
 {

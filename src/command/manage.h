@@ -1,6 +1,6 @@
-/* The kit of commands that manage a running weir: a command is one call to the API (struct
+/* The kit of commands that manage a running weir. A command is one call to the API (struct
  * manage_call), whose answer is shown as a table, or as JSON with --json. A command that needs
- * several calls has a function `run`, which makes them with the functions below. */
+ * several calls has a function `run`, which makes the calls with the functions below. */
 #ifndef COMMAND_MANAGE_H
 #define COMMAND_MANAGE_H
 
@@ -10,48 +10,52 @@
 /* A call to the API, and the parts of its answer that are shown. */
 struct manage_call {
     const char *method;
-    /* "/api/v1/users/{0}/keys/{remove}": {0} is the first argument, {remove} the flag's value, both
-     * encoded. */
+    /* Such as "/api/v1/users/{0}/keys/{remove}". The first argument replaces {0}, and the value of
+     * the flag --remove replaces {remove}; both are percent-encoded. */
     const char *path;
     const struct output_column *columns;
     size_t column_count; /* 0: nothing is shown */
-    const char *rows; /* the answer's member with an array of rows; NULL: the answer is the row */
-    bool pages;       /* the rows are a list of the API: all of its pages are shown */
-    /* Writes the members of the body; an error prevents the call. May be NULL. */
+    /* The member of the answer that is an array of rows; NULL: the answer itself is the row. */
+    const char *rows;
+    bool pages; /* the rows are a list of the API: all of its pages are shown */
+    /* Writes the members of the body's JSON object. When it returns an error, the call is not made.
+     * The function pointer may be NULL. */
     int (*fill)(struct json_out *w, const struct invocation *inv, struct err *err);
-    /* Returns an error if the answer reports one; the answer's rows are shown all the same. May be
-     * NULL. */
+    /* Returns an error if the answer reports one. The answer's rows are shown all the same. The
+     * function pointer may be NULL. */
     int (*judge)(const json_t *answer, struct err *err);
-    /* For a command that makes several calls: replaces all members except the columns. */
+    /* The function of a command that makes several calls. Of the other members, only the columns
+     * are used then. */
     int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
                struct err *err);
 };
 
-/* Sets the columns in the initializer of a call. */
+/* Sets `columns` and `column_count` in the initializer of a call. */
 #define MANAGE_COLUMNS(list) .columns = (list), .column_count = ARRAY_SIZE(list)
 
-/* Loads the configuration, connects, makes the call, prints the table (or JSON with --json) and
- * returns the exit status. With --watch no table is printed, because progress was shown already. */
+/* Runs a command: loads the configuration, makes the call, prints the table, or JSON with --json,
+ * and returns the exit status. With --watch no table is printed, because progress was shown
+ * already. */
 int manage(struct invocation *inv, const struct manage_call *call);
 
-/* Makes one of a command's several calls and adds its rows to the table. */
+/* Makes one call of a command that makes several, and adds the rows of the answer to the table. */
 int manage_ask(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
                struct output *table, struct err *err);
 
-/* Makes the call; *out is its answer, owned by the caller. `out` may be NULL. */
+/* Makes the call and sets *out to its answer, which the caller owns. `out` may be NULL. */
 int manage_send(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
                 json_t **out, struct err *err);
 
 /* A list of the API, which is read page by page. */
 struct manage_list {
-    const char *path; /* "/api/v1/buckets?storage=local" */
-    const char *name; /* the answer's member with the items: "buckets" */
+    const char *path; /* such as "/api/v1/buckets?storage=local" */
+    const char *name; /* the member of the answer with the items, such as "buckets" */
     /* Where to begin: a `next` that the API returned; NULL: at the first item. */
     const char *after;
     size_t max; /* the most items to read; 0: all */
     bool more;  /* set by manage_pages(): there are items beyond `max` */
 };
-/* Reads all pages; *out is a JSON array of the items, owned by the caller. */
+/* Reads all pages and sets *out to a JSON array of the items, which the caller owns. */
 int manage_pages(struct api_client *r, struct manage_list *list, json_t **out,
                  struct err *err) MUST_CHECK;
 
@@ -65,19 +69,21 @@ void manage_print_json(const json_t *json);
 /* Sleeps between two polls of a command that shows progress. */
 void manage_poll_wait(void);
 
-/* Returns the path before + part + after, such as "/api/v1/users/<part>/keys", in the client's
- * arena. The part is encoded. */
+/* Returns the texts `before`, `part` and `after` joined, such as "/api/v1/users/<part>/keys". The
+ * part is percent-encoded. The path is in the client's arena. */
 const char *manage_path(struct api_client *r, const char *before, const char *part,
                         const char *after);
 
-/* Adds a row with the members that the columns name. Strings stay as they are, true and false
- * become yes and no, arrays of strings have commas between them, and objects are JSON. */
+/* Adds a row to the table from the members of `object` that the columns name. Strings stay as they
+ * are, true and false become yes and no, the strings of an array are joined with commas, and
+ * objects become JSON. */
 void manage_row(struct output *table, const json_t *object);
 
-/* Appends how far `seconds` is from now: "in 2m 5s", "3h 20m ago". */
+/* Appends a distance in time from now, such as "in 2m 5s" for 125 seconds or "3h 20m ago" for
+ * -12000. */
 void manage_span(struct buf *out, int64_t seconds);
 
-/* Writes the member "name": value when the flag was given. */
+/* Writes the member `name` with the flag's value when the flag was given. */
 void manage_flag(struct json_out *w, const struct invocation *inv, const char *flag,
                  const char *name);
 

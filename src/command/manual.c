@@ -1,4 +1,4 @@
-/* Writes the man page, in roff's man macros. */
+/* Writes the man page, with roff's man macros. */
 #include "command/help.h"
 #include "conf/keys.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A table of more than TABLE_COLUMNS columns does not fit a screen, so each row is shown as lines,
- * with a name and a value each. */
+/* A table of more than TABLE_COLUMNS columns does not fit on a screen. Each of its rows is shown as
+ * several lines, each with the name of a column and its value. */
 enum { MAX_COLUMNS = 24, TABLE_COLUMNS = 16, GAP = 2 };
 
 void output_init(struct output *o, const struct output_column *columns, size_t count)
@@ -22,8 +22,8 @@ void output_release(struct output *o)
     arena_release(&o->arena);
 }
 
-/* Adds a cell. Control characters are shown as '?', because text of a peer must not control the
- * terminal. */
+/* Adds a cell. Control characters become '?', because a text that came from a peer must not control
+ * the terminal. */
 void output_cell(struct output *o, struct str text)
 {
     char *copy = arena_z(&o->arena, text);
@@ -46,7 +46,7 @@ void output_cellf(struct output *o, const char *fmt, ...)
     buf_release(&text);
 }
 
-/* Returns the width in columns, assuming that each code point has one column. */
+/* Returns the width of the text on a terminal, assuming that each code point takes one column. */
 static size_t cell_width(struct str s)
 {
     size_t width = 0;

@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 struct output_column {
-    const char *name; /* the column's head, and the member's name in JSON */
+    const char *name; /* the column's head, and the name of the member in JSON */
     bool number;      /* aligned right; a number in JSON */
-    bool json;        /* a cell that can be parsed as JSON is written to JSON unquoted */
+    bool json;        /* in JSON, a cell that is valid JSON is written unquoted */
 };
 
 /* A table. Rows are filled cell by cell, left to right. */
@@ -27,8 +27,9 @@ void output_release(struct output *o);
 void output_cell(struct output *o, struct str text); /* the text is copied */
 void output_cellf(struct output *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Prints aligned columns, with the head in bold when `out` is a terminal and NO_COLOR is not set. A
- * row of very many columns is printed as lines, one for each column. */
+/* Prints aligned columns, with the head in bold when `out` is a terminal and NO_COLOR is not set.
+ * When there are too many columns for a screen, each row is printed as lines, one for each column.
+ */
 void output_print(const struct output *o, FILE *out);
 /* Prints an array with an object for each row, and a line break. */
 void output_print_json(const struct output *o, FILE *out);
