@@ -1,4 +1,5 @@
-/* The API's server: authorises a request by its row, then runs the row's function. */
+/* The API's server: finds the row of a request's route, checks that the caller may call it, and
+ * runs the row's function. */
 #include "api/api_int.h"
 #include "http/endpoint.h"
 #include "base/clock.h"
@@ -158,7 +159,7 @@ static bool is_change(enum http_method method)
 }
 
 /* Whether a page of another site made the request. Browsers name the site in Sec-Fetch-Site; older
- * ones only in Origin. Other clients send neither header. */
+ * browsers name it only in Origin. Other clients send neither header. */
 static bool is_from_another_site(const struct http_head *head)
 {
     struct str site = http_header(head, "Sec-Fetch-Site"), origin = http_header(head, "Origin");
@@ -259,8 +260,8 @@ static int api_handle(struct http_request *req, void *ctx)
         return api_send_denied(req, code);
     if (found < 0)
         return send_not_found(api, req, found, &err);
-    /* The check is only for routes of administrators: others do not depend on keys that a browser
-     * keeps. */
+    /* The check is only for routes of administrators: other routes do not depend on keys that a
+     * browser keeps. */
     if (admin && is_change(head->method) && !may_change(req, &code))
         return code;
     code = api_check_store(api, req, match.row, &err);

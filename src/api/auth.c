@@ -65,8 +65,8 @@ static bool auth_same_secret(struct str real, struct str given)
     return str_eq_secret(real, given.len ? given : STR("?"));
 }
 
-/* Whether these are the first administrator's keys. Both are compared in full even if the first one
- * differs, so that the time reveals nothing. */
+/* Whether `access` and `secret` are the first administrator's keys. Both are compared in full even
+ * if the first differs, so that the time reveals nothing. */
 static bool auth_is_first(const struct credentials *admin, struct str access, struct str secret)
 {
     bool same_access = auth_same_secret(str_z(admin->access_key), access);

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "coord/worker.h"
 
-/* Bytes; enough for a page of tasks with the largest payloads. */
+/* The limit on the arena, in bytes. It is enough for a page of tasks with the largest payloads. */
 enum { ARENA_MAX = 128 * 1024 * 1024 };
 
 static rest_fn queue_list_all, queue_set_paused, queue_set_resumed, task_list, task_show,

@@ -5,7 +5,7 @@
 #include "object/overlay.h"
 #include "route/route.h"
 
-enum { FINDINGS_MAX = 1000 /* findings that are listed; all are counted */ };
+enum { FINDINGS_MAX = 1000 /* limit on the findings that are listed; all are counted */ };
 
 static rest_fn storage_list, storage_add, storage_remove, storage_set_limits, storage_test,
     storage_scrub;
@@ -262,8 +262,8 @@ static int storage_check_replications(struct api *api, struct str name, struct e
     return code;
 }
 
-/* Checks that a local storage has no buckets, because a removal would take them along. Buckets of a
- * remote storage stay where they are. */
+/* Checks that a local storage has no buckets, because weir would forget them together with
+ * the storage, for good: a local storage cannot be added again. A remote storage can. */
 static int storage_check_buckets(struct storage *s, struct arena *a, struct err *err)
 {
     struct bucket_info *list;

@@ -8,7 +8,7 @@
 command_fn command_serve, command_status, command_backup, command_config, command_help,
     command_version;
 
-/* The groups of commands. A row without a name ends each. */
+/* The groups of commands. Each table ends with a row without a name. */
 extern const struct command user_commands[], storage_commands[], bucket_commands[],
     webhook_commands[], store_commands[], task_commands[];
 

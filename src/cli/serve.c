@@ -1,4 +1,4 @@
-/* weir serve: starts, prints a greeting, waits for signals, stops. */
+/* weir serve: starts weir, prints a greeting, waits for signals, and stops weir. */
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "db/db.h"
@@ -115,7 +115,7 @@ static void serve_reload(struct server *s, const struct invocation *inv)
 
 /* Whether the database has stopped taking writes and the disk takes writes again, so that a new
  * start may help (docs/operations.md, "A disk that fails"). Until then the process goes on, because
- * it can still read, while a new one could not start. */
+ * it can still read, while a new process could not start. */
 static bool serve_disk_failed(const struct server *s, bool *told)
 {
     struct err why = {0}, err = {0};

@@ -1,4 +1,4 @@
-/* weir status: the state of a running weir, as a table. */
+/* weir status: shows the state of a running weir as a table. */
 #include "cli/commands.h"
 #include "base/clock.h"
 #include "command/output.h"
@@ -62,7 +62,8 @@ static void status_add_metrics(struct output *table, struct str text)
     }
 }
 
-/* Adds a row for each part; returns whether every part is ready. */
+/* Adds a row for each part in `body`, the answer of /readyz. Returns whether every part is
+ * ready. */
 static bool status_add_parts(struct output *table, struct str body)
 {
     json_t *object = NULL, *parts;

@@ -57,7 +57,8 @@ static const struct output_column show_columns[] = {
 
 /* --- list and show --- */
 
-/* Adds a row for a task. Its column "when" says for people how far from now the task is due. */
+/* Adds a row for a task. The column "when" says how far from now the task is due, in words for
+ * people. */
 static int task_row(struct output *table, json_t *task)
 {
     int64_t seconds = json_get_i64(task, "due_in_s", 0);

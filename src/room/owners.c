@@ -9,7 +9,7 @@
 #include "route/users.h"
 
 enum {
-    ASKED_MAX = 1000, /* the most users whose keys are tried on a storage in one call */
+    ASKED_MAX = 1000, /* limit on the users whose keys are tried on a storage in one call */
     TEXT_MAX = 400,   /* bytes of a list of users in a message */
 };
 

@@ -39,7 +39,7 @@ void owners_meet(struct owners *of, const struct owners *with);
 int owners_one(const struct services *services, struct arena *a, struct str bucket,
                const struct owners *o, struct str *out, struct err *err) MUST_CHECK;
 
-/* Gets the id of the user with that name, or of the bucket's owner if the name is empty.
+/* Gets the id of the user called `name`, or of the bucket's owner if `name` is empty.
  * ERR_NOT_FOUND: there is no such user. */
 int owners_user_id(const struct services *services, struct arena *a, struct str name,
                    const struct owner_of *of, struct str *out, struct err *err) MUST_CHECK;

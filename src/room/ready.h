@@ -28,10 +28,10 @@ struct ready_state {
 struct ready {
     struct ready_part parts[READY_MAX_PARTS];
     size_t count;
-    struct mutex lock; /* class "ready"; guards the members below */
+    struct mutex lock; /* lock class "ready"; guards the members below */
     struct cond done;
     struct ready_state states[READY_MAX_PARTS];
-    uint64_t checked_ms; /* when the last round ended, clock_mono_ms(); 0: never */
+    uint64_t checked_ms; /* when the last round ended, as clock_mono_ms(); 0: never */
     bool running;
 };
 

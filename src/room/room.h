@@ -22,7 +22,7 @@
  * table. */
 enum room_stage {
     /* Users, storages and routes are known. The lease of the process starts next; nothing changes
-       an object before that. */
+     * an object before that. */
     ROOM_STORAGES,
     ROOM_WORK,   /* lifecycle rules and logs run; the worker starts next */
     ROOM_LISTEN, /* the worker runs and the pool of threads is there; S3 and the API start next */
@@ -50,7 +50,7 @@ typedef VEC(struct task_handler) room_tasks;
 
 struct room {
     const char *name; /* such as "swarm" */
-    const char *role; /* the name for `weir serve --only`; NULL: the room needs no role */
+    const char *role; /* the role's name for `weir serve --only`; NULL: the room needs no role */
     size_t state_size;
 
     const struct room_part *parts;

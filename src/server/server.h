@@ -16,10 +16,10 @@
 struct added_storage {
     struct routes *routes;
     struct storage *storage;
-    char part[80]; /* name of the check: "storage.disk2" */
+    char part[80]; /* name of the check, such as "storage.disk2" */
 };
 
-/* A part that starts and stops, and the arguments of its functions. */
+/* One step of the start: a part of the server or of a room. */
 struct server_step {
     const struct server_part *own;   /* a part of the server; NULL: `foreign` is set */
     const struct room_part *foreign; /* a part of a room; NULL: `own` is set */

@@ -21,9 +21,9 @@
 typedef int server_start_fn(struct server *s, struct err *err);
 typedef void server_stop_fn(struct server *s); /* may end the process: server_stop_by_force() */
 
-/* Ends the process, because a request still runs at the deadline: a disk or the store does not
- * answer. The request uses parts that started earlier, so they cannot be stopped. All durable data
- * are on disk. */
+/* Ends the process. Called when a request still runs at the deadline, because a disk or the store
+ * does not answer. The request uses parts that started earlier, so they cannot be stopped. All
+ * durable data are on disk. */
 _Noreturn void server_stop_by_force(struct server *s);
 
 /* --- server_ports.c --- */

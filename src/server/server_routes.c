@@ -223,7 +223,7 @@ static int read_routes(void *ctx, struct err *err)
 }
 
 /* Makes the lease, by which a process tells the others that it lives (coord/lease.h). Every process
- * has one; without replication it has no other use. */
+ * has a lease; without replication the lease has no other use. */
 int server_make_lease(struct server *s, struct err *err)
 {
     struct services *v = &s->services;

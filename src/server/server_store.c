@@ -54,7 +54,7 @@ static int open_embedded_store(struct server *s, int i, struct err *err)
 }
 
 /* Finds out whether scripts can use several databases together. If not, replication is off, because
- * its scripts do. */
+ * its scripts need that. */
 static void join_stores(struct server *s)
 {
     struct err err = {0};

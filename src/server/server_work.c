@@ -2,7 +2,8 @@
  * rooms' tasks. */
 #include "server/server_int.h"
 
-/* How long a stop waits for tasks. Tasks that still run then run again after the next start. */
+/* How long a stop waits for tasks. A task that has not ended by then runs again after the next
+ * start. */
 enum { GRACE_MS = 1000 };
 
 /* --- notifications --- */

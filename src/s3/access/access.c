@@ -13,8 +13,8 @@ static const struct {
 #undef X
 };
 
-/* Which ACL permission also grants each action. Source: S3's user guide, "Mapping of ACL
- * permissions and access policy permissions". */
+/* The ACL permission that grants each action, besides the policy. Source: S3's user guide, "Mapping
+ * of ACL permissions and access policy permissions". */
 static const struct access_by_acl by_acl[S3_ACTIONS] = {
     [S3_ACTION_LIST_BUCKET] = {ACL_READ, S3_ON_BUCKET},
     [S3_ACTION_LIST_BUCKET_VERSIONS] = {ACL_READ, S3_ON_BUCKET},
@@ -186,7 +186,7 @@ static bool may_trust_policy(const struct access_request *r)
 bool access_possible(const struct access_request *r)
 {
     const struct access_by_acl *row = &by_acl[r->ask.action];
-    /* Some object may have an ACL that grants the action. */
+    /* True if the ACL of some object could grant the action. */
     bool by_object = row->permission && row->list == S3_ON_OBJECT;
 
     if (is_bucket_owner(r))

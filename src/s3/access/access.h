@@ -76,11 +76,11 @@ bool access_allowed(const struct access_request *r);
 /* Whether any request of this user for the action in this bucket could be allowed: true if
  * access_allowed() could be true for some key, some object and some values of the conditions. */
 bool access_possible(const struct access_request *r);
-/* Whether rule 1 denies the action. */
+/* Whether rule 1 of access_allowed() denies the action. */
 bool access_denied(const struct access_request *r);
 
-/* The ACL permission that also grants an action, and whether the bucket's or the object's ACL is
- * asked. */
+/* The ACL permission that grants an action, besides the policy, and whether the bucket's or the
+ * object's ACL must have it. */
 struct access_by_acl {
     enum acl_permission permission; /* 0: no permission grants the action */
     enum s3_action_on list;
@@ -88,7 +88,8 @@ struct access_by_acl {
 struct access_by_acl access_by_acl(enum s3_action action);
 
 /* clang-format off */
-/* S3 operation, action that it needs, action that it needs when the request names a version */
+/* Columns: S3 operation; action that it needs; action that it needs when the request names a
+ * version */
 #define S3_OPERATION_TABLE(X) \
     X(AbortMultipartUpload, ABORT_MULTIPART_UPLOAD, ABORT_MULTIPART_UPLOAD) \
     X(CompleteMultipartUpload, PUT_OBJECT, PUT_OBJECT) \

@@ -50,7 +50,7 @@ struct auth_request {
     size_t header_count;
     struct str bucket; /* the bucket that the host names; empty in path style. Signatures of version
                           2 cover it */
-    int64_t now_ms;    /* clock_wall_ms() */
+    int64_t now_ms;    /* the present time, from clock_wall_ms() */
 };
 
 /* What find_key() knows about an access key. */
@@ -78,7 +78,7 @@ struct identity {
     void *user;            /* as find_key() set it; NULL: anonymous */
     enum auth_payload payload;
     unsigned char payload_sha256[SIGN_HASH_LEN]; /* set for AUTH_PAYLOAD_HASH */
-    struct str signed_headers;                   /* version 4: names, as in "host;x-amz-date" */
+    struct str signed_headers;                   /* version 4: as in "host;x-amz-date" */
     struct str payload_hash; /* version 4: the payload hash that was signed, or UNSIGNED-PAYLOAD */
     int64_t signed_ms;       /* time of the signature; 0: unknown */
     /* The members below are set for version 4. The signatures of the body's chunks are checked with

@@ -30,7 +30,7 @@ struct policy;
 enum policy_effect { POLICY_NONE, POLICY_ALLOW, POLICY_DENY };
 
 struct policy_who {
-    struct str id;      /* empty: anonymous */
+    struct str id;      /* the user's id; empty: an anonymous request */
     struct str name;    /* the user's name */
     struct str service; /* not empty: a service of weir itself ("logging.s3.amazonaws.com") */
 };
@@ -52,7 +52,8 @@ struct policy_request {
     struct arena *arena; /* for values of policy variables; when full, the answer is POLICY_DENY */
 };
 
-/* Compiles the policy of `bucket`. MalformedPolicy: the policy is invalid; the message is S3's. */
+/* Compiles the policy of `bucket`. MalformedPolicy: the policy is invalid; the message is the one
+ * that S3 gives. */
 int policy_compile(struct policy **out, struct arena *a, struct str json, struct str bucket,
                    struct err *err) MUST_CHECK;
 

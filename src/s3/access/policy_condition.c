@@ -189,7 +189,7 @@ static int compile_values(struct condition *c, struct arena *a, const json_t *js
         char room[32];
         struct str text = scalar_text(json_item(json, i), room);
         if (c->key == POLICY_KEY_X_AMZ_COPY_SOURCE && str_starts(text, STR("/")))
-            /* The value of a request is "bucket/key", without the slash in front. */
+            /* In a request the value of this key is "bucket/key", without a slash in front. */
             text = str_skip(text, 1);
         int code =
             text.p ? compile_value(&c->values[i], a, text, c->op->type, variables) : ERR_PARSE;

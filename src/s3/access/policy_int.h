@@ -114,7 +114,7 @@ enum principal_kind {
 
 struct principal {
     enum principal_kind kind;
-    struct str account; /* the ARN's account, a user's id; may be empty */
+    struct str account; /* the account in the ARN, which is a user's id; may be empty */
     struct str name;
 };
 
@@ -132,7 +132,7 @@ struct policy {
     struct statement *statements;
     size_t count;
     bool variables; /* the policy's version is 2012-10-17, which has variables */
-    bool large;     /* its JSON has more than POLICY_FAST_BYTES */
+    bool large;     /* the policy's JSON has more than POLICY_FAST_BYTES */
 };
 
 int principals_compile(struct statement *s, struct arena *a, const json_t *json,
@@ -142,6 +142,6 @@ int principals_compile(struct statement *s, struct arena *a, const json_t *json,
  * (0: no member); json_item() returns value `i`. */
 size_t json_one_or_more(const json_t *json);
 const json_t *json_item(const json_t *json, size_t i);
-struct str json_text(const json_t *json); /* p is NULL if not a string */
+struct str json_text(const json_t *json); /* p is NULL if `json` is not a string */
 
 #endif

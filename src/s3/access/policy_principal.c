@@ -1,4 +1,4 @@
-/* Principals of policies: who a statement is about. */
+/* Parses the principals of policies, which say who a statement is about. */
 #include "s3/access/policy_int.h"
 
 static int principal_invalid(struct err *err)

@@ -5,7 +5,7 @@
 #include "base/str.h"
 
 /* clang-format off */
-/* name, text behind "s3:", what it acts on */
+/* Columns: name; text behind "s3:"; whether the action is on the service, a bucket or an object */
 #define S3_ACTION_TABLE(X) \
     X(ABORT_MULTIPART_UPLOAD, "AbortMultipartUpload", OBJECT) \
     X(BYPASS_GOVERNANCE_RETENTION, "BypassGovernanceRetention", OBJECT) \
@@ -183,7 +183,7 @@ enum policy_key {
 };
 
 struct s3_action_row {
-    const char *name; /* the text without "s3:" */
+    const char *name; /* the action's name without "s3:" */
     enum s3_action_on on;
 };
 

@@ -11,9 +11,9 @@ enum { WEBSITE_MAX_RULES = 50 };
 
 /* A redirect. Empty strings and a status of 0 were not given. */
 struct website_redirect {
-    struct str protocol; /* "http", "https" */
+    struct str protocol; /* "http" or "https" */
     struct str host;
-    struct str replace_prefix; /* replaces the condition's prefix of the key */
+    struct str replace_prefix; /* replaces the prefix that the rule's condition names */
     struct str replace_key;    /* replaces the whole key */
     bool has_replace_prefix;   /* replace_prefix was given; if it is empty, the prefix is removed */
     int status;                /* 3xx; 0 means 301 */
@@ -28,7 +28,7 @@ struct website_rule {
 };
 
 struct website {
-    struct website_redirect redirect_all; /* for every request; host empty: none */
+    struct website_redirect redirect_all; /* redirects every request, unless its host is empty */
     struct str index;                     /* the suffix of index pages, such as "index.html" */
     struct str error;                     /* the key of the error page; empty: none */
     struct website_rule *rules;

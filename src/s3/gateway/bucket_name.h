@@ -4,12 +4,13 @@
 
 #include "meta/error.h"
 
-enum { S3_KEY_MAX = 1024, S3_BUCKET_MAX = 255 /* bytes; S3_BUCKET_MAX is for names in requests */ };
+/* Limits in bytes: on a key, and on a bucket's name in a request. */
+enum { S3_KEY_MAX = 1024, S3_BUCKET_MAX = 255 };
 
-/* Checks the name of a new bucket. It needs 3 to 63 characters of a-z, 0-9, '.' and '-', a letter
- * or digit at both ends, no two dots in a row and no dot beside a dash. It must not be an IPv4
- * address, and must have none of the prefixes and suffixes that S3 reserves. InvalidBucketName: the
- * name breaks a rule. */
+/* Checks the name of a new bucket. The name needs 3 to 63 characters of a-z, 0-9, '.' and '-', a
+ * letter or digit at both ends, no two dots in a row and no dot beside a dash. It must not be an
+ * IPv4 address, and must have none of the prefixes and suffixes that S3 reserves.
+ * InvalidBucketName: the name breaks a rule. */
 int bucket_name_check(struct str name, struct err *err) MUST_CHECK;
 
 /* Reads the bucket's name from the decoded text of a request's path or host, or of the source of a
@@ -22,8 +23,8 @@ int bucket_name_read(struct str *out, struct str text, struct err *err) MUST_CHE
 bool bucket_name_fits(struct str name); /* would bucket_name_read() accept the name? */
 
 /* Checks that an object may have the key: 1 to S3_KEY_MAX bytes of UTF-8 without NUL.
- * KeyTooLongError: it is too long. InvalidURI: it is not UTF-8, or has a NUL. InvalidArgument: it
- * is empty. */
+ * KeyTooLongError: the key is too long. InvalidURI: the key is not UTF-8, or has a NUL.
+ * InvalidArgument: the key is empty. */
 int object_key_check(struct str key, struct err *err) MUST_CHECK;
 
 #endif

@@ -27,7 +27,8 @@ enum outcome {
 /* One change under way. The caller provides the memory; begin() fills it. */
 struct capture {
     void *intent, *noted, *locks; /* only for the implementation, as are `member` and `phase` */
-    size_t member; /* this request's number in an intent that several requests share */
+    /* This request's number in an intent (docs/replication.md) that requests share. */
+    size_t member;
     unsigned phase;
     bool begun;     /* end() has to be called */
     uint64_t lease; /* the lease (docs/replication.md, E1) under which the change began; 0: none

@@ -43,9 +43,9 @@ struct form {
     size_t field_count;
     struct str filename;  /* name of the file in the form, without folders; may be empty */
     struct str file_type; /* Content-Type of the file; may be empty */
-    char delimiter[FORM_BOUNDARY_MAX + 5]; /* "\r\n--boundary" */
+    char delimiter[FORM_BOUNDARY_MAX + 5]; /* the text before each part: "\r\n--boundary" */
     size_t delimiter_len;
-    uint64_t min, max;   /* least and most bytes that the policy allows the file to have */
+    uint64_t min, max;   /* bounds on the file's length in bytes, from the policy */
     bool date_is_signed; /* the policy has a condition for x-amz-date */
     uint64_t given;      /* bytes of the file that were handed out */
     bool ended;          /* the boundary behind the file was read */
@@ -55,7 +55,7 @@ struct form {
     char *buffer;      /* FORM_BUFFER bytes */
 };
 
-/* Is this the Content-Type of a form? */
+/* Is `content_type` that of a form? */
 bool form_is_type(struct str content_type);
 
 /* Reads the fields of the form. `body` and `arena` are borrowed until form_close(). After an error

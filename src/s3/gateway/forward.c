@@ -278,7 +278,7 @@ static int forward_resume(struct http_request *req, void *ctx, bool in_time)
     (void)req;
     c->waits = false;
     int code = forward_go_on(c, in_time, &err);
-    if (code == ERR_AGAIN && !in_time) /* no thread of the pool is free to send it again */
+    if (code == ERR_AGAIN && !in_time) /* no thread of the pool is free to send the request again */
         code = err_set(&err, ERR_BUSY, "too many requests at once");
     return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
 }

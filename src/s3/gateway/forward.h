@@ -9,8 +9,9 @@
 #include "s3/gateway/gateway_int.h"
 
 enum {
-    FORWARD_SMALL = 64 * 1024,     /* most bytes of a body that is read before anything is sent */
-    FORWARD_WHOLE = CALL_LIST_MAX, /* most bytes of a body that weir has to parse */
+    /* Limit on the bytes of a body that is read before anything is sent. */
+    FORWARD_SMALL = 64 * 1024,
+    FORWARD_WHOLE = CALL_LIST_MAX, /* limit on the bytes of a body that weir has to parse */
     FORWARD_CHUNK = 64 * 1024,     /* bytes of a chunk, in a body that is sent with a trailer */
     FORWARD_HEADERS_MAX = HTTP_MAX_HEADERS + 8,
 };
@@ -29,7 +30,8 @@ struct forward_body {
     bool whole;
     struct str text; /* the body if `whole`; its memory is in `bytes` */
     struct buf bytes;
-    struct budget *budget; /* pays for the memory of `bytes`; NULL: nothing was paid for */
+    /* The budget that counts the memory of `bytes`; NULL: no memory was counted. */
+    struct budget *budget;
     /* The members up to `checksum` describe the body that is sent. */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* in bytes; UINT64_MAX: not known */

@@ -1,5 +1,5 @@
-/* The body of a request on its way to a remote storage. The client's framing is removed, and the
- * body is verified before its last bytes are sent. It is framed again if a trailer is to be
+/* Prepares the body of a request for a remote storage. The client's framing is removed, and the
+ * body is verified before its last bytes are sent. The body is framed again if its trailer is to be
  * kept. */
 #include "s3/gateway/forward.h"
 

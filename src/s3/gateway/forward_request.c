@@ -16,8 +16,8 @@ static const struct str hops[] = {
     STR("upgrade"),
 };
 
-/* Headers that are not passed on: those of the client's signature, of its body's framing, and for
- * weir alone. */
+/* Headers that are not passed on: those of the client's signature, those of its body's framing, and
+ * those that are meant for weir itself. */
 static const struct str spent[] = {
     STR("x-weir-storage"),
     STR("host"),
@@ -81,8 +81,8 @@ bool forward_is_hop(const struct http_head *head, struct str name)
     return false;
 }
 
-/* Does the header mean the same to every recipient? No client needs to name such a header in
- * Connection. */
+/* Is it a header about the message, which means the same to every recipient? No client needs to
+ * name such a header in Connection. */
 static bool is_of_message(const struct call *c, struct str name)
 {
     static const struct str prefixes[] = {STR("x-amz-"), STR("if-"), STR("content-"), STR("range")};

@@ -62,8 +62,9 @@ void gateway_free(struct gateway *g)
 
 /* --- requests that are passed on as they are --- */
 
-/* Is the request a POST form, or should it be one? Such a request is never passed on as it is,
- * because only the body of a form names its object. */
+/* Is the request a PostObject, whose body must be a form? With an unknown parameter, its
+ * Content-Type must be that of a form too. Such a request is never passed on as it is, because only
+ * the body of a form names its object. */
 static bool is_form(const struct call *c)
 {
     struct str type = STR("multipart/form-data");
@@ -177,8 +178,9 @@ static int call_operate(struct call *c, struct err *err)
         return code;
     }
     code = c->op->fn(c, err);
-    struct err late = {0}; /* not used: the answer is sent already, and the storage's commit has
-                              captured the change */
+    /* An error of reporting has no use: the answer is sent already, and the storage's commit has
+     * captured the change. */
+    struct err late = {0};
     int told = call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, &late);
     return code < 0 ? code : told;
 }

@@ -35,7 +35,7 @@ struct gateway_options {
     struct str storage_classes; /* names separated by commas; empty: the storage classes of S3 */
     const char *key_file;   /* path of the key file (meta/keyring.h); copied; NULL: nothing can be
                                encrypted */
-    uint64_t max_buckets;   /* most buckets of one user on local storages; 0: any number */
+    uint64_t max_buckets;   /* limit on the buckets of one user on local storages; 0: no limit */
     size_t document_memory; /* bytes of memory for the documents of all requests together; 0: 256
                                MiB */
     bool sse_c_over_http;   /* customers' keys are also accepted without TLS from other machines */

@@ -73,8 +73,8 @@ static int encryption_read_asked(struct call *c, struct sse_asked *out, struct e
     return code == 0 && out->kind == SSE_NONE ? encryption_read_default(c, out, err) : code;
 }
 
-/* Can the storage keep bytes that weir encrypts? To other storages weir passes on the client's own
- * headers, if any. */
+/* Can the storage keep bytes that weir encrypts? If not, weir passes the client's own encryption
+ * headers on to the storage. */
 static bool seals(const struct bucket *b)
 {
     return bucket_can(b, STORAGE_KEEPS_META);

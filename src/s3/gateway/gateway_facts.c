@@ -13,13 +13,13 @@
 
 enum {
     SLOTS = 256,
-    FACTS_MAX = 4 * 1024 * 1024, /* most bytes of one bucket's facts while they are made */
-    KEPT_MAX = 128 * 1024,       /* most bytes of facts that are kept for later requests */
+    FACTS_MAX = 4 * 1024 * 1024, /* limit on the bytes of one bucket's facts while they are made */
+    KEPT_MAX = 128 * 1024,       /* facts of at most this many bytes are kept for later requests */
     ALWAYS_DOCUMENTS = 7,
 };
 
-/* The names of the documents. Those that every request needs come first. The others are read only
- * into facts that can be kept. */
+/* The names of the documents. Documents that every request needs come first. The others are read
+ * only if the facts can be kept for later requests. */
 static const char *const names[] = {
     "policy",       "policyBindsOwner", "acl",         "publicAccessBlock", "ownershipControls",
     "logging",      "requestPayment",   "cors",        "encryption",        "lifecycle",

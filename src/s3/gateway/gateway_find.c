@@ -3,9 +3,9 @@
  * the bucket. */
 #include "s3/gateway/gateway_int.h"
 
-/* Sub-resources that S3 has but the table does not. Even a read of such a sub-resource must not
- * count as the plain operation of its method. In the address of an object, sub-resources of buckets
- * mean nothing: there "?session=1" is for caches and pages. */
+/* Sub-resources that S3 has but gateway_table.c does not. Even a read of such a sub-resource must
+ * not count as the plain operation of its method. In the address of an object, sub-resources of
+ * buckets mean nothing: there "?session=1" only makes another address for caches. */
 static const struct {
     const char *name;
     bool of_objects; /* objects have this sub-resource too */
@@ -127,7 +127,7 @@ static bool names_any(const struct call *c, const char *const *names, size_t cou
     return false;
 }
 
-/* Returns the sub-resource in the query that S3 has but the table does not; NULL: none. */
+/* Returns the sub-resource in the query that S3 has but gateway_table.c does not; NULL: none. */
 static const char *strange_resource(const struct call *c)
 {
     for (size_t i = 0; c->query_count && i < ARRAY_SIZE(strange); i++)
@@ -136,8 +136,9 @@ static const char *strange_resource(const struct call *c)
     return NULL;
 }
 
-/* Does the parameter begin with x-? Then it is a client's note for the access log, as on AWS, or
- * belongs to a signature, or is the operation's name (x-id), which SDKs add. */
+/* Does the parameter begin with x-, or is it in `ignored`? A parameter that begins with x- is a
+ * client's note for the access log, as on AWS, or belongs to a signature, or is the operation's
+ * name (x-id), which SDKs add. */
 static bool is_note(struct str parameter)
 {
     return str_ieq(str_head(parameter, 2), STR("x-")) ||

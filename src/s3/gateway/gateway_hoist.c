@@ -4,7 +4,7 @@
  * signed with the query and mean the same as the headers. */
 #include "s3/gateway/gateway_int.h"
 
-/* Parameters of the signature itself. */
+/* Parameters of a presigned request's signature itself. */
 static const struct str presigned[] = {
     STR("X-Amz-Algorithm"),      STR("X-Amz-Credential"),     STR("X-Amz-Date"),
     STR("X-Amz-Expires"),        STR("X-Amz-SignedHeaders"),  STR("X-Amz-Signature"),

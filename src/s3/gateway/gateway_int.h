@@ -17,13 +17,15 @@
 #include "route/resolve.h"
 
 enum {
-    CALL_QUERY_MAX = 64,            /* most parameters of a query */
-    CALL_XML_MAX = 1024 * 1024,     /* most bytes of a request's body that is a document */
-    CALL_LIST_MAX = XML_MAX_BYTES,  /* most bytes of a body that lists parts or keys (OP_LIST) */
-    CALL_USER_META_MAX = 2 * 1024,  /* bytes of x-amz-meta-* names (without prefix) and values */
-    CALL_OUT_MAX = 8 * 1024 * 1024, /* most bytes of a document in an answer */
+    CALL_QUERY_MAX = 64,        /* limit on the parameters of a query */
+    CALL_XML_MAX = 1024 * 1024, /* limit on the bytes of a body that is a document */
+    /* Limit on the bytes of a body that lists parts or keys (OP_LIST). */
+    CALL_LIST_MAX = XML_MAX_BYTES,
+    /* Limit on the bytes of x-amz-meta-*: names behind that prefix, and values. */
+    CALL_USER_META_MAX = 2 * 1024,
+    CALL_OUT_MAX = 8 * 1024 * 1024, /* limit on the bytes of a document in an answer */
 };
-#define CALL_PUT_MAX ((uint64_t)5 * GIB) /* most bytes of one PUT, part or copy */
+#define CALL_PUT_MAX ((uint64_t)5 * GIB) /* limit on the bytes of one PUT, part or copy */
 
 struct copy_source;
 struct facts;
@@ -59,7 +61,7 @@ struct operation {
 };
 
 enum operation_flags {
-    OP_FAST = 1,      /* may run on threads where nothing may wait */
+    OP_FAST = 1,      /* may run on a fast worker (http/server.h), where nothing may wait */
     OP_XML = 2,       /* the body is a document (call->body), read once access is granted */
     OP_NO_BUCKET = 4, /* the bucket need not exist, or fn opens it */
     OP_ASKS = 8,      /* fn itself checks access */
@@ -100,7 +102,7 @@ struct call_target {
     bool requester_pays; /* users other than the owner must declare that they pay */
 };
 
-/* How the object that an answer is about is encrypted. */
+/* The encryption of the object that the answer is about. */
 struct call_encryption {
     enum sse_kind kind;
     struct str key_id, context, customer_md5;
@@ -146,8 +148,9 @@ struct call {
     bool waits;      /* another function will continue the call (http_await, http_go_on) */
     struct str body; /* the document of OP_XML; its memory is in `document` */
     struct buf document;
-    struct budget *budget; /* pays for the memory of `document`; NULL: `document` was not read */
-    int body_read;         /* 1: `body` was read; 0: not yet; negative: the error of reading it */
+    /* The budget that counts the memory of `document`; NULL: it was not read. */
+    struct budget *budget;
+    int body_read; /* 1: `body` was read; 0: not yet; negative: the error of reading it */
     struct notification *notification; /* the bucket's configuration; NULL: not needed yet */
     struct notify_event *event; /* the event of the change being made; NULL: nobody is notified */
     struct capture capture;     /* the announcement of the request's change */
@@ -195,7 +198,7 @@ int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
 /* Checks a request that is signed by version 2. AccessDenied: the query has a parameter that an
  * operation may know and that the signature does not cover. */
 int call_check_v2(const struct call *c, struct err *err) MUST_CHECK;
-/* Is it a query parameter that every operation ignores? */
+/* Is it a parameter that every operation ignores? */
 bool call_ignores(struct str parameter);
 
 /* --- gateway_request.c: finds out what the request asks for, and who asks --- */
@@ -309,8 +312,9 @@ void facts_keep(struct facts_table *t, struct facts *f);
 
 void respond_begin(struct call *c, int status); /* adds the headers that all answers have */
 /* Use these functions to send text that was stored or that another program wrote. They leave out a
- * text that is not a valid header value; http_respond_header() would treat such a text as a bug. */
-void respond_header(struct call *c, const char *name, struct str value); /* does nothing if empty */
+ * text that is not a valid header value; http_respond_header() would treat such a text as a bug.
+ * respond_header() does nothing if `value` is empty. */
+void respond_header(struct call *c, const char *name, struct str value);
 void respond_kept_header(struct call *c, const struct http_header *h);
 void respond_etag(struct call *c, struct str etag);
 /* Adds x-amz-version-id of a version that was just made, unless the id is "null", as it is while
@@ -338,7 +342,7 @@ struct str checksum_type_name(enum checksum_type type); /* "COMPOSITE" or "FULL_
 /* --- gateway_meta.c: headers that are kept with an object, from a request and to an answer --- */
 
 int meta_from_request(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
-/* Fills in tags, access list, owner and lock; needs c->target. */
+/* Fills in the tags, access list, owner and lock of a new object. Needs c->target. */
 int meta_common(struct call *c, struct object_meta *out, struct err *err) MUST_CHECK;
 void respond_object(struct call *c, const struct object_info *info);
 /* Adds x-amz-expiration, if a rule of the bucket removes this version while it is current. */
@@ -466,7 +470,7 @@ bool copy_source_is_versioned(const struct copy_source *s);
 /* Writes x-amz-copy-source for a storage, from the names that access was decided on
  * (docs/forward.md, F13). */
 int copy_source_text(struct call *c, struct str *out, struct err *err) MUST_CHECK;
-bool call_is_copy(const struct call *c); /* is it CopyObject or UploadPartCopy? */
+bool call_is_copy(const struct call *c); /* is it a CopyObject or UploadPartCopy? */
 /* Can the target's bucket copy from the source's bucket without moving bytes? */
 bool copy_shares(const struct call *c, const struct copy_source *s);
 

@@ -5,7 +5,8 @@
 
 struct str call_param(const struct call *c, const char *name)
 {
-    if (c->query_count == 0) /* most requests have no query, but look for many parameters */
+    /* Most requests have no query, but weir looks for many parameters in each. */
+    if (c->query_count == 0)
         return STR_EMPTY;
     struct str wanted = str_z(name);
     for (size_t i = 0; i < c->query_count; i++)

@@ -6,7 +6,7 @@
 
 /* --- where --- */
 
-/* The context of route_ask.knows: a search for facts that are valid now. They are put into
+/* The context of route_ask.knows, which searches for facts that are valid now and puts them into
  * `target`. */
 struct facts_search {
     struct facts_table *table;

@@ -17,8 +17,8 @@ static int decode_part(struct call *c, struct str in, struct str *out)
     return code;
 }
 
-/* Reads "/bucket/key%20name?versionId=x". The first slash is optional, and the whole text is
- * percent-encoded. */
+/* Reads x-amz-copy-source, such as "/bucket/key%20name?versionId=x". The first slash is optional,
+ * and the whole text is percent-encoded. */
 int copy_source_parse(struct call *c, struct copy_source *out, struct err *err)
 {
     const struct http_header *h = http_header_next(c->head, "x-amz-copy-source", NULL);

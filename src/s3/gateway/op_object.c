@@ -1,9 +1,11 @@
-/* Reads objects: GetObject and HeadObject, which run on threads where nothing may wait. */
+/* Reads objects: GetObject and HeadObject, which run on fast workers (http/server.h), where nothing
+ * may wait. */
 #include "s3/gateway/gateway_int.h"
 
 #include <unistd.h>
 
-enum { SMALL_BODY = 64 * 1024 }; /* most bytes of a body that is sent with the head in one call */
+/* Limit on the bytes of a body that is sent with the head in one call. */
+enum { SMALL_BODY = 64 * 1024 };
 
 /* Checks the parameters that set headers of the answer. */
 static int check_overrides(const struct call *c, struct err *err)

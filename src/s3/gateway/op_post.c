@@ -256,8 +256,9 @@ struct post_forward {
     struct http_header headers[FORWARD_HEADERS_MAX];
 };
 
-/* Is it a header that PutObject knows? Other fields are for the page that has the form. A copy
- * source would turn the request into a CopyObject, which the form's policy does not allow. */
+/* Is it a header that PutObject knows? Other fields are for the page that has the
+ * form. A copy source would turn the request into a CopyObject, which the form's policy does not
+ * allow. */
 static bool is_of_put(struct str name)
 {
     if (str_ieq(str_head(name, 17), STR("x-amz-copy-source")))
@@ -284,8 +285,8 @@ static void as_put(struct call *c, struct post *p)
     c->query_count = 0;
 }
 
-/* Returns the most bytes that the file can have: the rest of the body without the boundary behind
- * the file and the end of the form ("--\r\n"). */
+/* Returns the largest number of bytes that the file can have: the rest of the body without the
+ * boundary behind the file and the end of the form ("--\r\n"). */
 static uint64_t file_bound(const struct call *c, const struct post *p)
 {
     uint64_t rest = http_request_length(c->http) - p->raw.count + (p->form.end - p->form.start);

@@ -15,15 +15,15 @@ enum { BUCKETS_MAX = 10000 };
 
 struct bucket_page {
     VEC(struct bucket_info) items;
-    size_t count, limit; /* number of items on the page, and the most that it may have */
+    size_t count, limit; /* number of buckets on the page, and the limit on that number */
     struct str after, prefix, region;
     bool more;
     bool incomplete; /* a storage could not be asked, so its buckets may be missing */
 };
 
 /* Adds the user's buckets on the storage whose names follow `after`, a page at a time, until there
- * are more than `limit`. A bucket of a space can always be reached by its name; for a bucket of a
- * storage the routes are asked. */
+ * are more than `limit`. A bucket of a space can always be reached by its name; a bucket of a
+ * storage is added only if the user's route leads to it. */
 static int buckets_gather(struct call *c, struct storage *s, bool space, struct bucket_page *p,
                           struct err *err)
 {

@@ -9,8 +9,8 @@
 typedef int own_bucket_fn(struct call *c, struct storage *s, const struct bucket_info *info,
                           void *ctx, struct err *err);
 
-/* Calls `fn` for each bucket of the user on one storage, by name. The info is valid until `fn`
- * returns. */
+/* Calls `fn` for each bucket of the user on one storage, in the order of their names. The info is
+ * valid until `fn` returns. */
 static int each_on(struct call *c, struct storage *s, own_bucket_fn *fn, void *ctx, struct err *err)
 {
     struct arena a = ARENA_INIT(0);

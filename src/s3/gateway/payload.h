@@ -47,8 +47,9 @@ struct payload {
     struct str trailer; /* the header x-amz-trailer */
     uint64_t length;    /* bytes of the body without framing; UINT64_MAX: not known */
     uint64_t read;
-    uint64_t max; /* most bytes of a body of unknown length, else the error is EntityTooLarge; 0: no
-                     limit */
+    /* The limit on the bytes of a body of unknown length; a longer body is EntityTooLarge. 0: no
+     * limit. */
+    uint64_t max;
     unsigned wanted; /* the digests that are computed, as bits */
     struct digests *digests;
     struct digest_value said[DIGEST_KINDS];

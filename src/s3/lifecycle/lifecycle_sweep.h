@@ -17,7 +17,7 @@
 
 enum { LIFECYCLE_PAGE = 500 };
 
-/*     name of the counter, help text */
+/*     Columns: name of the counter; help text */
 #define LIFECYCLE_COUNTS(X)                                                                        \
     X(examined, "Versions and uploads looked at.")                                                 \
     X(expired, "Current versions removed, or covered by a delete marker.")                         \
@@ -41,16 +41,16 @@ struct lifecycle_progress {
     int64_t slot_ms;
     bool done;    /* the last sweep is complete */
     bool uploads; /* the last sweep has examined all versions, but not all uploads */
-    /* The last key about all of whose versions the sweep has decided (docs/lifecycle.md, C5). Valid
-     * while `done` is false. */
+    /* The last key of which all versions were examined (docs/lifecycle.md, C5). Valid while `done`
+     * is false. */
     struct str cursor;
     struct lifecycle_counts counts; /* counts of the last sweep */
     int64_t finished_ms;            /* when the last complete sweep ended; 0: never */
     struct lifecycle_counts last;   /* counts of the last complete sweep */
 };
 
-/* Reads the stored progress; strings live in the arena. All zero when none is stored or it cannot
- * be read. */
+/* Reads the stored progress; strings live in the arena. *out is all zero when no progress is stored
+ * or it cannot be read. */
 int lifecycle_progress_read(struct lifecycle_progress *out, struct bucket *b, struct arena *a,
                             struct err *err) MUST_CHECK;
 int lifecycle_progress_keep(const struct lifecycle_progress *p, struct bucket *b,

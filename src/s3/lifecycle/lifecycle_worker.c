@@ -20,7 +20,7 @@ struct lifecycle_worker {
     /* lifecycle_slot() of the last sweep; 0: there was none. Only the loop uses this member. */
     int64_t slot_done;
     struct loop loop;
-    struct mutex lock; /* class "lifecycle"; guards the members below */
+    struct mutex lock; /* lock class "lifecycle"; guards the members below */
     struct lifecycle_stats stats;
 };
 

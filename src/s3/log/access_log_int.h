@@ -64,7 +64,7 @@ struct access_log {
 
     _Atomic(uint64_t) records, delivered, objects, failed, dropped;
 
-    struct mutex lock; /* class "access_log"; guards the members below */
+    struct mutex lock; /* lock class "access_log"; guards the members below */
     struct cond flushed;
     VEC(struct log_lines *) lines;
     size_t bytes;        /* bytes of memory that the lines take */

@@ -6,8 +6,8 @@
 
 #include "meta/acl.h"
 
-/* In bytes. A key has up to 1024 bytes, so there is room for owner, region, bucket and time behind
- * the prefix. */
+/* The longest prefix, in bytes. A key has up to 1024 bytes, so there is room for owner, region,
+ * bucket and time behind the prefix. */
 enum { LOGGING_PREFIX_MAX = 512 };
 
 enum logging_format { LOGGING_SIMPLE, LOGGING_BY_EVENT, LOGGING_BY_DELIVERY };

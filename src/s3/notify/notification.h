@@ -12,7 +12,7 @@
 enum { NOTIFICATION_MAX_RULES = 100 };
 
 /* clang-format off */
-/*    name, text behind "s3:" */
+/*    Columns: name; text behind "s3:" */
 #define S3_EVENT_TABLE(X) \
     X(CREATED_PUT, "ObjectCreated:Put") \
     X(CREATED_POST, "ObjectCreated:Post") \

@@ -45,7 +45,7 @@ struct notify {
     uint64_t test_sequence; /* used only inside commits of the database */
     _Atomic(uint64_t) dropped;
 
-    struct mutex lock; /* class "notify"; guards the members below */
+    struct mutex lock; /* lock class "notify"; guards the members below */
     struct cond loaded;
     bool loading;  /* a thread is loading the webhooks; others wait for it */
     bool is_known; /* the webhooks were loaded from the store at least once */
