@@ -12,7 +12,7 @@
 struct budget {
     _Atomic(size_t) used;
     size_t max;
-    struct budget *whole; /* the larger budget that this one is a part of; NULL: none */
+    struct budget *whole; /* the larger budget that this budget is a part of; NULL: none */
 };
 
 void budget_init(struct budget *b, size_t max, struct budget *whole);

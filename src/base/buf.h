@@ -14,7 +14,7 @@ struct buf {
     size_t cap;
     size_t max;     /* largest len; 0 means BUF_DEFAULT_MAX */
     bool failed;    /* an append failed; the content is all that was appended before it */
-    bool no_memory; /* it failed for lack of memory, not because of max */
+    bool no_memory; /* the append failed for lack of memory, not because of max */
 };
 
 /* A buf that has to grow past BUF_SURE bytes fails when there is no memory, just as it does past

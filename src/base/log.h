@@ -33,7 +33,7 @@ struct log_field {
     uint64_t u;
 };
 
-struct log_sink; /* where lines go; shared by all contexts that use it */
+struct log_sink; /* where lines go; several contexts may share a sink */
 
 /* A context: the sink, and up to four fields that every line gets. It is passed by value. The
  * strings of its fields are borrowed for as long as the context lives. A NULL context pointer logs

@@ -6,7 +6,7 @@
 /* An element whose end tag has not been read yet. */
 struct open_element {
     struct xml_node *node;
-    struct xml_node **end; /* where its next child goes */
+    struct xml_node **end; /* where the element's next child is linked in */
     struct buf text;
 };
 

@@ -134,7 +134,7 @@ struct conf {
     atomic_int refs;
     struct arena arena;
     const char *file;            /* path of the file; "" when none was read */
-    struct conf_origin *origins; /* one for each key */
+    struct conf_origin *origins; /* where each key's value came from; one item for each key */
 };
 
 /* --- loading --- */
@@ -146,7 +146,7 @@ struct conf_flag {
 };
 
 struct conf_input {
-    const char *file;           /* from --config; NULL: conf_find_file() looks for it */
+    const char *file;           /* path from --config; NULL: conf_find_file() finds the file */
     const char *const *environ; /* "K=V" strings, NULL-terminated; NULL: no environment */
     const struct conf_flag *flags;
     size_t flag_count;

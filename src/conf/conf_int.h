@@ -10,7 +10,7 @@ enum conf_layer { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_FLAG };
 struct conf_origin {
     enum conf_layer layer;
     size_t line;      /* line in the file */
-    const char *text; /* the value as it was written */
+    const char *text; /* the value as the user wrote it */
 };
 
 /* The problems found so far, one line each, at most CONF_MAX_PROBLEMS. */

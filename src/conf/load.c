@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The state of one load. */
+/* The state of loading a configuration: the snapshot that is being made, and the problems found. */
 struct load {
     struct conf *conf;
     const char *file;

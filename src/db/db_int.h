@@ -45,7 +45,7 @@ struct waiter {
     bool ran;
     bool answered; /* the caller's own thread set the result, so `wake` is not posted */
     sem_t wake;
-    struct waiter *wakes[2]; /* the waiters that this one wakes when it is woken, or NULL */
+    struct waiter *wakes[2]; /* the waiters that this waiter wakes once it is woken, or NULL */
 };
 
 enum { FILTER_BITS = 16 * 1024 };
@@ -89,7 +89,7 @@ struct space {
     /* The clock_mono_ns() time of the last check, or 0 when that check found less free than the
      * reserve. */
     _Atomic(uint64_t) roomy_ns;
-    _Atomic(uint64_t) written; /* bytes written since that check */
+    _Atomic(uint64_t) written; /* bytes written since the check of roomy_ns */
     _Atomic(bool) ballast;     /* the ballast file was made, or making it failed */
     /* Only the writer uses this: bytes written since headroom_keep() last checked. */
     uint64_t unlooked;
@@ -125,7 +125,7 @@ struct group {
     struct thread writer;
 
     size_t taken;     /* how many members the last written batch had */
-    uint64_t took_ns; /* how long the write of that batch took, with the sync */
+    uint64_t took_ns; /* how long writing and syncing the last batch took */
     struct batch slots[GAPS_BATCHES];
     struct space space;
     rocksdb_writeoptions_t *durable, *fast_write; /* with and without sync */

@@ -102,9 +102,9 @@ static int get_by_range(struct db_view *view, struct db_cf *cf, struct str key, 
 }
 
 /* Reads a row that may be in a pending batch; `where` says in which. RocksDB's look-up in a batch
- * alone does not tell a row that the batch deletes from a row that it does not have; only a look-up
- * in the batch and the database together does. So if both batches may have the key, and `into` may
- * have deleted it, the slower get_by_range() is used. */
+ * alone cannot distinguish a row that the batch deletes from a row that the batch does not have; a
+ * look-up in the batch and the database together can. So if both batches may have the key, and
+ * `into` may have deleted it, the slower get_by_range() is used. */
 static int get_pending(struct db_view *view, unsigned where, const struct rows_look *look,
                        struct buf *out, struct err *err)
 {

@@ -138,7 +138,7 @@ static bool accept_one(struct http_server *s)
     }
     switch (errno) {
     case EINTR:
-    case ECONNABORTED: /* this and the next four are errors of that connection */
+    case ECONNABORTED: /* this and the next four errors concern only the new connection */
     case EPROTO:
     case ENETDOWN:
     case EHOSTUNREACH:

@@ -20,8 +20,9 @@ struct client_options {
     bool direct;                 /* ignore the proxy that the environment names */
     const char *user_agent;      /* NULL: "weir" */
     uint64_t connect_timeout_ms; /* 0: 10 s */
-    uint64_t timeout_ms;         /* limit for one transfer, and anew for each retry; 0: 60 s */
-    unsigned max_attempts;       /* 0: 4 */
+    /* The time limit of one transfer, which begins anew with each retry; 0: 60 s. */
+    uint64_t timeout_ms;
+    unsigned max_attempts; /* 0: 4 */
 };
 
 struct client *client_new(const struct client_options *o);

@@ -157,7 +157,7 @@ void conn_hang_up(struct conn *c, bool only_idle)
         return;
     if (only_idle)
         shutdown(c->fd, SHUT_RD);
-    else /* epoll watches only the socket that the handler waits for [10] */
+    else /* epoll watches only the awaited socket (docs/http.md [10]) */
         shutdown(c->req->await.fd, SHUT_RDWR);
 }
 
@@ -777,5 +777,5 @@ void conn_on_event(struct conn *c)
     case PHASE_COUNT:
         break;
     }
-    BUG_ON(true); /* an event for a connection that has an owner [1] */
+    BUG_ON(true); /* a connection with an owner gets no events (docs/http.md [1]) */
 }

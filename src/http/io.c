@@ -137,7 +137,7 @@ int conn_wait(struct http_request *req, short events)
     int n;
 
     BUG_ON(!req->may_block);
-    if (seat_take(req) < 0) /* it is too late for the answer 503 once a response has begun */
+    if (seat_take(req) < 0) /* once a response has begun, it is too late for a 503 */
         return events == POLLOUT ? broke(c) : ERR_BUSY;
     if (!pace->running)
         *pace = (struct pace){.running = true, .mark = moved_by(c, events)};

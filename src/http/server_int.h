@@ -16,14 +16,14 @@ enum {
     READ_BUFFER = HTTP_MAX_HEAD + 16 * 1024, /* bytes for a head and the beginning of the body */
     STRIPES = 16,
     EVENTS = 8,           /* events that a worker takes in one epoll_wait */
-    TURN_REQUESTS = 32,   /* requests of one connection before others get their turn */
+    TURN_REQUESTS = 32,   /* requests served on one connection before others get their turn */
     KEEP_OUT = 64 * 1024, /* an output buffer above this size is not kept for the next request */
     SPARE_REQUESTS = 64,  /* unused requests that the server keeps, beside one per fast worker */
     /* The rest of an unread body is read up to this size, so that the connection can stay open. */
     SKIP_MAX = 64 * 1024,
     INLINE_MAX = 1 << 20,   /* a body up to this size is copied when the socket is full */
     COPY_PIECE = 64 * 1024, /* a body that must pass through memory is copied in such pieces */
-    UNSENT_MAX = 512 * 1024 /* limit of unsent bytes that the kernel holds for a peer */
+    UNSENT_MAX = 512 * 1024 /* limit of the unsent bytes that the kernel holds for a peer */
 };
 
 /* The thing that a connection waits for while no thread owns it. */
@@ -50,7 +50,7 @@ enum standing { STRANGER, KNOWN, STANDINGS };
 /* One peer address, for the limits on connections and seats of one address. */
 struct address {
     unsigned char key[16];
-    size_t count; /* connections of the address; the last one frees this struct */
+    size_t count; /* connections of the address; when the last is closed, this is freed */
     _Atomic(size_t) seats[STANDINGS];
 };
 
@@ -58,12 +58,14 @@ struct address {
  * and the sweeper also reads `fd`, `pushed` and `window_mark`, under the stripe's lock [2]. */
 struct conn {
     struct http_server *server;
-    _Atomic(uint64_t) due; /* deadline (ms of now_ms) << 8 | DUE_EXPIRED | phase [3] */
+    /* The deadline in ms of the server's now_ms, shifted left by 8, with DUE_EXPIRED and the phase
+     * in the low bits [3]. */
+    _Atomic(uint64_t) due;
     int fd;
     bool registered; /* `fd` is in the epoll set */
     bool broken;     /* a send failed: nothing more can be sent to the peer */
     enum work work;
-    struct list node;         /* in the list of its stripe */
+    struct list node;         /* in the list of its stripe (struct conn_stripe) */
     struct http_request *req; /* the request and its buffers; NULL while the connection is idle */
     struct tls *tls;          /* NULL: no TLS, or no handshake yet */
     char *saved; /* the bytes of an incomplete head, while the connection has no request */
@@ -91,7 +93,7 @@ enum { DUE_PHASE = 0x0f, DUE_EXPIRED = 0x80, DUE_SHIFT = 8 };
 struct body {
     struct reader reader;
     size_t at;     /* offset of the next byte in the buffer */
-    uint64_t left; /* bytes of Content-Length that were not read yet */
+    uint64_t left; /* bytes of a body with Content-Length that were not read yet */
     uint64_t taken;
     struct http_chunked chunked;
     struct buf trailers;
@@ -154,7 +156,7 @@ struct http_request {
     struct file_range file; /* sent after `out`; fd -1: no file */
     /* The file is copied through `out` instead of sendfile, because it is small or TLS is used. */
     bool copy_file;
-    struct sock_addr peer; /* len 0 until a handler asks for it */
+    struct sock_addr peer; /* peer's address; its len is 0 until a handler asks for it */
     struct log log;        /* valid when log_ready */
     bool log_ready;
     char id[32]; /* empty until the id is first needed */
@@ -208,7 +210,7 @@ struct http_server {
     struct conn_stripe stripes[STRIPES];
     struct counters *counters; /* one for each worker, and one for all other threads */
 
-    _Atomic(uint64_t) now_ms; /* monotonic, as of the sweeper's last tick */
+    _Atomic(uint64_t) now_ms; /* clock_mono_ms() at the sweeper's last tick */
     _Atomic(int64_t) wall_ms; /* for the Date header */
     _Atomic(size_t) connections;
     _Atomic(bool) stopping; /* no new requests are served, and responses close the connection */
@@ -240,7 +242,8 @@ bool server_stopping(struct http_server *s);
 /* accept.c */
 void accept_some(struct http_server *s);
 void conn_await_sweep(struct conn *c); /* waits until the sweeper no longer uses the connection */
-void conn_forget(struct conn *c);      /* removes it from its stripe and from its address's count */
+/* Removes `c` from its stripe and from the count of its address. */
+void conn_forget(struct conn *c);
 void addresses_release(struct http_server *s);
 
 /* conn.c */
@@ -271,7 +274,7 @@ void seat_leave(struct http_request *req); /* does nothing for a request without
 void request_begin(struct http_request *req); /* call it when `head` is parsed */
 /* Puts the request back to its start, so that its handler can be called again. */
 void request_rewind(struct http_request *req);
-void request_reset(struct http_request *req); /* makes it ready for the connection's next request */
+void request_reset(struct http_request *req); /* makes `req` ready for the next request */
 /* Drops the bytes of the body that have arrived. 0: the body has ended. ERR_AGAIN: more bytes of it
  * have to come. */
 int body_skip(struct http_request *req);
@@ -287,7 +290,10 @@ void response_reset(struct http_request *req);
  * after it. */
 void response_refuse(struct http_request *req, int status, const char *text);
 
-/* pump.c */
+/* pump.c: sends as much of the rest of a response as it can without waiting for the peer.
+ * PUMP_FULL: the socket is full. PUMP_TURN: bytes are left, but it is the turn of other
+ * connections. PUMP_COLD: the next bytes of the file are not in memory, and may_read_disk is false.
+ * PUMP_BROKEN: the response cannot be completed. */
 enum pump { PUMP_DONE, PUMP_FULL, PUMP_TURN, PUMP_COLD, PUMP_BROKEN };
 enum pump pump_response(struct http_request *req, bool may_read_disk);
 

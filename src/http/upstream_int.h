@@ -25,8 +25,9 @@ struct upstream_conn {
     int fd;
     struct tls *tls; /* NULL: plain */
     uint64_t idle_since_ns;
-    bool reused;            /* it served an exchange before, so the peer may have closed it */
-    struct exchange *spare; /* memory of its last exchange, for the next one; NULL: none */
+    /* The connection served an exchange before, so the peer may have closed it. */
+    bool reused;
+    struct exchange *spare; /* memory of the last exchange, for the next one; NULL: none */
 };
 
 struct upstream {
@@ -105,7 +106,7 @@ struct mover {
     bool reader_failed;  /* the error came from the reader */
     bool no_sendfile;
     struct str pending; /* sent first; the caller may set it only when it is empty */
-    int pipe[2];        /* -1 until it is needed */
+    int pipe[2];        /* -1 until a pipe is needed */
     size_t in_pipe;     /* bytes read into the pipe and not sent yet */
     char *copy;         /* buffer for copying; NULL until it is needed */
 };
@@ -133,7 +134,7 @@ struct exchange {
     bool early;                 /* the peer answered before the whole request was sent */
     unsigned interim;           /* 1xx responses so far */
     uint64_t received;          /* bytes received from the peer */
-    size_t seen;                /* bytes that the head parser has looked through */
+    size_t seen;                /* bytes that the parser of heads has searched */
     enum framing framing;
     uint64_t left; /* bytes of the body left to read, for BODY_LENGTH */
     struct http_chunked chunked;

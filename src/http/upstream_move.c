@@ -55,7 +55,7 @@ static int wait_any(struct mover *m, struct pollfd *fds, nfds_t count, struct er
     }
 }
 
-/* Waits until `to` accepts more bytes. ERR_AGAIN: `to` has something to read (`watch`). */
+/* Waits until `to` accepts more bytes. ERR_AGAIN: with `watch`, bytes can be read from `to`. */
 static int wait_writable(struct mover *m, struct err *err)
 {
     struct pollfd p = {.fd = m->to, .events = POLLOUT | (m->watch ? POLLIN : 0)};
@@ -66,7 +66,7 @@ static int wait_writable(struct mover *m, struct err *err)
     return rc;
 }
 
-/* Waits until the source has bytes. ERR_AGAIN: `to` has something to read (`watch`). */
+/* Waits until the source has bytes. ERR_AGAIN: with `watch`, bytes can be read from `to`. */
 static int wait_readable(struct mover *m, int from, struct err *err)
 {
     struct pollfd p[2] = {{.fd = from, .events = POLLIN}, {.fd = m->to, .events = POLLIN}};

@@ -204,7 +204,7 @@ static void connected(struct upstream *u, int rc, const struct err *why)
     }
     bool down = is_down(u);
     if (down && !was_down) {
-        cond_broadcast(&u->room); /* callers that wait for room need not wait any more */
+        cond_broadcast(&u->room); /* callers that wait for room get ERR_UNAVAILABLE now */
         while (!list_empty(&u->idle))
             retire(u, list_entry(u->idle.prev, struct upstream_conn, node), &dead);
     }
@@ -343,7 +343,8 @@ void upstream_abort(struct upstream *u)
     while (!list_empty(&u->idle))
         retire(u, list_entry(u->idle.prev, struct upstream_conn, node), &dead);
     list_each (&u->busy, struct upstream_conn, node, c)
-        shutdown(c->fd, SHUT_RDWR); /* the exchange that owns it notices, and closes it */
+        /* The exchange that owns `c` notices the shutdown and closes the connection. */
+        shutdown(c->fd, SHUT_RDWR);
     cond_broadcast(&u->room);
     mutex_unlock(&u->lock);
     close_all(&dead);

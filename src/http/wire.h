@@ -25,7 +25,7 @@ enum http_method {
 };
 
 struct http_header {
-    struct str name, value; /* value without the blanks around it */
+    struct str name, value; /* `value` has no blanks around it */
 };
 
 struct http_head {

@@ -26,7 +26,7 @@ static void loop_main(void *ctx)
         loop_sleep(l, s);
         if (atomic_load(&l->stop))
             return;
-        /* reset before the step, so that a wake during the step is not lost */
+        /* The flag is reset before the step, so that a wake during the step is not lost. */
         atomic_store(&l->woken, false);
     }
 }

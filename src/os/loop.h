@@ -14,14 +14,14 @@
 
 /* How long the thread sleeps before the next step; made by the functions below. */
 struct loop_sleep {
-    uint64_t ns; /* 0: no sleep; UINT64_MAX: until it is woken */
+    uint64_t ns; /* nanoseconds; 0: no sleep; UINT64_MAX: until loop_wake() */
     bool deaf;   /* loop_wake() does not end the sleep */
 };
 
 typedef struct loop_sleep loop_step_fn(void *ctx);
 
 struct loop_options {
-    const char *name; /* the thread's name, as ps and gdb show it (15 characters) */
+    const char *name; /* the thread's name; ps and gdb show its first 15 characters */
     loop_step_fn *step;
     void *ctx;               /* passed to the step */
     struct loop_sleep first; /* the sleep before the first step; {0}: none */

@@ -11,7 +11,7 @@
 
 enum { IDLE_SECONDS = 10 };
 
-/* Checks a pthread call that can fail only because of a bug in weir. */
+/* Checks the result of a pthread call, which can fail only because of a bug in weir. */
 static void must(int result)
 {
     BUG_ON(result != 0);
@@ -128,7 +128,7 @@ int thread_start(struct thread *t, const char *name, size_t stack_size, thread_f
     if (stack_size)
         must(pthread_attr_setstacksize(&attr, stack_size));
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* stays unblocked, because process_exit_on_bad_page() handles it */
+    sigdelset(&all, SIGBUS); /* SIGBUS stays unblocked for process_exit_on_bad_page() */
     must(pthread_sigmask(SIG_SETMASK, &all, &old));
     result = pthread_create(&t->id, &attr, thread_main, start);
     must(pthread_sigmask(SIG_SETMASK, &old, NULL));

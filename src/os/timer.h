@@ -11,7 +11,8 @@ struct timers;
 /* Initialise it with {0}. A periodic timer must live until it is cancelled. A timer that fires once
  * must live until it is cancelled or its callback is called. That callback may free the timer. */
 struct timer {
-    size_t heap_index; /* place in the heap; 0: not set; only struct timers uses it */
+    /* The timer's place in the heap; 0: the timer is not set. Only struct timers uses this. */
+    size_t heap_index;
     uint64_t due_ns;
     uint64_t period_ns; /* 0: the timer fires once */
     thread_fn *fn;

@@ -17,12 +17,12 @@
 struct tls_context {
     SSL_CTX *ctx;
     _Atomic(int) refs;
-    bool verify; /* only of a client: the peer's certificate is checked */
+    bool verify; /* in a client's context: whether the peer's certificate is checked */
 };
 
 struct tls {
     SSL *ssl;
-    struct tls_context *context; /* shared; holds one reference */
+    struct tls_context *context; /* shared; the connection has one reference */
     int fd;                      /* borrowed */
     int errnum;                  /* errno of the last system call that failed */
     bool ended;                  /* the peer has closed the socket */

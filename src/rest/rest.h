@@ -96,7 +96,7 @@ struct rest_row {
     enum http_method method; /* a GET row also serves HEAD */
     const char *path;        /* "/api/v1/users/{name}"; see rest_find() */
     enum rest_access access;
-    const char *doc; /* what the call does, in one or more sentences */
+    const char *doc; /* says in one or more sentences what the call does */
     rest_fn *run;
     /* A function that checks, before the body is read, whether the call can be served. It can use
      * only the values of path and query. NULL: no check. */
