@@ -1,10 +1,10 @@
-/* Begins every replication anew, because nobody can say which buckets the lost changes belong to.
- */
+/* Begins the copies of all replications again after the store has lost changes, because nobody can
+ * say which buckets the lost changes belong to. */
 #include "replica/went_back.h"
 #include "coord/switch.h"
 #include "replica/first.h"
 
-#define MEND_LOCK STR("lk:w:mend") /* not a lock of an object, as no storage is called `w` */
+#define MEND_LOCK STR("lk:w:mend") /* not a lock of an object, because no storage is called `w` */
 
 static int went_back_resync(const struct went_back *w, const struct replication_id *id,
                             struct err *err)
@@ -18,10 +18,10 @@ static int went_back_resync(const struct went_back *w, const struct replication_
     return code;
 }
 
-/* Stops the switch of a bucket. A switch with downtime is given up: nothing was written since the
+/* Stops the switch of a bucket. A switch with downtime is aborted: nothing was written since the
  * bucket was blocked, and the route is as before. In a switch without downtime both sides were
- * written to, and for the last moments nobody knows which is newer. So the replication is paused
- * until a person has compared both sides. */
+ * written to, and for the last moments nobody knows which side is newer. So the replication is
+ * paused until a person has compared both sides. */
 static int stop_switch(const struct went_back *w, const struct replication_id *id, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -49,8 +49,9 @@ static int mend_bucket(const struct went_back *w, const struct replication *r, s
 {
     int code = went_back_resync(w, &r->id, err);
 
-    if (code == ERR_CONFLICT) /* it cannot be copied anew: the replication is archived, or its
-                                 bucket is in a switch */
+    /* ERR_CONFLICT: the bucket cannot be copied again, because the replication is archived or the
+     * bucket is in a switch. */
+    if (code == ERR_CONFLICT)
         code = r->switching || r->blocked ? stop_switch(w, &r->id, err) : 0;
     else if (code == 0)
         log_warn(w->log, "replica.copied_anew", log_s("bucket", r->id.bucket),
@@ -58,8 +59,8 @@ static int mend_bucket(const struct went_back *w, const struct replication *r, s
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Queues the task that gives replications to the user's buckets that have none, because the store
- * may have forgotten them. */
+/* Queues the task that gives replications to those of the user's buckets that have none, because
+ * the store may have forgotten their replications. */
 static int mend_user(const struct went_back *w, const struct replication *r, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);

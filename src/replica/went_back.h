@@ -1,5 +1,6 @@
-/* Repairs replications after the store went back in time (docs/store-redis.md, I4): comparing both
- * sides finds the changes that the store has forgotten. */
+/* Repairs replications after the store went back in time, that is, has lost changes
+ * (docs/store-redis.md, I4). Comparing both sides finds the changes that the store has
+ * forgotten. */
 #ifndef REPLICA_WENT_BACK_H
 #define REPLICA_WENT_BACK_H
 
@@ -12,8 +13,8 @@ struct went_back {
     struct locks *locks;
     const struct log *log;
 };
-/* Begins the copies of all replications anew. ERR_BUSY: another process is doing it. Call it again
- * after a failure. */
+/* Begins the copies of all replications again. ERR_BUSY: another process is doing it. After a
+ * failure the caller calls it again. */
 int went_back_mend(const struct went_back *w, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,6 @@
-/* What all tasks of replication share: status, limits, lock, vector, confirmation. */
+/* The parts that all tasks of replication share: reading the status, waiting for limits, taking the
+ * lock, reading the version vectors, confirming. The codes P3 and S10 are those of
+ * docs/replication.md. */
 #include "replica/tasks/tasks_int.h"
 
 #include "base/clock.h"
@@ -9,12 +11,14 @@
 
 enum {
     KNOWN_S = 1, /* seconds until the gateways are asked again whether they know a replication */
-    KNOWN_NAPS = 100, /* short waits before that, because gateways mostly know in a moment */
+    /* Number of short waits before that, because the gateways mostly know a replication within a
+     * moment. */
+    KNOWN_NAPS = 100,
     NAP_US = 10000,
     OUTSTANDING_MAX = 10000,
-    LOCK_WAIT_MS = 200,   /* wait for a lock, as the tasks of one put come together */
+    LOCK_WAIT_MS = 200,   /* wait for a lock; tasks of the same put often run at the same time */
     NAP_MS = 1000,        /* longest wait of a thread for a limit; then the task is put back */
-    MEMORY_S = S_PER_DAY, /* how long a later try can continue an upload */
+    MEMORY_S = S_PER_DAY, /* seconds for which a later try can continue an upload */
 };
 
 static const struct {
@@ -148,8 +152,9 @@ int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t w
     return 0;
 }
 
-/* S10: checks whether a client's change at the destination is newer. Such a change may not be
- * recorded yet, so this waits until it is, and reads the vector again. */
+/* Checks that no client has made a newer change at the destination. Such a change may not be
+ * recorded yet, so this waits until it is, and reads the version vector again (S10). ERR_CONFLICT:
+ * there is a newer change. */
 static int check_overtaken(struct job *j, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -183,7 +188,7 @@ int job_watch(void *ctx, uint64_t bytes, struct err *err)
     return code < 0 ? code : job_take(j, j->p.id.to, LIMIT_BYTES, bytes, err);
 }
 
-/* --- a job --- */
+/* --- beginning and ending a job --- */
 
 static int look_for_switch(struct job *j, struct err *err)
 {
@@ -240,8 +245,8 @@ int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, 
     return code;
 }
 
-/* After a failure that another try would not mend now, the task is put back for a while. After one
- * that nothing mends, it is archived with the reason. */
+/* Ends the job. If the failure may pass, the task is put back for a while. If no other try can
+ * succeed, the task is archived with the reason. */
 int job_end(struct job *j, int code, struct err *err)
 {
     place_release(&j->source);
@@ -311,9 +316,9 @@ int job_need_known(struct job *j, struct err *err)
     return err_set(err, ERR_AGAIN, "not every gateway knows the replication yet");
 }
 
-/* Makes the destination's bucket, once every gateway knows the replication: the bucket has the same
- * owner, and a gateway that did not know that it is a copy would lead the owner's requests to it
- * (docs/forward.md, rule 2). */
+/* Makes the destination's bucket, once every gateway knows the replication. The bucket has the same
+ * owner as the source's. A gateway that did not know that it is a copy would lead the owner's
+ * requests to it (docs/forward.md, rule 2). */
 static int make_bucket(struct job *j, struct err *err)
 {
     struct bucket *from = j->source.bucket;
@@ -359,8 +364,8 @@ int job_open(struct job *j, bool anew, struct err *err)
     place_release(&j->destination);
     int code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, anew, err);
 
-    /* The owner deleted the bucket, and another user made one of that name. Its objects must not be
-     * copied. */
+    /* In this case the owner deleted the bucket, and another user made one of that name. The
+     * objects of that user must not be copied. */
     if (code == 0 && j->source.foreign)
         code = err_set(err, ERR_DENIED, "the bucket " STR_FMT " on " STR_FMT " is another user's",
                        STR_ARG(j->p.id.bucket), STR_ARG(j->p.id.from));
@@ -373,7 +378,7 @@ int job_open(struct job *j, bool anew, struct err *err)
     return code;
 }
 
-/* --- what copies need --- */
+/* --- options of copies --- */
 
 static int memory_get(void *ctx, struct arena *a, struct str *out, struct err *err)
 {
@@ -400,7 +405,8 @@ static int memory_write(struct job *j, struct str value, struct err *err)
     return code;
 }
 
-/* Remembers the upload. The object's lock is held, so nobody else writes this key of the store. */
+/* Remembers the upload. The object's lock is held, so no other task writes this key of the
+ * store. */
 static int memory_set(void *ctx, struct str value, struct err *err)
 {
     struct job *j = ctx;
@@ -446,7 +452,7 @@ struct copy_bucket job_copy_bucket(struct job *j)
         .from = j->source.bucket, .to = j->destination.bucket, .log = &j->run->log};
 }
 
-/* --- vectors --- */
+/* --- version vectors --- */
 
 /* Returns the lowest bit of a set. */
 static unsigned set_lowest(unsigned set)

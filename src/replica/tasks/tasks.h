@@ -22,34 +22,36 @@ struct storage_limits {
 };
 
 struct tasks_options {
-    struct replications *replications; /* all members are borrowed */
+    struct replications *replications; /* borrowed, like all other members */
     struct store *app, *lock;          /* appDB and lockDB, joined in one script */
-    /* Joined with `app` and `lock`. NULL: there are no checks, and uploads that copies leave behind
-     * stay. */
+    /* The queue's store is joined with `app` and `lock`. NULL: there are no checks, and uploads
+     * that copies leave behind stay. */
     struct queue *queue;
-    struct locks *locks;  /* on `lock` */
+    struct locks *locks;  /* locks in the store `lock` */
     struct keyring *keys; /* keys of sealed objects; NULL: sealed objects cannot be copied */
-    /* Returns the storage of this name, or NULL; borrowed while handlers run. */
+    /* Returns the storage of this name; NULL: it is not here. The storage is borrowed while
+     * handlers run. */
     struct storage *(*find)(void *ctx, struct str name);
-    /* Sets *out to the limits of a storage. NULL: there are none. */
+    /* Sets *out to the limits of a storage. NULL: there are no limits. */
     void (*limits)(void *ctx, struct str storage, struct storage_limits *out);
-    /* P3: whether every gateway knows the replication, so that its first listing may begin. NULL:
-     * every gateway does. */
+    /* Returns whether every gateway knows the replication, so that its first listing may begin
+     * (P3). NULL: every gateway knows every replication. */
     bool (*is_known)(void *ctx, const struct replication_id *id);
-    /* S10: returns when all changes of the storage that were made before the call are recorded.
-     * NULL: they always are. */
+    /* Returns when all changes of the storage that were made before the call are recorded (S10).
+     * NULL: changes are always recorded. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
-    /* Returns the storage of buckets that have no policy. NULL: it is not known. */
+    /* Returns the name of the main storage, where buckets that have no policy are. NULL: it is not
+     * known. */
     struct str (*main)(void *ctx);
     void *ctx;
     int64_t pause_retry_s;    /* seconds until a task of a paused replication runs again; 0: 30 */
-    uint64_t outstanding_max; /* a listing waits while more copies are open; 0: 10,000 */
+    uint64_t outstanding_max; /* a listing waits while more copies than this are open; 0: 10,000 */
     uint64_t check_steps;     /* most steps that one task does of a check's walk (D9); 0: 100 */
     struct copy_options copy; /* only its sizes are used; 0: the defaults */
 };
 
 struct tasks *tasks_new(const struct tasks_options *o);
-void tasks_free(struct tasks *t); /* call it when no handler runs any more; NULL is fine */
+void tasks_free(struct tasks *t); /* to be called when no handler runs any more; NULL is fine */
 
 /* Fills `out` with the handlers and returns their number. */
 enum { TASKS_HANDLERS = 17 };
@@ -59,7 +61,8 @@ size_t tasks_handlers(struct tasks *t, struct task_handler out[TASKS_HANDLERS]);
 enum { TASKS_QUEUES = 16 };
 extern const struct queue_weight tasks_queues[TASKS_QUEUES];
 
-/* The task that aborts an upload that a copy began and that no copy will continue. */
+/* Type and queue of the task that aborts an upload that a copy began and that no copy will
+ * continue. */
 #define UPLOAD_ABORT_TYPE  "upload:abort"
 #define UPLOAD_ABORT_QUEUE STR("api")
 

@@ -1,4 +1,5 @@
-/* Tasks of a bucket: it was made or deleted, its tags or its ACL changed. */
+/* Tasks of a bucket that was made or deleted, or whose tags or ACL changed. The codes P3, P7 and V4
+ * are those of docs/replication.md. */
 #include "replica/tasks/tasks_int.h"
 
 #include "object/local/local.h"
@@ -22,8 +23,8 @@ static int sync_all(struct job *j, struct err *err)
     return code;
 }
 
-/* P7: ends the replication, because neither side has the bucket. It stays if no user's policy would
- * make it again. */
+/* Ends the replication, because neither side has the bucket (P7). The replication stays if no user
+ * policy would make it again. */
 static int end_replication(struct job *j, int64_t number, struct err *err)
 {
     struct arena *a = j->run->arena;
@@ -59,9 +60,10 @@ static int has_policy(struct job *j, bool *out, struct err *err)
 
 static int remove_destination(struct job *j, bool recorded, struct err *err);
 
-/* Ends a replication that a user's policy made, because its source has no bucket. If the bucket was
- * deleted before every gateway knew the replication, nobody recorded that, and the destination may
- * have the empty bucket that was made for it. That is removed; a bucket that is not empty stays. */
+/* Ends a replication that a user's policy made, because its source has no bucket. The bucket may
+ * have been deleted before every gateway knew the replication. Then nobody recorded the deletion,
+ * and the destination may have the empty bucket that was made for it. That bucket is removed; a
+ * bucket that is not empty stays. */
 static int end_uncreated(struct job *j, int64_t number, struct err *err)
 {
     bool policy = false;
@@ -75,8 +77,8 @@ static int end_uncreated(struct job *j, int64_t number, struct err *err)
     return code < 0 && code != ERR_INVALID ? code : ERR_END;
 }
 
-/* Makes the destination's bucket and copies its settings. *number: the source's number in the
- * bucket's vector, before anything was read. */
+/* Makes the destination's bucket and copies its settings. *number is set to the source's number in
+ * the bucket's version vector, as it was before anything was read. */
 static int destination_create(struct job *j, int64_t *number, struct err *err)
 {
     struct job_things all = {.kinds = THINGS_OF_BUCKET};
@@ -97,8 +99,9 @@ static int destination_create(struct job *j, int64_t *number, struct err *err)
     return code < 0 ? code : job_confirm(j, &all, false, err);
 }
 
-/* V4: forgets the numbers that a removed replication may have left for the destination. They would
- * say that there is nothing to do, although nobody has recorded the changes since then. */
+/* Removes the numbers that a removed replication may have left for the destination (V4). With these
+ * numbers the destination would count as up to date, although nobody has recorded the changes since
+ * then. */
 static int forget_before(struct job *j, struct err *err)
 {
     const struct tasks_options *o = &j->t->o;
@@ -109,7 +112,7 @@ static int forget_before(struct job *j, struct err *err)
     return code < 0 || !any ? code : clean_vectors(&c, j->run, &j->p.id, err);
 }
 
-/* P3: begins the listing, once every gateway captures the changes of the bucket. */
+/* Begins the listing, once every gateway captures the changes of the bucket (P3). */
 static int begin_listing(struct job *j, int64_t number, struct err *err)
 {
     const struct tasks_options *o = &j->t->o;
@@ -120,7 +123,7 @@ static int begin_listing(struct job *j, int64_t number, struct err *err)
     code = job_need_known(j, err);
     if (code < 0)
         return code;
-    /* opened again, because settings were copied since */
+    /* The buckets are opened again, because their settings were copied since. */
     code = job_open(j, true, err);
     if (code < 0)
         return code == ERR_NO_BUCKET ? end_uncreated(j, number, err) : code;
@@ -148,7 +151,7 @@ int task_bucket_create(struct task_run *run, struct err *err)
     return job_end(&j, code, err);
 }
 
-/* --- tags and list --- */
+/* --- tags and ACL --- */
 
 static int sync_thing(struct task_run *run, enum thing_kind kind,
                       int (*fn)(struct arena *a, const struct copy_bucket *c, struct err *err),
@@ -171,7 +174,7 @@ static int sync_thing(struct task_run *run, enum thing_kind kind,
         if (code == 0)
             code = job_confirm(&j, &thing, false, err);
         else if (code == ERR_NO_BUCKET)
-            code = 0; /* the task bucket:delete decides */
+            code = 0; /* the task bucket:delete handles a bucket that is gone */
     }
     return job_end(&j, code, err);
 }
@@ -186,10 +189,10 @@ int task_bucket_acl(struct task_run *run, struct err *err)
     return sync_thing(run, THING_BUCKET_ACL, copy_bucket_acl, err);
 }
 
-/* --- deleted --- */
+/* --- a bucket that was deleted --- */
 
-/* Turns the job from the bucket to one of its objects, under the object's lock. object_leave()
- * turns it back. */
+/* Makes the bucket's job a job for one of its objects, under the object's lock. object_leave()
+ * undoes that. */
 static int object_enter(struct job *j, struct str name, struct lock **bucket, struct err *err)
 {
     *bucket = j->lock;
@@ -205,9 +208,9 @@ static void object_leave(struct job *j, struct lock *bucket)
     j->p.object = STR_EMPTY;
 }
 
-/* Removes one object from the destination, unless the source's bucket exists again: then it may be
- * a copy of a new object. Copies are made under the object's lock, so nothing comes between this
- * check and the removal. */
+/* Removes one object from the destination, unless the source's bucket exists again. In that case
+ * the object may be a copy of a new object. Copies are made under the object's lock, so nothing
+ * comes between this check and the removal. */
 static int remove_left(struct job *j, struct arena *a, const struct object_info *info,
                        struct err *err)
 {
@@ -258,7 +261,7 @@ static int destination_abort_uploads(struct job *j, struct err *err)
     while (code == 0 && page.more) {
         arena_reset(&a);
         code = to->ops->list_uploads(to, &a, &o, &page, err);
-        if (code == ERR_UNSUPPORTED) { /* such a storage has no uploads that could be in the way */
+        if (code == ERR_UNSUPPORTED) { /* such a storage has no uploads that prevent the removal */
             code = 0;
             break;
         }
@@ -270,9 +273,9 @@ static int destination_abort_uploads(struct job *j, struct err *err)
     return code;
 }
 
-/* Removes what the destination's bucket still holds: the source's bucket was empty when it was
- * deleted, and the tasks of its objects do nothing once it is deleted. This is done only if the
- * deletion was recorded. It is not enough that the source suddenly has no such bucket. */
+/* Removes all objects that the destination's bucket still holds. The source's bucket was empty when
+ * it was deleted, and the tasks of its objects do nothing once it is deleted. This is done only if
+ * the deletion was recorded. It is not enough that the source suddenly has no such bucket. */
 static int empty_destination(struct job *j, struct err *err)
 {
     bool more = true;
@@ -307,8 +310,8 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* Brings the present state of an object that the destination has, if the destination lacks a
- * recorded change of it. */
+/* Copies the present state of an object that the destination has, if a change of the object was
+ * recorded that has not reached the destination. */
 static int bring_left(struct job *j, struct str name, struct err *err)
 {
     struct job_things things = {.kinds = THINGS_OF_OBJECT};
@@ -367,7 +370,7 @@ static int delete_bucket(struct job *j, struct err *err)
     if (code < 0)
         return code;
     code = place_open(&j->source, j->t, j->from, j->p.id.user, j->p.id.bucket, true, err);
-    if (code == 0) { /* even if bucket:create has run by now */
+    if (code == 0) { /* the bucket was made again; bucket:create may have run already */
         code = bring_all_left(j, err);
         return code < 0 || !thing.needed ? code : job_confirm(j, &thing, false, err);
     }

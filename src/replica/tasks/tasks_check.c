@@ -1,5 +1,6 @@
-/* Checks and their fixes (docs/diff.md). Both walk through all buckets at once: a check keeps the
- * differences, a fix queues a task for each key and each location that differs from the source. */
+/* Runs checks and their fixes (docs/diff.md). Both walk through all buckets at once. A check keeps
+ * the differences; a fix queues a task for each key and each location that differs from the
+ * source. */
 #include "replica/tasks/tasks_int.h"
 
 #include "base/clock.h"
@@ -8,29 +9,31 @@
 #include "copy/compare.h"
 
 enum {
-    FIX_OPEN_MAX = 2000, /* a walk waits while more fixes are open */
+    FIX_OPEN_MAX = 2000, /* a walk waits while more fixes than this are open */
     FIX_WAIT_S = 2,
     SWITCH_WAIT_S = 10,
-    REQUESTS = 4, /* requests to each side for one key that is fixed */
+    REQUESTS = 4, /* number of requests to each side for one key that is fixed */
     ENTRY_MAX = 16 * 1024,
-    STEP_MS = 5 * MS_PER_S,   /* ms between two steps; a step has at least one key */
-    PIECE_MS = MS_PER_MINUTE, /* longest part of a walk in one task (D9), in ms */
+    STEP_MS = 5 * MS_PER_S, /* ms between two steps; a step has at least one key */
+    /* Longest time, in ms, that one task spends on its part of a walk (docs/diff.md, D9). */
+    PIECE_MS = MS_PER_MINUTE,
     PIECE_STEPS = 100,
 };
 
 /* A walk over all keys of the locations that are compared. */
 struct walk {
-    struct job j; /* for the limits, and for ending the task */
+    struct job j; /* used for the limits, and to end the task */
     struct checks checks;
     struct check check;
     struct place_open places[CHECK_LOCATIONS_MAX];
     struct bucket *buckets[CHECK_LOCATIONS_MAX];
     struct compare_options o;
-    struct buf after; /* the cursor: keys up to here are done */
+    struct buf after; /* the cursor: keys up to this one are done */
     uint64_t bytes;
-    uint64_t steps;             /* steps that this task has done */
-    uint64_t began_ms, step_ms; /* by clock_mono_ms() */
-    /* Found since the last step; strings are in `a`. */
+    uint64_t steps; /* number of steps that this task has done */
+    /* When the task and its present step began, by clock_mono_ms(). */
+    uint64_t began_ms, step_ms;
+    /* The members below were found since the last step. Their strings are in `a`. */
     struct arena a;
     uint64_t differences;
     VEC(struct str) entries;
@@ -42,7 +45,7 @@ struct walk {
 struct check_payload {
     struct str id, round, key;
     int64_t piece;
-    int64_t to; /* number of the location to fix */
+    int64_t to; /* index of the location to fix */
     bool contents;
 };
 
@@ -67,7 +70,8 @@ static int check_payload_read(struct check_payload *out, struct task_run *run, s
     return 0;
 }
 
-/* Reads the check that the task belongs to. ERR_END: the task belongs to an earlier round. */
+/* Reads the check that the task belongs to. ERR_END: the task belongs to an earlier round or state
+ * of the check, or the check was removed. */
 static int check_task_read(struct check *out, const struct checks *cs, struct task_run *run,
                            const struct check_payload *p, enum check_state state, struct err *err)
 {
@@ -83,7 +87,7 @@ static struct checks tasks_checks(const struct tasks *t)
     return (struct checks){.app = t->o.app, .queue = t->o.queue};
 }
 
-/* --- pieces: D9 --- */
+/* --- pieces of a walk (docs/diff.md, D9) --- */
 
 static bool is_due(void *ctx)
 {
@@ -92,7 +96,7 @@ static bool is_due(void *ctx)
     return clock_mono_ms() - x->step_ms >= STEP_MS;
 }
 
-/* Whether this step is the last one of this task. */
+/* Counts a step that was done. Returns whether it was the last step of this task. */
 static bool piece_ends(struct walk *x, struct str last)
 {
     uint64_t most = x->j.t->o.check_steps ? x->j.t->o.check_steps : PIECE_STEPS;
@@ -102,7 +106,7 @@ static bool piece_ends(struct walk *x, struct str last)
     return last.len && (x->steps >= most || x->step_ms - x->began_ms >= PIECE_MS);
 }
 
-/* --- what differs --- */
+/* --- differences that a check keeps --- */
 
 static void difference_write_side(struct json_out *w, const struct difference_side *s)
 {
@@ -181,9 +185,9 @@ static int keep_page(void *ctx, struct str last, uint64_t keys, struct err *err)
     return code == 0 && p.hand_over ? ERR_END : code;
 }
 
-/* --- what is to be fixed --- */
+/* --- differences that a fix repairs --- */
 
-/* Whether the location differs from the source, as far as the walk can tell. */
+/* Returns whether the location differs from the source, as far as the walk can tell. */
 static bool side_is_other(const struct difference *d, const struct difference_side *s,
                           const struct difference_side *to)
 {
@@ -231,7 +235,8 @@ static void queue_fix(struct walk *x, const struct difference *d, size_t to)
     vec_push(&x->items, item);
 }
 
-/* Whether the key's task is queued already: one task fixes all versions of a key. */
+/* Returns whether the key's task for this location is queued already. One task fixes all versions
+ * of a key. */
 static bool is_queued(const struct walk *x, struct str key, size_t to)
 {
     for (size_t i = x->items.len; i-- > 0 && x->items.len - i <= x->check.count;) {
@@ -257,7 +262,7 @@ static int fix_difference(void *ctx, const struct difference *d, struct err *err
     return arena_error(&x->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Checks how many fixes of the walk are open. ERR_AGAIN: too many, so the walk waits. */
+/* Checks how many fixes of the walk are open. ERR_AGAIN: too many are open, so the walk waits. */
 static int check_open(struct walk *x, struct err *err)
 {
     struct check now;
@@ -326,7 +331,8 @@ static int open_places(struct walk *x, struct err *err)
     return code;
 }
 
-/* Returns how many keys there are: the largest count that a side knows. */
+/* Returns an estimate of the number of keys, which is the largest count that a side knows; 0: no
+ * side knows. */
 static int64_t difference_keys(const struct walk *x)
 {
     uint64_t most = 0;
@@ -385,7 +391,8 @@ static bool is_last_try(const struct task_run *run)
     return run->task->retried >= run->task->retry_max;
 }
 
-/* Notes a failure in the check, for people, and returns what it means for the queue. */
+/* Handles the failure of a walk. Stores the error in the check, for people, and returns the code
+ * for the queue. */
 static int walk_failed(struct walk *x, int code, struct err *err)
 {
     struct task_run *run = x->j.run;
@@ -437,10 +444,10 @@ int task_check_fix(struct task_run *run, struct err *err)
     return run_walk(run, CHECK_FIXING, &calls, err);
 }
 
-/* --- one key at one location --- */
+/* --- fixing one key at one location --- */
 
-/* Makes a fix wait while a location is in a switch: clients may write to either side, and the
- * switch has its own order (S4). */
+/* Makes a fix wait while a location is in a switch. Clients may then write to either side, and the
+ * version vectors decide which side is newer (docs/replication.md, S4). */
 static int check_switches(struct job *j, const struct check *c, struct err *err)
 {
     struct replication_view *view = NULL;
@@ -456,9 +463,9 @@ static int check_switches(struct job *j, const struct check *c, struct err *err)
     return code;
 }
 
-/* Records the fix as a change, if the location is the source of a replication: no tap saw it. It is
- * recorded even if this run had nothing to fix, because an earlier run may have died before the
- * record. */
+/* Records the fix as a change, if the location is the source of a replication, because the tap did
+ * not capture it. The change is recorded even if this run had nothing to fix, because an earlier
+ * run may have died before the record. */
 static int record_change(struct job *j, struct err *err)
 {
     const struct replication *const *list;

@@ -1,4 +1,5 @@
-/* Declarations that the files of the tasks share. */
+/* Declarations that the files of the tasks share. The codes C1, C2, P3, S10, V2 and V4 are those of
+ * docs/replication.md. */
 #ifndef REPLICA_TASKS_TASKS_INT_H
 #define REPLICA_TASKS_TASKS_INT_H
 
@@ -11,23 +12,23 @@
 enum {
     PLACES_MAX = 64,
     PLACE_LIFE_MS = 10000,
-    PAUSED_S = 30,   /* put a task back for this long: its replication is paused */
-    ELSEWHERE_S = 2, /* put a task back for this long: this worker does not have its storage */
-    BUSY_S = 2,      /* put a task back for this long: its lock is taken, or its object changes */
-    LISTING_S = 5,   /* put a listing back for this long: it has too many open copies */
+    PAUSED_S = 30,   /* seconds until a task of a paused replication runs again */
+    ELSEWHERE_S = 2, /* seconds until a task runs again whose storage this worker does not have */
+    BUSY_S = 2,    /* seconds until a task runs again whose lock is taken or whose object changes */
+    LISTING_S = 5, /* seconds until a listing runs again that has too many open copies */
 };
 
 /* A bucket that is open. */
 struct place_open {
     struct bucket *bucket; /* owned: a reference */
-    bool versioned;        /* it keeps versions now */
-    bool foreign;          /* it belongs to another user, as far as the storage tells */
+    bool versioned;        /* the bucket keeps versions now */
+    bool foreign;          /* the bucket belongs to another user, as far as the storage tells */
 };
 
 /* A bucket of a remote storage that is kept open for a while, because opening it costs requests. */
 struct place_kept {
     struct storage *storage;
-    char *name; /* user, NUL, bucket */
+    char *name; /* user's id, NUL, bucket's name */
     size_t len;
     struct place_open open;
     uint64_t until_ms;
@@ -40,7 +41,7 @@ struct tasks {
     size_t next; /* index in `kept` of the entry that is replaced next */
 };
 
-/* One run of a handler. */
+/* One run of a task's handler. */
 struct job {
     struct tasks *t;
     struct task_run *run;
@@ -54,65 +55,66 @@ struct job {
     struct copy_options copy;
 };
 
-/* Reads the payload and the replication's status, and waits until the limits allow `requests` to
- * each side, times the number of objects. ERR_END: there is nothing to do, and the handler returns
- * 0. Always call job_end() afterwards. */
+/* Reads the payload and the replication's status, and finds the storages. Then waits until the
+ * limits allow `requests` requests to each side, times the number of objects. ERR_END: there is
+ * nothing to do, and the handler returns 0. job_end() must be called afterwards in any case. */
 int job_begin(struct job *j, struct task_run *run, enum task_payload_kind kind, unsigned requests,
               struct err *err) MUST_CHECK;
-/* Releases everything, and turns `code` into the result for the queue. */
+/* Releases everything that the job holds, and turns `code` into the result for the queue. */
 int job_end(struct job *j, int code, struct err *err);
 
 int job_find(struct job *j, struct str name, struct storage **out, struct err *err) MUST_CHECK;
-/* Waits until the storage's limit allows as many requests or bytes as `wanted`. ERR_AGAIN: requests
- * would wait too long, and the task is put back until then. */
+/* Waits until the storage's limit allows `wanted` requests or bytes. ERR_AGAIN: requests would wait
+ * too long, and the task is put back until then. */
 int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
              struct err *err) MUST_CHECK;
 struct str job_to_bucket(const struct job *j); /* name of the bucket at the destination */
-/* Takes the lock of the object or bucket at the destination (C1). ERR_AGAIN: another worker has it.
- */
+/* These two take the lock of the object or of the bucket at the destination (C1). ERR_BUSY: another
+ * worker has the lock. */
 int job_lock_object(struct job *j, struct err *err) MUST_CHECK;
 int job_lock_bucket(struct job *j, struct err *err) MUST_CHECK;
-/* Opens both buckets, or neither. ERR_NO_BUCKET: the source has none. A bucket that the destination
- * lacks is made. `anew`: buckets that were kept open are not used. */
+/* Opens both buckets, or neither. A bucket that the destination does not have is made.
+ * ERR_NO_BUCKET: the source does not have the bucket. `anew` true: buckets that were kept open are
+ * not used. */
 int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
-/* P3: returns 0 when every gateway knows the replication. Waits for a moment. ERR_AGAIN: not all
- * know it yet, and the task is put back. */
+/* Returns 0 when every gateway knows the replication (P3). Waits for a moment. ERR_AGAIN: some
+ * gateway does not know it yet, and the task is put back. */
 int job_need_known(struct job *j, struct err *err) MUST_CHECK;
-/* Called by copies and other long work: checks that the task has not ended and that its lock is
+/* Called by copies and other long work. Checks that the task has not ended and that its lock is
  * held, and waits until the limits allow `bytes`. With 0 bytes, before something is written, it
- * also checks whether a client has written first (S10): ERR_CONFLICT. */
+ * also checks that no client has written first (S10). ERR_CONFLICT: a client has. */
 int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);
 
-/* Some things (enum thing_kind) of one object or bucket. The lowest of `kinds` is the main thing:
- * the others are brought with it. */
+/* Some things (enum thing_kind) of one object or bucket. The lowest of `kinds` is the main thing;
+ * the others are copied with it. */
 struct job_things {
     unsigned kinds;  /* a set of enum thing_kind */
-    unsigned needed; /* those of `kinds` that the destination lacks (V4) */
+    unsigned needed; /* the subset of `kinds` that the destination lacks (V4) */
     /* The source's numbers in the version vectors before the work began, in the order of the kinds;
-     * 0: none is known. */
+     * 0: no number is known. */
     int64_t numbers[VERSION_THINGS_MAX];
 };
-/* Whether the destination lacks the main thing. */
+/* Returns whether the destination lacks the main thing. */
 bool job_lacks(const struct job_things *t);
 int job_needed(struct job *j, struct job_things *t, struct err *err) MUST_CHECK;
-/* As job_needed(), for several objects. The vectors of tags and ACL are read only if the object's
- * vector is known, because other changes have tasks of their own. */
+/* Like job_needed(), but for several objects. The vectors of tags and ACL are read only if the
+ * object's vector is known, because other changes have tasks of their own. */
 int job_needed_many(struct job *j, const struct task_payload_object *objects, size_t count,
                     struct job_things *out, struct err *err) MUST_CHECK;
-/* Confirms, for all things at once, that the destination has them (V2, C2). `gone`: the source does
- * not have the object. */
+/* Confirms, for all things at once, that the destination has them (V2, C2). `gone` true: the source
+ * does not have the object. */
 int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err) MUST_CHECK;
 
-/* Brings the object with its tags and its ACL, if the destination needs it, and confirms it. The
- * caller holds the object's lock. `absent` is as in struct copy. */
+/* Copies the object with its tags and its ACL, if the destination needs it, and confirms the copy.
+ * The caller holds the object's lock. `absent` is as in struct copy. */
 int job_bring_object(struct job *j, const struct job_things *things, bool absent,
                      struct err *err) MUST_CHECK;
 
 /* --- places.c --- */
 
-/* Opens the bucket. Unless `anew`, it may be one that was kept open. */
+/* Opens the bucket. `anew` false: the result may be a bucket that was kept open. */
 int place_open(struct place_open *out, struct tasks *t, struct storage *s, struct str user,
                struct str bucket, bool anew, struct err *err) MUST_CHECK;
 void place_release(struct place_open *p);
@@ -124,11 +126,12 @@ void places_release(struct tasks *t);
  * the object uses. */
 void upload_memory_key(struct buf *out, struct str storage, struct str bucket, struct str object);
 struct str upload_of_memory(struct str value);
-/* Schedules the task that aborts the upload after `memory_s` seconds, when no copy remembers it any
- * more. Call it before the upload is remembered. */
+/* Schedules the task that aborts the upload after `memory_s` seconds, when no copy remembers the
+ * upload any more. Called before the upload is remembered. */
 int upload_watch(const struct job *j, struct str upload, int64_t memory_s,
                  struct err *err) MUST_CHECK;
-void upload_unwatch(const struct job *j, struct str upload); /* call it when the upload has ended */
+/* To be called when the upload has ended. */
+void upload_unwatch(const struct job *j, struct str upload);
 
 /* --- the handlers --- */
 
@@ -139,7 +142,7 @@ task_fn task_check, task_check_fix, task_check_fix_object;
 task_fn task_upload_abort;
 
 /* Makes the job's object at the destination equal to the source's, under its lock, whatever the
- * vectors say. `contents`: also replaces an object whose bytes alone differ. */
+ * version vectors say. `contents` true: also replaces an object of which only the bytes differ. */
 int object_fix(struct job *j, bool contents, struct err *err) MUST_CHECK;
 
 /* Makes a task, in the arena, that copies one object. */

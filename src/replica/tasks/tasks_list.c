@@ -12,18 +12,19 @@ enum {
 };
 _Static_assert((int)TOGETHER_MAX <= (int)PAYLOAD_OBJECTS_MAX, "a payload holds them");
 
-/* What the destination has in the range of names that a page covers. */
+/* The part of the destination's listing for the names that a page of the source covers. */
 struct there {
-    const struct list_entry *entries; /* in order */
+    const struct list_entry *entries; /* sorted by name */
     size_t count, at;
     struct str last; /* `entries` has all names up to this one */
-    bool all; /* `entries` goes to the end of the bucket, so it has every name behind `last` too */
+    /* `entries` reaches the end of the listing: there are no names after `last`. */
+    bool all;
 };
 
 struct listing {
     struct job *j;
     bool versions;
-    bool resync; /* objects that only the destination has are listed too */
+    bool resync; /* this is a resync, so objects that only the destination has are listed too */
     struct str after, last;
     struct listed *items;
     size_t count;
@@ -32,10 +33,11 @@ struct listing {
     struct task_payload_object together[TOGETHER_MAX];
     size_t together_count, together_names;
     uint64_t together_bytes;
-    struct arena a; /* holds what belongs to one page */
+    struct arena a; /* memory for one page */
 };
 
-/* Returns the id of a task: "mgr:co:<from>:<to>:<bucket>:<object>[:<to bucket>]". */
+/* Returns the id of a task, such as "mgr:co:<from>:<to>:<bucket>:<object>[:<to bucket>]". `kind` is
+ * the part before <from>. */
 static struct str page_task_id(struct arena *a, const char *kind, const struct replication_id *id,
                                struct str name)
 {
@@ -108,10 +110,10 @@ static struct task task_of_versions(const struct listing *l, struct arena *a,
                          .queue = copy_queue(l, a)};
 }
 
-/* --- small objects together --- */
+/* --- small objects that share a task --- */
 
-/* Makes a task that copies several small objects. Its id depends on the objects, so it is left out
- * only if a task with the same objects is queued already. */
+/* Makes a task that copies several small objects. Its id depends on the objects. So it is not
+ * queued only if a task with the same objects is queued already. */
 static struct task task_of_copies(const struct listing *l, struct arena *a)
 {
     struct task_payload p = {
@@ -155,7 +157,7 @@ static void page_add_together(struct listing *l, const struct task_payload_objec
     l->together_bytes += object->size;
 }
 
-/* --- what the destination has --- */
+/* --- listing the destination --- */
 
 static int list_side(const struct listing *l, struct bucket *b, struct arena *a,
                      const struct list_options *o, struct list_result *out, struct err *err)
@@ -163,8 +165,8 @@ static int list_side(const struct listing *l, struct bucket *b, struct arena *a,
     return (l->versions ? b->ops->list_versions : b->ops->list)(b, a, o, out, err);
 }
 
-/* Lists what the destination has. Except in a resync the list is only a hint, so it is no failure
- * if the destination cannot be listed. */
+/* Lists the destination into l->there. Except in a resync that list is only a hint, so it is no
+ * failure if the destination cannot be listed. */
 static int look_there(struct listing *l, const struct list_options *o, struct err *err)
 {
     struct list_result page = {0};
@@ -183,7 +185,8 @@ static int look_there(struct listing *l, const struct list_options *o, struct er
     return 0;
 }
 
-/* Whether the destination lacks the key. Must be called in the order of the names. */
+/* Returns whether the destination lacks the key. It must be called with keys in the order of their
+ * names. */
 static bool is_absent(struct there *t, struct str key)
 {
     while (t->at < t->count && str_cmp(t->entries[t->at].info.key, key) < 0)
@@ -211,7 +214,7 @@ static int find_priority(struct listing *l, struct err *err)
 }
 
 /* Adds a key or prefix that no task can name, because it is not UTF-8. It gets a task that fails
- * and shows a readable name, and the listing goes on. */
+ * and shows a percent-encoded name, and the listing goes on. */
 static void add_odd(struct listing *l, const struct list_entry *e)
 {
     struct buf name = BUF_INIT(4 * OBJECT_KEY_MAX);
@@ -260,9 +263,9 @@ static void add_entry(struct listing *l, const struct list_entry *e, bool absent
     l->count++;
 }
 
-/* Adds an object that only the destination has: its task finds that the source does not have it,
- * and removes it. A bucket of another name may have had objects before it became a destination;
- * such objects stay. */
+/* Adds an object that only the destination has. Its task finds that the source does not have the
+ * object, and removes it. A bucket of another name may have had objects before it became a
+ * destination; such objects stay. */
 static void add_extra(struct listing *l, const struct list_entry *e)
 {
     const struct job *j = l->j;
@@ -274,7 +277,7 @@ static void add_extra(struct listing *l, const struct list_entry *e)
     l->last = e->info.key;
 }
 
-/* For a resync: merges the pages of both sides, as far as both reach. */
+/* Merges the pages of both sides, as far as both reach. Used by a resync. */
 static int merge_pages(struct listing *l, const struct list_result *from, bool *more,
                        struct err *err)
 {
@@ -325,14 +328,15 @@ static int listing_read_page(struct listing *l, bool *more, struct err *err)
     end_together(l);
     if (!l->resync)
         *more = page.more;
-    /* goes on behind the key, so that its other versions are skipped */
+    /* Without versions the next page begins at page.next. With versions it begins after the last
+     * key, so that the key's other versions are skipped. */
     if (!l->resync && page.more && !l->versions)
         l->last = page.next;
     return code < 0 ? code : arena_error(&l->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Reads the present status of the replication. ERR_AGAIN: it is paused, or too many copies are
- * open. */
+/* Reads the present status of the replication. ERR_AGAIN: the replication is paused, or too many
+ * copies are open. */
 static int check_status(struct listing *l, struct err *err)
 {
     struct job *j = l->j;

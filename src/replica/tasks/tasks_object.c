@@ -1,4 +1,5 @@
-/* Tasks of one object: the object itself, its tags, its ACL. */
+/* Tasks of one object: the object itself, its tags, its ACL. The code V5 is that of
+ * docs/replication.md. */
 #include "copy/compare.h"
 #include "copy/copy.h"
 #include "replica/tasks/tasks_int.h"
@@ -7,12 +8,12 @@ enum { TRIES = 3, SYNC_REQUESTS = 3, META_REQUESTS = 2 };
 
 struct object_run;
 
-/* What a task does under the lock, and for which things. A task for the object is also for its tags
- * and its ACL (V5). */
+/* The work that a task does under the object's lock, and the things that it is for. A task for the
+ * object is also for its tags and its ACL (V5). */
 struct object_work {
     unsigned kinds; /* set of things, as in struct job_things */
     int (*fn)(struct object_run *r, struct err *err);
-    unsigned requests; /* requests to each side */
+    unsigned requests; /* number of requests to each side */
 };
 
 struct object_run {
@@ -22,9 +23,9 @@ struct object_run {
     bool gone;   /* the source does not have the object */
 };
 
-/* Does the work, and repeats it at once, a few times, if the object changes meanwhile or the copy
- * breaks off. A bucket that was kept open and was deleted is opened anew. ERR_NO_BUCKET: the source
- * has no bucket, as was checked just now. */
+/* Does the work. Repeats it immediately, a few times, if the object changes meanwhile or the copy
+ * breaks off. If a bucket that was kept open has been deleted, the buckets are opened again.
+ * ERR_NO_BUCKET: the source does not have the bucket, as was checked just now. */
 static int with_tries(struct object_run *r, const struct object_work *w, struct err *err)
 {
     struct job *j = r->j;
@@ -45,7 +46,7 @@ static int run_needed(struct object_run *r, const struct object_work *w, struct 
 {
     int code = with_tries(r, w, err);
 
-    if (code == ERR_NO_BUCKET) /* the source has no bucket: the task bucket:delete decides */
+    if (code == ERR_NO_BUCKET) /* the task bucket:delete handles a source without the bucket */
         return 0;
     return code < 0 ? code : job_confirm(r->j, &r->things, r->gone, err);
 }
@@ -89,7 +90,7 @@ static int sync_current(struct object_run *r, struct copy_result *out, struct er
     struct copy c = job_copy(j);
 
     c.absent = r->absent;
-    r->absent = false; /* another try looks itself */
+    r->absent = false; /* another try does not rely on the listing */
     int code = copy_object(out, j->run->arena, &c, err);
 
     if (code < 0 || out->outcome != COPY_ABSENT)
@@ -113,8 +114,8 @@ static int sync_object(struct object_run *r, struct err *err)
     if (r->gone)
         return 0;
     struct copy c = job_copy(j);
-    /* Always with versions, because listings of versions show neither tags nor retention. Locked
-     * objects have versions. */
+    /* With versions tags and retention are always copied, because listings of versions do not show
+     * them. Locked objects have versions. */
     if (out.outcome == COPY_SAME && (versions || out.other_tags))
         code = copy_tags(j->run->arena, &c, err);
     if (code == 0 && out.outcome == COPY_SAME && versions)
@@ -140,14 +141,14 @@ int task_object_sync(struct task_run *run, struct err *err)
     return run_object(run, PAYLOAD_OBJECT, &object_work, err);
 }
 
-/* Copies one object of a listing. It checks itself whether both sides keep versions, because that
- * may have changed since the listing. */
+/* Copies one object that a listing has found. It checks again whether both sides keep versions,
+ * because that may have changed since the listing. */
 int task_object_copy(struct task_run *run, struct err *err)
 {
     return run_object(run, PAYLOAD_COPY, &object_work, err);
 }
 
-/* --- by a check --- */
+/* --- fixes of a check --- */
 
 static int watch_digest(void *ctx, size_t side, uint64_t bytes, struct err *err)
 {
@@ -186,7 +187,8 @@ static int other_bytes(struct job *j, const struct object_info *source, bool *ot
     return code;
 }
 
-/* Copies the object also if the ETags are equal and the bytes are not: one side is damaged. */
+/* Copies the object also if the ETags are equal but the bytes are not, which means that one side is
+ * damaged. */
 static int sync_contents(struct object_run *r, struct err *err)
 {
     struct job *j = r->j;
@@ -218,9 +220,9 @@ int object_fix(struct job *j, bool contents, struct err *err)
     return code < 0 ? code : with_tries(&r, contents ? &by_contents : &object_work, err);
 }
 
-/* --- beside it --- */
+/* --- tags and ACL --- */
 
-/* Copies tags or ACL by `fn`. If the destination does not have the object, the object is brought
+/* Copies tags or ACL by `fn`. If the destination does not have the object, the object is copied
  * first, unless it was deleted there since. */
 static int sync_beside(struct object_run *r, int (*fn)(struct job *j, struct err *err),
                        struct err *err)

@@ -1,11 +1,12 @@
-/* Several objects in one task: small ones of an initial copy, and those whose changes were recorded
- * at once. The store is asked once for all of them. An object that fails gets a task of its own, so
- * it does not hold up the others, is tried again alone, and is reported by name. */
+/* Tasks for several objects: small objects of an initial copy, and objects whose changes were
+ * recorded at once. The store is asked once for all of them. An object that fails gets a task of
+ * its own, so it does not hold up the others, is tried again alone, and is reported by name. The
+ * codes C1 and S10 are those of docs/replication.md. */
 #include "replica/tasks/tasks_int.h"
 
 enum {
     REQUESTS_EACH = 2,
-    AGAIN_S = 2, /* seconds until an object that failed is tried alone */
+    AGAIN_S = 2, /* seconds until an object that failed is tried again alone */
 };
 
 struct objects_run {
@@ -15,12 +16,12 @@ struct objects_run {
     struct listed failed[PAYLOAD_OBJECTS_MAX];
     size_t failed_count, done;
     uint64_t done_bytes;
-    bool look;   /* a switch is under way, so do not rely on `absent` of the listing */
-    bool events; /* the objects changed; false: an initial copy */
+    bool look;   /* a switch is under way, so task_payload_object.absent is not relied on */
+    bool events; /* true: objects that changed; false: objects of an initial copy */
 };
 _Static_assert((int)PAYLOAD_OBJECTS_MAX <= (int)LOCKS_MAX, "all are locked at once");
 
-/* Takes the locks of all objects at once (C1). */
+/* Takes the locks of all objects in one step (C1). */
 static int objects_lock(struct objects_run *r, struct err *err)
 {
     struct str keys[PAYLOAD_OBJECTS_MAX];
@@ -38,7 +39,7 @@ static int objects_lock(struct objects_run *r, struct err *err)
     return lock_take_many(r->locks, r->j.t->o.locks, keys, p->object_count, err);
 }
 
-/* Brings one object. ERR_BUSY: another worker has its lock. */
+/* Copies one object if the destination needs it. ERR_BUSY: another worker has its lock. */
 static int objects_bring(struct objects_run *r, size_t i, struct err *err)
 {
     struct job *j = &r->j;
@@ -53,7 +54,7 @@ static int objects_bring(struct objects_run *r, size_t i, struct err *err)
     return code;
 }
 
-/* *out: the task that the object would have got if it had been recorded, or listed, alone. */
+/* Sets *out to the task that the object would have got if it had been recorded or listed alone. */
 static int object_task(struct objects_run *r, const struct task_payload_object *object,
                        struct task *out, struct err *err)
 {
@@ -99,7 +100,7 @@ static int objects_bring_all(struct objects_run *r, struct err *err)
     return 0;
 }
 
-/* Gives the objects that failed tasks of their own. Those tasks report why they fail. */
+/* Gives each object that failed a task of its own, which reports why it fails. */
 static int objects_hand_over(struct objects_run *r, struct err *err)
 {
     struct job *j = &r->j;
@@ -119,8 +120,8 @@ static int objects_hand_over(struct objects_run *r, struct err *err)
     return code;
 }
 
-/* Sets `look` during a switch: then the destination may lack an object because a client has just
- * deleted it (S10). */
+/* Sets `look` to whether a switch is under way. During a switch the destination may lack an object
+ * because a client has just deleted it (S10). */
 static int objects_check_switch(struct objects_run *r, struct err *err)
 {
     struct replication_view *view = NULL;
@@ -147,7 +148,7 @@ static int objects_run_all(struct objects_run *r, struct task_run *run, struct e
         code = job_open(j, false, err);
     if (code == 0)
         code = objects_bring_all(r, err);
-    if (code == ERR_NO_BUCKET) /* the source has no bucket: the task bucket:delete decides */
+    if (code == ERR_NO_BUCKET) /* the task bucket:delete handles a source without the bucket */
         code = ERR_END;
     lock_release_many(r->locks, j->p.object_count);
     return code < 0 ? code : objects_hand_over(r, err);

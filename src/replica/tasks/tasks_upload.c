@@ -1,6 +1,6 @@
-/* Aborts uploads that a copy began and nobody finished: its task was archived or deleted, or its
- * replication removed. With each upload a task is scheduled that aborts the upload once no copy
- * would continue it. Other uploads are never touched, because they may be a client's. */
+/* Aborts uploads that a copy began and nobody finished, because its task was archived or deleted,
+ * or its replication was removed. With each upload a task is scheduled that aborts the upload once
+ * no copy would continue it. Other uploads are never aborted, because they may be a client's. */
 #include "replica/tasks/tasks_int.h"
 #include "base/clock.h"
 #include "object/overlay.h"
@@ -8,10 +8,11 @@
 #include "base/json.h"
 
 enum {
-    BUSY_UPLOAD_S = 60,        /* wait before an upload is checked again, if its object is locked */
-    REMEMBERED_S = S_PER_HOUR, /* as BUSY_UPLOAD_S, if a copy may still continue the upload */
-    UPLOAD_LATER_S = 60,       /* the task runs this long after `w:copy` has forgotten the upload */
-    ID_MAX_BYTES = 32 * 1024,  /* longest id of a task */
+    BUSY_UPLOAD_S = 60, /* seconds until an upload is checked again whose object is locked */
+    /* Seconds until an upload is checked again that a copy may continue. */
+    REMEMBERED_S = S_PER_HOUR,
+    UPLOAD_LATER_S = 60, /* the task runs this many seconds after the key `w:copy:…` has expired */
+    ID_MAX_BYTES = 32 * 1024, /* most bytes of a task's id */
 };
 
 /* An upload that may be left over. */
@@ -86,7 +87,8 @@ int upload_watch(const struct job *j, struct str upload, int64_t memory_s, struc
     return code == ERR_EXISTS ? 0 : code;
 }
 
-/* Deletes the upload's task. If that fails, the task finds nothing to abort. */
+/* Deletes the upload's task. A failure does no harm, because the task then finds nothing to
+ * abort. */
 void upload_unwatch(const struct job *j, struct str upload)
 {
     struct left l = left_of(j, upload);
@@ -98,7 +100,7 @@ void upload_unwatch(const struct job *j, struct str upload)
     buf_release(&id);
 }
 
-/* --- its handler --- */
+/* --- the handler of the task --- */
 
 static int read_left(struct left *out, struct arena *a, struct str text, struct err *err)
 {
@@ -122,8 +124,8 @@ static int read_left(struct left *out, struct arena *a, struct str text, struct 
     return code < 0 ? err_set(err, code, "the payload names no upload") : 0;
 }
 
-/* Checks that no copy remembers the upload. ERR_AGAIN: a copy does, and may continue it. The caller
- * holds the object's lock. */
+/* Checks that no copy remembers the upload. ERR_AGAIN: a copy remembers it, and may continue it.
+ * The caller holds the object's lock. */
 static int check_forgotten(struct tasks *t, struct task_run *run, const struct left *l,
                            struct err *err)
 {
