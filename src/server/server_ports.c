@@ -31,8 +31,8 @@ static bool is_any_port(const struct sock_addr *addr)
     return (addr->sa.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port) == 0;
 }
 
-/* Tries to listen on an address. *fd holds the port, or is -1. A unix socket is not tried, because
- * its server makes the file. */
+/* Tries to listen on an address. *fd is the socket that holds the port; -1: the port is not held. A
+ * unix socket is not tried, because its server makes the file. */
 static int try_address(int *fd, const char *text, bool udp, struct err *err)
 {
     struct sock_addr addr;

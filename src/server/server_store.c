@@ -15,7 +15,7 @@ static int check_store_ready(void *ctx, struct err *err)
     return store_probe(ctx, err);
 }
 
-/* Opens a database on Redis. Its configuration key holds a number, which is a database of
+/* Opens a database on Redis. Its configuration key holds either the number of a database at
  * store.redis.url, or another URL. */
 static int open_redis_store(struct server *s, int i, struct err *err)
 {

@@ -91,10 +91,13 @@
     X(REPLICATE_TAGS, "ReplicateTags", OBJECT) \
     X(RESTORE_OBJECT, "RestoreObject", OBJECT)
 
-/*    Columns: name; text, which goes on with a name if it ends in '/'; whether a condition with a
- *    fixed value of the key makes a statement for everybody not public (S3's "The meaning of
- *    public"); whether some request to weir has the key. weir has no organisations, VPCs, roles,
- *    tokens, access points or second factors, and evaluates no policy when a bucket is made. */
+/*    Columns:
+ *    - name;
+ *    - the key's text; if it ends in '/', a policy puts a name behind it;
+ *    - whether a condition with a fixed value of the key makes a statement for everybody not public
+ *      (S3's "The meaning of public");
+ *    - whether some request to weir has the key. weir has no organisations, VPCs, roles, tokens,
+ *      access points or second factors, and evaluates no policy when a bucket is made. */
 #define POLICY_KEY_TABLE(X) \
     X(CALLED_VIA, "aws:CalledVia", false, false) \
     X(CURRENT_TIME, "aws:CurrentTime", false, true) \

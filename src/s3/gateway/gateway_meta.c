@@ -1,4 +1,4 @@
-/* Reads the headers that are kept with an object from a request, and puts them into an answer. */
+/* Reads from a request the headers that are kept with an object, and puts them into answers. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"

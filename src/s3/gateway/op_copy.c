@@ -128,7 +128,8 @@ int copy_source_open(struct call *c, struct copy_source **out, struct err *err)
     return judge_source(c, s, code, err);
 }
 
-/* Reads a directive, which is REPLACE or COPY; without the header it is COPY. */
+/* Reads the header `name`, whose value is the directive REPLACE or COPY. Without the header the
+ * directive is COPY. */
 static int directive(struct call *c, const char *name, bool *replace, struct err *err)
 {
     struct str text = http_header(c->head, name);

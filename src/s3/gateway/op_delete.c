@@ -147,8 +147,8 @@ static bool is_bound(const struct xml_node *root)
     return false;
 }
 
-/* Announces the removals in a bucket that is on two storages; that may have to wait for each key.
- * Does nothing elsewhere. */
+/* Announces the removals in a bucket that is on two storages. It may first have to wait until keys
+ * are copied from the other side. Does nothing elsewhere. */
 static int batch_announce(struct call *c, const struct deletion *b, struct err *err)
 {
     if (!c->target.at.sides.route)

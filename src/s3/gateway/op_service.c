@@ -21,9 +21,9 @@ struct bucket_page {
     bool incomplete; /* a storage could not be asked, so its buckets may be missing */
 };
 
-/* Adds the user's buckets on the storage whose names follow `after`, a page at a time, until there
- * are more than `limit`. A bucket of a space can always be reached by its name; a bucket of a
- * storage is added only if the user's route leads to it. */
+/* Adds those of the user's buckets on this storage that come after `after` in the order of names, a
+ * page at a time, until there are more than `limit`. A bucket of a space can always be reached by
+ * its name; a bucket of a storage is added only if the user's route leads to it. */
 static int buckets_gather(struct call *c, struct storage *s, bool space, struct bucket_page *p,
                           struct err *err)
 {
@@ -89,7 +89,7 @@ static int gather_remote(struct call *c, struct storage *s, struct bucket_page *
     return buckets_recall(c, s, p, err);
 }
 
-/* Compares by name. Of several buckets with one name the oldest comes first. */
+/* Compares buckets by name. Of several buckets with one name the oldest comes first. */
 static int bucket_by_name(const void *one, const void *two)
 {
     const struct bucket_info *a = one, *b = two;

@@ -168,8 +168,8 @@ static bool part_copy_is_whole(const struct part_copy *p)
 }
 
 /* Chooses the part's checksum. A part that is the whole source can have the source's checksum of
- * all its bytes. If nobody asked for a checksum, bytes that can be shared are not read just to
- * compute one. */
+ * all its bytes. If nobody asked for a checksum, and the storage can copy without reading the
+ * bytes, they are not read just to compute one. */
 static void ask_part_checksum(struct part_copy *p)
 {
     const struct object_info *from = &p->s->head.info;
