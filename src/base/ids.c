@@ -60,12 +60,12 @@ void id_hex(char out[ID_HEX_LEN + 1])
 void id_uuid(char out[ID_UUID_LEN + 1])
 {
     static const unsigned char places[] = {0, 4,  6,
-                                           8, 10, 16}; /* where the groups begin, in bytes */
+                                           8, 10, 16}; /* byte offsets of the groups of digits */
     unsigned char bytes[16];
     char *at = out;
 
     random_bytes(bytes, sizeof(bytes));
-    bytes[6] = (bytes[6] & 0x0f) | 0x40; /* version 4: random */
+    bytes[6] = (bytes[6] & 0x0f) | 0x40; /* version 4, the random UUIDs */
     bytes[8] = (bytes[8] & 0x3f) | 0x80; /* the variant of RFC 4122 */
     for (size_t i = 0; i + 1 < sizeof(places); i++) {
         size_t len = places[i + 1] - places[i];

@@ -1,4 +1,4 @@
-/* Protobuf's encoding, by tables of fields. */
+/* Writes and reads messages in protobuf's encoding, as tables of fields say. */
 #include "base/proto.h"
 
 #include "base/bytes.h"
@@ -18,7 +18,8 @@ void proto_put_number(struct buf *out, unsigned field, int64_t v)
     varint_append(out, (uint64_t)v);
 }
 
-/* Appends the bytes also when there are none, as the items of a list need it. */
+/* Appends a field of bytes even if it is empty, because an empty item of a list must be written
+ * too. */
 static void proto_put_item(struct buf *out, unsigned field, struct str s)
 {
     varint_append(out, field << 3 | WIRE_BYTES);
@@ -181,14 +182,16 @@ bool proto_read_time(struct str in, int64_t *ms)
     return true;
 }
 
-/* One message as it is read. */
+/* The state of reading one message: the struct that it is read into, and the arena of its arrays.
+ */
 struct proto_reader {
     char *record;
     struct arena *arena;
 };
 
-/* Makes room for one more item of a list; the room doubles when `count` is a power of two. NULL:
- * there are too many items, or the arena is full. */
+/* Makes room for one more item of a list and returns its address. The memory of the list doubles
+ * when `count` is a power of two. Returns NULL when there are too many items or the arena is full.
+ */
 static void *proto_grow(struct proto_reader *r, const struct proto_field *f, void **items,
                         size_t count, size_t size)
 {
@@ -229,7 +232,7 @@ static bool proto_add_number(struct proto_reader *r, const struct proto_field *f
     return true;
 }
 
-/* Adds the numbers of one field, which holds one number or, packed, several. */
+/* Adds the numbers of one field, which has one number, or several when they are packed. */
 static bool proto_add_numbers(struct proto_reader *r, const struct proto_field *f,
                               const struct proto_value *v)
 {
@@ -320,7 +323,8 @@ static bool proto_read_field(struct proto_reader *r, const struct proto_field *f
     }
 }
 
-/* A pair with its place in the message: of two pairs with one key the later one counts. */
+/* Orders pairs by their keys, and pairs with equal keys by their places in the message, because the
+ * later of those counts. */
 static int proto_compare_pairs(const void *a, const void *b)
 {
     const struct str_pair *left = a, *right = b;

@@ -1,5 +1,5 @@
-/* Protobuf's encoding (proto3): a message is described by a table of its fields, and one writer and
- * one reader work from the table. No I/O; any thread.
+/* Writes and reads messages in protobuf's encoding (proto3). A table of fields describes a message,
+ * and proto_write() and proto_read() use the table. Any thread may call these functions.
  *
  *     struct tag { struct str id, commit_id; };
  *     static const struct proto_field tag_fields[] = {
@@ -10,7 +10,7 @@
  *     proto_write(&buf, tag_fields, &tag);
  *
  * Fields with their default value (0, empty) are not written. The reader skips fields that the
- * table does not have. A field that occurs twice has its last value. */
+ * table does not have. When a field occurs twice, its last value counts. */
 #ifndef BASE_PROTO_H
 #define BASE_PROTO_H
 
@@ -22,34 +22,34 @@ struct str_pair {
     struct str key, value;
 };
 
-/* Pairs in the order of their keys, each key once. */
+/* Pairs of strings, sorted by their keys. Each key occurs once. */
 struct str_pairs {
     struct str_pair *pairs;
     size_t count;
 };
 
 enum proto_type {
-    PROTO_STR,   /* struct str: string and bytes */
+    PROTO_STR,   /* struct str, for string and bytes */
     PROTO_BOOL,  /* bool */
-    PROTO_U64,   /* uint64_t: int64 that is never negative, uint64 */
+    PROTO_U64,   /* uint64_t, for uint64 and for int64 that is never negative */
     PROTO_I64,   /* int64_t */
-    PROTO_U32,   /* uint32_t: enums too */
+    PROTO_U32,   /* uint32_t, for uint32 and enums */
     PROTO_I32,   /* int32_t */
-    PROTO_TIME,  /* int64_t in ms since 1970: google.protobuf.Timestamp; 0 is not written */
-    PROTO_STRS,  /* struct str * and size_t: repeated string */
-    PROTO_U64S,  /* uint64_t * and size_t: repeated, written packed */
-    PROTO_PAIRS, /* struct str_pairs: map<string, string>; read in any order and sorted */
-    /* A message inside, whose members are members of the same struct. It is not written when all of
-     * them have their default value. */
+    PROTO_TIME,  /* int64_t in ms since 1970, for google.protobuf.Timestamp; 0 is not written */
+    PROTO_STRS,  /* struct str * and size_t, for repeated string */
+    PROTO_U64S,  /* uint64_t * and size_t, for repeated uint64; written packed */
+    PROTO_PAIRS, /* struct str_pairs, for map<string, string>; sorted when it is read */
+    /* A message inside the message. Its members are members of the same struct. It is not written
+     * when all of them have their default value. */
     PROTO_INNER,
 };
 
 struct proto_field {
-    unsigned number; /* 0 ends the table */
+    unsigned number; /* the field's number in protobuf; 0 ends the table */
     enum proto_type type;
-    size_t offset;       /* of the member */
-    size_t count_offset; /* of the number of items, for STRS and U64S */
-    size_t max;          /* most items of STRS, U64S and PAIRS; 0: PROTO_ITEMS_MAX */
+    size_t offset;       /* offset of the member in the struct */
+    size_t count_offset; /* offset of the member with the number of items, for STRS and U64S */
+    size_t max;          /* limit of the items of STRS, U64S and PAIRS; 0: PROTO_ITEMS_MAX */
     const struct proto_field *inner;
 };
 enum { PROTO_ITEMS_MAX = 1024 };
@@ -63,11 +63,11 @@ enum { PROTO_ITEMS_MAX = 1024 };
         (number), (type), offsetof(owner, member), offsetof(owner, counter), (limit)               \
     }
 
-/* Appends the message. */
+/* Appends the message whose members are in `record`. */
 void proto_write(struct buf *out, const struct proto_field *fields, const void *record);
-/* Reads a message into a struct, whose members must be zero. Strings point into `in`; arrays are in
- * the arena, which may be NULL if the table has no arrays. ERR_PARSE: the bytes are malformed, or
- * have more items than a field allows. ERR_NO_MEMORY: the arena is full. */
+/* Reads a message into the struct `record`, whose members must be zero. Strings point into `in`;
+ * arrays are in the arena, which may be NULL if the table has no arrays. ERR_PARSE: the bytes are
+ * malformed, or have more items than a field allows. ERR_NO_MEMORY: the arena is full. */
 int proto_read(void *record, const struct proto_field *fields, struct arena *a, struct str in,
                struct err *err) MUST_CHECK;
 
@@ -82,12 +82,12 @@ void proto_put_time(struct buf *out, unsigned field, int64_t ms);
 struct proto_value {
     unsigned number;
     enum proto_wire wire;
-    uint64_t value;   /* of WIRE_VARINT */
-    struct str bytes; /* of the other wires */
+    uint64_t value;   /* the value of a WIRE_VARINT */
+    struct str bytes; /* the bytes of any other wire type */
 };
-/* Takes the next field off `in`. False: the bytes are malformed. */
+/* Takes the next field off `in`. Returns false when the bytes are malformed. */
 bool proto_take(struct str *in, struct proto_value *out);
-/* Reads a Timestamp as ms since 1970. False: it is malformed. */
+/* Reads a google.protobuf.Timestamp as ms since 1970. Returns false when it is malformed. */
 bool proto_read_time(struct str in, int64_t *ms);
 
 #endif
