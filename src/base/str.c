@@ -1,4 +1,4 @@
-/* Runs of bytes: comparing, splitting, reading numbers. */
+/* Compares and splits strings, and reads numbers from them. */
 #include "base/str.h"
 #include "base/clock.h"
 #include "base/err.h"

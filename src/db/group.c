@@ -17,9 +17,9 @@ enum {
 
 /* Which write the caller of a change has to wait for after the change has run. */
 enum due {
-    DUE_NOW,        /* no write: the change neither wrote rows nor saw pending rows (W6) */
-    DUE_WITH_BELOW, /* that of the batch below, because the change saw rows of that batch */
-    /* That of the batch that the change ran into, which has its rows or rows that it saw. */
+    DUE_NOW,        /* none: the change neither wrote rows nor saw pending rows (W6) */
+    DUE_WITH_BELOW, /* the write of the batch below, because the change saw rows of that batch */
+    /* The write of the batch that the change ran into, which has its rows or rows that it saw. */
     DUE_WITH_INTO,
 };
 

@@ -1,4 +1,4 @@
-/* Sets the options of HTTP servers that come from the configuration. */
+/* Sets the options of HTTP servers from the configuration. */
 #include "http/endpoint.h"
 
 static size_t per_address(const struct conf *conf)

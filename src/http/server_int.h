@@ -219,7 +219,7 @@ struct http_server {
     _Atomic(bool) accept_stalled;
 
     struct mutex lock;   /* class "http.server"; guards all members below */
-    struct cond changed; /* the last connection was closed */
+    struct cond changed; /* signalled when the last connection was closed */
     struct tls_context *tls;
     bool is_tls;
     struct list spares;

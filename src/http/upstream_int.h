@@ -23,7 +23,7 @@ enum {
 struct upstream_conn {
     struct list node; /* in `idle` or `busy`; guarded by the upstream's lock */
     int fd;
-    struct tls *tls; /* NULL: plain */
+    struct tls *tls; /* NULL: no TLS */
     uint64_t idle_since_ns;
     /* The connection served an exchange before, so the peer may have closed it. */
     bool reused;
@@ -35,16 +35,16 @@ struct upstream {
     char *host;
     struct buf host_header; /* host[:port], the value of the Host header */
     uint16_t port;
-    struct tls_context *tls; /* NULL: plain */
+    struct tls_context *tls; /* NULL: no TLS */
     size_t max_connections, max_idle;
     uint64_t idle_timeout_ms, connect_timeout_ms, timeout_ms, head_timeout_ms;
     const struct log *log; /* borrowed */
 
     _Atomic(bool) aborted; /* upstream_abort() was called; set once, under `lock` */
 
-    /* guarded by `lock` */
+    /* The members from here to `idle_count` are guarded by `lock`. */
     struct mutex lock;
-    struct cond room; /* a connection was given back or closed */
+    struct cond room; /* signalled when a connection was given back or closed */
     struct list idle; /* struct upstream_conn, most recently used first */
     struct list busy; /* the connections in use, so that an abort can shut them down */
     /* While the upstream is down, the first caller after this clock_mono_ns() time may try to
@@ -53,7 +53,7 @@ struct upstream {
     uint64_t connects;
     size_t open, idle_count;
 
-    /* read without `lock` */
+    /* The members from here on may be read without `lock`. */
     /* Failed connects in a row; from UPSTREAM_DOWN_AFTER on the upstream is down. */
     _Atomic(unsigned) failures;
     _Atomic(uint64_t) requests, failed, reused, retries;

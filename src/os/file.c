@@ -1,4 +1,4 @@
-/* Files and folders. */
+/* Reads, writes, renames, syncs and locks files and folders. */
 #include "os/file.h"
 #include "base/ids.h"
 

@@ -153,8 +153,8 @@ void thread_join(struct thread *t)
  * left, not even in the destructors that libraries run at a thread's end. */
 struct pool {
     struct mutex lock; /* guards all members below */
-    struct cond work;  /* a job was added, or the pool is stopping */
-    struct cond quiet; /* a job or a thread ended while the pool is stopping */
+    struct cond work;  /* signalled when a job was added or the pool is stopping */
+    struct cond quiet; /* signalled when a job or a thread ended while the pool is stopping */
     struct list jobs;
     const char *name;
     size_t max_threads, max_waiting, stack_size;

@@ -7,8 +7,9 @@
 struct timers {
     /* Guards all members below, and the members heap_index, due_ns and period_ns of each timer. */
     struct mutex lock;
-    struct cond changed;      /* another timer is the first one now, or the thread must stop */
-    struct cond returned;     /* a callback has returned */
+    /* signalled when another timer is the first, or the thread must end */
+    struct cond changed;
+    struct cond returned;     /* signalled when a callback has returned */
     VEC(struct timer *) heap; /* item 0 is not used, so that heap_index 0 means "not set" */
     /* The timer whose callback runs now. The pointer is only compared and never followed, because
      * the callback may free the timer. */
