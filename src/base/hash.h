@@ -8,8 +8,8 @@
  * checksums of stored data, not for keys that a peer chooses. */
 uint64_t hash_xxh3(struct str s, uint64_t seed);
 
-/* SipHash-2-4: for tables whose keys a peer chooses. A peer that does not know the hash key cannot
- * make keys collide. */
+/* The secret key of SipHash-2-4, the hash for tables whose keys a peer chooses. A peer that does
+ * not know the hash key cannot make keys collide. */
 struct hash_key {
     uint64_t k0, k1;
 };

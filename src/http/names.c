@@ -7,7 +7,7 @@ static const struct str methods[] = {
     [HTTP_PATCH] = {"PATCH", 5},
 };
 
-/* Source: RFC 9110 section 15 and RFC 6585. */
+/* The texts of the HTTP status codes. Source: RFC 9110 section 15 and RFC 6585. */
 static const struct {
     int status;
     const char *reason;

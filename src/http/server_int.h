@@ -114,7 +114,7 @@ enum stage {
 struct pace {
     bool running;
     uint64_t waited_ns;
-    uint64_t mark; /* bytes moved when the window began */
+    uint64_t mark; /* bytes that had moved when the window began */
 };
 
 /* The socket that a handler waits for (PHASE_AWAIT), and the function that then continues the

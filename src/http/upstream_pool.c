@@ -217,8 +217,8 @@ static void connected(struct upstream *u, int rc, const struct err *why)
         log_up(u);
 }
 
-/* Adds a new connection to the busy list. An earlier upstream_abort() did not see the connection,
- * so it is shut down here. */
+/* Adds a new connection to the busy list. If upstream_abort() was called before, it did not see
+ * this connection, so the connection is shut down here. */
 static void make_busy(struct upstream *u, struct upstream_conn *c)
 {
     mutex_lock(&u->lock);

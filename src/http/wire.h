@@ -38,7 +38,7 @@ struct http_head {
     /* Only in a response: */
     int status;
     struct str reason;
-    /* In both: */
+    /* In requests and responses: */
     int minor; /* HTTP/1.<minor>: 0 or 1 */
     struct http_header headers[HTTP_MAX_HEADERS];
     size_t header_count;

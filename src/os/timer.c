@@ -7,7 +7,7 @@
 struct timers {
     /* Guards all members below, and the members heap_index, due_ns and period_ns of each timer. */
     struct mutex lock;
-    /* signalled when another timer is the first, or the thread must end */
+    /* Signalled when another timer is the first, or the thread must end. */
     struct cond changed;
     struct cond returned;     /* signalled when a callback has returned */
     VEC(struct timer *) heap; /* item 0 is not used, so that heap_index 0 means "not set" */

@@ -26,7 +26,7 @@ struct tls {
     int fd;                      /* borrowed */
     int errnum;                  /* errno of the last system call that failed */
     bool ended;                  /* the peer has closed the socket */
-    bool broken;                 /* after an error OpenSSL allows only to free the connection */
+    bool broken;                 /* after an error, only freeing the connection is allowed */
 };
 
 /* Writes the text of the oldest entry of OpenSSL's error queue and empties the queue. The oldest
