@@ -3,6 +3,7 @@
 #ifndef LAKE_LAKE_INT_H
 #define LAKE_LAKE_INT_H
 
+#include "lake/commit_queue.h"
 #include "lake/lake.h"
 #include "lake/step.h"
 #include "os/loop.h"
@@ -92,6 +93,21 @@ int lake_check_writable(const struct lake_repo *r, bool force, struct err *err) 
 enum lake_protect { LAKE_PROTECT_STAGING = 1, LAKE_PROTECT_COMMIT = 2 };
 int lake_check_protection(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str branch, unsigned what, struct err *err) MUST_CHECK;
+
+/* --- pages of names (rows.c) --- */
+
+/* The rows "<kind>/<name>" of a partition whose names begin with the page's prefix and are behind
+ * its `after`. */
+struct lake_rows {
+    struct kv_scan *scan;
+    size_t skip; /* bytes of "<kind>/" */
+};
+int lake_rows_open(struct lake_rows *out, struct lake *l, struct kv_view *view, struct arena *a,
+                   struct str partition, const char *kind, const struct lake_page *p,
+                   struct err *err) MUST_CHECK;
+/* Gives the value of the next row, borrowed until the next call. ERR_END: there are no more. */
+int lake_rows_next(struct lake_rows *rows, struct str *value, struct err *err) MUST_CHECK;
+void lake_rows_close(struct lake_rows *rows);
 
 /* --- the cleaner (clean.c) --- */
 

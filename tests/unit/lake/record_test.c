@@ -180,10 +180,10 @@ TEST(lake_record, too_many_items_and_wrong_wires_are_damage)
     CHECK_ERR(lake_branch_read(&b, &a, buf_str(&many), &err), ERR_CORRUPT);
     CHECK_ERR(lake_branch_read(&b, &a, STR("\x08\x01"), &err), ERR_CORRUPT);
     CHECK_ERR(lake_branch_read(&b, &a,
-                                STR("\x0a\x05"
-                                    "abc"),
-                                &err),
-               ERR_CORRUPT);
+                               STR("\x0a\x05"
+                                   "abc"),
+                               &err),
+              ERR_CORRUPT);
     CHECK_ERR(lake_commit_read(&c, &a, STR("\x48\xff\xff\xff\xff\x7f"), &err), ERR_CORRUPT);
     buf_release(&many);
     arena_release(&a);

@@ -1,0 +1,135 @@
+/* Branches: made, found, listed, deleted. */
+#include "lake/lake_int.h"
+#include "lake/names.h"
+
+int lake_branch_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
+                    struct lake_branch *out, struct err *err)
+{
+    struct lake_repo now;
+    int code = lake_check_branch(name, err);
+
+    return code < 0 ? code : lake_read_branch(l, NULL, a, r, name, &now, out, err);
+}
+
+/* --- making --- */
+
+/* Puts the record, which must be absent. */
+static int branch_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
+                            const struct lake_branch *b, struct err *err)
+{
+    struct buf record = {0};
+    struct lake_tx tx;
+
+    lake_tx_init(&tx, a);
+    lake_branch_write(&record, b);
+    lake_tx_check_repo(&tx, r);
+    lake_tx_put_if(&tx, lake_key_branch(a, r->partition, b->id), arena_str(a, buf_str(&record)),
+                   KV_ABSENT, STR_EMPTY);
+    buf_release(&record);
+    size_t failed = 0;
+    int code = lake_tx_write(l, &tx, &failed, err);
+    if (code != ERR_PRECONDITION)
+        return code;
+    return failed == 0 ? err_set(err, ERR_NOT_FOUND, "repository not found")
+                       : err_set(err, ERR_EXISTS, "branch already exists: not unique");
+}
+
+int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       const struct lake_branch_options *o, struct lake_branch *out,
+                       struct err *err)
+{
+    struct lake_ref source;
+    int code = lake_check_branch(o->name, err);
+
+    if (code == 0)
+        code = lake_check_writable(r, o->force, err);
+    if (code == 0)
+        code = lake_ref_resolve(l, a, r, o->source, &source, err);
+    if (code == 0 && source.explicit_staged)
+        code = err_set(err, ERR_INVALID,
+                       "a branch begins at a commit; '" STR_FMT "' has uncommitted changes",
+                       STR_ARG(o->source));
+    if (code < 0)
+        return code;
+    *out = (struct lake_branch){.id = o->name,
+                                .commit_id = source.commit_id,
+                                .staging = lake_new_token(a, r, o->name),
+                                .hidden = o->hidden,
+                                .revision = 1};
+    return branch_write_new(l, a, r, out, err);
+}
+
+/* --- listing --- */
+
+int lake_branch_list(struct lake *l, struct arena *a, const struct lake_repo *r,
+                     const struct lake_page *p, bool show_hidden, struct lake_branch **out,
+                     size_t *count, bool *more, struct err *err)
+{
+    struct lake_rows rows;
+    struct str value;
+    int code = lake_rows_open(&rows, l, NULL, a, r->partition, "branches", p, err);
+
+    *out = arena_array(a, p->limit ? p->limit : 1, sizeof(**out));
+    *count = 0;
+    *more = false;
+    if (code == 0 && !*out)
+        code = err_code(err, ERR_NO_MEMORY);
+    while (code == 0 && (code = lake_rows_next(&rows, &value, err)) == 0) {
+        struct lake_branch b;
+        struct str record = arena_str(a, value);
+        code = lake_branch_read(&b, a, record, err);
+        b.stamp = record;
+        if (code < 0 || (b.hidden && !show_hidden))
+            continue;
+        if (*count == p->limit) {
+            *more = true;
+            break;
+        }
+        (*out)[(*count)++] = b;
+    }
+    lake_rows_close(&rows);
+    return code == ERR_END ? 0 : code;
+}
+
+/* --- deleting --- */
+
+/* The record goes, and its tokens go to the cleanup list, in one step. */
+static int branch_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         const struct lake_branch *b, struct err *err)
+{
+    struct lake_tx tx;
+
+    lake_tx_init(&tx, a);
+    lake_tx_check_repo(&tx, r);
+    lake_tx_remove(&tx, lake_key_branch(a, r->partition, b->id), KV_SAME, b->stamp);
+    lake_tx_drop_token(&tx, b->staging);
+    for (size_t i = 0; i < b->sealed_count; i++)
+        lake_tx_drop_token(&tx, b->sealed[i]);
+    lake_step_begin("lake.delete_branch");
+    int code = lake_tx_write(l, &tx, NULL, err);
+    lake_step_end("lake.delete_branch");
+    return code;
+}
+
+int lake_branch_delete(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
+                       bool force, struct err *err)
+{
+    struct lake_repo now;
+    struct lake_branch b;
+    int code = lake_check_branch(name, err);
+
+    if (code == 0 && str_eq(name, r->default_branch))
+        code = err_set(err, ERR_DENIED, "cannot delete repository default branch");
+    if (code < 0)
+        return code;
+    do {
+        code = lake_read_branch(l, NULL, a, r, name, &now, &b, err);
+        if (code == 0)
+            code = lake_check_writable(&now, force, err);
+        if (code == 0)
+            code = branch_remove(l, a, &now, &b, err);
+    } while (code == ERR_PRECONDITION);
+    if (code == 0)
+        lake_cleaner_wake(l);
+    return code;
+}

@@ -1,0 +1,88 @@
+/* Commits of one branch wait for each other, in the order in which they came. */
+#include "lake/commit_queue.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "os/thread.h"
+
+#include <stdlib.h>
+
+struct commit_turn {
+    struct list node;
+    uint64_t branch;   /* a hash; two branches with one hash merely wait for each other */
+    struct cond first; /* signalled when the turn may be the first of its branch */
+};
+
+struct commit_queue {
+    struct mutex lock; /* class "commit queue" */
+    struct list turns; /* in the order of their coming */
+};
+
+struct commit_queue *commit_queue_new(void)
+{
+    struct commit_queue *q = xzalloc(sizeof(*q));
+
+    mutex_init(&q->lock, "commit queue");
+    list_init(&q->turns);
+    return q;
+}
+
+void commit_queue_free(struct commit_queue *q)
+{
+    if (!q)
+        return;
+    BUG_ON(!list_empty(&q->turns));
+    mutex_release(&q->lock);
+    free(q);
+}
+
+static uint64_t turn_hash(struct str partition, struct str branch)
+{
+    return hash_xxh3(branch, hash_xxh3(partition, 0));
+}
+
+static struct commit_turn *turn_first(struct commit_queue *q, uint64_t branch)
+{
+    list_each (&q->turns, struct commit_turn, node, t)
+        if (t->branch == branch)
+            return t;
+    return NULL;
+}
+
+struct commit_turn *commit_turn_take(struct commit_queue *q, struct str partition,
+                                     struct str branch, uint64_t limit_ms)
+{
+    struct commit_turn *t = xzalloc(sizeof(*t));
+    uint64_t deadline = clock_mono_ns() + limit_ms * NS_PER_MS;
+
+    t->branch = turn_hash(partition, branch);
+    cond_init(&t->first);
+    mutex_lock(&q->lock);
+    list_push(&q->turns, &t->node);
+    while (turn_first(q, t->branch) != t && cond_wait_until(&t->first, &q->lock, deadline)) {
+    }
+    mutex_unlock(&q->lock);
+    return t;
+}
+
+void commit_turn_end(struct commit_queue *q, struct commit_turn *t)
+{
+    struct commit_turn *next;
+
+    mutex_lock(&q->lock);
+    list_remove(&t->node);
+    next = turn_first(q, t->branch);
+    if (next)
+        cond_signal(&next->first);
+    mutex_unlock(&q->lock);
+    cond_release(&t->first);
+    free(t);
+}
+
+bool commit_turn_is_taken(struct commit_queue *q, struct str partition, struct str branch)
+{
+    mutex_lock(&q->lock);
+    bool taken = turn_first(q, turn_hash(partition, branch)) != NULL;
+    mutex_unlock(&q->lock);
+    return taken;
+}

@@ -1,0 +1,74 @@
+/* Opening the lake, and reading the records that every operation begins with. */
+#include "lake/lake_int.h"
+
+#include <stdlib.h>
+
+int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
+{
+    struct lake *l = xzalloc(sizeof(*l));
+
+    l->o = *o;
+    l->kv = o->kv;
+    l->queue = commit_queue_new();
+    int code = tree_cache_open(&l->cache, &o->cache, err);
+    if (code == 0)
+        code = lake_cleaner_start(l, err);
+    if (code < 0) {
+        lake_close(l);
+        return code;
+    }
+    *out = l;
+    return 0;
+}
+
+void lake_close(struct lake *l)
+{
+    if (!l)
+        return;
+    loop_stop(&l->cleaner);
+    tree_cache_close(l->cache);
+    commit_queue_free(l->queue);
+    free(l);
+}
+
+struct kv *lake_kv(struct lake *l)
+{
+    return l->kv;
+}
+
+int lake_check_writable(const struct lake_repo *r, bool force, struct err *err)
+{
+    return r->read_only && !force ? err_set(err, ERR_DENIED, "read-only repository") : 0;
+}
+
+/* Reads the two values that lake_read_branch() asked for. */
+static int branch_decode(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
+                         struct lake_repo *repo_now, struct lake_branch *out, struct err *err)
+{
+    int code =
+        kv_is_there(&values[0]) ? lake_repo_read(repo_now, a, values[0].bytes, err) : ERR_NOT_FOUND;
+
+    if (code == 0 && !str_eq(repo_now->token, r->token))
+        code = ERR_NOT_FOUND; /* the repository was deleted, and another one has its name */
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, code, "repository not found");
+    if (code < 0)
+        return code;
+    repo_now->stamp = values[0].stamp;
+    if (!kv_is_there(&values[1]))
+        return err_set(err, ERR_NOT_FOUND, "branch not found");
+    code = lake_branch_read(out, a, values[1].bytes, err);
+    out->stamp = values[1].stamp;
+    return code;
+}
+
+int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
+                     const struct lake_repo *r, struct str name, struct lake_repo *repo_now,
+                     struct lake_branch *out, struct err *err)
+{
+    struct kv_name names[] = {lake_key_repo(a, r->id), lake_key_branch(a, r->partition, name)};
+    struct kv_value values[ARRAY_SIZE(names)];
+    int code = kv_get_many(l->kv, view, a, names, ARRAY_SIZE(names), values, err);
+
+    return code < 0 ? code : branch_decode(a, r, values, repo_now, out, err);
+}

@@ -1,0 +1,150 @@
+/* Ref expressions: a name or an id, and steps to ancestors (docs/lake.md, "Names and limits"). */
+#include "lake/lake_int.h"
+#include "lake/names.h"
+
+enum { REF_STEPS_MAX = 100000 }; /* of one expression: `~n` is a walk of n commits */
+
+static int ref_unknown(struct str name, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND, "ref '" STR_FMT "' not found", STR_ARG(str_head(name, 255)));
+}
+
+/* --- the name --- */
+
+/* Finds the one commit whose id begins with `prefix`. Two such commits are as good as none. */
+static int ref_find_prefix(struct lake *l, struct arena *a, const struct lake_repo *r,
+                           struct str prefix, struct str *id, struct err *err)
+{
+    struct lake_page page = {.prefix = prefix, .limit = 1};
+    struct lake_rows rows;
+    struct lake_commit c;
+    struct str value;
+    int code = lake_rows_open(&rows, l, NULL, a, r->partition, "commits", &page, err);
+
+    if (code == 0)
+        code = lake_rows_next(&rows, &value, err);
+    if (code == 0)
+        code = lake_commit_read(&c, a, arena_str(a, value), err);
+    if (code == 0) {
+        *id = c.id;
+        code = lake_rows_next(&rows, &value, err);
+        code = code == ERR_END ? 0 : code == 0 ? ERR_END : code;
+    }
+    lake_rows_close(&rows);
+    return code == ERR_END ? ref_unknown(prefix, err) : code;
+}
+
+/* Reads the three rows that a name may mean in one round trip: a commit, a branch, a tag. */
+static int ref_find_name(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         struct str name, struct lake_ref *out, struct err *err)
+{
+    struct kv_name names[] = {lake_key_commit(a, r->partition, name),
+                              lake_key_branch(a, r->partition, name),
+                              lake_key_tag(a, r->partition, name)};
+    struct kv_value values[ARRAY_SIZE(names)];
+    struct lake_tag tag;
+    int code = kv_get_many(l->kv, NULL, a, names, ARRAY_SIZE(names), values, err);
+
+    *out = (struct lake_ref){.kind = LAKE_COMMIT, .commit_id = name};
+    if (code < 0 || (lake_is_commit_id(name) && kv_is_there(&values[0])))
+        return code;
+    if (kv_is_there(&values[1])) {
+        code = lake_branch_read(&out->branch, a, values[1].bytes, err);
+        out->branch.stamp = values[1].stamp;
+        out->kind = LAKE_BRANCH;
+        out->staged = true;
+        out->commit_id = out->branch.commit_id;
+        return code;
+    }
+    if (kv_is_there(&values[2])) {
+        code = lake_tag_read(&tag, values[2].bytes, err);
+        out->kind = LAKE_TAG;
+        out->commit_id = tag.commit_id;
+        return code;
+    }
+    return lake_is_id_prefix(name) ? ref_find_prefix(l, a, r, name, &out->commit_id, err)
+                                   : ref_unknown(name, err);
+}
+
+/* --- the steps --- */
+
+/* Goes from the commit to its n-th parent; the first one is parent 1. */
+static int ref_to_parent(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         struct lake_ref *ref, uint64_t n, struct err *err)
+{
+    struct lake_commit c;
+    int code = lake_commit_get(l, a, r, ref->commit_id, &c, err);
+
+    if (code < 0 || n == 0)
+        return code;
+    if (n > c.parent_count)
+        return err_set(err, ERR_NOT_FOUND, "commit " STR_FMT " has no parent %llu", STR_ARG(c.id),
+                       (unsigned long long)n);
+    size_t index = c.version == 0 ? c.parent_count - (size_t)n : (size_t)n - 1;
+    ref->commit_id = c.parents[index];
+    return 0;
+}
+
+/* Takes the number behind a step; it is 1 where none is written. */
+static int ref_take_number(struct str *rest, uint64_t *n, struct err *err)
+{
+    size_t digits = 0;
+
+    while (digits < rest->len && rest->p[digits] >= '0' && rest->p[digits] <= '9')
+        digits++;
+    *n = 1;
+    if (digits > 0 && (digits > 9 || str_u64(str_head(*rest, digits), n) < 0))
+        return err_set(err, ERR_INVALID, "the number in a ref is too large");
+    if (*n > REF_STEPS_MAX)
+        return err_set(err, ERR_INVALID, "a ref goes back at most %d commits", REF_STEPS_MAX);
+    *rest = str_skip(*rest, digits);
+    return 0;
+}
+
+/* Applies one `~n` or `^n`. */
+static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
+                    struct lake_ref *ref, struct str *rest, struct err *err)
+{
+    char how = rest->p[0];
+    uint64_t n;
+
+    *rest = str_skip(*rest, 1);
+    int code = ref_take_number(rest, &n, err);
+    ref->staged = false;
+    if (how == '^')
+        return code < 0 ? code : ref_to_parent(l, a, r, ref, n, err);
+    for (; code == 0 && n > 0; n--)
+        code = ref_to_parent(l, a, r, ref, 1, err);
+    return code;
+}
+
+/* `branch@` and `branch$` stand alone and directly behind a branch. */
+static int ref_mark(struct lake_ref *ref, struct str marks, struct err *err)
+{
+    if (marks.len != 1 || ref->kind != LAKE_BRANCH)
+        return err_set(err, ERR_INVALID, "'@' and '$' stand alone, directly behind a branch");
+    ref->staged = ref->explicit_staged = marks.p[0] == '$';
+    return 0;
+}
+
+int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
+                     struct lake_ref *out, struct err *err)
+{
+    size_t len = 0;
+
+    while (len < expr.len && !memchr("~^@$", expr.p[len], 4))
+        len++;
+    struct str name = str_head(expr, len), rest = str_skip(expr, len);
+    if (name.len == 0 || name.len > LAKE_NAME_MAX)
+        return ref_unknown(expr, err);
+    int code = ref_find_name(l, a, r, name, out, err);
+    if (code == 0 && rest.len && (rest.p[0] == '@' || rest.p[0] == '$'))
+        return ref_mark(out, rest, err);
+    while (code == 0 && rest.len) {
+        if (rest.p[0] != '~' && rest.p[0] != '^')
+            return err_set(err, ERR_INVALID, "'" STR_FMT "' is not a ref",
+                           STR_ARG(str_head(expr, 255)));
+        code = ref_step(l, a, r, out, &rest, err);
+    }
+    return code;
+}

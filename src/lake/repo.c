@@ -1,0 +1,199 @@
+/* Repositories: made, found, listed, deleted. */
+#include "lake/claim.h"
+#include "lake/lake_int.h"
+#include "lake/names.h"
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+int lake_repo_get(struct lake *l, struct arena *a, struct str id, struct lake_repo *out,
+                  struct err *err)
+{
+    struct kv_value value;
+    int code = lake_check_repo(id, err);
+
+    if (code == 0)
+        code = kv_get(l->kv, NULL, a, lake_key_repo(a, id), &value, err);
+    if (code == ERR_NOT_FOUND || code == ERR_INVALID)
+        return err_set(err, ERR_NOT_FOUND, "repository not found");
+    if (code == 0)
+        code = lake_repo_read(out, a, value.bytes, err);
+    if (code == 0)
+        out->stamp = value.stamp;
+    return code;
+}
+
+/* --- making --- */
+
+static int repo_check_options(const struct lake_repo_options *o, struct err *err)
+{
+    struct str bucket, prefix;
+    int code = lake_check_repo(o->id, err);
+
+    if (code == 0)
+        code = lake_check_branch(o->default_branch, err);
+    if (code == 0)
+        code = lake_check_space(o->space, &bucket, &prefix, err);
+    return code;
+}
+
+/* Fills the record of a new repository. Its token makes the partition's name unique, so nothing of
+ * an older repository of that name can be reached (L8). */
+static int repo_make(struct arena *a, const struct lake_repo_options *o, struct lake_repo *out)
+{
+    char token[ID_TIME_LEN + 1];
+    struct str space = o->space;
+
+    while (str_ends(space, STR("/")))
+        space.len--;
+    id_time(token);
+    *out = (struct lake_repo){.id = o->id,
+                              .space = space,
+                              .default_branch = o->default_branch,
+                              .created_ms = clock_wall_ms(),
+                              .token = arena_lower(a, str_z(token)),
+                              .read_only = o->read_only,
+                              .storage_id = o->storage_id,
+                              .owner = o->owner};
+    out->partition = arena_fmt(a, STR_FMT "-" STR_FMT, STR_ARG(out->id), STR_ARG(out->token));
+    return arena_error(a);
+}
+
+/* Adds the first commit, whose tree is empty, and the default branch. */
+static void repo_add_first(struct lake_tx *tx, const struct lake_repo *r)
+{
+    struct arena *a = tx->arena;
+    char id[LAKE_ID_LEN + 1];
+    struct buf record = {0};
+    struct lake_commit c = {.committer = r->owner,
+                            .message = STR("Repository created"),
+                            .created_ms = r->created_ms,
+                            .version = 1,
+                            .generation = 1};
+    struct lake_branch b = {.id = r->default_branch, .revision = 1};
+
+    lake_commit_id(id, &c);
+    c.id = arena_str(a, str_z(id));
+    lake_tx_put_commit(tx, r, &c);
+    b.commit_id = c.id;
+    b.staging = lake_new_token(a, r, b.id);
+    lake_branch_write(&record, &b);
+    lake_tx_put(tx, lake_key_branch(a, r->partition, b.id), arena_str(a, buf_str(&record)));
+    buf_release(&record);
+}
+
+static int repo_write_new(struct lake *l, struct arena *a, const struct lake_repo_options *o,
+                          struct lake_repo *r, struct err *err)
+{
+    struct lake_tx tx;
+    struct buf record = {0};
+
+    lake_tx_init(&tx, a);
+    lake_repo_write(&record, r);
+    r->stamp = arena_str(a, buf_str(&record));
+    buf_release(&record);
+    lake_tx_put_if(&tx, lake_key_repo(a, r->id), r->stamp, KV_ABSENT, STR_EMPTY);
+    if (!o->bare)
+        repo_add_first(&tx, r);
+    int code = lake_tx_write(l, &tx, NULL, err);
+    return code == ERR_PRECONDITION
+               ? err_set(err, ERR_EXISTS, "repository already exists: not unique")
+               : code;
+}
+
+int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_options *options,
+                     struct lake_repo *out, struct err *err)
+{
+    struct lake_repo_options o = *options;
+    struct lake_repo present;
+    int code;
+
+    if (o.default_branch.len == 0)
+        o.default_branch = STR("main");
+    code = repo_check_options(&o, err);
+    if (code == 0) { /* a name that is in use must not claim a namespace */
+        code = lake_repo_get(l, a, o.id, &present, err);
+        if (code == 0)
+            return err_set(err, ERR_EXISTS, "repository already exists: not unique");
+        code = code == ERR_NOT_FOUND ? 0 : code;
+    }
+    if (code == 0)
+        code = repo_make(a, &o, out);
+    if (code == 0 && !o.claimed)
+        code = lake_claim_space(l, out, err);
+    if (code < 0)
+        return code;
+    code = repo_write_new(l, a, &o, out, err);
+    /* After a time-out the record may be there, and then the claim is its. */
+    if (code < 0 && code != ERR_TIMEOUT && !o.claimed)
+        lake_release_space(l, out);
+    return code;
+}
+
+/* --- listing --- */
+
+int lake_repo_list(struct lake *l, struct arena *a, const struct lake_page *p,
+                   struct lake_repo **out, size_t *count, bool *more, struct err *err)
+{
+    struct lake_rows rows;
+    struct str value;
+    int code = lake_rows_open(&rows, l, NULL, a, LAKE_PARTITION, "repos", p, err);
+
+    *out = arena_array(a, p->limit ? p->limit : 1, sizeof(**out));
+    *count = 0;
+    *more = false;
+    if (code == 0 && !*out)
+        code = err_code(err, ERR_NO_MEMORY);
+    while (code == 0 && (code = lake_rows_next(&rows, &value, err)) == 0) {
+        if (*count == p->limit) {
+            *more = true;
+            break;
+        }
+        struct lake_repo *r = &(*out)[(*count)++];
+        struct str record = arena_str(a, value);
+        code = lake_repo_read(r, a, record, err);
+        r->stamp = record;
+    }
+    lake_rows_close(&rows);
+    return code == ERR_END ? 0 : code;
+}
+
+/* --- deleting --- */
+
+static struct str repo_deleted_row(struct arena *a, const struct lake_repo *r, bool purge)
+{
+    struct buf row = {0};
+
+    proto_put_bytes(&row, 1, r->id);
+    proto_put_time(&row, 2, clock_wall_ms());
+    proto_put_number(&row, 3, purge);
+    proto_put_bytes(&row, 4, r->space);
+    proto_put_bytes(&row, 5, r->owner);
+    struct str value = arena_str(a, buf_str(&row));
+    buf_release(&row);
+    return value;
+}
+
+/* The record goes and the row of the to-delete list comes in one step (L8). */
+int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force, bool purge,
+                     struct err *err)
+{
+    struct lake_repo r;
+    struct lake_tx tx;
+    int code;
+
+    do {
+        code = lake_repo_get(l, a, id, &r, err);
+        if (code == 0)
+            code = lake_check_writable(&r, force, err);
+        if (code < 0)
+            return code;
+        lake_tx_init(&tx, a);
+        lake_tx_remove(&tx, lake_key_repo(a, r.id), KV_SAME, r.stamp);
+        lake_tx_put(&tx, lake_key_to_delete(a, r.partition), repo_deleted_row(a, &r, purge));
+        lake_step_begin("lake.delete_repo");
+        code = lake_tx_write(l, &tx, NULL, err);
+        lake_step_end("lake.delete_repo");
+    } while (code == ERR_PRECONDITION);
+    return code;
+}
