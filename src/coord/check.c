@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { TASK_ARGS = 3 }; /* arguments that a script takes for a task: queue, id, message */
+enum { TASK_ARGS = 3 }; /* number of arguments that a script takes for a task: queue, id, message */
 
 struct str check_key(struct arena *a, const char *kind, struct str id)
 {

@@ -15,7 +15,8 @@
 #include "coord/queue.h"
 
 enum {
-    CHECK_KEPT = 10000, /* differences that a report keeps; further differences are only counted */
+    /* Most differences that a report keeps; further differences are only counted. */
+    CHECK_KEPT = 10000,
     CHECK_LOCATIONS_MAX = 8,
     CHECK_ID_LEN = 16,
     CHECK_TRIES = 10, /* further tries of each task of a check, after its first try */

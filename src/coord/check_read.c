@@ -1,4 +1,4 @@
-/* Reading and removing checks. */
+/* Reads and removes checks (coord/check.h). */
 #include "coord/check_int.h"
 
 #include "store/fields.h"

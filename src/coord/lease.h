@@ -41,7 +41,7 @@ struct lease_options {
     const struct log *log; /* NULL: silent */
 };
 struct lease *lease_new(const struct lease_options *o);
-void lease_free(struct lease *l); /* after lease_stop(); NULL is fine */
+void lease_free(struct lease *l); /* to be called after lease_stop(); NULL is fine */
 
 /* --- before the start --- */
 
@@ -90,8 +90,8 @@ const char *lease_trouble(const struct lease *l);
 /* Records that the store accepted the word that was sent at `sent_ns` (clock_boot_ns()). */
 void lease_heard(struct lease *l, uint64_t sent_ns);
 /* Records that the store did not accept the word. Clients whose changes are refused are given the
- * reason `why`. `halted`: the store is not the one that was known (coord/installation.h), so the
- * lease ends at once. */
+ * reason `why`. `halted` true: the store is not the one that was known (coord/installation.h), so
+ * the lease ends at once. */
 void lease_refused(struct lease *l, const struct err *why, bool halted);
 
 #endif

@@ -31,7 +31,7 @@ struct lease {
     _Atomic(const char *) trouble;
 
     struct mutex lock; /* class "lease"; guards what follows, and changes of `number`, `until_ns` */
-    struct cond begun; /* a lease has begun */
+    struct cond begun; /* signalled when a lease has begun */
     /* Until when other processes wait for this one, clock_boot_ns(). 0: the store has accepted no
      * word yet. */
     uint64_t heard_until_ns;

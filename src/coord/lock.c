@@ -1,4 +1,4 @@
-/* Locks in lockDB, and the thread that renews held locks. */
+/* Locks in lockDB, and the thread that renews held locks (coord/lock.h). */
 #include "coord/lock.h"
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 
 enum {
     TTL_MS = 10000,
-    REFRESH_PARTS = 3, /* renewals in a time to live, so that one may fail */
+    REFRESH_PARTS = 3, /* number of renewals in a lock's time to live, so that one may fail */
     WAIT_MS = 50,      /* pause between two attempts to take a lock */
     LOCK_ARENA_MAX = 4 * 1024 * 1024,
 };
@@ -33,7 +33,7 @@ struct locks {
     struct cond changed;
     struct list held;
     size_t count;
-    size_t waiting; /* threads that wait for a lock that somebody else has */
+    size_t waiting; /* number of threads that wait for a lock that another holder has */
 };
 
 static loop_step_fn locks_keep;

@@ -13,12 +13,12 @@
 
 /* Says which fields a payload has beside those that name the replication. */
 enum task_payload_kind {
-    PAYLOAD_BUCKET, /* Bucket */
-    PAYLOAD_OBJECT, /* Object: Bucket, Name, Version */
-    PAYLOAD_COPY,   /* Bucket, Obj: Name, VersionID, Size */
-    PAYLOAD_COPIES, /* Bucket, Objs: a list of Name, Size, Absent */
-    PAYLOAD_LIST,   /* Bucket, Prefix */
-    PAYLOAD_EVENTS, /* Bucket, Objs: a list of Name; read like PAYLOAD_COPIES */
+    PAYLOAD_BUCKET, /* field: Bucket */
+    PAYLOAD_OBJECT, /* field: Object with Bucket, Name, Version */
+    PAYLOAD_COPY,   /* fields: Bucket; Obj with Name, VersionID, Size */
+    PAYLOAD_COPIES, /* fields: Bucket; Objs, a list of Name, Size, Absent */
+    PAYLOAD_LIST,   /* fields: Bucket, Prefix */
+    PAYLOAD_EVENTS, /* fields: Bucket; Objs, a list of Name; read like PAYLOAD_COPIES */
     PAYLOAD_KINDS
 };
 
@@ -32,7 +32,7 @@ struct task_payload_object {
 };
 
 struct task_payload {
-    struct replication_id id; /* `bucket` is the source's, and is never empty */
+    struct replication_id id; /* id.bucket is the source's bucket, and is never empty */
     struct str created_at;    /* time in RFC 3339; empty: not written; ignored when read */
     struct str object, version;
     struct str prefix;

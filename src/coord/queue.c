@@ -1,4 +1,4 @@
-/* Adding, taking and ending tasks. Each step is one script of lua/queue_*.lua. */
+/* Adds, takes and ends tasks (coord/queue.h). Each step is one script of lua/queue_*.lua. */
 #include "coord/queue_int.h"
 
 #include "base/clock.h"
@@ -13,8 +13,8 @@ enum {
 };
 
 /* Arguments of the housekeeping scripts. */
-#define SWEEP_MAX      "100"     /* tasks of a queue that one call handles */
-#define ARCHIVE_KEEP   "10000"   /* archived tasks that a queue keeps */
+#define SWEEP_MAX      "100"     /* most tasks of a queue that one call handles */
+#define ARCHIVE_KEEP   "10000"   /* most archived tasks that a queue keeps */
 #define ARCHIVE_LIFE_S "7776000" /* 90 days, after which archived tasks are removed */
 
 struct queue *queue_new(struct store *s)
@@ -269,7 +269,7 @@ int queue_extend(struct queue *q, struct arena *a, struct str queue, const struc
     return 0;
 }
 
-/* How a task ends. */
+/* The way in which a task ends. */
 struct ending {
     const char *outcome; /* name of the outcome, as in queue_end.lua */
     int64_t seconds;

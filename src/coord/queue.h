@@ -32,8 +32,8 @@ struct task {
     struct str payload;
     struct str id;    /* empty: queue_add() makes a random one */
     struct str queue; /* name of the queue */
-    int retry_max;    /* tries after the first; 0: TASK_RETRY_MAX; -1: none */
-    int retried;      /* tries after the first so far */
+    int retry_max;    /* number of tries after the first; 0: TASK_RETRY_MAX; -1: no further tries */
+    int retried;      /* number of tries after the first that were made so far */
     struct str error; /* error of the last try that failed */
     int64_t timeout_s, deadline_s;
     struct str unique_key;
@@ -75,8 +75,8 @@ int queue_postpone(struct queue *q, struct str queue, const struct str *ids, siz
  * caller then has a lease on it. ERR_NOT_FOUND: there is no such task. */
 int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
                struct task *out, struct err *err) MUST_CHECK;
-/* Prolongs the leases of tasks. `pairs` are their ids and tokens in turn. *lost: the ids of tasks
- * that the caller does not hold any more. */
+/* Prolongs the leases of tasks. `pairs` are their ids and tokens in turn. *lost is set to the ids
+ * of the tasks that the caller does not hold any more. */
 int queue_extend(struct queue *q, struct arena *a, struct str queue, const struct store_args *pairs,
                  struct store_args *lost, struct err *err) MUST_CHECK;
 /* This call and the next three end the caller's lease on a task. ERR_NOT_FOUND: the task is not
@@ -124,7 +124,7 @@ extern const char *const task_state_names[TASK_STATES];
 struct queue_stats {
     struct str name;
     uint64_t size[TASK_STATES];
-    uint64_t processed, failed;             /* tries that ended; tries that failed */
+    uint64_t processed, failed; /* number of tries that ended; number of tries that failed */
     uint64_t processed_today, failed_today; /* since midnight UTC */
     int64_t latency_ms;                     /* age of the oldest pending task; 0: there is none */
     bool paused;

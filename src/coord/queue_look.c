@@ -1,4 +1,4 @@
-/* Listing queues and tasks, and what an operator does with them: pause, run, delete, cancel. */
+/* Lists queues and tasks, and does what an operator asks for: pause, run, delete, cancel. */
 #include "coord/queue_int.h"
 
 #include "base/clock.h"

@@ -45,7 +45,8 @@ struct replication_id {
 struct replication_status {
     int64_t created_ms, resynced_ms, archived_ms, init_done_ms, emitted_ms, processed_ms;
     bool paused, archived, listing_started;
-    int64_t listings; /* listing tasks that have not ended, including the copy's first task */
+    /* Number of listing tasks that have not ended, including the copy's first task. */
+    int64_t listings;
     int64_t listed, done, failed, bytes_listed, bytes_done, events, events_done;
     struct str agent_url;
 };
@@ -67,7 +68,7 @@ struct replication {
      * are in the set `s:up` are at `from`. */
     bool aborted;
     bool blocked;    /* a switch with downtime is in progress (S1) */
-    bool has_switch; /* there is a switch that is not done */
+    bool has_switch; /* the bucket has a switch that is not done */
     /* URL to which the source sends notices of changes that bypass weir; empty: none. */
     struct str agent_url;
 };
@@ -88,7 +89,7 @@ int64_t replication_view_epoch(const struct replication_view *view);
  * tasks. Returns their number. The list is borrowed from the view. */
 size_t replication_view_from(const struct replication_view *view, struct str storage,
                              struct str bucket, const struct replication *const **out);
-/* Whether a change of the bucket at this storage must be recorded: replication_view_from(),
+/* Returns whether a change of the bucket at this storage must be recorded: replication_view_from(),
  * replication_view_switch() or replication_view_blocked() finds a replication for it. */
 bool replication_view_any(const struct replication_view *view, struct str storage,
                           struct str bucket);
@@ -208,7 +209,7 @@ struct replication_recount {
     /* Makes the task that begins a copy again: the `first` of replication_resync(). */
     struct task (*first)(struct arena *a, const struct replication_id *id);
     void (*told)(void *ctx, const struct replication_gap *gap); /* called for each gap */
-    bool (*ended)(void *ctx); /* called now and then; true: stop soon */
+    bool (*ended)(void *ctx); /* called now and then; returns true to stop the comparison soon */
     void *ctx;
 };
 /* Compares the counters of replications that have open tasks with the tasks in the queue. The copy
@@ -230,8 +231,8 @@ struct change {
      * access list, if they have version vectors (V5). */
     bool whole;
     struct str type; /* type of the task, such as "object:sync" */
-    /* The change of an object may share a task of type RECORD_TOGETHER with other changes of its
-     * bucket in the same record. False: it has a task of its own. */
+    /* True: the change of an object may share a task of type RECORD_TOGETHER with other changes of
+     * its bucket in the same record. False: the change has a task of its own. */
     bool together;
     /* Number of the change's row in the outbox (log of changes) of the storage record.log; 0: the
      * change has no row. */

@@ -15,9 +15,9 @@
 
 enum {
     ARENA_MAX = 256 * 1024 * 1024,
-    PAGE = 500,             /* keys that one script looks at */
-    SEEN_MAX = 1000 * 1000, /* counted tasks; with more, the comparison is given up */
-    MEND_ARGS = 9,          /* the script's arguments before the status */
+    PAGE = 500,             /* number of keys that one script looks at */
+    SEEN_MAX = 1000 * 1000, /* most tasks that are counted; with more, the comparison is given up */
+    MEND_ARGS = 9,          /* number of the script's arguments before the status */
 };
 
 enum tally_kind { COPIES, LISTINGS, EVENTS, KINDS };
@@ -28,8 +28,8 @@ struct suspect {
      * count. */
     struct str key, round;
     struct reply *status; /* answer of HGETALL for `key` */
-    int64_t open[KINDS];  /* open tasks according to the counters */
-    int64_t there[KINDS]; /* open tasks that were found in the queue */
+    int64_t open[KINDS];  /* number of open tasks according to the counters */
+    int64_t there[KINDS]; /* number of open tasks that were found in the queue */
 };
 
 struct recount {

@@ -21,13 +21,13 @@ struct replications {
     _Atomic(bool) doubt; /* the next load reads everything, even if the epoch is the same */
 };
 
-/* A policy of the view. */
+/* One policy in a view. */
 struct policy {
     struct replication r;
     struct str name; /* <user>:<bucket>:<from>:<to>[:<to bucket>], escaped */
     /* Text of the time as it is stored; distinguishes policies of the same name. */
     struct str created_at;
-    bool member; /* it is in the sorted set of its bucket or user, so not archived */
+    bool member; /* the policy is in the sorted set of its bucket or user, so it is not archived */
 };
 
 static inline const struct policy *policy_of(const struct replication *r)

@@ -198,8 +198,9 @@ static int view_read_epoch(struct replications *r, int64_t *out, struct err *err
 
 enum {
     CHANGES_KEPT_MS = MS_PER_DAY, /* how long `w:epochs` keeps changes, as in part_policy.lua */
-    PATCH_MAX = 1000,             /* most changed policies; with more, all policies are read */
-    ASKED = 3,                    /* keys that are read for each policy */
+    /* Most changed policies that are read one by one; with more, all policies are read. */
+    PATCH_MAX = 1000,
+    ASKED = 3, /* number of keys that are read for each policy */
 };
 
 /* Makes the commands that read one policy: its score in the set, its status, its switch. */

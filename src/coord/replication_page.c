@@ -6,7 +6,7 @@
 
 enum {
     CURSOR_LIFE_S = 8 * S_PER_HOUR,
-    CLEAN_PAGE = 1000, /* keys that one script looks at */
+    CLEAN_PAGE = 1000, /* number of keys that one script looks at */
     HEAD_ARGS = 13,
     ITEM_ARGS = 6,
     SPLIT_HEAD_ARGS = 10,

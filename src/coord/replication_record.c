@@ -38,7 +38,7 @@ struct draft {
     VEC(struct str) args;                      /* arguments for the changes */
     VEC(const struct replication *) concerned; /* replications that get tasks */
     VEC(struct together *) together;           /* one for each of `concerned` */
-    VEC(struct str) sources;                   /* <storage>:<bucket>, each once */
+    VEC(struct str) sources; /* sources of the changes, each once: <storage>:<bucket> */
     struct str now;
 };
 
@@ -81,7 +81,7 @@ static struct str event_id(struct arena *a, struct str type, struct str name, st
 struct drafted {
     struct str type, what;
     enum task_payload_kind kind;
-    struct task_payload payload; /* without its `id` */
+    struct task_payload payload; /* payload.id is not set */
     size_t changes;
 };
 

@@ -1,4 +1,4 @@
-/* The numbers of acknowledged steps. */
+/* Numbers the steps that the store has acknowledged (coord/seen.h). */
 #include "coord/seen.h"
 
 #include <stdio.h>

@@ -1,13 +1,13 @@
-/* The transitions of switches; each is one script. */
+/* The transitions of switches (coord/switch.h). Each transition is one script. */
 #include "coord/switch.h"
 #include "base/clock.h"
 #include "coord/replication_int.h"
 
 enum {
     CALL_ARENA_MAX = 1024 * 1024,
-    CRON_MAX = 256,   /* bytes */
-    FIELDS_MAX = 18,  /* names and values of all options, counted together */
-    TEXT_MAX = 4096,  /* bytes of a line in the history */
+    CRON_MAX = 256,   /* most bytes of a cron line */
+    FIELDS_MAX = 18,  /* most names and values of the options, counted together */
+    TEXT_MAX = 4096,  /* most bytes of a line in the history */
     COMMON_ARGS = 10, /* most arguments of a transition */
 };
 
@@ -133,7 +133,7 @@ int switch_plan(struct replications *r, const struct replication_id *id,
 
 /* --- transitions --- */
 
-/* Runs the script of a transition; `more` are its arguments after the common ones. */
+/* Runs the script of a transition. `more` has its arguments after the common ones. */
 static int switch_move(struct replications *r, struct arena *a, enum coord_script script,
                        const struct bucket_switch *s, const struct store_args *more,
                        struct err *err)

@@ -36,9 +36,9 @@ struct switch_options {
     int64_t uploads_ttl_ns;
     bool on_init_done;   /* the switch begins when the initial copy is done */
     struct str cron;     /* cron line that says when it may begin; empty: none; not checked here */
-    int64_t start_at_ms; /* when it begins, ms since 1970; 0: not set */
-    int64_t max_duration_ns; /* limit of the downtime; 0: none */
-    int64_t max_event_lag;   /* most open events with which it may begin; 0: any number */
+    int64_t start_at_ms; /* when the switch begins, ms since 1970; 0: not set */
+    int64_t max_duration_ns; /* longest downtime; 0: no limit */
+    int64_t max_event_lag;   /* most open events with which the switch may begin; 0: any number */
     bool skip_check;         /* the two sides are not compared */
 
     bool continue_replication; /* for both kinds: afterwards the replication goes on in reverse */

@@ -1,4 +1,4 @@
-/* Reading switches from the store. */
+/* Reads switches from the store (coord/switch.h). */
 #include "base/vec.h"
 #include "coord/replication_int.h"
 #include "coord/switch.h"
@@ -129,7 +129,7 @@ int switch_read(struct replications *r, struct arena *a, struct str user, struct
 /* --- listing --- */
 
 struct switch_keys {
-    VEC(struct str) list; /* in the arena; may have a key twice */
+    VEC(struct str) list; /* keys of switches, in the arena; a key may occur twice */
     struct arena *a;
 };
 

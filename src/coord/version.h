@@ -50,8 +50,8 @@ int64_t vector_at(const struct vector *v, const struct place *p);
  * NULL. */
 int version_bump(struct store *app, const struct thing *t, const struct place *p, int64_t *out,
                  struct err *err) MUST_CHECK;
-/* The numbers of two places in a vector (V4). version_read_pairs() reads them for several vectors
- * in one round trip. */
+/* The numbers of two places in one vector (V4). version_read_pairs() reads such pairs for several
+ * vectors in one round trip. */
 struct version_pair {
     int64_t from, to; /* 0: the vector does not have the place */
 };

@@ -168,7 +168,7 @@ static void running_enter(struct worker *w, struct running *r)
     list_push(&w->running, &r->node);
     w->busy++;
     if (w->hints < w->o.threads)
-        w->hints++; /* there may be more tasks */
+        w->hints++; /* there may be more tasks, so another thread looks too */
     cond_signal(&w->work);
     mutex_unlock(&w->lock);
 }
@@ -182,7 +182,7 @@ static void running_leave(struct worker *w, struct running *r)
     mutex_unlock(&w->lock);
 }
 
-/* Takes a task and runs it. False: no task could be taken. */
+/* Takes a task and runs it. Returns false when no task could be taken. */
 static bool worker_run_one(struct worker *w, struct arena *a)
 {
     struct running r = {.run = {.arena = a}, .started_ns = clock_mono_ns()};
@@ -190,7 +190,7 @@ static bool worker_run_one(struct worker *w, struct arena *a)
 
     arena_reset(a);
     const struct str *order = worker_draw_order(w, a);
-    BUG_ON(!order); /* cannot be: the arena is empty and large */
+    BUG_ON(!order); /* cannot happen: the arena is empty and large */
     atomic_init(&r.lease_until_ns, r.started_ns + LEASE_NS);
     atomic_init(&r.ended, END_NOT);
     int code = queue_take(w->o.queue, a, order, w->o.queue_count, &r.task, &err);

@@ -16,7 +16,7 @@ struct running {
     struct task task;
     uint64_t started_ns;
     int64_t started_ms;
-    uint64_t deadline_ns; /* clock_mono_ns(); 0: no deadline */
+    uint64_t deadline_ns; /* when the task must end (clock_mono_ns()); 0: no deadline */
     /* When the lease ends (clock_mono_ns()), counted from the moment before the store was asked for
      * it. */
     _Atomic(uint64_t) lease_until_ns;

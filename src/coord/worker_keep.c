@@ -190,7 +190,7 @@ static const struct chore {
 } chores[WORKER_CHORES] = {
     {worker_end_late, 1000},
     {worker_extend_leases, 10000},
-    {worker_hint, 1000} /* Q9: a message may have been missed */,
+    {worker_hint, 1000} /* a message may have been missed (docs/queue.md, Q9) */,
     {worker_forward, 1000},
     {worker_recover, 5000},
     {worker_enroll, 5000},

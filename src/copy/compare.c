@@ -13,7 +13,7 @@ struct side {
     struct arena page, versions; /* hold the current page, and the current key's versions */
     struct list_result list;
     size_t at;                       /* index of the next entry on the page */
-    bool end;                        /* this page is the last */
+    bool end;                        /* this page is the last one */
     struct buf after, after_version; /* where the next page begins */
     struct buf last;                 /* the last key that was read */
     VEC(struct object_info) of_key;  /* versions of the current key, oldest first */

@@ -26,7 +26,7 @@ enum difference_kind {
     DIFFERENCE_SIZE,
     DIFFERENCE_ETAG,    /* the ETags differ, which proves that the bytes differ */
     DIFFERENCE_CONTENT, /* the bytes were read, and differ */
-    DIFFERENCE_UNKNOWN, /* it could not be found out whether they differ; `why` says why */
+    DIFFERENCE_UNKNOWN, /* it is not known whether the bytes differ; `why` says why */
     DIFFERENCE_KINDS
 };
 const char *difference_name(enum difference_kind kind); /* "missing", "marker", "size", … */

@@ -47,7 +47,7 @@ struct copy_options {
     uint64_t part_size;     /* size in bytes of the parts of such objects; 0: 64 MiB */
     uint64_t parallel_from; /* objects of this many bytes or more are sent several parts at a time;
                                0: 64 MiB */
-    size_t parallel;        /* how many parts are sent at a time; 0: 4 */
+    size_t parallel;        /* number of parts that are sent at a time; 0: 4 */
 };
 
 struct copy {

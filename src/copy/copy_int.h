@@ -42,7 +42,7 @@ struct copy_body {
 int copy_open(struct copy_body *body, const struct copying *w, struct arena *a,
               const struct object_range *range, struct err *err) MUST_CHECK;
 
-/* Translates the code of a write to ERR_CONFLICT if it says that the destination has changed. */
+/* Turns the code of a write into ERR_CONFLICT if the code says that the destination has changed. */
 int copy_written(int code, struct err *err);
 
 /* Sets *can to whether the bucket has object lock. Without object lock, a locked object could never

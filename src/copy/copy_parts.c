@@ -161,10 +161,10 @@ static int send_part(struct parts *p, struct arena *a, size_t i, struct upload_p
     if (part->size && code == 0 && body.since)
         code = copy_watch(p->w, body.since, err);
     reader_close(from);
-    return copy_written(code, err); /* an upload that no longer exists is a conflict too */
+    return copy_written(code, err); /* if the upload no longer exists, that is a conflict too */
 }
 
-/* Gives the next part to send. False: no part is left, or one has failed. */
+/* Gives the next part to send. Returns false when no part is left or a part has failed. */
 static bool next_part(struct parts *p, size_t *out)
 {
     bool more = false;

@@ -11,7 +11,7 @@ static int plan_room(struct copy_plan *out, struct copying *w, size_t count, str
 
 static void plan_add(struct copy_plan *p, uint32_t number, uint64_t size)
 {
-    BUG_ON(!p->parts); /* plan_room() comes first */
+    BUG_ON(!p->parts); /* plan_room() must be called first */
     const struct copy_part *last = p->count ? &p->parts[p->count - 1] : NULL;
 
     p->parts[p->count++] = (struct copy_part){

@@ -100,7 +100,8 @@ static int drop_page(struct cleaning *x, struct queue_page *page, bool *more, st
             continue;
         }
         code = queue_delete(x->c->queue, page->queue, list[i].task.id, err);
-        if (code == ERR_NOT_FOUND || code == ERR_CONFLICT) /* the task moved meanwhile */
+        /* The task has changed its state meanwhile. */
+        if (code == ERR_NOT_FOUND || code == ERR_CONFLICT)
             code = 0;
     }
     *more = count > 0;

@@ -5,7 +5,7 @@
 enum {
     HOUR_MINUTES = 60,
     DAY_MINUTES = 24 * 60,
-    DAYS_MAX = 9 * 366, /* 29 February comes again within eight years */
+    DAYS_MAX = 9 * 366, /* 29 February occurs again within eight years */
 };
 
 static const struct field {

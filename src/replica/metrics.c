@@ -1,10 +1,10 @@
-/* The metrics of replications. */
+/* Computes the metrics of replications. */
 #include "replica/rest/rest.h"
 
 /* Which numbers a metric shows: the sum over all replications, or those of one replication. */
 enum { FROM_ALL, FROM_ONE };
 
-enum { SHOWN_MAX = 100 }; /* most replications that are shown one by one */
+enum { SHOWN_MAX = 100 }; /* most replications whose numbers are shown one by one */
 
 struct all_numbers {
     uint64_t count, paused;

@@ -10,13 +10,13 @@ static const struct {
     const char *prefix;
     unsigned changes;
 } events[] = {
-    {"ObjectCreated:", THINGS_OF_OBJECT}, /* also MinIO's ...:PutTagging and the like */
+    {"ObjectCreated:", THINGS_OF_OBJECT}, /* also MinIO's ObjectCreated:PutTagging and the like */
     {"ObjectRemoved:", THING_OBJECT},
     {"ObjectTagging:", THING_OBJECT_TAGS},
     {"ObjectAcl:", THING_OBJECT_ACL},
     {"LifecycleExpiration:", THING_OBJECT},
-    {"ObjectLifecycle:Expiration:", THING_OBJECT}, /* Ceph */
-    {"ObjectSynced:", THINGS_OF_OBJECT},           /* Ceph, from another zone */
+    {"ObjectLifecycle:Expiration:", THING_OBJECT}, /* sent by Ceph */
+    {"ObjectSynced:", THINGS_OF_OBJECT},           /* sent by Ceph for objects from another zone */
 };
 
 /* --- reading --- */

@@ -14,7 +14,7 @@ struct notice_setup {
      * the ARN of a target that the storage has (MinIO, another weir). The name of the entry in the
      * configuration is made from it. */
     struct str target;
-    struct str token; /* added to the URL of `target` */
+    struct str token; /* secret that is added to the URL of `target` */
 };
 
 enum { NOTICE_TARGET_MAX = 1024 };

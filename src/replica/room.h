@@ -14,9 +14,9 @@ extern const struct room replica_room;
  * parts. */
 struct replica_room {
     struct services *services;
-    struct taps *taps; /* replica/tap/tap.h; NULL: replication is off */
+    struct taps *taps; /* capture changes (replica/tap/tap.h); NULL: replication is off */
     struct sides *sides;
-    struct store_keep *store_keep; /* replica/store_keep.h */
+    struct store_keep *store_keep; /* keeps a copy of the configuration (replica/store_keep.h) */
     /* This member and the following ones are NULL or unset in a process that runs no tasks. */
     struct keyring *keys;
     struct tasks *tasks;

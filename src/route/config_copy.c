@@ -217,7 +217,7 @@ int config_copy_write(struct store *config, const struct seal_key *key, const ch
 
 /* --- reading the file --- */
 
-/* Reads a number that ends with the character `end`, and advances. */
+/* Reads a number that ends with the character `end`, and advances *rest past that character. */
 static bool copy_take_number(struct str *rest, char end, uint64_t *out)
 {
     struct str word;

@@ -35,7 +35,7 @@ static const struct field_row remote_rows[] = {
 };
 static const struct fields remote_fields = FIELDS(remote_rows);
 
-/* Reads a storage from its hash. A time that cannot be read gets the default. */
+/* Reads a storage from its hash. A timeout that cannot be read gets the default. */
 static int remote_read(struct remote_entry *out, const struct reply *hash, struct err *err)
 {
     for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
@@ -135,7 +135,7 @@ static int remote_load(struct remotes *r, struct arena *a, struct str name, stru
     int code = hash_of(r, a, "storage:", name, &hash, err);
 
     if (code < 0 || hash->count == 0 || (o && o->entry.fixed))
-        return code; /* it was removed after its name was read, or it is fixed */
+        return code; /* the storage was removed after its name was read, or it is fixed */
     code = remote_read(&e, hash, err);
     if (code < 0)
         return code;
@@ -183,8 +183,8 @@ static int remotes_read_names(struct remotes *r, struct arena *a, struct reply *
     return code == 0 ? store_is_known(r->store, err) : code;
 }
 
-/* Loads all storages. One that cannot be opened does not keep the others from being opened, but its
- * error is returned. */
+/* Loads all storages. A storage that cannot be opened does not prevent the others from being
+ * opened, but its error is returned. */
 int remotes_load(struct remotes *r, struct err *err)
 {
     struct arena a = {0};

@@ -67,7 +67,7 @@ void target_release(struct target *t); /* releases the bucket; an empty target i
 /* Hands the bucket over to the caller; t->bucket is NULL afterwards. */
 struct bucket *target_take_bucket(struct target *t);
 
-/* Does the storage decide about access to the bucket? */
+/* Returns whether the storage decides about access to the bucket. */
 static inline bool target_is_foreign(const struct target *t)
 {
     return t->kind >= TARGET_FOREIGN;

@@ -48,7 +48,7 @@ void routes_retire_storage(struct routes *r, struct str name);
 /* Tells the routes whether all storages are known. While `known` is false, looking up a bucket
  * fails with ERR_UNAVAILABLE, because some storages could not be read from the store yet. */
 void routes_know_storages(struct routes *r, bool known);
-bool routes_any_remote(struct routes *r); /* does any storage have STORAGE_FORWARDS? */
+bool routes_any_remote(struct routes *r); /* whether any storage has STORAGE_FORWARDS */
 bool routes_main_is_remote(struct routes *r);
 
 /* Gives this overlay (object/overlay.h) to all storages, including those that are added later. The

@@ -49,8 +49,9 @@ struct routes {
     VEC(struct storage *)
     retired; /* removed, still open: others may use them */
     struct storage *main;
-    bool aborted;            /* storages that are added from now on are aborted too */
-    struct overlay *overlay; /* given to every storage, also to later ones; NULL: none */
+    bool aborted; /* storages that are added from now on are aborted too */
+    /* Overlay that every storage gets, also those that are added later; NULL: none. */
+    struct overlay *overlay;
     const struct bucket_space *spaces[ROUTES_SPACES_MAX]; /* the first space_count are set */
     _Atomic(size_t) space_count;
     _Atomic(bool) storages_known, any_remote, main_is_remote;

@@ -42,7 +42,7 @@ static int storage_open_row(struct routes *r, const struct local_options *from, 
     o.name = name;
     o.folder = folder;
     o.id = (uint32_t)id;
-    o.may_be_missing = true; /* one dead disk must not keep the others from being used */
+    o.may_be_missing = true; /* one dead disk must not make the other storages unusable */
     if (code == 0)
         code = open_one(r, &o, err);
     free(name);

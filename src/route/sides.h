@@ -19,7 +19,7 @@ struct side_pair {
     struct str user, bucket; /* the bucket's owner and name; in the arena */
 };
 
-/* What a request reads or changes. */
+/* The thing that a request reads or changes. */
 struct side_ask {
     enum thing_kind thing;
     struct str key, version; /* the object, if the thing belongs to one; version may be empty */

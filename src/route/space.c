@@ -1,4 +1,4 @@
-/* The spaces of the routes (route/space.h), and the overlay of all storages. */
+/* Implements the spaces of the routes (route/space.h), and the overlay that all storages get. */
 #include "route/space.h"
 #include "route/route_int.h"
 

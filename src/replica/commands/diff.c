@@ -302,7 +302,7 @@ static int diff_add_entries(struct api_client *r, const struct invocation *inv, 
                : "/entries?limit=1000";
     struct manage_list list = {.path = manage_path(r, "/api/v1/diffs/", inv->args.items[0], tail),
                                .name = "entries",
-                               .after = skip, /* a position in the list */
+                               .after = skip, /* number of entries to leave out, not a key */
                                .max = limit};
     code = limit ? manage_pages(r, &list, &all, err) : 0;
     json_object_set_new(report, "entries", all ? all : json_array());

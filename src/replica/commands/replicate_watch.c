@@ -67,7 +67,7 @@ void replicate_describe(json_t *row)
 struct seen {
     struct str id; /* in the watch's arena */
     double objects, bytes, at_s;
-    double objects_rate, bytes_rate; /* smoothed over SMOOTH_S */
+    double objects_rate, bytes_rate; /* per second, smoothed over SMOOTH_S seconds */
     struct buf line;
 };
 

@@ -1,4 +1,4 @@
-/* Shows how far replications are: as cells of a table, and as progress bars. */
+/* Shows the progress of replications: as cells of a table, and as progress bars. */
 #ifndef REPLICA_COMMANDS_REPLICATE_WATCH_H
 #define REPLICA_COMMANDS_REPLICATE_WATCH_H
 

@@ -79,7 +79,7 @@ static int replication_remove_bucket(const struct replica_room *room, struct are
         code = 0;
     if (code == 0)
         code = replication_remove(room->services->replications, &p->id, err);
-    /* If one of these calls fails, the task still runs in a minute. */
+    /* If one of the next calls fails, the task still runs in a minute. */
     if (code == 0)
         (void)!queue_run_now(q, t.queue, t.id, NULL);
     else if (added)

@@ -5,7 +5,7 @@
 #include "route/route.h"
 
 enum {
-    SCAN_PAGE = 500,                   /* archived tasks that are read at once */
+    SCAN_PAGE = 500,                   /* number of archived tasks that are read at once */
     FAILED_MAX = 1000,                 /* most failed tasks that are shown for one replication */
     SCAN_ARENA_MAX = 64 * 1024 * 1024, /* most bytes of one page of tasks */
     NAME_MAX_BYTES = 16 * 1024,        /* most bytes of an id */

@@ -10,7 +10,8 @@
 
 enum {
     POLL_S = 2,
-    POLL_MAX_S = 30, /* longest wait of a switch whose time is far off, in seconds */
+    /* Longest time in seconds after which a switch whose time has not come looks again. */
+    POLL_MAX_S = 30,
 };
 
 /* --- steps of both kinds of switches --- */

@@ -23,7 +23,7 @@ struct switcher {
     struct queue *queue;
     struct locks *locks;
     struct keyring *keys; /* keys of sealed objects, for the check; may be NULL */
-    /* Returns the storage of this name, or NULL. */
+    /* Returns the storage of this name; NULL: it is not here. */
     struct storage *(*find)(void *ctx, struct str name);
     /* Returns the main storage, where buckets that have no policy are. */
     struct str (*main)(void *ctx);

@@ -91,8 +91,8 @@ static void bits_set_policy(uint64_t *words, const struct replication *r)
         bits_set(words, filter_bit(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
 }
 
-/* Sets the filter by the policies. Bits are set before `any` becomes true, and `any` becomes false
- * before bits are cleared, so a reader of both misses no bucket that must be captured. */
+/* Sets the filter by the policies. Bits are set before `any` becomes true, so a reader of both
+ * misses no bucket that must be captured. */
 static void filter_set(struct taps *t, const struct replication_view *view)
 {
     const struct replication *const *all;

@@ -83,7 +83,7 @@ struct taps_options {
      * processes (lease_tell_epoch()). lease_start() is called after taps_open(), and lease_stop()
      * before taps_close(). NULL: this process needs no lease. */
     struct lease *lease;
-    uint64_t postpone_ms; /* time between two postponements of open intents; 0: 15 s */
+    uint64_t postpone_ms; /* time in ms between two postponements of open intents; 0: 15 s */
     /* A bucket's mark is removed after this time without an intent; 0: a minute. */
     uint64_t mark_idle_ms;
     const struct log *log; /* NULL: silent */
@@ -158,8 +158,8 @@ int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err) M
  * Both are true until the policies were read once. */
 const _Atomic(bool) *taps_switching(const struct taps *t);
 bool taps_may_switch(const struct taps *t, struct str bucket);
-/* Records that a client removed an object at this storage, although the storage did not have it
- * (D6). */
+/* Records that a client removed an object at this storage, although the storage did not have the
+ * object (D6). */
 int taps_record_removal(struct taps *t, const struct storage *s, struct str bucket, struct str key,
                         struct err *err) MUST_CHECK;
 
@@ -169,9 +169,9 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
 int64_t taps_epoch(struct taps *t);
 
 struct taps_stats {
-    uint64_t recorded; /* rows of local storages that were recorded since the start */
-    uint64_t intents;  /* intents that were begun since the start */
-    size_t open;       /* intents whose requests are under way */
+    uint64_t recorded; /* number of rows of local storages that were recorded since the start */
+    uint64_t intents;  /* number of intents that were begun since the start */
+    size_t open;       /* number of intents whose requests are under way */
     uint64_t ended;    /* writes to remote storages that were answered and are not recorded yet */
 };
 void taps_stats(struct taps *t, struct taps_stats *out);

@@ -255,7 +255,7 @@ static bool tap_is_stopping(struct tap *tap)
     return stop;
 }
 
-/* Sleeps until there is a row, or for `ms`. */
+/* Sleeps until a row was committed, `ms` milliseconds at most. */
 static void tap_sleep(struct tap *tap, uint64_t ms)
 {
     uint64_t deadline = clock_mono_ns() + ms * NS_PER_MS;
@@ -310,7 +310,7 @@ static void drain_main(void *ctx)
         arena_reset(&a);
         if (stop && (code < 0 || count == 0))
             break;
-        stop = tap_is_stopping(tap); /* if so, the present rows are tried once more */
+        stop = tap_is_stopping(tap); /* if it is, the present rows are tried once more */
         if (stop)
             continue;
         if (code < 0) {

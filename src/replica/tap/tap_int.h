@@ -24,7 +24,7 @@ enum {
     SWITCH_BITS = 1024,
     TAP_PER_CHANGE = 2, /* most changes that one row makes (docs/replication.md, V5) */
     TAP_PER_BUCKET = 3, /* most changes that a request to a bucket makes */
-    TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* rows recorded at once */
+    TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* most rows that are recorded at once */
 };
 
 /* A set of the buckets and users that have replications, with their storages. Each has a bit,
@@ -52,8 +52,8 @@ struct tap {
     _Atomic(int) name;       /* enum name_state */
     _Atomic(bool) caught_up; /* the rows that the start found have been recorded */
     /* Only the keeper uses the next two members. */
-    uint64_t goal;     /* row that must be recorded before an epoch is reached: keep_epoch() */
-    uint64_t settling; /* highest row at the time `settling_ms`: keep_settled() */
+    uint64_t goal;     /* row that must be recorded before an epoch is reached (see keep_epoch()) */
+    uint64_t settling; /* highest row at the time taps.settling_ms (see keep_settled()) */
     /* Only the tap's thread uses the next three members. */
     size_t batch; /* most rows that are recorded at once */
     bool begun;   /* `recorded` was read from the store */
@@ -110,7 +110,7 @@ struct taps {
     /* Bits of the buckets in such a switch, chosen by a hash of the name. */
     _Atomic(uint64_t) switch_words[SWITCH_BITS / 64];
     _Atomic(int64_t) held;   /* result of taps_epoch() */
-    _Atomic(unsigned) phase; /* the present phase: see keep_epoch() */
+    _Atomic(unsigned) phase; /* the present phase (see keep_epoch()) */
     /* Number of writes to remote storages that are under way, by the phase in which they began. */
     _Atomic(uint64_t) under_way[2];
     _Atomic(uint64_t) count_recorded, count_intents;
@@ -169,7 +169,7 @@ struct tap *taps_find(struct taps *t, const struct storage *s);
 /* Collects the changes that go into one record. */
 struct changes_out {
     struct arena *a;
-    struct change *items; /* room for QUEUE_BATCH_MAX */
+    struct change *items; /* array with room for QUEUE_BATCH_MAX changes */
     size_t count;
 };
 int changes_out_init(struct changes_out *out, struct arena *a, struct err *err) MUST_CHECK;
@@ -221,7 +221,7 @@ size_t intent_key_len(struct str key);
 /* Most bytes of the payload of one intent. Further keys go into another intent. */
 enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 };
 
-/* Postpones all open intents. */
+/* Postpones the tasks of all open intents. */
 void intents_postpone(struct taps *t);
 /* Announces the intents in taps.astray, where leave_intent() has put them (E4). */
 int intents_announce_astray(struct taps *t, struct err *err) MUST_CHECK;

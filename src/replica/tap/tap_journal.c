@@ -51,7 +51,8 @@ struct journal {
     struct file *file;
     struct mutex lock; /* class "replica.journal" */
     size_t free_count;
-    uint16_t free[SLOTS]; /* a stack: the slot that was freed last is likely in the cache */
+    /* Stack of free slots; the slot that was freed last is likely in the cache. */
+    uint16_t free[SLOTS];
 };
 
 /* --- opening --- */

@@ -51,7 +51,7 @@ static bool count_one(void *ctx, const struct task_info *t, const struct intent 
     struct str id = arena_str(&u->a, t->task.id);
     if (arena_error(&u->a) == 0)
         map_put(&u->seen, id, u);
-    if (!in->again) /* the change of a second task is recorded already */
+    if (!in->again) /* the change of an intent's second task is recorded already */
         one = announced_of(u, in->storage, in->what.bucket);
     if (one)
         one->count += in->what.key_count ? in->what.key_count : 1;
@@ -78,7 +78,7 @@ static int count_announced(struct unrecorded *u, struct err *err)
     return code == 0 && arena_error(&u->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-/* --- storages --- */
+/* --- changes of local storages --- */
 
 /* Waits, for some seconds at most, until the process that has the storage says that everything up
  * to `began_ms` is recorded. s->clear is set to whether it has said so. If no process has the

@@ -18,7 +18,7 @@ enum {
     LISTING_S = 5, /* seconds until a listing runs again that has too many open copies */
 };
 
-/* A bucket that is open. */
+/* A bucket that a task has open. */
 struct place_open {
     struct bucket *bucket; /* owned: a reference */
     bool versioned;        /* the bucket keeps versions now */
@@ -68,7 +68,7 @@ int job_find(struct job *j, struct str name, struct storage **out, struct err *e
  * too long, and the task is put back until then. */
 int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t wanted,
              struct err *err) MUST_CHECK;
-struct str job_to_bucket(const struct job *j); /* name of the bucket at the destination */
+struct str job_to_bucket(const struct job *j); /* name of the destination's bucket */
 /* These two take the lock of the object or of the bucket at the destination (C1). ERR_BUSY: another
  * worker has the lock. */
 int job_lock_object(struct job *j, struct err *err) MUST_CHECK;

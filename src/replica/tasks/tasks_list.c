@@ -5,10 +5,11 @@
 #include "base/hash.h"
 
 enum {
-    TOGETHER_MAX = 32,                    /* most small objects that one task copies */
-    TOGETHER_NAMES_MAX = 8 * 1024,        /* most bytes of their names, before JSON escapes them */
-    TOGETHER_SIZE_MAX = 1024 * 1024,      /* largest size of one of them, in bytes */
-    TOGETHER_BYTES_MAX = 4 * 1024 * 1024, /* most bytes of all of them */
+    TOGETHER_MAX = 32, /* most small objects that one task copies */
+    /* Most bytes of the names of these objects, before JSON escapes them. */
+    TOGETHER_NAMES_MAX = 8 * 1024,
+    TOGETHER_SIZE_MAX = 1024 * 1024,      /* largest size of one of these objects, in bytes */
+    TOGETHER_BYTES_MAX = 4 * 1024 * 1024, /* most bytes of all these objects together */
 };
 _Static_assert((int)TOGETHER_MAX <= (int)PAYLOAD_OBJECTS_MAX, "a payload holds them");
 

@@ -15,7 +15,7 @@ enum {
     ID_MAX_BYTES = 32 * 1024, /* most bytes of a task's id */
 };
 
-/* An upload that may be left over. */
+/* An upload that a copy may have left behind. */
 struct left {
     struct str user, storage, bucket, object, upload;
 };
@@ -30,7 +30,8 @@ void upload_memory_key(struct buf *out, struct str storage, struct str bucket, s
     store_key_part(out, object);
 }
 
-/* Returns the upload in a value of `w:copy`: "<etag> <hash> <upload>" (copy_parts.c). */
+/* Returns the id of the upload in a value of the key `w:copy:…`: "<etag> <hash> <upload>"
+ * (copy_parts.c). */
 struct str upload_of_memory(struct str value)
 {
     struct str head, upload = STR_EMPTY;
