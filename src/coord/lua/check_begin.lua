@@ -1,7 +1,9 @@
--- Begins a check. ARGV: numbers of appDB and queueDB; id; mode (new, again, fix); round; queue, id and message of the task;
--- for a fix: index of the source, and the task of the check that follows, as '<round> <queue> <id> <message>'; for a new check: the
--- number of fields, fields and values, then the locations.
--- Answers 1, 0 when there is no such check, -1 when it is running.
+-- Begins a check (docs/diff.md). The mode is new (a new check), again (the same check once more) or fix (repairs of the
+-- differences).
+-- ARGV: numbers of appDB and queueDB; the check's id; mode; round; queue, id and message of the first task; for a fix:
+-- index of the source, and the task of the check that follows the fix, as '<round> <queue> <id> <message>'; for a new
+-- check: the number of fields, the fields and values, then the locations.
+-- Answers 1; 0: there is no such check; -1: the check is running.
 -- include part_check
 local app, queue, id, mode, round = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 redis.call('SELECT', app)

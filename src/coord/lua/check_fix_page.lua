@@ -1,7 +1,8 @@
--- Queues repairs for some keys of a fix. ARGV: numbers of appDB and queueDB; id, round; where the page begins, where to go on ('': this
--- was the last page); piece of the walk; queue, id and message of the task that goes on ('': this task does); then for each repair: its
--- name, and queue, id and message of its task.
--- Answers 1, 0 when the round or the piece is over, -2 when the cursor is elsewhere.
+-- Queues the repairs for one page of keys of a fix.
+-- ARGV: numbers of appDB and queueDB; the check's id and round; the cursor at which the page begins, and the cursor
+-- behind it ('': this is the last page); the piece of the walk; queue, id and message of the task that continues the
+-- walk ('': the present task does); then for each repair its name, and queue, id and message of its task.
+-- Answers 1; 0: the round or the piece is over; -2: the check's cursor is not where the page begins.
 -- include part_check
 local app, queue, id = ARGV[1], ARGV[2], ARGV[3]
 redis.call('SELECT', app)

@@ -1,5 +1,7 @@
--- A repair of a fix has ended. ARGV: numbers of appDB and queueDB; id, round; name of the repair; error ('': it succeeded).
--- Answers 1, or 0 when the round is over.
+-- Records that a repair of a fix has ended.
+-- ARGV: numbers of appDB and queueDB; the check's id and round; name of the repair; its error ('': the repair
+-- succeeded).
+-- Answers 1; 0: the round is over.
 -- include part_check
 local app, queue, id = ARGV[1], ARGV[2], ARGV[3]
 redis.call('SELECT', app)

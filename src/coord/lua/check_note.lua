@@ -1,5 +1,6 @@
--- Writes down what went wrong with a check. ARGV: id, state, round, error, '1' when the check has failed for good, piece of the walk.
--- Answers 1, or 0 when the round or the piece is over.
+-- Records an error of a check.
+-- ARGV: the check's id, state and round; the error; '1' if the check has failed for good; the piece of the walk.
+-- Answers 1; 0: the check has another state, round or piece by now.
 -- include part_check
 if not check_walks(ARGV[1], ARGV[2], ARGV[3], ARGV[6]) then
     return 0

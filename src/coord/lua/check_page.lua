@@ -1,8 +1,9 @@
--- Writes down the results for some keys that were compared. ARGV: numbers of appDB and queueDB; id, round; where the page begins, where to
--- go on ('': this was the last page); how many keys, differences and bytes; how many differences the report keeps; '1' when versions were
--- compared; how many keys there are, roughly; piece of the walk; queue, id and message of the task that goes on ('': this task does);
--- then the differences to keep.
--- Answers 1, 0 when the round or the piece is over, -2 when the cursor is elsewhere.
+-- Records the results for one page of keys that were compared.
+-- ARGV: numbers of appDB and queueDB; the check's id and round; the cursor at which the page begins, and the cursor
+-- behind it ('': this is the last page); number of keys, differences and bytes of the page; most differences that the
+-- report keeps; '1' if versions were compared; about how many keys there are in all; the piece of the walk; queue, id
+-- and message of the task that continues the walk ('': the present task does); then the differences for the report.
+-- Answers 1; 0: the round or the piece is over; -2: the check's cursor is not where the page begins.
 -- include part_check
 redis.call('SELECT', ARGV[1])
 local id, after, last = ARGV[3], ARGV[5], ARGV[6]

@@ -1,5 +1,6 @@
--- Whether every process that was heard of lately holds an epoch. ARGV: the epoch, or a member of w:epochs, which stands for the epoch of
--- its last change (a member that is absent was changed more than a day ago); life of a process's word (s). Answers 1 or 0.
+-- Answers 1 if every process that was heard of lately has reached an epoch, else 0.
+-- ARGV: the epoch, or a member of w:epochs, which stands for the epoch of its last change (an absent member was changed
+-- more than a day ago); how long the word of a process counts (s).
 local now = tonumber(redis.call('TIME')[1])
 local wanted = tonumber(ARGV[1]) or tonumber(redis.call('ZSCORE', 'w:epochs', ARGV[1]) or '-1')
 local rows = redis.call('HGETALL', 'w:gateways')

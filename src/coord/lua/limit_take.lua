@@ -1,6 +1,7 @@
--- Takes tokens from a bucket that fills with time. ARGV: key, how many are wanted, how many are added each second, how many the bucket holds.
--- Answers 0 when they were taken, else after how many milliseconds they will be there. A caller that wants more than the bucket holds
--- gets them when it is full, which leaves a debt.
+-- Takes tokens from a bucket that fills with time.
+-- ARGV: key of the bucket, number of tokens wanted, tokens added each second, most tokens that the bucket holds.
+-- Answers 0 if the tokens were taken, else in how many ms there will be enough. A caller that wants more tokens than
+-- the bucket holds gets them when the bucket is full, which leaves a debt.
 local key, wanted, rate, size = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

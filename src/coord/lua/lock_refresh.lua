@@ -1,4 +1,5 @@
--- Renews locks. ARGV: time to live (ms), then pairs of key and token. Answers the keys that do not have their token any more.
+-- Renews locks. ARGV: time to live (ms), then pairs of key and token. Answers the keys of locks that do not have their
+-- token any more.
 local lost = {}
 for i = 2, #ARGV, 2 do
     if redis.call('GET', ARGV[i]) == ARGV[i + 1] then

@@ -1,5 +1,6 @@
--- Takes locks. ARGV: time to live (ms), then pairs of key and token. Answers for each 1 when it was taken, 0 when somebody else has it. A lock
--- that would live much longer than the time to live was taken before the store's clock went back, and was not renewed since.
+-- Takes locks. ARGV: time to live (ms), then pairs of key and token. Answers for each lock 1 if the caller has it now,
+-- 0 if somebody else has it. A lock that would live much longer than the time to live was taken before the store's
+-- clock went back, and was not renewed since. Such a lock is taken over.
 local taken = {}
 local too_long = 2 * ARGV[1] + 60000
 for i = 2, #ARGV, 2 do

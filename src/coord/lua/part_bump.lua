@@ -1,5 +1,6 @@
--- bump(): gives the field one more than the highest number of the vector (V1). A vector that was to expire does not (V3). `others`: the
--- other fields that the vector may have, or nil. All fields are read only when there are more than these.
+-- bump() sets the field to one more than the highest number of the vector (docs/replication.md, V1). A vector that was
+-- to expire does not expire any more (V3). `others` are the other fields that the vector may have, or nil. All fields
+-- are read only if the vector has more fields than these. Returns the new number, and how many fields the vector had.
 local function bump(key, field, others)
     local count, known, highest = redis.call('HLEN', key), 0, 0
     if count == 0 then -- in a large batch most objects are new
@@ -20,8 +21,9 @@ local function bump(key, field, others)
     redis.call('PERSIST', key)
     return highest + 1, count
 end
--- Tags and the ACL of an object have vectors of their own only after they were changed by themselves, and never without a vector of the
--- object (V5).
+-- bump_whole() raises the vector of an object that was written as a whole, and the vectors of its tags and its ACL if
+-- they exist. Tags and ACL have vectors of their own only after they were changed by themselves, and never without a
+-- vector of the object (docs/replication.md, V5).
 local function bump_whole(key, field, others)
     local _, count = bump(key, field, others)
     if count > 0 and redis.call('EXISTS', key .. ':t', key .. ':a') > 0 then
@@ -32,6 +34,7 @@ local function bump_whole(key, field, others)
         end
     end
 end
+-- bump_beside() raises the vector of an object's tags or ACL, and makes the object's vector if there is none (V5).
 local function bump_beside(key, field, others)
     bump(key, field, others)
     local object = string.sub(key, 1, -3)

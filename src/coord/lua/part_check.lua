@@ -1,6 +1,7 @@
--- Checks (docs/diff.md): how long they are kept, and their cursor. In appDB.
+-- Functions for checks (docs/diff.md): how long they are kept, and their cursor. appDB must be selected.
 -- include part_enqueue
 local check_life = 30 * 86400
+-- Keeps the check for another `check_life` seconds.
 local function check_touch(id)
     local hash, locations, _, list, open = check_keys(id)
     for _, key in ipairs({hash, locations, list, open}) do
@@ -20,8 +21,8 @@ local function check_move(id, after, last)
     end
     return true
 end
--- D9: another task goes on with the walk, from the cursor. A task of an earlier piece changes nothing any more. `next`: queue, id and
--- message of that task.
+-- Lets another task continue the walk from the cursor (docs/diff.md, D9). From then on, a task of an earlier piece
+-- changes nothing. `next`: queue, id and message of the task that continues.
 local function check_hand_over(app, queue, round, id, piece, next)
     piece = string.format('%d', piece + 1)
     redis.call('HSET', check_keys(id), 'piece', piece)

@@ -1,6 +1,6 @@
--- What the end of a task means for its check (docs/diff.md, D8). In appDB, before and afterwards.
--- check_held(): whether the round is the present one and the check is in that state. check_walks(): the same, and the piece of the walk (D9).
--- check_begin(): sets the fields of a check that begins to compare.
+-- Functions for the end of a task of a check (docs/diff.md, D8). appDB must be selected, and is selected afterwards.
+-- check_held() answers whether the check is in this state and this round. check_walks() compares the piece of the walk
+-- too (D9). check_begin() sets the fields of a check that begins to compare.
 -- include part_time
 local function check_keys(id)
     return 'w:ccv:c:' .. id, 'w:ccv:stor:' .. id, 'w:ccv:l:' .. id, 'w:ccv:d:' .. id, 'w:ccv:f:' .. id
@@ -19,15 +19,15 @@ local function check_begin(id, round)
     redis.call('HDEL', hash, 'error', 'done_at', 'next', 'piece', 'total')
     redis.call('DEL', cursor, list, open)
 end
--- The tallies (part_tally) of the task of a walk and of the task of a repair.
+-- These answer the tally (part_tally) of a task that walks, and of a task that repairs.
 local function check_walk_tally(app, queue, round, id, piece)
     return app .. ' ' .. queue .. ' w 0 ' .. round .. ' ' .. id .. ' ' .. piece
 end
 local function check_object_tally(app, queue, round, id, member)
     return app .. ' ' .. queue .. ' o 0 ' .. round .. ' ' .. id .. ' ' .. member
 end
--- When the walk of a fix is over and no repair is open, the check begins again, with the task that was written down (`next`) when the fix
--- began. No other task has the id of that one.
+-- When the walk of a fix is over and no repair is open, begins the check again, with the task that was stored in the
+-- field `next` when the fix began. No other task has the id of that task.
 local function check_fix_ended(id, app, queue)
     local hash, _, _, _, open = check_keys(id)
     local row = redis.call('HMGET', hash, 'fix_listed', 'next')

@@ -1,6 +1,9 @@
--- end_task(): writes the outcome of an active task. Token '': the caller does not hold the task, but its lease has ended (queue_expired).
--- Outcomes: done; completed (kept for `seconds`); retry (after `seconds`); archived; pending (back to the front of the queue).
--- Counter: '' none, 'processed', or 'failed' (which counts for both). Answers 1, or 0 when the task is not active, or has another token.
+-- end_task() records the outcome of an active task. Token '': the caller does not hold the task, but the task's lease
+-- has ended (queue_expired).
+-- Outcomes: done; completed (the task is kept for `seconds`); retry (after `seconds`); archived; pending (back to the
+-- front of the queue).
+-- Counter: '' (none), 'processed', or 'failed' (which counts as both). Answers 1; 0: the task is not active, or has
+-- another token.
 -- include part_tally
 local function count_day(prefix, name, day, life)
     local daily = prefix .. name .. ':' .. day

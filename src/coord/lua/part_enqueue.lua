@@ -1,6 +1,8 @@
--- enqueue() adds a task; flush() then moves all added tasks into their queues and wakes workers. Delay (s) 0: at once. `unique` is a key
--- that is held for `life` (s), or ''. Each task takes few commands, as a thousand are added at once while others wait.
--- Answers 1 when the task was added, 0 when its id exists, -1 when the unique key is held; then whether `tally` (nil: none) must be counted.
+-- enqueue() adds a task; flush() then moves all added tasks into their queues and wakes workers. `delay` is in seconds,
+-- '0': at once. `unique` is a key that the task holds for `life` seconds; '': none. Each task takes few commands,
+-- because a thousand tasks are added at once while others wait.
+-- enqueue() answers 1 if the task was added, 0 if its id exists, -1 if another task holds the unique key; then whether
+-- `tally` (nil: none) must be counted.
 -- include part_tally
 local since = time[1] .. string.format('%06d000', time[2])
 local lines = {}
@@ -45,13 +47,15 @@ local function enqueue(queue, id, message, delay, unique, life, tally, row)
     redis.call('HSET', key, unpack(fields))
     return 1, tally and not same
 end
--- The message with another id (field 3): a second field 3 is added, since in protobuf the last one counts. Ids are shorter than 16 KiB.
+-- Answers the message with another id, which is field 3. A second field 3 is appended, because in protobuf the last one
+-- counts. Ids are shorter than 16 KiB.
 local function message_as(message, id)
     local length = #id < 128 and string.char(#id) or string.char(128 + #id % 128, math.floor(#id / 128))
     return message .. '\26' .. length .. id
 end
--- Adds a task that is counted. Tasks of the same id that cannot take its work over stay beside it; `busy(state, how many there are, whether
--- the tally is the same)` says which. Answers whether the task must be counted. `delay` nil: at once.
+-- Adds a task that is counted. If a task of the same id exists and cannot do this work too, the new task gets another
+-- id and stays beside it. `busy(state, n, same)` says whether that is so; `n` is the number of tasks seen so far,
+-- `same` whether the tallies are the same. Answers whether the task must be counted. `delay` nil: at once.
 local function enqueue_beside(queue, id, message, tally, busy, delay)
     local slot, n = id, 1
     while true do
@@ -65,12 +69,12 @@ local function enqueue_beside(queue, id, message, tally, busy, delay)
         slot = id .. '|' .. n
     end
 end
--- For listings and copies: a task of an earlier round has seen the source as it was before this round.
+-- For listings and copies: an active task of an earlier round has seen the source as it was before this round.
 local function runs_for_another(state, _, same)
     return state == 'active' and not same
 end
--- For changes: a pending task will see the change when it runs, so no other is needed. An active task may have looked already, and a failed
--- one may wait for long: then the change gets a task of its own, up to a few.
+-- For changes: a pending task will see the change when it runs, so no other task is needed. An active task may have
+-- looked already, and a failed task may wait for long: then the change gets a task of its own, up to a few.
 local function cannot_take_on(state, n)
     return state == 'active' or (state == 'retry' or state == 'scheduled') and n < 4
 end

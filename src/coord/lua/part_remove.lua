@@ -1,4 +1,4 @@
--- Removes a task that is not active.
+-- Removes a task that is not active. `prefix` is that of the queue's keys, `state` the state of the task.
 local function remove_task(prefix, id, state)
     local key = prefix .. 't:' .. id
     local unique = redis.call('HGET', key, 'unique_key')

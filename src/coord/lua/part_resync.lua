@@ -1,5 +1,5 @@
--- Begins an initial copy again: all counters belong to the new round, and tasks of the earlier round count for nothing. In configDB, before
--- and afterwards. `first`: queue, id and message of the first task.
+-- Begins an initial copy again: all counters belong to the new round, and tasks of the earlier round count for nothing.
+-- configDB must be selected, and is selected afterwards. `first`: queue, id and message of the first task.
 -- include part_enqueue
 local function resync_begin(status, queue, config, first)
     local round = rfc3339()

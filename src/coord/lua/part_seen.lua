@@ -1,6 +1,7 @@
--- seen(): numbers a step (docs/store-redis.md, I3). In queueDB. KEYS: a data folder, and the highest number that the store has acknowledged
--- to it; or none. A store that has lost an acknowledged number refuses the step: seen() answers an error, which the script must return.
--- Else it answers nil, and seen_number is the number of the step.
+-- seen() numbers a step (docs/store-redis.md, I3). queueDB must be selected. KEYS: a data folder, and the highest
+-- number that the store has acknowledged to it; without KEYS the step gets no number. A store that has lost an
+-- acknowledged number refuses the step: seen() answers an error, which the script must return. Else it answers nil, and
+-- seen_number is the number of the step.
 local seen_number
 local function seen()
     if #KEYS == 0 then

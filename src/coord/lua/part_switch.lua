@@ -1,10 +1,12 @@
--- The switch of a bucket (docs/replication.md, "Switch"). In configDB; names are escaped, as in keys.
+-- Functions for the switch of a bucket (docs/replication.md, "Switch"). configDB must be selected. Names are escaped,
+-- as in keys.
 -- include part_policy
 local history_max = 1000
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end
--- The switch of a bucket: its hash, and the parts of it. `id`, `from` and `to` are those of its replication.
+-- Reads the switch of a bucket: its hash (`fields`), and the parts of it. `id`, `from` and `to` are those of its
+-- replication. `live`: it is a switch without downtime.
 local function switch_read(user, bucket)
     local s = {user = user, bucket = bucket, key = 'p:switch:' .. user .. ':' .. bucket, fields = {}}
     local row = redis.call('HGETALL', s.key)
@@ -19,14 +21,14 @@ local function switch_read(user, bucket)
     s.live = tonumber(s.fields.multipartTTL or '0') > 0
     return s
 end
--- The key of the status of the replication from one side to the other.
+-- Answers the key of the status of the replication from one side to the other.
 local function status_of(s, from, to)
     return 'p:repl_st:' .. s.user .. ':' .. s.bucket .. ':' .. from .. ':' .. to
 end
 local function set_of(s)
     return 'p:repl:' .. s.user .. ':' .. s.bucket
 end
--- Raises the epochs of both directions: a view that has them records the changes of both sides.
+-- Raises the epochs of both directions, so that a gateway that has them records the changes of both sides.
 local function switch_changed(s)
     config_changed()
     local name = s.user .. ':' .. s.bucket .. ':'
@@ -48,12 +50,13 @@ local function switch_drop(s, text)
     redis.call('DEL', s.key)
     switch_changed(s)
 end
--- Both sides are blocked, so that nobody can make the bucket again on the other one meanwhile.
+-- Blocks the bucket on both sides (`command` SADD), or unblocks it (SREM). Both sides are blocked so that nobody can
+-- make the bucket again on the other one meanwhile.
 local function switch_block(s, command)
     policy_block(command, s.from, raw(s.bucket))
     policy_block(command, s.to, raw(s.bucket))
 end
--- Clients use this side from now on; the other one is a copy.
+-- Leads the route to this storage: clients use this side from now on, and the other side is a copy.
 local function switch_route(s, storage)
     policy_places(s.user, s.bucket, storage, raw(storage), storage == s.from and s.to or s.from)
 end
@@ -61,8 +64,8 @@ local function archive(s, from, to)
     redis.call('ZREM', set_of(s), from .. ':' .. to)
     redis.call('HSET', status_of(s, from, to), 'archived', '1', 'archived_at', rfc3339())
 end
--- Without downtime: clients use the new side, and their changes there are not copied back until the old side may be left (S4). `app`,
--- `config`: numbers of appDB and configDB.
+-- For a switch without downtime: clients use the new side from now on, and their changes there are not copied back
+-- until the old side may be left (docs/replication.md, S4). `app`, `config`: numbers of appDB and configDB.
 local function switch_turn(s, app, config)
     archive(s, s.from, s.to)
     local status = status_of(s, s.to, s.from)
@@ -74,12 +77,12 @@ local function switch_turn(s, app, config)
     redis.call('DEL', 's:up:' .. s.user .. ':' .. s.bucket)
     redis.call('SELECT', config)
 end
--- The number of open events, with those that failed for good.
+-- Answers the number of open events. Events that failed for good are open too.
 local function lag(s, from, to)
     local row = redis.call('HMGET', status_of(s, from, to), 'events', 'events_done')
     return tonumber(row[1] or '0') - tonumber(row[2] or '0')
 end
--- Why the bucket cannot be switched, or nil. `ready`: the switch begins now, so the copy must be complete.
+-- Answers why the bucket cannot be switched; nil: it can. `ready`: the switch begins now, so the copy must be complete.
 local function switch_refused(s, route, ready)
     local row = redis.call('HMGET', status_of(s, s.from, s.to), 'created_at', 'archived', 'paused', 'agent_url', 'listing_started',
         'init_done_at', 'obj_listed', 'obj_done', 'obj_failed')
@@ -118,7 +121,8 @@ local function switch_refused(s, route, ready)
     end
     return nil
 end
--- The switch that a transition is for: ARGV 4 to 6 are user, bucket, and the time at which it was made. nil: there is another one by now.
+-- Reads the switch that a transition is for: ARGV 4 to 6 are user, bucket, and the time at which the switch was made.
+-- nil: the bucket has another switch, or none, by now.
 local function switch_mine()
     local s = switch_read(ARGV[4], ARGV[5])
     return s.status and s.fields.createdAt == ARGV[6] and s or nil

@@ -1,7 +1,8 @@
--- What a task counts for: the field `tally` of its hash, '<number of configDB> <of queueDB> <kind> <bytes>[/<objects>] <round> <key of the
--- replication's status>'. Kinds: e (event), c (copy, of one object if it does not say how many), l (listing). The round is the time at which
--- the replication was made or its copy begun again: a task of another round counts for nothing. Tasks of checks have the kinds w (walk)
--- and o (repair); see part_check_end.
+-- A tally says what a task counts for. It is the field `tally` of the task's hash: '<number of configDB> <number of
+-- queueDB> <kind> <bytes>[/<objects>] <round> <key of the replication's status>'. Kinds: e (event), c (copy; of one
+-- object if there is no <objects>), l (listing). The round is the time at which the replication was made or its copy
+-- was begun again: a task of another round counts for nothing. Tasks of checks have the kinds w (walk) and o (repair);
+-- see part_check_end.
 -- include part_time
 -- include part_check_end
 local function tally_same(a, b)
@@ -9,17 +10,17 @@ local function tally_same(a, b)
     local kind_b, rest_b = string.match(b, '^(%d+ %d+ %a) %S+ (.+)$')
     return kind_a == kind_b and rest_a == rest_b
 end
--- The bytes, as text, and the number of objects.
+-- Answers the bytes, as text, and the number of objects in the size of a tally.
 local function tally_size(size)
     local bytes, objects = string.match(size, '^(%d+)/?(%d*)$')
     return bytes, tonumber(objects) or 1
 end
--- The round of a replication, in configDB. nil: the replication is gone.
+-- Answers the round of a replication; nil: the replication was removed. configDB must be selected.
 local function status_round(key)
     local row = redis.call('HMGET', key, 'created_at', 'resynced_at')
     return row[1] and (row[2] or row[1])
 end
--- In configDB: notes the time at which everything was listed and all of it has ended.
+-- Records the time at which everything was listed and all copies have ended. configDB must be selected.
 local function status_complete(key)
     local row = redis.call('HMGET', key, 'listings', 'listing_started', 'obj_listed', 'obj_done', 'obj_failed')
     if row[1] ~= '0' then
@@ -37,8 +38,8 @@ local tally_fields = {
     c = {done = 'obj_done', failed = 'obj_failed', gone = 'obj_failed', again = 'obj_failed'},
     l = {done = 'listings'},
 }
--- In queueDB. What happened to the task: done; failed (for good); again (a failed task is run once more); gone (deleted); forgotten (deleted
--- after it had failed for good).
+-- Counts what happened to a task: done; failed (for good); again (a failed task is run once more); gone (the task was
+-- deleted); forgotten (it was deleted after it had failed for good). queueDB must be selected.
 local function tally_count(tally, what)
     local config, queue, kind, size, round, key = string.match(tally, '^(%d+) (%d+) (%a) (%S+) (%S+) (.+)$')
     if check_lost[kind] then

@@ -1,4 +1,4 @@
--- The store's time, as numbers and as RFC 3339 with nanoseconds.
+-- `time` is the store's time, as TIME answers it. rfc3339() writes it in the form of RFC 3339, with nanoseconds.
 local time = redis.call('TIME')
 local function rfc3339()
     local seconds = tonumber(time[1])

@@ -1,6 +1,7 @@
--- Whether the store may have lost changes, and the copies were not compared since (docs/store-redis.md, I4): the store went back, or its
--- server was started again and a data folder has yet to say which number was acknowledged to it. `queue`, `config`: numbers of queueDB
--- and configDB; configDB is selected afterwards.
+-- store_unsure() answers whether the store may have lost changes while the copies were not compared since
+-- (docs/store-redis.md, I4): the store went back, or its server was started again and a data folder has yet to say
+-- which number was acknowledged to it. `queue`, `config`: numbers of queueDB and configDB; configDB is selected
+-- afterwards. store_run() answers the run of the store's server.
 local function store_run()
     local run = ''
     for _, field in ipairs({{'server', 'run_id'}, {'replication', 'master_replid'}}) do

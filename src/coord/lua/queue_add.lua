@@ -1,5 +1,7 @@
--- Adds tasks. ARGV for each: queue, id, message, delay (s; 0: at once), unique key, life of that key (s). Times are the store's.
--- Answers for each: 1 when it was added, 0 when its id exists, -1 when the unique key is held; with KEYS (part_seen) then the step's number.
+-- Adds tasks. ARGV for each task: queue, id, message, delay (s; 0: at once), unique key ('': none), life of that key
+-- (s). The clock is the store's.
+-- Answers for each task 1 if it was added, 0 if its id exists, -1 if its unique key is held. With KEYS (part_seen) the
+-- step's number follows.
 -- include part_enqueue
 -- include part_seen
 local lost = seen()

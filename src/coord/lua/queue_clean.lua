@@ -1,5 +1,6 @@
--- Removes completed tasks whose time is over, and archived tasks that are old or too many.
--- ARGV: how many at most, life of archived tasks (s), how many archived tasks to keep, queues. Answers how many were removed.
+-- Removes completed tasks that have been kept long enough, and archived tasks that are old or too many.
+-- ARGV: most tasks of a queue to remove for each of these reasons, life of archived tasks (s), most archived tasks to
+-- keep, queues. Answers how many tasks were removed.
 -- include part_tally
 local now = time[1]
 local limit, keep = tonumber(ARGV[1]), tonumber(ARGV[3])

@@ -1,5 +1,6 @@
--- Tasks whose lease has ended. A lease that ends later than any that the present clock gives (30 s) has ended too: the clock went back, and
--- a worker that lives prolongs its leases. ARGV: how many at most, queues. Answers {queue, message} for each.
+-- Answers the tasks whose lease has ended, each as {queue, message}. A lease that ends later than any lease that the
+-- present clock gives (30 s) has ended too: the clock went back, and a worker that lives prolongs its leases.
+-- ARGV: most tasks of each queue, queues.
 local now = redis.call('TIME')[1]
 local result = {}
 for q = 2, #ARGV do

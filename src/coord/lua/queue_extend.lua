@@ -1,4 +1,5 @@
--- Prolongs leases. ARGV: queue, length (s), pairs of id and token. Answers the ids that are not leased with their token any more.
+-- Prolongs leases. ARGV: queue, length of the lease (s), pairs of task id and token. Answers the ids of tasks that are
+-- not leased with their token any more.
 local lease = 'asynq:{' .. ARGV[1] .. '}:lease'
 local ends = redis.call('TIME')[1] + ARGV[2]
 local lost = {}

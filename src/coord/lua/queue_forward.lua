@@ -1,4 +1,5 @@
--- Makes scheduled and retried tasks pending whose time has come. ARGV: how many at most, queues. Answers how many.
+-- Makes scheduled and retried tasks pending when their time has come. ARGV: most tasks of a queue and state, queues.
+-- Answers how many tasks were moved.
 local time = redis.call('TIME')
 local since = time[1] .. string.format('%06d000', time[2])
 local moved = 0

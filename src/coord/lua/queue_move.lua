@@ -1,4 +1,5 @@
--- Runs a task at once, or deletes it. ARGV: queue, id, 'run' or 'delete'. Answers 1, 0 when there is no such task, -1 when it is active.
+-- Makes a task pending at once, or deletes it. ARGV: queue, id, 'run' or 'delete'. Answers 1; 0: there is no such task;
+-- -1: the task is active.
 -- include part_tally
 -- include part_remove
 local prefix = 'asynq:{' .. ARGV[1] .. '}:'

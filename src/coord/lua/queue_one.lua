@@ -1,4 +1,4 @@
--- One task. ARGV: queue, id. Answers {message, state, score} or nil.
+-- Reads one task. ARGV: queue, id. Answers {message, state, score}; nil: there is no such task.
 local prefix = 'asynq:{' .. ARGV[1] .. '}:'
 local row = redis.call('HMGET', prefix .. 't:' .. ARGV[2], 'msg', 'state')
 if not row[1] then

@@ -1,4 +1,5 @@
--- A page of the tasks in one state, oldest or soonest first. ARGV: queue, state, skip, how many. Answers {message, score}.
+-- Reads a page of the tasks in one state, the oldest or soonest first. ARGV: queue, state, how many tasks to skip, how
+-- many to read. Answers {message, score} for each task.
 local prefix = 'asynq:{' .. ARGV[1] .. '}:'
 local skip, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
 local result = {}

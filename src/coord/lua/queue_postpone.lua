@@ -1,4 +1,4 @@
--- Schedules tasks for a later time. ARGV: queue, delay (s), ids. Answers how many were scheduled.
+-- Moves scheduled tasks to a later time. ARGV: queue, delay from now (s), ids. Answers how many tasks were moved.
 local scheduled = 'asynq:{' .. ARGV[1] .. '}:scheduled'
 local due = redis.call('TIME')[1] + ARGV[2]
 local moved = 0

@@ -1,5 +1,6 @@
--- Enters a server and its workers in Asynq's lists. ARGV: server id (host:pid:uuid), life (s), message of the server, then pairs of task id
--- and message of the worker. Without a message of the server its entry is removed.
+-- Enters a server and its workers in Asynq's lists. ARGV: server id (host:pid:uuid), life of the entries (s), message
+-- of the server, then pairs of task id and message of the worker. Without a message of the server, its entries are
+-- removed.
 local server = 'asynq:servers:{' .. ARGV[1] .. '}'
 local workers = 'asynq:workers:{' .. ARGV[1] .. '}'
 redis.call('DEL', workers)

@@ -1,5 +1,6 @@
--- The numbers of every queue. ARGV: day. Answers for each: name; sizes of pending, active, scheduled, retry, archived, completed;
--- processed, failed; processed and failed today; age of the oldest pending task (ms); whether it is paused.
+-- Answers the numbers of every queue. ARGV: today's date. For each queue: name; sizes of pending, active, scheduled,
+-- retry, archived, completed; tasks processed and failed in all; tasks processed and failed today; age of the oldest
+-- pending task (ms); 1 if the queue is paused.
 local names = redis.call('SMEMBERS', 'asynq:queues')
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

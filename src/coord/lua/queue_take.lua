@@ -1,7 +1,8 @@
--- Takes the oldest task of the first queue that has one. ARGV: length of the lease (s), token, queues. Answers {queue, message} or nil.
+-- Takes the oldest task of the first queue that has a task. ARGV: length of the lease (s), token, queues. Answers
+-- {queue, message}; nil: no queue has a task.
 for i = 3, #ARGV do
     local prefix = 'asynq:{' .. ARGV[i] .. '}:'
-    -- Most queues are empty: one command for each.
+    -- Most queues are empty, and cost only this one command.
     if redis.call('LLEN', prefix .. 'pending') > 0 and redis.call('EXISTS', prefix .. 'paused') == 0 then
         local id = redis.call('RPOPLPUSH', prefix .. 'pending', prefix .. 'active')
         while id do

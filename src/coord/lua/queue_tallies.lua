@@ -1,6 +1,6 @@
--- The tallies of tasks, some at a time. ARGV: cursor, how many keys to look at.
--- Answers the next cursor ('0': all were looked at), then for each task with a tally: key, state, tally. A task keeps its key in all states,
--- so a task that exists from the first page to the last is in at least one of them.
+-- Reads the tallies of some tasks. ARGV: cursor, how many keys to look at.
+-- Answers the next cursor ('0': all keys were looked at), then for each task with a tally: key, state, tally. A task
+-- keeps its key in all states, so a task that exists from the first page to the last is in at least one page.
 local page = redis.call('SCAN', ARGV[1], 'MATCH', 'asynq:{*}:t:*', 'COUNT', ARGV[2], 'TYPE', 'hash')
 local result = {page[1]}
 for i = 1, #page[2] do

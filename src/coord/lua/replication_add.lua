@@ -1,6 +1,8 @@
--- Makes a replication (P1, P2, P4). ARGV: numbers of queueDB and configDB; user, bucket ('': a policy for all buckets of the user), from, to,
--- other bucket ('': the same name), these escaped; bucket, from, other bucket, not escaped; priority; storage that the route leads to
--- without a routing policy; URL for notices; '1': nothing to copy; queue, id and message of the first task (id '': none).
+-- Makes a replication (docs/replication.md, P1, P2, P4).
+-- ARGV: numbers of queueDB and configDB; user, bucket ('': a policy for all buckets of the user), from, to, other
+-- bucket (the destination's; '': it has the same name), these escaped; bucket, from, other bucket, not escaped;
+-- priority; the storage to which the route leads without a routing policy; URL for notices; '1': there is nothing to
+-- copy; queue, id and message of the first task (id '': there is none).
 -- Answers {'ok'}, or a refusal and a name.
 -- include part_policy
 -- include part_enqueue
@@ -35,7 +37,7 @@ if bucket ~= '' then
     if owner and owner ~= user then
         return {'taken'}
     end
-    -- If there is an archived replication of this name, the block is its own.
+    -- If there is an archived replication of this name, the block was set for that one.
     local again = other ~= '' and redis.call('EXISTS', status) == 1
     if not again and redis.call('SISMEMBER', 'p:route_block:' .. to, other ~= '' and raw_other or raw_bucket) == 1 then
         return {'taken'}

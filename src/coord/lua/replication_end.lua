@@ -1,8 +1,10 @@
--- Removes the replication of a bucket that was deleted, if the user's policy would make the same one again (P7). ARGV: numbers of appDB,
--- queueDB and configDB; user, bucket, from, to, escaped; key of the bucket's vector, field of the source in it, number of that field before
--- the source was found to have no bucket; queue, id and message of the task that cleans up, and of the task that looks whether the bucket
--- was made again; from, not escaped; storage that the route leads to without a routing policy.
--- Answers {'ok'}, or {'kept'}.
+-- Removes the replication of a bucket that was deleted, if the user's policy would make the same replication again
+-- (docs/replication.md, P7).
+-- ARGV: numbers of appDB, queueDB and configDB; user, bucket, from, to, escaped; key of the bucket's vector, field of
+-- the source in it, number of that field before the source was found to have no bucket; queue, id and message of the
+-- task that cleans up, and of the task that looks whether the bucket was made again; from, not escaped; the storage to
+-- which the route leads without a routing policy.
+-- Answers {'ok'}; {'kept'}: the replication stays.
 -- include part_policy
 -- include part_enqueue
 local app, queue, config, user, bucket = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -14,7 +16,7 @@ if not priority or priority ~= redis.call('ZSCORE', 'p:repl:' .. user, member) o
     or (redis.call('HGET', status, 'agent_url') or '') ~= '' then
     return {'kept'}
 end
--- A change was recorded since then: the bucket was made again.
+-- If a change was recorded since then, the bucket was made again.
 redis.call('SELECT', app)
 local number = redis.call('HGET', ARGV[8], ARGV[9]) or '0'
 redis.call('SELECT', config)
@@ -24,7 +26,8 @@ end
 redis.call('ZREM', set, member)
 redis.call('DEL', status)
 vectors_unused(bucket)
--- The copy is gone, so it need not be kept apart any more. The routing policy goes too, if the route leads to the same storage without it.
+-- The copy was deleted, so its place is not marked as a copy any more. The routing policy is removed too, if the route
+-- leads to the same storage without it.
 if redis.call('HGET', 'w:copies', ARGV[7] .. ':' .. bucket) == user then
     redis.call('HDEL', 'w:copies', ARGV[7] .. ':' .. bucket)
 end

@@ -1,11 +1,14 @@
--- Mends a replication whose counters and tasks do not agree: another tool than weir has deleted or moved tasks (P8). ARGV: numbers of
--- queueDB and configDB; key of the status; user, bucket, escaped; how many copies count as failed and are not (0: tasks are missing, and the
--- copy begins again); queue, id and message of the first task; names and values of the status as it was before the tasks were counted.
--- Answers {'ok'}, or a refusal: {'none'} when the status has changed, {'archived'}, {'switch'}.
+-- Mends a replication whose counters and tasks do not agree, because another tool than weir has deleted or moved tasks
+-- (docs/replication.md, P8).
+-- ARGV: numbers of queueDB and configDB; key of the status; user, bucket, escaped; how many copies are counted as
+-- failed but have not failed (0: tasks are missing, and the copy begins again); queue, id and message of the first
+-- task; names and values of the status as it was before the tasks were counted.
+-- Answers {'ok'}, or a refusal: {'none'} if the status has changed, {'archived'}, {'switch'}.
 -- include part_policy
 -- include part_resync
 local queue, config, status, surplus = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[6])
--- Each of weir's steps that adds or ends a task changes the status. So if the status is the same, the tasks that were counted are all.
+-- Each of weir's steps that adds or ends a task changes the status. So if the status is the same, all tasks were
+-- counted.
 if redis.call('HLEN', status) ~= (#ARGV - 9) / 2 then
     return {'none'}
 end

@@ -1,7 +1,10 @@
--- Writes down a page of a listing. ARGV: numbers of appDB, queueDB and configDB; key of the status; key of the cursor ('': no cursor), where
--- the page began, where to go on ('': the listing is done), life of the cursor (s); queue, id and token of the listing's task, day, life of
--- the day's counters (s); then for each new task: kind (c, l), bytes[/objects], key of its cursor (for a listing), queue, id, message.
--- Answers 1, 0 when the replication is gone or was begun again, -1 when the task is not held, -2 when the cursor is elsewhere.
+-- Records a page of a listing.
+-- ARGV: numbers of appDB, queueDB and configDB; key of the status; key of the cursor ('': no cursor), where the page
+-- began, where the next page begins ('': the listing is done), life of the cursor (s); queue, id and token of the
+-- listing's task; day, and life of the day's counters (s); then for each new task: kind (c, l), bytes[/objects], key of
+-- its cursor (for a listing), queue, id, message.
+-- Answers 1; 0: the replication was removed or begun again; -1: the caller does not hold the task; -2: the cursor is
+-- not where the page began.
 -- include part_enqueue
 -- include part_end
 local app, queue, config, status, cursor, last = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[7]
@@ -46,7 +49,7 @@ for i = 14, #ARGV, 6 do
     end
 end
 flush()
--- A new listing begins at the beginning, even if an earlier replication has left a cursor.
+-- A new listing starts at the first key, even if an earlier replication has left a cursor.
 redis.call('SELECT', app)
 for _, key in ipairs(begun) do
     redis.call('DEL', key)

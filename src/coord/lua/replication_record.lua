@@ -1,10 +1,13 @@
--- Records changes (R3). ARGV: numbers of appDB, queueDB and configDB; epoch; how many intents; key of the number of the outbox ('': none),
--- and the last row of this record; how many replications, how many sources; for each replication: key of its status, tally, field of its
--- destination in vectors; the sources (<storage>:<bucket>); ids of the intents; then for each change: row (0: none), key of the vector ('':
--- none), field, kind, how many tasks, and for each task: replication (from 1), queue, id, message, number of changes.
--- The kind is 'w' for a whole object, 'b' for tags or ACL of an object (V5), '' else; with '~' before it when the change was found late (R4).
--- Answers 1, or 0 when the replications of these sources have changed since the epoch. With KEYS (part_seen) the step's number instead of
--- 1.
+-- Records changes (docs/replication.md, R3).
+-- ARGV: numbers of appDB, queueDB and configDB; epoch; how many intents; key that holds the number of the last recorded
+-- row of the outbox ('': none), and the last row of this record; how many replications, how many sources; for each
+-- replication: key of its status, tally, field of its destination in vectors; the sources (<storage>:<bucket>); ids of
+-- the intents; then for each change: its row (0: none), key of the vector ('': none), field, kind, how many tasks, and
+-- for each task: replication (counted from 1), queue, id, message, number of changes.
+-- The kind is 'w' for a whole object, 'b' for tags or ACL of an object (V5), else ''. It has a '~' before it if the
+-- change was found late (R4).
+-- Answers 1; with KEYS (part_seen) the step's number instead of 1; 0: the replications of these sources have changed
+-- since the epoch.
 -- include part_enqueue
 -- include part_seen
 -- include part_remove
@@ -22,7 +25,7 @@ for i = 10 + 3 * replications, 9 + 3 * replications + sources do
         return 0
     end
 end
--- A replication is gone without a new epoch: the database was flushed.
+-- If a replication was removed without a new epoch, the database was flushed.
 local tallies = {}
 for i = 1, replications do
     local row = redis.call('HMGET', ARGV[7 + 3 * i], 'created_at', 'resynced_at')
@@ -45,7 +48,7 @@ redis.call('SELECT', app)
 local recorded = log ~= '' and tonumber(redis.call('GET', log) or '0') or 0
 local bumped, tasks = {}, {}
 local how = {[''] = bump, w = bump_whole, b = bump_beside, ['~'] = bump, ['~w'] = bump_whole, ['~b'] = bump_beside}
--- Whether another storage has a higher number: the object was written there since.
+-- Whether another storage has a higher number, because the object was written there since.
 local function is_overtaken(key, field)
     local own = tonumber(redis.call('HGET', key, field) or '0')
     for _, number in ipairs(redis.call('HVALS', key)) do
@@ -55,7 +58,7 @@ local function is_overtaken(key, field)
     end
     return false
 end
--- Each thing is raised once, however often it has changed.
+-- The vector of each thing is raised once, however often the thing has changed.
 local at = 10 + 3 * replications + sources + intents
 while at <= #ARGV do
     local row, key, field, count = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 4])
@@ -64,7 +67,7 @@ while at <= #ARGV do
         bumped[field] = there
         if key ~= '' and not there[key] then
             local kind = ARGV[at + 3]
-            if string.byte(kind) ~= 126 or not is_overtaken(key, field) then -- '~'
+            if string.byte(kind) ~= 126 or not is_overtaken(key, field) then -- 126 is '~'
                 there[key] = true
                 how[kind](key, field, few and others)
             end

@@ -1,5 +1,6 @@
--- Removes a replication: its member, status and block (P5). ARGV: user, bucket, from, to, other bucket, escaped; other bucket, not escaped.
--- Answers {'ok'}, or a refusal. No other replication has the block: a destination is used once (replication_add.lua).
+-- Removes a replication: its member, status and block (docs/replication.md, P5). No other replication has the same
+-- block, because a destination is used once (replication_add.lua).
+-- ARGV: user, bucket, from, to, other bucket, escaped; other bucket, not escaped. Answers {'ok'}, or a refusal.
 -- include part_policy
 local user, bucket = ARGV[1], ARGV[2]
 local set = 'p:repl:' .. user .. (bucket ~= '' and ':' .. bucket or '')

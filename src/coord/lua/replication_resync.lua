@@ -1,6 +1,6 @@
--- Begins the initial copy again. Changes that are still queued are part of it, and are not counted any more.
--- ARGV: numbers of queueDB and configDB; key of the status; queue, id and message of the first task; user, bucket; '1': a switch that is not
--- in progress is no obstacle.
+-- Begins the initial copy again. It covers the changes that are still queued, so they are not counted any more.
+-- ARGV: numbers of queueDB and configDB; key of the status; queue, id and message of the first task; user, bucket; '1':
+-- a switch that is not in progress is no obstacle.
 -- Answers {'ok'}, {'none'}, {'archived'}, or {'switch'}: the destination may be newer than the source.
 -- include part_policy
 -- include part_resync

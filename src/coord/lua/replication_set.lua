@@ -1,5 +1,7 @@
--- Pauses, resumes or archives a replication. ARGV: user, bucket, from, to, other bucket, escaped; 'pause', 'resume' or 'archive'.
--- Answers {'ok'} or {'none'}. An archived replication is not in the set, whose source may change; its status stays.
+-- Pauses, resumes or archives a replication. An archived replication is taken out of its bucket's set, whose source may
+-- change then; its status stays.
+-- ARGV: user, bucket, from, to, other bucket, escaped; 'pause', 'resume' or 'archive'. Answers {'ok'}; {'none'}: there
+-- is no such replication.
 -- include part_policy
 local member = ARGV[3] .. ':' .. ARGV[4] .. (ARGV[5] ~= '' and ':' .. ARGV[5] or '')
 local status = 'p:repl_st:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. member

@@ -1,5 +1,6 @@
--- An administrator says that the store is right as it is (docs/store-redis.md, I6). ARGV: 'empty' or 'older', id of the installation, number
--- of changes of the configuration that the process has seen. Answers {'ok'}, or the state that the store is in instead.
+-- Accepts the store as it is, because an administrator says that it is right (docs/store-redis.md, I6).
+-- ARGV: the state to accept, 'empty' or 'older'; id of the installation; number of changes of the configuration that
+-- the process has seen. Answers {'ok'}, or the state in which the store is instead.
 -- include part_back
 local id = redis.call('HGET', 'w:installation', 'id')
 if id and id ~= ARGV[2] then

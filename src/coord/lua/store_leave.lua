@@ -1,4 +1,5 @@
--- A data folder is closed: nobody waits for it to tell its number. ARGV: number of queueDB, folder. Answers its number, or nil.
+-- Records that a data folder is closed, so that nobody waits for it to tell its number. ARGV: number of queueDB,
+-- folder. Answers the folder's number; nil: the store does not know the folder.
 redis.call('SELECT', ARGV[1])
 local row = redis.call('HGET', 'w:seen', ARGV[2])
 if row then

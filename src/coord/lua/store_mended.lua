@@ -1,4 +1,4 @@
--- All copies were begun again. ARGV: the round in which they were. Answers 1, or 0 when there is a newer round.
+-- Records that all copies were begun again. ARGV: the round in which they were. Answers 1; 0: there is a newer round.
 if redis.call('HGET', 'w:installation', 'round') ~= ARGV[1] then
     return 0
 end

@@ -1,7 +1,8 @@
 -- Restores the configuration from a copy, in pages. The installation is known again when the last page was written.
--- ARGV: 'begin', id of the installation, '1' to replace a configuration; or 'page', id, then for each command the number of its words and
--- the words; or 'end', id, number of changes of the configuration that the process has seen.
--- Answers {'ok'}, {'other'}, {'full'}, or {'gone'}: another restore was begun since.
+-- ARGV: 'begin', id of the installation, '1' to replace a configuration; or 'page', id, then for each command the
+-- number of its words and the words; or 'end', id, number of changes of the configuration that the process has seen.
+-- Answers {'ok'}; {'other'}: the store is another installation's; {'full'}: it has a configuration; {'gone'}: another
+-- restore was begun since.
 -- include part_back
 local step, mine = ARGV[1], ARGV[2]
 local id = redis.call('HGET', 'w:installation', 'id')
@@ -18,7 +19,7 @@ if step == 'begin' then
         for _, key in ipairs(page[2]) do
             if not is_kept(key) then
                 found[#found + 1] = key
-                -- What the first start on an empty store writes is not a configuration.
+                -- Users alone are not a configuration, because the first start on an empty store writes them.
                 settings = settings + (string.sub(key, 1, 6) ~= 'users:' and 1 or 0)
             end
         end

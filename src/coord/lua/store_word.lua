@@ -1,11 +1,11 @@
--- The word of a process: it asks whether the store is the one that it knows, tells that it lives, and which epoch of the policies it holds
--- (docs/store-redis.md, I1 to I5; docs/replication.md, "Epochs").
--- ARGV: numbers of appDB, queueDB and configDB (the first two '' when they are not joined); id of the process ('': no epoch is told), epoch,
--- life of the word (s); data folder, id of the installation that it knows ('': none), highest number that was acknowledged to it, '1' when
--- that number is certain, run of the store's server that it remembers; number of changes of the configuration that it has seen; an id for
--- a store that has none.
--- Answers texts: 'empty', 'other' (and the store's id) or 'older'; or 'known', then id, number, changes of the configuration, round, '1' while
--- copies must be begun again, how many folders have yet to tell their number, run.
+-- Handles the word of a process (docs/store-redis.md, I1 to I5; docs/replication.md, "Epochs"). With its word a process
+-- asks whether the store is the one that it knows, and tells that it lives and which epoch of the policies it holds.
+-- ARGV: numbers of appDB, queueDB and configDB (the first two '' when the databases are not joined); id of the process
+-- ('': no epoch is told), epoch, life of the word (s); data folder, id of the installation that it knows ('': none),
+-- highest number that was acknowledged to it, '1' if that number is certain, run of the store's server that it
+-- remembers; number of changes of the configuration that it has seen; an id for a store that has none.
+-- Answers texts: 'empty', 'other' (and the store's id) or 'older'; or 'known', then id, number, changes of the
+-- configuration, round, '1' while copies must be begun again, how many folders have yet to tell their number, run.
 -- include part_back
 -- include part_unsure
 local app, queue, config = ARGV[1], ARGV[2], ARGV[3]
@@ -40,7 +40,7 @@ if here[2] ~= run then
     here[3] = time[1]
     redis.call('HSET', 'w:installation', 'run', run, 'run_at', time[1])
 end
--- Only one of the databases was emptied.
+-- A database without the id was emptied alone.
 if app ~= '' then
     for _, database in ipairs({app, queue}) do
         redis.call('SELECT', database)
@@ -51,7 +51,7 @@ if app ~= '' then
     end
     redis.call('SELECT', queue)
 end
--- The number that was acknowledged to this folder.
+-- Finds the number that was acknowledged to this folder, and judges the numbers of the other folders.
 local rows, unsure = redis.call('HGETALL', 'w:seen'), 0
 local function row_set(name, number, of, told, state)
     redis.call('HSET', 'w:seen', name, string.format('%.0f', number) .. ':' .. of .. ':' .. string.format('%.0f', told) .. ':' .. state)
@@ -82,7 +82,8 @@ redis.call('SELECT', config)
 if lost then
     went_back()
 end
--- Processes whose word is old are removed. A word from the future was written before the clock went back: its life begins now.
+-- Removes processes whose word is old. A word from the future was written before the clock went back: its life begins
+-- now.
 if process ~= '' then
     redis.call('HSET', 'w:gateways', process, epoch .. ':' .. time[1])
     rows = redis.call('HGETALL', 'w:gateways')

@@ -1,5 +1,5 @@
--- Aborts a switch: one without downtime that has begun goes back; any other is removed. ARGV: numbers of appDB, queueDB and configDB; user,
--- bucket, escaped. Answers {'ok'} or a refusal.
+-- Aborts a switch. A switch without downtime that has begun goes back to the old side; any other switch is removed.
+-- ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped. Answers {'ok'} or a refusal.
 -- include part_switch
 local s = switch_read(ARGV[4], ARGV[5])
 if not s.status then

@@ -1,5 +1,5 @@
--- Begins a switch. ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which it was made; storage that the route
--- leads to without a routing policy. Answers {'ok'} or a refusal.
+-- Begins a switch. ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which the switch was
+-- made; the storage to which the route leads without a routing policy. Answers {'ok'} or a refusal.
 -- include part_switch
 -- include part_unsure
 local app, config = ARGV[1], ARGV[3]

@@ -1,5 +1,6 @@
--- Ends a switch, forward or after it went back. ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which it was
--- made; queue, id and message of the task that cleans up after the replication that is removed.
+-- Ends a switch, whether it reached the new side or went back.
+-- ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which the switch was made; queue, id and
+-- message of the task that cleans up after the replication that is removed.
 -- Answers {'ok'} or a refusal.
 -- include part_switch
 -- include part_enqueue
@@ -13,7 +14,8 @@ local function remove(s, from, to)
     flush()
     redis.call('SELECT', config)
 end
--- Changes that only the new side has are copied, or are not needed any more.
+-- Ends a switch without downtime: from now on changes of the new side are copied back, or the replication in this
+-- direction is not needed any more and is removed.
 local function done_live(s)
     local reverse = status_of(s, s.to, s.from)
     if s.fields.continueReplication == '1' then

@@ -1,6 +1,8 @@
--- A switch with downtime whose check is over goes on as one without, to wait for uploads that are open on the old side (S11). It stays
--- blocked until every gateway knows that (switch_unblock). ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which
--- it was made; text; queue, id and message of its task. Answers {'ok'} or a refusal.
+-- Continues a switch with downtime, whose check is over, as a switch without downtime, to wait for uploads that are
+-- open on the old side (docs/replication.md, S11). The bucket stays blocked until every gateway knows of that
+-- (switch_unblock).
+-- ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which the switch was made; text for the
+-- history; queue, id and message of its task. Answers {'ok'} or a refusal.
 -- include part_switch
 -- include part_enqueue
 local app, queue, config = ARGV[1], ARGV[2], ARGV[3]

@@ -1,6 +1,7 @@
--- Plans a switch, or changes the options of one that is not in progress. ARGV: numbers of appDB, queueDB and configDB; user, bucket, from,
--- to, escaped; storage that the route leads to without a routing policy; '1': without downtime; '1': the copy must be complete already;
--- queue, id and message of its task; names and values of its options. Answers {'ok'} or a refusal.
+-- Plans a switch, or changes the options of a switch that is not in progress.
+-- ARGV: numbers of appDB, queueDB and configDB; user, bucket, from, to, escaped; the storage to which the route leads
+-- without a routing policy; '1': without downtime; '1': the copy must be complete already; queue, id and message of the
+-- switch's task; names and values of its options. Answers {'ok'} or a refusal.
 -- include part_switch
 -- include part_enqueue
 -- include part_remove
@@ -25,7 +26,8 @@ redis.call('HSET', s.key, 'replicationID', id, 'createdAt', rfc3339(), 'replPrio
     unpack(ARGV, 14))
 switch_move(s, 'not_started', waits and 'planned again' or 'planned')
 redis.call('SELECT', queue)
--- The earlier task may wait for long, or may run and have found nothing to do.
+-- An earlier task that may wait for long is removed. One that runs may have found nothing to do already, so the new
+-- task stays beside it.
 local state = redis.call('HGET', 'asynq:{' .. ARGV[11] .. '}:t:' .. ARGV[12], 'state')
 if state == 'retry' or state == 'scheduled' then
     remove_task('asynq:{' .. ARGV[11] .. '}:', ARGV[12], state)

@@ -1,5 +1,6 @@
--- Changes how long a switch waits for uploads that are open on the old storage, also while it waits. ARGV: numbers of appDB, queueDB and
--- configDB; user, bucket, escaped; how long (ns), text for the history. Answers {'ok'} or a refusal.
+-- Changes how long a switch waits for uploads that are open on the old storage, also while it waits.
+-- ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; how long (ns); text for the history. Answers
+-- {'ok'} or a refusal.
 -- include part_switch
 local ttl = ARGV[6]
 local s = switch_read(ARGV[4], ARGV[5])

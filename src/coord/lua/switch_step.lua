@@ -1,5 +1,6 @@
--- Changes the status of a switch, but no route and no member. ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at
--- which it was made; new status, text. Answers {'ok'} or a refusal.
+-- Changes the status of a switch, but neither routes nor replications.
+-- ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which the switch was made; new status,
+-- text for the history. Answers {'ok'} or a refusal.
 -- include part_switch
 local to, text = ARGV[7], ARGV[8]
 local legal = {

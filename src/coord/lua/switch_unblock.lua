@@ -1,5 +1,6 @@
--- Every gateway knows that a blocked switch goes on without downtime: the block ends. ARGV: numbers of appDB, queueDB and configDB; user,
--- bucket, escaped; time at which it was made. Answers {'ok'} or a refusal.
+-- Ends the block of a switch that goes on without downtime, once every gateway knows that it does.
+-- ARGV: numbers of appDB, queueDB and configDB; user, bucket, escaped; time at which the switch was made. Answers
+-- {'ok'} or a refusal.
 -- include part_switch
 local s = switch_mine()
 if not s then

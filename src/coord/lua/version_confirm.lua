@@ -1,6 +1,8 @@
--- A copy has brought the destination up to a number (V2). ARGV: fields of the source and of the destination; '1' when the things are
--- deleted; life of vectors whose places all agree (s; all or none of them expire, V5); number of lockDB, key of the lock ('': none), its
--- token; number of appDB; then for each vector: key, number (0: there was no vector). Answers 1, or 0 when the lock is not held.
+-- Records that a copy has brought the destination up to a number (docs/replication.md, V2).
+-- ARGV: fields of the source and of the destination; '1' if the things are deleted; life (s) of vectors in which all
+-- places agree (all of these vectors expire or none, V5); number of lockDB, key of the lock ('': none), its token;
+-- number of appDB; then for each vector: key, number (0: there was no vector). Answers 1; 0: the caller does not hold
+-- the lock.
 local source, destination = ARGV[1], ARGV[2]
 if ARGV[6] ~= '' then
     redis.call('SELECT', ARGV[5])

@@ -1,6 +1,7 @@
--- Deletes some vectors of a bucket that has no replication (V3). ARGV: numbers of appDB and configDB; epoch of the view in which it has none;
--- bucket, escaped; pattern of the keys of its objects' vectors, cursor, how many keys to look at.
--- Answers the next cursor; '0': all were looked at; '': a policy was changed since, or it is too early.
+-- Deletes some vectors of a bucket that has no replication (docs/replication.md, V3).
+-- ARGV: numbers of appDB and configDB; epoch of the view in which the bucket has no replication; bucket, escaped;
+-- pattern of the keys of its objects' vectors, cursor, how many keys to look at.
+-- Answers the next cursor; '0': all keys were looked at; '': a policy was changed since, or it is too early.
 -- include part_time
 local app, config, bucket = ARGV[1], ARGV[2], ARGV[4]
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
