@@ -1,11 +1,15 @@
--- Changes a route, the main storage or a block, unless a replication or a switch counts on it (docs/replication.md, P6).
--- ARGV: 'route', user, bucket ('': all of the user's), these escaped, storage ('': no policy), storage without any policy;
--- or 'main', key, storage; or 'block' or 'unblock', storage, bucket, these escaped, bucket.
--- Answers {'ok'}, or why not, then bucket ('': all of the user's) and storage: 'source', 'switch', 'destination', 'copies'.
+-- Changes a route, the main storage or a block, unless a replication or a switch relies on it (docs/replication.md,
+-- P6).
+-- ARGV: 'route', user, bucket ('': all buckets of the user), these escaped, storage ('': remove the policy), and the
+-- storage to which the route leads without any policy;
+-- or 'main', key, storage; or 'block' or 'unblock', storage, bucket, these escaped, bucket not escaped.
+-- Answers {'ok'}, or a refusal ('source', 'switch', 'destination', 'copies') with bucket ('': all buckets of the user)
+-- and storage.
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end
--- The first that fn(user, bucket, key) finds among the keys <prefix><user>[:<bucket>].
+-- Calls fn(user, bucket, key) for the keys <prefix><user>[:<bucket>], and answers the first result that is not false or
+-- nil.
 local function find(prefix, fn)
     local cursor = '0'
     repeat
@@ -24,7 +28,8 @@ local function switch_of(user, bucket)
     local row = redis.call('HMGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus', 'replicationID')
     return row[1] and row[1] ~= 'done' and row[2]
 end
--- Whether the route of these may lead to this storage; `always`: by a policy of its own.
+-- Answers a refusal if the route of this user or bucket may not lead to this storage. `always`: the bucket's own policy
+-- is removed, which a replication never allows.
 local function held(user, bucket, storage, always)
     local members = redis.call('ZRANGE', 'p:repl:' .. user .. (bucket ~= '' and ':' .. bucket or ''), 0, 0)
     local from = members[1] and raw(string.match(members[1], '^[^:]*'))
@@ -33,8 +38,9 @@ local function held(user, bucket, storage, always)
     end
     return from and (from ~= storage or always) and {'source', raw(bucket), from}
 end
--- A copy becomes a bucket of its own when a route is led to it, unless a replication or a switch needs the place (docs/forward.md, B4).
--- The place that its owner leaves by this is a copy from then on.
+-- When a route is led to a copy, release_copy() makes the copy a bucket of its own, unless a replication or a switch
+-- needs the place (docs/forward.md, B4). If the copy's owner leaves another place by this, that place is a copy from
+-- then on.
 local function escape(storage)
     return (string.gsub(storage, '[%%:]', {['%'] = '%25', [':'] = '%3A'}))
 end
@@ -58,7 +64,7 @@ local function release_copy(user, bucket, storage)
         redis.call('HSET', 'w:copies', escape(left) .. ':' .. bucket, user)
     end
 end
--- Without a policy of its own the bucket could be led to one of its copies.
+-- Answers a refusal if the bucket has copies: without a policy of its own, its route could lead to one of them.
 local function has_copies(user, bucket)
     local places = redis.call('HGETALL', 'w:copies')
     for i = 1, #places, 2 do
@@ -103,7 +109,8 @@ function change.main(key, storage)
     end
     redis.call('SET', key, storage)
 end
--- A switch that has the bucket on this storage on either side sets and ends blocks itself.
+-- Answers a refusal if a switch has the bucket on this storage on either side, because a switch sets and ends blocks
+-- itself.
 local function find_switch(storage, bucket, name)
     return find('p:switch:', function(user, of)
         local id = of == bucket and switch_of(user, of)

@@ -1,5 +1,6 @@
--- Gives replications that were made before there were copies the bucket policy of their owner and their places in w:copies
--- (docs/forward.md, B3). Does nothing more than once. Answers how many places were added.
+-- Prepares replications that were made by a weir that did not know copies: sets the bucket policy of their owner, and
+-- enters their destinations in w:copies (docs/forward.md, B3). Only the first run does anything. Answers how many
+-- places were added to w:copies.
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end
@@ -32,7 +33,7 @@ each('p:repl:', function(name, key)
         end
     end
 end)
--- The sides that switches have left.
+-- The sides that switches have left are copies too.
 each('p:repl_st:', function(name, key)
     local user, bucket, from, _, other = string.match(name, '^([^:]*):([^:]*):([^:]*):([^:]*):?(.*)$')
     local route = user and redis.call('GET', 'p:route:' .. user .. ':' .. bucket)
