@@ -4,7 +4,7 @@
 local function parts(member)
     return string.match(member, '^:([^:]*):([^:]*)$', 21)
 end
--- Removes a peer and gives back its slot. Returns 1 or 0 for "it was a leecher", and 1 or 0 for "it was a seeder".
+-- Removes a peer and frees its slot. Returns 1 or 0 for "it was a leecher", and 1 or 0 for "it was a seeder".
 local function drop(member)
     local uid, tid = parts(member)
     local l = call('SREM', P .. 'leechers:' .. tid, member)

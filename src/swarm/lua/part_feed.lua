@@ -1,6 +1,6 @@
--- The feed. The list `deltas` has the records. It exists while there is a consumer. Its first element is not a record,
--- but the number of the record before the first one, so that an announce only pushes its record. While there is no
--- consumer, `deltas_at` has the number of the last record.
+-- The feed (docs/swarm.md). The list `deltas` has the records. It exists while there is a consumer. Its first element
+-- is not a record, but the number of the record before the first one, so that an announce only pushes its record. While
+-- there is no consumer, `deltas_at` has the number of the last record.
 -- include part_keys
 local list, consumers = P .. 'deltas', P .. 'consumers'
 local function text(number)
@@ -11,7 +11,7 @@ local function range()
     local base = tonumber(call('LINDEX', list, 0) or call('GET', P .. 'deltas_at') or '0')
     return base, base + math.max(call('LLEN', list) - 1, 0)
 end
--- Removes the records that all consumers have acknowledged (F2).
+-- Removes the records that all consumers have acknowledged (docs/swarm.md, F2).
 local function trim()
     local base, last = range()
     local acknowledged = nil

@@ -17,7 +17,8 @@ local function write_peer(member, uid, tid, uid10, tid10, seeder, old)
     elseif uid ~= '0' then
         call('SADD', P .. 'userpeers:' .. uid, member)
     end
-    -- A refresh writes only the fields that can have changed. If one of them was missing, all fields are written (I6).
+    -- A refresh writes only the fields that can have changed. If one of them was missing, all fields are written
+    -- (docs/swarm.md, G5).
     if not old or (addr ~= four and addr ~= six) or t4 ~= '0' and t6 ~= '0' or
         call('HSET', key, 'uploaded', up, 'downloaded', down, 'left', left, 'last_announce', now) > 0 then
         call('HSET', key, 'id', ARGV[at + 3], 'user_id', uid10, 'torrent_id', tid10, 'ip', ARGV[at + 4], 'port', ARGV[at + 5], 'uploaded', up, 'downloaded',

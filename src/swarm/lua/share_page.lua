@@ -8,7 +8,7 @@ for i = 1, #page[2], 2 do
     local addrs = P .. 'addrs:' .. page[2][i]
     local count = redis.pcall('HLEN', addrs)
     -- Skips a torrent whose key has another type (docs/swarm.md, G7).
-    if type(count) == 'number' and count > 0 then -- G7
+    if type(count) == 'number' and count > 0 then
         out[#out + 1] = page[2][i + 1]
         out[#out + 1] = count < tonumber(ARGV[4]) and call('HGETALL', addrs) or {}
     end

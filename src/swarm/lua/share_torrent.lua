@@ -4,7 +4,7 @@
 local id = redis.pcall('HGET', P .. 'torrent:' .. ARGV[2], 'id')
 local page = type(id) == 'string' and redis.pcall('HSCAN', P .. 'addrs:' .. base36(id), ARGV[3], 'COUNT', ARGV[4]) or {'0', {}}
 -- Skips a torrent whose key has another type (docs/swarm.md, G7).
-if page.err then -- G7
+if page.err then
     page = {'0', {}}
 end
 return {call('TIME')[1], page[1], page[2]}

@@ -1,8 +1,10 @@
--- Writes a batch of changes of public swarms and publishes them. ARGV: prefix, channel, message to publish, most torrents
--- (beyond it none is made), most peers (beyond it none is added), the tracker's instance, the batch's number; then for
--- each change the arguments of part_peer from the info hash on, and the kind of change: S (seeder), C (a leecher became a
--- seeder), L (leecher), X (stopped), Y (stopped with nothing left). A batch that is sent again, because its answer was
--- lost, is recognized by its number. Answers how many changes were refused for good (H5), and why the first of them was.
+-- Writes a batch of changes of public swarms and publishes them. A batch that is sent again, because its answer was
+-- lost, is recognized by its number.
+-- ARGV: prefix, channel, message to publish, most torrents (beyond it none is made), most peers (beyond it none is
+-- added), the tracker's instance, the batch's number; then for each change the arguments of part_peer from the info
+-- hash on, and the kind of change: S (seeder), C (a leecher became a seeder), L (leecher), X (stopped), Y (stopped with
+-- nothing left).
+-- Answers how many changes were refused for good (docs/swarm.md, H5), and why the first of them was refused.
 -- include part_peer
 -- include part_seat
 -- include part_drop

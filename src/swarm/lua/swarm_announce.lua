@@ -95,7 +95,8 @@ if waiting > 0 and known then
     feed()
 end
 local out, wanted, wanted6 = {call('SCARD', seeders), call('SCARD', leechers), torrent[5], now, uid}, tonumber(ARGV[13]), tonumber(ARGV[14])
--- Adds up to `n` random members of `set` and their entries to the answer. Members that have no hash are removed (I1).
+-- Adds up to `n` random members of `set` and their entries to the answer. Members that have no hash are removed
+-- (docs/swarm.md, I1).
 local function sample(set, n)
     local members = call('SRANDMEMBER', set, n)
     local entries = #members > 0 and call('HMGET', addrs, unpack(members)) or {}

@@ -5,7 +5,7 @@ local out = {}
 local function found(invariant, key)
     out[#out + 1], out[#out + 2] = invariant, key
 end
--- Returns the values of the fields; false, with a finding, when one of them is missing.
+-- Returns the values of the fields. If one of them is missing, reports that and returns false.
 local function fields(key, ...)
     local values = call('HMGET', P .. key, ...)
     for i = 1, select('#', ...) do
@@ -112,8 +112,8 @@ local function check(at)
     end
 end
 for i = 2, #ARGV do
-    -- Reports a key that has another type, or whose related keys have (G7).
-    if not pcall(check, i) then -- it, or one that belongs to it, is of another type
+    -- Reports a key that has another type, or whose related keys have another type (docs/swarm.md, G7).
+    if not pcall(check, i) then
         found('I6', string.sub(ARGV[i], #P + 1))
     end
 end

@@ -12,7 +12,7 @@ for i = 2, #page[2], 2 do
         fields = redis.pcall('HGETALL', P .. 'user:' .. name)
     end
     -- Skips an item whose key has another type (docs/swarm.md, G7).
-    if not fields.err and (ARGV[2] == 'user' or not fields[7]) then -- G7
+    if not fields.err and (ARGV[2] == 'user' or not fields[7]) then
         out[#out + 1], out[#out + 2] = name, fields
     end
 end

@@ -11,7 +11,7 @@ local function reap(member)
 end
 for _, member in ipairs(members) do
     -- Skips a peer whose key has another type (docs/swarm.md, G7).
-    if not pcall(reap, member) then -- G7
+    if not pcall(reap, member) then
         call('ZREM', P .. 'expiry', member)
     end
 end

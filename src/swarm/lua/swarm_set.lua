@@ -1,6 +1,6 @@
--- Refreshes a seeder or leecher. ARGV: the arguments of swarm_put, then the torrent's id in base 10 and in base 36. Answers
--- 1, or 0 when there is no such peer in this role. The torrent need not be looked up: a peer that has an entry has a
--- torrent (I3).
+-- Refreshes a seeder or leecher. ARGV: the arguments of swarm_put, then the torrent's id in base 10 and in base 36.
+-- Answers 1; 0: there is no such peer in this role. The torrent need not be looked up: a peer that has an entry has a
+-- torrent (docs/swarm.md, I3).
 -- include part_peer
 local uid, tid, seeder = ARGV[11], ARGV[15], ARGV[13] == 'S'
 local member = ARGV[3] .. ':' .. uid .. ':' .. tid
