@@ -249,6 +249,15 @@ static bool proto_add_numbers(struct proto_reader *r, const struct proto_field *
     return true;
 }
 
+/* Finds the pair that was read before with this key: the later value replaces it. */
+static struct str_pair *proto_find_pair(const struct str_pairs *p, struct str key)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (str_eq(p->pairs[i].key, key))
+            return &p->pairs[i];
+    return NULL;
+}
+
 static bool proto_add_pair(struct proto_reader *r, const struct proto_field *f, struct str in)
 {
     struct str_pairs *pairs = (struct str_pairs *)(void *)(r->record + f->offset);
@@ -263,11 +272,12 @@ static bool proto_add_pair(struct proto_reader *r, const struct proto_field *f, 
         else if (v.number == 2)
             pair.value = v.bytes;
     }
-    at = proto_grow(r, f, (void **)&pairs->pairs, pairs->count, sizeof(pair));
+    at = proto_find_pair(pairs, pair.key);
+    if (!at && (at = proto_grow(r, f, (void **)&pairs->pairs, pairs->count, sizeof(pair))))
+        pairs->count++;
     if (!at)
         return false;
     *at = pair;
-    pairs->count++;
     return true;
 }
 
@@ -323,27 +333,11 @@ static bool proto_read_field(struct proto_reader *r, const struct proto_field *f
     }
 }
 
-/* Orders pairs by their keys, and pairs with equal keys by their places in the message, because the
- * later of those counts. */
 static int proto_compare_pairs(const void *a, const void *b)
 {
     const struct str_pair *left = a, *right = b;
-    int order = str_cmp(left->key, right->key);
 
-    /* Both point into the same message, so the later one has the higher address. */
-    return order ? order : left->value.p < right->value.p ? -1 : 1;
-}
-
-static void proto_sort_pairs(struct str_pairs *p)
-{
-    size_t kept = 0;
-
-    if (p->count > 1)
-        qsort(p->pairs, p->count, sizeof(*p->pairs), proto_compare_pairs);
-    for (size_t i = 0; i < p->count; i++)
-        if (i + 1 == p->count || !str_eq(p->pairs[i].key, p->pairs[i + 1].key))
-            p->pairs[kept++] = p->pairs[i];
-    p->count = kept;
+    return str_cmp(left->key, right->key);
 }
 
 static bool proto_read_fields(struct proto_reader *r, const struct proto_field *fields,
@@ -361,8 +355,11 @@ static bool proto_read_fields(struct proto_reader *r, const struct proto_field *
             return false;
     }
     for (f = fields; f->number; f++)
-        if (f->type == PROTO_PAIRS)
-            proto_sort_pairs((struct str_pairs *)(void *)(r->record + f->offset));
+        if (f->type == PROTO_PAIRS) {
+            struct str_pairs *p = (struct str_pairs *)(void *)(r->record + f->offset);
+            if (p->count)
+                qsort(p->pairs, p->count, sizeof(*p->pairs), proto_compare_pairs);
+        }
     return true;
 }
 

@@ -85,18 +85,32 @@ TEST(proto, pairs_are_sorted_and_the_last_of_a_key_counts)
     arena_release(&a);
 }
 
+TEST(proto, later_pair_without_a_value_counts_too)
+{
+    struct arena a = {0};
+    struct err err = {0};
+    struct sample s = {0};
+
+    CHECK_OK(proto_read(&s, sample_fields, &a, STR("\x2a\x06\x0a\x01z\x12\x01y\x2a\x03\x0a\x01z"),
+                        &err));
+    CHECK_INT(s.pairs.count, 1);
+    CHECK_INT(s.pairs.pairs[0].value.len, 0);
+    arena_release(&a);
+}
+
 TEST(proto, unknown_fields_are_skipped_and_bad_ones_refused)
 {
     static const struct str bad[] = {
-        STR("\x0a"),                                        /* no length */
-        STR("\x0a\x02x"),                                   /* too short */
-        STR("\x08\x01"),                                    /* a number where a string belongs */
-        STR("\x00\x01"),                                    /* field 0 */
-        STR("\x0b"),                                        /* a wire type that is not used */
-        STR("\x12\x02\x10\x80"),                            /* a time that is cut */
-        STR("\x18\xff\xff\xff\xff\xff\x01"),                /* past 32 bits */
-        STR("\x30\x01\x30\x01\x30\x01\x30\x01\x30\x01"),    /* too many numbers */
-        STR("\x2a\x00\x2a\x00\x2a\x00\x2a\x00"),            /* too many pairs */
+        STR("\x0a"),                                     /* no length */
+        STR("\x0a\x02x"),                                /* too short */
+        STR("\x08\x01"),                                 /* a number where a string belongs */
+        STR("\x00\x01"),                                 /* field 0 */
+        STR("\x0b"),                                     /* a wire type that is not used */
+        STR("\x12\x02\x10\x80"),                         /* a time that is cut */
+        STR("\x18\xff\xff\xff\xff\xff\x01"),             /* past 32 bits */
+        STR("\x30\x01\x30\x01\x30\x01\x30\x01\x30\x01"), /* too many numbers */
+        STR("\x2a\x03\x0a\x01w\x2a\x03\x0a\x01x\x2a\x03\x0a\x01y\x2a\x03\x0a\x01z"), /* too many
+                                                                                        pairs */
         STR("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f") /* past 64 bits */
     };
     struct arena a = {0};
