@@ -58,7 +58,7 @@ uint64_t lease_contact(struct lease *l)
     return number;
 }
 
-/* --- the store's answer to a word --- */
+/* --- the store's answer to a word (coord/lease.h) --- */
 
 void lease_heard(struct lease *l, uint64_t sent_ns)
 {

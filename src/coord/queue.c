@@ -274,7 +274,8 @@ struct ending {
     const char *outcome; /* name of the outcome, as in queue_end.lua */
     int64_t seconds;
     const char *counter;
-    bool if_expired; /* the caller does not hold the task; end it only if its lease has ended */
+    /* The caller does not hold the task; the task ends only if its lease has ended. */
+    bool if_expired;
 };
 
 static int queue_end_task(struct queue *q, const struct task *t, const struct ending *e,

@@ -75,8 +75,8 @@ int queue_postpone(struct queue *q, struct str queue, const struct str *ids, siz
  * caller then has a lease on it. ERR_NOT_FOUND: there is no such task. */
 int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
                struct task *out, struct err *err) MUST_CHECK;
-/* Prolongs the leases of tasks. `pairs` are their ids and tokens in turn. *lost is set to the ids
- * of the tasks that the caller does not hold any more. */
+/* Prolongs the leases of tasks. `pairs` has the id and the token of each task. *lost is set to the
+ * ids of the tasks that the caller does not hold any more. */
 int queue_extend(struct queue *q, struct arena *a, struct str queue, const struct store_args *pairs,
                  struct store_args *lost, struct err *err) MUST_CHECK;
 /* This call and the next three end the caller's lease on a task. ERR_NOT_FOUND: the task is not

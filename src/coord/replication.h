@@ -33,7 +33,7 @@ struct replications_options {
  * it is back. */
 int replications_open(struct replications **out, const struct replications_options *o,
                       struct err *err) MUST_CHECK;
-void replications_close(struct replications *r); /* NULL is fine; views may outlive it */
+void replications_close(struct replications *r); /* NULL is fine; views may outlive `r` */
 
 /* The name of a replication. `bucket` empty: the policy for all buckets of the user. `to_bucket`
  * empty: the bucket has the same name at the destination. */

@@ -265,7 +265,7 @@ static int view_read_changed(struct replications *r, struct arena *a, int64_t ep
     int code = store_call(
         r->o.config, a, &reply, err, STR("ZRANGEBYSCORE"), STR("w:epochs"),
         arena_fmt(a, "(%lld", (long long)epoch), STR("+inf"), STR("LIMIT"), STR("0"),
-        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* each policy also has its source there */
+        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* w:epochs also has the policy's source */
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);

@@ -21,7 +21,7 @@ enum {
 /* An object that has changed, once or several times. */
 struct changed {
     const struct change *first;
-    uint64_t last; /* outbox row of its last change in this record */
+    uint64_t last; /* outbox row of the object's last change in this record */
 };
 
 /* Changes of one replication that share tasks. */
@@ -37,7 +37,7 @@ struct draft {
     struct arena *arena;
     VEC(struct str) args;                      /* arguments for the changes */
     VEC(const struct replication *) concerned; /* replications that get tasks */
-    VEC(struct together *) together;           /* one for each of `concerned` */
+    VEC(struct together *) together;           /* one entry for each entry of `concerned` */
     VEC(struct str) sources; /* sources of the changes, each once: <storage>:<bucket> */
     struct str now;
 };

@@ -35,7 +35,7 @@ struct switch_options {
      * does not wait. */
     int64_t uploads_ttl_ns;
     bool on_init_done;   /* the switch begins when the initial copy is done */
-    struct str cron;     /* cron line that says when it may begin; empty: none; not checked here */
+    struct str cron;     /* cron line: when the switch may begin; empty: none; not checked here */
     int64_t start_at_ms; /* when the switch begins, ms since 1970; 0: not set */
     int64_t max_duration_ns; /* longest downtime; 0: no limit */
     int64_t max_event_lag;   /* most open events with which the switch may begin; 0: any number */

@@ -57,7 +57,7 @@ struct compare_options {
     bool versions; /* compare all versions and markers, not only the current ones */
     struct str prefix;
     struct str after;     /* begin after this key; empty: at the first key */
-    struct keyring *keys; /* opens sealed objects; NULL: they cannot be read */
+    struct keyring *keys; /* opens sealed objects; NULL: sealed objects cannot be read */
     int (*tell)(void *ctx, const struct difference *d, struct err *err);
     /* Says how far the comparison has come. Called after each COMPARE_STEP keys, when due() returns
      * true, and at the end, when `after` is empty. All keys up to `after` have been compared, and a

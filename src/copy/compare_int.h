@@ -11,10 +11,10 @@ int compare_watch(const struct compare_options *o, size_t side, uint64_t bytes,
 struct compared {
     const struct compare_options *o;
     struct str key;
-    const struct object_info *infos[COMPARE_SIDES_MAX]; /* NULL: the side does not have it */
+    const struct object_info *infos[COMPARE_SIDES_MAX]; /* NULL: the side does not have the key */
     struct difference_side sides[COMPARE_SIDES_MAX];    /* filled from `infos` */
     uint64_t *bytes;                                    /* counter of the bytes that were read */
-    struct arena a;                                     /* the caller releases it */
+    struct arena a;                                     /* released by the caller */
 };
 
 /* Sets *same to whether all sides have the same. If not, sets d->kind and d->why. */

@@ -55,10 +55,10 @@ int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct er
 int remotes_set_credential_fixed(struct remotes *r, struct str storage,
                                  const struct remote_credential *c, struct err *err) MUST_CHECK;
 
-/* Adds a remote storage. When this or one of the changes below returns, the change is durable, and
- * route.h sees it. Their common errors are: ERR_EXISTS: the name is in use. ERR_INVALID: the name
- * or the URL is not valid, or the storage is fixed. ERR_NOT_FOUND: there is no such remote
- * storage. */
+/* Adds a remote storage. When this call or one of the changes below returns, the change is durable,
+ * and the calls of route.h see it. These calls have the following errors in common. ERR_EXISTS: the
+ * name is in use. ERR_INVALID: the name or the URL is not valid, or the storage is fixed.
+ * ERR_NOT_FOUND: there is no such remote storage. */
 int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
 /* Returns the errors that remotes_set_credential() and remotes_set_main() would return for a
  * storage that is yet to be added; `c` NULL: no credential. */

@@ -18,7 +18,7 @@ enum { REMOTE_NAME_MAX = 64, REMOTE_URL_MAX = 512, REMOTE_REGION_MAX = 64 };
 
 /* A storage that is open. It owns its strings, which are on the heap. */
 struct opened {
-    struct remote_entry entry; /* its `users` are not set: see the member `users` below */
+    struct remote_entry entry; /* entry.users is not set: see the member `users` below */
     struct storage *storage;   /* owned by the routes */
     VEC(char *) users;         /* ids of the users with credentials */
 };

@@ -107,11 +107,11 @@ int route_block(struct routes *r, struct str storage, struct str bucket, bool bl
 
 /* A policy or a block. Its strings are in the arena that was passed to route_list(). */
 struct route_policy {
-    struct str user;   /* empty: it is a block, which is for all users */
+    struct str user;   /* empty: this is a block, which is for all users */
     struct str bucket; /* empty: the policy is for all buckets of the user that have no policy of
                           their own */
     struct str storage;
-    bool blocked; /* it is a block: `storage` refuses requests for the bucket */
+    bool blocked; /* this is a block: `storage` refuses requests for the bucket */
 };
 
 /* Lists all policies and blocks, sorted by user, bucket and storage. Blocks have no user, so they

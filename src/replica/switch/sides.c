@@ -20,7 +20,7 @@ struct sides {
     struct sides_options o;
     struct bucket_sides ops;
     struct mutex lock; /* class "replica.sides"; used only to wait for `pause` */
-    struct cond pause; /* never signalled: waiting on it is a sleep */
+    struct cond pause; /* never signalled; a thread that sleeps waits for it */
 };
 
 /* Turns any error into ERR_UNAVAILABLE: the client gets 503 and may try again. */

@@ -189,7 +189,7 @@ static int keep_filter(struct taps *t, struct err *err)
 }
 
 /* Returns whether all rows are recorded that were committed before the writes of the last phase had
- * ended. */
+ * ended (keep_epoch() says what a phase is). */
 static bool is_recorded(struct taps *t)
 {
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++) {

@@ -310,7 +310,7 @@ static void drain_main(void *ctx)
         arena_reset(&a);
         if (stop && (code < 0 || count == 0))
             break;
-        stop = tap_is_stopping(tap); /* if it is, the present rows are tried once more */
+        stop = tap_is_stopping(tap); /* true: the present rows are tried once more */
         if (stop)
             continue;
         if (code < 0) {

@@ -81,7 +81,7 @@ struct intent {
     bool shared; /* several requests share the intent; each has one of its keys */
     /* The next two members are for a shared intent; taps.lock guards them. */
     bool left;      /* the intent's task stays, because one outcome is not known */
-    size_t members; /* number of its requests that are not recorded yet */
+    size_t members; /* number of the intent's requests that are not recorded yet */
 };
 
 /* A request to a remote storage that is handed to the recorder when it has ended. Its intent is
@@ -92,7 +92,7 @@ struct ended {
     /* The next three members are set only if the intent is in the journal. */
     int slot;          /* the entry's slot */
     struct mark *mark; /* the bucket's mark; held until the entry is removed */
-    bool left;         /* a task was made for the request, because it could not be recorded */
+    bool left;         /* a task was made, because the request could not be recorded */
 
     struct journal_entry what; /* the changes; strings are borrowed from the intent or the entry */
     unsigned phase;            /* phase in which the request began */

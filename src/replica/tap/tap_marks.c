@@ -26,7 +26,7 @@ enum {
 struct mark {
     struct arena a;
     struct str field, storage, bucket; /* in the arena */
-    bool suspect, told;                /* only the announcer uses these */
+    bool suspect, told;                /* only the announcer uses these two */
     /* When the mark was last used. taps.lock guards this member and the two below. */
     uint64_t used_ns;
     size_t held;

@@ -23,7 +23,7 @@ struct storage_limits {
 
 struct tasks_options {
     struct replications *replications; /* borrowed, like all other members */
-    struct store *app, *lock;          /* appDB and lockDB, joined in one script */
+    struct store *app, *lock;          /* appDB and lockDB, joined by store_join() */
     /* The queue's store is joined with `app` and `lock`. NULL: there are no checks, and uploads
      * that copies leave behind stay. */
     struct queue *queue;
@@ -46,8 +46,8 @@ struct tasks_options {
     void *ctx;
     int64_t pause_retry_s;    /* seconds until a task of a paused replication runs again; 0: 30 */
     uint64_t outstanding_max; /* a listing waits while more copies than this are open; 0: 10,000 */
-    uint64_t check_steps;     /* most steps that one task does of a check's walk (D9); 0: 100 */
-    struct copy_options copy; /* only its sizes are used; 0: the defaults */
+    uint64_t check_steps;     /* most steps of a check's walk that one task does (D9); 0: 100 */
+    struct copy_options copy; /* only the sizes in it are used; 0: the defaults */
 };
 
 struct tasks *tasks_new(const struct tasks_options *o);

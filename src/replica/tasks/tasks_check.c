@@ -399,7 +399,7 @@ static int walk_failed(struct walk *x, int code, struct err *err)
     bool ends = code == ERR_NO_BUCKET || code == ERR_UNSUPPORTED;
 
     if (code == ERR_NOT_FOUND ||
-        code == ERR_END) /* the round, or this task's part of it, is over */
+        code == ERR_END) /* the round has ended, or this task's part of it */
         return 0;
     if (code == ERR_AGAIN || code == ERR_CANCELED || code == ERR_CONFLICT || code == ERR_BUSY) {
         if (!run->put_back_s)
