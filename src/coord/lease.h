@@ -80,9 +80,9 @@ bool lease_await(struct lease *l, uint64_t deadline_ns);
  * (docs/replication.md, E5). `l` may be NULL. */
 uint64_t lease_contact(struct lease *l);
 
-/* Returns the word with which Redis refused the last word of this process, such as "OOM" (see
- * store_refusal()). NULL: it was not refused. Callers pass the result to store_cannot(). `l` may be
- * NULL. */
+/* Returns the error code, such as "OOM", with which Redis refused the last word of this process
+ * (see store_refusal()). NULL: Redis did not refuse it. Callers pass the result to store_cannot().
+ * `l` may be NULL. */
 const char *lease_trouble(const struct lease *l);
 
 /* --- the store's answer to a word --- */

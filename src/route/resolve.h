@@ -22,7 +22,8 @@ enum target_kind {
                      be made */
     TARGET_SPACE, /* a bucket of a space (route/space.h) */
     TARGET_HERE,  /* weir serves the bucket and decides about access to it */
-    /* With the next two, the storage decides about access, by the user's credentials there: */
+    /* With the next two targets the storage decides about access, by the credentials that the user
+     * has there. */
     TARGET_FOREIGN, /* weir does each request in several steps */
     TARGET_RAW,     /* requests are passed on as they are */
 };

@@ -248,7 +248,8 @@ static int adding_check_present(struct adding *x, struct err *err)
     return code;
 }
 
-/* Checks that no policy leads another user to the destination, because it becomes a copy. */
+/* Checks that no policy leads another user to the destination, because the destination becomes a
+ * copy. */
 static int adding_check_others(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
