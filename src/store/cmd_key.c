@@ -126,7 +126,7 @@ void cmd_renamenx(struct call *c)
         object_rename(c, &from, &to);
 }
 
-/* --- all keys --- */
+/* --- commands that walk over all keys --- */
 
 struct key_walk {
     struct walk w;

@@ -24,8 +24,8 @@ struct zrange {
     int64_t offset, limit; /* the two numbers of LIMIT; limit < 0: no limit */
 };
 
-/* Visits the members of a range. `fn` is called for each member, with the key of its order row, and
- * returns false to end the walk. */
+/* A visitor of the members of a range: `fn` is called for each member, with the key of its order
+ * row, and returns false to end the walk. */
 struct visitor {
     bool (*fn)(struct visitor *v, struct call *c, struct str row_key);
     struct items items; /* the members found, each followed by its score if with_scores */
@@ -33,7 +33,7 @@ struct visitor {
     bool with_scores;
 };
 
-/* --- bounds --- */
+/* --- parsing the bounds of a range --- */
 
 /* Reads one bound of a range by score; '(' before the number makes it exclusive. It uses strtod()
  * as Redis does here: an empty text is 0, and text behind the number is an error. False: the call
@@ -118,7 +118,7 @@ static bool lex_high_ok(const struct lex_bound *b, struct str member)
     return b->exclusive ? order < 0 : order <= 0;
 }
 
-/* --- walking --- */
+/* --- walking over a range --- */
 
 static bool low_ok(const struct zrange *r, struct str row_key)
 {
@@ -232,7 +232,7 @@ static bool visit_count(struct visitor *v, struct call *c, struct str row_key)
     return true;
 }
 
-/* --- reading --- */
+/* --- commands that answer a range --- */
 
 /* Reads the option words that follow the bounds. `any`: the command is ZRANGE, which also has words
  * for the kind of range and the direction. False: the call was answered with an error. */
@@ -312,7 +312,7 @@ void cmd_zrevrangebylex(struct call *c)
     answer_range(c, false, (struct zrange){.by = BY_LEX, .reverse = true});
 }
 
-/* --- counting and removing --- */
+/* --- commands that count or remove a range --- */
 
 static void answer_count(struct call *c, enum by by)
 {

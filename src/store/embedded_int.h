@@ -46,7 +46,7 @@ void embedded_limit_scripts(struct store *s, uint64_t ms);
 /* For tests: returns when all garbage and all expired keys have been removed. */
 void embedded_collect(struct store *s);
 
-/* --- the run --- */
+/* --- the run: one atomic step --- */
 
 /* A cache of the owner rows that a script has read, by key, because a script mostly reads the same
  * few again. It holds only collections and absent keys, because a string may have any length. Every
@@ -100,7 +100,7 @@ void run_delete(struct run *run, struct str key);
 uint64_t run_new_version(struct run *run);
 uint64_t run_hash(const struct run *run, struct str s);
 
-/* --- the call --- */
+/* --- the call: one command of a run --- */
 
 struct cmd;
 
@@ -145,7 +145,7 @@ bool cmd_arity_ok(const struct cmd *command, size_t argc);
  * arguments is wrong, and the call was answered with that error. */
 bool call_find(struct call *c);
 
-/* --- answers; strings must be in the arena or static --- */
+/* --- setting the reply of a call; strings must be in the arena or static --- */
 
 static inline struct reply as_int(int64_t v)
 {
@@ -218,7 +218,7 @@ bool arg_double(struct call *c, size_t i, double *out);
  * end, and the range is cut to the items that exist. False: the range is empty. */
 bool range_normalize(int64_t *start, int64_t *stop, uint64_t count);
 
-/* --- rows in order --- */
+/* --- walks over rows, in the order of their keys --- */
 
 struct walk {
     struct db_iter *it;
@@ -239,7 +239,7 @@ struct version_range {
 void version_range(struct version_range *r, enum row_tag tag, uint64_t version);
 void walk_version(struct walk *w, struct run *run, struct version_range *r, bool reverse);
 
-/* --- keys --- */
+/* --- keys and their values --- */
 
 struct object {
     struct str key;
@@ -314,7 +314,7 @@ struct pick *pick_members(struct call *c, const struct object *o, uint64_t count
 /* Answers SRANDMEMBER, HRANDFIELD or ZRANDMEMBER. The arguments are key [count [values_word]]. */
 void answer_random(struct call *c, enum value_type type, const char *values_word);
 
-/* --- shared by several files of commands --- */
+/* --- functions that several files of commands share --- */
 
 void scan_members(struct call *c, enum value_type type); /* answers HSCAN, SSCAN, ZSCAN */
 bool glob_match(struct str pattern, struct str s);

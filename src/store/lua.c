@@ -30,7 +30,7 @@ struct lua_pool {
      * freed. */
     _Atomic(uint64_t) flushes;
     struct mutex lock; /* guards the members below */
-    struct map known;  /* digest -> struct known */
+    struct map known;  /* from a digest to a struct known */
     size_t known_bytes;
 };
 
@@ -123,7 +123,7 @@ static void give_vm(struct lua_pool *pool, struct lua_vm *vm)
     lua_vm_free(vm);
 }
 
-/* --- sources --- */
+/* --- the known sources of scripts --- */
 
 void script_digest(struct str source, char sha1[41])
 {
@@ -183,7 +183,7 @@ static struct str known_source(struct lua_pool *pool, const struct script_call *
     return source;
 }
 
-/* --- compiling --- */
+/* --- compiling scripts --- */
 
 /* Compiles a script and leaves its function on the stack. False: the stack has the error message
  * instead. */
@@ -231,7 +231,7 @@ static bool push_script(lua_State *L, struct lua_vm *vm)
     return true;
 }
 
-/* --- running --- */
+/* --- running scripts --- */
 
 /* Lua's error handler: turns every error into a table that has the message and the place where the
  * error was raised. */

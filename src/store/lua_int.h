@@ -20,10 +20,10 @@ enum {
 struct lua_vm {
     lua_State *L;
     size_t bytes;
-    bool out_of_memory, timed_out; /* the state is freed after the run */
+    bool out_of_memory, timed_out; /* a limit was reached; the state is freed after the run */
     /* Lua registry index of the real global table, which scripts see through a read-only table. */
     int globals;
-    int compiled; /* Lua registry index of a table: digest -> function */
+    int compiled; /* Lua registry index of a table from digest to function */
     size_t compiled_count;
     uint64_t flushes; /* the pool's `flushes` when this state was last taken from it */
     uint64_t random;  /* state of math.random(): 48 bits, as drand48() has */
@@ -31,7 +31,7 @@ struct lua_vm {
     /* These members are set while a script runs. */
     struct call *call;
     const struct script_call *script;
-    struct arena scratch; /* for one redis.call() */
+    struct arena scratch; /* memory for one redis.call() */
     struct owner_cache owners;
     uint64_t deadline_ns;
 };

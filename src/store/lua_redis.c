@@ -6,7 +6,7 @@
 
 enum { REPLY_MAX_DEPTH = 200 }; /* levels of nested tables in a script's result */
 
-/* --- replies to Lua --- */
+/* --- converting replies to Lua values --- */
 
 static void push_field(lua_State *L, const char *field, struct str s)
 {
@@ -44,7 +44,7 @@ static void push_reply(lua_State *L, const struct reply *r)
     }
 }
 
-/* --- Lua to replies --- */
+/* --- converting Lua values to replies --- */
 
 static int64_t to_integer(lua_Number n)
 {

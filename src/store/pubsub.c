@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { QUEUE_MAX = 64 * 1024 * 1024 }; /* bytes of undelivered messages */
+enum { QUEUE_MAX = 64 * 1024 * 1024 }; /* most bytes of undelivered messages */
 
 enum ticket_state { TICKET_OPEN, TICKET_COMMITTED, TICKET_DROPPED };
 

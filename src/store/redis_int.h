@@ -9,7 +9,7 @@
 #include "store/resp.h"
 #include "store/store_int.h"
 
-/* --- which Redis, and as which user --- */
+/* --- the target: which Redis, and as which user --- */
 
 enum { REDIS_MAX_SENTINELS = 16 };
 
@@ -85,7 +85,7 @@ int redis_conn_send(struct redis_conn *c, struct str wire, uint64_t deadline_ns,
 int redis_conn_receive(struct redis_conn *c, struct arena *arena, struct reply **out,
                        uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
-/* --- error replies that mean "could not be asked" --- */
+/* --- refusals: error replies by which Redis does not run a command --- */
 
 /* Returns the code for an error reply whose first word is in the table of refusals (LOADING,
  * NOAUTH, OOM, ...); 0 for any other text. A refused command did not run. */
@@ -174,8 +174,8 @@ void redis_master_doubt(struct redis_master *m, uint64_t generation); /* NULL is
 void redis_master_failed(struct redis_master *m, uint64_t generation);
 void redis_master_works(struct redis_master *m, uint64_t generation);
 
-/* Wakes a thread when the master changes: `wake` is an eventfd that is written to when the
- * generation grows. */
+/* A thread that wants to be woken when the master changes: its eventfd `wake` is written to when
+ * the generation grows. */
 struct redis_follower {
     struct list node;
     int wake;
@@ -192,7 +192,7 @@ struct redis_pool {
     size_t max;
     struct mutex lock;
     struct cond changed; /* signalled when a call can take or open a connection */
-    struct list idle;    /* latest used first */
+    struct list idle;    /* connections that no call uses, the latest used first */
     size_t open;         /* number of connections that are idle, in use, or being opened */
     struct redis_backoff backoff;
     struct err failure; /* the error of the latest failed attempt to connect */

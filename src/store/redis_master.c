@@ -103,7 +103,7 @@ uint64_t redis_master_generation(struct redis_master *m)
     return m ? atomic_load(&m->generation) : 0;
 }
 
-/* --- for threads that connect --- */
+/* --- functions for threads that need the master's address --- */
 
 static int master_start_thread(struct redis_master *m, struct err *err)
 {
@@ -195,7 +195,7 @@ void redis_master_unfollow(struct redis_master *m, struct redis_follower *f)
     mutex_unlock(&m->lock);
 }
 
-/* --- the thread --- */
+/* --- the thread that asks the sentinels --- */
 
 /* Chooses the master by the sentinels' answers. If its address is not the known one, makes it the
  * known one and wakes all followers. */

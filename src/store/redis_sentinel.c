@@ -6,7 +6,7 @@
 /* How long the rest of a message may take once it has begun to arrive. */
 #define NEWS_NS (200 * NS_PER_MS)
 
-/* --- answers --- */
+/* --- reading and comparing the answers of sentinels --- */
 
 /* Returns a field of SENTINEL MASTER's answer, a flat list of names and values. */
 static struct str sentinel_field(const struct reply *list, struct str name)
@@ -95,7 +95,7 @@ int sentinel_choose(const struct sentinel_answer *known, bool failed,
     return (int)(best - answers);
 }
 
-/* --- one sentinel --- */
+/* --- talking to one sentinel --- */
 
 void sentinel_close(struct sentinel *s)
 {

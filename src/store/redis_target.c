@@ -123,7 +123,7 @@ static int target_parse_network(struct redis_target *t, const struct parts *p, s
     return rc;
 }
 
-/* --- sentinels --- */
+/* --- parsing urls with sentinels --- */
 
 /* Sets the login for a sentinel: a login of its own if the url has one, else the login for Redis. A
  * sentinel that wants no login refuses it without harm. An empty sentinel_password means no
@@ -197,7 +197,7 @@ static int parse_sentinels(struct redis_target *t, const struct parts *p, struct
     return rc;
 }
 
-/* --- the whole url --- */
+/* --- parsing the whole url --- */
 
 static const struct scheme *find_scheme(struct str text)
 {

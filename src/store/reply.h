@@ -7,11 +7,11 @@
 
 enum reply_type {
     REPLY_NIL,
-    REPLY_STATUS,  /* str: "OK" */
-    REPLY_ERROR,   /* str: "WRONGTYPE Operation against ..." */
-    REPLY_INTEGER, /* integer */
-    REPLY_BULK,    /* str */
-    REPLY_ARRAY,   /* items, count */
+    REPLY_STATUS,  /* `str` is a text such as "OK" */
+    REPLY_ERROR,   /* `str` is a text such as "WRONGTYPE Operation against ..." */
+    REPLY_INTEGER, /* the number is in `integer` */
+    REPLY_BULK,    /* the bytes are in `str` */
+    REPLY_ARRAY,   /* there are `count` replies in `items` */
 };
 
 struct reply {

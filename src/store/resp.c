@@ -99,7 +99,7 @@ static int resp_take_text(struct resp *r, enum reply_type type, struct str text,
     return 1;
 }
 
-/* Reads one line, given without its CRLF. Returns 1 or 0 as begin_bulk() does. */
+/* Reads one line, given without its CRLF. 1: the value in r->slot is complete. 0: more follows. */
 static int take_line(struct resp *r, struct str line, struct err *err)
 {
     struct str rest = str_skip(line, 1);

@@ -14,8 +14,8 @@ enum { RESP_MAX_DEPTH = 16, RESP_MAX_BULK = 512 * 1024 * 1024, RESP_MAX_LINE = 6
 
 struct resp {
     struct arena *arena;
-    struct reply *root; /* NULL between replies */
-    struct reply *slot; /* where the next value goes */
+    struct reply *root; /* the reply being read; NULL between replies */
+    struct reply *slot; /* where the next value is stored */
     struct resp_level {
         struct reply *array;
         size_t next; /* index of the item being read */
@@ -23,7 +23,7 @@ struct resp {
     size_t depth;
     /* The string being read, with its CRLF, in the arena; NULL: none. */
     char *bulk;
-    size_t bulk_size, bulk_done; /* bytes, CRLF included */
+    size_t bulk_size, bulk_done; /* size and received part of `bulk`, in bytes */
     struct buf line;             /* the start of a line whose end has not arrived yet */
 };
 

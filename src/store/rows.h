@@ -41,7 +41,7 @@ struct meta {
     bool small;        /* a small hash, whose pairs are in `value` */
     int64_t expire_ms; /* ms since 1970; 0: the key never expires */
     struct str value;  /* a string's bytes or a small hash's pairs, borrowed from the row */
-    uint64_t version;  /* version of a collection; 0: it is a small hash */
+    uint64_t version;  /* version of a collection; 0 for a small hash */
     uint64_t count;
     int64_t head; /* in a list, the index of the first item */
 };

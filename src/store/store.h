@@ -27,7 +27,7 @@
 struct store;
 struct db;
 
-/* --- opening --- */
+/* --- opening and closing --- */
 
 enum store_durability { STORE_DURABLE, STORE_VOLATILE };
 
@@ -81,15 +81,16 @@ int store_command(struct store *s, struct arena *arena, struct reply **out, cons
     store_command((s), (arena), (out), (const struct str[]){__VA_ARGS__},                          \
                   sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str), (err))
 
+/* The arguments of one command, of which the first is its name. */
+struct store_args {
+    const struct str *argv;
+    size_t argc;
+};
 /* Runs several commands as one atomic step (MULTI/EXEC), in one round trip. *out is an array of
  * `count` replies. As in Redis, an error reply of one command does not undo the others. If a
  * command cannot even be queued (unknown name, wrong number of arguments), none runs: its own error
  * is in its place, and "EXECABORT Transaction discarded because of previous errors." in all other
  * places. */
-struct store_args {
-    const struct str *argv;
-    size_t argc;
-};
 int store_atomic(struct store *s, struct arena *arena, struct reply **out,
                  const struct store_args *commands, size_t count, struct err *err) MUST_CHECK;
 
@@ -105,7 +106,7 @@ int store_pipeline(struct store *s, struct arena *arena, struct reply **out,
  * redis.call(), with KEYS and ARGV. Scripts that only read run at the same time as writers.
  * Messages that a script publishes reach the subscribers of the store on which it was run. */
 struct script {
-    const char *name; /* "queue_add" */
+    const char *name; /* such as "queue_add" */
     struct str source;
     bool readonly; /* the script only reads */
     bool relaxed;  /* each run is relaxed (struct script_run) */
@@ -114,12 +115,14 @@ struct script {
 };
 void script_init(struct script *script);
 
-/* As script_init(), for all scripts of a room. The rows come from the room's scripts.def. */
+/* A row of a room's scripts.def. The flags set the members readonly, relaxed and always of struct
+ * script. */
 enum script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2, SCRIPT_ALWAYS = 4 };
 struct script_row {
     const char *name, *source;
     unsigned flags;
 };
+/* Makes a script in out[] from each row, and calls script_init() for it. */
 void scripts_init(struct script *out, const struct script_row *rows, size_t count);
 
 /* One run of a script: the arguments of EVAL. */
@@ -136,7 +139,7 @@ int store_eval(struct store *s, struct arena *arena, struct reply **out,
 int script_eval(struct store *s, struct arena *arena, struct reply **out,
                 const struct script_run *run, struct err *err) MUST_CHECK;
 
-/* --- a store that is not the one that was known (docs/store-redis.md, I1 to I7) --- */
+/* --- recognizing a store that is not the known one (docs/store-redis.md, I1 to I7) --- */
 
 #define STORE_CONFIG_COUNT                                                                         \
     STR("w:config") /* a key in configDB: counts the changes of the configuration */
@@ -167,11 +170,11 @@ int store_may_serve(const struct store *s, struct err *err) MUST_CHECK;
  * made again, so messages may have been missed. */
 typedef void store_message_fn(void *ctx, struct str channel, struct str message);
 
+struct store_subscription;
 /* Subscribes to a channel. After it has returned 0, `fn` gets every message that is published; if
  * some may have been missed, `fn` is called with a NULL channel before the next message. A Redis
  * that is down is not an error: the subscription is made when Redis is back. store_unsubscribe()
  * must not be called from inside `fn`. */
-struct store_subscription;
 int store_subscribe(struct store_subscription **out, struct store *s, struct str channel,
                     store_message_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 /* Ends the subscription. Its fn is not running, and is not called again, once this returns. NULL is
