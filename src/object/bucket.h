@@ -82,7 +82,7 @@ struct object_conditions {
     struct str if_match, if_none_match;
     int64_t if_modified_since_ms, if_unmodified_since_ms;
     /* The conditions below apply only to removals. */
-    int64_t if_modified_at_ms; /* when it was modified, ms since 1970; compared in whole seconds */
+    int64_t if_modified_at_ms; /* when the version was modified; compared in whole seconds */
     bool has_if_size;
     uint64_t if_size;
 };
@@ -105,7 +105,7 @@ struct object_range {
     uint64_t last;  /* FROM_TO: offset of the last byte; UINT64_MAX: to the end */
 };
 
-/* --- what a change leaves behind --- */
+/* --- telling what a change did --- */
 
 /* The facts about a change, as they are known inside its commit. The strings are valid during the
  * call of tell(). */
@@ -134,7 +134,7 @@ struct change_note {
     void *ctx;
 };
 
-/* --- arguments and results --- */
+/* --- arguments and results of calls --- */
 
 /* The key with which a body is sealed, and how its ETag is made. */
 struct put_seal {
@@ -158,7 +158,7 @@ struct put_options {
      * storage overwrites the key after use. */
     int (*seal)(void *ctx, const struct object_meta *meta, struct put_seal *out, struct err *err);
     void *seal_ctx;
-    const struct change_note *note; /* NULL: none */
+    const struct change_note *note; /* NULL: nobody is told of the change */
 };
 
 struct put_result {
@@ -182,10 +182,10 @@ struct get_result {
 };
 
 struct remove_options {
-    struct str version; /* empty: the current one; where versions are kept, a marker is made */
+    struct str version; /* empty: removes the current one; where versions are kept, adds a marker */
     struct object_conditions conditions;
     bool bypass_governance;
-    const struct change_note *note; /* NULL: none */
+    const struct change_note *note; /* NULL: nobody is told of the change */
     struct object_guard guard;      /* only local; with a guard a missing key is ERR_NOT_FOUND */
 };
 
@@ -262,7 +262,7 @@ enum meta_set {
 
 struct meta_options {
     bool bypass_governance;         /* allows shortening governance retention */
-    const struct change_note *note; /* NULL: none */
+    const struct change_note *note; /* NULL: nobody is told of the change */
     struct object_guard guard;      /* only local */
 };
 
@@ -281,7 +281,7 @@ struct bucket_usage {
     uint64_t old_versions, old_bytes; /* number and size of versions that are not current */
 };
 
-/* --- the vtables --- */
+/* --- the vtables: what a bucket and a storage can do --- */
 
 struct bucket {
     const struct bucket_ops *ops;
@@ -426,7 +426,7 @@ struct forward_request {
      * headers of the framing. */
     const struct http_header *headers;
     size_t header_count;
-    struct reader *body;  /* NULL: none */
+    struct reader *body;  /* NULL: the request has no body */
     uint64_t body_len;    /* bytes; UINT64_MAX: not known, sent chunked */
     struct str sha256;    /* SHA-256 of the body in hex; empty: not known */
     bool expect_continue; /* as in struct upstream_request */

@@ -25,7 +25,7 @@ struct digests {
 };
 
 static const struct {
-    const char *name; /* OpenSSL's name */
+    const char *name; /* OpenSSL's name of the algorithm; NULL: not from OpenSSL */
     size_t size;
     unsigned bits; /* width of a CRC */
     uint64_t poly;

@@ -120,7 +120,7 @@ void hasher_stop(struct hasher *h)
     free(h);
 }
 
-/* --- streams --- */
+/* --- functions for the threads that add pieces --- */
 
 void hash_begin(struct hash_stream *s, struct hasher *h)
 {

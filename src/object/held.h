@@ -11,13 +11,12 @@ struct held_reader {
     struct reader reader;
     struct reader *from; /* borrowed */
     uint64_t left;       /* bytes of the body not read yet; UINT64_MAX: not known */
-    /* Set by the caller: */
+    /* The caller sets the next four members. */
     int (*prove)(void *ctx, struct err *err); /* called when all of `from` was read */
     void *ctx;
     uint64_t unspliced; /* bytes at the end that are never spliced, so that they can be held back */
     bool any_file;      /* the body may be sent as a file of the right length, without prove() */
-    /* The result: */
-    int failed; /* the error with which the body ended; 0: none */
+    int failed;         /* the result: the error with which the body ended; 0: none */
 };
 
 /* Makes `h` a body of `len` bytes of `from`. UINT64_MAX: the length is not known, and `from` itself

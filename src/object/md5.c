@@ -10,7 +10,7 @@
 
 typedef void kernel_fn(struct md5_lane *lanes, size_t count, size_t blocks);
 
-/* --- one body, one word at a time --- */
+/* --- the scalar kernel: one body, one word at a time --- */
 
 /* G's two halves have no bit in common, so + may replace |. That makes the chain of dependent
  * operations shorter. */
@@ -47,7 +47,7 @@ static void scalar(struct md5_lane *lanes, size_t count, size_t blocks)
 #undef I
 #undef ROTATE
 
-/* --- several bodies --- */
+/* --- vector kernels: several bodies at once --- */
 
 #ifdef __x86_64__
 
@@ -161,10 +161,10 @@ DEFINE_LANES(avx512_lanes_16, avx512_16, 16)
 
 #endif
 
-/* --- choosing --- */
+/* --- choosing a kernel --- */
 
 struct choice {
-    size_t lanes; /* bodies at once; more bodies take several turns */
+    size_t lanes; /* number of bodies that fn hashes at once; more bodies take several calls */
     kernel_fn *fn;
 };
 
@@ -230,7 +230,7 @@ size_t md5_side_by_side(struct md5_lane *lanes, size_t count)
     return blocks;
 }
 
-/* --- one body --- */
+/* --- hashing one body --- */
 
 void md5_init(struct md5 *m)
 {

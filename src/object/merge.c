@@ -29,7 +29,7 @@ struct key_run {
 struct merge_item {
     struct str key;
     bool is_prefix;
-    struct key_run *runs; /* one for each bucket */
+    struct key_run *runs; /* the runs of this key, one for each bucket */
     bool chosen;          /* the caller was asked, and has set `from` */
     int from;             /* as in struct merge_key */
 };
@@ -56,7 +56,7 @@ struct merging {
 
 static int merge_gather(struct merging *g, struct err *err);
 
-/* --- pages --- */
+/* --- reading pages --- */
 
 static int round_read_page(struct merging *g, struct merge_round *r, size_t bucket, struct err *err)
 {
@@ -147,7 +147,7 @@ static int round_find_items(const struct merging *g, struct merge_round *r, stru
     return arena_error(&r->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* --- choosing --- */
+/* --- choosing a bucket for each key --- */
 
 static bool runs_are_alike(const struct merge_round *r, const struct merge_item *item, size_t other)
 {
@@ -267,7 +267,7 @@ static int round_read(struct merging *g, struct merge_round *r, struct err *err)
     return code < 0 ? code : round_read_again(g, r, again, err);
 }
 
-/* --- taking --- */
+/* --- taking keys into the result --- */
 
 static struct list_entry entry_copy(struct arena *a, const struct list_entry *e)
 {
@@ -397,7 +397,7 @@ static int merge_gather(struct merging *g, struct err *err)
     return code;
 }
 
-/* --- the whole --- */
+/* --- the whole listing --- */
 
 static int has_after_version(struct merging *g, size_t bucket, bool *out, struct err *err)
 {

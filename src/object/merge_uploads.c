@@ -6,7 +6,7 @@
 /* An upload, or a common prefix of uploads. */
 struct upload_entry {
     struct str key, id;
-    const struct upload_info *upload; /* NULL: a prefix */
+    const struct upload_info *upload; /* NULL: the entry is a common prefix */
 };
 
 struct upload_gathering {

@@ -20,7 +20,7 @@ uint64_t sealed_size(uint64_t plain)
     return SEALED_SALT_LEN + plain + sealed_records(plain) * SEALED_TAG_LEN;
 }
 
-/* --- records --- */
+/* --- sealing and opening records --- */
 
 /* Derives the key for one body. The salt makes the key random (docs/encryption.md, E2); the part
  * number makes it useless for any other part. */
@@ -113,7 +113,7 @@ int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char
     return 0;
 }
 
-/* --- sealing --- */
+/* --- the reader that seals a body --- */
 
 /* Reads the plain bytes of a whole record and one byte more, or up to the end of the body. */
 static int sealer_fill(struct sealer *s, struct err *err)

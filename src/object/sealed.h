@@ -34,9 +34,9 @@ uint64_t sealed_records(uint64_t plain);
 void sealed_digest(const struct sealed_key *key, const unsigned char md5[MD5_LEN],
                    unsigned char out[MD5_LEN]);
 
-/* --- records --- */
+/* --- sealing and opening records --- */
 
-/* Seals or opens the records of one body or part. {0} is the released state. */
+/* A cipher that seals or opens the records of one body or part. A struct of zeroes is released. */
 struct sealed_cipher {
     struct evp_cipher_ctx_st *ctx;
 };
@@ -57,7 +57,7 @@ int sealed_get(struct sealed_cipher *c, uint64_t index, bool last, unsigned char
 /* --- a body that is sealed as it is read --- */
 
 struct sealer {
-    struct reader reader; /* returns the stored form; its close leaves `body` open */
+    struct reader reader; /* reads the sealed bytes; its close leaves `body` open */
     struct reader *body;
     uint64_t size; /* plain bytes read so far */
     struct sealed_cipher cipher;
@@ -68,7 +68,7 @@ struct sealer {
     unsigned char *plain;  /* the record that is being read */
     unsigned char *stored; /* the salt, or a record */
     size_t have;           /* bytes in `plain` */
-    struct str rest;       /* the bytes of `stored` that were not given yet */
+    struct str rest;       /* the bytes of `stored` that were not read yet */
     uint64_t index;
     bool ended;
     struct hasher *hasher; /* NULL: the MD5 of the plain bytes is not wanted */
@@ -81,6 +81,6 @@ void sealer_init(struct sealer *s, struct reader *body, const struct sealed_key 
                  struct hasher *hasher);
 /* Stores the MD5 of the plain bytes in `out`. Call it once, after the body's end. */
 void sealer_md5(struct sealer *s, unsigned char out[MD5_LEN]);
-void sealer_release(struct sealer *s); /* {0} is fine */
+void sealer_release(struct sealer *s); /* a struct of zeroes is fine */
 
 #endif

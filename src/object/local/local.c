@@ -80,7 +80,7 @@ const char *local_folder(struct storage *s)
     return local_of(s)->folder;
 }
 
-/* --- open and close --- */
+/* --- opening and closing --- */
 
 static void local_free(struct local *l)
 {

@@ -35,7 +35,7 @@ struct local_options {
      * Opening its buckets then fails with ERR_OFFLINE, and it looks for the folder every few
      * seconds. */
     bool may_be_missing;
-    const struct log *log; /* NULL: silent */
+    const struct log *log; /* NULL: nothing is logged */
 };
 
 /* Opens the storage. ERR_CORRUPT: the rows of the database belong to another folder. ERR_IN_USE:
@@ -61,7 +61,7 @@ void local_give_up(struct storage *s);
  * still hold. */
 void local_collect(struct storage *s);
 
-/* --- backup --- */
+/* --- backup of the files --- */
 
 /* Begins a *hold*; the next function ends it. During a hold no file is removed. So a copy of the
  * files that is made under a hold is complete for every state that the database has had since the
@@ -76,7 +76,7 @@ int local_copy_files(struct storage *s, const char *to, struct err *err) MUST_CH
 
 /* One change of the storage, as a tap sees it. */
 struct tapped {
-    unsigned changes;         /* a set of enum thing_kind */
+    unsigned changes;         /* bits of enum thing_kind */
     struct str bucket, owner; /* the bucket and its owner */
     struct str key, version;  /* the object; `version` is empty where versions were never kept */
     struct str document;      /* name of the bucket's document that was set or removed */
@@ -132,7 +132,7 @@ struct local_stats {
 };
 void local_stats(struct storage *s, struct local_stats *out);
 
-/* --- scrub --- */
+/* --- the scrub: looking for damage --- */
 
 enum local_damage {
     LOCAL_DAMAGE_MISSING, /* the file or row with the bytes is missing */

@@ -69,7 +69,7 @@ static int change_bucket(struct row_change *c, struct err *err)
     return code;
 }
 
-/* --- opening --- */
+/* --- opening buckets --- */
 
 static int info_copy(const struct bucket_record *r, struct arena *a, struct str name,
                      struct bucket_info *out, struct err *err)
@@ -129,7 +129,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
     if (code == 0)
         code = bucket_record_get(buf_str(&value), &r, err);
     buf_release(&value);
-    if (code == 0) /* checked last: an absent bucket is known without the disk */
+    if (code == 0) /* checked last, because an absent bucket is known without the disk */
         code = local_present(l, err);
     if (code < 0)
         return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
@@ -143,7 +143,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
     return 0;
 }
 
-/* --- making and removing --- */
+/* --- making and removing buckets --- */
 
 struct bucket_create {
     struct local *l;
@@ -317,7 +317,7 @@ int local_remove_untapped(struct storage *s, struct str user, struct str name, s
     return remove_opened(bucket, err);
 }
 
-/* --- listing --- */
+/* --- listing buckets --- */
 
 struct bucket_page {
     struct local *l;
@@ -408,7 +408,7 @@ int local_list_buckets(struct storage *s, struct arena *a, struct str owner, str
     return code;
 }
 
-/* --- documents and versions --- */
+/* --- setting documents and versions --- */
 
 struct document_change {
     struct row_change change;

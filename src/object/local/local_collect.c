@@ -17,7 +17,7 @@ struct batch {
     size_t count;
 };
 
-/* --- files of an epoch --- */
+/* --- walking over the files of an epoch --- */
 
 static bool parse_id(const char *name, uint64_t *id)
 {
@@ -95,7 +95,7 @@ bool epoch_is_open(struct local *l, uint32_t epoch)
     return epoch == l->epoch || code != ERR_NOT_FOUND;
 }
 
-/* --- removing --- */
+/* --- removing files --- */
 
 static void blob_folder_of(struct buf *out, const struct local *l, uint64_t id)
 {
@@ -160,7 +160,7 @@ static int forget_run(struct db_tx *tx, void *ctx, struct err *err)
     return 0;
 }
 
-/* --- garbage --- */
+/* --- collecting garbage --- */
 
 /* Reads up to BATCH garbage rows from the id `after` on. They name blobs that have no
  * references. */
@@ -250,7 +250,7 @@ static int blobs_collect(struct local *l, struct err *err)
     return code;
 }
 
-/* --- what a crash left --- */
+/* --- sweeping files that a crash has left --- */
 
 struct sweep {
     struct local *l;
@@ -338,7 +338,7 @@ static int epochs_sweep(struct local *l, struct err *err)
     return code;
 }
 
-/* --- commits that failed --- */
+/* --- discarding blobs of failed commits --- */
 
 /* Discards the blobs of failed commits that no row names. After a failed sync the database accepts
  * no writes until the next start. So once it has accepted a write, an absent row will not come
@@ -377,7 +377,7 @@ static int settle_doubtful(struct local *l, struct err *err)
     return code;
 }
 
-/* --- the thread --- */
+/* --- the collector's thread --- */
 
 static void collect_round(struct local *l, bool *swept)
 {

@@ -218,7 +218,7 @@ struct row_change {
     /* The change makes room, so it is allowed on a full disk (docs/local-storage.md, P7). */
     bool frees;
     int (*fn)(struct row_change *c, struct err *err);
-    /* Valid while fn runs: */
+    /* The members from here to `tapped` are valid while fn runs. */
     struct db_tx *tx;
     struct db_view *view;
     struct buf bucket_row;
@@ -227,7 +227,7 @@ struct row_change {
     struct bucket_usage counted;
     /* Number of the row that the tap keeps (docs/local-storage.md, L12); 0: it keeps none. */
     uint64_t tapped;
-    /* Valid after change_apply(): */
+    /* The members below are valid after change_apply(). */
     bool refused; /* fn failed, so it is certain that nothing was committed */
     bool garbage; /* some blobs have lost their last reference */
 };
@@ -315,7 +315,7 @@ uint64_t blob_bytes_id(struct local *l); /* makes a new id for a row of family "
  * out->id 0. A longer body becomes a file, which is durable on return. */
 struct blob_source {
     struct reader *body;
-    uint64_t size;     /* UINT64_MAX: not known */
+    uint64_t size;     /* size of the body in bytes; UINT64_MAX: not known */
     size_t inline_max; /* 0: any body becomes a file */
     bool md5;
 };

@@ -237,7 +237,7 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
     return code;
 }
 
-/* --- versions --- */
+/* --- listing versions --- */
 
 /* Two walks merged into one: for each key the row of TAG_OBJECT (walk `o`), then the rows of
  * TAG_VERSION (walk `v`). */

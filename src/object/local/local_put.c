@@ -4,7 +4,7 @@
 struct put_change {
     struct row_change change;
     const struct put_options *o;
-    struct object_record r; /* the change sets its sequence and time */
+    struct object_record r; /* the new version; the change sets its sequence and time */
     const struct blob *blob;
     struct str small;
 };
@@ -97,7 +97,7 @@ int local_put(struct bucket *bucket, struct arena *a, struct str key, struct rea
     return code;
 }
 
-/* --- copy --- */
+/* --- copying --- */
 
 static int copy_find_source(struct copy_change *p, struct stored *source, struct err *err)
 {

@@ -100,7 +100,7 @@ static int open_blob(struct reader **out, struct local *l, struct arena *a,
     return 0;
 }
 
-/* --- chains --- */
+/* --- bodies that are chains of files --- */
 
 /* Opens the next piece that has bytes, without its first `skip` bytes. */
 static int chain_next(struct chain *c, uint64_t skip, struct err *err)

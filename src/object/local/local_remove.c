@@ -147,7 +147,7 @@ int local_remove(struct bucket *bucket, struct arena *a, struct str key,
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* --- what is kept beside the bytes --- */
+/* --- changing the meta of a version --- */
 
 struct meta_change {
     struct row_change change;

@@ -61,7 +61,7 @@ static void slow_down(const struct scrubbing *s)
     nanosleep(&t, NULL);
 }
 
-/* --- looking --- */
+/* --- reading bodies and finding damage --- */
 
 static int file_damage(struct scrubbing *s, int fd, const struct blob_record *want, struct err *err)
 {
@@ -157,7 +157,7 @@ static int record_damage(struct scrubbing *s, const struct object_record *r, uin
     return r->where == WHERE_NONE ? DAMAGE_NONE : parts_damage(s, r, blob);
 }
 
-/* --- naming --- */
+/* --- naming the damaged object in a finding --- */
 
 static struct str bucket_name(const struct scrubbing *s, uint64_t id)
 {
@@ -251,7 +251,7 @@ static int scrub_part(struct scrubbing *s, struct str row, struct str value, str
     return code;
 }
 
-/* --- walking --- */
+/* --- walking over rows --- */
 
 typedef int row_fn(struct scrubbing *s, struct str row, struct str value, struct err *err);
 
@@ -329,7 +329,7 @@ static int scrub_rows(struct scrubbing *s, struct err *err)
     return code;
 }
 
-/* --- counts --- */
+/* --- comparing the counts of buckets --- */
 
 static int scrub_counts(struct scrubbing *s, struct err *err)
 {
@@ -347,7 +347,7 @@ static int scrub_counts(struct scrubbing *s, struct err *err)
     return code;
 }
 
-/* --- files that nothing names --- */
+/* --- looking for files that no row names --- */
 
 static bool scrub_has_row(struct scrubbing *s, enum tag tag, uint64_t id)
 {

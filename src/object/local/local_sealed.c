@@ -15,16 +15,16 @@ struct sealed_body {
     struct str rest; /* the list of parts behind the open piece */
     int fd;          /* file of the open piece; -1: the body is in `bytes` */
     struct piece piece;
-    uint64_t at;   /* offset of the next byte to give, in the open piece */
-    uint64_t left; /* bytes still to give, of all pieces */
+    uint64_t at;   /* offset of the next byte to return, in the open piece */
+    uint64_t left; /* bytes not returned yet, of all pieces */
     struct sealed_key key;
     bool unlocked;
     struct sealed_cipher cipher; /* for the open piece; ctx NULL: not made yet */
     unsigned char *record;       /* SEALED_STORED bytes, opened in place */
-    struct str plain;            /* the bytes of `record` that were not given yet */
+    struct str plain;            /* the bytes of `record` that were not returned yet */
 };
 
-/* --- writing --- */
+/* --- writing sealed bodies --- */
 
 /* Sets MD5 and ETag of a blob. A hidden ETag is made from the MD5, so it is the same when the same
  * part is sent again. */
@@ -81,7 +81,7 @@ int blob_take(struct local *l, const struct blob_source *from, const struct blob
     return code;
 }
 
-/* --- reading --- */
+/* --- reading sealed bodies --- */
 
 static int read_at(struct sealed_body *b, void *to, size_t len, uint64_t at, struct err *err)
 {

@@ -97,7 +97,7 @@ void change_tapped(const struct row_change *c)
         tap->committed(tap->ctx, c->tapped);
 }
 
-/* --- reading --- */
+/* --- reading the tap's rows --- */
 
 static int tap_read_row(struct tapped *out, const struct logged_row *row, struct err *err)
 {

@@ -10,7 +10,7 @@ int upload_id_parse(struct str text, unsigned char id[UPLOAD_ID_LEN], struct err
     return hex_parse(text, id, UPLOAD_ID_LEN) ? 0 : err_set(err, ERR_NOT_FOUND, "no such upload");
 }
 
-/* --- begin --- */
+/* --- beginning an upload --- */
 
 struct begin_change {
     struct row_change change;
@@ -58,7 +58,7 @@ int local_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* --- parts --- */
+/* --- storing parts --- */
 
 struct part_change {
     struct row_change change;
@@ -372,7 +372,7 @@ int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct 
     return code;
 }
 
-/* --- abort --- */
+/* --- aborting an upload --- */
 
 struct abort_change {
     struct row_change change;

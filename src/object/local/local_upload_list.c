@@ -131,7 +131,7 @@ int local_list_uploads(struct bucket *bucket, struct arena *a, const struct list
     return code;
 }
 
-/* --- parts --- */
+/* --- listing the parts of an upload --- */
 
 static int part_info(struct upload_part *out, struct arena *a, uint32_t number, struct str value,
                      struct err *err)
@@ -224,7 +224,7 @@ int local_list_parts(struct bucket *bucket, struct arena *a, const struct upload
     return code;
 }
 
-/* --- parts of an object --- */
+/* --- listing the parts of an object --- */
 
 static int gather_pieces(struct str list, struct arena *a, uint32_t after, struct part_list *out,
                          size_t limit, struct err *err)

@@ -158,7 +158,7 @@ int usage_build(struct local *l, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* --- the scrub's --- */
+/* --- comparing and correcting counts, for the scrub --- */
 
 /* Sets *missing to the difference between the rows and the usage row, both read in one snapshot. */
 static int usage_compare(struct local_bucket *b, struct bucket_usage *missing, struct err *err)
@@ -202,7 +202,8 @@ int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err)
     *was_wrong = code == 0 && !is_nothing(&m.missing);
     if (!*was_wrong)
         return code;
-    code = change_apply(&m.change, err); /* writes since then do not change the difference */
+    /* Writes since the comparison change rows and counts alike, so the difference holds. */
+    code = change_apply(&m.change, err);
     if (code == ERR_NO_BUCKET)
         *was_wrong = false; /* the bucket was removed meanwhile */
     return code == ERR_NO_BUCKET ? 0 : code;

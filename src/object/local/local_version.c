@@ -95,7 +95,7 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
     return code;
 }
 
-/* --- changes --- */
+/* --- running changes --- */
 
 static int change_run(struct db_tx *tx, void *ctx, struct err *err)
 {
@@ -213,7 +213,7 @@ int change_tell(struct row_change *c, const struct change_note *note, unsigned c
     return code < 0 ? code : change_keep(c, &t, r, made ? r->sequence : 0, err);
 }
 
-/* --- references --- */
+/* --- references of records to blobs --- */
 
 static int blob_row(struct row_change *c, uint64_t blob, struct blob_record *out, struct err *err)
 {
@@ -338,7 +338,7 @@ int change_free(struct row_change *c, const struct object_record *r, struct err 
     return code;
 }
 
-/* --- versions --- */
+/* --- moving and dropping versions --- */
 
 static int lock_check(struct row_change *c, const struct object_record *r, bool bypass,
                       struct err *err)

@@ -18,16 +18,16 @@ struct remote_credential {
 
 /* How long the peer may take; 0: the default, see remote_timeouts[]. */
 struct remote_times {
-    uint64_t connect_ms;  /* connecting, with name look-up and TLS */
-    uint64_t response_ms; /* from the end of a request to the head of its answer */
-    uint64_t idle_ms;     /* without progress of a body, in either direction */
+    uint64_t connect_ms;  /* limit for connecting, with name look-up and TLS */
+    uint64_t response_ms; /* limit from the end of a request to the head of its answer */
+    uint64_t idle_ms;     /* limit without progress of a body, in either direction */
 };
 
 /* The members of struct remote_times as a table, for code that reads, stores or shows them. */
 struct remote_timeout {
     const char *name; /* such as "connect_timeout" */
     uint64_t usual_ms, min_ms, max_ms;
-    size_t offset; /* of the member in struct remote_times */
+    size_t offset; /* offset of the member in struct remote_times */
 };
 enum { REMOTE_TIMEOUTS = 3 };
 extern const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS];

@@ -61,7 +61,7 @@ static const struct {
     {503, ERR_UNAVAILABLE, true},
 };
 
-/* --- what is asked --- */
+/* --- building a request --- */
 
 void ask_init(struct ask *q, struct remote *r, struct str user, const char *method)
 {
@@ -169,7 +169,7 @@ void ask_document(struct ask *q, struct str text)
     buf_release(&md5);
 }
 
-/* --- what is answered --- */
+/* --- judging an answer --- */
 
 static int answer_fail(struct err *err, int means, int status, struct str code, struct str message)
 {

@@ -106,7 +106,7 @@ static int buckets_read_page(struct remote *r, struct str user, struct str prefi
     return code;
 }
 
-/* Collects the first `limit` buckets behind `after`, by name. */
+/* The first `limit` buckets behind `after`, in the order of their names. */
 struct gathered {
     struct arena *a;
     struct str after;
@@ -192,7 +192,7 @@ int remote_check(struct storage *s, struct err *err)
     return code;
 }
 
-/* --- making and removing --- */
+/* --- making and removing buckets --- */
 
 /* Finds the bucket in the user's own list; out->name is empty if it is not there. */
 static int find_own(struct remote *r, struct arena *a, struct str user, struct str name,

@@ -88,9 +88,9 @@ struct ask {
     struct arena a; /* memory of the headers and of the answer */
     struct buf path, query;
     struct str_reader document;
-    bool too_many; /* there was no room for all headers */
+    bool too_many; /* there were too many headers, so the request is not sent */
     struct exchange *exchange;
-    const struct http_head *head; /* NULL: no answer */
+    const struct http_head *head; /* head of the answer; NULL: there was no answer */
     struct str error;             /* S3 code of an error answer; may be empty */
 };
 
@@ -186,7 +186,7 @@ int remote_put(struct bucket *b, struct arena *a, struct str key, struct reader 
 int remote_send_body(struct ask *q, struct reader *body, uint64_t size, const struct put_options *o,
                      struct object_meta *meta, struct err *err) MUST_CHECK;
 
-/* --- the calls --- */
+/* --- the functions of struct bucket_ops and struct storage_ops --- */
 
 int remote_key_check(struct str key, struct err *err) MUST_CHECK;
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* --- into a request --- */
+/* --- writing object_meta into a request --- */
 
 int remote_meta_check(const struct object_meta *meta, struct err *err)
 {
@@ -92,7 +92,7 @@ void ask_conditions(struct ask *q, const struct object_conditions *c)
     ask_time(q, "If-Unmodified-Since", c->if_unmodified_since_ms);
 }
 
-/* --- out of an answer --- */
+/* --- reading object_meta from an answer --- */
 
 static int read_headers(struct object_meta *out, struct arena *a, const struct http_head *head,
                         struct err *err)

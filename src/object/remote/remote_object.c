@@ -26,7 +26,7 @@ int remote_key_check(struct str key, struct err *err)
     return 0;
 }
 
-/* --- reading --- */
+/* --- reading objects --- */
 
 /* Reads the tags by another request, because the answer to HEAD or GET has only their number. */
 static int look_read_tags(const struct look *l, const struct ask *answer, struct err *err)
@@ -258,7 +258,7 @@ int remote_get(struct bucket *bucket, struct arena *a, struct str key, struct st
     return code == ERR_INVALID && part ? err_code(err, ERR_RANGE) : code;
 }
 
-/* --- copying --- */
+/* --- copying objects --- */
 
 void ask_copy_source(struct ask *q, struct bucket *from, const struct object_info *source)
 {
@@ -317,7 +317,7 @@ int remote_copy(struct bucket *bucket, struct arena *a, struct str key, struct b
     return code;
 }
 
-/* --- removing --- */
+/* --- removing objects --- */
 
 static bool has_conditions(const struct object_conditions *c)
 {

@@ -32,7 +32,7 @@ struct proof {
     struct object_meta *meta;
 };
 
-/* --- the end is held back --- */
+/* --- holding back the end of a body --- */
 
 static int body_has_ended(struct reader *from, struct err *err)
 {
@@ -72,7 +72,7 @@ static int send_held(struct ask *q, struct reader *body, uint64_t size, const st
     return code;
 }
 
-/* --- short bodies --- */
+/* --- sending short bodies --- */
 
 static int send_gathered(struct ask *q, struct reader *body, size_t size,
                          const struct put_options *o, struct object_meta *meta, struct err *err)
@@ -96,7 +96,7 @@ int remote_send_body(struct ask *q, struct reader *body, uint64_t size, const st
                                      : send_held(q, body, size, o, meta, err);
 }
 
-/* --- an object in one request --- */
+/* --- putting an object in one request --- */
 
 static void ask_put(struct ask *q, const struct job *j)
 {
@@ -135,7 +135,7 @@ static int put_known(const struct job *j, uint64_t size, struct err *err)
     return code;
 }
 
-/* --- an object as parts --- */
+/* --- putting an object as an upload of parts --- */
 
 /* An upload that is under way. Its parts are sent one after another. */
 struct parts {
