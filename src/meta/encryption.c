@@ -166,7 +166,7 @@ bool sse_given(const struct http_head *head)
     return false;
 }
 
-/* --- a bucket's default --- */
+/* --- the document of a bucket's default encryption --- */
 
 int sse_default_read(struct sse_asked *out, struct arena *a, struct str xml, struct err *err)
 {

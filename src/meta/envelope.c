@@ -86,7 +86,7 @@ void envelope_seal(struct buf *out, const struct envelope *e, const struct envel
     buf_release(&head);
 }
 
-/* --- reading --- */
+/* --- reading an envelope --- */
 
 static bool envelope_take(struct str *rest, size_t len, struct str *out)
 {

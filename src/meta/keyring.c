@@ -49,7 +49,7 @@ void keyring_free(struct keyring *k)
     free(k);
 }
 
-/* --- reading --- */
+/* --- reading the key file --- */
 
 static bool is_key_word(struct str s, size_t max)
 {
@@ -178,7 +178,7 @@ static int keyring_refresh(struct keyring *k, struct err *err)
     return code;
 }
 
-/* --- making --- */
+/* --- making a key --- */
 
 static int keyring_make(struct keyring *k, struct str name, struct err *err)
 {
@@ -209,7 +209,7 @@ static int keyring_make(struct keyring *k, struct str name, struct err *err)
     return code < 0 ? code : keyring_refresh(k, err);
 }
 
-/* --- asking --- */
+/* --- looking up keys --- */
 
 int keyring_current(struct keyring *k, struct str name, bool may_make, struct ring_key *out,
                     struct err *err)
