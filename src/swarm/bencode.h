@@ -56,8 +56,8 @@ enum bencode_kind { BENCODE_INT, BENCODE_STR, BENCODE_LIST, BENCODE_DICT };
 
 struct bencode {
     enum bencode_kind kind;
-    struct str
-        bytes; /* the whole value as it stands in the text; an info hash is made of these bytes */
+    /* The whole value as it stands in the text. An info hash is computed from these bytes. */
+    struct str bytes;
     struct str str;    /* BENCODE_STR: the string */
     int64_t num;       /* BENCODE_INT: the number */
     struct str inside; /* BENCODE_LIST and BENCODE_DICT: the text for bencode_next() */

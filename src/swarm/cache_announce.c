@@ -6,8 +6,8 @@ enum {
     /* Extra peers to ask for, because some of them belong to the same user or are too old. */
     SLACK = 8,
     CANDIDATES = 512, /* most candidates of one address family */
-    ANSWER_HEAD =
-        5, /* items before the peers in the answer of swarm_announce.lua: counts, time, user */
+    /* Number of items before the peers in the answer of swarm_announce.lua: counts, time, user. */
+    ANSWER_HEAD = 5,
     SCRAPE_FIELDS = 5,
     SCRAPE_PAGE = 1000,
 };

@@ -1,4 +1,5 @@
-/* Reads the models from the form in which the store keeps them. */
+/* Reads the models (torrents, users, entries of peers) from the form in which the store keeps them.
+ */
 #include "store/fields.h"
 #include "swarm/cache_int.h"
 

@@ -1,8 +1,8 @@
 /* The parts of the swarm room, in the order of their start:
  * - "torrents" runs in every process, because the API and any gateway may be asked for the torrent
  * of an object. A worker hashes large objects.
- * - "tracker" opens the models in the store in every process. With the role "tracker" it also
- * starts the tracker and its endpoints.
+ * - "tracker" opens the tracker's models in the store (cache.h) in every process. With the role
+ * "tracker" it also starts the tracker and its endpoints.
  * - "place" tells the torrents where the tracker listens, because its ports are known only now. */
 #include "swarm/room.h"
 
@@ -212,8 +212,8 @@ static void set_address_port(struct sock_addr *addr, uint16_t port)
         ((struct sockaddr_in6 *)&addr->sa)->sin6_port = htons(port);
 }
 
-/* Returns the address of the UDP tracker. If the configuration has port 0, it has the port that the
- * kernel chose. */
+/* Returns the address of the UDP tracker. If the configuration has port 0, the result has the port
+ * that the kernel chose. */
 static int tracker_udp_address(const struct swarm_room *r, struct sock_addr *out, struct err *err)
 {
     int code = read_tracker_address(out, r->services->conf->tracker.udp, err);

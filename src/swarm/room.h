@@ -14,7 +14,7 @@ extern const struct room swarm_room;
 /* The room's state. */
 struct swarm_room {
     const struct services *services;
-    /* The tracker of this process, and its models in the store, which the API manages. */
+    /* The tracker of this process, and its models in the store (cache.h), which the API manages. */
     struct service service;
     struct torrents *torrents; /* the torrents of objects; NULL: no tracker is configured */
     struct keyring *keys;      /* keys of encrypted objects, to make torrents of them */

@@ -1,6 +1,7 @@
-/* The tracker of a process. Every process opens the models in the store, because its API manages
- * them. Only a process with the role "tracker" tracks: it has the endpoints for clients. One thread
- * starts and stops the service; in between any thread may use the members. */
+/* The tracker of a process. Every process opens the tracker's models in the store (torrents, peers,
+ * users and clients; cache.h), because its API manages them. Only a process with the role "tracker"
+ * tracks: it has the endpoints for clients. One thread starts and stops the service; in between any
+ * thread may use the members. */
 #ifndef SWARM_SERVICE_H
 #define SWARM_SERVICE_H
 

@@ -17,10 +17,11 @@ struct share_options {
     uint32_t (*now)(void *ctx); /* returns the time in seconds that swarms_*() take as now_s */
     void *ctx;
     uint32_t peer_timeout_s;
-    /* When this many changes wait, the oldest is dropped, and counted, for each new one. */
+    /* When this many changes wait, each new change replaces the oldest one. Dropped changes are
+     * counted. */
     size_t max_waiting;
-    /* When the store has this many torrents or peers, it takes no new ones. max_torrents 0: the
-     * store takes only torrents that were added. */
+    /* When the store has this many torrents or peers, it accepts no new ones. max_torrents 0: the
+     * store accepts only torrents that were added. */
     uint64_t max_torrents, max_peers;
     const struct log *log;
 };

@@ -1,4 +1,4 @@
-/* Shared by the files of sharing: share*.c. */
+/* Shared by share*.c, which share public swarms between trackers. */
 #ifndef SWARM_SHARE_INT_H
 #define SWARM_SHARE_INT_H
 

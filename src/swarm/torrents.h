@@ -75,9 +75,9 @@ struct torrent_row {
     bool ready;
     uint64_t done;  /* bytes hashed so far, until the row is ready */
     int64_t made_s; /* when the hashes were ready: seconds since 1970; 0: not ready */
-    struct str
-        hashes[TORRENT_KINDS]; /* info hashes in hex, separated by a space; empty: not made */
-    struct str position;       /* the place of the row in the list, as torrent_member() writes it */
+    /* Info hashes in hex, separated by a space; empty: no torrent of this kind was made. */
+    struct str hashes[TORRENT_KINDS];
+    struct str position; /* the place of the row in the list, as torrent_member() writes it */
 };
 /* Lists up to `limit` rows behind the position `after`, in the order of storage, bucket, key and
  * version. */

@@ -18,7 +18,7 @@ enum {
 struct torrents {
     struct torrents_options o;
     char *prefix, *tracker_url; /* owned */
-    struct cache *cache;        /* through the cache the tracker learns of torrents */
+    struct cache *cache;        /* the tracker's models; a torrent that is added here is tracked */
     struct object_torrents interface;
     struct loop collector;
     struct mutex lock; /* class "torrents"; guards the members below */
@@ -77,7 +77,8 @@ int torrent_member_parse(struct torrent_id *out, struct arena *a, struct str mem
  * ERR_NOT_FOUND: there is no record. */
 int record_read(struct torrents *t, struct arena *a, struct str member, bool hashes,
                 struct torrent_record *out, struct err *err) MUST_CHECK;
-/* Writes a new record without hashes. It replaces a record with another ETag. */
+/* Writes a new record without hashes. If the record has another ETag than `info`, it is replaced.
+ */
 int record_begin(struct torrents *t, struct arena *a, struct str member,
                  const struct object_info *info, struct err *err) MUST_CHECK;
 int record_keep(struct torrents *t, struct arena *a, struct str member, struct str etag,
@@ -90,7 +91,7 @@ int record_claim(struct torrents *t, struct arena *a, struct str member,
 int record_release(struct torrents *t, struct arena *a, struct str member,
                    const struct torrent_known *known, struct err *err) MUST_CHECK;
 /* Notes in the record that the tracker knows the record's torrent of this kind (O5). ERR_CONFLICT:
- * the record has another ETag. */
+ * the record has another ETag than `known`. */
 int record_known(struct torrents *t, struct arena *a, struct str member,
                  const struct torrent_known *known, struct err *err) MUST_CHECK;
 int record_remove(struct torrents *t, struct arena *a, struct str member,

@@ -276,7 +276,7 @@ static int untrack(struct torrents *t, struct arena *a, struct str member,
 
 /* --- records --- */
 
-/* If the record has another ETag, gives up the claims of its torrents. */
+/* If the record has another ETag than `etag`, gives up the claims of its torrents. */
 static int drop_other(struct torrents *t, struct arena *a, struct str member, struct str etag,
                       struct err *err)
 {
@@ -288,10 +288,10 @@ static int drop_other(struct torrents *t, struct arena *a, struct str member, st
     return code < 0 || str_eq(old.etag, etag) ? code : untrack(t, a, member, &old, err);
 }
 
-/* Writes fields of a record. A record of another ETag is deleted first. A record of the same ETag
- * keeps its other fields, because another process may have hashed the object meanwhile and handed
- * out its torrents. ARGV: the ETag, the member of the index, the seconds for which the progress is
- * kept ('': the work is done, the progress is deleted), then fields and values. */
+/* Writes fields of a record. ARGV: the ETag, the member of the index, the seconds for which the
+ * progress is kept ('': the work is done, the progress is deleted), then fields and values. A
+ * record with another ETag is deleted first. A record with the same ETag keeps its other fields,
+ * because another process may have hashed the object meanwhile and handed out its torrents. */
 static const char keep_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then redis.call('DEL', KEYS[1]) end\n"
     "redis.call('HSET', KEYS[1], 'etag', ARGV[1], unpack(ARGV, 4))\n"
@@ -339,8 +339,8 @@ int record_keep(struct torrents *t, struct arena *a, struct str member, struct s
     return record_write(t, a, member, &args, err);
 }
 
-/* Writes the info hash of a torrent into its record, but not into a record of another ETag: the
- * bytes of that torrent no longer exist. */
+/* Writes the info hash of a torrent into its record, but not into a record with another ETag,
+ * because then the bytes of that torrent no longer exist. */
 static const char known_source[] =
     "if redis.call('HGET', KEYS[1], 'etag') ~= ARGV[1] then return 0 "
     "end\n"

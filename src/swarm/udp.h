@@ -14,7 +14,7 @@ struct udp_options {
     size_t workers;          /* number of loops; 0: one for each processor */
     struct tracker *tracker; /* borrowed */
     uint8_t key[16];         /* the key for connection ids, until the store gives another */
-    /* Through the cache trackers share the key; borrowed; NULL: the key is not shared. */
+    /* The cache through which trackers share the key; borrowed; NULL: the key is not shared. */
     struct cache *cache;
     /* Private mode: most requests that wait for the store; further requests are dropped. */
     size_t waiting;

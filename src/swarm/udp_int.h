@@ -42,7 +42,7 @@ struct udp_server {
     _Atomic(bool) stopping;
 
     _Atomic(struct udp_keys *) keys; /* the keys for connection ids */
-    /* Through the cache trackers share the key; NULL: the key is not shared. */
+    /* The cache through which trackers share the key; NULL: the key is not shared. */
     struct cache *cache;
     struct loop key_loop;
 

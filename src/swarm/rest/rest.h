@@ -7,7 +7,7 @@
 
 enum { SWARM_PAGE_USUAL = 10000, SWARM_PAGE_MAX = 100000 };
 
-/* Returns the models of the tracker in the store, for a call of one of the room's routes. */
+/* Returns the tracker's models in the store (cache.h), for a call of one of the room's routes. */
 struct cache *swarm_models(const struct rest_call *c);
 
 #endif
