@@ -16,8 +16,8 @@ struct delta {
     uint64_t user_id, torrent_id;
     uint8_t peer_id[PEER_ID_LEN];
     int64_t at; /* time of the announce: seconds since 1970, by the store's clock */
-    /* Created: the announce made the peer; snatched: it completed a download; stopped: it removed
-     * the peer; seeder: nothing was left to download. */
+    /* `created`: the announce made the peer. `snatched`: it completed a download. `stopped`: it
+     * removed the peer. `seeder`: nothing was left to download. */
     bool created, snatched, stopped, seeder;
     uint64_t left;
     uint64_t raw_uploaded, raw_downloaded; /* bytes since the peer's last announce; never below 0 */

@@ -1,4 +1,4 @@
-/* The table of the Lua scripts, and running them. */
+/* The table of the Lua scripts, and the function that runs them. */
 #include "swarm/scripts.h"
 
 #include <pthread.h>

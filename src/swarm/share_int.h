@@ -31,8 +31,8 @@ struct share_item {
     struct peer_addr addr;
     uint64_t uploaded, downloaded, left;
     enum swarm_change change;
-    /* Leeched: since the last write the peer was a leecher, and then completed; completed: it
-     * completed. */
+    /* `leeched`: since the last write the peer was a leecher and then completed. `completed`: since
+     * the last write it completed. */
     bool leeched, completed;
     bool paused;
     uint32_t at_s; /* when the peer announced, by share_options.now */
