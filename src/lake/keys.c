@@ -3,9 +3,20 @@
 
 #include "base/ids.h"
 
+/* Every write and every read makes such keys, and a name may hold any byte, so the key is put
+ * together by hand. */
 struct kv_name lake_key_in(struct arena *a, struct str partition, const char *kind, struct str name)
 {
-    return (struct kv_name){partition, arena_fmt(a, "%s/" STR_FMT, kind, STR_ARG(name))};
+    size_t head = strlen(kind) + 1;
+    char *key = arena_alloc(a, head + name.len + 1);
+
+    if (!key)
+        return (struct kv_name){partition, STR_EMPTY};
+    memcpy(key, kind, head - 1);
+    key[head - 1] = '/';
+    if (name.len)
+        memcpy(key + head, name.p, name.len);
+    return (struct kv_name){partition, str_n(key, head + name.len)};
 }
 
 struct kv_name lake_key_repo(struct arena *a, struct str id)

@@ -41,9 +41,8 @@ int lake_check_writable(const struct lake_repo *r, bool force, struct err *err)
     return r->read_only && !force ? err_set(err, ERR_DENIED, "read-only repository") : 0;
 }
 
-/* Reads the two values that lake_read_branch() asked for. */
-static int branch_decode(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
-                         struct lake_repo *repo_now, struct lake_branch *out, struct err *err)
+int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
+                       struct lake_repo *repo_now, struct lake_branch *out, struct err *err)
 {
     int code =
         kv_is_there(&values[0]) ? lake_repo_read(repo_now, a, values[0].bytes, err) : ERR_NOT_FOUND;
@@ -70,5 +69,5 @@ int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
     struct kv_value values[ARRAY_SIZE(names)];
     int code = kv_get_many(l->kv, view, a, names, ARRAY_SIZE(names), values, err);
 
-    return code < 0 ? code : branch_decode(a, r, values, repo_now, out, err);
+    return code < 0 ? code : lake_decode_branch(a, r, values, repo_now, out, err);
 }

@@ -175,13 +175,13 @@ struct lake_stage_options {
     lake_judge_fn *judge; /* NULL: no condition */
     void *ctx;
     bool force;
+    size_t *removed; /* out: the number of paths that were there and are removed; may be NULL */
 };
-/* Stages up to LAKE_BATCH_MAX changes of different paths on a branch, all or none. When it returns
- * 0 they are durable, and every later read sees them. `removed` (unless NULL) is the number of
- * paths that were there and are removed. */
+/* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. Where a path occurs twice its last
+ * change counts. When it returns 0 the changes are durable, and every later read sees them. */
 int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                const struct lake_put *puts, size_t count, const struct lake_stage_options *o,
-               struct err *err) MUST_CHECK;
+               struct err *err) MUST_CHECK; /* o NULL: none */
 
 /* --- commits --- */
 

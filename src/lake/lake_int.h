@@ -70,6 +70,9 @@ void lake_tx_put_commit(struct lake_tx *tx, const struct lake_repo *r, const str
 void lake_tx_drop_token(struct lake_tx *tx, struct str token);
 /* Makes the changes. ERR_PRECONDITION: *failed (unless NULL) is the index of the change. */
 int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err *err) MUST_CHECK;
+/* The same, and reads the rows `names` in the same round trip, after the changes are made. */
+int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *names, size_t count,
+                      struct kv_value *out, struct err *err) MUST_CHECK;
 
 /* --- reading records --- */
 
@@ -79,6 +82,12 @@ int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err
 int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
                      const struct lake_repo *r, struct str name, struct lake_repo *repo_now,
                      struct lake_branch *out, struct err *err) MUST_CHECK;
+
+/* Decodes the two values that lake_read_branch() asks for, for callers that ask for more in the
+ * same round trip: the repository's record, then the branch's. */
+int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
+                       struct lake_repo *repo_now, struct lake_branch *out,
+                       struct err *err) MUST_CHECK;
 
 /* Fills the place of the repository's nodes. tree_store_release() ends its use. */
 int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store *out,
@@ -93,6 +102,10 @@ int lake_check_writable(const struct lake_repo *r, bool force, struct err *err) 
 enum lake_protect { LAKE_PROTECT_STAGING = 1, LAKE_PROTECT_COMMIT = 2 };
 int lake_check_protection(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str branch, unsigned what, struct err *err) MUST_CHECK;
+/* The same for callers that read the row of the rules in a round trip of their own. */
+struct kv_name lake_key_protection(struct arena *a, struct str partition);
+int lake_judge_protection(const struct kv_value *rules, struct str branch, unsigned what,
+                          struct err *err) MUST_CHECK;
 
 /* --- pages of names (rows.c) --- */
 

@@ -99,9 +99,26 @@ void lake_tx_drop_token(struct lake_tx *tx, struct str token)
     lake_tx_put(tx, lake_key_cleanup(tx->arena, token), tx_encoded(tx, &record));
 }
 
+static int tx_check(const struct lake_tx *tx, struct err *err)
+{
+    return tx->failed || arena_error(tx->arena) < 0
+               ? err_set(err, ERR_TOO_LARGE, "the change has too many parts")
+               : 0;
+}
+
 int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err *err)
 {
-    if (tx->failed || arena_error(tx->arena) < 0)
-        return err_set(err, ERR_TOO_LARGE, "the change has too many parts");
-    return kv_write(l->kv, tx->changes, tx->count, failed, err);
+    int code = tx_check(tx, err);
+
+    return code < 0 ? code : kv_write(l->kv, tx->changes, tx->count, failed, err);
+}
+
+int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *names, size_t count,
+                      struct kv_value *out, struct err *err)
+{
+    int code = tx_check(tx, err);
+
+    return code < 0 ? code
+                    : kv_write_get(l->kv, tx->changes, tx->count, NULL, tx->arena, names, count,
+                                   out, err);
 }

@@ -1,0 +1,239 @@
+/* Reading single paths of a ref, and the moment that a reader of a branch sees. */
+#include "lake/read.h"
+#include "lake/names.h"
+
+#include "base/clock.h"
+
+/* --- the tree of a commit --- */
+
+int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
+                     struct str commit_id, struct str *root, struct err *err)
+{
+    struct lake_commit c;
+
+    *root = STR_EMPTY;
+    if (commit_id.len == 0)
+        return 0;
+    int code = lake_commit_get(l, a, r, commit_id, &c, err);
+    if (code == ERR_NOT_FOUND) /* a branch or a tag names it, so it must be there */
+        return err_set(err, ERR_CORRUPT, "commit " STR_FMT " is missing", STR_ARG(commit_id));
+    if (code == 0)
+        *root = c.tree;
+    return code;
+}
+
+int head_tree_open(struct head_tree *out, struct lake *l, struct arena *a,
+                   const struct lake_repo *r, struct str commit_id, struct err *err)
+{
+    *out = (struct head_tree){0};
+    int code = lake_commit_tree(l, a, r, commit_id, &out->root, err);
+    if (code == 0)
+        code = lake_tree_store(l, r, &out->store, err);
+    out->is_open = code == 0;
+    return code;
+}
+
+void head_tree_release(struct head_tree *t, struct lake *l)
+{
+    if (t->is_open)
+        lake_tree_store_release(l, &t->store);
+    t->is_open = false;
+}
+
+/* --- single paths --- */
+
+int lake_object_read(struct lake_object *out, struct arena *a, struct str path, struct str identity,
+                     struct str data, struct err *err)
+{
+    *out = (struct lake_object){.path = path, .identity = identity};
+    return lake_entry_read(&out->entry, a, data, err);
+}
+
+/* Judges the rows of one path, the newest first. Returns whether the tree is to be asked too. */
+static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, size_t count,
+                           bool *asks_tree, struct err *err)
+{
+    bool is_decided = false, is_below_decided = false;
+
+    p->staged = rows[0];
+    p->is_there = p->is_below = false;
+    for (size_t i = 0; i < count && !is_below_decided; i++) {
+        struct lake_staged staged;
+        if (!kv_is_there(&rows[i]))
+            continue;
+        int code = lake_staged_read(&staged, rows[i].bytes, err);
+        if (code < 0)
+            return code;
+        if (!is_decided) {
+            p->is_there = staged.identity.len > 0;
+            p->identity = staged.identity;
+            p->data = staged.data;
+        }
+        is_decided = true;
+        is_below_decided = i > 0;
+        p->is_below = i > 0 && staged.identity.len > 0;
+    }
+    *asks_tree = !is_decided || (p->asks_below && !is_below_decided);
+    return 0;
+}
+
+/* Asks the tree for a path that the rows do not decide. */
+static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree *t, struct err *err)
+{
+    struct tree_record record;
+    int code = t->root.len ? tree_get(&t->store, a, t->root, p->path, &record, err) : ERR_NOT_FOUND;
+
+    if (code == ERR_NOT_FOUND)
+        return 0;
+    if (code < 0)
+        return code;
+    p->is_below = true;
+    if (!kv_is_there(&p->staged)) {
+        p->is_there = true;
+        p->identity = record.identity;
+        p->data = record.data;
+    }
+    return 0;
+}
+
+/* Reads the rows of some paths in all tokens, and the branch behind them. `asks` has a flag for
+ * each path: the tree is to be asked. */
+static int paths_read_rows(struct lake *l, struct arena *a, const struct lake_repo *r,
+                           const struct lake_branch *b, struct lake_path *paths, size_t count,
+                           bool *asks, struct err *err)
+{
+    size_t layers = 1 + b->sealed_count, total = count * layers;
+    struct kv_name *names = arena_array(a, total + 2, sizeof(*names));
+    struct kv_value *values = arena_array(a, total + 2, sizeof(*values));
+    struct lake_branch now;
+    struct lake_repo repo;
+
+    if (!names || !values)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < layers; k++)
+            names[i * layers + k] =
+                lake_key_staged(a, k ? b->sealed[k - 1] : b->staging, paths[i].path);
+    names[total] = lake_key_repo(a, r->id);
+    names[total + 1] = lake_key_branch(a, r->partition, b->id);
+    int code = arena_error(a);
+    if (code == 0)
+        code = kv_get_many(l->kv, NULL, a, names, total + 2, values, err);
+    if (code == 0)
+        code = lake_decode_branch(a, r, &values[total], &repo, &now, err);
+    if (code == 0 && !str_eq(now.stamp, b->stamp))
+        return ERR_AGAIN;
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = path_judge_rows(&paths[i], &values[i * layers], layers, &asks[i], err);
+    return code;
+}
+
+static int paths_ask_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
+                          const struct lake_branch *b, struct lake_path *paths, size_t count,
+                          const bool *asks, struct err *err)
+{
+    struct head_tree tree = {0};
+    bool is_open = false;
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        if (!asks[i])
+            continue;
+        if (!is_open)
+            code = head_tree_open(&tree, l, a, r, b->commit_id, err);
+        is_open = true;
+        if (code == 0)
+            code = path_ask_tree(&paths[i], a, &tree, err);
+    }
+    head_tree_release(&tree, l);
+    return code;
+}
+
+int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
+                    const struct lake_branch *b, struct lake_path *paths, size_t count,
+                    struct err *err)
+{
+    size_t slice = (KV_GETS_MAX - 2) / (1 + b->sealed_count);
+    bool *asks = arena_array(a, count, sizeof(*asks));
+    int code = asks ? 0 : err_code(err, ERR_NO_MEMORY);
+
+    for (size_t i = 0; i < count && code == 0; i += slice)
+        code = paths_read_rows(l, a, r, b, paths + i, size_min(slice, count - i), asks + i, err);
+    return code < 0 ? code : paths_ask_tree(l, a, r, b, paths, count, asks, err);
+}
+
+/* --- reading one path of a ref --- */
+
+static int stat_commit(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       const struct lake_ref *ref, struct lake_path *p, struct err *err)
+{
+    struct head_tree tree;
+    int code = head_tree_open(&tree, l, a, r, ref->commit_id, err);
+
+    if (code == 0)
+        code = path_ask_tree(p, a, &tree, err);
+    head_tree_release(&tree, l);
+    return code;
+}
+
+int lake_stat(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
+              struct str path, struct lake_object *out, struct err *err)
+{
+    uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
+    struct lake_path p = {.path = path};
+    struct lake_repo now;
+    struct lake_ref at;
+    int code = lake_check_path(path, err);
+
+    if (code == 0)
+        code = lake_ref_resolve(l, a, r, ref, &at, err);
+    if (code < 0)
+        return code;
+    if (!at.staged)
+        code = stat_commit(l, a, r, &at, &p, err);
+    while (at.staged && (code = lake_read_paths(l, a, r, &at.branch, &p, 1, err)) == ERR_AGAIN) {
+        struct str name = at.branch.id;
+        code = clock_mono_ms() > deadline
+                   ? err_code(err, ERR_BUSY)
+                   : lake_read_branch(l, NULL, a, r, name, &now, &at.branch, err);
+        if (code < 0)
+            break;
+    }
+    if (code == 0 && !p.is_there)
+        code = err_set(err, ERR_NOT_FOUND, "path not found");
+    return code < 0 ? code : lake_object_read(out, a, path, p.identity, p.data, err);
+}
+
+/* --- a moment of a branch --- */
+
+int moment_open(struct lake_moment *out, struct lake *l, struct arena *a, const struct lake_repo *r,
+                struct str branch, struct err *err)
+{
+    int code = 0;
+
+    *out = (struct lake_moment){0};
+    if (l->kv->can & KV_MOMENTS)
+        code = kv_view_open(&out->view, l->kv, err);
+    if (code == 0)
+        code = lake_read_branch(l, out->view, a, r, branch, &out->repo, &out->branch, err);
+    if (code < 0)
+        moment_close(out, l);
+    return code;
+}
+
+int moment_check(struct lake_moment *m, struct lake *l, struct arena *a, struct err *err)
+{
+    struct lake_branch now;
+    struct lake_repo repo;
+
+    if (m->view)
+        return 0;
+    int code = lake_read_branch(l, NULL, a, &m->repo, m->branch.id, &repo, &now, err);
+    return code == 0 && !str_eq(now.stamp, m->branch.stamp) ? ERR_AGAIN : code;
+}
+
+void moment_close(struct lake_moment *m, struct lake *l)
+{
+    kv_view_close(l->kv, m->view);
+    m->view = NULL;
+}

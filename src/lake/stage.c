@@ -1,0 +1,290 @@
+/* Staging: writes and removals of paths on a branch (docs/lake.md, K1 to K5). */
+#include "lake/lake_int.h"
+#include "lake/names.h"
+#include "lake/read.h"
+
+#include <stdlib.h>
+
+/* One change that is to be staged. */
+struct stage_row {
+    const struct lake_put *put;
+    unsigned char identity[LAKE_IDENTITY_LEN];
+    struct str value;       /* the encoded row; of a removal the tombstone */
+    struct lake_path *path; /* what the branch has now; NULL: the write does not depend on it */
+};
+
+/* A stage under way. */
+struct staging {
+    struct lake *lake;
+    struct arena *arena;
+    const struct lake_repo *asked; /* the record that the caller has */
+    struct str name;               /* of the branch */
+    const struct lake_stage_options *o;
+    struct stage_row *rows;
+    size_t count;
+    struct lake_path *paths; /* those that are to be read first (K2) */
+    size_t path_count;
+    bool was_refused; /* an earlier try was refused by the store */
+    /* As they were read last. */
+    struct lake_repo repo;
+    struct lake_branch branch;
+    size_t removed;
+};
+
+/* --- preparing, once --- */
+
+static int stage_row_order(const void *a, const void *b)
+{
+    const struct stage_row *l = a, *r = b;
+    int order = str_cmp(l->put->path, r->put->path);
+
+    return order ? order : (l->put > r->put) - (l->put < r->put);
+}
+
+/* Sorts the rows by their paths and keeps the last change of each. Most batches are sorted. */
+static void stage_sort(struct staging *s)
+{
+    size_t kept = 0;
+    bool is_sorted = true;
+
+    for (size_t i = 1; i < s->count && is_sorted; i++)
+        is_sorted = str_cmp(s->rows[i - 1].put->path, s->rows[i].put->path) < 0;
+    if (is_sorted)
+        return;
+    qsort(s->rows, s->count, sizeof(*s->rows), stage_row_order);
+    for (size_t i = 0; i < s->count; i++)
+        if (i + 1 == s->count || !str_eq(s->rows[i].put->path, s->rows[i + 1].put->path))
+            s->rows[kept++] = s->rows[i];
+    s->count = kept;
+}
+
+/* Encodes the row of an entry; `work` is reused from row to row. */
+static int stage_encode(struct staging *s, struct stage_row *row, struct buf work[2],
+                        struct err *err)
+{
+    const struct lake_entry *entry = row->put->entry;
+    struct lake_staged staged = {0};
+
+    buf_reset(&work[0]);
+    buf_reset(&work[1]);
+    if (entry) {
+        lake_entry_identity(row->identity, entry);
+        lake_entry_write(&work[0], entry);
+        staged = (struct lake_staged){str_n(row->identity, LAKE_IDENTITY_LEN), buf_str(&work[0])};
+    }
+    lake_staged_write(&work[1], &staged);
+    row->value = work[1].len ? arena_str(s->arena, buf_str(&work[1])) : STR("");
+    int code = buf_error(&work[0]);
+    if (code == 0)
+        code = buf_error(&work[1]);
+    if (code == 0)
+        code = arena_error(s->arena);
+    return code < 0 ? err_code(err, code) : 0;
+}
+
+/* Conditions and removals depend on what the branch has. */
+static int stage_note_paths(struct staging *s, struct err *err)
+{
+    for (size_t i = 0; i < s->count; i++)
+        s->path_count += s->o->judge || !s->rows[i].put->entry;
+    if (s->path_count == 0)
+        return 0;
+    s->paths = arena_array(s->arena, s->path_count, sizeof(*s->paths));
+    if (!s->paths)
+        return err_code(err, ERR_NO_MEMORY);
+    struct lake_path *next = s->paths;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct lake_put *put = s->rows[i].put;
+        if (!s->o->judge && put->entry)
+            continue;
+        *next = (struct lake_path){.path = put->path, .asks_below = !put->entry};
+        s->rows[i].path = next++;
+    }
+    return 0;
+}
+
+static int stage_prepare(struct staging *s, const struct lake_put *puts, size_t count,
+                         struct err *err)
+{
+    struct buf work[2] = {BUF_INIT(KV_VALUE_MAX), BUF_INIT(KV_VALUE_MAX)};
+    int code = 0;
+
+    s->rows = arena_array(s->arena, count, sizeof(*s->rows));
+    s->count = count;
+    if (!s->rows)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        s->rows[i].put = &puts[i];
+        code = lake_check_path(puts[i].path, err);
+    }
+    if (code == 0)
+        stage_sort(s);
+    for (size_t i = 0; i < s->count && code == 0; i++)
+        code = stage_encode(s, &s->rows[i], work, err);
+    buf_release(&work[0]);
+    buf_release(&work[1]);
+    return code < 0 ? code : stage_note_paths(s, err);
+}
+
+/* --- one try --- */
+
+/* K1: the repository, the branch and the rules of protection, in one round trip. */
+static int stage_read(struct staging *s, struct err *err)
+{
+    struct arena *a = s->arena;
+    struct kv_name names[] = {lake_key_repo(a, s->asked->id),
+                              lake_key_branch(a, s->asked->partition, s->name),
+                              lake_key_protection(a, s->asked->partition)};
+    struct kv_value values[ARRAY_SIZE(names)];
+    int code = kv_get_many(s->lake->kv, NULL, a, names, ARRAY_SIZE(names), values, err);
+
+    if (code == 0)
+        code = lake_decode_branch(a, s->asked, values, &s->repo, &s->branch, err);
+    if (code == 0)
+        code = lake_check_writable(&s->repo, s->o->force, err);
+    if (code == 0)
+        code = lake_judge_protection(&values[2], s->name, LAKE_PROTECT_STAGING, err);
+    return code;
+}
+
+/* Whether an earlier try of this very write is what the branch has: the store refused the write,
+ * although its answer to an earlier one was lost. */
+static int stage_is_own(struct staging *s, const struct stage_row *row, bool *is_own,
+                        struct err *err)
+{
+    struct lake_entry present;
+
+    *is_own = false;
+    if (!s->was_refused || !row->put->entry || !row->path->is_there ||
+        !str_eq(row->path->identity, str_n(row->identity, LAKE_IDENTITY_LEN)))
+        return 0;
+    int code = lake_entry_read(&present, s->arena, row->path->data, err);
+    *is_own = code == 0 && str_eq(present.address, row->put->entry->address);
+    return code;
+}
+
+static int stage_judge(struct staging *s, const struct stage_row *row, struct err *err)
+{
+    const struct lake_path *p = row->path;
+    struct lake_object present;
+    int code = 0;
+
+    if (!p->is_there)
+        return s->o->judge(s->o->ctx, p->path, NULL, err);
+    code = lake_object_read(&present, s->arena, p->path, p->identity, p->data, err);
+    return code < 0 ? code : s->o->judge(s->o->ctx, p->path, &present, err);
+}
+
+/* Adds the change of one row (K3, K5). A condition binds the row of the staging token too. */
+static int stage_add(struct staging *s, struct lake_tx *tx, const struct stage_row *row,
+                     struct err *err)
+{
+    const struct lake_path *p = row->path;
+    struct kv_name name = lake_key_staged(s->arena, s->branch.staging, row->put->path);
+    enum kv_when when = KV_ALWAYS;
+    struct str stamp = STR_EMPTY;
+
+    if (s->o->judge) {
+        bool is_own;
+        int code = stage_is_own(s, row, &is_own, err);
+        if (code == 0 && !is_own)
+            code = stage_judge(s, row, err);
+        if (code < 0 || is_own)
+            return code;
+        when = kv_is_there(&p->staged) ? KV_SAME : KV_ABSENT;
+        stamp = p->staged.stamp;
+    }
+    if (!row->put->entry) {
+        if (!p->is_there)
+            return 0;
+        s->removed++;
+        if (!p->is_below) {
+            lake_tx_remove(tx, name, when, stamp);
+            return 0;
+        }
+    }
+    lake_tx_put_if(tx, name, row->value, when, stamp);
+    return 0;
+}
+
+/* K3: the store judges the branch and the rows in one step. */
+static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err *err)
+{
+    lake_step_begin("lake.stage");
+    int code = lake_tx_write(s->lake, tx, NULL, err);
+    lake_step_end("lake.stage");
+    return code == ERR_PRECONDITION ? ERR_AGAIN : code;
+}
+
+/* K4: the rows are put first, and the branch is read behind them. Rows that came too late for the
+ * token are put again, into its successor; the second drop of the token takes them along. A removal
+ * relies on all layers below, so it asks for the same branch, not only for the same token. */
+static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct err *err)
+{
+    struct arena *a = s->arena;
+    struct kv_name names[] = {lake_key_repo(a, s->repo.id),
+                              lake_key_branch(a, s->repo.partition, s->name)};
+    struct kv_value values[ARRAY_SIZE(names)];
+    struct lake_branch now;
+    struct lake_repo repo;
+
+    lake_step_begin("lake.stage");
+    int code = lake_tx_write_get(s->lake, tx, names, ARRAY_SIZE(names), values, err);
+    lake_step_end("lake.stage");
+    if (code == 0)
+        code = lake_decode_branch(a, &s->repo, values, &repo, &now, err);
+    if (code < 0)
+        return code;
+    bool is_same =
+        s->path_count ? str_eq(now.stamp, s->branch.stamp) : str_eq(now.staging, s->branch.staging);
+    return is_same ? 0 : ERR_AGAIN;
+}
+
+/* ERR_AGAIN: the branch changed, or a row that a condition is bound to. */
+static int stage_try(struct staging *s, struct err *err)
+{
+    bool is_fenced = (s->lake->kv->can & KV_FENCES) || s->o->judge;
+    struct lake_tx tx;
+    int code = stage_read(s, err);
+
+    if (code == 0 && s->path_count)
+        code =
+            lake_read_paths(s->lake, s->arena, &s->repo, &s->branch, s->paths, s->path_count, err);
+    lake_tx_init(&tx, s->arena);
+    s->removed = 0;
+    if (is_fenced) {
+        lake_tx_check_repo(&tx, &s->repo);
+        lake_tx_check(&tx, lake_key_branch(s->arena, s->repo.partition, s->name), s->branch.stamp);
+    }
+    size_t checks = tx.count;
+    for (size_t i = 0; i < s->count && code == 0; i++)
+        code = stage_add(s, &tx, &s->rows[i], err);
+    if (code < 0 || (tx.count == checks && !tx.failed))
+        return code;
+    return is_fenced ? stage_write_checked(s, &tx, err) : stage_write_unfenced(s, &tx, err);
+}
+
+int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+               const struct lake_put *puts, size_t count, const struct lake_stage_options *o,
+               struct err *err)
+{
+    uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
+    static const struct lake_stage_options none;
+    struct staging s = {.lake = l, .arena = a, .asked = r, .name = branch, .o = o ? o : &none};
+    int code = lake_check_branch(branch, err);
+
+    if (code == 0 && count > LAKE_BATCH_MAX)
+        code = err_set(err, ERR_INVALID, "a batch has at most %d paths", LAKE_BATCH_MAX);
+    if (code == 0)
+        code = stage_prepare(&s, puts, count, err);
+    if (code < 0)
+        return code;
+    while ((code = stage_try(&s, err)) == ERR_AGAIN) {
+        s.was_refused = true;
+        if (clock_mono_ms() > deadline)
+            return err_set(err, ERR_BUSY, "the branch changed with every try");
+    }
+    if (code == 0 && s.o->removed)
+        *s.o->removed = s.removed;
+    return code;
+}
