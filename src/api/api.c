@@ -58,7 +58,6 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
         .log = o->log,
         .tls = o->tls,
         .pool = o->pool,
-        .max_body = 1 * MIB,
         .log_path = api_log_path,
         .on_drop = api_end_waits,
         .drop_ctx = o->routes,
@@ -180,28 +179,34 @@ static bool request_is_json(const struct http_head *head)
     return str_ieq(str_trim(type), STR("application/json"));
 }
 
-/* Whether a change may be made. If not, *answer is the result for the handler to return. A browser
- * that was given keys sends them with every request to this port, even for a page of another site.
- * So Content-Type is required even without a body: such a page can make a browser send a simple
- * POST, but not a POST with this type. */
-static bool may_change(struct http_request *req, int *answer)
+/* Whether the request was made by a page of another site. If so, it is refused, and *answer is the
+ * result for the handler to return. A browser that was given keys sends them with every request to
+ * this port, even for a page of another site. */
+static bool refuse_other_site(struct http_request *req, int *answer)
 {
-    static const struct http_header none;
-    const struct http_head *head = http_request_head(req);
+    bool other = is_from_another_site(http_request_head(req));
 
-    if (is_from_another_site(head)) {
-        *answer = rest_send_error(req, 403, "cross_site",
-                                  "a page of another site asked for this change", none);
+    if (other)
+        *answer =
+            rest_send_error(req, 403, "cross_site", "a page of another site asked for this change",
+                            (struct http_header){0});
+    return other;
+}
+
+/* Whether a change may be made. If not, *answer is the result for the handler to return.
+ * Content-Type is required even without a body: a page of another site can make a browser send a
+ * simple POST, but not a POST with this type. The calls of a dialect take bodies of other types. */
+static bool may_change(const struct rest_match *match, struct http_request *req, int *answer)
+{
+    if (refuse_other_site(req, answer))
         return false;
-    }
-    if (!request_is_json(head)) {
-        *answer = rest_send_error(req, 415, "not_json",
-                                  "a change needs the header Content-Type: application/json, also "
-                                  "without a body",
-                                  none);
-        return false;
-    }
-    return true;
+    if (match->dialect || request_is_json(http_request_head(req)))
+        return true;
+    *answer = rest_send_error(req, 415, "not_json",
+                              "a change needs the header Content-Type: application/json, also "
+                              "without a body",
+                              (struct http_header){0});
+    return false;
 }
 
 /* Asks the store whether it is the store that weir knows. A store that does not answer is not an
@@ -239,10 +244,12 @@ static int send_not_found(struct api *api, struct http_request *req, int code,
 }
 
 /* Whether only administrators may call the row. A row that does not say who may call it is for
- * administrators. */
-static bool is_for_admins(const struct rest_row *row)
+ * administrators. The calls of a dialect check who calls by themselves. */
+static bool is_for_admins(const struct rest_match *match)
 {
-    return row->access != REST_ANYONE && row->access != REST_TOKEN;
+    enum rest_access access = match->row->access;
+
+    return !match->dialect && access != REST_ANYONE && access != REST_TOKEN;
 }
 
 /* Handles a request. Only administrators can find out which paths under /api do not exist. */
@@ -253,16 +260,15 @@ static int api_handle(struct http_request *req, void *ctx)
     struct rest_match match;
     struct err err = {0};
     int found = rest_find(&match, api->tables, api->table_count, req, &err);
-    bool admin = found == 0 ? is_for_admins(match.row) : str_starts(head->path, STR("/api"));
+    bool admin = found == 0 ? is_for_admins(&match) : str_starts(head->path, STR("/api"));
     int code = admin ? api_check_auth(api, req) : 0;
 
     if (code < 0)
         return api_send_denied(req, code);
     if (found < 0)
         return send_not_found(api, req, found, &err);
-    /* The check is only for routes of administrators: other routes do not depend on keys that a
-     * browser keeps. */
-    if (admin && is_change(head->method) && !may_change(req, &code))
+    /* Other routes do not depend on keys that a browser keeps. */
+    if ((admin || match.dialect) && is_change(head->method) && !may_change(&match, req, &code))
         return code;
     code = api_check_store(api, req, match.row, &err);
     if (code == ERR_AGAIN)

@@ -1,33 +1,19 @@
 /* Decides who may call the API: a client that sends any administrator's keys by HTTP Basic. Secrets
- * are compared in constant time, also when the access key is not known.
- *
- * Guessing is limited by token buckets. Wrong keys take a token out of the bucket of the caller's
- * address; while the bucket is empty, requests from the address are refused without checking keys.
- * So an attacker has AUTH_BURST tries and then one a second, and no thread waits. Any thread may
- * call these functions. */
+ * are compared in constant time, also when the access key is not known. Guessing is limited
+ * (rest/guesses.h). Any thread may call these functions. */
 #ifndef API_AUTH_H
 #define API_AUTH_H
 
 #include "conf/credentials.h"
-#include "base/hash.h"
-#include "os/sock.h"
-
-#include <stdatomic.h>
+#include "rest/guesses.h"
 
 struct users;
-
-enum { AUTH_BURST = 10, AUTH_REFILL_MS = 1000, AUTH_BUCKETS = 4096 };
 
 struct auth {
     const struct credentials *admin; /* keys of the first administrator; borrowed */
     /* Has the keys of other administrators; borrowed; may be NULL. */
     struct users *users;
-    struct hash_key key;
-    /* When each token bucket will be full again, in clock_mono_ms(). A keyed hash of the caller's
-     * address chooses the bucket. So memory is bounded, and nobody can empty the bucket of a chosen
-     * address. */
-    _Atomic(uint64_t) full_at[AUTH_BUCKETS];
-    _Atomic(uint64_t) failures;
+    struct guesses guesses;
 };
 
 /* Sets up the check of keys. If `users` is NULL, only the first administrator may call the API. */

@@ -149,7 +149,7 @@ void metrics_write(const struct metrics_input *in, struct buf *out)
     struct process_numbers process = {
         .uptime_ms = clock_mono_ms() - in->started_mono_ms,
         .started_ms = (uint64_t)in->started_wall_ms,
-        .auth_failures = atomic_load(&in->auth->failures),
+        .auth_failures = atomic_load(&in->auth->guesses.failures),
         .one = 1,
     };
     struct pool_stats pool = pool_stats(in->pool);

@@ -99,17 +99,25 @@ static int path_fits(const char *pattern, struct str path, struct rest_path *par
     return path.len == 0;
 }
 
-/* Whether pattern `a` is preferred to `b`. It is when `a` has the more exact kind of segment at the
- * first place where the kinds differ. */
-static bool path_wins(const char *a, const char *b)
+/* Returns a negative number when pattern `a` is preferred to `b`: it has the more exact kind of
+ * segment at the first place where the kinds differ. 0: neither is preferred. */
+static int path_order(const char *a, const char *b)
 {
     struct str x = str_z(a), y = str_z(b);
     struct segment s, t;
 
     while (next_pattern(&x, &s) && next_pattern(&y, &t))
         if (s.kind != t.kind)
-            return s.kind < t.kind;
-    return false;
+            return s.kind < t.kind ? -1 : 1;
+    return 0;
+}
+
+/* Whether row `a` is preferred to `b`; both take the method. */
+static bool row_wins(const struct rest_row *a, const struct rest_row *b, enum http_method method)
+{
+    int order = path_order(a->path, b->path);
+
+    return order < 0 || (order == 0 && a->method == method && b->method != method);
 }
 
 static bool row_takes(const struct rest_row *row, enum http_method method)
@@ -132,8 +140,8 @@ static int find_in_table(struct rest_match *best, const struct rest_table *table
             return code;
         *exists |= code > 0;
         if (code > 0 && row_takes(row, head->method) &&
-            (!best->row || path_wins(row->path, best->row->path)))
-            *best = (struct rest_match){row, table->ctx, found};
+            (!best->row || row_wins(row, best->row, head->method)))
+            *best = (struct rest_match){row, table->ctx, table->dialect, found};
     }
     return 0;
 }

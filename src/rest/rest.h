@@ -34,6 +34,13 @@
  * An error is answered with a JSON object and the HTTP status that a table gives for its code:
  *     {"error":{"code":"not_found","message":"...","request_id":"..."}}
  *
+ * Dialects. weir serves the API of another program beside its own, for the clients of that program.
+ * The calls of such a table differ from weir's own calls in who may make them and in the form of
+ * errors and of pages; struct rest_dialect says how.
+ *
+ * Streams. A row with `stream_body` reads its body while it arrives, so the body may have any size.
+ * A function that sends its answer piece by piece calls rest_take_answer().
+ *
  * A row's function runs on the thread of its request. Tables and the rows that they point to are
  * constant. */
 #ifndef REST_REST_H
@@ -53,6 +60,7 @@ enum rest_type {
     REST_STRINGS, /* an array of strings */
     REST_OBJECT,
     REST_OBJECTS, /* an array of objects */
+    REST_MAP,     /* an object whose members are strings */
     REST_ANY,     /* any JSON value */
 };
 
@@ -84,6 +92,7 @@ enum rest_access {
     REST_ADMIN,    /* HTTP Basic with an administrator's keys */
     REST_ANYONE,
     REST_TOKEN, /* the row's function checks a token that only this route has */
+    REST_USER,  /* any user; the table's dialect checks who calls */
 };
 
 struct rest_call;
@@ -107,13 +116,19 @@ struct rest_row {
     const struct rest_field *body; /* members of a JSON object; NULL: the call takes no body */
     /* Describes, in words, a body that the kit does not parse. NULL: there is no such body. */
     const char *raw_body;
-    size_t raw_max;                  /* the longest raw body, in bytes */
+    size_t raw_max; /* the longest raw body, in bytes */
+    /* Describes, in words, a body that the function reads itself by http_request_body(). NULL:
+     * there is no such body. */
+    const char *stream_body;
     const struct rest_field *answer; /* members of the answer's JSON object, without `list` */
     const char *list;                /* the member of the answer that is an array of objects */
     const struct rest_field *items;  /* members of each of these objects */
     /* `next` is a position in the list and not a key. So when the list changes between two pages, a
      * client may miss items or see them twice. */
     bool by_place;
+    /* The function reads one page from its source: it begins behind rest_after(), writes at most
+     * rest_limit() items by rest_row_begin(), and ends with rest_page_end(). */
+    bool by_source;
     size_t page_usual, page_max; /* items on a page, by default and at most; 0: REST_PAGE_* */
     const char *media;           /* media type of an answer that is not JSON; NULL: JSON */
     /* The HTTP statuses of success: the usual one (0 means 200; with 204 there is no body), and a
@@ -128,11 +143,37 @@ struct rest_row {
 
 enum { REST_PAGE_USUAL = 1000, REST_PAGE_MAX = 10000 };
 
+struct rest_page;
+
+/* What the calls of a table have in common, where they are not weir's own calls. */
+struct rest_dialect {
+    /* Finds out who calls, and whether the caller may make the call at all. It uses only the head
+     * of the request, runs before anything else is read, and may set c->caller. It does not wait.
+     * An error is sent as any other error of the call. */
+    rest_fn *admit;
+    /* Returns the HTTP status for an error code; 0: the status of weir's own calls. */
+    int (*status)(int code);
+    /* Writes the members of an error's JSON object. */
+    void (*write_error)(struct json_out *w, const char *code, const char *message, const char *id);
+    /* The query parameters of every list. The first says behind which key the page begins, the
+     * second how many items it may have. */
+    const struct rest_field *paging;
+    size_t page_usual, page_max; /* items on a page, by default and at most */
+    /* Writes the members of a list's answer that tell whether there is another page. */
+    void (*write_page)(struct json_out *w, const struct rest_page *page, struct str next);
+    size_t body_max; /* the longest JSON body, in bytes */
+    /* Requests are read as many programs do: members that the row does not have are ignored, null
+     * means that a member is absent, an absent body is an empty object, and a number of items that
+     * is out of bounds becomes the nearest one (0 and less: the usual number). */
+    bool lenient;
+};
+
 /* The rows of one owner, such as a room. REST_ROWS(rows) initializes the first two members. */
 struct rest_table {
     const struct rest_row *rows;
     size_t count;
-    void *ctx; /* passed to the rows' functions; borrowed */
+    void *ctx;                          /* passed to the rows' functions; borrowed */
+    const struct rest_dialect *dialect; /* NULL: weir's own */
 };
 #define REST_ROWS(table) .rows = (table), .count = ARRAY_SIZE(table)
 
@@ -140,8 +181,23 @@ struct rest_table {
 
 struct rest_value;
 
+enum { REST_HEADERS_MAX = 24 };
+
+/* A page of a list. */
+struct rest_page {
+    struct str after; /* key of the item before the page; empty: the page is the first */
+    size_t skip;      /* for `by_place`: the number of items before the page */
+    size_t limit;     /* the most items on the page */
+    /* `offered` counts the items before and on the page that were passed, `written` those on the
+     * page. */
+    size_t offered, written;
+    struct str last; /* key of the last item on the page */
+    bool more;       /* there is another page */
+};
+
 struct rest_call {
-    void *ctx; /* the `ctx` of the row's table */
+    void *ctx;    /* the `ctx` of the row's table */
+    void *caller; /* set by `admit` of the table's dialect; NULL: nobody has set it */
     struct http_request *req;
     const struct rest_row *row;
     struct arena *arena; /* the request's arena */
@@ -156,16 +212,11 @@ struct rest_call {
     int status;
     bool sent; /* rest_send() or rest_refuse() has sent the answer */
     bool list_open;
-    struct rest_page {
-        struct str after; /* key of the item before the page; empty: the page is the first */
-        size_t skip;      /* for `by_place`: the number of items before the page */
-        size_t limit;
-        /* `offered` counts the items before and on the page that were passed, `written` those on
-         * the page. */
-        size_t offered, written;
-        struct str last; /* key of the last item on the page */
-        bool more;       /* there is another page */
-    } page;
+    const struct rest_dialect *dialect;
+    json_t *lists; /* the values of query parameters that are lists of strings */
+    struct http_header headers[REST_HEADERS_MAX];
+    size_t header_count;
+    struct rest_page page;
 };
 
 /* These return a value of the request by its name. The value was checked as the row says. Strings
@@ -178,13 +229,23 @@ double rest_number(const struct rest_call *c, const char *name, double fallback)
 bool rest_bool(const struct rest_call *c, const char *name);
 /* Returns an array of strings, or NULL when the request does not have it. */
 const json_t *rest_strings(const struct rest_call *c, const char *name);
+/* Returns a MAP, an OBJECT, an array of OBJECTS or ANY value, or NULL when the request does not
+ * have it. */
+const json_t *rest_json(const struct rest_call *c, const char *name);
 struct str rest_raw(const struct rest_call *c); /* the body of a row with `raw_body` */
 bool rest_given(const struct rest_call *c, const char *name);
 
 /* Sets the status of the answer, which must be `status` or `other_status` of the row. */
 void rest_status(struct rest_call *c, int status);
+/* Adds a header to the answer of the row's function, if that answer is not an error. `name` is
+ * borrowed for the call; the value is copied. There are at most REST_HEADERS_MAX. */
+void rest_header(struct rest_call *c, struct str name, struct str value);
 /* Sends `body`, which has the row's media type, as the answer instead of JSON. */
 int rest_send(struct rest_call *c, struct str body) MUST_CHECK;
+/* Begins an answer that the function sends itself: sets the status and the headers of rest_header()
+ * at the request. The function adds headers and sends the body by one of the functions of
+ * http/server.h. */
+struct http_request *rest_take_answer(struct rest_call *c, int status);
 
 /* Answers with an error status that the table of error codes (rest_send_failure()) does not have.
  * `extra` is an additional header, unless its name is empty. */
@@ -216,6 +277,12 @@ struct str rest_after(const struct rest_call *c);
 /* Returns the number of items before the page, for a list with `by_place`. The caller then does not
  * pass these items to rest_item(). */
 size_t rest_skip(struct rest_call *c);
+/* For a list with `by_source`. rest_limit() returns the most items of the page. rest_row_begin()
+ * opens the JSON object of an item, and rest_item_end() closes it. rest_page_end() says whether
+ * there is another page, and `next`, behind which that page begins. */
+size_t rest_limit(const struct rest_call *c);
+void rest_row_begin(struct rest_call *c);
+void rest_page_end(struct rest_call *c, bool more, struct str next);
 /* Closes the list's array, so that other members of the answer can follow. */
 void rest_list_end(struct rest_call *c);
 
@@ -232,13 +299,15 @@ struct rest_path {
 struct rest_match {
     const struct rest_row *row;
     void *ctx;
+    const struct rest_dialect *dialect; /* NULL: weir's own */
     struct rest_path path;
 };
 
 /* Finds the row of a request. "{name}" in a row's path matches one segment that is not empty.
  * "{name...}" at the end matches the rest with its slashes, which may be empty. If two rows match,
- * exact segments win. ERR_NOT_FOUND: no row has the path. ERR_UNSUPPORTED: rows have the path, but
- * only with other methods. ERR_PARSE: the path has a malformed escape or an escaped NUL. */
+ * exact segments win, then the row that has the request's method (HEAD) itself. ERR_NOT_FOUND: no
+ * row has the path. ERR_UNSUPPORTED: rows have the path, but only with other methods. ERR_PARSE:
+ * the path has a malformed escape or an escaped NUL. */
 int rest_find(struct rest_match *out, const struct rest_table *tables, size_t count,
               struct http_request *req, struct err *err) MUST_CHECK;
 /* Appends the methods that rows have for the request's path, such as "GET, POST". */
@@ -246,7 +315,7 @@ void rest_allowed(struct buf *out, const struct rest_table *tables, size_t count
                   struct http_request *req);
 
 /* Runs the row's function and answers the request. Returns what an http_handler_fn returns. The
- * caller must have checked row->access. */
+ * caller must have checked row->access, unless the row's table has a dialect. */
 int rest_run(const struct rest_match *match, struct http_request *req) MUST_CHECK;
 
 /* Like rest_refuse(), for a request that has no struct rest_call. */

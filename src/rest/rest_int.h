@@ -15,6 +15,9 @@ struct rest_value {
     const json_t *json; /* for arrays and objects; borrowed from the body */
 };
 
+/* The dialect of weir's own calls. */
+extern const struct rest_dialect rest_own;
+
 /* Reads path and query into the call's values and its page. */
 int rest_read(struct rest_call *c, const struct rest_path *path, struct err *err) MUST_CHECK;
 /* Reads the body into the call's values, and checks that all required values are there. ERR_CLOSED:

@@ -6,6 +6,61 @@
 
 #define NO_HEADER ((struct http_header){0})
 
+/* --- weir's own dialect --- */
+
+static void own_error(struct json_out *w, const char *code, const char *message, const char *id)
+{
+    json_out_key(w, "error");
+    json_out_open(w, '{');
+    json_out_member_str(w, "code", str_z(code));
+    json_out_member_str(w, "message", str_z(message));
+    json_out_member_str(w, "request_id", str_z(id));
+    json_out_close(w, '}');
+}
+
+static void own_page(struct json_out *w, const struct rest_page *page, struct str next)
+{
+    (void)page;
+    json_out_member_str(w, "next", next);
+}
+
+static const struct rest_field own_paging[] = {
+    {"after", "The `next` of the page before; left out: the first page."},
+    {"limit", "How many items to answer at most.", REST_INTEGER},
+    {0},
+};
+
+const struct rest_dialect rest_own = {
+    .write_error = own_error,
+    .paging = own_paging,
+    .page_usual = REST_PAGE_USUAL,
+    .page_max = REST_PAGE_MAX,
+    .write_page = own_page,
+    .body_max = 64 * KIB,
+};
+
+/* --- errors --- */
+
+static int error_send(const struct rest_dialect *d, struct http_request *req, int status,
+                      const char *code, const char *message, struct http_header extra)
+{
+    struct buf body = BUF_INIT(8192);
+    struct json_out w;
+    int result;
+
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    d->write_error(&w, code, message, http_request_id(req));
+    json_out_close(&w, '}');
+    http_respond(req, status);
+    http_respond_header(req, STR("Content-Type"), STR("application/json"));
+    if (extra.name.len)
+        http_respond_header(req, extra.name, extra.value);
+    result = http_send(req, buf_str(&body));
+    buf_release(&body);
+    return result;
+}
+
 /* --- answers --- */
 
 void rest_time(struct json_out *w, const char *name, int64_t wall_ms)
@@ -37,50 +92,49 @@ int rest_refuse(struct rest_call *c, int status, const char *code, const char *m
 {
     BUG_ON(c->sent);
     c->sent = true;
-    return rest_send_error(c->req, status, code, message, extra);
+    return error_send(c->dialect, c->req, status, code, message, extra);
+}
+
+void rest_header(struct rest_call *c, struct str name, struct str value)
+{
+    BUG_ON(c->header_count == REST_HEADERS_MAX);
+    c->headers[c->header_count++] =
+        (struct http_header){arena_str(c->arena, name), arena_str(c->arena, value)};
+}
+
+/* Sets the status and the headers of rest_header(). */
+static void answer_head(struct rest_call *c, int status)
+{
+    http_respond(c->req, status);
+    for (size_t i = 0; i < c->header_count; i++)
+        http_respond_header(c->req, c->headers[i].name, c->headers[i].value);
+}
+
+struct http_request *rest_take_answer(struct rest_call *c, int status)
+{
+    BUG_ON(c->sent);
+    c->sent = true;
+    answer_head(c, status);
+    return c->req;
 }
 
 int rest_send(struct rest_call *c, struct str body)
 {
     BUG_ON(!c->row->media || c->sent);
     c->sent = true;
-    http_respond(c->req, c->status);
+    answer_head(c, c->status);
     http_respond_header(c->req, STR("Content-Type"), str_z(c->row->media));
     return http_send(c->req, body);
-}
-
-static void write_error(struct buf *out, const char *code, const char *message, const char *id)
-{
-    struct json_out w;
-
-    json_out_init(&w, out);
-    json_out_open(&w, '{');
-    json_out_key(&w, "error");
-    json_out_open(&w, '{');
-    json_out_member_str(&w, "code", str_z(code));
-    json_out_member_str(&w, "message", str_z(message));
-    json_out_member_str(&w, "request_id", str_z(id));
-    json_out_close(&w, '}');
-    json_out_close(&w, '}');
 }
 
 int rest_send_error(struct http_request *req, int status, const char *code, const char *message,
                     struct http_header extra)
 {
-    struct buf body = BUF_INIT(8192);
-    int result;
-
-    write_error(&body, code, message, http_request_id(req));
-    http_respond(req, status);
-    http_respond_header(req, STR("Content-Type"), STR("application/json"));
-    if (extra.name.len)
-        http_respond_header(req, extra.name, extra.value);
-    result = http_send(req, buf_str(&body));
-    buf_release(&body);
-    return result;
+    return error_send(&rest_own, req, status, code, message, extra);
 }
 
-int rest_send_failure(struct http_request *req, int code, const struct err *err)
+static int failure_send(const struct rest_dialect *d, struct http_request *req, int code,
+                        const struct err *err)
 {
     static const struct {
         int code, status;
@@ -108,14 +162,24 @@ int rest_send_failure(struct http_request *req, int code, const struct err *err)
         {ERR_TIMEOUT, 503, "unavailable"},
         {ERR_IN_USE, 409, "in_use"},
     };
-    const char *text = err && *err->text ? err->text : err_text(code);
+    const char *text = err && *err->text ? err->text : err_text(code), *name = "internal";
+    int status = d->status ? d->status(code) : 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (rows[i].code == code)
-            return rest_send_error(req, rows[i].status, rows[i].name, text, NO_HEADER);
+        if (rows[i].code == code) {
+            name = rows[i].name;
+            status = status ? status : rows[i].status;
+        }
+    if (status)
+        return error_send(d, req, status, name, text, NO_HEADER);
     log_error(http_request_log(req), "api.failed", log_z("code", err_name(code)),
               log_z("error", text));
-    return rest_send_error(req, 500, "internal", text, NO_HEADER);
+    return error_send(d, req, 500, name, text, NO_HEADER);
+}
+
+int rest_send_failure(struct http_request *req, int code, const struct err *err)
+{
+    return failure_send(&rest_own, req, code, err);
 }
 
 /* --- lists --- */
@@ -141,6 +205,26 @@ size_t rest_skip(struct rest_call *c)
     BUG_ON(!c->row->by_place);
     c->page.offered = c->page.skip;
     return c->page.skip;
+}
+
+size_t rest_limit(const struct rest_call *c)
+{
+    BUG_ON(!c->row->by_source);
+    return c->page.limit;
+}
+
+void rest_row_begin(struct rest_call *c)
+{
+    BUG_ON(!c->list_open || !c->row->by_source || c->page.written == c->page.limit);
+    c->page.written++;
+    json_out_open(c->w, '{');
+}
+
+void rest_page_end(struct rest_call *c, bool more, struct str next)
+{
+    BUG_ON(!c->row->by_source);
+    c->page.more = more;
+    c->page.last = next;
 }
 
 static bool is_before_page(const struct rest_call *c, struct str key)
@@ -198,10 +282,10 @@ static void write_next(struct rest_call *c)
 
     if (p->more && c->row->by_place)
         snprintf(place, sizeof(place), "%zu", p->offered);
-    json_out_member_str(c->w, "next",
-                        c->row->by_place ? str_z(place)
-                        : p->more        ? p->last
-                                         : STR_EMPTY);
+    c->dialect->write_page(c->w, p,
+                           c->row->by_place ? str_z(place)
+                           : p->more        ? p->last
+                                            : STR_EMPTY);
 }
 
 /* --- running --- */
@@ -230,7 +314,7 @@ static int answer_send(struct rest_call *c)
 {
     BUG_ON(c->row->media); /* a row with `media` must have answered with rest_send() */
     if (c->status == 204) {
-        http_respond(c->req, 204);
+        answer_head(c, 204);
         return http_send(c->req, STR_EMPTY);
     }
     if (c->row->list) {
@@ -239,8 +323,8 @@ static int answer_send(struct rest_call *c)
     }
     json_out_close(c->w, '}');
     if (buf_error(&c->text) < 0)
-        return rest_send_failure(c->req, buf_error(&c->text), NULL);
-    http_respond(c->req, c->status);
+        return failure_send(c->dialect, c->req, buf_error(&c->text), NULL);
+    answer_head(c, c->status);
     http_respond_header(c->req, STR("Content-Type"), STR("application/json"));
     http_respond_header(c->req, STR("Cache-Control"), STR("no-store"));
     return http_send(c->req, buf_str(&c->text));
@@ -258,17 +342,20 @@ static int rest_answer(struct rest_call *c)
         return answer_send(c);
     if (code == ERR_NOT_FOUND && c->row->missing)
         err_set(&err, code, "%s", c->row->missing);
-    return rest_send_failure(c->req, code, &err);
+    return failure_send(c->dialect, c->req, code, &err);
 }
 
-/* Prepares the call of the row's function: reads the values and calls row->needs. *from_peer is set
- * to true when the peer closed or was too slow while the body was read. */
+/* Prepares the call of the row's function: checks who calls (in a dialect), reads the values and
+ * calls row->needs. *from_peer is set to true when the peer closed or was too slow while the body
+ * was read. */
 static int rest_prepare(struct rest_call *c, const struct rest_path *path, bool *from_peer,
                         struct err *err)
 {
-    int code = rest_read(c, path, err);
+    int code = c->dialect->admit ? c->dialect->admit(c, err) : 0;
 
-    if (code == 0 && c->row->needs)
+    if (code == 0 && !c->sent)
+        code = rest_read(c, path, err);
+    if (code == 0 && !c->sent && c->row->needs)
         code = c->row->needs(c, err);
     if (code < 0 || c->sent)
         return code;
@@ -283,6 +370,7 @@ int rest_run(const struct rest_match *match, struct http_request *req)
     struct rest_call c = {.ctx = match->ctx,
                           .req = req,
                           .row = row,
+                          .dialect = match->dialect ? match->dialect : &rest_own,
                           .arena = http_request_arena(req),
                           .status = row->status ? row->status : 200};
     bool from_peer = false;
@@ -293,10 +381,11 @@ int rest_run(const struct rest_match *match, struct http_request *req)
     int code = rest_prepare(&c, &match->path, &from_peer, &err);
     /* The HTTP server handles a peer that closed the connection or is too slow. */
     if (code < 0 && !from_peer && !c.sent)
-        code = rest_send_failure(req, code, &err);
+        code = failure_send(c.dialect, req, code, &err);
     else if (code == 0 && !c.sent)
         code = rest_answer(&c);
     answer_release(&c);
     json_decref(c.body);
+    json_decref(c.lists);
     return code;
 }

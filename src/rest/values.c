@@ -5,14 +5,9 @@
 
 #include <math.h>
 
-enum { BODY_MAX = 64 * 1024, QUERY_VALUE_MAX = 4096 };
+enum { QUERY_VALUE_MAX = 4096, QUERY_LIST_MAX = 1000 };
 
-/* The query parameters that every list has in addition to those of its row. */
-static const struct rest_field paging_fields[] = {
-    {"after", "The `next` of the page before; left out: the first page."},
-    {"limit", "How many items to answer at most.", REST_INTEGER},
-    {0},
-};
+enum { PAGING_AFTER, PAGING_LIMIT }; /* the places of a dialect's `paging` */
 
 static const struct rest_field no_fields[] = {{0}};
 
@@ -114,9 +109,32 @@ static int wrong_type(const struct rest_field *f, struct err *err)
         [REST_STRINGS] = "a list of strings",
         [REST_OBJECT] = "an object",
         [REST_OBJECTS] = "a list of objects",
+        [REST_MAP] = "an object whose members are strings",
     };
 
     return err_set(err, ERR_INVALID, "%s must be %s", f->name, kinds[f->type]);
+}
+
+/* Adds a value to a list of strings in the query, where the name comes once for each value. */
+static int add_to_list(struct rest_call *c, struct rest_value *v, struct str text, struct err *err)
+{
+    json_t *list = json_object_get(c->lists, v->field->name);
+
+    if (!c->lists)
+        c->lists = json_object();
+    if (!list) {
+        list = json_array();
+        json_object_set_new(c->lists, v->field->name, list);
+    }
+    v->given = true;
+    v->json = list;
+    if (check_nul(v->field, text, err) < 0)
+        return ERR_INVALID;
+    if (json_array_size(list) == QUERY_LIST_MAX ||
+        json_array_append_new(list, json_stringn(text.p, text.len)) < 0)
+        return err_set(err, ERR_INVALID, "%s has too many values, or one that is not UTF-8",
+                       v->field->name);
+    return 0;
 }
 
 static int read_from_text(struct rest_value *v, struct str text, struct err *err)
@@ -163,8 +181,8 @@ static bool is_in(const struct rest_field *fields, const struct rest_field *f)
     return fields && f >= fields && f < fields + field_count(fields);
 }
 
-/* Reads the query. When a name comes twice, the last value counts. An empty value counts as absent.
- * Names that the row does not have are ignored. */
+/* Reads the query. When a name comes twice, the last value counts, except in a list. An empty value
+ * counts as absent. Names that the row does not have are ignored. */
 static int read_query(struct rest_call *c, struct err *err)
 {
     struct str rest = http_request_head(c->req)->query, name, raw;
@@ -173,7 +191,7 @@ static int read_query(struct rest_call *c, struct err *err)
 
     while (code == 0 && url_query_next(&rest, &name, &raw)) {
         struct rest_value *v = rest_value_find(c, name);
-        if (!v || !(is_in(c->row->query, v->field) || is_in(paging_fields, v->field)))
+        if (!v || !(is_in(c->row->query, v->field) || is_in(c->dialect->paging, v->field)))
             continue;
         buf_reset(&text);
         code = url_decode(&text, raw, true);
@@ -181,6 +199,8 @@ static int read_query(struct rest_call *c, struct err *err)
             code = buf_error(&text);
         if (code < 0)
             err_set(err, code, "the query cannot be read");
+        else if (text.len && v->field->type == REST_STRINGS)
+            code = add_to_list(c, v, buf_str(&text), err);
         else if (text.len)
             code = read_from_text(v, arena_str(c->arena, buf_str(&text)), err);
     }
@@ -209,6 +229,29 @@ static int check_strings(const struct rest_field *f, const json_t *list, struct 
     return check_limits(f, (int64_t)json_array_size(list), "have", " items", err);
 }
 
+static int check_map(const struct rest_field *f, const json_t *map, struct err *err)
+{
+    const char *key;
+    json_t *item;
+
+    json_object_foreach((json_t *)(uintptr_t)map, key, item)
+    {
+        int code = json_is_string(item) ? check_nul(f, json_text(item), err) : wrong_type(f, err);
+        if (code < 0)
+            return code;
+    }
+    return check_limits(f, (int64_t)json_object_size(map), "have", " members", err);
+}
+
+static int check_objects(const struct rest_field *f, const json_t *list, struct err *err)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(list, i, item) if (!json_is_object(item)) return wrong_type(f, err);
+    return check_limits(f, (int64_t)json_array_size(list), "have", " items", err);
+}
+
 static int read_from_json(struct rest_value *v, const json_t *json, struct err *err)
 {
     v->given = true;
@@ -228,9 +271,16 @@ static int read_from_json(struct rest_value *v, const json_t *json, struct err *
         return json_is_boolean(json) ? 0 : wrong_type(v->field, err);
     case REST_STRINGS:
         return json_is_array(json) ? check_strings(v->field, json, err) : wrong_type(v->field, err);
-    default:
-        BUG_ON(true); /* a field of a body may not have another type */
+    case REST_MAP:
+        return json_is_object(json) ? check_map(v->field, json, err) : wrong_type(v->field, err);
+    case REST_OBJECT:
+        return json_is_object(json) ? 0 : wrong_type(v->field, err);
+    case REST_OBJECTS:
+        return json_is_array(json) ? check_objects(v->field, json, err) : wrong_type(v->field, err);
+    case REST_ANY:
+        return 0;
     }
+    BUG_ON(true);
 }
 
 static int unknown_member(const struct rest_row *row, const char *name, struct err *err)
@@ -254,8 +304,10 @@ static int read_members(struct rest_call *c, struct err *err)
     json_object_foreach(c->body, name, json)
     {
         struct rest_value *v = rest_value_find(c, str_z(name));
-        int code = v && is_in(c->row->body, v->field) ? read_from_json(v, json, err)
-                                                      : unknown_member(c->row, name, err);
+        bool known = v && is_in(c->row->body, v->field);
+        if (c->dialect->lenient && (!known || json_is_null(json)))
+            continue;
+        int code = known ? read_from_json(v, json, err) : unknown_member(c->row, name, err);
         if (code < 0)
             return code;
     }
@@ -264,6 +316,8 @@ static int read_members(struct rest_call *c, struct err *err)
 
 static int read_object(struct rest_call *c, struct str text, struct err *err)
 {
+    if (c->dialect->lenient && text.len == 0)
+        return 0;
     int code = json_read(&c->body, text, err);
 
     if (code == ERR_PARSE)
@@ -286,7 +340,7 @@ static int values_init(struct rest_call *c, struct err *err)
 {
     const struct rest_row *row = c->row;
     const struct rest_field *all[] = {row->in_path, row->query, row->body,
-                                      row->list ? paging_fields : no_fields};
+                                      row->list ? c->dialect->paging : no_fields};
     size_t count = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
@@ -310,18 +364,22 @@ static int check_required(const struct rest_call *c, struct err *err)
 static int rest_read_page(struct rest_call *c, struct err *err)
 {
     const struct rest_row *row = c->row;
-    int64_t most = row->page_max ? (int64_t)row->page_max : REST_PAGE_MAX;
-    int64_t limit = row->page_usual ? (int64_t)row->page_usual : REST_PAGE_USUAL;
+    const struct rest_dialect *d = c->dialect;
+    int64_t most = (int64_t)(row->page_max ? row->page_max : d->page_max);
+    int64_t usual = (int64_t)(row->page_usual ? row->page_usual : d->page_usual), limit = usual;
+    const char *name = d->paging[PAGING_LIMIT].name;
     uint64_t skip = 0;
 
     if (!row->list)
         return 0;
-    if (rest_given(c, "limit"))
-        limit = rest_integer(c, "limit");
+    if (rest_given(c, name))
+        limit = rest_integer(c, name);
+    if (d->lenient)
+        limit = limit < 1 ? usual : limit > most ? most : limit;
     if (limit < 1 || limit > most)
-        return err_set(err, ERR_INVALID, "limit must be 1 to %lld", (long long)most);
+        return err_set(err, ERR_INVALID, "%s must be 1 to %lld", name, (long long)most);
     c->page.limit = (size_t)limit;
-    c->page.after = rest_text(c, "after");
+    c->page.after = rest_text(c, d->paging[PAGING_AFTER].name);
     if (row->by_place && c->page.after.len &&
         (str_u64(c->page.after, &skip) < 0 || skip > INT32_MAX))
         return err_set(err, ERR_INVALID, "after must be the next of another page");
@@ -350,7 +408,8 @@ int rest_read_body(struct rest_call *c, struct err *err)
     int code = 0;
 
     if (row->body || row->raw_body)
-        code = http_request_read_all(c->req, row->raw_body ? row->raw_max : BODY_MAX, &c->raw, err);
+        code = http_request_read_all(c->req, row->raw_body ? row->raw_max : c->dialect->body_max,
+                                     &c->raw, err);
     if (code == 0 && row->body)
         code = read_object(c, c->raw, err);
     return code < 0 ? code : check_required(c, err);
@@ -400,6 +459,15 @@ bool rest_bool(const struct rest_call *c, const char *name)
 const json_t *rest_strings(const struct rest_call *c, const char *name)
 {
     return rest_value_of(c, name, REST_STRINGS)->json;
+}
+
+const json_t *rest_json(const struct rest_call *c, const char *name)
+{
+    const struct rest_value *v = rest_value_find(c, str_z(name));
+
+    BUG_ON(!v || (v->field->type != REST_MAP && v->field->type != REST_OBJECT &&
+                  v->field->type != REST_OBJECTS && v->field->type != REST_ANY));
+    return v->json;
 }
 
 struct str rest_raw(const struct rest_call *c)

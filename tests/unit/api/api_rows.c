@@ -91,6 +91,7 @@ static bool has_type(const struct rest_field *f, const json_t *value)
     case REST_STRINGS:
         return is_array_of(value, true);
     case REST_OBJECT:
+    case REST_MAP:
         return json_is_object(value);
     case REST_OBJECTS:
         return is_array_of(value, false);

@@ -43,7 +43,7 @@ TEST(auth, the_right_keys_pass_and_others_do_not)
     CHECK_ERR(auth_check(a, header_of("AKIAEXAMPLE", "correct:hors"), &peer, 1000), ERR_DENIED);
     CHECK_ERR(auth_check(a, header_of("AKIAEXAMPLE", ""), &peer, 1000), ERR_DENIED);
     CHECK_ERR(auth_check(a, header_of("", "correct:horse"), &peer, 1000), ERR_DENIED);
-    CHECK_INT(atomic_load(&a->failures), 3);
+    CHECK_INT(atomic_load(&a->guesses.failures), 3);
     free(a);
 }
 
@@ -68,19 +68,19 @@ TEST(auth, wrong_keys_empty_the_bucket_of_their_address_alone)
     struct sock_addr peer = peer_at("127.0.0.1:1"), other = peer_at("[2001:db8::1]:1");
     uint64_t now = 1000000;
 
-    for (int i = 0; i < AUTH_BURST; i++)
+    for (int i = 0; i < GUESSES_BURST; i++)
         CHECK_ERR(auth_check(a, header_of("x", "y"), &peer, now), ERR_DENIED);
     CHECK_ERR(auth_check(a, header_of("x", "y"), &peer, now), ERR_BUSY);
     CHECK_ERR(auth_check(a, header_of("AKIAEXAMPLE", "correct:horse"), &peer, now), ERR_BUSY);
     CHECK_ERR(auth_check(a, header_of("AKIAEXAMPLE", "correct:horse"), &other, now), 0);
-    CHECK_ERR(
-        auth_check(a, header_of("AKIAEXAMPLE", "correct:horse"), &peer, now + AUTH_REFILL_MS - 1),
-        ERR_BUSY);
-    now += AUTH_REFILL_MS;
+    CHECK_ERR(auth_check(a, header_of("AKIAEXAMPLE", "correct:horse"), &peer,
+                         now + GUESSES_REFILL_MS - 1),
+              ERR_BUSY);
+    now += GUESSES_REFILL_MS;
     CHECK_ERR(auth_check(a, header_of("AKIAEXAMPLE", "correct:horse"), &peer, now), 0);
     CHECK_ERR(auth_check(a, header_of("x", "y"), &peer, now), ERR_DENIED);
     CHECK_ERR(auth_check(a, header_of("x", "y"), &peer, now), ERR_BUSY);
-    CHECK_INT(atomic_load(&a->failures), AUTH_BURST + 1);
+    CHECK_INT(atomic_load(&a->guesses.failures), GUESSES_BURST + 1);
     free(a);
 }
 
@@ -89,9 +89,9 @@ TEST(auth, a_call_without_a_header_costs_nothing)
     struct auth *a = new_auth();
     struct sock_addr peer = peer_at("127.0.0.1:1");
 
-    for (int i = 0; i < 10 * AUTH_BURST; i++)
+    for (int i = 0; i < 10 * GUESSES_BURST; i++)
         CHECK_ERR(auth_check(a, STR_EMPTY, &peer, 1000), ERR_DENIED);
     CHECK_ERR(auth_check(a, header_of("AKIAEXAMPLE", "correct:horse"), &peer, 1000), 0);
-    CHECK_INT(atomic_load(&a->failures), 0);
+    CHECK_INT(atomic_load(&a->guesses.failures), 0);
     free(a);
 }

@@ -11,8 +11,8 @@
 
 static void forgive(struct api_lab *l)
 {
-    for (size_t i = 0; i < AUTH_BUCKETS; i++)
-        atomic_store(&l->api->auth.full_at[i], 0);
+    for (size_t i = 0; i < GUESSES_BUCKETS; i++)
+        atomic_store(&l->api->auth.guesses.full_at[i], 0);
 }
 
 /* "POST /api/v1/users/x/keys" of a route's row. */
@@ -95,15 +95,15 @@ TEST(api_manage, wrong_keys_of_users_are_limited_as_the_first_administrators_are
              "\"secret_key\":\"ann-secret-1\"}",
              201);
     /* Far in the future: no token comes back while this runs. */
-    for (size_t i = 0; i < AUTH_BUCKETS; i++)
-        atomic_store(&l.api->auth.full_at[i], UINT64_MAX / 2);
+    for (size_t i = 0; i < GUESSES_BUCKETS; i++)
+        atomic_store(&l.api->auth.guesses.full_at[i], UINT64_MAX / 2);
     api_call_as(&l, "ANNKEY:ann-secret-1", "GET /api/v1/users", NULL, 429);
     CHECK_STR(client_header(&l.answer, "Retry-After"), STR("1"));
     forgive(&l);
-    uint64_t failures = atomic_load(&l.api->auth.failures);
+    uint64_t failures = atomic_load(&l.api->auth.guesses.failures);
     api_call_as(&l, "ANNKEY:ann-secret-2", "GET /api/v1/users", NULL, 401);
     api_call_as(&l, "NOSUCH:ann-secret-2", "GET /api/v1/users", NULL, 401);
-    CHECK_INT(atomic_load(&l.api->auth.failures), failures + 2);
+    CHECK_INT(atomic_load(&l.api->auth.guesses.failures), failures + 2);
     api_lab_stop(&l);
 }
 

@@ -57,8 +57,8 @@ TEST(api_notify, a_storage_shows_its_token_and_nobody_else_is_heard)
     snprintf(text, sizeof(text), "anybody:%s", t.token);
     api_call_as(&t.l, text, "POST /notify/far", body, 200);
     api_call_as(&t.l, text, "POST /notify/far?token=0", body, 200);
-    for (size_t i = 0; i < AUTH_BUCKETS; i++)
-        atomic_store(&t.l.api->auth.full_at[i], UINT64_MAX / 2);
+    for (size_t i = 0; i < GUESSES_BUCKETS; i++)
+        atomic_store(&t.l.api->auth.guesses.full_at[i], UINT64_MAX / 2);
     api_call_as(&t.l, NULL, t.with_query, body, 429);
     api_lab_stop(&t.l);
 }
