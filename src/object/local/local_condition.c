@@ -1,81 +1,33 @@
-/* Conditions of requests, judged against the current version. */
+/* Conditions of requests, judged against a record of the local storage. */
+#include "object/condition.h"
 #include "object/local/local_int.h"
-#include "base/clock.h"
 
-/* Whether a list of ETags names this ETag. Quotes may be missing, because some clients leave them
- * out. A weak tag never matches where the comparison is strong (RFC 9110 section 8.8.3.2). */
-static bool etag_listed(struct str list, struct str etag, bool strong)
+static struct condition_state state_of_record(const struct object_record *r)
 {
-    struct str one;
-
-    while (str_token(&list, ",", &one)) {
-        one = str_trim(one);
-        bool weak = str_starts(one, STR("W/"));
-        if (weak)
-            one = str_skip(one, 2);
-        if (one.len >= 2 && one.p[0] == '"' && one.p[one.len - 1] == '"')
-            one = str_n(one.p + 1, one.len - 2);
-        if (str_eq(one, STR("*")) || (str_eq(one, etag) && !(weak && strong)))
-            return true;
-    }
-    return false;
-}
-
-/* Whether the version is newer than `since_ms`, compared in whole seconds, as HTTP dates have no
- * finer unit. */
-static bool modified_after(const struct object_record *r, int64_t since_ms)
-{
-    return r->modified_ms / MS_PER_S > since_ms / MS_PER_S;
+    return (struct condition_state){
+        .there = r->sequence > 0, .etag = r->etag, .modified_ms = r->modified_ms, .size = r->size};
 }
 
 int condition_read(const struct object_conditions *c, const struct object_record *r,
                    struct err *err)
 {
-    if (!c)
-        return 0;
-    if (c->if_match.len) {
-        if (!etag_listed(c->if_match, r->etag, true))
-            return err_code(err, ERR_PRECONDITION);
-    } else if (c->if_unmodified_since_ms && modified_after(r, c->if_unmodified_since_ms)) {
-        return err_code(err, ERR_PRECONDITION);
-    }
-    if (c->if_none_match.len) {
-        if (etag_listed(c->if_none_match, r->etag, false))
-            return err_code(err, ERR_NOT_MODIFIED);
-    } else if (c->if_modified_since_ms && !modified_after(r, c->if_modified_since_ms)) {
-        return err_code(err, ERR_NOT_MODIFIED);
-    }
-    return 0;
+    struct condition_state s = state_of_record(r);
+
+    return conditions_judge_read(c, &s, err);
 }
 
 int condition_write(const struct object_conditions *c, const struct object_record *r,
                     struct err *err)
 {
-    bool there = r->sequence > 0;
+    struct condition_state s = state_of_record(r);
 
-    if (c->if_match.len && !there)
-        return err_set(err, ERR_NOT_FOUND, "there is nothing that could match");
-    if (c->if_match.len && !etag_listed(c->if_match, r->etag, true))
-        return err_code(err, ERR_PRECONDITION);
-    if (!c->if_match.len && there && c->if_unmodified_since_ms &&
-        modified_after(r, c->if_unmodified_since_ms))
-        return err_code(err, ERR_PRECONDITION);
-    if (c->if_none_match.len && there && etag_listed(c->if_none_match, r->etag, false))
-        return err_code(err, ERR_PRECONDITION);
-    return 0;
-}
-
-bool condition_given(const struct object_conditions *c)
-{
-    return c->if_match.len || c->if_none_match.len || c->if_unmodified_since_ms ||
-           c->if_modified_at_ms || c->has_if_size;
+    return conditions_judge_write(c, &s, err);
 }
 
 int condition_remove(const struct object_conditions *c, const struct object_record *r,
                      struct err *err)
 {
-    if ((c->has_if_size && c->if_size != r->size) ||
-        (c->if_modified_at_ms && c->if_modified_at_ms / MS_PER_S != r->modified_ms / MS_PER_S))
-        return err_code(err, ERR_PRECONDITION);
-    return condition_write(c, r, err);
+    struct condition_state s = state_of_record(r);
+
+    return conditions_judge_removal(c, &s, err);
 }

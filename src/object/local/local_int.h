@@ -295,7 +295,6 @@ int condition_write(const struct object_conditions *c, const struct object_recor
 /* Judges the conditions of a removal. `r` is an existing version or marker. */
 int condition_remove(const struct object_conditions *c, const struct object_record *r,
                      struct err *err) MUST_CHECK;
-bool condition_given(const struct object_conditions *c);
 
 /* --- local_blob.c: files --- */
 

@@ -1,4 +1,5 @@
 /* Removing versions, and changing their meta. */
+#include "object/condition.h"
 #include "object/local/local_int.h"
 
 struct remove_change {
@@ -33,7 +34,7 @@ static int judge_current(struct remove_change *p, const struct stored *current, 
     const struct object_record *r = &current->r;
     int code = 0;
 
-    if (!p->o->guard.fn && !condition_given(&p->o->conditions))
+    if (!p->o->guard.fn && !conditions_given(&p->o->conditions))
         return 0;
     if (r->sequence == 0) {
         code = stored_newest(&marker, c->view, c->b, c->key, err);

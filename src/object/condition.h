@@ -1,0 +1,30 @@
+/* Conditions of requests (struct object_conditions), judged against the current state of an object.
+ * No I/O; any thread. */
+#ifndef OBJECT_CONDITION_H
+#define OBJECT_CONDITION_H
+
+#include "object/bucket.h"
+
+/* The state of an object that conditions ask for. */
+struct condition_state {
+    bool there; /* false: there is no such object, and the other members are not used */
+    struct str etag;
+    int64_t modified_ms;
+    uint64_t size;
+};
+
+/* Judges the conditions of a read (RFC 9110 section 13.2.2) of an object that is there. `c` may be
+ * NULL. ERR_PRECONDITION, ERR_NOT_MODIFIED. */
+int conditions_judge_read(const struct object_conditions *c, const struct condition_state *s,
+                          struct err *err) MUST_CHECK;
+/* Judges the conditions of a write. ERR_PRECONDITION; ERR_NOT_FOUND: there is no object that
+ * If-Match could match. */
+int conditions_judge_write(const struct object_conditions *c, const struct condition_state *s,
+                           struct err *err) MUST_CHECK;
+/* Judges the conditions of a removal of an object that is there. */
+int conditions_judge_removal(const struct object_conditions *c, const struct condition_state *s,
+                             struct err *err) MUST_CHECK;
+/* Whether there is any condition that a removal judges. */
+bool conditions_given(const struct object_conditions *c);
+
+#endif
