@@ -19,15 +19,17 @@
 #define KV_KV_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
 
 enum {
     KV_PARTITION_MAX = 512,
     KV_KEY_MAX = 2048,
-    KV_VALUE_MAX = 1 << 20, /* bytes */
-    KV_CHANGES_MAX = 4096,  /* changes of one kv_write() */
-    KV_GETS_MAX = 4096,     /* names of one kv_get_many() */
+    KV_VALUE_MAX = 1 << 20,  /* bytes */
+    KV_CHANGES_MAX = 4096,   /* changes of one kv_write() */
+    KV_GETS_MAX = 4096,      /* names of one kv_get_many() */
+    KV_WRITE_MAX = 32 << 20, /* bytes of one kv_write(): names, values and stamps together */
 };
 
 /* What a driver does cheaply. */
@@ -48,6 +50,9 @@ struct kv {
     const struct kv_ops *ops;
     const char *driver; /* "embedded", "redis", "postgres" */
     unsigned can;       /* a set of enum kv_can */
+    /* The server was found fit and the schema version known (kv_ops.prepare()). Until then every
+     * call tries again. */
+    _Atomic(bool) prepared;
 };
 
 struct kv_view; /* the state that reads see */
@@ -72,7 +77,8 @@ static inline bool kv_is_there(const struct kv_value *v)
 /* The condition of a change. */
 enum kv_when {
     KV_ALWAYS,
-    KV_ABSENT, /* there is no such row */
+    KV_ABSENT, /* there is no such row; for KV_PUT alone, as no driver can lock a row that is not
+                  there */
     KV_EXISTS, /* there is one, with any value */
     KV_SAME,   /* the row still has the value that was read with `stamp` */
 };
@@ -82,8 +88,7 @@ struct kv_change {
     enum kv_what {
         KV_PUT,
         KV_REMOVE, /* removing a row that is absent succeeds, unless `when` says otherwise */
-        KV_CHECK,  /* changes nothing; `when` is KV_EXISTS or KV_SAME: a driver cannot lock a row
-                      that is absent */
+        KV_CHECK,  /* changes nothing, needs a condition */
     } what;
     struct kv_name name;
     struct str value; /* of KV_PUT; value.p must not be NULL */
@@ -96,6 +101,14 @@ struct kv_range {
     struct str from, prefix; /* empty: no limit. Borrowed until the scan is opened */
     size_t first_page;       /* rows to fetch first; 0: the driver's own number */
 };
+
+/* Appends the smallest key that is greater than `key`: a range that begins behind a key begins
+ * there. */
+static inline void kv_key_behind(struct buf *out, struct str key)
+{
+    buf_append_str(out, key);
+    buf_append_char(out, '\0');
+}
 
 /* --- reading --- */
 
@@ -131,8 +144,8 @@ void kv_scan_free(struct kv_scan *scan); /* closes it and frees its memory; NULL
 
 /* Makes all changes, or none of them. When it returns 0 they are durable. ERR_PRECONDITION: a
  * condition does not hold; *failed (unless NULL) is the index of the first such change. No two
- * changes may have the same name, except a KV_CHECK beside nothing else of that name. ERR_TIMEOUT:
- * the changes may have been made. */
+ * changes may have the same name (ERR_INVALID). ERR_TIMEOUT: the changes may have been made. A
+ * write of no changes succeeds. */
 int kv_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
              struct err *err) MUST_CHECK;
 /* As kv_write(), and in the same round trip reads `names`, after the changes are made. */
@@ -164,7 +177,9 @@ struct store;
  * db_open(). */
 const struct db_cf_spec *kv_cf_spec(void);
 /* Every opening writes the schema version if there is none. ERR_VERSION: the rows were written by a
- * newer weir, or by a live lakeFS. `db` and `store` are borrowed and must outlive the kv. */
+ * newer weir, or by a live lakeFS. A server that cannot be reached is no error: calls fail with
+ * ERR_UNAVAILABLE until it is there, and the first one after that makes the checks of the opening.
+ * `db` and `store` are borrowed and must outlive the kv. */
 int kv_open_embedded(struct kv **out, struct db *db, const struct log *log,
                      struct err *err) MUST_CHECK;
 /* ERR_UNSUPPORTED: the server is a cluster, or evicts keys (maxmemory-policy). */
@@ -189,6 +204,10 @@ void kv_close(struct kv *kv); /* no call may be running, no view or scan be open
 /* What a driver implements. The functions above check the arguments first, so a driver gets valid
  * ones only. */
 struct kv_ops {
+    /* Finds out whether the server is fit, makes what the driver needs there, and calls
+     * kv_schema_check() (kv_int.h). Called until it has succeeded, maybe by several threads at
+     * once. */
+    int (*prepare)(struct kv *kv, struct err *err);
     int (*view_open)(struct kv_view **out, struct kv *kv, struct err *err);
     void (*view_close)(struct kv *kv, struct kv_view *view);
     int (*get)(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,

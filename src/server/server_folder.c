@@ -1,6 +1,7 @@
 /* Starts the parts for the data folder, the first administrator's keys, and the database. */
 #include "server/server_int.h"
 #include "base/clock.h"
+#include "kv/kv.h"
 #include "object/local/local.h"
 #include "os/file.h"
 #include "os/process.h"
@@ -76,7 +77,7 @@ static int check_db(void *ctx, struct err *err)
 
 int server_start_db(struct server *s, struct err *err)
 {
-    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 1];
+    struct db_cf_spec families[STORE_DATABASES + LOCAL_FAMILIES + 2];
     struct buf path = BUF_INIT(8192);
     struct db_options options = {
         .cfs = families,
@@ -91,6 +92,7 @@ int server_start_db(struct server *s, struct err *err)
     memcpy(families, store_cf_specs(), STORE_DATABASES * sizeof(families[0]));
     memcpy(families + STORE_DATABASES, local_cf_specs(), LOCAL_FAMILIES * sizeof(families[0]));
     families[STORE_DATABASES + LOCAL_FAMILIES] = (struct db_cf_spec){.name = "server"};
+    families[STORE_DATABASES + LOCAL_FAMILIES + 1] = *kv_cf_spec();
     buf_appendf(&path, "%s/db", s->conf->data);
     options.path = path.p;
     code = db_open(&s->db, &options, err);

@@ -1,0 +1,43 @@
+/* Scans for drivers that fetch rows from a server, a page at a time. A page is limited in rows and
+ * in bytes. Every page has its own moment: rows that are written or removed behind the scan's
+ * position may be missed, and no row comes twice. */
+#ifndef KV_PAGED_H
+#define KV_PAGED_H
+
+#include "kv/kv.h"
+
+enum {
+    PAGE_ROWS = 1000,
+    PAGE_BYTES = 4 << 20, /* a page ends with the row whose value takes it past this */
+};
+
+struct page_row {
+    struct str key, value;
+};
+
+struct page {
+    struct arena arena; /* owns the rows */
+    struct page_row *rows;
+    size_t count;
+    bool last; /* no row of the range comes behind this page */
+};
+
+/* The rows of a partition in [from, to); an empty `to`: to the end. `rows` is the most to fetch. */
+struct page_range {
+    struct str partition, from, to;
+    size_t rows;
+};
+
+/* Fetches the first rows of the range into the empty page. */
+typedef int page_fetch_fn(struct page *out, struct kv *kv, const struct page_range *range,
+                          struct err *err);
+
+/* The scan functions of a driver's struct kv_ops; its scan_open() calls paged_open(). */
+int paged_open(struct kv_scan **out, struct kv *kv, page_fetch_fn *fetch, struct str partition,
+               const struct kv_range *range);
+int paged_next(struct kv_scan *scan, struct str *key, struct str *value, struct err *err);
+void paged_seek(struct kv_scan *scan, struct str key);
+void paged_close(struct kv_scan *scan);
+void paged_free(struct kv_scan *scan);
+
+#endif

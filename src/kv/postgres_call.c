@@ -1,0 +1,240 @@
+/* Round trips to PostgreSQL: statements are sent together, and their results received. */
+#include "base/clock.h"
+#include "kv/postgres_int.h"
+#include "os/sock.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+enum { BINARY = 1 };
+
+void pg_calls_clear(struct pg_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        PQclear(calls[i].result);
+        calls[i].result = NULL;
+    }
+}
+
+struct str pg_bytes(const PGresult *r, int row, int column)
+{
+    return str_n(PQgetvalue(r, row, column), (size_t)PQgetlength(r, row, column));
+}
+
+uint64_t pg_changed(const PGresult *r)
+{
+    uint64_t rows = 0;
+
+    /* PQcmdTuples() takes a result that it does not change. */
+    return str_u64(str_z(PQcmdTuples((PGresult *)r)), &rows) == 0 ? rows : 0;
+}
+
+static int lost_error(PGconn *conn, struct err *err)
+{
+    struct str text = str_z(PQerrorMessage(conn));
+
+    while (text.len > 0 && text.p[text.len - 1] == '\n')
+        text.len--;
+    return err_set(err, ERR_CLOSED, "postgres: " STR_FMT, STR_ARG(text));
+}
+
+/* --- sending --- */
+
+static bool statement_prepare(struct pg_link *link, const struct sql *sql, enum sql_name which)
+{
+    uint32_t bit = UINT32_C(1) << which;
+
+    if (sql->once || link->prepared & bit)
+        return true;
+    /* When the statement fails, the server may have prepared it or not, and the connection is
+     * closed (pg_link_run()). So the bit can be set at once. */
+    link->prepared |= bit;
+    return PQsendPrepare(link->conn, sql->name, sql->text, sql->params, sql->types) == 1;
+}
+
+static bool call_send(struct pg_link *link, const struct pg_call *call)
+{
+    const struct sql *sql = &sql_table[call->sql];
+    const char *values[SQL_PARAMS_MAX];
+    int lengths[SQL_PARAMS_MAX], formats[SQL_PARAMS_MAX];
+
+    for (int i = 0; i < sql->params; i++) {
+        values[i] = call->params[i].p ? call->params[i].p : "";
+        lengths[i] = (int)call->params[i].len;
+        formats[i] = BINARY;
+    }
+    int sent = sql->once ? PQsendQueryParams(link->conn, sql->text, sql->params, sql->types, values,
+                                             lengths, formats, BINARY)
+                         : PQsendQueryPrepared(link->conn, sql->name, sql->params, values, lengths,
+                                               formats, BINARY);
+    return sent == 1;
+}
+
+static bool call_ends(const struct pg_call *calls, size_t count, size_t i)
+{
+    return calls[i].ends || i == count - 1;
+}
+
+/* Puts everything into libpq's buffers. `news` are the calls whose statement is prepared on the
+ * way. */
+static bool calls_send(struct pg_link *link, const struct pg_call *calls, size_t count, bool *news)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < count && good; i++) {
+        uint32_t before = link->prepared;
+        good = statement_prepare(link, &sql_table[calls[i].sql], calls[i].sql);
+        news[i] = link->prepared != before;
+        good = good && call_send(link, &calls[i]);
+        if (good && call_ends(calls, count, i))
+            good = PQpipelineSync(link->conn) == 1;
+    }
+    return good;
+}
+
+/* Sends what is buffered, and takes what comes meanwhile: a server whose answers nobody takes stops
+ * reading. */
+static int link_flush(struct pg_link *link, uint64_t deadline_ns, struct err *err)
+{
+    int left;
+
+    while ((left = PQflush(link->conn)) > 0) {
+        int code = sock_wait(PQsocket(link->conn), POLLIN | POLLOUT, deadline_ns, err);
+        if (code < 0)
+            return code;
+        if (!PQconsumeInput(link->conn))
+            return lost_error(link->conn, err);
+    }
+    return left < 0 ? lost_error(link->conn, err) : 0;
+}
+
+/* --- receiving --- */
+
+/* Gives the next result; NULL ends the results of one statement. */
+static int result_receive(struct pg_link *link, PGresult **out, uint64_t deadline_ns,
+                          struct err *err)
+{
+    while (PQisBusy(link->conn)) {
+        int code = sock_wait(PQsocket(link->conn), POLLIN, deadline_ns, err);
+        if (code < 0)
+            return code;
+        if (!PQconsumeInput(link->conn))
+            return lost_error(link->conn, err);
+    }
+    *out = PQgetResult(link->conn);
+    return PQstatus(link->conn) == CONNECTION_OK ? 0 : lost_error(link->conn, err);
+}
+
+static int result_judge(const PGresult *r, struct err *err)
+{
+    ExecStatusType status = PQresultStatus(r);
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_PIPELINE_SYNC)
+        return 0;
+    if (status == PGRES_PIPELINE_ABORTED)
+        return err_set(err, ERR_PEER, "postgres: an earlier statement failed");
+    return err_set(err, sql_state_code(state), "postgres: %s (%s)", text ? text : "an error",
+                   state ? state : "no code");
+}
+
+/* Receives the results of one statement. *failed gets the first error of the server; the return
+ * value is for errors of the connection. */
+static int statement_receive(struct pg_link *link, PGresult **out, uint64_t deadline_ns,
+                             int *failed, struct err *err)
+{
+    PGresult *r = NULL, *end = NULL;
+    int code = result_receive(link, &r, deadline_ns, err);
+
+    if (code == 0 && *failed == 0 && r)
+        *failed = result_judge(r, err);
+    if (code == 0 && r && PQresultStatus(r) != PGRES_PIPELINE_SYNC) {
+        /* An error of the connection would hide the first error, so it has its own text. */
+        struct err later = {0};
+        code = result_receive(link, &end, deadline_ns, &later);
+        PQclear(end);
+        if (code < 0)
+            err_set(err, code, "%s", later.text);
+    }
+    if (code == 0 && out)
+        *out = r;
+    else
+        PQclear(r);
+    return code;
+}
+
+static int calls_receive(struct pg_link *link, struct pg_call *calls, size_t count,
+                         const bool *news, uint64_t deadline_ns, int *failed, struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        if (news[i])
+            code = statement_receive(link, NULL, deadline_ns, failed, err);
+        if (code == 0)
+            code = statement_receive(link, &calls[i].result, deadline_ns, failed, err);
+        if (code == 0 && call_ends(calls, count, i)) /* the transaction is committed now */
+            code = statement_receive(link, NULL, deadline_ns, failed, err);
+    }
+    return code;
+}
+
+/* --- running --- */
+
+/* After an error a statement that was to be prepared in the same round trip may be prepared or not,
+ * and the connection is given up. */
+static bool any_is_new(const bool *news, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (news[i])
+            return true;
+    return false;
+}
+
+int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint64_t deadline_ns,
+                bool *lost, struct err *err)
+{
+    bool *news = xcalloc(count, sizeof(*news));
+    int failed = 0, code = 0;
+
+    if (!calls_send(link, calls, count, news))
+        code = lost_error(link->conn, err);
+    if (code == 0)
+        code = link_flush(link, deadline_ns, err);
+    if (code == 0)
+        code = calls_receive(link, calls, count, news, deadline_ns, &failed, err);
+    if (code < 0 && code != ERR_TIMEOUT)
+        code = ERR_CLOSED;
+    /* A server that refuses writes has become a standby; the next connection may lead elsewhere. */
+    *lost = code < 0 || failed == ERR_UNAVAILABLE || (failed < 0 && any_is_new(news, count));
+    free(news);
+    return code < 0 ? code : failed;
+}
+
+static int pg_try(struct pg_pool *pool, struct pg_call *calls, size_t count, struct err *err)
+{
+    uint64_t deadline_ns = clock_mono_ns() + pool->timeout_ns;
+    struct pg_link *link = NULL;
+    bool lost;
+    int code = pg_pool_take(pool, &link, deadline_ns, err);
+
+    if (code < 0)
+        return code;
+    code = pg_link_run(link, calls, count, deadline_ns, &lost, err);
+    (lost ? pg_pool_drop : pg_pool_give)(pool, link);
+    if (code < 0)
+        pg_calls_clear(calls, count);
+    return code;
+}
+
+int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool writes, struct err *err)
+{
+    int code = pg_try(pool, calls, count, err);
+
+    if (code == ERR_CLOSED && !writes) /* the server went away since the connection was used last */
+        code = pg_try(pool, calls, count, err);
+    if (code == ERR_CLOSED)
+        code = err_wrap(err, writes ? ERR_TIMEOUT : ERR_UNAVAILABLE, "the connection was lost");
+    return code;
+}

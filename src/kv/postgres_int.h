@@ -1,0 +1,135 @@
+/* Functions that the files of the postgres driver share: connections, their pool, and the
+ * statements. docs/kv.md, "postgres", has the story. */
+#ifndef KV_POSTGRES_INT_H
+#define KV_POSTGRES_INT_H
+
+#include "base/list.h"
+#include "kv/kv_int.h"
+#include "os/thread.h"
+
+#include <libpq-fe.h>
+
+/* --- statements (postgres_sql.c) --- */
+
+enum sql_name {
+    SQL_SESSION,       /* the settings of a new connection */
+    SQL_TABLES,        /* makes the tables unless they are there */
+    SQL_FUNCTION_TEXT, /* the body of the function that is there */
+    SQL_FUNCTION,      /* makes the function */
+    SQL_PROBE,
+    SQL_GET,
+    SQL_PUT,
+    SQL_PUT_ABSENT,
+    SQL_PUT_EXISTS,
+    SQL_PUT_SAME,
+    SQL_REMOVE,
+    SQL_REMOVE_SAME,
+    SQL_CHECK_EXISTS,
+    SQL_CHECK_SAME,
+    SQL_PUT_MANY,
+    SQL_WRITE,
+    SQL_PAGE,
+    SQL_PAGE_TO,
+    SQL_DROP_BOUND,
+    SQL_DROP_TO,
+    SQL_DROP_REST,
+    SQL_COUNT
+};
+enum { SQL_PARAMS_MAX = 6 };
+
+struct sql {
+    const char *name, *text;
+    Oid types[SQL_PARAMS_MAX];
+    int params;
+    bool once; /* it is not prepared, because it runs once */
+};
+extern const struct sql sql_table[SQL_COUNT];
+
+/* The body of the function weir_kv_write, as the server shows it (pg_proc.prosrc). */
+extern const char sql_function_body[];
+
+/* What an error of the server means: a code of kv.h, or ERR_AGAIN for a transaction that the server
+ * undid because of another one and that can be tried again. */
+int sql_state_code(const char *state);
+
+/* --- calls (postgres_call.c) --- */
+
+/* One statement of a round trip. Parameters and results are binary. */
+struct pg_call {
+    enum sql_name sql;
+    struct str params[SQL_PARAMS_MAX];
+    bool ends;        /* the transaction ends behind this statement; the last one ends always */
+    PGresult *result; /* owned; set by pg_run() when it returns 0 */
+};
+void pg_calls_clear(struct pg_call *calls, size_t count); /* frees the results */
+
+struct pg_link;
+struct pg_pool;
+
+/* Runs the statements in one round trip, each transaction as a whole. The results are complete when
+ * it returns 0. `writes` says whether a connection that is lost on the way means ERR_TIMEOUT (the
+ * statements may have run) or ERR_UNAVAILABLE. ERR_AGAIN: sql_state_code(). */
+int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool writes,
+           struct err *err) MUST_CHECK;
+/* The same on one connection. *lost: the connection cannot be used any more. ERR_CLOSED and
+ * ERR_TIMEOUT: it was lost on the way. */
+int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint64_t deadline_ns,
+                bool *lost, struct err *err) MUST_CHECK;
+
+/* The bytes of a column; the pointer is never NULL, and is borrowed from the result. */
+struct str pg_bytes(const PGresult *r, int row, int column);
+/* How many rows an INSERT, UPDATE or DELETE has changed. */
+uint64_t pg_changed(const PGresult *r);
+
+/* --- writes (postgres_write.c) --- */
+
+/* The changes of a kv_write(), in the form in which a statement takes them. */
+struct pg_write {
+    const struct kv_change *changes; /* borrowed */
+    size_t count;
+    struct buf arrays[SQL_PARAMS_MAX];
+};
+/* Makes the statement of the write in *call, which borrows from `w` and the changes. */
+void pg_write_init(struct pg_write *w, struct pg_call *call, const struct kv_change *changes,
+                   size_t count);
+void pg_write_release(struct pg_write *w);
+/* Runs the calls, of which the first is the write, and again while the server undoes it because of
+ * other transactions. ERR_PRECONDITION: *failed is the change whose condition did not hold. */
+int pg_write_run(struct pg_write *w, struct pg_pool *pool, struct pg_call *calls, size_t count,
+                 size_t *failed, struct err *err) MUST_CHECK;
+
+/* --- the pool (postgres_pool.c) --- */
+
+struct pg_link {
+    struct list node;
+    PGconn *conn;
+    uint32_t prepared; /* a bit for each statement */
+};
+
+struct pg_pool {
+    char *url;
+    uint64_t timeout_ns; /* of a round trip, and of connecting */
+    const struct log *log;
+    struct mutex lock; /* class "kv.postgres"; guards the members below */
+    struct cond freed; /* a connection has come back, or was closed */
+    struct list idle;  /* the one that was used last is first */
+    size_t open, max;  /* connections; `open` has those that are in use or being made too */
+    bool is_down;      /* the last attempt to connect failed */
+    bool is_trying;    /* somebody tries to connect while it is down */
+    unsigned failures; /* one after the other */
+    uint64_t retry_ns; /* when the next attempt may be made, clock_mono_ns() */
+    struct err why;    /* of the last failure */
+};
+
+/* ERR_INVALID: libpq cannot read the url. The text never has the url, which has the password. */
+int pg_pool_init(struct pg_pool *pool, const struct kv_postgres_options *o,
+                 struct err *err) MUST_CHECK;
+void pg_pool_release(struct pg_pool *pool);
+/* Takes an idle connection, or makes one, or waits for one. While the server is down it fails at
+ * once, except once in a while for a caller that tries. */
+int pg_pool_take(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns,
+                 struct err *err) MUST_CHECK;
+void pg_pool_give(struct pg_pool *pool, struct pg_link *link);
+void pg_pool_drop(struct pg_pool *pool, struct pg_link *link); /* closes a broken connection */
+
+#endif

@@ -1,0 +1,248 @@
+/* Connections to PostgreSQL: making them, and a pool of them. */
+#include "base/clock.h"
+#include "base/ids.h"
+#include "kv/postgres_int.h"
+#include "os/sock.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    DEFAULT_CONNECTIONS = 25,
+    DEFAULT_TIMEOUT_MS = 5000,
+    RETRY_FIRST_MS = 10,
+    RETRY_DOUBLES = 7
+};
+
+/* --- one connection --- */
+
+static void link_close(struct pg_link *link)
+{
+    PQfinish(link->conn);
+    free(link);
+}
+
+static void notice_ignore(void *ctx, const PGresult *r)
+{
+    (void)ctx, (void)r;
+}
+
+/* What libpq says of a connection that failed. The text names host and user, never the password. */
+static int connect_error(PGconn *conn, struct err *err)
+{
+    struct str text = str_trim(str_z(PQerrorMessage(conn)));
+    bool denied = PQconnectionNeedsPassword(conn) || PQconnectionUsedPassword(conn);
+    int code = ERR_UNAVAILABLE;
+
+    while (text.len > 0 && text.p[text.len - 1] == '\n')
+        text.len--;
+    /* libpq gives no SQLSTATE for a connection that was refused. */
+    if (str_find(text, STR("authentication failed")) >= 0 ||
+        str_find(text, STR("no password supplied")) >= 0 ||
+        (denied && str_find(text, STR("no pg_hba.conf entry")) >= 0))
+        code = ERR_DENIED;
+    else if (str_find(text, STR("database \"")) >= 0 && str_ends(text, STR("does not exist")))
+        code = ERR_INVALID;
+    return err_set(err, code, "postgres: " STR_FMT, STR_ARG(text));
+}
+
+static int link_wait(PGconn *conn, uint64_t deadline_ns, struct err *err)
+{
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+
+    while (state != PGRES_POLLING_OK) {
+        short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        if (state == PGRES_POLLING_FAILED || PQstatus(conn) == CONNECTION_BAD)
+            return connect_error(conn, err);
+        int code = sock_wait(PQsocket(conn), events, deadline_ns, err);
+        if (code < 0)
+            return err_wrap(err, ERR_UNAVAILABLE, "postgres: connecting");
+        state = PQconnectPoll(conn);
+    }
+    return 0;
+}
+
+/* Sets the session's limits, and makes sure that the server takes writes. */
+static int link_begin(struct pg_link *link, uint64_t timeout_ms, uint64_t deadline_ns,
+                      struct err *err)
+{
+    char text[32];
+    int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)timeout_ms);
+    struct pg_call call = {.sql = SQL_SESSION, .params = {str_n(text, (size_t)len)}};
+    bool lost;
+    int code = pg_link_run(link, &call, 1, deadline_ns, &lost, err);
+
+    if (code == 0 && pg_bytes(call.result, 0, 0).p[0])
+        code = err_set(err, ERR_UNAVAILABLE, "postgres: the server is a standby");
+    pg_calls_clear(&call, 1);
+    return code;
+}
+
+static int link_open(struct pg_link **out, const struct pg_pool *pool, uint64_t deadline_ns,
+                     struct err *err)
+{
+    /* The url comes behind what it may override. */
+    const char *const keys[] = {"fallback_application_name", "target_session_attrs", "dbname",
+                                NULL};
+    const char *const values[] = {"weir", "read-write", pool->url, NULL};
+    struct pg_link *link = xzalloc(sizeof(*link));
+
+    list_init(&link->node);
+    link->conn = PQconnectStartParams(keys, values, 1);
+    BUG_ON(!link->conn);
+    PQsetNoticeReceiver(link->conn, notice_ignore, NULL);
+    int code = link_wait(link->conn, deadline_ns, err);
+    if (code == 0 && (PQsetnonblocking(link->conn, 1) != 0 || !PQenterPipelineMode(link->conn)))
+        code = connect_error(link->conn, err);
+    if (code == 0)
+        code = link_begin(link, pool->timeout_ns / NS_PER_MS, deadline_ns, err);
+    if (code < 0)
+        link_close(link);
+    else
+        *out = link;
+    return code;
+}
+
+/* Whether an idle connection can still be used: the server sends nothing unasked but the news that
+ * it closes the connection. */
+static bool link_is_alive(struct pg_link *link)
+{
+    return PQconsumeInput(link->conn) && PQstatus(link->conn) == CONNECTION_OK;
+}
+
+/* --- the pool --- */
+
+static int url_check(const char *url, struct err *err)
+{
+    char *message = NULL;
+    PQconninfoOption *options = PQconninfoParse(url, &message);
+    bool good = options != NULL;
+
+    PQconninfoFree(options);
+    PQfreemem(message); /* it may quote the url */
+    return good ? 0
+                : err_set(err, ERR_INVALID,
+                          "the url of the key-value store is not one that PostgreSQL reads; write "
+                          "postgres://user:password@host/database");
+}
+
+int pg_pool_init(struct pg_pool *pool, const struct kv_postgres_options *o, struct err *err)
+{
+    int code = url_check(o->url, err);
+
+    if (code < 0)
+        return code;
+    pool->url = xstrdup(o->url);
+    pool->timeout_ns = (o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS) * NS_PER_MS;
+    pool->max = o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS;
+    pool->log = o->log;
+    mutex_init(&pool->lock, "kv.postgres");
+    cond_init(&pool->freed);
+    list_init(&pool->idle);
+    return 0;
+}
+
+void pg_pool_release(struct pg_pool *pool)
+{
+    struct list *node;
+
+    while ((node = list_shift(&pool->idle)))
+        link_close(list_entry(node, struct pg_link, node));
+    cond_release(&pool->freed);
+    mutex_release(&pool->lock);
+    secure_zero(pool->url, strlen(pool->url));
+    free(pool->url);
+}
+
+/* Takes a connection, or the right to make one: then *out is NULL. */
+static int pool_seat(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns,
+                     struct err *err)
+{
+    struct list *node = NULL;
+
+    while (!(node = list_shift(&pool->idle)) && pool->open == pool->max)
+        if (!cond_wait_until(&pool->freed, &pool->lock, deadline_ns))
+            return err_set(err, ERR_BUSY, "postgres: all %zu connections are in use", pool->max);
+    *out = node ? list_entry(node, struct pg_link, node) : NULL;
+    if (node)
+        return 0;
+    if (pool->is_down && (pool->is_trying || clock_mono_ns() < pool->retry_ns))
+        return err_set(err, pool->why.code, "%s", pool->why.text);
+    pool->is_trying = pool->is_down;
+    pool->open++;
+    return 0;
+}
+
+static void pool_failed(struct pg_pool *pool, const struct err *err)
+{
+    uint64_t pause_ms = (uint64_t)RETRY_FIRST_MS << size_min(pool->failures, RETRY_DOUBLES);
+
+    mutex_assert_held(&pool->lock);
+    if (!pool->is_down)
+        log_warn(pool->log, "kv.postgres.down", log_z("error", err->text));
+    pool->is_down = true;
+    pool->failures++;
+    pool->why = *err;
+    pool->retry_ns = clock_mono_ns() + (pause_ms - random_below(pause_ms / 2)) * NS_PER_MS;
+    pool->open--;
+    cond_signal(&pool->freed);
+}
+
+static void pool_connected(struct pg_pool *pool)
+{
+    mutex_assert_held(&pool->lock);
+    if (pool->is_down)
+        log_info(pool->log, "kv.postgres.up");
+    pool->is_down = false;
+    pool->failures = 0;
+}
+
+static int pool_connect(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns,
+                        struct err *err)
+{
+    struct err why = {0};
+    int code = link_open(out, pool, deadline_ns, &why);
+
+    mutex_lock(&pool->lock);
+    pool->is_trying = false;
+    if (code == 0)
+        pool_connected(pool);
+    else
+        pool_failed(pool, &why);
+    mutex_unlock(&pool->lock);
+    return code < 0 ? err_set(err, code, "%s", why.text) : 0;
+}
+
+int pg_pool_take(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns, struct err *err)
+{
+    for (;;) {
+        mutex_lock(&pool->lock);
+        int code = pool_seat(pool, out, deadline_ns, err);
+        mutex_unlock(&pool->lock);
+        if (code < 0)
+            return code;
+        if (!*out)
+            return pool_connect(pool, out, deadline_ns, err);
+        if (link_is_alive(*out))
+            return 0;
+        pg_pool_drop(pool, *out);
+    }
+}
+
+void pg_pool_give(struct pg_pool *pool, struct pg_link *link)
+{
+    mutex_lock(&pool->lock);
+    list_push_front(&pool->idle, &link->node);
+    cond_signal(&pool->freed);
+    mutex_unlock(&pool->lock);
+}
+
+void pg_pool_drop(struct pg_pool *pool, struct pg_link *link)
+{
+    link_close(link);
+    mutex_lock(&pool->lock);
+    pool->open--;
+    cond_signal(&pool->freed);
+    mutex_unlock(&pool->lock);
+}
