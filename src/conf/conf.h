@@ -19,6 +19,7 @@ struct conf_key;
 struct conf_origin;
 
 enum conf_engine { CONF_ENGINE_EMBEDDED, CONF_ENGINE_REDIS };
+enum conf_kv_engine { CONF_KV_AUTO, CONF_KV_EMBEDDED, CONF_KV_REDIS, CONF_KV_POSTGRES };
 enum conf_tracker_mode { CONF_TRACKER_PUBLIC, CONF_TRACKER_PRIVATE };
 enum conf_tracker_share { CONF_SHARE_AUTO, CONF_SHARE_ON, CONF_SHARE_OFF };
 
@@ -107,6 +108,11 @@ struct conf {
             bool insecure;
         } redis;
     } store;
+    struct {
+        int engine;      /* enum conf_kv_engine */
+        const char *url; /* of Redis or PostgreSQL */
+        uint64_t connections, timeout_ms;
+    } kv;
     struct {
         uint64_t cache, memtable;
     } db;

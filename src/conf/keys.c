@@ -10,6 +10,9 @@
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const formats[] = {"text", "json", NULL};
 static const char *const engines[] = {"embedded", "redis", NULL};
+static const char *const kv_engines[] = {"auto", "embedded", "redis", "postgres", NULL};
+static const char *const kv_schemes[] = {"postgres",       "postgresql",      "redis", "rediss",
+                                         "redis+sentinel", "rediss+sentinel", "unix",  NULL};
 static const char *const tracker_modes[] = {"public", "private", NULL};
 static const char *const tracker_shares[] = {"auto", "on", "off", NULL};
 static const char *const web_schemes[] = {"http", "https", NULL};
@@ -427,6 +430,38 @@ const struct conf_key conf_keys[] = {
      .fallback = "false",
      .doc = "Do not check the certificate of a rediss:// server and of Sentinels.",
      FIELD(store.redis.insecure)},
+
+    {.name = "kv.engine",
+     .type = CONF_ENUM,
+     .fallback = "auto",
+     .choices = kv_engines,
+     .doc = "Where the records of the lake are kept; auto: on kv.url if that is set, else in Redis "
+            "(store.redis.appDB) if store.engine is redis, else in weir itself (docs/kv.md).",
+     FIELD(kv.engine)},
+    {.name = "kv.url",
+     .type = CONF_URL,
+     .fallback = "",
+     .choices = kv_schemes,
+     .flags = CONF_SECRET | CONF_OPTIONAL,
+     .doc = "The server of the lake's records: postgres://user:password@host/database, or a Redis "
+            "of their own as in store.redis.url. Empty: no other server than the store's.",
+     FIELD(kv.url)},
+    {.name = "kv.connections",
+     .type = CONF_INTEGER,
+     .fallback = "25",
+     .min = 1,
+     .max = 1024,
+     .unit = "connections",
+     .doc =
+         "How many connections the lake's records may open to PostgreSQL or a Redis of their own.",
+     FIELD(kv.connections)},
+    {.name = "kv.timeout",
+     .type = CONF_DURATION,
+     .fallback = "5s",
+     .min = 50,
+     .max = MS_PER_MINUTE,
+     .doc = "How long connecting to that server, and each round trip, may take.",
+     FIELD(kv.timeout_ms)},
 
     {.name = "db.cache",
      .type = CONF_SIZE,

@@ -20,6 +20,7 @@ struct bucket_sides;
 struct change_capture;
 struct http_server;
 struct installation;
+struct kv;
 struct lease;
 struct locks;
 struct notify;
@@ -75,6 +76,7 @@ struct services {
     struct store *stores[STORE_DATABASES]; /* indexed by enum service_database */
     bool joined;
     struct installation *installation;
+    struct kv *kv; /* the records of the lake: kv/kv.h */
     struct queue *queue;
     struct locks *locks;
     struct replications *replications; /* NULL: the stores are not joined, so replication is off */

@@ -25,6 +25,7 @@ static const struct server_part parts[] = {
     {server_start_db, server_stop_db},
     {server_start_stores, server_stop_stores},
     {server_start_installation, server_stop_installation},
+    {server_start_kv, server_stop_kv},
     {server_start_queue, server_stop_queue},
     {server_start_users, server_stop_users},
     {server_start_routes, server_stop_routes},

@@ -43,6 +43,7 @@ struct server {
     struct credentials admin;
     bool new_credentials; /* this start has made the administrator's keys */
     struct db *db;
+    struct store *kv_store; /* the Redis of kv.url; NULL: services.kv is elsewhere */
     struct added_storage added[ROUTES_STORAGES_MAX];
     VEC(struct queue_weight) queues; /* the queues that workers take tasks from */
     /* `worker` and `lifecycle` are NULL when the process is not a worker. */

@@ -43,6 +43,11 @@ server_stop_fn server_stop_folder, server_stop_credentials, server_stop_db;
 server_start_fn server_start_stores, server_start_installation, server_start_queue;
 server_stop_fn server_stop_stores, server_stop_installation, server_stop_queue;
 
+/* --- server_kv.c: the key-value store of the lake --- */
+
+server_start_fn server_start_kv;
+server_stop_fn server_stop_kv;
+
 /* --- server_routes.c: users, storages and routes, and the lease --- */
 
 server_start_fn server_start_users, server_start_routes, server_start_remotes, server_make_lease,

@@ -1,0 +1,93 @@
+/* Opens the key-value store of the lake, where kv.engine and kv.url say (docs/kv.md). */
+#include "kv/kv.h"
+#include "server/server_int.h"
+
+static enum conf_kv_engine engine_of(const struct conf *c)
+{
+    bool has_url = *c->kv.url != '\0';
+
+    if (c->kv.engine != CONF_KV_AUTO)
+        return (enum conf_kv_engine)c->kv.engine;
+    if (has_url)
+        return str_starts(str_z(c->kv.url), STR("postgres")) ? CONF_KV_POSTGRES : CONF_KV_REDIS;
+    return c->store.engine == CONF_ENGINE_REDIS ? CONF_KV_REDIS : CONF_KV_EMBEDDED;
+}
+
+static int open_embedded_kv(struct server *s, struct err *err)
+{
+    return kv_open_embedded(&s->services.kv, s->db, &s->log, err);
+}
+
+static int open_kv_store(struct server *s, struct err *err)
+{
+    const struct conf *c = s->conf;
+    struct store_redis_options options = {
+        .url = str_z(c->kv.url),
+        .max_connections = c->kv.connections,
+        .timeout_ms = c->kv.timeout_ms,
+        .ca_file = *c->store.redis.ca ? c->store.redis.ca : NULL,
+        .tls_insecure = c->store.redis.insecure,
+        .log = &s->log,
+    };
+
+    return store_open_redis(&s->kv_store, &options, err);
+}
+
+static int open_redis_kv(struct server *s, struct err *err)
+{
+    struct store *store = s->services.stores[APP_DB];
+    int code = 0;
+
+    if (*s->conf->kv.url) {
+        code = open_kv_store(s, err);
+        store = s->kv_store;
+    } else if (s->conf->store.engine != CONF_ENGINE_REDIS) {
+        code = err_set(err, ERR_INVALID, "redis needs kv.url, or store.engine redis");
+    }
+    return code < 0 ? code : kv_open_redis(&s->services.kv, store, &s->log, err);
+}
+
+static int open_postgres_kv(struct server *s, struct err *err)
+{
+    struct kv_postgres_options options = {.url = s->conf->kv.url,
+                                          .max_connections = s->conf->kv.connections,
+                                          .timeout_ms = s->conf->kv.timeout_ms,
+                                          .log = &s->log};
+
+    if (!*options.url)
+        return err_set(err, ERR_INVALID, "postgres needs kv.url");
+    return kv_open_postgres(&s->services.kv, &options, err);
+}
+
+static int check_kv_ready(void *ctx, struct err *err)
+{
+    return kv_probe(ctx, err);
+}
+
+int server_start_kv(struct server *s, struct err *err)
+{
+    static int (*const opens[])(struct server *, struct err *) = {
+        [CONF_KV_EMBEDDED] = open_embedded_kv,
+        [CONF_KV_REDIS] = open_redis_kv,
+        [CONF_KV_POSTGRES] = open_postgres_kv,
+    };
+    enum conf_kv_engine engine = engine_of(s->conf);
+    int code = opens[engine](s, err);
+
+    if (code < 0) {
+        server_stop_kv(s);
+        return services_blame_key(&s->services, *s->conf->kv.url ? "kv.url" : "kv.engine", code,
+                                  err);
+    }
+    if (engine != CONF_KV_EMBEDDED) /* "db" stands for the embedded one */
+        ready_add(&s->ready, (struct ready_part){"kv", check_kv_ready, s->services.kv});
+    return 0;
+}
+
+void server_stop_kv(struct server *s)
+{
+    kv_close(s->services.kv);
+    store_close(s->kv_store);
+    s->services.kv = NULL;
+    s->kv_store = NULL;
+}
