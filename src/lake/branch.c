@@ -15,23 +15,15 @@ int lake_branch_get(struct lake *l, struct arena *a, const struct lake_repo *r, 
 
 /* Puts the record, which must be absent. */
 static int branch_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
-                            const struct lake_branch *b, struct err *err)
+                            struct lake_branch *b, struct err *err)
 {
     struct buf record = {0};
-    struct lake_tx tx;
 
-    lake_tx_init(&tx, a);
     lake_branch_write(&record, b);
-    lake_tx_check_repo(&tx, r);
-    lake_tx_put_if(&tx, lake_key_branch(a, r->partition, b->id), arena_str(a, buf_str(&record)),
-                   KV_ABSENT, STR_EMPTY);
+    b->stamp = arena_str(a, buf_str(&record));
     buf_release(&record);
-    size_t failed = 0;
-    int code = lake_tx_write(l, &tx, &failed, err);
-    if (code != ERR_PRECONDITION)
-        return code;
-    return failed == 0 ? err_set(err, ERR_NOT_FOUND, "repository not found")
-                       : err_set(err, ERR_EXISTS, "branch already exists: not unique");
+    int code = lake_put_new(l, a, r, lake_key_branch(a, r->partition, b->id), b->stamp, err);
+    return code == ERR_EXISTS ? err_set(err, code, "branch already exists: not unique") : code;
 }
 
 int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *r,
@@ -61,34 +53,27 @@ int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *
 
 /* --- listing --- */
 
+/* Reads a branch; *ctx says whether hidden ones are shown. */
+static int branch_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
+{
+    struct lake_branch *b = item;
+    const bool *show_hidden = ctx;
+    int code = lake_branch_read(b, a, record, err);
+
+    b->stamp = record;
+    return code == 0 && b->hidden && !*show_hidden ? ERR_AGAIN : code;
+}
+
 int lake_branch_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                      const struct lake_page *p, bool show_hidden, struct lake_branch **out,
                      size_t *count, bool *more, struct err *err)
 {
-    struct lake_rows rows;
-    struct str value;
-    int code = lake_rows_open(&rows, l, NULL, a, r->partition, "branches", p, err);
+    struct lake_rows rows = {r->partition, "branches", sizeof(**out), branch_row, &show_hidden};
+    void *items = NULL;
+    int code = lake_rows_page(l, a, &rows, p, &items, count, more, err);
 
-    *out = arena_array(a, p->limit ? p->limit : 1, sizeof(**out));
-    *count = 0;
-    *more = false;
-    if (code == 0 && !*out)
-        code = err_code(err, ERR_NO_MEMORY);
-    while (code == 0 && (code = lake_rows_next(&rows, &value, err)) == 0) {
-        struct lake_branch b;
-        struct str record = arena_str(a, value);
-        code = lake_branch_read(&b, a, record, err);
-        b.stamp = record;
-        if (code < 0 || (b.hidden && !show_hidden))
-            continue;
-        if (*count == p->limit) {
-            *more = true;
-            break;
-        }
-        (*out)[(*count)++] = b;
-    }
-    lake_rows_close(&rows);
-    return code == ERR_END ? 0 : code;
+    *out = items;
+    return code;
 }
 
 /* --- deleting --- */

@@ -10,6 +10,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->o = *o;
     l->kv = o->kv;
     l->queue = commit_queue_new();
+    l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
     int code = tree_cache_open(&l->cache, &o->cache, err);
     if (code == 0)
         code = lake_cleaner_start(l, err);
@@ -28,6 +29,7 @@ void lake_close(struct lake *l)
     loop_stop(&l->cleaner);
     tree_cache_close(l->cache);
     commit_queue_free(l->queue);
+    commit_cache_free(l->commits);
     free(l);
 }
 

@@ -35,6 +35,8 @@ enum {
 };
 
 struct lake;
+struct bucket_sides;
+struct change_capture;
 struct routes;
 struct users;
 struct queue;
@@ -44,7 +46,13 @@ struct lake_hooks; /* lake/hooks.h */
 struct lake_options {
     struct kv *kv;         /* borrowed */
     struct routes *routes; /* finds the buckets of namespaces; borrowed. NULL in tests: `place` */
-    /* Gives the place of a repository's nodes; NULL: by `routes`. For tests. */
+    /* Announce changes of replicated buckets (s3/gateway/capture.h), and find objects whose bucket
+     * is being switched to another storage (route/sides.h). Borrowed; NULL: nothing is replicated.
+     */
+    const struct change_capture *capture;
+    const struct bucket_sides *sides;
+    /* Gives the place of a repository's nodes; NULL: by `routes`. For tests; namespaces are not
+     * claimed then. */
     int (*place)(void *ctx, const struct lake_repo *r, struct node_place *out, struct err *err);
     void *place_ctx;
     struct tree_cache_options cache;

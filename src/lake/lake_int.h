@@ -3,6 +3,7 @@
 #ifndef LAKE_LAKE_INT_H
 #define LAKE_LAKE_INT_H
 
+#include "lake/commit_cache.h"
 #include "lake/commit_queue.h"
 #include "lake/lake.h"
 #include "lake/step.h"
@@ -11,6 +12,7 @@
 enum {
     LAKE_HEAD_TRIES = 10,                 /* R4 of docs/lake.md, C5, and other changes of a head */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE, /* how long a change of a branch is tried again */
+    LAKE_COMMITS_BYTES = 16 << 20,        /* memory of the commits that were read lately */
 };
 
 struct lake {
@@ -19,6 +21,7 @@ struct lake {
     struct tree_cache *cache;
     struct loop cleaner;        /* clean.c: drops the tokens on the cleanup list */
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
+    struct commit_cache *commits;
 };
 
 /* --- names of rows (keys.c); the strings are in the arena --- */
@@ -26,6 +29,8 @@ struct lake {
 #define LAKE_PARTITION  STR("graveler")       /* repositories and the to-delete list */
 #define LAKE_CLEANUP    STR("cleanup-tokens") /* tokens to drop */
 #define LAKE_STAGED_KEY "key/"                /* the beginning of keys in a token's partition */
+#define LAKE_NODES      "_lakefs"             /* the folder of nodes below a namespace */
+#define LAKE_BODIES     "data"                /* the folder of objects' bodies below a namespace */
 
 struct kv_name lake_key_repo(struct arena *a, struct str id);
 struct kv_name lake_key_to_delete(struct arena *a, struct str partition);
@@ -74,6 +79,11 @@ int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err
 int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *names, size_t count,
                       struct kv_value *out, struct err *err) MUST_CHECK;
 
+/* Puts a new row of the repository. ERR_EXISTS: the row is there. ERR_NOT_FOUND: the repository was
+ * deleted. */
+int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                 struct str record, struct err *err) MUST_CHECK;
+
 /* --- reading records --- */
 
 /* Reads the repository's record anew and the branch's record in one round trip. ERR_NOT_FOUND: the
@@ -89,7 +99,18 @@ int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct 
                        struct lake_repo *repo_now, struct lake_branch *out,
                        struct err *err) MUST_CHECK;
 
-/* Fills the place of the repository's nodes. tree_store_release() ends its use. */
+/* As lake_ref_resolve(), in a view. */
+int lake_ref_resolve_in(struct lake *l, struct kv_view *view, struct arena *a,
+                        const struct lake_repo *r, struct str expr, struct lake_ref *out,
+                        struct err *err) MUST_CHECK;
+
+/* Reads the repository's record again, after a write found it changed. ERR_NOT_FOUND: it was
+ * deleted, or made again. */
+int lake_repo_again(struct lake *l, struct arena *a, const struct lake_repo *r,
+                    struct lake_repo *out, struct err *err) MUST_CHECK;
+
+/* Fills the place of the repository's nodes (nodes.c). lake_tree_store_release() ends its use; `r`
+ * is borrowed until then. */
 int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store *out,
                     struct err *err) MUST_CHECK;
 void lake_tree_store_release(struct lake *l, struct tree_store *t);
@@ -111,16 +132,26 @@ int lake_judge_protection(const struct kv_value *rules, struct str branch, unsig
 
 /* The rows "<kind>/<name>" of a partition whose names begin with the page's prefix and are behind
  * its `after`. */
-struct lake_rows {
-    struct kv_scan *scan;
-    size_t skip; /* bytes of "<kind>/" */
-};
-int lake_rows_open(struct lake_rows *out, struct lake *l, struct kv_view *view, struct arena *a,
+int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, struct arena *a,
                    struct str partition, const char *kind, const struct lake_page *p,
                    struct err *err) MUST_CHECK;
-/* Gives the value of the next row, borrowed until the next call. ERR_END: there are no more. */
-int lake_rows_next(struct lake_rows *rows, struct str *value, struct err *err) MUST_CHECK;
-void lake_rows_close(struct lake_rows *rows);
+
+/* Reads the record of a row into an item; its bytes stay in the arena. ERR_AGAIN: the row is not
+ * for this page. */
+typedef int lake_row_fn(void *item, void *ctx, struct arena *a, struct str record, struct err *err);
+
+/* A page of rows, read into an array. */
+struct lake_rows {
+    struct str partition;
+    const char *kind;
+    size_t item_size; /* bytes of an item */
+    lake_row_fn *read;
+    void *ctx;
+};
+/* Reads a page of at most LAKE_LIST_MAX items. *items is an array in the arena. */
+int lake_rows_page(struct lake *l, struct arena *a, const struct lake_rows *rows,
+                   const struct lake_page *p, void **items, size_t *count, bool *more,
+                   struct err *err) MUST_CHECK;
 
 /* --- the cleaner (clean.c) --- */
 

@@ -3,7 +3,11 @@
 
 #include "lake/lake.h"
 
-enum { REPO_MIN = 3, REPO_MAX = 63, SPACE_MAX = 1024 };
+enum {
+    REPO_MIN = 3,
+    REPO_MAX = 63,
+    SPACE_MAX = 768, /* bytes; a key below the namespace has room in S3's 1024 */
+};
 
 static bool name_is_lower_alnum(char c)
 {
@@ -92,16 +96,15 @@ int lake_check_space(struct str space, struct str *bucket, struct str *prefix, s
 {
     struct str rest = str_skip(space, sizeof("s3://") - 1);
 
-    if (!str_starts(space, STR("s3://")) || space.len > SPACE_MAX || !str_is_utf8(space))
-        return err_set(err, ERR_INVALID,
-                       "a storage namespace is s3://BUCKET or s3://BUCKET/PREFIX");
     str_cut(rest, '/', bucket, prefix);
     while (str_ends(*prefix, STR("/")))
         prefix->len--;
-    if (bucket->len == 0 || str_starts(*prefix, STR("/")))
-        return err_set(err, ERR_INVALID,
-                       "a storage namespace is s3://BUCKET or s3://BUCKET/PREFIX");
-    return 0;
+    if (str_starts(space, STR("s3://")) && space.len <= SPACE_MAX && str_is_utf8(space) &&
+        !memchr(space.p, 0, space.len) && bucket->len && !str_starts(*prefix, STR("/")))
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "a storage namespace is s3://BUCKET or s3://BUCKET/PREFIX, of at most %d bytes",
+                   SPACE_MAX);
 }
 
 bool lake_is_id_prefix(struct str text)

@@ -12,38 +12,37 @@ static int ref_unknown(struct str name, struct err *err)
 /* --- the name --- */
 
 /* Finds the one commit whose id begins with `prefix`. Two such commits are as good as none. */
-static int ref_find_prefix(struct lake *l, struct arena *a, const struct lake_repo *r,
-                           struct str prefix, struct str *id, struct err *err)
+static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a,
+                           const struct lake_repo *r, struct str prefix, struct str *id,
+                           struct err *err)
 {
     struct lake_page page = {.prefix = prefix, .limit = 1};
-    struct lake_rows rows;
-    struct lake_commit c;
-    struct str value;
-    int code = lake_rows_open(&rows, l, NULL, a, r->partition, "commits", &page, err);
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    int code = lake_rows_open(&scan, l, view, a, r->partition, "commits", &page, err);
 
     if (code == 0)
-        code = lake_rows_next(&rows, &value, err);
-    if (code == 0)
-        code = lake_commit_read(&c, a, arena_str(a, value), err);
+        code = kv_scan_next(scan, &key, &value, err);
     if (code == 0) {
-        *id = c.id;
-        code = lake_rows_next(&rows, &value, err);
-        code = code == ERR_END ? 0 : code == 0 ? ERR_END : code;
+        *id = arena_str(a, str_skip(key, sizeof("commits/") - 1));
+        code = kv_scan_next(scan, &key, &value, err);
+        code = code == ERR_END ? arena_error(a) : code == 0 ? ERR_END : code;
     }
-    lake_rows_close(&rows);
+    kv_scan_free(scan);
     return code == ERR_END ? ref_unknown(prefix, err) : code;
 }
 
 /* Reads the three rows that a name may mean in one round trip: a commit, a branch, a tag. */
-static int ref_find_name(struct lake *l, struct arena *a, const struct lake_repo *r,
-                         struct str name, struct lake_ref *out, struct err *err)
+static int ref_find_name(struct lake *l, struct kv_view *view, struct arena *a,
+                         const struct lake_repo *r, struct str name, struct lake_ref *out,
+                         struct err *err)
 {
     struct kv_name names[] = {lake_key_commit(a, r->partition, name),
                               lake_key_branch(a, r->partition, name),
                               lake_key_tag(a, r->partition, name)};
     struct kv_value values[ARRAY_SIZE(names)];
     struct lake_tag tag;
-    int code = kv_get_many(l->kv, NULL, a, names, ARRAY_SIZE(names), values, err);
+    int code = kv_get_many(l->kv, view, a, names, ARRAY_SIZE(names), values, err);
 
     *out = (struct lake_ref){.kind = LAKE_COMMIT, .commit_id = name};
     if (code < 0 || (lake_is_commit_id(name) && kv_is_there(&values[0])))
@@ -62,26 +61,29 @@ static int ref_find_name(struct lake *l, struct arena *a, const struct lake_repo
         out->commit_id = tag.commit_id;
         return code;
     }
-    return lake_is_id_prefix(name) ? ref_find_prefix(l, a, r, name, &out->commit_id, err)
+    return lake_is_id_prefix(name) ? ref_find_prefix(l, view, a, r, name, &out->commit_id, err)
                                    : ref_unknown(name, err);
 }
 
 /* --- the steps --- */
 
-/* Goes from the commit to its n-th parent; the first one is parent 1. */
-static int ref_to_parent(struct lake *l, struct arena *a, const struct lake_repo *r,
-                         struct lake_ref *ref, uint64_t n, struct err *err)
+/* Replaces the commit's id by that of its n-th parent; the first one is parent 1. */
+static int ref_to_parent(struct lake *l, struct arena *work, const struct lake_repo *r,
+                         char id[LAKE_ID_LEN], size_t n, struct err *err)
 {
     struct lake_commit c;
-    int code = lake_commit_get(l, a, r, ref->commit_id, &c, err);
+    int code = lake_commit_get(l, work, r, str_n(id, LAKE_ID_LEN), &c, err);
 
     if (code < 0 || n == 0)
         return code;
     if (n > c.parent_count)
-        return err_set(err, ERR_NOT_FOUND, "commit " STR_FMT " has no parent %llu", STR_ARG(c.id),
-                       (unsigned long long)n);
-    size_t index = c.version == 0 ? c.parent_count - (size_t)n : (size_t)n - 1;
-    ref->commit_id = c.parents[index];
+        return err_set(err, ERR_NOT_FOUND, "commit " STR_FMT " has no parent %zu", STR_ARG(c.id),
+                       n);
+    struct str parent = c.parents[c.version == 0 ? c.parent_count - n : n - 1];
+    if (parent.len != LAKE_ID_LEN)
+        return err_set(err, ERR_CORRUPT, "commit " STR_FMT " has a malformed parent",
+                       STR_ARG(c.id));
+    memcpy(id, parent.p, LAKE_ID_LEN);
     return 0;
 }
 
@@ -101,20 +103,29 @@ static int ref_take_number(struct str *rest, uint64_t *n, struct err *err)
     return 0;
 }
 
-/* Applies one `~n` or `^n`. */
+/* Applies one `~n` (n times to the first parent) or `^n` (once to the n-th parent). */
 static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
                     struct lake_ref *ref, struct str *rest, struct err *err)
 {
+    struct arena work = {0};
+    char id[LAKE_ID_LEN];
     char how = rest->p[0];
     uint64_t n;
 
     *rest = str_skip(*rest, 1);
     int code = ref_take_number(rest, &n, err);
     ref->staged = false;
-    if (how == '^')
-        return code < 0 ? code : ref_to_parent(l, a, r, ref, n, err);
-    for (; code == 0 && n > 0; n--)
-        code = ref_to_parent(l, a, r, ref, 1, err);
+    if (code < 0)
+        return code;
+    if (ref->commit_id.len != sizeof(id))
+        return err_set(err, ERR_NOT_FOUND, "commit not found");
+    memcpy(id, ref->commit_id.p, sizeof(id));
+    for (uint64_t i = 0; code == 0 && i < (how == '^' ? 1 : n); i++) {
+        code = ref_to_parent(l, &work, r, id, how == '^' ? (size_t)n : 1, err);
+        arena_reset(&work);
+    }
+    arena_release(&work);
+    ref->commit_id = arena_str(a, str_n(id, sizeof(id)));
     return code;
 }
 
@@ -127,8 +138,9 @@ static int ref_mark(struct lake_ref *ref, struct str marks, struct err *err)
     return 0;
 }
 
-int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
-                     struct lake_ref *out, struct err *err)
+int lake_ref_resolve_in(struct lake *l, struct kv_view *view, struct arena *a,
+                        const struct lake_repo *r, struct str expr, struct lake_ref *out,
+                        struct err *err)
 {
     size_t len = 0;
 
@@ -137,7 +149,7 @@ int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r,
     struct str name = str_head(expr, len), rest = str_skip(expr, len);
     if (name.len == 0 || name.len > LAKE_NAME_MAX)
         return ref_unknown(expr, err);
-    int code = ref_find_name(l, a, r, name, out, err);
+    int code = ref_find_name(l, view, a, r, name, out, err);
     if (code == 0 && rest.len && (rest.p[0] == '@' || rest.p[0] == '$'))
         return ref_mark(out, rest, err);
     while (code == 0 && rest.len) {
@@ -146,5 +158,17 @@ int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r,
                            STR_ARG(str_head(expr, 255)));
         code = ref_step(l, a, r, out, &rest, err);
     }
+    return code;
+}
+
+int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
+                     struct lake_ref *out, struct err *err)
+{
+    struct kv_view *view = NULL;
+    int code = kv_view_open(&view, l->kv, err);
+
+    if (code == 0)
+        code = lake_ref_resolve_in(l, view, a, r, expr, out, err);
+    kv_view_close(l->kv, view);
     return code;
 }

@@ -23,6 +23,16 @@ int lake_repo_get(struct lake *l, struct arena *a, struct str id, struct lake_re
     return code;
 }
 
+int lake_repo_again(struct lake *l, struct arena *a, const struct lake_repo *r,
+                    struct lake_repo *out, struct err *err)
+{
+    int code = lake_repo_get(l, a, r->id, out, err);
+
+    return code == 0 && !str_eq(out->token, r->token)
+               ? err_set(err, ERR_NOT_FOUND, "repository not found")
+               : code;
+}
+
 /* --- making --- */
 
 static int repo_check_options(const struct lake_repo_options *o, struct err *err)
@@ -87,18 +97,23 @@ static int repo_write_new(struct lake *l, struct arena *a, const struct lake_rep
 {
     struct lake_tx tx;
     struct buf record = {0};
+    size_t failed = 0;
 
     lake_tx_init(&tx, a);
     lake_repo_write(&record, r);
     r->stamp = arena_str(a, buf_str(&record));
     buf_release(&record);
     lake_tx_put_if(&tx, lake_key_repo(a, r->id), r->stamp, KV_ABSENT, STR_EMPTY);
+    if (!o->claimed && !l->o.place)
+        lake_tx_remove(&tx, lake_key_claim(a, r->partition), KV_EXISTS, STR_EMPTY);
     if (!o->bare)
         repo_add_first(&tx, r);
-    int code = lake_tx_write(l, &tx, NULL, err);
-    return code == ERR_PRECONDITION
-               ? err_set(err, ERR_EXISTS, "repository already exists: not unique")
-               : code;
+    int code = lake_tx_write(l, &tx, &failed, err);
+    if (code != ERR_PRECONDITION)
+        return code;
+    return failed == 0 ? err_set(err, ERR_EXISTS, "repository already exists: not unique")
+                       : err_set(err, ERR_IN_USE, "storage namespace already in use: " STR_FMT,
+                                 STR_ARG(r->space));
 }
 
 int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_options *options,
@@ -120,7 +135,7 @@ int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_opt
     if (code == 0)
         code = repo_make(a, &o, out);
     if (code == 0 && !o.claimed)
-        code = lake_claim_space(l, out, err);
+        code = lake_claim_space(l, out, o.bare, err);
     if (code < 0)
         return code;
     code = repo_write_new(l, a, &o, out, err);
@@ -132,30 +147,24 @@ int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_opt
 
 /* --- listing --- */
 
+static int repo_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
+{
+    struct lake_repo *r = item;
+    int code = lake_repo_read(r, a, record, err);
+
+    r->stamp = record;
+    return code;
+}
+
 int lake_repo_list(struct lake *l, struct arena *a, const struct lake_page *p,
                    struct lake_repo **out, size_t *count, bool *more, struct err *err)
 {
-    struct lake_rows rows;
-    struct str value;
-    int code = lake_rows_open(&rows, l, NULL, a, LAKE_PARTITION, "repos", p, err);
+    struct lake_rows rows = {LAKE_PARTITION, "repos", sizeof(**out), repo_row, NULL};
+    void *items = NULL;
+    int code = lake_rows_page(l, a, &rows, p, &items, count, more, err);
 
-    *out = arena_array(a, p->limit ? p->limit : 1, sizeof(**out));
-    *count = 0;
-    *more = false;
-    if (code == 0 && !*out)
-        code = err_code(err, ERR_NO_MEMORY);
-    while (code == 0 && (code = lake_rows_next(&rows, &value, err)) == 0) {
-        if (*count == p->limit) {
-            *more = true;
-            break;
-        }
-        struct lake_repo *r = &(*out)[(*count)++];
-        struct str record = arena_str(a, value);
-        code = lake_repo_read(r, a, record, err);
-        r->stamp = record;
-    }
-    lake_rows_close(&rows);
-    return code == ERR_END ? 0 : code;
+    *out = items;
+    return code;
 }
 
 /* --- deleting --- */

@@ -1,31 +1,59 @@
 /* Pages of the lake's rows by their names. */
 #include "lake/lake_int.h"
 
-int lake_rows_open(struct lake_rows *out, struct lake *l, struct kv_view *view, struct arena *a,
+int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, struct arena *a,
                    struct str partition, const char *kind, const struct lake_page *p,
                    struct err *err)
 {
-    struct str prefix = lake_key_in(a, partition, kind, p->prefix).key;
-    struct str after = lake_key_in(a, partition, kind, p->after).key;
-    struct kv_range range = {.prefix = prefix, .first_page = p->limit + 1};
+    struct kv_range range = {.prefix = lake_key_in(a, partition, kind, p->prefix).key,
+                             .first_page = size_min(p->limit, LAKE_LIST_MAX) + 1};
 
-    *out = (struct lake_rows){.skip = strlen(kind) + 1};
-    if (p->after.len) /* the smallest key behind `after` has a NUL at its end */
-        range.from = arena_str(a, str_n(after.p, after.len + 1));
+    if (p->after.len) { /* the smallest key behind `after` has a NUL at its end */
+        range.from = lake_key_in(a, partition, kind, p->after).key;
+        range.from.len += range.from.p != NULL;
+    }
     int code = arena_error(a);
-    return code < 0 ? err_code(err, code)
-                    : kv_scan_open(&out->scan, l->kv, view, partition, &range, err);
+    return code < 0 ? err_code(err, code) : kv_scan_open(out, l->kv, view, partition, &range, err);
 }
 
-int lake_rows_next(struct lake_rows *rows, struct str *value, struct err *err)
+/* Reads the next row of the scan that is for the page. */
+static int rows_next(struct kv_scan *scan, struct arena *a, const struct lake_rows *rows,
+                     void *item, struct err *err)
 {
-    struct str key;
+    struct str key, value;
+    int code;
 
-    return kv_scan_next(rows->scan, &key, value, err);
+    do {
+        code = kv_scan_next(scan, &key, &value, err);
+        if (code < 0)
+            return code;
+        struct str record = arena_str(a, value);
+        code =
+            record.p ? rows->read(item, rows->ctx, a, record, err) : err_code(err, ERR_NO_MEMORY);
+    } while (code == ERR_AGAIN);
+    return code;
 }
 
-void lake_rows_close(struct lake_rows *rows)
+int lake_rows_page(struct lake *l, struct arena *a, const struct lake_rows *rows,
+                   const struct lake_page *p, void **items, size_t *count, bool *more,
+                   struct err *err)
 {
-    kv_scan_free(rows->scan);
-    rows->scan = NULL;
+    size_t limit = size_min(p->limit, LAKE_LIST_MAX);
+    char *array = arena_array(a, limit + 1, rows->item_size);
+    struct kv_scan *scan = NULL;
+    int code = array ? 0 : err_code(err, ERR_NO_MEMORY);
+
+    *items = array;
+    *count = 0;
+    if (code == 0)
+        code = lake_rows_open(&scan, l, NULL, a, rows->partition, rows->kind, p, err);
+    while (code == 0 &&
+           *count <= limit) { /* one more than the limit tells whether there are more */
+        code = rows_next(scan, a, rows, array + *count * rows->item_size, err);
+        *count += code == 0;
+    }
+    kv_scan_free(scan);
+    *more = *count > limit;
+    *count = size_min(*count, limit);
+    return code == ERR_END ? 0 : code;
 }

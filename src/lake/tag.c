@@ -19,13 +19,23 @@ int lake_tag_get(struct lake *l, struct arena *a, const struct lake_repo *r, str
     return code;
 }
 
+/* Puts the record, which must be absent. */
+static int tag_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         struct lake_tag *tag, struct err *err)
+{
+    struct buf record = {0};
+
+    lake_tag_write(&record, tag);
+    tag->stamp = arena_str(a, buf_str(&record));
+    buf_release(&record);
+    int code = lake_put_new(l, a, r, lake_key_tag(a, r->partition, tag->id), tag->stamp, err);
+    return code == ERR_EXISTS ? err_set(err, code, "tag already exists: not unique") : code;
+}
+
 int lake_tag_create(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
                     struct str ref, bool force, struct lake_tag *out, struct err *err)
 {
     struct lake_ref target;
-    struct lake_tx tx;
-    struct buf record = {0};
-    size_t failed = 0;
     int code = lake_check_tag(name, err);
 
     if (code == 0)
@@ -38,57 +48,50 @@ int lake_tag_create(struct lake *l, struct arena *a, const struct lake_repo *r, 
     if (code < 0)
         return code;
     *out = (struct lake_tag){.id = name, .commit_id = target.commit_id};
-    lake_tag_write(&record, out);
-    lake_tx_init(&tx, a);
-    lake_tx_check_repo(&tx, r);
-    lake_tx_put_if(&tx, lake_key_tag(a, r->partition, name), arena_str(a, buf_str(&record)),
-                   KV_ABSENT, STR_EMPTY);
-    buf_release(&record);
-    code = lake_tx_write(l, &tx, &failed, err);
-    if (code != ERR_PRECONDITION)
-        return code;
-    return failed == 0 ? err_set(err, ERR_NOT_FOUND, "repository not found")
-                       : err_set(err, ERR_EXISTS, "tag already exists: not unique");
+    return tag_write_new(l, a, r, out, err);
 }
 
 int lake_tag_delete(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
                     bool force, struct err *err)
 {
+    struct lake_repo now = *r;
     struct lake_tag tag;
     struct lake_tx tx;
-    int code = lake_check_writable(r, force, err);
+    int code;
 
-    if (code == 0)
-        code = lake_tag_get(l, a, r, name, &tag, err);
-    if (code < 0)
-        return code;
-    lake_tx_init(&tx, a);
-    lake_tx_check_repo(&tx, r);
-    lake_tx_remove(&tx, lake_key_tag(a, r->partition, name), KV_SAME, tag.stamp);
-    code = lake_tx_write(l, &tx, NULL, err);
-    return code == ERR_PRECONDITION ? err_set(err, ERR_NOT_FOUND, "tag not found") : code;
+    do {
+        code = lake_repo_again(l, a, r, &now, err);
+        if (code == 0)
+            code = lake_check_writable(&now, force, err);
+        if (code == 0)
+            code = lake_tag_get(l, a, &now, name, &tag, err);
+        if (code < 0)
+            return code;
+        lake_tx_init(&tx, a);
+        lake_tx_check_repo(&tx, &now);
+        lake_tx_remove(&tx, lake_key_tag(a, r->partition, name), KV_SAME, tag.stamp);
+        code = lake_tx_write(l, &tx, NULL, err);
+    } while (code == ERR_PRECONDITION);
+    return code;
+}
+
+static int tag_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
+{
+    struct lake_tag *t = item;
+    int code = lake_tag_read(t, record, err);
+
+    t->stamp = record;
+    return code;
 }
 
 int lake_tag_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_page *p, struct lake_tag **out, size_t *count, bool *more,
                   struct err *err)
 {
-    struct lake_rows rows;
-    struct str value;
-    int code = lake_rows_open(&rows, l, NULL, a, r->partition, "tags", p, err);
+    struct lake_rows rows = {r->partition, "tags", sizeof(**out), tag_row, NULL};
+    void *items = NULL;
+    int code = lake_rows_page(l, a, &rows, p, &items, count, more, err);
 
-    *out = arena_array(a, p->limit ? p->limit : 1, sizeof(**out));
-    *count = 0;
-    *more = false;
-    if (code == 0 && !*out)
-        code = err_code(err, ERR_NO_MEMORY);
-    while (code == 0 && (code = lake_rows_next(&rows, &value, err)) == 0) {
-        if (*count == p->limit) {
-            *more = true;
-            break;
-        }
-        code = lake_tag_read(&(*out)[(*count)++], arena_str(a, value), err);
-    }
-    lake_rows_close(&rows);
-    return code == ERR_END ? 0 : code;
+    *out = items;
+    return code;
 }

@@ -122,3 +122,26 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
                     : kv_write_get(l->kv, tx->changes, tx->count, NULL, tx->arena, names, count,
                                    out, err);
 }
+
+int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                 struct str record, struct err *err)
+{
+    struct lake_repo now = *r;
+    struct lake_tx tx;
+    size_t failed;
+    int code;
+
+    for (;;) {
+        lake_tx_init(&tx, a);
+        lake_tx_check_repo(&tx, &now);
+        lake_tx_put_if(&tx, name, record, KV_ABSENT, STR_EMPTY);
+        code = lake_tx_write(l, &tx, &failed, err);
+        if (code != ERR_PRECONDITION)
+            return code;
+        if (failed > 0)
+            return err_code(err, ERR_EXISTS);
+        code = lake_repo_again(l, a, r, &now, err);
+        if (code < 0)
+            return code;
+    }
+}

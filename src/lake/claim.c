@@ -1,0 +1,269 @@
+/* Claims of namespaces. */
+#include "lake/claim.h"
+#include "lake/lake_int.h"
+#include "lake/names.h"
+#include "lake/place.h"
+
+#include "base/clock.h"
+
+#define CLAIM_OBJECT LAKE_NODES "/dummy"
+#define CLAIM_WORDS  "weir repository " /* before the partition's name in the object */
+
+enum {
+    CLAIM_BYTES_MAX = 4096,
+    CLAIM_FRESH_MS = MS_PER_MINUTE, /* a younger claim belongs to a repository being made */
+};
+
+struct claim {
+    struct lake *lake;
+    struct arena arena;
+    const struct lake_repo *repo;
+    struct str bucket, prefix; /* the namespace */
+    struct str text;           /* what the object says when the claim is made */
+    bool bare;
+};
+
+/* A claim that is there. */
+struct claim_seen {
+    struct str text; /* text.p is NULL: there is none */
+    struct str etag;
+    int64_t modified_ms;
+};
+
+struct kv_name lake_key_claim(struct arena *a, struct str partition)
+{
+    return lake_key_in(a, LAKE_PARTITION, "claims", partition);
+}
+
+static int claim_init(struct claim *c, struct lake *l, const struct lake_repo *r, bool bare,
+                      struct err *err)
+{
+    *c = (struct claim){.lake = l, .repo = r, .bare = bare};
+    c->text = arena_fmt(&c->arena, CLAIM_WORDS STR_FMT "\n", STR_ARG(r->partition));
+    return lake_check_space(r->space, &c->bucket, &c->prefix, err);
+}
+
+/* Returns the key of an object below a prefix of the bucket. */
+static struct str claim_key(struct claim *c, struct str prefix, const char *name)
+{
+    return arena_fmt(&c->arena, STR_FMT "%s%s", STR_ARG(prefix), prefix.len ? "/" : "", name);
+}
+
+static int claim_open(struct lake_place *p, struct claim *c, struct str key,
+                      enum lake_place_use use, struct err *err)
+{
+    return lake_place_open(p, c->lake, &c->arena, c->repo->owner, c->bucket, key, use, err);
+}
+
+static int claim_in_use(const struct claim *c, struct str owner, struct err *err)
+{
+    return err_set(err, ERR_IN_USE, "storage namespace already in use: " STR_FMT " (" STR_FMT ")",
+                   STR_ARG(c->repo->space), STR_ARG(str_head(str_trim(owner), 128)));
+}
+
+static int claim_see(struct claim *c, struct str key, struct claim_seen *out, struct err *err)
+{
+    struct buf text = BUF_INIT(CLAIM_BYTES_MAX);
+    struct object_info info = {0};
+    struct lake_place p;
+    int code = claim_open(&p, c, key, LAKE_PLACE_READ, err);
+
+    *out = (struct claim_seen){0};
+    if (code == 0)
+        code = lake_place_end(&p, lake_place_read(&p, &text, &info, err), err);
+    if (code == 0)
+        *out =
+            (struct claim_seen){arena_str(&c->arena, buf_str(&text)), info.etag, info.modified_ms};
+    buf_release(&text);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* --- void claims --- */
+
+/* Finds the partition in the text of a claim, and the name of its repository. */
+static bool claim_parse(struct str text, struct str *partition, struct str *id)
+{
+    if (!str_starts(text, STR(CLAIM_WORDS)) || !str_ends(text, STR("\n")))
+        return false;
+    *partition = str_skip(text, sizeof(CLAIM_WORDS) - 1);
+    partition->len--;
+    *id = *partition;
+    while (id->len && id->p[id->len - 1] != '-')
+        id->len--;
+    return id->len-- > 1;
+}
+
+/* Whether no repository has the partition, now or later, and none is being deleted there. */
+static int claim_partition_is_gone(struct claim *c, struct str partition, struct str id, bool *out,
+                                   struct err *err)
+{
+    struct arena *a = &c->arena;
+    struct kv_name names[] = {lake_key_repo(a, id), lake_key_to_delete(a, partition)};
+    struct kv_value values[ARRAY_SIZE(names)];
+    struct lake_repo now = {0};
+    int code = kv_remove(c->lake->kv, lake_key_claim(a, partition), err);
+
+    if (code == 0)
+        code = kv_get_many(c->lake->kv, NULL, a, names, ARRAY_SIZE(names), values, err);
+    if (code == 0 && kv_is_there(&values[0]))
+        code = lake_repo_read(&now, a, values[0].bytes, err);
+    *out = code == 0 && !str_eq(now.partition, partition) && !kv_is_there(&values[1]);
+    return code;
+}
+
+/* Checks that nothing stands against the claim that is there. */
+static int claim_pass(struct claim *c, const struct claim_seen *seen, struct err *err)
+{
+    struct str partition, id;
+    bool gone = false;
+    int code = 0;
+
+    if (!seen->text.p || str_eq(seen->text, c->text))
+        return 0;
+    if (!claim_parse(seen->text, &partition, &id))
+        return c->bare ? 0 : claim_in_use(c, seen->text, err);
+    if (seen->modified_ms + CLAIM_FRESH_MS < clock_wall_ms())
+        code = claim_partition_is_gone(c, partition, id, &gone, err);
+    return code == 0 && !gone ? claim_in_use(c, seen->text, err) : code;
+}
+
+/* --- what else stands against a claim --- */
+
+/* A namespace inside that of another repository would be collected with it. */
+static int claim_check_parents(struct claim *c, struct err *err)
+{
+    struct str parent = c->prefix;
+    struct claim_seen seen;
+    int code = 0;
+
+    while (code == 0 && parent.len) {
+        while (parent.len && parent.p[parent.len - 1] != '/')
+            parent.len--;
+        while (parent.len && parent.p[parent.len - 1] == '/')
+            parent.len--;
+        code = claim_see(c, claim_key(c, parent, CLAIM_OBJECT), &seen, err);
+        if (code == 0)
+            code = claim_pass(c, &seen, err);
+    }
+    return code;
+}
+
+/* Checks that a folder of the namespace has no object but the claim. */
+static int claim_check_empty(struct claim *c, const char *folder, struct err *err)
+{
+    struct str claim = claim_key(c, c->prefix, CLAIM_OBJECT);
+    struct list_options o = {.prefix = claim_key(c, c->prefix, folder), .limit = 2};
+    struct list_result list = {0};
+    struct lake_place p;
+    int code = claim_open(&p, c, o.prefix, LAKE_PLACE_READ, err);
+
+    if (code == 0)
+        code = lake_place_end(&p, p.bucket->ops->list(p.bucket, &c->arena, &o, &list, err), err);
+    for (size_t i = 0; code == 0 && i < list.count; i++)
+        if (!str_eq(list.entries[i].info.key, claim))
+            code = claim_in_use(c, list.entries[i].info.key, err);
+    return code;
+}
+
+/* --- making it --- */
+
+/* Puts the object if the claim that was seen is still there, or still none. A storage that knows no
+ * conditions is asked without them; claim_make() reads the object again in any case. */
+static int claim_put(struct claim *c, const struct claim_seen *seen, struct err *err)
+{
+    struct object_conditions when = {0};
+    struct lake_place p;
+
+    if (seen->text.p)
+        when.if_match = arena_fmt(&c->arena, "\"" STR_FMT "\"", STR_ARG(seen->etag));
+    else
+        when.if_none_match = STR("*");
+    int code = claim_open(&p, c, claim_key(c, c->prefix, CLAIM_OBJECT), LAKE_PLACE_PUT, err);
+    if (code < 0)
+        return code;
+    code = lake_place_put(&p, c->text, &when, err);
+    if (code == ERR_UNSUPPORTED)
+        code = lake_place_put(&p, c->text, NULL, err);
+    return lake_place_end(&p, code, err);
+}
+
+static int claim_make(struct claim *c, struct err *err)
+{
+    struct str key = claim_key(c, c->prefix, CLAIM_OBJECT);
+    struct claim_seen seen;
+    int code = claim_see(c, key, &seen, err);
+
+    if (code == 0)
+        code = claim_pass(c, &seen, err);
+    if (code == 0)
+        code = claim_put(c, &seen, err);
+    if (code == ERR_PRECONDITION || code == ERR_CONFLICT)
+        return claim_in_use(c, STR("just claimed"), err);
+    if (code == 0)
+        code = claim_see(c, key, &seen, err);
+    return code == 0 && !str_eq(seen.text, c->text) ? claim_in_use(c, seen.text, err) : code;
+}
+
+int lake_claim_space(struct lake *l, const struct lake_repo *r, bool bare, struct err *err)
+{
+    struct claim c;
+
+    if (l->o.place)
+        return 0;
+    int code = claim_init(&c, l, r, bare, err);
+    if (code == 0)
+        code = claim_check_parents(&c, err);
+    if (code == 0 && !bare)
+        code = claim_check_empty(&c, LAKE_BODIES "/", err);
+    if (code == 0 && !bare)
+        code = claim_check_empty(&c, LAKE_NODES "/", err);
+    if (code == 0)
+        code = kv_set(l->kv, lake_key_claim(&c.arena, r->partition), r->space, err);
+    if (code == 0) {
+        code = claim_make(&c, err);
+        if (code < 0)
+            lake_release_space(l, r);
+    }
+    arena_release(&c.arena);
+    return code;
+}
+
+/* --- giving it up --- */
+
+static int claim_undo(struct claim *c, struct err *err)
+{
+    struct str key = claim_key(c, c->prefix, CLAIM_OBJECT);
+    struct remove_result result;
+    struct claim_seen seen;
+    struct lake_place p;
+    int code = claim_see(c, key, &seen, err);
+
+    if (code < 0 || !str_eq(seen.text, c->text))
+        return code;
+    code = claim_open(&p, c, key, LAKE_PLACE_REMOVE, err);
+    if (code < 0)
+        return code;
+    code = lake_place_may(&p, err);
+    if (code == 0)
+        code = p.bucket->ops->remove(p.bucket, &c->arena, key, &(struct remove_options){0}, &result,
+                                     err);
+    return lake_place_end(&p, code, err);
+}
+
+void lake_release_space(struct lake *l, const struct lake_repo *r)
+{
+    struct err err = {0};
+    struct claim c;
+
+    if (l->o.place)
+        return;
+    int code = claim_init(&c, l, r, false, &err);
+    if (code == 0)
+        code = claim_undo(&c, &err);
+    if (code == 0)
+        code = kv_remove(l->kv, lake_key_claim(&c.arena, r->partition), &err);
+    if (code < 0)
+        log_warn(l->o.log, "lake.claim_left", log_s("namespace", r->space),
+                 log_z("error", err.text));
+    arena_release(&c.arena);
+}

@@ -1,0 +1,129 @@
+/* Commits that were read lately. */
+#include "lake/commit_cache.h"
+
+#include "base/map.h"
+#include "os/thread.h"
+
+#include <stdlib.h>
+
+struct cached_commit {
+    struct list node;
+    struct str key, record; /* both in `bytes` */
+    char bytes[];
+};
+
+enum { CACHED_KEY_MAX = 1024 };
+
+struct commit_cache {
+    struct mutex lock; /* class "lake.commits"; guards the members below */
+    struct map by_key;
+    struct list used; /* the one that was used last comes last */
+    size_t bytes, max_bytes;
+};
+
+struct commit_cache *commit_cache_new(size_t max_bytes)
+{
+    struct commit_cache *c = xzalloc(sizeof(*c));
+
+    mutex_init(&c->lock, "lake.commits");
+    map_init(&c->by_key);
+    list_init(&c->used);
+    c->max_bytes = max_bytes;
+    return c;
+}
+
+static size_t cached_size(const struct cached_commit *e)
+{
+    return sizeof(*e) + e->key.len + e->record.len;
+}
+
+static void cached_drop(struct commit_cache *c, struct cached_commit *e)
+{
+    list_remove(&e->node);
+    map_remove(&c->by_key, e->key);
+    c->bytes -= cached_size(e);
+    free(e);
+}
+
+void commit_cache_free(struct commit_cache *c)
+{
+    if (!c)
+        return;
+    list_each_safe (&c->used, struct cached_commit, node, e)
+        cached_drop(c, e);
+    map_release(&c->by_key);
+    mutex_release(&c->lock);
+    free(c);
+}
+
+/* Writes the key of a commit to `to`; empty: it is too long to be cached. A partition has no '/'.
+ */
+static struct str cached_key(char to[CACHED_KEY_MAX], struct str partition, struct str id)
+{
+    size_t len = partition.len + 1 + id.len;
+
+    if (len > CACHED_KEY_MAX || partition.len == 0 || id.len == 0)
+        return STR_EMPTY;
+    memcpy(to, partition.p, partition.len);
+    to[partition.len] = '/';
+    memcpy(to + partition.len + 1, id.p, id.len);
+    return str_n(to, len);
+}
+
+bool commit_cache_get(struct commit_cache *c, struct arena *a, struct str partition, struct str id,
+                      struct str *record)
+{
+    char text[CACHED_KEY_MAX];
+    struct str key = cached_key(text, partition, id);
+
+    *record = STR_EMPTY;
+    mutex_lock(&c->lock);
+    struct cached_commit *e = map_get(&c->by_key, key);
+    if (e) {
+        list_remove(&e->node);
+        list_push(&c->used, &e->node);
+        *record = arena_str(a, e->record);
+    }
+    mutex_unlock(&c->lock);
+    return record->p != NULL;
+}
+
+static struct cached_commit *cached_new(struct str key, struct str record)
+{
+    struct cached_commit *e = xzalloc(sizeof(*e) + key.len + record.len);
+
+    memcpy(e->bytes, key.p, key.len);
+    memcpy(e->bytes + key.len, record.p, record.len);
+    e->key = str_n(e->bytes, key.len);
+    e->record = str_n(e->bytes + key.len, record.len);
+    return e;
+}
+
+void commit_cache_put(struct commit_cache *c, struct str partition, struct str id,
+                      struct str record)
+{
+    char text[CACHED_KEY_MAX];
+    struct str key = cached_key(text, partition, id);
+
+    if (key.len == 0 || record.len == 0 || record.len > c->max_bytes / 4)
+        return;
+    struct cached_commit *e = cached_new(key, record);
+    mutex_lock(&c->lock);
+    struct cached_commit *old = map_get(&c->by_key, key);
+    if (old)
+        cached_drop(c, old);
+    map_put(&c->by_key, e->key, e);
+    list_push(&c->used, &e->node);
+    c->bytes += cached_size(e);
+    while (c->bytes > c->max_bytes)
+        cached_drop(c, list_entry(c->used.next, struct cached_commit, node));
+    mutex_unlock(&c->lock);
+}
+
+size_t commit_cache_bytes(struct commit_cache *c)
+{
+    mutex_lock(&c->lock);
+    size_t bytes = c->bytes;
+    mutex_unlock(&c->lock);
+    return bytes;
+}

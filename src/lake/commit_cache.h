@@ -1,0 +1,21 @@
+/* Commits that were read lately, in memory. A commit never changes, so its record is good for ever.
+ * The cache has a bound in bytes and drops the record that was not used for longest. Any thread may
+ * call these functions. */
+#ifndef LAKE_COMMIT_CACHE_H
+#define LAKE_COMMIT_CACHE_H
+
+#include "base/arena.h"
+
+struct commit_cache;
+
+struct commit_cache *commit_cache_new(size_t max_bytes);
+void commit_cache_free(struct commit_cache *c); /* NULL is fine */
+
+/* Copies the record of the commit to the arena. Returns false when the cache does not have it. */
+bool commit_cache_get(struct commit_cache *c, struct arena *a, struct str partition, struct str id,
+                      struct str *record);
+void commit_cache_put(struct commit_cache *c, struct str partition, struct str id,
+                      struct str record);
+size_t commit_cache_bytes(struct commit_cache *c); /* memory of the records in it */
+
+#endif
