@@ -91,9 +91,8 @@ static const struct command *const groups_before[] = {
     webhook_commands, store_commands, task_commands,    NULL};
 static const struct command *const groups_behind[] = {last_commands, NULL};
 
-/* The roles that belong to no room. A process that has only the role "archive" serves only the API.
- */
-static const char *const roles_before[] = {"gateway", "worker"}, *const role_behind = "archive";
+/* The roles that belong to no room. */
+static const char *const own_roles[] = {"gateway", "worker"};
 
 static void add_groups(struct program *p, const struct command *const *groups)
 {
@@ -104,12 +103,11 @@ static void add_groups(struct program *p, const struct command *const *groups)
 
 static void list_roles(struct program *p, const struct room *const *rooms, size_t count)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(roles_before); i++)
-        vec_push(&p->roles, roles_before[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(own_roles); i++)
+        vec_push(&p->roles, own_roles[i]);
     for (size_t i = 0; i < count; i++)
         if (rooms[i]->role)
             vec_push(&p->roles, rooms[i]->role);
-    vec_push(&p->roles, role_behind);
     vec_push(&p->roles, NULL);
 }
 

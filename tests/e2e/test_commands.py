@@ -85,7 +85,7 @@ def test_completion_of_commands_flags_and_values():
     assert complete("weir", "serve", "--log.l") == ["--log.level"]
     assert complete("weir", "serve", "--log.level", "") == ["debug", "info", "warn", "error"]
     assert complete("weir", "serve", "--log.level", "=", "d") == ["debug"]
-    assert complete("weir", "serve", "--only", "") == ["gateway", "worker", "tracker", "archive"]
+    assert complete("weir", "serve", "--only", "") == ["gateway", "worker", "tracker"]
     assert complete("weir", "help", "ser") == ["serve"]
     assert "--secret_key" not in complete("weir", "serve", "--")
 
