@@ -3,7 +3,7 @@
 
 #include "db/db.h"
 #include "store/store.h"
-#include "unit/kv/postgres_server.h"
+#include "unit/kv/postgres_shared.h"
 
 #include <stdio.h>
 

@@ -3,6 +3,7 @@
 #include "store/store.h"
 #include "unit/kv/kv_lab.h"
 #include "unit/kv/postgres_server.h"
+#include "unit/kv/postgres_shared.h"
 
 #include <libpq-fe.h>
 #include <signal.h>
@@ -201,6 +202,7 @@ TEST(kv_trouble, a_postgres_that_is_down_fails_at_once_and_is_back_later)
     CHECK_SOON(is_back(kv));
     kv_lab_expect(kv, "p", "k", "v");
     postgres_server_kill(&server);
+    CHECK_SOON(!is_back(kv)); /* its children end when they notice */
     expect_down(kv);
     CHECK(postgres_server_start(&server));
     CHECK_SOON(is_back(kv));
