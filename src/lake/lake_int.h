@@ -6,6 +6,7 @@
 #include "lake/commit_cache.h"
 #include "lake/commit_queue.h"
 #include "lake/lake.h"
+#include "lake/protect.h"
 #include "lake/step.h"
 #include "os/loop.h"
 
@@ -117,16 +118,6 @@ void lake_tree_store_release(struct lake *l, struct tree_store *t);
 
 /* Refuses a change of a read-only repository ("read-only repository") unless `force`. */
 int lake_check_writable(const struct lake_repo *r, bool force, struct err *err) MUST_CHECK;
-
-/* What protects a branch (protect.c); both kinds are refused with ERR_DENIED, "protected branch".
- */
-enum lake_protect { LAKE_PROTECT_STAGING = 1, LAKE_PROTECT_COMMIT = 2 };
-int lake_check_protection(struct lake *l, struct arena *a, const struct lake_repo *r,
-                          struct str branch, unsigned what, struct err *err) MUST_CHECK;
-/* The same for callers that read the row of the rules in a round trip of their own. */
-struct kv_name lake_key_protection(struct arena *a, struct str partition);
-int lake_judge_protection(const struct kv_value *rules, struct str branch, unsigned what,
-                          struct err *err) MUST_CHECK;
 
 /* --- pages of names (rows.c) --- */
 

@@ -1,7 +1,8 @@
-/* Protected branches: rules that refuse writes to a branch, or commits to it. The rules are
- * lakeFS's message BranchProtectionRules: a map from patterns of branch names to lists of actions.
- */
+/* Protected branches: their rules, which are lakeFS's message BranchProtectionRules, a map from
+ * patterns of branch names to lists of actions. */
 #include "lake/lake_int.h"
+
+#include "sign/hmac.h"
 
 /* The numbers of the actions in the message; bits of enum lake_protect are 1 << number. */
 enum { ACTION_STAGING_WRITE = 0, ACTION_COMMIT = 1, ACTION_COUNT };
@@ -14,8 +15,7 @@ struct kv_name lake_key_protection(struct arena *a, struct str partition)
     return lake_key_in(a, partition, "settings", STR("protected_branches"));
 }
 
-/* Whether a name matches a pattern: `*` stands for any bytes, `?` for any one byte. */
-static bool pattern_matches(struct str pattern, struct str name)
+bool lake_pattern_matches(struct str pattern, struct str name)
 {
     size_t p = 0, n = 0, star = SIZE_MAX, star_at = 0;
 
@@ -37,6 +37,8 @@ static bool pattern_matches(struct str pattern, struct str name)
         p++;
     return p == pattern.len;
 }
+
+/* --- reading the rules --- */
 
 /* Takes a varint off the front, for packed numbers. */
 static bool actions_take_packed(struct str *in, uint64_t *out)
@@ -97,32 +99,157 @@ static bool rule_read(struct str in, struct str *pattern, unsigned *actions)
     return true;
 }
 
-int lake_judge_protection(const struct kv_value *rules, struct str branch, unsigned what,
-                          struct err *err)
+/* Takes the next rule off the stored rules. ERR_END: there are no more. */
+static int rules_take(struct str *in, struct lake_protection_rule *out, struct err *err)
 {
-    struct str in = rules->bytes, pattern;
     struct proto_value v;
-    unsigned actions;
 
-    while (in.len) {
-        if (!proto_take(&in, &v))
+    while (in->len) {
+        if (!proto_take(in, &v))
             return err_set(err, ERR_CORRUPT, "the rules of protected branches are damaged");
         if (v.number != RULES_ENTRY || v.wire != WIRE_BYTES)
             continue;
-        if (!rule_read(v.bytes, &pattern, &actions))
-            return err_set(err, ERR_CORRUPT, "the rules of protected branches are damaged");
-        if ((actions & what) && pattern_matches(pattern, branch))
-            return err_set(err, ERR_DENIED, "cannot write to protected branch");
+        return rule_read(v.bytes, &out->pattern, &out->what)
+                   ? 0
+                   : err_set(err, ERR_CORRUPT, "the rules of protected branches are damaged");
     }
-    return 0;
+    return ERR_END;
+}
+
+int lake_judge_protection(const struct kv_value *rules, struct str branch, unsigned what,
+                          struct err *err)
+{
+    struct str in = rules->bytes;
+    struct lake_protection_rule rule;
+    int code;
+
+    while ((code = rules_take(&in, &rule, err)) == 0)
+        if ((rule.what & what) && lake_pattern_matches(rule.pattern, branch))
+            return err_set(err, ERR_DENIED, "cannot write to protected branch");
+    return code == ERR_END ? 0 : code;
+}
+
+static struct str rules_checksum(struct arena *a, const struct kv_value *row)
+{
+    unsigned char hash[SHA256_LEN];
+
+    if (!kv_is_there(row))
+        return STR_EMPTY;
+    sha256(row->bytes, hash);
+    return arena_hex(a, hash, sizeof(hash));
+}
+
+/* Reads the row; a row that is absent is no error. */
+static int rules_load(struct lake *l, struct arena *a, const struct lake_repo *r,
+                      struct kv_value *out, struct err *err)
+{
+    struct kv_name name = lake_key_protection(a, r->partition);
+
+    return kv_get_many(l->kv, NULL, a, &name, 1, out, err);
+}
+
+int lake_protection_get(struct lake *l, struct arena *a, const struct lake_repo *r,
+                        struct lake_protection *out, struct err *err)
+{
+    struct lake_protection_rule rule;
+    struct kv_value row = {0};
+    int code = rules_load(l, a, r, &row, err);
+    struct str in = row.bytes;
+
+    *out = (struct lake_protection){0};
+    if (code < 0)
+        return code;
+    out->checksum = rules_checksum(a, &row);
+    out->rules = arena_array(a, LAKE_RULES_MAX, sizeof(*out->rules));
+    if (!out->rules)
+        return err_code(err, ERR_NO_MEMORY);
+    while (out->count < LAKE_RULES_MAX && (code = rules_take(&in, &rule, err)) == 0)
+        out->rules[out->count++] = rule;
+    return code == ERR_END ? 0 : code;
 }
 
 int lake_check_protection(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str branch, unsigned what, struct err *err)
 {
-    struct kv_name name = lake_key_protection(a, r->partition);
     struct kv_value rules;
-    int code = kv_get_many(l->kv, NULL, a, &name, 1, &rules, err);
+    int code = rules_load(l, a, r, &rules, err);
 
     return code < 0 ? code : lake_judge_protection(&rules, branch, what, err);
+}
+
+/* --- writing the rules --- */
+
+static int rules_check(const struct lake_protection *p, struct err *err)
+{
+    if (p->count > LAKE_RULES_MAX)
+        return err_set(err, ERR_INVALID, "a repository has at most %d rules of protection",
+                       LAKE_RULES_MAX);
+    for (size_t i = 0; i < p->count; i++) {
+        const struct lake_protection_rule *rule = &p->rules[i];
+        if (rule->pattern.len == 0 || rule->pattern.len > LAKE_PATTERN_MAX ||
+            !str_is_utf8(rule->pattern))
+            return err_set(err, ERR_INVALID, "a pattern of branch names has 1 to %d bytes of UTF-8",
+                           LAKE_PATTERN_MAX);
+        if ((rule->what & (LAKE_PROTECT_STAGING | LAKE_PROTECT_COMMIT)) == 0)
+            return err_set(err, ERR_INVALID, "the rule for " STR_FMT " protects nothing",
+                           STR_ARG(rule->pattern));
+        for (size_t k = 0; k < i; k++)
+            if (str_eq(p->rules[k].pattern, rule->pattern))
+                return err_set(err, ERR_INVALID, "there are two rules for " STR_FMT,
+                               STR_ARG(rule->pattern));
+    }
+    return 0;
+}
+
+static void rule_write(struct buf *out, const struct lake_protection_rule *rule)
+{
+    struct buf list = {0}, entry = {0};
+
+    for (unsigned i = 0; i < ACTION_COUNT; i++) /* a packed field: one byte for each number */
+        if (rule->what & actions_bit(i))
+            buf_append_char(&entry, (char)i);
+    proto_put_bytes(&list, ACTIONS_VALUE, buf_str(&entry));
+    buf_reset(&entry);
+    proto_put_bytes(&entry, ENTRY_PATTERN, rule->pattern);
+    proto_put_bytes(&entry, ENTRY_ACTIONS, buf_str(&list));
+    proto_put_bytes(out, RULES_ENTRY, buf_str(&entry));
+    buf_release(&list);
+    buf_release(&entry);
+}
+
+int lake_protection_set(struct lake *l, struct arena *a, const struct lake_repo *r,
+                        const struct lake_protection *p, const struct str *if_match,
+                        struct err *err)
+{
+    struct buf record = BUF_INIT(KV_VALUE_MAX);
+    struct kv_value row;
+    struct lake_tx tx;
+    int code = rules_check(p, err);
+
+    if (code == 0)
+        code = rules_load(l, a, r, &row, err);
+    if (code < 0)
+        return code;
+    if (if_match && !str_eq(*if_match, rules_checksum(a, &row)))
+        return err_set(err, ERR_PRECONDITION, "the rules of protected branches have changed");
+    for (size_t i = 0; i < p->count; i++)
+        rule_write(&record, &p->rules[i]);
+    lake_tx_init(&tx, a);
+    lake_tx_check_repo(&tx, r);
+    lake_tx_put_if(&tx, lake_key_protection(a, r->partition),
+                   record.len ? arena_str(a, buf_str(&record)) : STR(""),
+                   !if_match           ? KV_ALWAYS
+                   : kv_is_there(&row) ? KV_SAME
+                                       : KV_ABSENT,
+                   row.stamp);
+    code = buf_error(&record);
+    buf_release(&record);
+    if (code < 0)
+        return err_code(err, code);
+    size_t failed = 0;
+    code = lake_tx_write(l, &tx, &failed, err);
+    if (code != ERR_PRECONDITION)
+        return code;
+    return failed == 0 ? err_set(err, ERR_NOT_FOUND, "repository not found")
+                       : err_set(err, code, "the rules of protected branches have changed");
 }

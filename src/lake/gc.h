@@ -1,0 +1,69 @@
+/* Garbage collection: bodies of objects and node files that no live ref leads to are removed from
+ * the repository's namespace. docs/lake-keeping.md has the steps, and why they are safe beside
+ * every other operation.
+ *
+ * The rules say for how many days the commits behind the head of a branch are kept. A repository
+ * without rules keeps every commit; then a collection only removes what no commit ever held.
+ *
+ * A collection is a run. There is at most one run of a repository at a time. */
+#ifndef LAKE_GC_H
+#define LAKE_GC_H
+
+#include "lake/lake.h"
+
+enum { LAKE_GC_BRANCHES_MAX = 1000, LAKE_GC_DAYS_MAX = 36500 };
+
+struct lake_gc_branch_rule {
+    struct str branch;
+    uint32_t days;
+};
+
+/* The row `settings/gc_rules`, in lakeFS's message GarbageCollectionRules. */
+struct lake_gc_rules {
+    uint32_t default_days;
+    struct lake_gc_branch_rule *branches; /* sorted by name, each name once */
+    size_t count;
+};
+/* ERR_NOT_FOUND: the repository has no rules. */
+int lake_gc_rules_get(struct lake *l, struct arena *a, const struct lake_repo *r,
+                      struct lake_gc_rules *out, struct err *err) MUST_CHECK;
+int lake_gc_rules_set(struct lake *l, struct arena *a, const struct lake_repo *r,
+                      const struct lake_gc_rules *rules, struct err *err) MUST_CHECK;
+int lake_gc_rules_delete(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         struct err *err) MUST_CHECK;
+
+/* What a run did, or has done so far. */
+struct lake_gc_report {
+    struct str run; /* the run's id */
+    enum lake_gc_stage {
+        LAKE_GC_NEVER, /* there was no run yet */
+        LAKE_GC_ASKED, /* the run was asked for and has not begun */
+        LAKE_GC_MARKING,
+        LAKE_GC_REMOVING,
+        LAKE_GC_DONE,
+        LAKE_GC_FAILED,
+    } stage;
+    bool mark_only; /* the run finds what could be removed, and removes nothing */
+    int64_t started_ms, updated_ms;
+    int64_t cutoff_ms;        /* younger files are left alone */
+    uint64_t commits_expired; /* commits that became expired in this run */
+    uint64_t bodies_listed, bodies_dead, bodies_dead_bytes, bodies_removed;
+    uint64_t nodes_listed, nodes_dead, nodes_dead_bytes, nodes_removed;
+    struct str error; /* of a failed run */
+};
+/* Asks for a run, and returns its report. ERR_BUSY: a run is under way. */
+int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool mark_only,
+                struct lake_gc_report *out, struct err *err) MUST_CHECK;
+/* Reads the report of the last run. */
+int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
+                   struct lake_gc_report *out, struct err *err) MUST_CHECK;
+
+/* Carries out the run that was asked for, or goes on with the one that was interrupted; without
+ * either it returns 0 and does nothing. `ended` (NULL: never) is asked again and again whether the
+ * caller wants to stop; then the call returns ERR_CANCELED, and the run goes on with the next call.
+ * A task on the queue calls this. Two calls for one repository at the same time do no harm: one of
+ * them returns ERR_BUSY. */
+int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *ctx), void *ctx,
+                 struct err *err) MUST_CHECK;
+
+#endif

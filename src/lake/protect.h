@@ -1,0 +1,57 @@
+/* Protected branches: rules that refuse writes to a branch, or commits to it.
+ *
+ * The rules of a repository are one row, `settings/protected_branches`, in lakeFS's message
+ * BranchProtectionRules. A rule has a pattern of branch names, where `*` stands for any bytes and
+ * `?` for one byte, and a set of enum lake_protect. Every change of a branch reads the row in the
+ * same round trip as the branch, so a rule holds from the moment on at which it was set. */
+#ifndef LAKE_PROTECT_H
+#define LAKE_PROTECT_H
+
+#include "lake/lake.h"
+
+/* What protects a branch; both kinds are refused with ERR_DENIED, "cannot write to protected
+ * branch". */
+enum lake_protect { LAKE_PROTECT_STAGING = 1, LAKE_PROTECT_COMMIT = 2 };
+
+enum {
+    LAKE_RULES_MAX = 1000,   /* rules of a repository */
+    LAKE_PATTERN_MAX = 1024, /* bytes of a pattern */
+};
+
+struct lake_protection_rule {
+    struct str pattern;
+    unsigned what; /* a set of enum lake_protect; never 0 */
+};
+
+struct lake_protection {
+    struct lake_protection_rule *rules; /* each pattern once */
+    size_t count;
+    /* The SHA-256 of the stored row in hex, for If-Match; empty: there is no row. */
+    struct str checksum;
+};
+
+/* Reads the rules; a repository without the row has none. */
+int lake_protection_get(struct lake *l, struct arena *a, const struct lake_repo *r,
+                        struct lake_protection *out, struct err *err) MUST_CHECK;
+/* Replaces the rules; p->checksum is not used. `if_match` is the checksum that the stored rules
+ * must have, and the empty string if there must be no row; NULL: the rules are replaced in any
+ * case. ERR_PRECONDITION: the stored rules are others. ERR_INVALID: a pattern is empty, too long or
+ * there twice, or a rule protects nothing. */
+int lake_protection_set(struct lake *l, struct arena *a, const struct lake_repo *r,
+                        const struct lake_protection *p, const struct str *if_match,
+                        struct err *err) MUST_CHECK;
+
+/* Whether a name matches a pattern: `*` stands for any bytes, `?` for any one byte. */
+bool lake_pattern_matches(struct str pattern, struct str name);
+
+/* --- checks of the lake's own operations --- */
+
+/* Refuses the change `what` of a protected branch. */
+int lake_check_protection(struct lake *l, struct arena *a, const struct lake_repo *r,
+                          struct str branch, unsigned what, struct err *err) MUST_CHECK;
+/* The same for callers that read the row of the rules in a round trip of their own. */
+struct kv_name lake_key_protection(struct arena *a, struct str partition);
+int lake_judge_protection(const struct kv_value *rules, struct str branch, unsigned what,
+                          struct err *err) MUST_CHECK;
+
+#endif
