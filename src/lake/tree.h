@@ -58,6 +58,9 @@ struct tree_store {
     struct node_place place;
     /* Nodes are cached under this scope and their id; it is the repository's partition. */
     struct str scope;
+    /* The sizes at which nodes are aimed, in bytes; 0: those of docs/lake-trees.md. Trees with
+     * other sizes have other ids; tests make deep trees of few records by small sizes. */
+    size_t leaf_bytes, index_bytes;
 };
 
 /* --- reading --- */
@@ -75,7 +78,8 @@ struct tree_stats {
 int tree_stats(struct tree_store *t, struct str root, struct tree_stats *out,
                struct err *err) MUST_CHECK;
 
-/* Iterates the records in the order of their keys. */
+/* Iterates the records in the order of their keys. The root may also be any other node, such as a
+ * leaf that tree_walk() has found. */
 struct tree_iter;
 int tree_iter_open(struct tree_iter **out, struct tree_store *t, struct str root,
                    struct err *err) MUST_CHECK;
@@ -108,9 +112,11 @@ struct tree_changes {
 };
 
 struct tree_result {
-    char root[LAKE_ID_LEN + 1];       /* "" for the empty tree */
-    uint64_t added, changed, removed; /* effective changes; a record of equal identity is none */
-    uint64_t nodes;                   /* node files that were written */
+    char root[LAKE_ID_LEN + 1]; /* "" for the empty tree */
+    /* Effective changes by tree_apply(); a record of equal identity is none. tree_merge() takes
+     * over whole nodes without reading them, so it counts nothing: tree_diff() tells. */
+    uint64_t added, changed, removed;
+    uint64_t nodes; /* node files that were written */
 };
 
 /* Makes the tree of `base` with the changes. Subtrees that no change touches are taken over by id.

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -139,6 +140,17 @@ int thread_start(struct thread *t, const char *name, size_t stack_size, thread_f
         return err_errno(err, result, "starting the thread %s", name);
     }
     return 0;
+}
+
+/* Linux has a nice value for each thread, and takes the thread's id where POSIX says process. */
+void thread_low_priority(void)
+{
+    enum { LOW = 10 };
+    static _Thread_local bool is_low;
+
+    if (!is_low)
+        setpriority(PRIO_PROCESS, (id_t)this_thread(), LOW);
+    is_low = true;
 }
 
 void thread_join(struct thread *t)

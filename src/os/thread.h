@@ -46,6 +46,9 @@ struct thread {
  * thread but main. stack_size is in bytes; 0 means the system's default. */
 int thread_start(struct thread *t, const char *name, size_t stack_size, thread_fn *fn, void *ctx,
                  struct err *err) MUST_CHECK;
+/* Gives the calling thread a low priority for the rest of its life, so that other threads of the
+ * process are served first when processors are scarce. */
+void thread_low_priority(void);
 void thread_join(struct thread *t); /* does nothing for a thread that was never started */
 
 /* A bounded pool that starts threads on demand and ends those that were idle for 10 s. Jobs start

@@ -1,0 +1,520 @@
+/* The memory of trees: a hash table in stripes. Nodes and blocks are found by key; the memory that
+ * all of them take is bounded, and the least recently used ones of each stripe go first. */
+#include "lake/cache.h"
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/list.h"
+#include "os/thread.h"
+
+#include <zstd.h>
+
+enum {
+    CACHE_STRIPES = 16,
+    CACHE_CHAINS = 1024, /* hash chains of a stripe */
+    CACHE_DECODERS = 16, /* idle decompressors that are kept */
+    CACHE_WRITERS = 32,  /* threads that write nodes */
+    CACHE_KEY_MAX = 1 + NODE_ID_LEN + 512,
+};
+
+enum slot_state { SLOT_LOADING, SLOT_READY, SLOT_FAILED };
+
+struct cache_slot {
+    struct cache_slot *next; /* in its chain */
+    struct list use;         /* in the stripe's list, the newest last; only when ready */
+    uint64_t hash;
+    unsigned refs; /* by the stripe's lock; the table's own reference is one of them */
+    enum slot_state state;
+    struct err *err;               /* why loading failed */
+    const struct cache_kind *kind; /* how to free the value */
+    void *value;
+    size_t bytes;
+    size_t key_len;
+    char key[];
+};
+
+/* What the two kinds of things in the cache can do. */
+struct cache_kind {
+    int (*load)(void *ctx, void **value, size_t *bytes, struct err *err);
+    void (*free)(void *value);
+};
+
+struct cache_stripe {
+    struct mutex lock; /* class "lake.cache" */
+    struct cond loaded;
+    struct cache_slot *chains[CACHE_CHAINS];
+    struct list use;
+    uint64_t hits, misses, evicted;
+};
+
+struct tree_cache {
+    struct cache_stripe stripes[CACHE_STRIPES];
+    uint64_t seed;
+    size_t max;
+    _Atomic(size_t) bytes;
+    _Atomic(unsigned) hand;   /* the stripe that gives room next */
+    _Atomic(uint64_t) serial; /* of the node that was opened last */
+    struct cache_disk *disk;  /* NULL: none */
+    struct pool *pool;
+    struct mutex decoder_lock; /* class "lake.decoders"; guards `decoders` */
+    VEC(void *) decoders;
+};
+
+int tree_cache_open(struct tree_cache **out, const struct tree_cache_options *o, struct err *err)
+{
+    struct tree_cache *c = xzalloc(sizeof(*c));
+    int code = 0;
+
+    c->seed = random_u64();
+    c->max = o->memory_bytes;
+    mutex_init(&c->decoder_lock, "lake.decoders");
+    for (int i = 0; i < CACHE_STRIPES; i++) {
+        mutex_init(&c->stripes[i].lock, "lake.cache");
+        cond_init(&c->stripes[i].loaded);
+        list_init(&c->stripes[i].use);
+    }
+    c->pool = pool_new("lake-nodes", CACHE_WRITERS, SIZE_MAX / 2, 0);
+    if (o->folder && o->disk_bytes)
+        code = cache_disk_open(&c->disk, o->folder, o->disk_bytes, o->log, err);
+    if (code) {
+        tree_cache_close(c);
+        return code;
+    }
+    *out = c;
+    return 0;
+}
+
+static void slot_free(struct cache_slot *s)
+{
+    if (s->value)
+        s->kind->free(s->value);
+    free(s->err);
+    free(s);
+}
+
+static struct cache_stripe *stripe_of(struct tree_cache *c, uint64_t hash)
+{
+    return &c->stripes[hash % CACHE_STRIPES];
+}
+
+static struct cache_slot **chain_of(struct cache_stripe *s, uint64_t hash)
+{
+    return &s->chains[hash / CACHE_STRIPES % CACHE_CHAINS];
+}
+
+/* Takes the slot out of the table; the caller has the lock. Returns true when nobody holds it. */
+static bool slot_forget(struct tree_cache *c, struct cache_stripe *stripe, struct cache_slot *s)
+{
+    struct cache_slot **at = chain_of(stripe, s->hash);
+
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    if (s->state == SLOT_READY) {
+        list_remove(&s->use);
+        atomic_fetch_sub(&c->bytes, s->bytes);
+    }
+    return --s->refs == 0;
+}
+
+void tree_cache_close(struct tree_cache *c)
+{
+    if (!c)
+        return;
+    pool_stop(c->pool, UINT64_MAX);
+    pool_free(c->pool);
+    for (int i = 0; i < CACHE_STRIPES; i++) {
+        struct cache_stripe *s = &c->stripes[i];
+        list_each_safe (&s->use, struct cache_slot, use, slot) {
+            BUG_ON(slot->refs != 1);
+            slot_forget(c, s, slot);
+            slot_free(slot);
+        }
+        mutex_release(&s->lock);
+        cond_release(&s->loaded);
+    }
+    cache_disk_close(c->disk);
+    vec_each (&c->decoders, void **, zstd)
+        ZSTD_freeDCtx(*zstd);
+    vec_release(&c->decoders);
+    mutex_release(&c->decoder_lock);
+    free(c);
+}
+
+struct pool *cache_pool(struct tree_cache *c)
+{
+    return c->pool;
+}
+
+void tree_cache_stats(struct tree_cache *c, struct tree_cache_stats *out)
+{
+    *out = (struct tree_cache_stats){.memory_bytes = atomic_load(&c->bytes)};
+    for (int i = 0; i < CACHE_STRIPES; i++) {
+        struct cache_stripe *s = &c->stripes[i];
+        mutex_lock(&s->lock);
+        out->hits += s->hits;
+        out->misses += s->misses;
+        out->evicted += s->evicted;
+        mutex_unlock(&s->lock);
+    }
+    if (c->disk)
+        out->disk_bytes = cache_disk_bytes(c->disk);
+}
+
+/* --- decompressors --- */
+
+void *cache_zstd_take(struct tree_cache *c)
+{
+    void *zstd = NULL;
+
+    mutex_lock(&c->decoder_lock);
+    if (c->decoders.len)
+        zstd = vec_pop(&c->decoders);
+    mutex_unlock(&c->decoder_lock);
+    if (!zstd)
+        zstd = ZSTD_createDCtx();
+    BUG_ON(!zstd);
+    return zstd;
+}
+
+void cache_zstd_give(struct tree_cache *c, void *zstd)
+{
+    mutex_lock(&c->decoder_lock);
+    if (c->decoders.len < CACHE_DECODERS) {
+        vec_push(&c->decoders, zstd);
+        zstd = NULL;
+    }
+    mutex_unlock(&c->decoder_lock);
+    ZSTD_freeDCtx(zstd);
+}
+
+/* --- slots --- */
+
+/* Drops the oldest slot of one stripe after another until the bound holds again. A slot that is in
+ * use leaves the table too; its memory is freed by its last user. */
+static void cache_make_room(struct tree_cache *c)
+{
+    while (atomic_load(&c->bytes) > c->max) {
+        unsigned hand = atomic_fetch_add(&c->hand, 1);
+        struct cache_stripe *stripe = &c->stripes[hand % CACHE_STRIPES];
+        struct cache_slot *oldest = NULL;
+        mutex_lock(&stripe->lock);
+        if (!list_empty(&stripe->use)) {
+            oldest = list_entry(stripe->use.next, struct cache_slot, use);
+            stripe->evicted++;
+            if (!slot_forget(c, stripe, oldest))
+                oldest = NULL;
+        }
+        mutex_unlock(&stripe->lock);
+        if (oldest)
+            slot_free(oldest);
+    }
+}
+
+static struct cache_slot *slot_find(struct cache_stripe *stripe, uint64_t hash, struct str key)
+{
+    struct cache_slot *s = *chain_of(stripe, hash);
+
+    while (s && (s->hash != hash || !str_eq(str_n(s->key, s->key_len), key)))
+        s = s->next;
+    return s;
+}
+
+/* Adds a slot that is being loaded. The caller has the lock; both the table and the caller hold
+ * the slot. */
+static struct cache_slot *slot_add(struct cache_stripe *stripe, uint64_t hash, struct str key,
+                                   const struct cache_kind *kind)
+{
+    struct cache_slot *s = xzalloc(sizeof(*s) + key.len), **chain = chain_of(stripe, hash);
+
+    s->hash = hash;
+    s->kind = kind;
+    s->refs = 2;
+    s->key_len = key.len;
+    memcpy(s->key, key.p, key.len);
+    list_init(&s->use);
+    s->next = *chain;
+    *chain = s;
+    return s;
+}
+
+void cache_release(struct tree_cache *c, struct cache_slot **hold)
+{
+    struct cache_slot *s = *hold;
+    if (!s)
+        return;
+    struct cache_stripe *stripe = stripe_of(c, s->hash);
+
+    *hold = NULL;
+    mutex_lock(&stripe->lock);
+    bool last = --s->refs == 0;
+    mutex_unlock(&stripe->lock);
+    if (last)
+        slot_free(s);
+}
+
+/* Loads the value of a slot that the caller added, and wakes all who wait for it. */
+static int slot_load(struct tree_cache *c, struct cache_slot *s, void *ctx, struct err *err)
+{
+    struct cache_stripe *stripe = stripe_of(c, s->hash);
+    struct err own = {0};
+    void *value = NULL;
+    size_t bytes = 0;
+    int code = s->kind->load(ctx, &value, &bytes, &own);
+
+    mutex_lock(&stripe->lock);
+    if (code == 0) {
+        s->value = value;
+        s->bytes = bytes + sizeof(*s) + s->key_len;
+        s->state = SLOT_READY;
+        list_push(&stripe->use, &s->use);
+        atomic_fetch_add(&c->bytes, s->bytes);
+    } else {
+        s->err = xzalloc(sizeof(*s->err));
+        *s->err = own;
+        s->err->code = code;
+        slot_forget(c, stripe, s);
+        s->state = SLOT_FAILED;
+    }
+    cond_broadcast(&stripe->loaded);
+    mutex_unlock(&stripe->lock);
+    if (code)
+        return err_set(err, code, "%s", own.text);
+    cache_make_room(c);
+    return 0;
+}
+
+/* Finds the value of the key, or loads it; of several callers one loads and the others wait. */
+static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str key,
+                    const struct cache_kind *kind, void *ctx, struct err *err)
+{
+    uint64_t hash = hash_xxh3(key, c->seed);
+    struct cache_stripe *stripe = stripe_of(c, hash);
+    int code = 0;
+
+    mutex_lock(&stripe->lock);
+    struct cache_slot *s = slot_find(stripe, hash, key);
+    bool found = s != NULL;
+    if (found) {
+        stripe->hits++;
+        s->refs++;
+        while (s->state == SLOT_LOADING)
+            cond_wait(&stripe->loaded, &stripe->lock);
+        if (s->state == SLOT_READY) {
+            list_remove(&s->use);
+            list_push(&stripe->use, &s->use);
+        }
+    } else {
+        stripe->misses++;
+        s = slot_add(stripe, hash, key, kind);
+    }
+    mutex_unlock(&stripe->lock);
+    if (!found)
+        code = slot_load(c, s, ctx, err);
+    else if (s->state == SLOT_FAILED)
+        code = err_set(err, s->err->code, "%s", s->err->text);
+    if (code)
+        cache_release(c, &s);
+    *out = s;
+    return code;
+}
+
+/* --- nodes --- */
+
+struct node_load {
+    struct tree_store *store;
+    const struct node_id *id;
+    struct str file; /* the bytes of the file where they are known; else it is read */
+};
+
+static struct str node_cache_key(char room[CACHE_KEY_MAX], struct str scope,
+                                 const struct node_id *id)
+{
+    size_t len = size_min(scope.len, CACHE_KEY_MAX - NODE_ID_LEN - 1);
+
+    room[0] = 'n';
+    memcpy(room + 1, id->bytes, NODE_ID_LEN);
+    if (len)
+        memcpy(room + 1 + NODE_ID_LEN, scope.p, len);
+    return str_n(room, 1 + NODE_ID_LEN + len);
+}
+
+/* Reads the file where it lies. A node that is gone is damage, not an answer: somebody refers to
+ * it. */
+static int node_file_read(const struct node_load *l, struct buf *out, struct err *err)
+{
+    const struct node_place *place = &l->store->place;
+    char text[LAKE_ID_LEN + 1];
+
+    node_id_text(text, l->id);
+    int code = place->read(place->ctx, str_z(text), out, err);
+    if (code == ERR_NOT_FOUND)
+        return node_corrupt(l->id, "is gone", err);
+    if (code == 0 && (code = buf_error(out)))
+        return node_corrupt(l->id, "is too large", err);
+    return code;
+}
+
+/* Reads the file of a far place from the disk, or else from the place, and then keeps it on disk.
+ */
+static int node_file_read_far(const struct node_load *l, struct buf *out, struct err *err)
+{
+    struct cache_disk *disk = l->store->cache->disk;
+    char name[CACHE_NAME_LEN + 1];
+
+    cache_disk_name(name, l->store->scope, l->id);
+    if (cache_disk_get(disk, name, out))
+        return 0;
+    int code = node_file_read(l, out, err);
+    if (code == 0)
+        cache_disk_put(disk, name, buf_str(out));
+    return code;
+}
+
+static int node_load_file(const struct node_load *l, struct buf *out, struct err *err)
+{
+    if (l->file.len) {
+        buf_append_str(out, l->file);
+        return 0;
+    }
+    if (l->store->place.is_far && l->store->cache->disk)
+        return node_file_read_far(l, out, err);
+    return node_file_read(l, out, err);
+}
+
+static int node_load(void *ctx, void **value, size_t *bytes, struct err *err)
+{
+    const struct node_load *l = ctx;
+    struct tree_cache *c = l->store->cache;
+    struct buf file = BUF_INIT(NODE_FILE_MAX);
+    struct node *n = NULL;
+    int code = node_load_file(l, &file, err);
+
+    if (code == 0) {
+        void *zstd = cache_zstd_take(c);
+        code = node_open(&n, l->id, &file, zstd, err);
+        cache_zstd_give(c, zstd);
+    }
+    buf_release(&file);
+    if (code)
+        return code;
+    n->serial = atomic_fetch_add(&c->serial, 1);
+    *value = n;
+    *bytes = node_memory(n);
+    return 0;
+}
+
+static void node_unload(void *value)
+{
+    node_free(value);
+}
+
+static const struct cache_kind node_kind = {node_load, node_unload};
+
+int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot **hold,
+               const struct node **out, struct err *err)
+{
+    struct node_load load = {t, id, STR_EMPTY};
+    char room[CACHE_KEY_MAX];
+    struct str key = node_cache_key(room, t->scope, id);
+    int code = slot_get(hold, t->cache, key, &node_kind, &load, err);
+
+    if (code == 0)
+        *out = (*hold)->value;
+    return code;
+}
+
+void cache_written(struct tree_store *t, const struct node_id *id, unsigned level, struct str file)
+{
+    struct node_load load = {t, id, file};
+    struct cache_slot *hold = NULL;
+    char room[CACHE_KEY_MAX], name[CACHE_NAME_LEN + 1];
+    struct str key = node_cache_key(room, t->scope, id);
+
+    if (t->place.is_far && t->cache->disk) {
+        cache_disk_name(name, t->scope, id);
+        cache_disk_put(t->cache->disk, name, file);
+    }
+    if (level > 0 && slot_get(&hold, t->cache, key, &node_kind, &load, NULL) == 0)
+        cache_release(t->cache, &hold);
+}
+
+/* --- blocks --- */
+
+struct block_load {
+    struct tree_cache *cache;
+    const struct node *node;
+    size_t block;
+};
+
+static int block_load(void *ctx, void **value, size_t *bytes, struct err *err)
+{
+    const struct block_load *l = ctx;
+    struct buf *raw = xzalloc(sizeof(*raw));
+    void *zstd = cache_zstd_take(l->cache);
+    int code = node_block_read(l->node, l->block, zstd, raw, err);
+
+    cache_zstd_give(l->cache, zstd);
+    if (code) {
+        buf_release(raw);
+        free(raw);
+        return code;
+    }
+    *value = raw;
+    *bytes = sizeof(*raw) + raw->cap;
+    return 0;
+}
+
+static void block_unload(void *value)
+{
+    struct buf *raw = value;
+
+    buf_release(raw);
+    free(raw);
+}
+
+static const struct cache_kind block_kind = {block_load, block_unload};
+
+enum { BLOCK_CACHE_KEY = 17 };
+
+static struct str block_cache_key(char room[BLOCK_CACHE_KEY], const struct node *n, size_t block)
+{
+    room[0] = 'b';
+    le64_write(room + 1, n->serial);
+    le64_write(room + 9, block);
+    return str_n(room, BLOCK_CACHE_KEY);
+}
+
+int cache_block(struct tree_cache *c, const struct node *n, size_t block, struct cache_slot **hold,
+                struct str *out, struct err *err)
+{
+    struct block_load load = {c, n, block};
+    char room[BLOCK_CACHE_KEY];
+    struct str key = block_cache_key(room, n, block);
+    int code = slot_get(hold, c, key, &block_kind, &load, err);
+
+    if (code == 0)
+        *out = buf_str((*hold)->value);
+    return code;
+}
+
+bool cache_block_peek(struct tree_cache *c, const struct node *n, size_t block,
+                      struct cache_slot **hold, struct str *out)
+{
+    char room[BLOCK_CACHE_KEY];
+    struct str key = block_cache_key(room, n, block);
+    uint64_t hash = hash_xxh3(key, c->seed);
+    struct cache_stripe *stripe = stripe_of(c, hash);
+
+    mutex_lock(&stripe->lock);
+    struct cache_slot *s = slot_find(stripe, hash, key);
+    if (s && s->state == SLOT_READY)
+        s->refs++;
+    else
+        s = NULL;
+    mutex_unlock(&stripe->lock);
+    *hold = s;
+    if (s)
+        *out = buf_str(s->value);
+    return s != NULL;
+}

@@ -1,0 +1,48 @@
+/* The cache of trees: open nodes and decoded blocks in one memory of bounded size, and whole nodes
+ * of far places on disk. docs/lake-trees.md, "Caches".
+ *
+ * Any thread may call. A hold keeps a node or a block in memory until cache_release(), also when
+ * the cache has forgotten it meanwhile. */
+#ifndef LAKE_CACHE_H
+#define LAKE_CACHE_H
+
+#include "lake/node.h"
+
+struct pool;
+struct cache_slot; /* a hold */
+
+/* Gives the open node; it is read when it is not in memory, once for all who wait for it.
+ * ERR_CORRUPT: the node is damaged or gone. */
+int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot **hold,
+               const struct node **out, struct err *err) MUST_CHECK;
+/* Gives a decoded block of an open node, and keeps it for others. */
+int cache_block(struct tree_cache *c, const struct node *n, size_t block, struct cache_slot **hold,
+                struct str *out, struct err *err) MUST_CHECK;
+/* Gives the block if it is in memory; else false. */
+bool cache_block_peek(struct tree_cache *c, const struct node *n, size_t block,
+                      struct cache_slot **hold, struct str *out);
+void cache_release(struct tree_cache *c, struct cache_slot **hold); /* sets *hold to NULL */
+
+/* Keeps the file of a node that was just written, because the next change will read it. */
+void cache_written(struct tree_store *t, const struct node_id *id, unsigned level, struct str file);
+
+/* A decompressor for the time between the two calls. */
+void *cache_zstd_take(struct tree_cache *c);
+void cache_zstd_give(struct tree_cache *c, void *zstd);
+
+struct pool *cache_pool(struct tree_cache *c); /* its threads write nodes */
+
+/* --- the part on disk (cache_disk.c) --- */
+
+struct cache_disk;
+int cache_disk_open(struct cache_disk **out, const char *folder, uint64_t max_bytes,
+                    const struct log *log, struct err *err) MUST_CHECK;
+void cache_disk_close(struct cache_disk *d);
+enum { CACHE_NAME_LEN = LAKE_ID_LEN + 1 + 16 };
+void cache_disk_name(char out[CACHE_NAME_LEN + 1], struct str scope, const struct node_id *id);
+/* Appends the file's bytes. Returns false when the cache does not have it whole. */
+bool cache_disk_get(struct cache_disk *d, const char *name, struct buf *out);
+void cache_disk_put(struct cache_disk *d, const char *name, struct str bytes);
+uint64_t cache_disk_bytes(struct cache_disk *d);
+
+#endif

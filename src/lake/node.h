@@ -1,0 +1,205 @@
+/* Node files: the sorted, immutable files that trees are made of. docs/lake-trees.md has the format
+ * to the byte and the numbered invariants.
+ *
+ * A node of level 0, a leaf, holds records: path -> identity and data. A node of level n > 0 holds
+ * one record for each of its children, which are nodes of level n - 1: greatest key of the child ->
+ * struct node_child. Two formats are read: weir's own (node_read.c) and lakeFS's RocksDB tables
+ * (sst.c). Only weir's own is written.
+ *
+ * An open node is immutable, so any thread may read it. Writers and cursors belong to one thread.
+ * Functions without a struct err return a bare code; their callers add the name of the node. */
+#ifndef LAKE_NODE_H
+#define LAKE_NODE_H
+
+#include "base/bytes.h"
+#include "base/vec.h"
+#include "lake/tree.h"
+
+enum {
+    NODE_ID_LEN = 32,
+    NODE_LEVEL_MAX = 15,
+    NODE_KEY_MAX = 2048,                 /* bytes of a key */
+    NODE_VALUE_MAX = 1 << 20,            /* bytes of a value */
+    NODE_FILE_MAX = 64 << 20,            /* bytes of a file that is read */
+    NODE_BLOCK = 16 << 10,               /* a block is ended before it grows past this */
+    NODE_BLOCK_MAX = NODE_VALUE_MAX * 2, /* a block of one large record is larger than NODE_BLOCK */
+};
+
+struct node_id {
+    unsigned char bytes[NODE_ID_LEN];
+};
+
+static inline bool node_id_eq(const struct node_id *a, const struct node_id *b)
+{
+    return memcmp(a->bytes, b->bytes, NODE_ID_LEN) == 0;
+}
+
+/* Reads 64 hex digits in lower case. ERR_INVALID: the text is anything else. */
+int node_id_parse(struct node_id *out, struct str text, struct err *err) MUST_CHECK;
+void node_id_text(char out[LAKE_ID_LEN + 1], const struct node_id *id);
+
+/* --- values (node_value.c) --- */
+
+/* The value of a record in a node above the leaves. */
+struct node_child {
+    struct node_id id;
+    struct str min;        /* the child's smallest key */
+    uint64_t count, bytes; /* records below the child, and the bytes of their keys and values */
+    bool foreign;          /* the child is a table of lakeFS. A hint: not part of the parent's id */
+};
+
+/* The hint is one byte at the end of the value; it is not hashed and has no weight. */
+enum { NODE_CHILD_HINT = 1 };
+
+void node_child_write(struct buf *out, const struct node_child *c);
+/* The strings are borrowed from `value`. */
+int node_child_read(struct node_child *out, struct str value) MUST_CHECK;
+/* Reads the value of a lakeFS metarange's record, which names a range. */
+int node_child_read_foreign(struct node_child *out, struct str value) MUST_CHECK;
+
+/* The value of a leaf's record has the form of lakeFS: each string behind its zigzag length. */
+void node_record_write(struct buf *out, struct str identity, struct str data);
+size_t node_record_size(struct str identity, struct str data);
+int node_record_read(struct tree_record *out, struct str key, struct str value) MUST_CHECK;
+
+/* --- ids (node_hash.c) --- */
+
+/* Computes a file id of lakeFS while records are given to it. */
+struct node_hash {
+    void *digest; /* EVP_MD_CTX */
+    size_t used;
+    char bytes[8192]; /* small pieces are collected here, so that OpenSSL is called seldom */
+};
+void node_hash_init(struct node_hash *h);
+void node_hash_release(struct node_hash *h);
+void node_hash_begin(struct node_hash *h);
+void node_hash_record(struct node_hash *h, struct str key, struct str value);
+/* `type` is "ranges" or "metaranges"; empty: the file has no properties. */
+void node_hash_end(struct node_hash *h, struct str type, struct node_id *out);
+struct str node_hash_type(unsigned level);
+
+/* --- blocks (node_block.c) --- */
+
+/* Continues a CRC-32C; the first call has a crc of 0. */
+uint32_t node_crc(uint32_t crc, const void *p, size_t len);
+
+/* Collects records of ascending keys in the form of a block. The last key is borrowed until the
+ * next call. */
+struct block_writer {
+    struct buf bytes;
+    VEC(uint32_t) restarts;
+    struct str last;
+    unsigned since; /* records since the last restart */
+};
+void block_writer_release(struct block_writer *w);
+void block_writer_add(struct block_writer *w, struct str key, struct str value);
+size_t block_writer_size(const struct block_writer *w); /* once it is ended */
+void block_writer_end(struct block_writer *w);          /* appends the restarts */
+void block_writer_reset(struct block_writer *w);
+
+/* Reads a block. The form is that of LevelDB, so lakeFS's tables are read by the same code. */
+struct block_cursor {
+    const unsigned char *bytes;
+    size_t len; /* of the records; the restarts are behind them */
+    size_t at;  /* offset of the next record */
+    uint32_t restart_count;
+    unsigned trailer; /* bytes at the end of each key that do not belong to it */
+    size_t key_len;   /* with the trailer */
+    struct str value;
+    char key[NODE_KEY_MAX + 8];
+};
+/* Places the cursor before the first record. ERR_CORRUPT: the bytes are not a block. */
+int block_cursor_open(struct block_cursor *c, struct str bytes, unsigned trailer) MUST_CHECK;
+/* ERR_END: there are no more. ERR_CORRUPT: the record is malformed, or its key does not ascend. */
+int block_cursor_next(struct block_cursor *c) MUST_CHECK;
+/* Moves to the first record at or behind `key`. ERR_END: there is none. */
+int block_cursor_seek(struct block_cursor *c, struct str key) MUST_CHECK;
+
+static inline struct str block_cursor_key(const struct block_cursor *c)
+{
+    return str_n(c->key, c->key_len - c->trailer);
+}
+
+/* --- writing (node_write.c) --- */
+
+/* The records of a node that is being made. */
+struct node_draft {
+    unsigned level;
+    size_t target; /* the weight at which the node is aimed (lake/split.h) */
+    uint32_t records;
+    uint64_t count, bytes; /* as in struct node_child; `bytes` of all leaves below */
+    size_t weight;         /* hashed bytes of keys and values in this node */
+    size_t last_at;        /* where the last record begins in `raw` */
+    struct buf raw;        /* le32 key length, le32 value length, key, value of each */
+};
+void node_draft_reset(struct node_draft *d, unsigned level, size_t target);
+/* Each returns the record's weight, in bytes. */
+size_t node_draft_raw(struct node_draft *d, struct str key, struct str value);
+size_t node_draft_record(struct node_draft *d, const struct tree_record *r);
+size_t node_draft_child(struct node_draft *d, struct str max, const struct node_child *c);
+/* The smallest key of all leaves below, and the greatest; borrowed until the next call. */
+struct str node_draft_min(const struct node_draft *d);
+struct str node_draft_last(const struct node_draft *d);
+/* Where in `raw` the id of the child is that was added last. */
+size_t node_draft_id_at(const struct node_draft *d);
+
+struct node_encoder {
+    void *zstd; /* ZSTD_CCtx */
+    struct node_hash hash;
+    struct block_writer block, index;
+    struct buf entry; /* a value of the index */
+    struct buf file;  /* the result */
+    struct node_id id;
+};
+void node_encoder_init(struct node_encoder *e);
+void node_encoder_release(struct node_encoder *e);
+/* Makes e->file and e->id. */
+int node_encode(struct node_encoder *e, const struct node_draft *d, struct err *err) MUST_CHECK;
+
+/* --- reading (node_read.c, sst.c) --- */
+
+struct node_block {
+    uint32_t offset, stored;  /* in the file; `stored` includes type and CRC */
+    uint32_t raw;             /* bytes when decoded; 0: the block says it itself (lakeFS) */
+    uint32_t key_at, key_len; /* in node.keys: a key at or behind the block's last one */
+};
+
+struct node {
+    struct node_id id;
+    uint64_t serial; /* names this open node in the cache of blocks */
+    unsigned level;
+    bool foreign;
+    uint64_t records;
+    char *file;
+    size_t file_len;
+    VEC(struct node_block) blocks;
+    struct buf keys;
+};
+
+/* Opens the file of node `id`, in either format, and takes the bytes out of `file`. `zstd` is a
+ * ZSTD_DCtx that nobody else uses meanwhile. ERR_CORRUPT: the text names the node. */
+int node_open(struct node **out, const struct node_id *id, struct buf *file, void *zstd,
+              struct err *err) MUST_CHECK;
+void node_free(struct node *n);
+size_t node_memory(const struct node *n); /* bytes that the open node takes */
+/* Appends the decoded block to `out`, checked by its CRC. */
+int node_block_read(const struct node *n, size_t block, void *zstd, struct buf *out,
+                    struct err *err) MUST_CHECK;
+/* Index of the first block that may have a key at or behind `key`; the number of blocks: none. */
+size_t node_block_find(const struct node *n, struct str key);
+/* Sets ERR_CORRUPT with a text that names the node. */
+int node_corrupt(const struct node_id *id, const char *why, struct err *err);
+
+/* Why a file cannot be read; NULL: it can. node_open() and node_block_read() add the node's name.
+ */
+const char *node_open_own(struct node *n, void *zstd);
+const char *node_open_table(struct node *n);
+bool node_is_table(struct str file); /* whether the bytes end like a table of lakeFS */
+const char *node_block_read_own(const struct node *n, const struct node_block *b, void *zstd,
+                                struct buf *out);
+const char *node_block_read_table(const struct node *n, const struct node_block *b,
+                                  struct buf *out);
+/* Keeps a block and the key that it ends at or before. */
+void node_block_add(struct node *n, const struct node_block *b, struct str key);
+
+#endif

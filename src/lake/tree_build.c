@@ -1,0 +1,202 @@
+/* Building a tree: each level has one open node, which the rule of splitting ends. A node that ends
+ * becomes a record of the level above. */
+#include "lake/tree_build.h"
+
+#include "lake/split.h"
+
+void tree_builder_init(struct tree_builder *b, struct tree_store *t,
+                       const struct tree_write_options *o)
+{
+    *b = (struct tree_builder){.store = t, .options = o};
+    mutex_init(&b->lock, "lake.build");
+    cond_init(&b->changed);
+    list_init(&b->idle);
+    list_init(&b->failed);
+}
+
+void tree_builder_release(struct tree_builder *b)
+{
+    int code = tree_jobs_wait(b, NULL);
+
+    (void)code; /* whoever finished the builder knows it */
+    for (unsigned level = 0; level <= NODE_LEVEL_MAX; level++)
+        tree_job_drop(b->levels[level].open);
+    tree_jobs_release(b);
+    cond_release(&b->changed);
+    mutex_release(&b->lock);
+}
+
+static struct node_draft *build_draft(struct tree_builder *b, unsigned level)
+{
+    struct build_level *l = &b->levels[level];
+
+    if (!l->open)
+        l->open = tree_job_new(b, level);
+    return &l->open->draft;
+}
+
+/* Notes the nodes of this level that exist already, and that the new one may be equal to. */
+static void build_known(const struct tree_builder *b, struct tree_job *j, unsigned level)
+{
+    for (int i = 0; i < BUILD_SOURCES; i++)
+        if (b->sources[i] && b->sources[i]->has_entered[level])
+            j->known[j->known_count++] = b->sources[i]->entered[level];
+}
+
+static int build_close(struct tree_builder *b, unsigned level, struct err *err);
+
+/* Ends the open node of the level if the rule says so. `weight` is that of its last record. */
+static int build_added(struct tree_builder *b, unsigned level, size_t weight, struct err *err)
+{
+    struct node_draft *d = &b->levels[level].open->draft;
+
+    if (d->raw.failed)
+        return err_set(err, ERR_NO_MEMORY, "there is no memory for a node of a tree");
+    return split_after(d, weight) ? build_close(b, level, err) : 0;
+}
+
+/* Ends the open node of the level. The record of the level above is made first, because the job may
+ * change the draft; the level above is ended last, because its job must be behind this one. */
+static int build_close(struct tree_builder *b, unsigned level, struct err *err)
+{
+    struct build_level *l = &b->levels[level];
+    struct tree_job *j = l->open;
+
+    if (level == NODE_LEVEL_MAX)
+        return err_set(err, ERR_TOO_LARGE, "the tree would have more than %d levels", level);
+    struct node_child child = {
+        .min = node_draft_min(&j->draft), .count = j->draft.count, .bytes = j->draft.bytes};
+    struct node_draft *above = build_draft(b, level + 1);
+    size_t weight = node_draft_child(above, node_draft_last(&j->draft), &child);
+    struct job_child slot = {node_draft_id_at(above), j->promise};
+    vec_push(&b->levels[level + 1].open->children, slot);
+    build_known(b, j, level);
+    if (l->nodes++ == 0)
+        l->promise = j->promise;
+    l->open = NULL;
+    int code = tree_job_start(j, err);
+    return code ? code : build_added(b, level + 1, weight, err);
+}
+
+int tree_builder_record(struct tree_builder *b, const struct tree_record *r, struct err *err)
+{
+    return build_added(b, 0, node_draft_record(build_draft(b, 0), r), err);
+}
+
+bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item *item, bool is_last)
+{
+    unsigned level = item->level - 1; /* of the node */
+
+    if (item->child.foreign) /* such a leaf is never cut again; the open leaf ends before it */
+        return level == 0;
+    if (item->tail && (level > 0 || !is_last))
+        return false;
+    for (unsigned below = 0; below <= level; below++)
+        if (b->levels[below].open)
+            return false;
+    return true;
+}
+
+/* Takes over a node that exists. */
+static int build_take_node(struct tree_builder *b, const struct tree_item *item, struct err *err)
+{
+    unsigned level = item->level - 1;
+    struct build_level *l = &b->levels[level];
+    int code = 0;
+
+    if (l->open) /* before a foreign leaf */
+        code = build_close(b, level, err);
+    if (code)
+        return code;
+    for (unsigned below = 0; below < level; below++)
+        b->levels[below].nodes += 2;
+    if (l->nodes++ == 0)
+        l->id = item->child.id;
+    struct node_draft *above = build_draft(b, item->level);
+    return build_added(b, item->level, node_draft_child(above, item->max, &item->child), err);
+}
+
+int tree_builder_item(struct tree_builder *b, const struct tree_item *item, struct err *err)
+{
+    if (item->level > 0)
+        return build_take_node(b, item, err);
+    return build_added(b, 0, node_draft_raw(build_draft(b, 0), item->max, item->value), err);
+}
+
+int tree_builder_take(struct tree_builder *b, struct tree_spine *s, bool is_last, struct err *err)
+{
+    if (s->item.level > 0 && !tree_builder_can_take(b, &s->item, is_last))
+        return tree_spine_enter(s, err);
+    int code = tree_builder_item(b, &s->item, err);
+    return code ? code : tree_spine_next(s, err);
+}
+
+/* --- the root --- */
+
+/* Writes the open node of the level, the only one there, as the root. */
+static int build_root_open(struct tree_builder *b, unsigned level, struct node_id *id,
+                           struct err *err)
+{
+    struct tree_job *j = b->levels[level].open;
+    struct tree_promise *promise = j->promise;
+
+    b->levels[level].open = NULL;
+    build_known(b, j, level);
+    int code = tree_job_start(j, err);
+    if (code == 0)
+        code = tree_jobs_wait(b, err);
+    if (code == 0)
+        *id = promise->id;
+    else
+        (void)!tree_jobs_wait(b, NULL); /* until nobody keeps the promise any more */
+    free(promise);
+    return code;
+}
+
+/* Gives the id of the level's only node, which is written already. */
+static int build_root_closed(struct tree_builder *b, unsigned level, struct node_id *id,
+                             struct err *err)
+{
+    const struct build_level *l = &b->levels[level];
+    int code = tree_jobs_wait(b, err);
+
+    if (code == 0)
+        *id = l->promise ? l->promise->id : l->id;
+    return code;
+}
+
+/* The root is the only node of the lowest level above the leaves that has only one. */
+static int build_root(struct tree_builder *b, struct node_id *id, bool *empty, struct err *err)
+{
+    int code = 0;
+
+    *empty = false;
+    if (b->levels[0].open)
+        code = build_close(b, 0, err);
+    for (unsigned level = 1; code == 0 && level <= NODE_LEVEL_MAX; level++) {
+        struct build_level *l = &b->levels[level];
+        if (l->open && l->nodes == 0)
+            return build_root_open(b, level, id, err);
+        if (!l->open && l->nodes == 1)
+            return build_root_closed(b, level, id, err);
+        if (l->open)
+            code = build_close(b, level, err);
+    }
+    *empty = true;
+    return code ? code : tree_jobs_wait(b, err);
+}
+
+int tree_builder_finish(struct tree_builder *b, char root[LAKE_ID_LEN + 1], struct err *err)
+{
+    struct node_id id;
+    bool empty;
+    int code = build_root(b, &id, &empty, err);
+
+    if (code)
+        return code;
+    if (empty)
+        root[0] = 0;
+    else
+        node_id_text(root, &id);
+    return 0;
+}

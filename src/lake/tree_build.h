@@ -1,0 +1,102 @@
+/* Building a tree from left to right: from records, and from whole nodes of other trees that are
+ * taken over by id. The same records always give the same nodes (docs/lake-trees.md, T2).
+ *
+ * Drafts of nodes are filled on the caller's thread. They are hashed, packed and written by jobs:
+ * on the cache's threads, which have a low priority, or on the caller's thread. A node's id is
+ * known only when its job has run, so the job of a parent waits for the ids of its children.
+ *
+ * A builder belongs to one thread. */
+#ifndef LAKE_TREE_BUILD_H
+#define LAKE_TREE_BUILD_H
+
+#include "base/list.h"
+#include "lake/tree_spine.h"
+#include "os/thread.h"
+
+struct tree_job;
+struct tree_promise; /* an id that a job will give */
+
+struct build_level {
+    struct tree_job *open; /* the node that is being filled; NULL: the level is at a boundary */
+    /* Nodes that the level has, without the open one. Below a node that was taken over they are not
+     * counted, but there are at least two. */
+    uint64_t nodes;
+    struct node_id id;            /* of the first of them */
+    struct tree_promise *promise; /* NULL: `id` has the id. Owned by the job of the parent */
+};
+
+enum { BUILD_SOURCES = 2 };
+
+struct tree_builder {
+    struct tree_store *store;
+    const struct tree_write_options *options; /* NULL: jobs run on the caller's thread */
+    /* Trees that are referred to: a node that turns out equal to one of theirs is not written. */
+    const struct tree_spine *sources[BUILD_SOURCES];
+    struct build_level levels[NODE_LEVEL_MAX + 1];
+
+    struct mutex lock;   /* class "lake.build"; guards what follows */
+    struct cond changed; /* a promise is kept, or a job has ended */
+    unsigned running;
+    struct list idle; /* jobs that can be used again */
+    struct list
+        failed; /* jobs that are kept until all have ended: others may know their promises */
+    uint64_t written;
+    int code; /* the first error */
+    struct err err;
+};
+
+void tree_builder_init(struct tree_builder *b, struct tree_store *t,
+                       const struct tree_write_options *o);
+void tree_builder_release(struct tree_builder *b); /* waits for jobs */
+
+/* Adds a record behind all others. */
+int tree_builder_record(struct tree_builder *b, const struct tree_record *r,
+                        struct err *err) MUST_CHECK;
+/* Whether the node can be taken over by id, that is, gives the same tree as its records would.
+ * `is_last` says that nothing will be added behind it. */
+bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item *item,
+                           bool is_last);
+/* Adds the record, or takes over the node, at which a spine is. */
+int tree_builder_item(struct tree_builder *b, const struct tree_item *item,
+                      struct err *err) MUST_CHECK;
+/* Adds the item and moves the spine behind it; a node that cannot be taken over is entered instead,
+ * and nothing is added. */
+int tree_builder_take(struct tree_builder *b, struct tree_spine *s, bool is_last,
+                      struct err *err) MUST_CHECK;
+/* Writes what is open, waits until every node is durable, and gives the root, "" for no records. */
+int tree_builder_finish(struct tree_builder *b, char root[LAKE_ID_LEN + 1],
+                        struct err *err) MUST_CHECK;
+
+/* --- jobs (tree_job.c) --- */
+
+struct tree_job {
+    struct pool_job pool;
+    struct list idle;
+    struct tree_builder *builder;
+    struct node_draft draft;
+    struct node_encoder encoder;
+    struct tree_promise *promise; /* gets the id */
+    VEC(struct job_child {
+        size_t id_at; /* where in the draft the id goes */
+        struct tree_promise *promise;
+    })
+    children;
+    struct node_id known[BUILD_SOURCES];
+    unsigned known_count;
+};
+
+struct tree_promise {
+    bool kept;
+    struct node_id id;
+};
+
+/* Gives a job with an empty draft. */
+struct tree_job *tree_job_new(struct tree_builder *b, unsigned level);
+/* Runs the job, here or on another thread. Returns the first error of all jobs so far. */
+int tree_job_start(struct tree_job *j, struct err *err) MUST_CHECK;
+void tree_job_drop(struct tree_job *j); /* a job that was not started; NULL is fine */
+/* Waits for all jobs. Returns the first error. */
+int tree_jobs_wait(struct tree_builder *b, struct err *err) MUST_CHECK;
+void tree_jobs_release(struct tree_builder *b); /* frees all jobs that have ended */
+
+#endif

@@ -1,0 +1,178 @@
+/* Jobs: each makes one node file of a draft and writes it. They start in the order in which they
+ * are made, and a parent's job is made behind those of its children: so the oldest job of a builder
+ * never waits, and a waiting job waits for a job that runs. */
+#include "lake/tree_build.h"
+
+#include "lake/split.h"
+
+enum { JOBS_DEFAULT = 16 };
+
+static unsigned jobs_max(const struct tree_builder *b)
+{
+    return b->options && b->options->writers ? b->options->writers : JOBS_DEFAULT;
+}
+
+struct tree_job *tree_job_new(struct tree_builder *b, unsigned level)
+{
+    mutex_lock(&b->lock);
+    struct list *node = list_shift(&b->idle);
+    mutex_unlock(&b->lock);
+    struct tree_job *j = node ? list_entry(node, struct tree_job, idle) : xzalloc(sizeof(*j));
+
+    if (!node) {
+        j->builder = b;
+        list_init(&j->idle);
+        node_encoder_init(&j->encoder);
+    }
+    node_draft_reset(&j->draft, level, split_target(b->store, level));
+    j->children.len = 0;
+    j->known_count = 0;
+    j->promise = xzalloc(sizeof(*j->promise));
+    return j;
+}
+
+static void job_free(struct tree_job *j)
+{
+    node_encoder_release(&j->encoder);
+    buf_release(&j->draft.raw);
+    vec_release(&j->children);
+    free(j);
+}
+
+static void job_free_promises(struct tree_job *j)
+{
+    vec_each (&j->children, struct job_child *, child)
+        free(child->promise);
+    j->children.len = 0;
+}
+
+void tree_job_drop(struct tree_job *j)
+{
+    if (!j)
+        return;
+    job_free_promises(j);
+    free(j->promise);
+    job_free(j);
+}
+
+/* Puts the children's ids into the draft. Returns the builder's error. */
+static int job_resolve(struct tree_job *j)
+{
+    struct tree_builder *b = j->builder;
+
+    mutex_lock(&b->lock);
+    vec_each (&j->children, struct job_child *, child) {
+        while (!child->promise->kept && b->code == 0)
+            cond_wait(&b->changed, &b->lock);
+        if (b->code)
+            break;
+        memcpy(j->draft.raw.p + child->id_at, child->promise->id.bytes, NODE_ID_LEN);
+    }
+    int code = b->code;
+    mutex_unlock(&b->lock);
+    return code;
+}
+
+static bool job_is_known(const struct tree_job *j)
+{
+    for (unsigned i = 0; i < j->known_count; i++)
+        if (node_id_eq(&j->known[i], &j->encoder.id))
+            return true;
+    return false;
+}
+
+static void job_keep_promise(struct tree_job *j)
+{
+    struct tree_builder *b = j->builder;
+
+    mutex_lock(&b->lock);
+    j->promise->id = j->encoder.id;
+    j->promise->kept = true;
+    j->promise = NULL; /* the parent's job owns it now, and may free it */
+    cond_broadcast(&b->changed);
+    mutex_unlock(&b->lock);
+}
+
+static int job_write(struct tree_job *j, struct err *err)
+{
+    struct tree_store *t = j->builder->store;
+    char text[LAKE_ID_LEN + 1];
+
+    node_id_text(text, &j->encoder.id);
+    int code = t->place.write(t->place.ctx, str_z(text), buf_str(&j->encoder.file), err);
+    if (code == 0)
+        cache_written(t, &j->encoder.id, j->draft.level, buf_str(&j->encoder.file));
+    return code;
+}
+
+static void job_run(struct tree_job *j)
+{
+    struct tree_builder *b = j->builder;
+    struct err err = {0};
+    bool written = false;
+    int code = job_resolve(j);
+
+    if (code == 0)
+        code = node_encode(&j->encoder, &j->draft, &err);
+    if (code == 0)
+        job_keep_promise(j);
+    if (code == 0 && !job_is_known(j)) {
+        code = job_write(j, &err);
+        written = code == 0;
+    }
+    if (code == 0)
+        job_free_promises(j); /* all of them are kept */
+    mutex_lock(&b->lock);
+    if (code && b->code == 0) {
+        b->code = code;
+        b->err = err;
+    }
+    b->written += written;
+    b->running--;
+    list_push(code ? &b->failed : &b->idle, &j->idle);
+    cond_broadcast(&b->changed);
+    mutex_unlock(&b->lock);
+}
+
+static void job_run_on_pool(void *ctx)
+{
+    thread_low_priority();
+    job_run(ctx);
+}
+
+int tree_job_start(struct tree_job *j, struct err *err)
+{
+    struct tree_builder *b = j->builder;
+
+    mutex_lock(&b->lock);
+    while (b->running >= jobs_max(b))
+        cond_wait(&b->changed, &b->lock);
+    b->running++;
+    mutex_unlock(&b->lock);
+    j->pool = (struct pool_job){.fn = job_run_on_pool, .ctx = j};
+    if (!b->options || pool_submit(cache_pool(b->store->cache), &j->pool) < 0)
+        job_run(j);
+    mutex_lock(&b->lock);
+    int code = b->code ? err_set(err, b->code, "%s", b->err.text) : 0;
+    mutex_unlock(&b->lock);
+    return code;
+}
+
+int tree_jobs_wait(struct tree_builder *b, struct err *err)
+{
+    mutex_lock(&b->lock);
+    while (b->running)
+        cond_wait(&b->changed, &b->lock);
+    int code = b->code ? err_set(err, b->code, "%s", b->err.text) : 0;
+    mutex_unlock(&b->lock);
+    return code;
+}
+
+void tree_jobs_release(struct tree_builder *b)
+{
+    list_splice(&b->idle, &b->failed);
+    list_each_safe (&b->idle, struct tree_job, idle, j) {
+        job_free_promises(j);
+        job_free(j);
+    }
+}
