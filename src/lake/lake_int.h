@@ -105,6 +105,11 @@ int lake_ref_resolve_in(struct lake *l, struct kv_view *view, struct arena *a,
                         const struct lake_repo *r, struct str expr, struct lake_ref *out,
                         struct err *err) MUST_CHECK;
 
+/* Finds the commit that a ref expression means. ERR_INVALID: it has none, or says `branch$`. A
+ * commit id, which callers mostly have, needs no look at branches and tags. */
+int lake_ref_commit(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
+                    struct str *id, struct err *err) MUST_CHECK;
+
 /* Reads the repository's record again, after a write found it changed. ERR_NOT_FOUND: it was
  * deleted, or made again. */
 int lake_repo_again(struct lake *l, struct arena *a, const struct lake_repo *r,

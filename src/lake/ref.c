@@ -172,3 +172,21 @@ int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r,
     kv_view_close(l->kv, view);
     return code;
 }
+
+int lake_ref_commit(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
+                    struct str *id, struct err *err)
+{
+    struct lake_commit c;
+    struct lake_ref ref = {0};
+    int code = lake_is_commit_id(expr) ? lake_commit_get(l, a, r, expr, &c, err) : ERR_NOT_FOUND;
+
+    *id = expr;
+    if (code != ERR_NOT_FOUND)
+        return code;
+    code = lake_ref_resolve(l, a, r, expr, &ref, err);
+    if (code == 0 && (ref.explicit_staged || ref.commit_id.len == 0))
+        code = err_set(err, ERR_INVALID, "'" STR_FMT "' is not a commit",
+                       STR_ARG(str_head(expr, LAKE_NAME_MAX)));
+    *id = ref.commit_id;
+    return code;
+}

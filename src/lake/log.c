@@ -1,0 +1,182 @@
+/* The log of a ref: its history, filtered and in pages. */
+#include "lake/iter.h"
+#include "lake/lake_int.h"
+
+/* A log under way. */
+struct log_walk {
+    struct lake *lake;
+    const struct lake_repo *repo;
+    const struct lake_log_options *o;
+    struct str from, stop_at; /* commit ids; empty: none */
+    struct lake_iter *history;
+    struct tree_store trees;
+    bool has_trees;
+    bool stopped;      /* the commit `stop_at` was passed */
+    struct arena work; /* emptied with every commit */
+};
+
+/* --- does a commit touch a path? --- */
+
+/* Whether the identity of the path differs between two trees. */
+static int log_object_differs(struct log_walk *w, struct str left, struct str right,
+                              struct str path, bool *out, struct err *err)
+{
+    struct tree_record records[2] = {0};
+    struct str roots[2] = {left, right};
+
+    for (int i = 0; i < 2; i++) {
+        int code = tree_get(&w->trees, &w->work, roots[i], path, &records[i], err);
+        if (code < 0 && code != ERR_NOT_FOUND)
+            return code;
+        if (code == ERR_NOT_FOUND)
+            records[i] = (struct tree_record){0};
+    }
+    *out = !str_eq(records[0].identity, records[1].identity);
+    return 0;
+}
+
+static int log_prefix_differs(struct log_walk *w, struct str left, struct str right,
+                              struct str prefix, bool *out, struct err *err)
+{
+    struct tree_difference difference;
+    struct tree_diff *diff = NULL;
+    int code = tree_diff_open(&diff, &w->trees, left, right, prefix, err);
+
+    if (code == 0)
+        code = tree_diff_next(diff, &difference, err);
+    tree_diff_close(diff);
+    *out = code == 0;
+    return code == ERR_END ? 0 : code;
+}
+
+/* Finds the tree of the commit's first parent, which is empty for the first commit. */
+static int log_parent_tree(struct log_walk *w, const struct lake_commit *c, struct str *out,
+                           struct err *err)
+{
+    struct str first = lake_commit_first_parent(c);
+    struct lake_commit parent = {0};
+    int code = first.len ? lake_commit_get(w->lake, &w->work, w->repo, first, &parent, err) : 0;
+
+    *out = parent.tree;
+    return code;
+}
+
+/* Says whether the commit is in the log. Where the log is about paths, merges are not: what they
+ * bring is in the commits that they merge. */
+static int log_wants(struct log_walk *w, const struct lake_commit *c, bool *out, struct err *err)
+{
+    const struct lake_log_options *o = w->o;
+    struct str left;
+    bool touched = false;
+
+    *out = true;
+    if (!w->has_trees)
+        return 0;
+    *out = false;
+    if (c->parent_count > 1)
+        return 0;
+    int code = log_parent_tree(w, c, &left, err);
+    if (code < 0 || str_eq(left, c->tree))
+        return code;
+    for (size_t i = 0; i < o->object_count && code == 0 && !touched; i++)
+        code = log_object_differs(w, left, c->tree, o->objects[i], &touched, err);
+    for (size_t i = 0; i < o->prefix_count && code == 0 && !touched; i++)
+        code = log_prefix_differs(w, left, c->tree, o->prefixes[i], &touched, err);
+    *out = touched;
+    return code;
+}
+
+/* --- the walk --- */
+
+/* Gives the next commit of the log; its strings are borrowed until the next call. */
+static int log_next(struct log_walk *w, const struct lake_commit **out, struct err *err)
+{
+    struct lake_item item;
+    bool wanted = false;
+    int code = 0;
+
+    while (code == 0 && !wanted) {
+        if (w->stopped)
+            return ERR_END;
+        arena_reset(&w->work);
+        code = lake_iter_next(w->history, &item, err);
+        if (code < 0)
+            return code;
+        w->stopped = str_eq(item.id, w->stop_at);
+        code = log_wants(w, item.commit, &wanted, err);
+        *out = item.commit;
+    }
+    return code;
+}
+
+/* Opens the history. On a page that is not the first, the history begins behind `after`. Along
+ * first parents that is one step; otherwise commits beside `after` may follow it, so the history is
+ * walked from its beginning. */
+static int log_open_history(struct log_walk *w, struct err *err)
+{
+    bool jump = w->o->first_parent && w->o->after.len;
+    struct lake_history h = {jump ? w->o->after : w->from, w->o->first_parent, w->o->since_ms};
+    struct lake_item item;
+    int code = lake_iter_history(&w->history, w->lake, w->repo, &h, err);
+
+    if (code < 0 || w->o->after.len == 0)
+        return code;
+    lake_iter_seek(w->history, w->o->after);
+    code = lake_iter_next(w->history, &item, err);
+    w->stopped = code == ERR_END || (code == 0 && str_eq(item.id, w->stop_at));
+    return code == ERR_END ? 0 : code;
+}
+
+static int log_open(struct log_walk *w, struct arena *a, struct str ref, struct err *err)
+{
+    int code = lake_ref_commit(w->lake, a, w->repo, ref, &w->from, err);
+
+    if (code == 0 && w->o->stop_at.len)
+        code = lake_ref_commit(w->lake, a, w->repo, w->o->stop_at, &w->stop_at, err);
+    if (code == 0 && w->o->object_count + w->o->prefix_count > 0) {
+        code = lake_tree_store(w->lake, w->repo, &w->trees, err);
+        w->has_trees = code == 0;
+    }
+    return code < 0 ? code : log_open_history(w, err);
+}
+
+static void log_close(struct log_walk *w)
+{
+    lake_iter_free(w->history);
+    if (w->has_trees)
+        lake_tree_store_release(w->lake, &w->trees);
+    arena_release(&w->work);
+}
+
+/* Reads the commit again into the caller's arena. */
+static int log_keep(struct log_walk *w, struct arena *a, const struct lake_commit *c,
+                    struct lake_commit *out, struct err *err)
+{
+    struct str id = arena_str(a, c->id);
+
+    return lake_commit_get(w->lake, a, w->repo, id, out, err);
+}
+
+int lake_log(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
+             const struct lake_log_options *o, struct lake_commit **out, size_t *count, bool *more,
+             struct err *err)
+{
+    struct log_walk w = {.lake = l, .repo = r, .o = o};
+    size_t limit = size_min(o->limit, LAKE_LIST_MAX);
+    const struct lake_commit *c = NULL;
+    int code = log_open(&w, a, ref, err);
+
+    *out = arena_array(a, limit + 1, sizeof(**out));
+    *count = 0;
+    *more = false;
+    if (code == 0 && !*out)
+        code = err_code(err, ERR_NO_MEMORY);
+    while (code == 0 && (code = log_next(&w, &c, err)) == 0) {
+        *more = *count == limit;
+        if (*more)
+            break;
+        code = log_keep(&w, a, c, &(*out)[(*count)++], err);
+    }
+    log_close(&w);
+    return code == ERR_END ? 0 : code;
+}
