@@ -1,5 +1,5 @@
 /* Opening the lake, and reading the records that every operation begins with. */
-#include "lake/lake_int.h"
+#include "lake/change.h"
 
 #include <stdlib.h>
 
@@ -11,6 +11,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->kv = o->kv;
     l->queue = commit_queue_new();
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
+    l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
     if (code == 0)
         code = lake_cleaner_start(l, err);
@@ -30,6 +31,7 @@ void lake_close(struct lake *l)
     tree_cache_close(l->cache);
     commit_queue_free(l->queue);
     commit_cache_free(l->commits);
+    compactions_free(l->compactions);
     free(l);
 }
 

@@ -58,6 +58,7 @@ struct lake_options {
     struct tree_cache_options cache;
     uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this */
     unsigned writers;       /* node files that a commit writes at the same time; 0: 16 */
+    const struct lake_hooks *hooks; /* borrowed; NULL: none */
     const struct log *log;
 };
 int lake_open(struct lake **out, const struct lake_options *o, struct err *err) MUST_CHECK;

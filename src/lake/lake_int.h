@@ -23,6 +23,7 @@ struct lake {
     struct loop cleaner;        /* clean.c: drops the tokens on the cleanup list */
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
+    struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
 };
 
 /* --- names of rows (keys.c); the strings are in the arena --- */

@@ -1,0 +1,74 @@
+/* Changes of a branch's record, each in one atomic write. */
+#include "lake/change.h"
+
+struct branch_change branch_change_of(const struct lake_repo *r, const struct lake_branch *b,
+                                      const char *step)
+{
+    return (struct branch_change){.step = step, .repo = r, .old = b, .next = *b};
+}
+
+static bool branch_has_token(const struct lake_branch *b, struct str token)
+{
+    for (size_t i = 0; i < b->sealed_count; i++)
+        if (str_eq(b->sealed[i], token))
+            return true;
+    return str_eq(b->staging, token);
+}
+
+/* Adds the tokens that the change takes off the branch to the cleanup list. */
+static void change_drop_tokens(struct lake_tx *tx, const struct branch_change *c)
+{
+    if (!branch_has_token(&c->next, c->old->staging))
+        lake_tx_drop_token(tx, c->old->staging);
+    for (size_t i = 0; i < c->old->sealed_count; i++)
+        if (!branch_has_token(&c->next, c->old->sealed[i]))
+            lake_tx_drop_token(tx, c->old->sealed[i]);
+}
+
+static void change_fill(struct lake_tx *tx, struct branch_change *c)
+{
+    lake_tx_check_repo(tx, c->repo);
+    lake_tx_put_branch(tx, c->repo, &c->next);
+    if (c->commit)
+        lake_tx_put_commit(tx, c->repo, c->commit);
+    if (c->draft && c->draft->token.len)
+        lake_tx_remove(tx, lake_key_cleanup(tx->arena, c->draft->token), KV_SAME,
+                       c->draft->row.stamp);
+    change_drop_tokens(tx, c);
+}
+
+/* The answer to a write was lost. The record says whether the write was made: its revision and its
+ * tokens are in it, so no other change would write these bytes. */
+static int change_find_out(struct lake *l, struct arena *a, const struct kv_change *put,
+                           struct err *err)
+{
+    struct err unknown = {0};
+    struct kv_value now;
+    int code = kv_get(l->kv, NULL, a, put->name, &now, &unknown);
+
+    return code == 0 && str_eq(now.bytes, put->value) ? 0 : err->code;
+}
+
+int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c,
+                        struct lake_branch *now, struct err *err)
+{
+    struct kv_name names[] = {lake_key_repo(a, c->repo->id),
+                              lake_key_branch(a, c->repo->partition, c->old->id)};
+    struct kv_value values[ARRAY_SIZE(names)];
+    struct lake_repo repo;
+    struct lake_tx tx;
+
+    lake_tx_init(&tx, a);
+    change_fill(&tx, c);
+    lake_step_begin(c->step);
+    int code = lake_tx_write_get(l, &tx, names, now ? ARRAY_SIZE(names) : 0, values, err);
+    lake_step_end(c->step);
+    if (code == ERR_PRECONDITION)
+        return ERR_AGAIN;
+    if (code == ERR_TIMEOUT) {
+        code = change_find_out(l, a, &tx.changes[1], err);
+        return code == 0 && now ? lake_read_branch(l, NULL, a, c->repo, c->old->id, &repo, now, err)
+                                : code;
+    }
+    return code == 0 && now ? lake_decode_branch(a, c->repo, values, &repo, now, err) : code;
+}

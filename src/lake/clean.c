@@ -1,0 +1,149 @@
+/* The cleaner: drops the tokens of the cleanup list (docs/lake.md, C6). */
+#include "lake/change.h"
+#include "lake/clean.h"
+
+#include "base/log.h"
+
+enum {
+    CLEAN_EVERY_MS = MS_PER_MINUTE,
+    CLEAN_RETRY_MS = 5 * MS_PER_S,
+    CLEAN_DRAFT_MS = MS_PER_HOUR, /* a draft of this age belongs to a process that ended */
+};
+
+/* Fields of a row. */
+enum { ROW_SINCE = 1, ROW_PASSES = 2, ROW_IS_DRAFT = 3 };
+
+struct cleanup_row {
+    int64_t since_ms;
+    uint64_t passes;
+    bool is_draft;
+};
+
+static const struct proto_field cleanup_fields[] = {
+    PROTO_FIELD(ROW_SINCE, PROTO_TIME, struct cleanup_row, since_ms),
+    PROTO_FIELD(ROW_PASSES, PROTO_U64, struct cleanup_row, passes),
+    PROTO_FIELD(ROW_IS_DRAFT, PROTO_BOOL, struct cleanup_row, is_draft),
+    {0},
+};
+
+struct str cleanup_row_new(struct arena *a, enum cleanup_state state)
+{
+    struct cleanup_row row = {.since_ms = clock_wall_ms(),
+                              .passes = state == CLEANUP_DROPPED,
+                              .is_draft = state == CLEANUP_DRAFT};
+    struct buf record = {0};
+
+    proto_write(&record, cleanup_fields, &row);
+    struct str value = arena_str(a, buf_str(&record));
+    buf_release(&record);
+    return value;
+}
+
+/* --- one token --- */
+
+static int token_drop(struct lake *l, struct str token, struct err *err)
+{
+    lake_step_begin("lake.drop");
+    int code = kv_drop(l->kv, token, err);
+    lake_step_end("lake.drop");
+    return code;
+}
+
+/* Changes the row if it is still the one that was read. A row that another cleaner, or the branch
+ * that a draft was made for, has changed or removed is left alone. */
+static int token_change_row(struct lake *l, struct arena *a, struct str token, struct str value,
+                            enum cleanup_state state, struct err *err)
+{
+    struct kv_name name = lake_key_cleanup(a, token);
+    struct kv_value now;
+    int code = kv_get(l->kv, NULL, a, name, &now, err);
+
+    if (code == 0 && str_eq(now.bytes, value))
+        code = kv_set_if(l->kv, name, cleanup_row_new(a, state), &now.stamp, err);
+    return code == ERR_NOT_FOUND || code == ERR_PRECONDITION ? 0 : code;
+}
+
+/* Drops the token if it is time. *waits is set if the row has to be looked at again soon. A draft
+ * is only marked: from then on the write that would put it on a branch fails, and the next pass may
+ * drop it. */
+static int token_clean(struct lake *l, struct arena *a, struct str token, struct str value,
+                       bool *waits, struct err *err)
+{
+    struct cleanup_row row = {0};
+    int code = proto_read(&row, cleanup_fields, a, value, err);
+    int64_t age_ms = clock_wall_ms() - row.since_ms;
+
+    if (code == ERR_PARSE)
+        return err_set(err, ERR_CORRUPT, "the row of a dropped token is damaged");
+    if (code < 0 || (row.is_draft && age_ms < CLEAN_DRAFT_MS))
+        return code;
+    *waits |= row.is_draft || !(l->kv->can & KV_FENCES);
+    if (row.is_draft)
+        return token_change_row(l, a, token, value, CLEANUP_DROP, err);
+    if (row.passes > 0 && age_ms < (int64_t)l->o.drop_again_ms)
+        return 0;
+    code = token_drop(l, token, err);
+    if (code < 0)
+        return code;
+    return (l->kv->can & KV_FENCES) || row.passes > 0
+               ? kv_remove(l->kv, lake_key_cleanup(a, token), err)
+               : token_change_row(l, a, token, value, CLEANUP_DROPPED, err);
+}
+
+/* --- the list --- */
+
+static int clean_list(struct lake *l, bool *waits, struct err *err)
+{
+    struct kv_scan *scan = NULL;
+    struct arena work = {0};
+    struct str key, value;
+    int code = kv_scan_open(&scan, l->kv, NULL, LAKE_CLEANUP, &(struct kv_range){0}, err);
+
+    *waits = false;
+    while (code == 0 && !loop_is_stopping(&l->cleaner) &&
+           (code = kv_scan_next(scan, &key, &value, err)) == 0) {
+        struct str token = arena_str(&work, key), row = arena_str(&work, value);
+        code = token_clean(l, &work, token, row, waits, err);
+        arena_reset(&work);
+    }
+    arena_release(&work);
+    kv_scan_free(scan);
+    return code == ERR_END ? 0 : code;
+}
+
+int lake_clean(struct lake *l, struct err *err)
+{
+    bool waits;
+
+    return clean_list(l, &waits, err);
+}
+
+/* --- the loop --- */
+
+static struct loop_sleep cleaner_step(void *ctx)
+{
+    struct lake *l = ctx;
+    struct err err = {0};
+    bool waits;
+
+    lake_compact_work(l);
+    int code = clean_list(l, &waits, &err);
+    if (code < 0) {
+        log_warn(l->o.log, "lake.cleaner.failed", log_z("error", err.text));
+        return loop_retry_ms(CLEAN_RETRY_MS);
+    }
+    uint64_t again_ms = l->o.drop_again_ms < CLEAN_EVERY_MS ? l->o.drop_again_ms : CLEAN_EVERY_MS;
+    return loop_sleep_ms(waits ? again_ms : CLEAN_EVERY_MS);
+}
+
+int lake_cleaner_start(struct lake *l, struct err *err)
+{
+    struct loop_options o = {.name = "lake-cleaner", .step = cleaner_step, .ctx = l};
+
+    return loop_start(&l->cleaner, &o, err);
+}
+
+void lake_cleaner_wake(struct lake *l)
+{
+    loop_wake(&l->cleaner);
+}

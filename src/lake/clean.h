@@ -1,0 +1,16 @@
+/* The rows of the cleanup list. For the files of src/lake/ alone. */
+#ifndef LAKE_CLEAN_H
+#define LAKE_CLEAN_H
+
+#include "lake/lake_int.h"
+
+/* What the list says of a token. */
+enum cleanup_state {
+    CLEANUP_DROP,    /* the token is to be dropped */
+    CLEANUP_DROPPED, /* it was dropped once, and is to be dropped again (C6) */
+    CLEANUP_DRAFT,   /* the token is being filled; it is dropped when nobody finishes it */
+};
+/* Makes the value of a row, from now on in that state; in the arena. */
+struct str cleanup_row_new(struct arena *a, enum cleanup_state state);
+
+#endif

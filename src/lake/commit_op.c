@@ -1,0 +1,389 @@
+/* Committing a branch (docs/lake.md, C1 to C5). */
+#include "lake/change.h"
+#include "lake/chosen.h"
+#include "lake/head.h"
+#include "lake/hooks.h"
+#include "lake/names.h"
+#include "lake/read.h"
+
+/* A commit under way. */
+struct committing {
+    struct lake *lake;
+    struct arena *arena;
+    const struct lake_repo *asked; /* the record that the caller has */
+    struct str name;               /* of the branch */
+    const struct lake_commit_options *o;
+    struct chosen chosen; /* the paths of a commit of chosen paths */
+    uint64_t deadline_ms;
+    unsigned rebuilds; /* by R4 */
+    /* As they were read last. */
+    struct lake_repo repo;
+    struct lake_branch branch;
+    /* What was built (C2): the tree is that of `head` with the rows of `tokens` (S'). */
+    bool is_built;
+    struct str head, tree;
+    struct str *tokens;
+    size_t token_count;
+    uint64_t epoch;
+    /* The branch had all of `tokens` after they were read, so none was dropped meanwhile. */
+    bool is_whole;
+    struct lake_draft rest; /* rows of the paths that were not chosen */
+    bool is_judged;         /* the hooks have passed the tree `judged` (C3) */
+    struct str judged;
+};
+
+/* --- C2: build --- */
+
+/* The changes of the tree: the rows of the sealed tokens, or those of the chosen paths. */
+struct commit_rows {
+    struct layers *walk;
+    const struct chosen *chosen;
+};
+
+static int commit_rows_next(void *ctx, struct tree_record *out, struct err *err)
+{
+    struct commit_rows *rows = ctx;
+    struct layers_row row;
+    int code;
+
+    do {
+        code = layers_next(rows->walk, &row, err);
+    } while (code == 0 && !chosen_has(rows->chosen, row.path));
+    if (code == 0)
+        *out = (struct tree_record){row.path, row.identity, row.data};
+    return code;
+}
+
+static int commit_open_rows(struct committing *k, struct layers **out, struct err *err)
+{
+    struct layers_options o = {.tokens = k->branch.sealed,
+                               .token_count = k->branch.sealed_count,
+                               .shows_tombstones = true};
+
+    return layers_open(out, k->lake, &o, err);
+}
+
+static int commit_build_tree(struct committing *k, struct err *err)
+{
+    struct tree_write_options write = {.writers = k->lake->o.writers};
+    struct commit_rows rows = {.chosen = &k->chosen};
+    struct tree_changes changes = {commit_rows_next, &rows};
+    struct tree_result result = {0};
+    struct head_tree base;
+    int code = head_tree_open(&base, k->lake, k->arena, &k->repo, k->branch.commit_id, err);
+
+    if (code == 0)
+        code = commit_open_rows(k, &rows.walk, err);
+    if (code == 0)
+        code = tree_apply(&base.store, base.root, &changes, &write, &result, err);
+    layers_close(rows.walk);
+    head_tree_release(&base, k->lake);
+    k->tree = arena_str(k->arena, str_z(result.root));
+    return code;
+}
+
+static int rest_keep_row(void *ctx, struct arena *a, struct layers_row *row, bool *keep,
+                         struct err *err)
+{
+    *keep = !chosen_has(ctx, row->path);
+    return 0;
+}
+
+/* The rows of paths that were not chosen stay staged, in a token of their own. */
+static int commit_build_rest(struct committing *k, struct err *err)
+{
+    struct layers *walk = NULL;
+    int code = commit_open_rows(k, &walk, err);
+
+    if (code == 0)
+        code = draft_make(&k->rest, k->lake, k->arena, &k->repo, k->name, walk, rest_keep_row,
+                          &k->chosen, err);
+    layers_close(walk);
+    return code;
+}
+
+/* Builds from the branch as it was read last, and reads it again: only then it is known whether all
+ * rows were there to be read. */
+static int commit_build(struct committing *k, struct err *err)
+{
+    draft_give_up(&k->rest, k->lake, k->arena);
+    k->head = k->branch.commit_id;
+    k->tokens = k->branch.sealed;
+    k->token_count = k->branch.sealed_count;
+    k->epoch = k->branch.epoch;
+    k->is_whole = false;
+    int code = commit_build_tree(k, err);
+    if (code == 0 && k->chosen.is_some)
+        code = commit_build_rest(k, err);
+    if (code == 0)
+        code =
+            lake_read_branch(k->lake, NULL, k->arena, k->asked, k->name, &k->repo, &k->branch, err);
+    k->is_built = code == 0;
+    return code;
+}
+
+/* --- C5: what the branch has now of what was built --- */
+
+enum overlap {
+    OVERLAP_PUBLISH, /* R1, R2: the tree may be published */
+    OVERLAP_TAKEN,   /* R3: another commit has all of it */
+    OVERLAP_REBUILD, /* R4, and R2 when the rows may have been dropped while they were read */
+};
+
+static size_t tokens_find(const struct str *tokens, size_t count, struct str token)
+{
+    size_t i = 0;
+
+    while (i < count && !str_eq(tokens[i], token))
+        i++;
+    return i;
+}
+
+static bool tokens_equal(const struct str *a, const struct str *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!str_eq(a[i], b[i]))
+            return false;
+    return true;
+}
+
+/* *newer is the number of tokens that were sealed since (P). */
+static enum overlap commit_overlap(struct committing *k, size_t *newer)
+{
+    const struct lake_branch *b = &k->branch;
+
+    *newer = b->sealed_count;
+    if (!k->is_built || b->epoch != k->epoch)
+        return OVERLAP_REBUILD;
+    if (k->token_count == 0)
+        return OVERLAP_PUBLISH;
+    *newer = tokens_find(b->sealed, b->sealed_count, k->tokens[0]);
+    size_t left = b->sealed_count - *newer;
+    if (left == 0)
+        return OVERLAP_TAKEN;
+    if (left > k->token_count || !tokens_equal(b->sealed + *newer, k->tokens, left))
+        return OVERLAP_REBUILD;
+    if (left == k->token_count)
+        k->is_whole = true;
+    bool is_same = left == k->token_count && str_eq(b->commit_id, k->head);
+    return k->is_whole && (is_same || !k->chosen.is_some) ? OVERLAP_PUBLISH : OVERLAP_REBUILD;
+}
+
+/* Whether the tree has no change over the head as it is now. */
+static int commit_is_empty(struct committing *k, bool *is_empty, struct err *err)
+{
+    struct tree_difference d;
+    struct tree_diff *diff = NULL;
+    struct head_tree head;
+    int code = head_tree_open(&head, k->lake, k->arena, &k->repo, k->branch.commit_id, err);
+
+    if (code == 0 && k->token_count == 0)
+        k->tree = head.root;
+    *is_empty = code == 0 && str_eq(head.root, k->tree);
+    if (code == 0 && !*is_empty)
+        code = tree_diff_open(&diff, &head.store, head.root, k->tree, STR_EMPTY, err);
+    if (diff) {
+        code = tree_diff_next(diff, &d, err);
+        *is_empty = code == ERR_END;
+        tree_diff_close(diff);
+    }
+    head_tree_release(&head, k->lake);
+    return code == ERR_END ? 0 : code;
+}
+
+/* Takes the tokens that have no effect off the branch. A lost race leaves them to the next commit.
+ */
+static int commit_nothing(struct committing *k, size_t newer, struct err *err)
+{
+    struct branch_change c = branch_change_of(&k->repo, &k->branch, "lake.publish");
+    struct err ignored = {0};
+
+    if (newer < k->branch.sealed_count && !k->chosen.is_some) {
+        c.next.sealed_count = newer;
+        if (branch_change_write(k->lake, k->arena, &c, NULL, &ignored) == 0)
+            lake_cleaner_wake(k->lake);
+    }
+    return err_set(err, ERR_NOT_MODIFIED, "no changes");
+}
+
+/* --- C3 and C4 --- */
+
+/* Fills the record of the commit on the present head. */
+static int commit_draft(struct committing *k, struct lake_commit *out, struct err *err)
+{
+    *out = (struct lake_commit){.committer = k->o->committer,
+                                .message = k->o->message,
+                                .created_ms = k->o->created_ms,
+                                .tree = k->tree,
+                                .metadata = k->o->metadata};
+    return head_commit_finish(k->lake, k->arena, &k->repo, out, &k->branch.commit_id, 1, err);
+}
+
+static int commit_ask_hooks(struct committing *k, const struct lake_commit *c, struct err *err)
+{
+    struct lake_hook_call call = {
+        .event = LAKE_ON_COMMIT, .repo = &k->repo, .ref = k->name, .commit = c};
+
+    if (k->is_judged && str_eq(k->judged, c->tree))
+        return 0;
+    int code = lake_hook_pre(k->lake, k->arena, &call, err);
+    k->is_judged = code == 0;
+    k->judged = c->tree;
+    return code;
+}
+
+static int commit_publish(struct committing *k, size_t newer, const struct lake_commit *commit,
+                          struct err *err)
+{
+    struct branch_change c = branch_change_of(&k->repo, &k->branch, "lake.publish");
+    struct str *sealed = arena_array(k->arena, newer + 1, sizeof(*sealed));
+
+    if (!sealed)
+        return err_code(err, ERR_NO_MEMORY);
+    if (newer)
+        memcpy(sealed, k->branch.sealed, newer * sizeof(*sealed));
+    c.next.commit_id = commit->id;
+    c.next.sealed = sealed;
+    c.next.sealed_count = newer;
+    c.commit = commit;
+    if (k->chosen.is_some) { /* the rest of the rows moves to another token */
+        if (k->rest.token.len)
+            sealed[c.next.sealed_count++] = k->rest.token;
+        c.draft = &k->rest;
+        c.next.epoch++;
+    }
+    int code = branch_change_write(k->lake, k->arena, &c, NULL, err);
+    if (code == 0)
+        k->rest = (struct lake_draft){0};
+    return code;
+}
+
+/* Builds until the branch says what becomes of the tree. Only rebuilds by R4 are counted: any other
+ * one means that an older commit went through, of which there are not many. */
+static int commit_settle(struct committing *k, enum overlap *overlap, size_t *newer,
+                         struct err *err)
+{
+    while ((*overlap = commit_overlap(k, newer)) == OVERLAP_REBUILD) {
+        bool counts = !k->is_built || k->branch.epoch != k->epoch;
+        if ((counts && k->rebuilds++ > LAKE_HEAD_TRIES) || clock_mono_ms() > k->deadline_ms)
+            return err_set(err, ERR_BUSY, "other changes of the branch won every race");
+        int code = commit_build(k, err);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+/* One try with the branch as it was read last. ERR_AGAIN: the publishing write lost its race. */
+static int commit_try(struct committing *k, struct lake_commit *out, struct err *err)
+{
+    enum overlap overlap;
+    bool is_empty = false;
+    size_t newer;
+    int code = commit_settle(k, &overlap, &newer, err);
+
+    if (code == 0 && overlap == OVERLAP_TAKEN) {
+        if (!k->o->allow_empty)
+            return err_set(err, ERR_NOT_MODIFIED, "no changes: commit " STR_FMT " has them",
+                           STR_ARG(k->branch.commit_id));
+        k->token_count = 0;
+    }
+    if (code == 0)
+        code = commit_is_empty(k, &is_empty, err);
+    if (code == 0 && is_empty && !k->o->allow_empty)
+        return commit_nothing(k, newer, err);
+    if (code == 0)
+        code = commit_draft(k, out, err);
+    if (code == 0)
+        code = commit_ask_hooks(k, out, err);
+    return code < 0 ? code : commit_publish(k, newer, out, err);
+}
+
+/* --- the operation --- */
+
+static int commit_begin(struct committing *k, struct err *err)
+{
+    struct lake_hook_call call = {
+        .event = LAKE_ON_PREPARE_COMMIT, .repo = &k->repo, .ref = k->name};
+    int code =
+        lake_read_branch(k->lake, NULL, k->arena, k->asked, k->name, &k->repo, &k->branch, err);
+
+    if (code == 0)
+        code = lake_check_writable(&k->repo, k->o->force, err);
+    if (code == 0)
+        code =
+            lake_check_protection(k->lake, k->arena, &k->repo, k->name, LAKE_PROTECT_COMMIT, err);
+    if (code == 0)
+        code = lake_hook_pre(k->lake, k->arena, &call, err);
+    if (code == 0)
+        code = lake_seal(k->lake, k->arena, k->asked, k->name, &k->repo, &k->branch, err);
+    return code;
+}
+
+static int commit_run(struct committing *k, struct lake_commit *out, struct err *err)
+{
+    int code = commit_begin(k, err);
+
+    while (code == 0 && (code = commit_try(k, out, err)) == ERR_AGAIN) {
+        if (clock_mono_ms() > k->deadline_ms)
+            return err_set(err, ERR_BUSY, "other changes of the branch won every race");
+        lake_pause_short();
+        code =
+            lake_read_branch(k->lake, NULL, k->arena, k->asked, k->name, &k->repo, &k->branch, err);
+    }
+    draft_give_up(&k->rest, k->lake, k->arena);
+    return code;
+}
+
+static int commit_check_options(const struct lake_commit_options *o, struct str branch,
+                                struct err *err)
+{
+    int code = lake_check_branch(branch, err);
+
+    if (code == 0)
+        code = lake_check_message(o->message, err);
+    if (code == 0)
+        code = lake_check_metadata(&o->metadata, err);
+    if (code == 0 && o->source_tree.len && o->paths)
+        code = err_set(err, ERR_INVALID, "a commit is of a tree or of chosen paths, not of both");
+    return code;
+}
+
+static int commit_staged(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         struct str branch, const struct lake_commit_options *o,
+                         struct lake_commit *out, struct err *err)
+{
+    struct committing k = {.lake = l,
+                           .arena = a,
+                           .asked = r,
+                           .name = branch,
+                           .o = o,
+                           .deadline_ms = clock_mono_ms() + LAKE_DEADLINE_MS};
+    int code = chosen_make(&k.chosen, a, o->paths, o->path_count, err);
+
+    if (code < 0)
+        return code;
+    struct commit_turn *turn = commit_turn_take(l->queue, r->partition, branch, LAKE_DEADLINE_MS);
+    code = commit_run(&k, out, err);
+    commit_turn_end(l->queue, turn);
+    if (code < 0) {
+        lake_compact_ask(l, &k.repo, &k.branch);
+        return code;
+    }
+    lake_cleaner_wake(l);
+    struct lake_hook_call call = {
+        .event = LAKE_ON_COMMIT, .repo = &k.repo, .ref = branch, .commit = out};
+    lake_hook_post(l, &call);
+    return 0;
+}
+
+int lake_commit(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                const struct lake_commit_options *o, struct lake_commit *out, struct err *err)
+{
+    int code = commit_check_options(o, branch, err);
+
+    if (code < 0)
+        return code;
+    return o->source_tree.len ? head_commit_tree(l, a, r, branch, o, out, err)
+                              : commit_staged(l, a, r, branch, o, out, err);
+}

@@ -1,0 +1,100 @@
+/* Draft tokens: rows that are written before a branch names their token. */
+#include "lake/change.h"
+#include "lake/clean.h"
+
+enum { DRAFT_BATCH = 1000 }; /* rows of one write */
+
+/* Rows that are to be written together. */
+struct draft_batch {
+    struct lake_draft *draft;
+    struct lake *lake;
+    struct arena arena; /* of the rows; emptied with each write */
+    struct lake_tx tx;
+};
+
+/* Puts the name on the cleanup list, marked as a draft. */
+static int draft_announce(struct lake_draft *d, struct lake *l, struct arena *a, struct err *err)
+{
+    struct kv_name name = lake_key_cleanup(a, d->token);
+    struct kv_change put = {KV_PUT, name, cleanup_row_new(a, CLEANUP_DRAFT), KV_ABSENT, STR_EMPTY};
+    int code = arena_error(a);
+
+    if (code == 0)
+        code = kv_write_get(l->kv, &put, 1, NULL, a, &name, 1, &d->row, err);
+    if (code == 0 && !kv_is_there(&d->row))
+        code = err_set(err, ERR_CONFLICT, "the cleaner has taken a draft token");
+    return code;
+}
+
+static int draft_flush(struct draft_batch *b, struct err *err)
+{
+    int code = b->tx.count ? lake_tx_write(b->lake, &b->tx, NULL, err) : 0;
+
+    b->draft->count += b->tx.count;
+    arena_reset(&b->arena);
+    lake_tx_init(&b->tx, &b->arena);
+    return code;
+}
+
+static int draft_add(struct draft_batch *b, const struct layers_row *row, struct err *err)
+{
+    struct lake_staged staged = {row->identity, row->data};
+    struct buf record = BUF_INIT(KV_VALUE_MAX);
+
+    lake_staged_write(&record, &staged);
+    struct str value = record.len ? arena_str(&b->arena, buf_str(&record)) : STR("");
+    int code = buf_error(&record);
+    buf_release(&record);
+    if (code == 0)
+        code = arena_error(&b->arena);
+    if (code < 0)
+        return err_code(err, code);
+    lake_tx_put(&b->tx, lake_key_staged(&b->arena, b->draft->token, row->path), value);
+    return b->tx.count == DRAFT_BATCH ? draft_flush(b, err) : 0;
+}
+
+/* Writes the rows of the walk that are kept. ERR_END of `fn` ends the walk. */
+static int draft_fill(struct draft_batch *b, struct layers *walk, draft_row_fn *fn, void *ctx,
+                      struct err *err)
+{
+    struct arena work = {0};
+    struct layers_row row;
+    bool keep = true;
+    int code = 0;
+
+    while (code == 0 && (code = layers_next(walk, &row, err)) == 0) {
+        code = fn ? fn(ctx, &work, &row, &keep, err) : 0;
+        if (code == 0 && keep)
+            code = draft_add(b, &row, err);
+        arena_reset(&work);
+    }
+    arena_release(&work);
+    return code == ERR_END ? draft_flush(b, err) : code;
+}
+
+int draft_make(struct lake_draft *out, struct lake *l, struct arena *a, const struct lake_repo *r,
+               struct str branch, struct layers *walk, draft_row_fn *fn, void *ctx, struct err *err)
+{
+    *out = (struct lake_draft){.token = lake_new_token(a, r, branch)};
+    int code = draft_announce(out, l, a, err);
+    if (code < 0)
+        return code;
+    struct draft_batch batch = {.draft = out, .lake = l};
+    lake_tx_init(&batch.tx, &batch.arena);
+    code = draft_fill(&batch, walk, fn, ctx, err);
+    arena_release(&batch.arena);
+    if (code < 0 || out->count == 0)
+        draft_give_up(out, l, a);
+    return code;
+}
+
+void draft_give_up(struct lake_draft *d, struct lake *l, struct arena *a)
+{
+    struct err ignored = {0};
+
+    /* A row that cannot be changed now keeps its mark, and is dropped when it is old. */
+    if (d->token.len && kv_set_if(l->kv, lake_key_cleanup(a, d->token),
+                                  cleanup_row_new(a, CLEANUP_DROP), &d->row.stamp, &ignored) == 0)
+        lake_cleaner_wake(l);
+    *d = (struct lake_draft){0};
+}

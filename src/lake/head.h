@@ -1,0 +1,49 @@
+/* Changes of a branch's head that need a clean branch: merge, revert, cherry-pick, import, commit
+ * of a tree, hard reset (docs/lake.md, "Commits"). For the files of src/lake/ alone. */
+#ifndef LAKE_HEAD_H
+#define LAKE_HEAD_H
+
+#include "lake/hooks.h"
+#include "lake/lake_int.h"
+
+struct head_change {
+    struct lake *lake;
+    struct arena *arena;
+    const struct lake_repo *asked; /* the record that the caller has */
+    struct str name;               /* of the branch */
+    bool force;
+    unsigned protects; /* a set of enum lake_protect that refuses the change */
+    bool has_event;    /* hooks are called, with `event` and `source` */
+    enum lake_event event;
+    struct str source;
+    /* Fills *out with the commit that becomes the head. It resolves refs when it is called, not
+     * before: the branch is checked to be unchanged since. When out->id is set the commit is there
+     * already; otherwise make() has called head_commit_finish(). It is called again after a lost
+     * race. */
+    int (*make)(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err);
+    void *ctx;
+    bool is_old_commit; /* set by make(): the commit is there already */
+    /* As they were read last. */
+    struct lake_repo repo;
+    struct lake_branch branch;
+    bool is_judged; /* the hooks have passed the tree `judged` */
+    struct str judged;
+};
+/* ERR_INVALID: the branch has uncommitted changes. ERR_BUSY: other changes won every race. */
+int head_change_run(struct head_change *h, struct lake_commit *out, struct err *err) MUST_CHECK;
+
+/* Sets parents, generation, version, time (if it is 0) and id of a commit. */
+int head_commit_finish(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct lake_commit *c, const struct str *parents, size_t count,
+                       struct err *err) MUST_CHECK;
+
+/* Commits a tree as it is. */
+int head_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                     const struct lake_commit_options *o, struct lake_commit *out,
+                     struct err *err) MUST_CHECK;
+
+/* Gives the pairs with one more, or with another value of its key; sorted, in the arena. */
+struct str_pairs head_pairs_with(struct arena *a, struct str_pairs pairs, struct str key,
+                                 struct str value);
+
+#endif

@@ -1,0 +1,46 @@
+/* The points at which the lake calls out before and after changes of refs. The lake does not know
+ * what is called there: webhooks of a repository's action files, or nothing. */
+#ifndef LAKE_HOOKS_H
+#define LAKE_HOOKS_H
+
+#include "lake/lake.h"
+
+enum lake_event {
+    LAKE_ON_PREPARE_COMMIT, /* before anything is sealed; it has no call afterwards */
+    LAKE_ON_COMMIT,
+    LAKE_ON_MERGE,
+    LAKE_ON_REVERT,
+    LAKE_ON_CHERRY_PICK,
+    LAKE_ON_CREATE_BRANCH,
+    LAKE_ON_DELETE_BRANCH,
+    LAKE_ON_CREATE_TAG,
+    LAKE_ON_DELETE_TAG,
+};
+
+struct lake_hook_call {
+    enum lake_event event;
+    const struct lake_repo *repo;
+    struct str ref;    /* the branch or the tag that changes */
+    struct str source; /* the ref that is merged, reverted, picked, or begun from; may be empty */
+    /* The commit that is about to be published, or was; its id is set. NULL: the event makes none,
+     * or it is not made yet. Before the event the commit's record is not stored. When another
+     * commit wins the race the published commit has another parent and id, but the same tree. */
+    const struct lake_commit *commit;
+};
+
+struct lake_hooks {
+    /* Runs before the change. ERR_PRECONDITION with a text refuses it. A commit asks once for each
+     * tree that it is about to publish (docs/lake.md, C3). */
+    int (*pre)(void *ctx, struct lake *l, struct arena *a, const struct lake_hook_call *c,
+               struct err *err);
+    /* Runs behind the change, and cannot undo it. It must not wait for a peer. */
+    void (*post)(void *ctx, struct lake *l, const struct lake_hook_call *c);
+    void *ctx;
+};
+
+/* Call the hooks of the lake. A lake without hooks, and a read-only repository, call nothing. */
+int lake_hook_pre(struct lake *l, struct arena *a, const struct lake_hook_call *c,
+                  struct err *err) MUST_CHECK;
+void lake_hook_post(struct lake *l, const struct lake_hook_call *c);
+
+#endif

@@ -1,0 +1,119 @@
+/* Sealing a branch (docs/lake.md, C1), and what its tokens hold. */
+#include "lake/change.h"
+#include "lake/read.h"
+
+#include "base/ids.h"
+
+#include <time.h>
+
+void lake_pause_short(void)
+{
+    struct timespec t = {.tv_nsec = (long)(NS_PER_MS * (1 + random_below(20)))};
+
+    nanosleep(&t, NULL);
+}
+
+int lake_token_is_empty(struct lake *l, struct str token, bool *is_empty, struct err *err)
+{
+    struct kv_range range = {.first_page = 1};
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    int code = kv_scan_open(&scan, l->kv, NULL, token, &range, err);
+
+    if (code == 0)
+        code = kv_scan_next(scan, &key, &value, err);
+    kv_scan_free(scan);
+    *is_empty = code == ERR_END;
+    return code == ERR_END ? 0 : code;
+}
+
+/* Writes the branch with a new staging token. */
+static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *repo,
+                      struct lake_branch *b, struct err *err)
+{
+    struct branch_change c = branch_change_of(repo, b, "lake.seal");
+    struct lake_branch now;
+
+    c.next.staging = lake_new_token(a, repo, b->id);
+    c.next.sealed = layers_tokens(a, b, &c.next.sealed_count);
+    if (!c.next.sealed)
+        return err_code(err, ERR_NO_MEMORY);
+    int code = branch_change_write(l, a, &c, &now, err);
+    if (code == 0)
+        *b = now;
+    return code;
+}
+
+int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+              struct lake_repo *repo, struct lake_branch *out, struct err *err)
+{
+    uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
+    bool is_empty;
+
+    while (clock_mono_ms() < deadline) {
+        int code = lake_read_branch(l, NULL, a, r, branch, repo, out, err);
+        if (code == 0)
+            code = lake_token_is_empty(l, out->staging, &is_empty, err);
+        if (code < 0 || is_empty)
+            return code;
+        code = out->sealed_count < LAKE_SEALED_FULL ? seal_write(l, a, repo, out, err)
+                                                    : lake_compact(l, a, repo, branch, err);
+        if (code == ERR_AGAIN)
+            lake_pause_short();
+        else if (code < 0 || out->sealed_count < LAKE_SEALED_FULL)
+            return code;
+    }
+    return err_set(err, ERR_BUSY, "the branch changed with every try");
+}
+
+/* Whether a row differs from the record that the tree has under its path. */
+static int row_is_effective(struct head_tree *t, struct arena *a, const struct layers_row *row,
+                            bool *is_effective, struct err *err)
+{
+    struct tree_record record;
+    int code =
+        t->root.len ? tree_get(&t->store, a, t->root, row->path, &record, err) : ERR_NOT_FOUND;
+
+    if (code == ERR_NOT_FOUND)
+        *is_effective = row->identity.len > 0;
+    else if (code == 0)
+        *is_effective = !str_eq(row->identity, record.identity);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* Walks until a row differs from the tree. */
+static int walk_find_effective(struct layers *walk, struct head_tree *t, bool *found,
+                               struct err *err)
+{
+    struct arena work = {0};
+    struct layers_row row;
+    int code = 0;
+
+    *found = false;
+    while (!*found && code == 0 && (code = layers_next(walk, &row, err)) == 0) {
+        code = row_is_effective(t, &work, &row, found, err);
+        arena_reset(&work);
+    }
+    arena_release(&work);
+    return code == ERR_END ? 0 : code;
+}
+
+int lake_is_dirty(struct lake *l, struct arena *a, const struct lake_repo *r,
+                  const struct lake_branch *b, bool *is_dirty, struct err *err)
+{
+    struct layers_options o = {.shows_tombstones = true};
+    struct layers *walk = NULL;
+    struct head_tree tree;
+    int code = head_tree_open(&tree, l, a, r, b->commit_id, err);
+
+    o.tokens = layers_tokens(a, b, &o.token_count);
+    if (code == 0 && !o.tokens)
+        code = err_code(err, ERR_NO_MEMORY);
+    if (code == 0)
+        code = layers_open(&walk, l, &o, err);
+    if (code == 0)
+        code = walk_find_effective(walk, &tree, is_dirty, err);
+    layers_close(walk);
+    head_tree_release(&tree, l);
+    return code;
+}
