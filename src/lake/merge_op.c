@@ -1,0 +1,108 @@
+/* Merging a ref into a branch. */
+#include "lake/conflicts.h"
+#include "lake/head.h"
+#include "lake/names.h"
+#include "lake/read.h"
+
+struct merging {
+    struct str source; /* the ref expression */
+    const struct lake_merge_options *o;
+    struct lake_conflicts *conflicts;
+};
+
+#define MERGE_STRATEGY_KEY STR(".lakefs.merge.strategy")
+
+static const struct str strategy_names[] = {
+    [TREE_NO_STRATEGY] = {"default", 7},
+    [TREE_SOURCE_WINS] = {"source-wins", 11},
+    [TREE_DEST_WINS] = {"dest-wins", 9},
+};
+
+/* The caller's choice for one path. */
+static enum tree_strategy merging_choose(void *ctx, struct str path)
+{
+    const struct conflict_merge *m = ctx;
+    const struct lake_merge_options *o = m->ctx;
+
+    return o->choose ? o->choose(o->ctx, path) : TREE_NO_STRATEGY;
+}
+
+/* Fills the trees of the merge: those of the source, of the destination, and of their base. */
+static int merging_find_trees(struct merging *g, struct head_change *h, struct conflict_merge *m,
+                              struct str source, struct err *err)
+{
+    struct lake *l = h->lake;
+    struct arena *a = h->arena;
+    struct lake_commit base;
+    int code = lake_merge_base(l, a, &h->repo, source, h->branch.commit_id, &base, err);
+
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, ERR_INVALID, "the refs have no common ancestor");
+    if (code == 0)
+        code = lake_commit_tree(l, a, &h->repo, source, &m->merge.source, err);
+    if (code == 0)
+        code = lake_commit_tree(l, a, &h->repo, h->branch.commit_id, &m->merge.dest, err);
+    if (code < 0)
+        return code;
+    m->merge.base = base.tree;
+    if (str_eq(m->merge.source, base.tree) && !g->o->allow_empty && !g->o->force)
+        return err_set(err, ERR_NOT_MODIFIED, "no changes");
+    return 0;
+}
+
+static struct str merging_message(const struct merging *g, struct head_change *h)
+{
+    return g->o->message.len ? g->o->message
+                             : arena_fmt(h->arena, "Merge '" STR_FMT "' into '" STR_FMT "'",
+                                         STR_ARG(g->source), STR_ARG(h->name));
+}
+
+static int merging_make(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err)
+{
+    struct merging *g = ctx;
+    struct lake_merge_options o = *g->o;
+    struct conflict_merge m = {.conflicts = g->conflicts, .ctx = &o};
+    struct str source;
+    int code = lake_ref_commit(h->lake, h->arena, &h->repo, g->source, &source, err);
+
+    if (code == 0)
+        code = merging_find_trees(g, h, &m, source, err);
+    m.merge.strategy = o.strategy;
+    m.merge.choose = merging_choose;
+    m.merge.conflict = conflicts_add;
+    m.merge.ctx = &m;
+    if (code == 0)
+        code = conflicts_merge(&m, h->lake, h->arena, &h->repo, &out->tree, err);
+    if (code < 0)
+        return code;
+    struct str parents[] = {h->branch.commit_id, source};
+    out->committer = o.committer;
+    out->message = merging_message(g, h);
+    out->metadata =
+        head_pairs_with(h->arena, o.metadata, MERGE_STRATEGY_KEY, strategy_names[o.strategy]);
+    return head_commit_finish(h->lake, h->arena, &h->repo, out, parents, o.squash ? 1 : 2, err);
+}
+
+int lake_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struct str source,
+               struct str dest, const struct lake_merge_options *o, struct lake_commit *out,
+               struct lake_conflicts *conflicts, struct err *err)
+{
+    struct merging g = {source, o, conflicts};
+    struct head_change h = {.lake = l,
+                            .arena = a,
+                            .asked = r,
+                            .name = dest,
+                            .force = o->force,
+                            .has_event = true,
+                            .event = LAKE_ON_MERGE,
+                            .source = source,
+                            .make = merging_make,
+                            .ctx = &g};
+    int code = lake_check_branch(dest, err);
+
+    if (code == 0)
+        code = lake_check_message(o->message, err);
+    if (code == 0)
+        code = lake_check_metadata(&o->metadata, err);
+    return code < 0 ? code : head_change_run(&h, out, err);
+}

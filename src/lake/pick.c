@@ -1,0 +1,142 @@
+/* Revert and cherry-pick: the change that one commit made is undone on a branch, or made again.
+ * Both are three-way merges with a commit and its parent. */
+#include "lake/conflicts.h"
+#include "lake/head.h"
+#include "lake/names.h"
+#include "lake/read.h"
+
+struct picking {
+    const struct lake_pick_options *o;
+    struct lake_conflicts *conflicts;
+    bool is_revert;
+};
+
+#define PICK_ORIGIN    STR("cherry-pick-origin")
+#define PICK_COMMITTER STR("cherry-pick-committer")
+
+/* Finds the parent that the commit is compared with. A commit without parents is compared with the
+ * empty tree. */
+static int picking_parent(const struct picking *p, const struct lake_commit *c, struct str *parent,
+                          struct err *err)
+{
+    int n = p->o->parent;
+
+    *parent = STR_EMPTY;
+    if (n < 0 || (size_t)n > c->parent_count)
+        return err_set(err, ERR_INVALID, "commit " STR_FMT " has no parent %d", STR_ARG(c->id), n);
+    if (n == 0 && c->parent_count > 1)
+        return err_set(err, p->is_revert ? ERR_CONFLICT : ERR_INVALID,
+                       "commit " STR_FMT " is a merge: the number of the parent is needed",
+                       STR_ARG(c->id));
+    if (n == 0 && c->parent_count == 0)
+        return 0;
+    size_t index = n ? (size_t)n - 1 : 0;
+    *parent = c->parents[c->version == 0 ? c->parent_count - 1 - index : index];
+    return 0;
+}
+
+/* Merges the change into the head's tree. */
+static int picking_merge(const struct picking *p, struct head_change *h,
+                         const struct lake_commit *c, struct str parent, struct str *tree,
+                         struct err *err)
+{
+    struct conflict_merge m = {.conflicts = p->conflicts};
+    struct str before;
+    int code = lake_commit_tree(h->lake, h->arena, &h->repo, parent, &before, err);
+
+    if (code == 0)
+        code =
+            lake_commit_tree(h->lake, h->arena, &h->repo, h->branch.commit_id, &m.merge.dest, err);
+    if (code < 0)
+        return code;
+    m.merge.base = p->is_revert ? c->tree : before;
+    m.merge.source = p->is_revert ? before : c->tree;
+    m.merge.conflict = conflicts_add;
+    m.merge.ctx = &m;
+    code = conflicts_merge(&m, h->lake, h->arena, &h->repo, tree, err);
+    if (code == 0 && str_eq(*tree, m.merge.dest) && !p->o->allow_empty)
+        code = err_set(err, ERR_NOT_MODIFIED, "no changes");
+    return code;
+}
+
+/* A picked commit keeps its message and its metadata, and says where it comes from. */
+static void picking_describe(const struct picking *p, struct arena *a, const struct lake_commit *c,
+                             struct lake_commit *out)
+{
+    const struct lake_pick_options *o = p->o;
+
+    out->committer = o->committer;
+    if (p->is_revert) {
+        out->metadata = o->metadata;
+        out->message =
+            o->message.len ? o->message : arena_fmt(a, "Revert " STR_FMT, STR_ARG(o->ref));
+        return;
+    }
+    out->message = o->message.len ? o->message : c->message;
+    out->metadata = c->metadata;
+    for (size_t i = 0; i < o->metadata.count; i++)
+        out->metadata =
+            head_pairs_with(a, out->metadata, o->metadata.pairs[i].key, o->metadata.pairs[i].value);
+    out->metadata = head_pairs_with(a, out->metadata, PICK_ORIGIN, c->id);
+    out->metadata = head_pairs_with(a, out->metadata, PICK_COMMITTER, c->committer);
+}
+
+static int picking_make(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err)
+{
+    struct picking *p = ctx;
+    struct lake_commit c;
+    struct str id, parent;
+    int code = lake_ref_commit(h->lake, h->arena, &h->repo, p->o->ref, &id, err);
+
+    if (code == 0)
+        code = lake_commit_get(h->lake, h->arena, &h->repo, id, &c, err);
+    if (code == 0)
+        code = picking_parent(p, &c, &parent, err);
+    if (code == 0)
+        code = picking_merge(p, h, &c, parent, &out->tree, err);
+    if (code < 0)
+        return code;
+    picking_describe(p, h->arena, &c, out);
+    return head_commit_finish(h->lake, h->arena, &h->repo, out, &h->branch.commit_id, 1, err);
+}
+
+static int picking_run(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct str branch, struct picking *p, struct lake_commit *out,
+                       struct err *err)
+{
+    struct head_change h = {.lake = l,
+                            .arena = a,
+                            .asked = r,
+                            .name = branch,
+                            .force = p->o->force,
+                            .has_event = true,
+                            .event = p->is_revert ? LAKE_ON_REVERT : LAKE_ON_CHERRY_PICK,
+                            .source = p->o->ref,
+                            .make = picking_make,
+                            .ctx = p};
+    int code = lake_check_branch(branch, err);
+
+    if (code == 0)
+        code = lake_check_message(p->o->message, err);
+    if (code == 0)
+        code = lake_check_metadata(&p->o->metadata, err);
+    return code < 0 ? code : head_change_run(&h, out, err);
+}
+
+int lake_revert(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                const struct lake_pick_options *o, struct lake_commit *out,
+                struct lake_conflicts *conflicts, struct err *err)
+{
+    struct picking p = {o, conflicts, true};
+
+    return picking_run(l, a, r, branch, &p, out, err);
+}
+
+int lake_cherry_pick(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                     const struct lake_pick_options *o, struct lake_commit *out,
+                     struct lake_conflicts *conflicts, struct err *err)
+{
+    struct picking p = {o, conflicts, false};
+
+    return picking_run(l, a, r, branch, &p, out, err);
+}
