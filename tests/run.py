@@ -58,6 +58,7 @@ E2E = {
     "disks": ("object db", 40, ""),
     "failover": ("store replica", 25, ""),
     "in_sync": ("replica", 10, ""),
+    "kv": ("kv", 15, ""),
     "lifecycle": ("s3", 10, ""),
     "load": ("http", 60, ""),
     "make": ("server", 5, ""),

@@ -185,6 +185,9 @@ int kv_open_embedded(struct kv **out, struct db *db, const struct log *log,
 /* ERR_UNSUPPORTED: the server is a cluster, or evicts keys (maxmemory-policy). */
 int kv_open_redis(struct kv **out, struct store *store, const struct log *log,
                   struct err *err) MUST_CHECK;
+/* The same without asking the server: the first call makes the checks of the opening, and fails if
+ * the server is not fit. For a Redis that has other uses. */
+void kv_open_redis_later(struct kv **out, struct store *store);
 
 struct kv_postgres_options {
     const char *url;        /* postgres://user:password@host/database, as libpq reads it */

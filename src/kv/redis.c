@@ -406,7 +406,7 @@ static const struct kv_ops redis_ops = {
     .close = redis_kv_close,
 };
 
-int kv_open_redis(struct kv **out, struct store *store, const struct log *log, struct err *err)
+void kv_open_redis_later(struct kv **out, struct store *store)
 {
     struct redis_kv *r = xzalloc(sizeof(*r));
 
@@ -415,5 +415,13 @@ int kv_open_redis(struct kv **out, struct store *store, const struct log *log, s
     r->kv.driver = "redis";
     r->kv.can = KV_FENCES | KV_DROPS;
     r->store = store;
-    return kv_opened(out, &r->kv, log, err);
+    *out = &r->kv;
+}
+
+int kv_open_redis(struct kv **out, struct store *store, const struct log *log, struct err *err)
+{
+    struct kv *kv = NULL;
+
+    kv_open_redis_later(&kv, store);
+    return kv_opened(out, kv, log, err);
 }

@@ -2,17 +2,6 @@
 #include "kv/kv.h"
 #include "server/server_int.h"
 
-static enum conf_kv_engine engine_of(const struct conf *c)
-{
-    bool has_url = *c->kv.url != '\0';
-
-    if (c->kv.engine != CONF_KV_AUTO)
-        return (enum conf_kv_engine)c->kv.engine;
-    if (has_url)
-        return str_starts(str_z(c->kv.url), STR("postgres")) ? CONF_KV_POSTGRES : CONF_KV_REDIS;
-    return c->store.engine == CONF_ENGINE_REDIS ? CONF_KV_REDIS : CONF_KV_EMBEDDED;
-}
-
 static int open_embedded_kv(struct server *s, struct err *err)
 {
     return kv_open_embedded(&s->services.kv, s->db, &s->log, err);
@@ -31,6 +20,20 @@ static int open_kv_store(struct server *s, struct err *err)
     };
 
     return store_open_redis(&s->kv_store, &options, err);
+}
+
+/* Nobody asked for a key-value store here: Redis was given for the coordination store, which takes
+ * a server that evicts, or that hides what INFO says. So the lake fails there, and weir does not.
+ */
+static int open_kv_beside(struct server *s, struct err *err)
+{
+    struct err why = {0};
+
+    (void)err;
+    kv_open_redis_later(&s->services.kv, s->services.stores[APP_DB]);
+    if (kv_probe(s->services.kv, &why) < 0)
+        log_warn(&s->log, "kv.not_ready", log_z("error", why.text));
+    return 0;
 }
 
 static int open_redis_kv(struct server *s, struct err *err)
@@ -64,22 +67,41 @@ static int check_kv_ready(void *ctx, struct err *err)
     return kv_probe(ctx, err);
 }
 
+/* Where the key-value store is. `asked`: the configuration asks for a server, so weir is not ready
+ * without it. */
+struct kv_place {
+    int (*open)(struct server *s, struct err *err);
+    bool asked;
+};
+
+static struct kv_place kv_place_of(const struct conf *c)
+{
+    static const struct kv_place places[] = {
+        [CONF_KV_EMBEDDED] = {open_embedded_kv, false},
+        [CONF_KV_REDIS] = {open_redis_kv, true},
+        [CONF_KV_POSTGRES] = {open_postgres_kv, true},
+    };
+
+    if (c->kv.engine != CONF_KV_AUTO)
+        return places[c->kv.engine];
+    if (*c->kv.url)
+        return places[str_starts(str_z(c->kv.url), STR("postgres")) ? CONF_KV_POSTGRES
+                                                                    : CONF_KV_REDIS];
+    return c->store.engine == CONF_ENGINE_REDIS ? (struct kv_place){open_kv_beside, false}
+                                                : places[CONF_KV_EMBEDDED];
+}
+
 int server_start_kv(struct server *s, struct err *err)
 {
-    static int (*const opens[])(struct server *, struct err *) = {
-        [CONF_KV_EMBEDDED] = open_embedded_kv,
-        [CONF_KV_REDIS] = open_redis_kv,
-        [CONF_KV_POSTGRES] = open_postgres_kv,
-    };
-    enum conf_kv_engine engine = engine_of(s->conf);
-    int code = opens[engine](s, err);
+    struct kv_place place = kv_place_of(s->conf);
+    int code = place.open(s, err);
 
     if (code < 0) {
         server_stop_kv(s);
         return services_blame_key(&s->services, *s->conf->kv.url ? "kv.url" : "kv.engine", code,
                                   err);
     }
-    if (engine != CONF_KV_EMBEDDED) /* "db" stands for the embedded one */
+    if (place.asked)
         ready_add(&s->ready, (struct ready_part){"kv", check_kv_ready, s->services.kv});
     return 0;
 }

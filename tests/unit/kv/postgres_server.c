@@ -134,9 +134,11 @@ static bool folder_make(struct postgres_server *s)
 
     if (s->dir[0])
         return true;
-    snprintf(s->dir, sizeof(s->dir), "%s/weir-postgres-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    if (!mkdtemp(s->dir) || (user && chown(s->dir, user->pw_uid, user->pw_gid) != 0))
+    /* tests/run.py removes a folder of this name whose process is gone. */
+    snprintf(s->dir, sizeof(s->dir), "%s/weir-test-postgres-%06llx-%d",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp",
+             (unsigned long long)random_below(1 << 24), (int)getpid());
+    if (mkdir(s->dir, 0700) != 0 || (user && chown(s->dir, user->pw_uid, user->pw_gid) != 0))
         return false;
     snprintf(data, sizeof(data), "%s/data", s->dir);
     snprintf(log, sizeof(log), "%s/log", s->dir);
