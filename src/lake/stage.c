@@ -1,5 +1,5 @@
 /* Staging: writes and removals of paths on a branch (docs/lake.md, K1 to K5). */
-#include "lake/lake_int.h"
+#include "lake/change.h"
 #include "lake/names.h"
 #include "lake/read.h"
 
@@ -284,6 +284,7 @@ int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struc
         if (clock_mono_ms() > deadline)
             return err_set(err, ERR_BUSY, "the branch changed with every try");
     }
+    lake_compact_ask(l, &s.repo, &s.branch);
     if (code == 0 && s.o->removed)
         *s.o->removed = s.removed;
     return code;

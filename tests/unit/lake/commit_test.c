@@ -1,0 +1,408 @@
+/* Commits: sealed tokens, no changes, empty commits, chosen paths, hooks, the cleaner. */
+#include "unit/lake/hand.h"
+#include "unit/lake/steps.h"
+
+#include "lake/change.h"
+#include "lake/hooks.h"
+
+static void seal(struct hand *h)
+{
+    struct lake_branch b;
+    struct lake_repo repo;
+
+    CHECK_INT(lake_seal(h->lake, &h->arena, &h->repo, STR("main"), &repo, &b, &h->err), 0);
+}
+
+static int commit_with(struct hand *h, struct lake_commit_options o, struct lake_commit *out)
+{
+    if (o.message.len == 0)
+        o.message = STR("m");
+    o.committer = STR("tester");
+    h->err = (struct err){0};
+    return lake_commit(h->lake, &h->arena, &h->repo, STR("main"), &o, out, &h->err);
+}
+
+LAKE_LAB_TEST(lake_commit, a_commit_is_the_whole_branch)
+{
+    struct hand h = hand_of(lab);
+    struct str first, second;
+
+    hand_put(&h, "main", "a", "a1");
+    hand_put(&h, "main", "b", "b1");
+    first = hand_commit(&h, "main", "first");
+    hand_put(&h, "main", "b", "b2");
+    hand_remove(&h, "main", "a");
+    hand_put(&h, "main", "c", "c2");
+    second = hand_commit(&h, "main", "second");
+    hand_expect_list(&h, arena_z(&h.arena, first), "a b");
+    hand_expect_list(&h, arena_z(&h.arena, second), "b c");
+    hand_expect(&h, arena_z(&h.arena, first), "b", "b1");
+    hand_expect(&h, "main", "b", "b2");
+    hand_expect_list(&h, "main~1", "a b");
+    CHECK_STR(hand_history(&h, "main"), STR("second|first|Repository created"));
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_commit, the_record_has_what_was_asked_for)
+{
+    struct hand h = hand_of(lab);
+    struct str_pair pairs[] = {{STR("job"), STR("7")}};
+    struct lake_commit_options o = {
+        .message = STR("dated"), .metadata = {pairs, 1}, .created_ms = 1234567890000};
+    struct lake_commit made, read;
+
+    hand_put(&h, "main", "a", "x");
+    CHECK_INT(commit_with(&h, o, &made), 0);
+    CHECK_INT(lake_commit_get(h.lake, &h.arena, &h.repo, made.id, &read, &h.err), 0);
+    CHECK_STR(read.message, STR("dated"));
+    CHECK_STR(read.committer, STR("tester"));
+    CHECK_INT(read.created_ms, 1234567890000);
+    CHECK_INT(read.generation, 2);
+    CHECK_INT(read.version, 1);
+    CHECK_INT(read.parent_count, 1);
+    CHECK_INT(read.metadata.count, 1);
+    CHECK_STR(read.metadata.pairs[0].value, STR("7"));
+    CHECK_STR(read.tree, made.tree);
+    o.message.len = LAKE_MESSAGE_MAX + 1;
+    CHECK_INT(commit_with(&h, o, &made), ERR_INVALID);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_commit, nothing_to_commit_is_no_changes)
+{
+    struct hand h = hand_of(lab);
+    struct lake_commit c;
+
+    CHECK_INT(hand_try_commit(&h, "main", "empty"), ERR_NOT_MODIFIED);
+    CHECK_STR(str_z(h.err.text), STR("no changes"));
+    hand_put(&h, "main", "a", "a1");
+    hand_commit(&h, "main", "first");
+    hand_put(&h, "main", "a", "a1"); /* equal content at another address */
+    hand_put(&h, "main", "b", "b1");
+    hand_remove(&h, "main", "b");
+    CHECK_INT(hand_try_commit(&h, "main", "same"), ERR_NOT_MODIFIED);
+    CHECK_INT(hand_read_branch(&h, "main").sealed_count, 0);
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){.allow_empty = true}, &c), 0);
+    CHECK_STR(hand_history(&h, "main"), STR("m|first|Repository created"));
+    hand_expect_list(&h, "main@", "a");
+    CHECK_INT(hand_try_commit(&h, "unknown", "x"), ERR_NOT_FOUND);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_commit, sealed_tokens_of_a_commit_that_failed_are_committed_by_the_next)
+{
+    struct hand h = hand_of(lab);
+
+    hand_put(&h, "main", "a", "a1");
+    seal(&h);
+    hand_put(&h, "main", "b", "b1");
+    seal(&h);
+    hand_put(&h, "main", "a", "a2");
+    hand_commit(&h, "main", "all");
+    hand_expect(&h, "main@", "a", "a2");
+    hand_expect(&h, "main@", "b", "b1");
+    CHECK_INT(hand_read_branch(&h, "main").sealed_count, 0);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_commit, a_storage_that_fails_leaves_the_branch_as_it_was)
+{
+    struct hand h = hand_of(lab);
+    struct lake_branch before, after;
+
+    hand_put(&h, "main", "a", "a1");
+    before = hand_read_branch(&h, "main");
+    lab->fail_write = ERR_UNAVAILABLE;
+    CHECK_INT(hand_try_commit(&h, "main", "x"), ERR_UNAVAILABLE);
+    lab->fail_write = 0;
+    after = hand_read_branch(&h, "main");
+    CHECK_STR(after.commit_id, before.commit_id);
+    hand_expect(&h, "main", "a", "a1");
+    hand_put(&h, "main", "b", "b1");
+    hand_commit(&h, "main", "again");
+    hand_expect_list(&h, "main@", "a b");
+    hand_release(&h);
+}
+
+/* --- a tree as it is --- */
+
+LAKE_LAB_TEST(lake_commit, a_tree_is_committed_to_a_clean_branch_alone)
+{
+    struct hand h = hand_of(lab);
+    struct lake_commit first, c;
+
+    hand_put(&h, "main", "a", "a1");
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){0}, &first), 0);
+    hand_remove(&h, "main", "a");
+    hand_put(&h, "main", "b", "b1");
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){.source_tree = first.tree}, &c),
+              ERR_INVALID);
+    hand_commit(&h, "main", "second");
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){.source_tree = STR("12")}, &c),
+              ERR_INVALID);
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){.source_tree = first.tree}, &c), 0);
+    hand_expect_list(&h, "main", "a");
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){.source_tree = first.tree}, &c),
+              ERR_NOT_MODIFIED);
+    hand_release(&h);
+}
+
+/* --- chosen paths --- */
+
+LAKE_LAB_TEST(lake_commit, chosen_paths_are_committed_and_the_rest_stays_staged)
+{
+    struct hand h = hand_of(lab);
+    struct str paths[] = {STR("dir/"), STR("a"), STR("dir/x")};
+    struct lake_commit c;
+
+    hand_put(&h, "main", "gone", "x");
+    hand_put(&h, "main", "dir/gone", "x");
+    hand_commit(&h, "main", "first");
+    hand_put(&h, "main", "a", "a1");
+    hand_put(&h, "main", "ab", "ab1");
+    hand_put(&h, "main", "dir/x", "x1");
+    hand_put(&h, "main", "dir/sub/y", "y1");
+    hand_put(&h, "main", "dir2", "z1");
+    hand_remove(&h, "main", "gone");
+    hand_remove(&h, "main", "dir/gone");
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){.paths = paths, .path_count = 3}, &c),
+              0);
+    hand_expect_list(&h, "main@", "a dir/sub/y dir/x gone");
+    hand_expect_list(&h, "main", "a ab dir/sub/y dir/x dir2");
+    hand_expect_diff(&h, "main", "+ab +dir2 -gone");
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){.paths = paths, .path_count = 3}, &c),
+              ERR_NOT_MODIFIED);
+    hand_expect_diff(&h, "main", "+ab +dir2 -gone");
+    hand_commit(&h, "main", "rest");
+    hand_expect_list(&h, "main@", "a ab dir/sub/y dir/x dir2");
+    CHECK_INT(hand_read_branch(&h, "main").sealed_count, 0);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_commit, choosing_all_paths_leaves_nothing_staged)
+{
+    struct hand h = hand_of(lab);
+    struct str paths[] = {STR("a"), STR("b")};
+    struct lake_commit c;
+
+    hand_put(&h, "main", "a", "a1");
+    hand_put(&h, "main", "b", "b1");
+    CHECK_INT(commit_with(&h, (struct lake_commit_options){.paths = paths, .path_count = 2}, &c),
+              0);
+    CHECK_INT(hand_read_branch(&h, "main").sealed_count, 0);
+    hand_expect_list(&h, "main@", "a b");
+    hand_release(&h);
+}
+
+/* --- hooks --- */
+
+struct watching {
+    struct lake_hooks hooks;
+    unsigned pre[16], post[16];
+    int answer; /* of the next call before an event that makes a commit */
+    struct str last_id;
+    struct arena arena;
+};
+
+static int watch_pre(void *ctx, struct lake *l, struct arena *a, const struct lake_hook_call *c,
+                     struct err *err)
+{
+    struct watching *w = ctx;
+
+    w->pre[c->event]++;
+    if (!c->commit)
+        return 0;
+    w->last_id = arena_str(&w->arena, c->commit->id);
+    return w->answer < 0 ? err_set(err, w->answer, "a hook refused") : 0;
+}
+
+static void watch_post(void *ctx, struct lake *l, const struct lake_hook_call *c)
+{
+    ((struct watching *)ctx)->post[c->event]++;
+}
+
+static void watch(struct watching *w, struct hand *h)
+{
+    w->hooks = (struct lake_hooks){watch_pre, watch_post, w};
+    h->lake->o.hooks = &w->hooks;
+}
+
+LAKE_LAB_TEST(lake_commit, a_hook_that_refuses_leaves_the_branch_as_it_was)
+{
+    struct hand h = hand_of(lab);
+    struct watching w = {.answer = ERR_PRECONDITION};
+
+    watch(&w, &h);
+    hand_put(&h, "main", "a", "a1");
+    CHECK_INT(hand_try_commit(&h, "main", "x"), ERR_PRECONDITION);
+    CHECK_STR(str_z(h.err.text), STR("a hook refused"));
+    CHECK_STR(hand_history(&h, "main"), STR("Repository created"));
+    hand_expect(&h, "main", "a", "a1");
+    CHECK_INT(w.post[LAKE_ON_COMMIT], 0);
+    w.answer = 0;
+    struct str id = hand_commit(&h, "main", "x");
+    CHECK_STR(w.last_id, id);
+    CHECK_INT(w.pre[LAKE_ON_PREPARE_COMMIT], 2);
+    CHECK_INT(w.pre[LAKE_ON_COMMIT], 2);
+    CHECK_INT(w.post[LAKE_ON_COMMIT], 1);
+    h.lake->o.hooks = NULL;
+    arena_release(&w.arena);
+    hand_release(&h);
+}
+
+static void seal_again(void *ctx)
+{
+    struct hand *other = ctx;
+    struct lake_branch b;
+    struct lake_repo repo;
+
+    hand_put(other, "main", "late", "l");
+    CHECK_INT(
+        lake_seal(other->lake, &other->arena, &other->repo, STR("main"), &repo, &b, &other->err),
+        0);
+}
+
+/* C3: R1 keeps the tree, so the hooks are not asked again. */
+LAKE_LAB_TEST(lake_commit, hooks_run_once_for_each_tree)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct watching w = {0};
+
+    watch(&w, &h);
+    hand_put(&h, "main", "a", "a1");
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, seal_again, &other);
+    hand_commit(&h, "main", "x");
+    CHECK(steps_happened());
+    CHECK_INT(steps_count("lake.publish"), 2);
+    CHECK_INT(w.pre[LAKE_ON_COMMIT], 1);
+    CHECK_INT(w.post[LAKE_ON_COMMIT], 1);
+    hand_expect_list(&h, "main@", "a");
+    hand_expect_list(&h, "main", "a late");
+    h.lake->o.hooks = NULL;
+    arena_release(&w.arena);
+    hand_release(&other);
+    hand_release(&h);
+}
+
+/* --- the cleaner: Drop, DropAsync, and what it must leave alone --- */
+
+static bool is_clean(struct hand *h)
+{
+    return hand_count_rows(h, LAKE_CLEANUP) == 0;
+}
+
+LAKE_LAB_TEST(lake_clean, tokens_are_dropped_after_their_commit)
+{
+    struct hand h = hand_of(lab);
+    struct str token = hand_read_branch(&h, "main").staging;
+
+    hand_put(&h, "main", "a", "a1");
+    hand_put(&h, "main", "b", "b1");
+    CHECK_INT(hand_count_rows(&h, token), 2);
+    hand_commit(&h, "main", "c");
+    CHECK_SOON(is_clean(&h));
+    CHECK_INT(hand_count_rows(&h, token), 0);
+    hand_expect_list(&h, "main", "a b");
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_clean, a_token_of_the_list_is_dropped_at_the_start)
+{
+    struct hand h = hand_of(lab), other;
+    struct str token = STR("repo-main:left-behind");
+    struct lake_tx tx;
+
+    lake_tx_init(&tx, &h.arena);
+    lake_tx_put(&tx, lake_key_staged(&h.arena, token, STR("a")), STR(""));
+    lake_tx_drop_token(&tx, token);
+    CHECK_INT(lake_tx_write(h.lake, &tx, NULL, &h.err), 0);
+    other = hand_second(lab);
+    CHECK_SOON(is_clean(&h));
+    CHECK_INT(hand_count_rows(&h, token), 0);
+    hand_release(&other);
+    hand_release(&h);
+}
+
+/* A driver without fences may get a late row: the second drop takes it along. */
+LAKE_LAB_TEST(lake_clean, a_row_that_came_late_goes_with_the_second_drop)
+{
+    struct hand h = hand_of(lab);
+    struct str token = hand_read_branch(&h, "main").staging;
+    struct kv_name late = lake_key_staged(&h.arena, token, STR("late"));
+
+    if (lake_kv(h.lake)->can & KV_FENCES)
+        return;
+    h.lake->o.drop_again_ms = MS_PER_HOUR;
+    hand_put(&h, "main", "a", "a1");
+    hand_commit(&h, "main", "c");
+    CHECK_SOON(hand_count_rows(&h, token) == 0);
+    CHECK_INT(kv_set(lake_kv(h.lake), late, STR(""), &h.err), 0);
+    CHECK_INT(lake_clean(h.lake, &h.err), 0);
+    CHECK_INT(hand_count_rows(&h, token), 1);
+    h.lake->o.drop_again_ms = 1;
+    CHECK_INT(lake_clean(h.lake, &h.err), 0);
+    CHECK_SOON(is_clean(&h));
+    CHECK_INT(hand_count_rows(&h, token), 0);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_clean, a_branch_with_many_sealed_tokens_is_compacted)
+{
+    struct hand h = hand_of(lab);
+    struct lake_branch b;
+
+    hand_put(&h, "main", "gone", "x");
+    hand_commit(&h, "main", "first");
+    for (unsigned i = 0; i < 6; i++) {
+        char path[] = {'a', (char)('0' + i), '\0'};
+        hand_put(&h, "main", path, "x");
+        hand_put(&h, "main", "same", path);
+        if (i == 3)
+            hand_remove(&h, "main", "gone");
+        seal(&h);
+    }
+    b = hand_read_branch(&h, "main");
+    CHECK_INT(b.sealed_count, 6);
+    hand_put(&h, "main", "b", "x"); /* a writer notices that there are many */
+    CHECK_SOON(hand_read_branch(&h, "main").sealed_count == 1);
+    CHECK(hand_read_branch(&h, "main").epoch > b.epoch);
+    hand_expect_list(&h, "main", "a0 a1 a2 a3 a4 a5 b same");
+    hand_expect(&h, "main", "same", "a5");
+    CHECK_SOON(is_clean(&h));
+    for (size_t i = 0; i < b.sealed_count; i++)
+        CHECK_INT(hand_count_rows(&h, b.sealed[i]), 0);
+    hand_commit(&h, "main", "second");
+    hand_expect_list(&h, "main@", "a0 a1 a2 a3 a4 a5 b same");
+    hand_release(&h);
+}
+
+/* A draft that nobody finishes is dropped; one that a branch has taken cannot be. */
+LAKE_LAB_TEST(lake_clean, a_draft_is_dropped_or_taken_never_both)
+{
+    struct hand h = hand_of(lab);
+    struct lake_draft draft;
+    struct layers *walk;
+    struct lake_branch b;
+
+    hand_put(&h, "main", "a", "a1");
+    seal(&h);
+    b = hand_read_branch(&h, "main");
+    struct layers_options o = {.tokens = b.sealed, .token_count = 1, .shows_tombstones = true};
+    CHECK_INT(layers_open(&walk, h.lake, &o, &h.err), 0);
+    CHECK_INT(draft_make(&draft, h.lake, &h.arena, &h.repo, b.id, walk, NULL, NULL, &h.err), 0);
+    layers_close(walk);
+    CHECK_INT(draft.count, 1);
+    CHECK_INT(lake_clean(h.lake, &h.err), 0); /* it is young */
+    CHECK_INT(hand_count_rows(&h, draft.token), 1);
+
+    struct lake_draft taken = draft;
+    struct branch_change c = branch_change_of(&h.repo, &b, "lake.compact");
+    c.next.sealed = &taken.token;
+    c.draft = &taken;
+    draft_give_up(&draft, h.lake, &h.arena);
+    CHECK_INT(branch_change_write(h.lake, &h.arena, &c, NULL, &h.err), ERR_AGAIN);
+    CHECK_SOON(is_clean(&h));
+    CHECK_INT(hand_count_rows(&h, taken.token), 0);
+    hand_expect(&h, "main", "a", "a1");
+    hand_release(&h);
+}
