@@ -1,0 +1,487 @@
+/* Changes of heads and of staged changes: reset, hard reset, merge, revert, cherry-pick, and the
+ * differences that show them. */
+#include "unit/lake/hand.h"
+#include "unit/lake/steps.h"
+
+#include "lake/change.h"
+
+static int reset(struct hand *h, enum lake_reset_kind kind, const char *path)
+{
+    return lake_reset(h->lake, &h->arena, &h->repo, STR("main"), kind, str_z(path), false, &h->err);
+}
+
+/* main has a, dir/x, dir/y in its head; a sealed token changes a and dir/x; the staging token
+ * removes dir/y and adds dir/z and e. */
+static void fill_changes(struct hand *h)
+{
+    struct lake_branch b;
+    struct lake_repo repo;
+
+    hand_put(h, "main", "a", "a1");
+    hand_put(h, "main", "dir/x", "x1");
+    hand_put(h, "main", "dir/y", "y1");
+    hand_commit(h, "main", "first");
+    hand_put(h, "main", "a", "a2");
+    hand_put(h, "main", "dir/x", "x2");
+    CHECK_INT(lake_seal(h->lake, &h->arena, &h->repo, STR("main"), &repo, &b, &h->err), 0);
+    hand_remove(h, "main", "dir/y");
+    hand_put(h, "main", "dir/z", "z3");
+    hand_put(h, "main", "e", "e3");
+    hand_expect_diff(h, "main", "~a ~dir/x -dir/y +dir/z +e");
+}
+
+/* --- reset --- */
+
+LAKE_LAB_TEST(lake_reset, everything_goes_in_one_write)
+{
+    struct hand h = hand_of(lab);
+    struct lake_branch b;
+
+    fill_changes(&h);
+    b = hand_read_branch(&h, "main");
+    CHECK_INT(reset(&h, LAKE_RESET_ALL, ""), 0);
+    hand_expect_diff(&h, "main", "");
+    hand_expect_list(&h, "main", "a dir/x dir/y");
+    hand_expect(&h, "main", "a", "a1");
+    CHECK_INT(hand_read_branch(&h, "main").epoch, b.epoch + 1);
+    CHECK_SOON(hand_count_rows(&h, LAKE_CLEANUP) == 0);
+    CHECK_INT(hand_count_rows(&h, b.staging), 0);
+    CHECK_INT(hand_try_commit(&h, "main", "x"), ERR_NOT_MODIFIED);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_reset, a_prefix_is_undone_and_the_rest_stays)
+{
+    struct hand h = hand_of(lab);
+
+    fill_changes(&h);
+    CHECK_INT(reset(&h, LAKE_RESET_PREFIX, "dir/"), 0);
+    hand_expect_diff(&h, "main", "~a +e");
+    hand_expect(&h, "main", "dir/x", "x1");
+    hand_expect(&h, "main", "dir/y", "y1");
+    hand_expect_list(&h, "main", "a dir/x dir/y e");
+    hand_commit(&h, "main", "second");
+    hand_expect_list(&h, "main@", "a dir/x dir/y e");
+    hand_expect(&h, "main@", "dir/x", "x1");
+    CHECK_SOON(hand_count_rows(&h, LAKE_CLEANUP) == 0);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_reset, one_path_is_undone_and_not_those_below_it)
+{
+    struct hand h = hand_of(lab);
+
+    fill_changes(&h);
+    hand_put(&h, "main", "a/b", "b4");
+    CHECK_INT(reset(&h, LAKE_RESET_PATH, "a"), 0);
+    CHECK_INT(reset(&h, LAKE_RESET_PATH, "dir/z"), 0);
+    CHECK_INT(reset(&h, LAKE_RESET_PATH, "dir"), 0);
+    CHECK_INT(reset(&h, LAKE_RESET_PATH, "nowhere"), 0);
+    CHECK_INT(reset(&h, LAKE_RESET_PATH, ""), ERR_INVALID);
+    hand_expect_diff(&h, "main", "+a/b ~dir/x -dir/y +e");
+    hand_expect(&h, "main", "a", "a1");
+    hand_release(&h);
+}
+
+struct later {
+    struct hand *hand;
+    const char *path;
+};
+
+static void put_later(void *ctx)
+{
+    struct later *l = ctx;
+
+    hand_put(l->hand, "main", l->path, "late");
+}
+
+LAKE_LAB_TEST(lake_reset, writes_behind_the_seal_of_a_reset_stay)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct later l = {&other, "dir/x"};
+
+    fill_changes(&h);
+    steps_plan(STEPS_AFTER, "lake.seal", 1, put_later, &l);
+    CHECK_INT(reset(&h, LAKE_RESET_PREFIX, "dir/"), 0);
+    CHECK(steps_happened());
+    hand_expect(&h, "main", "dir/x", "late");
+    hand_expect_diff(&h, "main", "~a ~dir/x +e");
+    hand_release(&other);
+    hand_release(&h);
+}
+
+/* Each reset of a path leaves two sealed tokens; compaction keeps their number small. */
+LAKE_LAB_TEST(lake_reset, many_resets_do_not_pile_up_sealed_tokens)
+{
+    struct hand h = hand_of(lab);
+
+    for (unsigned i = 0; i < 40; i++) {
+        hand_put(&h, "main", "a", "x");
+        hand_put(&h, "main", "b", "x");
+        CHECK_INT(reset(&h, LAKE_RESET_PATH, "a"), 0);
+        CHECK(hand_read_branch(&h, "main").sealed_count <= LAKE_SEALED_FULL);
+    }
+    CHECK_SOON(hand_read_branch(&h, "main").sealed_count <= LAKE_SEALED_KEPT);
+    hand_expect_diff(&h, "main", "+b");
+    hand_release(&h);
+}
+
+/* --- hard reset --- */
+
+static int hard_reset(struct hand *h, const char *ref)
+{
+    h->err = (struct err){0};
+    return lake_hard_reset(h->lake, &h->arena, &h->repo, STR("main"), str_z(ref), false, &h->err);
+}
+
+LAKE_LAB_TEST(lake_reset, a_hard_reset_moves_a_clean_branch)
+{
+    struct hand h = hand_of(lab);
+
+    fill_changes(&h);
+    CHECK_INT(hard_reset(&h, "main~1"), ERR_INVALID);
+    CHECK_STR(str_z(h.err.text), STR("uncommitted changes (dirty branch)"));
+    hand_commit(&h, "main", "second");
+    hand_put(&h, "main", "a", "a2"); /* staged, but no change */
+    CHECK_INT(hard_reset(&h, "main$"), ERR_INVALID);
+    CHECK_INT(hard_reset(&h, "unknown"), ERR_NOT_FOUND);
+    CHECK_INT(hard_reset(&h, "main~1"), 0);
+    hand_expect_list(&h, "main", "a dir/x dir/y");
+    hand_expect(&h, "main", "a", "a1");
+    CHECK_STR(hand_history(&h, "main"), STR("first|Repository created"));
+    CHECK_INT(hand_read_branch(&h, "main").sealed_count, 0);
+    hand_release(&h);
+}
+
+/* --- merge --- */
+
+/* main and side have both changed since they parted: m changes a, side changes b. */
+static void part(struct hand *h)
+{
+    hand_put(h, "main", "a", "a1");
+    hand_put(h, "main", "b", "b1");
+    hand_put(h, "main", "c", "c1");
+    hand_commit(h, "main", "base");
+    hand_branch(h, "side", "main");
+    hand_put(h, "main", "a", "a2");
+    hand_commit(h, "main", "ours");
+    hand_put(h, "side", "b", "b2");
+    hand_put(h, "side", "d", "d2");
+    hand_remove(h, "side", "c");
+    hand_commit(h, "side", "theirs");
+}
+
+LAKE_LAB_TEST(lake_merge, changes_of_both_sides_are_joined)
+{
+    struct hand h = hand_of(lab);
+    struct lake_commit c;
+    struct str id, ours, theirs;
+
+    part(&h);
+    ours = hand_read_branch(&h, "main").commit_id;
+    theirs = hand_read_branch(&h, "side").commit_id;
+    id = hand_merge(&h, "side", "main");
+    hand_expect_list(&h, "main", "a b d");
+    hand_expect(&h, "main", "a", "a2");
+    hand_expect(&h, "main", "b", "b2");
+    CHECK_INT(lake_commit_get(h.lake, &h.arena, &h.repo, id, &c, &h.err), 0);
+    CHECK_STR(c.message, STR("Merge 'side' into 'main'"));
+    CHECK_INT(c.parent_count, 2);
+    CHECK_STR(c.parents[0], ours);
+    CHECK_STR(c.parents[1], theirs);
+    CHECK_INT(c.generation, 4);
+    CHECK_INT(c.metadata.count, 1);
+    CHECK_STR(c.metadata.pairs[0].key, STR(".lakefs.merge.strategy"));
+    CHECK_STR(c.metadata.pairs[0].value, STR("default"));
+    CHECK_INT(hand_try_merge(&h, "side", "main"), ERR_NOT_MODIFIED);
+    CHECK_STR(str_z(h.err.text), STR("no changes"));
+    hand_merge(&h, "main", "side"); /* a fast way: side has nothing of its own */
+    hand_expect_list(&h, "side", "a b d");
+    hand_release(&h);
+}
+
+static int merge_with(struct hand *h, struct lake_merge_options o, struct lake_commit *out,
+                      struct lake_conflicts *conflicts)
+{
+    o.committer = STR("tester");
+    h->err = (struct err){0};
+    return lake_merge(h->lake, &h->arena, &h->repo, STR("side"), STR("main"), &o, out, conflicts,
+                      &h->err);
+}
+
+LAKE_LAB_TEST(lake_merge, squash_and_empty_merges_are_made_when_asked_for)
+{
+    struct hand h = hand_of(lab);
+    struct lake_conflicts conflicts;
+    struct lake_commit c;
+
+    part(&h);
+    CHECK_INT(merge_with(&h, (struct lake_merge_options){.squash = true, .message = STR("sq")}, &c,
+                         &conflicts),
+              0);
+    CHECK_INT(c.parent_count, 1);
+    CHECK_STR(c.message, STR("sq"));
+    hand_expect_list(&h, "main", "a b d");
+    hand_branch(&h, "other", "main");
+    struct lake_merge_options empty = {.allow_empty = true}, none = {0};
+    CHECK_INT(lake_merge(h.lake, &h.arena, &h.repo, STR("other"), STR("main"), &none, &c,
+                         &conflicts, &h.err),
+              ERR_NOT_MODIFIED);
+    CHECK_INT(lake_merge(h.lake, &h.arena, &h.repo, STR("other"), STR("main"), &empty, &c,
+                         &conflicts, &h.err),
+              0);
+    hand_release(&h);
+}
+
+static enum tree_strategy choose_path(void *ctx, struct str path)
+{
+    return str_eq(path, STR("a"))   ? TREE_SOURCE_WINS
+           : str_eq(path, STR("b")) ? TREE_DEST_WINS
+                                    : TREE_NO_STRATEGY;
+}
+
+static void conflict(struct hand *h)
+{
+    hand_put(h, "main", "a", "a1");
+    hand_put(h, "main", "b", "b1");
+    hand_put(h, "main", "c", "c1");
+    hand_commit(h, "main", "base");
+    hand_branch(h, "side", "main");
+    hand_put(h, "main", "a", "a-main");
+    hand_put(h, "main", "b", "b-main");
+    hand_remove(h, "main", "c");
+    hand_commit(h, "main", "ours");
+    hand_put(h, "side", "a", "a-side");
+    hand_put(h, "side", "b", "b-side");
+    hand_put(h, "side", "c", "c-side");
+    hand_commit(h, "side", "theirs");
+}
+
+LAKE_LAB_TEST(lake_merge, a_conflict_changes_nothing_and_names_its_paths)
+{
+    struct hand h = hand_of(lab);
+    struct lake_conflicts conflicts = {0};
+    struct lake_commit c;
+    struct str before;
+
+    conflict(&h);
+    before = hand_read_branch(&h, "main").commit_id;
+    CHECK_INT(merge_with(&h, (struct lake_merge_options){0}, &c, &conflicts), ERR_CONFLICT);
+    CHECK_STR(str_z(h.err.text), STR("conflict found"));
+    CHECK_INT(conflicts.count, 3);
+    CHECK_STR(conflicts.paths[0], STR("a"));
+    CHECK_STR(conflicts.paths[2], STR("c"));
+    CHECK_STR(hand_read_branch(&h, "main").commit_id, before);
+    CHECK_INT(merge_with(&h, (struct lake_merge_options){.choose = choose_path}, &c, &conflicts),
+              ERR_CONFLICT);
+    CHECK_INT(conflicts.count, 1);
+    CHECK_STR(conflicts.paths[0], STR("c"));
+    CHECK_INT(
+        merge_with(&h,
+                   (struct lake_merge_options){.choose = choose_path, .strategy = TREE_DEST_WINS},
+                   &c, &conflicts),
+        0);
+    CHECK_STR(c.metadata.pairs[0].value, STR("dest-wins"));
+    hand_expect(&h, "main", "a", "a-side");
+    hand_expect(&h, "main", "b", "b-main");
+    hand_expect(&h, "main", "c", NULL);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_merge, a_strategy_decides_every_conflict)
+{
+    struct hand h = hand_of(lab);
+    struct lake_conflicts conflicts;
+    struct lake_commit c;
+
+    conflict(&h);
+    CHECK_INT(
+        merge_with(&h, (struct lake_merge_options){.strategy = TREE_SOURCE_WINS}, &c, &conflicts),
+        0);
+    CHECK_STR(c.metadata.pairs[0].value, STR("source-wins"));
+    hand_expect(&h, "main", "a", "a-side");
+    hand_expect(&h, "main", "b", "b-side");
+    hand_expect(&h, "main", "c", "c-side");
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_merge, a_dirty_branch_is_refused_and_not_sealed)
+{
+    struct hand h = hand_of(lab);
+
+    part(&h);
+    hand_put(&h, "main", "x", "x");
+    CHECK_INT(hand_try_merge(&h, "side", "main"), ERR_INVALID);
+    CHECK_STR(str_z(h.err.text), STR("uncommitted changes (dirty branch)"));
+    CHECK_INT(hand_read_branch(&h, "main").sealed_count, 0);
+    CHECK_INT(hand_try_merge(&h, "unknown", "main"), ERR_INVALID);
+    CHECK_INT(reset(&h, LAKE_RESET_ALL, ""), 0);
+    CHECK_INT(hand_try_merge(&h, "unknown", "main"), ERR_NOT_FOUND);
+    hand_put(&h, "side", "staged", "x"); /* what is staged on the source is not merged */
+    hand_merge(&h, "side", "main");
+    hand_expect_list(&h, "main", "a b d");
+    hand_release(&h);
+}
+
+/* --- revert and cherry-pick --- */
+
+static int revert(struct hand *h, struct lake_pick_options o, struct lake_commit *out)
+{
+    struct lake_conflicts conflicts;
+
+    o.committer = STR("tester");
+    h->err = (struct err){0};
+    return lake_revert(h->lake, &h->arena, &h->repo, STR("main"), &o, out, &conflicts, &h->err);
+}
+
+static int cherry_pick(struct hand *h, struct lake_pick_options o, struct lake_commit *out)
+{
+    struct lake_conflicts conflicts;
+
+    o.committer = STR("tester");
+    h->err = (struct err){0};
+    return lake_cherry_pick(h->lake, &h->arena, &h->repo, STR("main"), &o, out, &conflicts,
+                            &h->err);
+}
+
+LAKE_LAB_TEST(lake_pick, a_revert_undoes_what_one_commit_changed)
+{
+    struct hand h = hand_of(lab);
+    struct lake_commit c;
+
+    hand_put(&h, "main", "a", "a1");
+    hand_put(&h, "main", "b", "b1");
+    hand_commit(&h, "main", "one");
+    hand_put(&h, "main", "a", "a2");
+    hand_remove(&h, "main", "b");
+    hand_put(&h, "main", "c", "c2");
+    hand_commit(&h, "main", "two");
+    hand_put(&h, "main", "d", "d3");
+    hand_commit(&h, "main", "three");
+    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main~1")}, &c), 0);
+    CHECK_STR(c.message, STR("Revert main~1"));
+    CHECK_INT(c.parent_count, 1);
+    hand_expect_list(&h, "main", "a b d");
+    hand_expect(&h, "main", "a", "a1");
+    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main~2")}, &c), ERR_NOT_MODIFIED);
+    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main~2"), .allow_empty = true}, &c),
+              0);
+    hand_put(&h, "main", "d", "d4");
+    hand_commit(&h, "main", "four");
+    /* "three" added d, which was changed since */
+    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main~3")}, &c), ERR_CONFLICT);
+    hand_put(&h, "main", "x", "x");
+    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main")}, &c), ERR_INVALID);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_pick, a_merge_is_reverted_by_the_number_of_its_parent)
+{
+    struct hand h = hand_of(lab);
+    struct lake_commit c;
+
+    part(&h);
+    hand_merge(&h, "side", "main");
+    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main")}, &c), ERR_CONFLICT);
+    CHECK_INT(cherry_pick(&h, (struct lake_pick_options){.ref = STR("main")}, &c), ERR_INVALID);
+    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main"), .parent = 3}, &c),
+              ERR_INVALID);
+    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main"), .parent = 1}, &c), 0);
+    hand_expect_list(&h, "main", "a b c");
+    hand_expect(&h, "main", "a", "a2");
+    hand_expect(&h, "main", "b", "b1");
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_pick, a_picked_commit_says_where_it_comes_from)
+{
+    struct hand h = hand_of(lab);
+    struct str_pair pairs[] = {{STR("zone"), STR("eu")}};
+    struct lake_commit c;
+    struct str theirs;
+
+    part(&h);
+    theirs = hand_read_branch(&h, "side").commit_id;
+    CHECK_INT(
+        cherry_pick(&h, (struct lake_pick_options){.ref = STR("side"), .metadata = {pairs, 1}}, &c),
+        0);
+    CHECK_STR(c.message, STR("theirs"));
+    CHECK_INT(c.parent_count, 1);
+    CHECK_INT(c.metadata.count, 3);
+    CHECK_STR(c.metadata.pairs[0].key, STR("cherry-pick-committer"));
+    CHECK_STR(c.metadata.pairs[0].value, STR("tester"));
+    CHECK_STR(c.metadata.pairs[1].key, STR("cherry-pick-origin"));
+    CHECK_STR(c.metadata.pairs[1].value, theirs);
+    CHECK_STR(c.metadata.pairs[2].value, STR("eu"));
+    hand_expect_list(&h, "main", "a b d");
+    hand_expect(&h, "main", "a", "a2");
+    CHECK_INT(cherry_pick(&h, (struct lake_pick_options){.ref = STR("side")}, &c),
+              ERR_NOT_MODIFIED);
+    hand_release(&h);
+}
+
+/* --- differences --- */
+
+LAKE_LAB_TEST(lake_difference, refs_differ_by_two_dots_and_by_three)
+{
+    struct hand h = hand_of(lab);
+
+    part(&h);
+    hand_expect_diff_refs(&h, "main", "side", false, "~a ~b -c +d");
+    hand_expect_diff_refs(&h, "main", "side", true, "~b -c +d");
+    hand_expect_diff_refs(&h, "side", "main", true, "~a");
+    hand_expect_diff_refs(&h, "main", "main", false, "");
+    hand_put(&h, "side", "a", "a-side");
+    hand_put(&h, "side", "b", "b1");
+    hand_put(&h, "side", "e", "e3");
+    hand_remove(&h, "side", "d");
+    hand_expect_diff_refs(&h, "main", "side", false, "~a ~b -c +d"); /* without staged changes */
+    hand_expect_diff_refs(&h, "main", "side$", false, "~a -c +e");
+    hand_expect_diff_refs(&h, "main", "side$", true, "!a -c +e");
+    CHECK_INT(reset(&h, LAKE_RESET_ALL, ""), 0);
+    hand_put(&h, "main", "e", "e3"); /* the same change on both sides is none */
+    hand_commit(&h, "main", "same");
+    hand_expect_diff_refs(&h, "main", "side$", true, "!a -c");
+    hand_release(&h);
+}
+
+static void expect_diff_pages(struct hand *h, struct lake_list_options o, const char *want)
+{
+    struct lake_differences page;
+    struct buf got = {0};
+
+    do {
+        CHECK_INT(lake_diff_branch(h->lake, &h->arena, &h->repo, STR("main"), &o, &page, &h->err),
+                  0);
+        CHECK(!page.more || page.count == o.limit);
+        for (size_t i = 0; i < page.count; i++)
+            buf_appendf(&got, "%s" STR_FMT, got.len ? " " : "", STR_ARG(page.items[i].path));
+        o.after = page.next;
+    } while (page.more);
+    CHECK_STR(buf_str(&got), str_z(want));
+    buf_release(&got);
+}
+
+LAKE_LAB_TEST(lake_difference, pages_fold_prefixes_that_changed)
+{
+    struct hand h = hand_of(lab);
+
+    hand_put(&h, "main", "same/1", "x");
+    hand_put(&h, "main", "gone/1", "x");
+    hand_commit(&h, "main", "c");
+    hand_remove(&h, "main", "gone/1");
+    hand_put(&h, "main", "same/1", "x");
+    hand_put(&h, "main", "new/1", "x");
+    hand_put(&h, "main", "new/2", "x");
+    hand_put(&h, "main", "top", "x");
+    for (size_t limit = 1; limit < 6; limit++) {
+        expect_diff_pages(&h, (struct lake_list_options){.limit = limit}, "gone/1 new/1 new/2 top");
+        expect_diff_pages(&h, (struct lake_list_options){.limit = limit, .delimiter = STR("/")},
+                          "gone/ new/ top");
+        expect_diff_pages(&h, (struct lake_list_options){.limit = limit, .prefix = STR("new/")},
+                          "new/1 new/2");
+        expect_diff_pages(&h, (struct lake_list_options){.limit = limit, .after = STR("new/1")},
+                          "new/2 top");
+    }
+    hand_release(&h);
+}
