@@ -2,6 +2,12 @@
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
+#include "base/ids.h"
+
+/* The first epoch is random: a commit that began on a branch of this name before it was deleted and
+ * made again sees another epoch, and does not take this branch for the same one (C5). */
+enum { EPOCH_FIRST_MAX = 1 << 30 };
+
 int lake_branch_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
                     struct lake_branch *out, struct err *err)
 {
@@ -47,7 +53,8 @@ int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *
                                 .commit_id = source.commit_id,
                                 .staging = lake_new_token(a, r, o->name),
                                 .hidden = o->hidden,
-                                .revision = 1};
+                                .revision = 1,
+                                .epoch = 1 + random_below(EPOCH_FIRST_MAX)};
     return branch_write_new(l, a, r, out, err);
 }
 

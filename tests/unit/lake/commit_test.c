@@ -332,14 +332,14 @@ LAKE_LAB_TEST(lake_clean, a_row_that_came_late_goes_with_the_second_drop)
 
     if (lake_kv(h.lake)->can & KV_FENCES)
         return;
-    h.lake->o.drop_again_ms = MS_PER_HOUR;
+    hand_drop_again(&h, MS_PER_HOUR);
     hand_put(&h, "main", "a", "a1");
     hand_commit(&h, "main", "c");
     CHECK_SOON(hand_count_rows(&h, token) == 0);
     CHECK_INT(kv_set(lake_kv(h.lake), late, STR(""), &h.err), 0);
     CHECK_INT(lake_clean(h.lake, &h.err), 0);
     CHECK_INT(hand_count_rows(&h, token), 1);
-    h.lake->o.drop_again_ms = 1;
+    hand_drop_again(&h, 1);
     CHECK_INT(lake_clean(h.lake, &h.err), 0);
     CHECK_SOON(is_clean(&h));
     CHECK_INT(hand_count_rows(&h, token), 0);

@@ -25,6 +25,13 @@ void hand_release(struct hand *h)
     arena_release(&h->arena);
 }
 
+void hand_drop_again(struct hand *h, uint64_t ms)
+{
+    loop_stop(&h->lake->cleaner); /* its thread reads the option */
+    h->lake->o.drop_again_ms = ms;
+    CHECK_INT(lake_cleaner_start(h->lake, &h->err), 0);
+}
+
 struct lake_entry hand_entry(struct hand *h, const char *content)
 {
     static _Atomic(unsigned) addresses;

@@ -18,6 +18,8 @@ struct hand hand_of(struct lake_lab *lab);
 /* A hand with a lake of its own over the same rows. */
 struct hand hand_second(struct lake_lab *lab);
 void hand_release(struct hand *h);
+/* Sets how long the lake waits before it drops a token a second time. */
+void hand_drop_again(struct hand *h, uint64_t ms);
 
 /* An entry whose ETag is the content, at an address that no other entry has. */
 struct lake_entry hand_entry(struct hand *h, const char *content);
