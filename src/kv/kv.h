@@ -13,8 +13,10 @@
  *
  * Errors: ERR_INVALID (an empty partition or key, no value, a size past its limit), ERR_NOT_FOUND,
  * ERR_PRECONDITION, ERR_BUSY (the server throttles), ERR_UNAVAILABLE (the call did not run),
- * ERR_TIMEOUT (the call may have run), ERR_VERSION (a newer program wrote the rows), ERR_CLOSED. An
- * error is never to be understood as "the row is absent". */
+ * ERR_TIMEOUT (the call may have run), ERR_VERSION (a newer program wrote the rows), ERR_CLOSED (a
+ * scan that was closed). Also ERR_NO_SPACE, ERR_DENIED, ERR_UNSUPPORTED and ERR_STORE (the store is
+ * halted), after which nothing was changed, and ERR_NO_MEMORY (the arena is full). An error is
+ * never to be understood as "the row is absent". */
 #ifndef KV_KV_H
 #define KV_KV_H
 

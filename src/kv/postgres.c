@@ -182,6 +182,30 @@ static int make_function(struct pg_pool *pool, struct err *err)
     return code < 0 || same ? code : run_once(pool, SQL_FUNCTION, err);
 }
 
+/* Finds out whether the server keeps rows in the tables that sql_table_of() names, and whether this
+ * user may use these tables directly. */
+static int compare_layout(struct pg_pool *pool, struct err *err)
+{
+    static const struct str samples[] = {STR("graveler"), STR("kv-internal-metadata"),
+                                         STR("repo-main:00000000-0000-4000-8000-000000000000")};
+    struct pg_call calls[ARRAY_SIZE(samples)];
+    char tables[ARRAY_SIZE(samples)][4];
+    bool same = true;
+
+    for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
+        be32_write(tables[i], sql_table_of(samples[i]));
+        calls[i] = (struct pg_call){.sql = SQL_LAYOUT, .params = {str_n(tables[i], 4), samples[i]}};
+    }
+    int code = pg_run(pool, calls, ARRAY_SIZE(calls), false, err);
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+        same = same && pg_bytes(calls[i].result, 0, 0).p[0];
+    atomic_store_explicit(&pool->routes, same, memory_order_relaxed);
+    pg_calls_clear(calls, ARRAY_SIZE(calls));
+    return 0;
+}
+
 /* The function comes last: nothing is made in a database of a newer program, or of lakeFS, whose
  * table has the same name. */
 static int postgres_prepare(struct kv *kv, struct err *err)
@@ -189,6 +213,8 @@ static int postgres_prepare(struct kv *kv, struct err *err)
     struct pg_pool *pool = pool_of(kv);
     int code = run_once(pool, SQL_TABLES, err);
 
+    if (code == 0)
+        code = compare_layout(pool, err);
     if (code == 0)
         code = kv_schema_check(kv, err);
     return code < 0 ? code : make_function(pool, err);

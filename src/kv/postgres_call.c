@@ -4,6 +4,7 @@
 #include "os/sock.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { BINARY = 1 };
@@ -40,21 +41,55 @@ static int lost_error(PGconn *conn, struct err *err)
 
 /* --- sending --- */
 
-static bool statement_prepare(struct pg_link *link, const struct sql *sql, enum sql_name which)
-{
-    uint32_t bit = UINT32_C(1) << which;
+/* A statement with the table that it is for. */
+struct statement {
+    const struct sql *sql;
+    unsigned table;
+    char name[32];
+};
 
-    if (sql->once || link->prepared & bit)
-        return true;
-    /* When the statement fails, the server may have prepared it or not, and the connection is
-     * closed (pg_link_run()). So the bit can be set at once. */
-    link->prepared |= bit;
-    return PQsendPrepare(link->conn, sql->name, sql->text, sql->params, sql->types) == 1;
-}
-
-static bool call_send(struct pg_link *link, const struct pg_call *call)
+static void statement_of(struct statement *out, const struct pg_link *link,
+                         const struct pg_call *call)
 {
     const struct sql *sql = &sql_table[call->sql];
+    bool routed = sql->routed && link->routes;
+
+    *out = (struct statement){sql, routed ? sql_table_of(call->params[0]) : SQL_PARENT};
+    snprintf(out->name, sizeof(out->name), "%s.%u", sql->name, out->table);
+}
+
+/* Writes the statement with its table's name in the place of @. */
+static void statement_text(struct buf *out, const struct statement *s)
+{
+    for (const char *c = s->sql->text; *c; c++)
+        if (*c != '@')
+            buf_append_char(out, *c);
+        else if (s->table == SQL_PARENT)
+            buf_append_z(out, "kv");
+        else
+            buf_appendf(out, "kv_%u", s->table);
+}
+
+/* Prepares the statement unless it is prepared; *news: it was not. */
+static bool statement_prepare(struct pg_link *link, const struct statement *s, bool *news)
+{
+    uint64_t *word = &link->prepared[s->sql - sql_table][s->table / 64];
+    uint64_t bit = UINT64_C(1) << s->table % 64;
+    struct buf text = BUF_INIT(0);
+
+    *news = !s->sql->once && !(*word & bit);
+    if (!*news)
+        return true;
+    *word |= bit; /* a connection on which this fails is closed (pg_link_run()) */
+    statement_text(&text, s);
+    int sent = PQsendPrepare(link->conn, s->name, text.p, s->sql->params, s->sql->types);
+    buf_release(&text);
+    return sent == 1;
+}
+
+static bool call_send(struct pg_link *link, const struct pg_call *call, const struct statement *s)
+{
+    const struct sql *sql = s->sql;
     const char *values[SQL_PARAMS_MAX];
     int lengths[SQL_PARAMS_MAX], formats[SQL_PARAMS_MAX];
 
@@ -65,7 +100,7 @@ static bool call_send(struct pg_link *link, const struct pg_call *call)
     }
     int sent = sql->once ? PQsendQueryParams(link->conn, sql->text, sql->params, sql->types, values,
                                              lengths, formats, BINARY)
-                         : PQsendQueryPrepared(link->conn, sql->name, sql->params, values, lengths,
+                         : PQsendQueryPrepared(link->conn, s->name, sql->params, values, lengths,
                                                formats, BINARY);
     return sent == 1;
 }
@@ -82,10 +117,9 @@ static bool calls_send(struct pg_link *link, const struct pg_call *calls, size_t
     bool good = true;
 
     for (size_t i = 0; i < count && good; i++) {
-        uint32_t before = link->prepared;
-        good = statement_prepare(link, &sql_table[calls[i].sql], calls[i].sql);
-        news[i] = link->prepared != before;
-        good = good && call_send(link, &calls[i]);
+        struct statement s;
+        statement_of(&s, link, &calls[i]);
+        good = statement_prepare(link, &s, &news[i]) && call_send(link, &calls[i], &s);
         if (good && call_ends(calls, count, i))
             good = PQpipelineSync(link->conn) == 1;
     }
@@ -221,6 +255,7 @@ static int pg_try(struct pg_pool *pool, struct pg_call *calls, size_t count, str
 
     if (code < 0)
         return code;
+    link->routes = atomic_load_explicit(&pool->routes, memory_order_relaxed);
     code = pg_link_run(link, calls, count, deadline_ns, &lost, err);
     (lost ? pg_pool_drop : pg_pool_give)(pool, link);
     if (code < 0)

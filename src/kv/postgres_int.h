@@ -14,6 +14,7 @@
 enum sql_name {
     SQL_SESSION,       /* the settings of a new connection */
     SQL_TABLES,        /* makes the tables unless they are there */
+    SQL_LAYOUT,        /* whether rows can be found in the tables kv_0 to kv_99 */
     SQL_FUNCTION_TEXT, /* the body of the function that is there */
     SQL_FUNCTION,      /* makes the function */
     SQL_PROBE,
@@ -26,7 +27,8 @@ enum sql_name {
     SQL_REMOVE_SAME,
     SQL_CHECK_EXISTS,
     SQL_CHECK_SAME,
-    SQL_PUT_MANY,
+    SQL_PUT_ROWS, /* puts of one partition */
+    SQL_PUT_MANY, /* puts of several */
     SQL_WRITE,
     SQL_PAGE,
     SQL_PAGE_TO,
@@ -38,15 +40,24 @@ enum sql_name {
 enum { SQL_PARAMS_MAX = 6 };
 
 struct sql {
-    const char *name, *text;
+    const char *name;
+    const char *text; /* @ stands for the table */
     Oid types[SQL_PARAMS_MAX];
     int params;
-    bool once; /* it is not prepared, because it runs once */
+    bool once;   /* it is not prepared, because it runs once */
+    bool routed; /* its rows are of one partition, parameter 0, and so of one table */
 };
 extern const struct sql sql_table[SQL_COUNT];
 
 /* The body of the function weir_kv_write, as the server shows it (pg_proc.prosrc). */
 extern const char sql_function_body[];
+
+/* The table of a partition's rows, 0 to 99: the server's own hash of the partition. Statements that
+ * name this table need a look at one table; those that name "kv" make the server plan for a
+ * hundred.
+ */
+enum { SQL_TABLE_COUNT = 100, SQL_PARENT = SQL_TABLE_COUNT };
+unsigned sql_table_of(struct str partition);
 
 /* What an error of the server means: a code of kv.h, or ERR_AGAIN for a transaction that the server
  * undid because of another one and that can be tried again. */
@@ -103,22 +114,24 @@ int pg_write_run(struct pg_write *w, struct pg_pool *pool, struct pg_call *calls
 struct pg_link {
     struct list node;
     PGconn *conn;
-    uint32_t prepared; /* a bit for each statement */
+    bool routes;                     /* statements may name the tables kv_0 to kv_99 */
+    uint64_t prepared[SQL_COUNT][2]; /* a bit for each table, and for the parent */
 };
 
 struct pg_pool {
     char *url;
     uint64_t timeout_ns; /* of a round trip, and of connecting */
     const struct log *log;
-    struct mutex lock; /* class "kv.postgres"; guards the members below */
-    struct cond freed; /* a connection has come back, or was closed */
-    struct list idle;  /* the one that was used last is first */
-    size_t open, max;  /* connections; `open` has those that are in use or being made too */
-    bool is_down;      /* the last attempt to connect failed */
-    bool is_trying;    /* somebody tries to connect while it is down */
-    unsigned failures; /* one after the other */
-    uint64_t retry_ns; /* when the next attempt may be made, clock_mono_ns() */
-    struct err why;    /* of the last failure */
+    _Atomic(bool) routes; /* the tables are where sql_table_of() says */
+    struct mutex lock;    /* class "kv.postgres"; guards the members below */
+    struct cond freed;    /* a connection has come back, or was closed */
+    struct list idle;     /* the one that was used last is first */
+    size_t open, max;     /* connections; `open` has those that are in use or being made too */
+    bool is_down;         /* the last attempt to connect failed */
+    bool is_trying;       /* somebody tries to connect while it is down */
+    unsigned failures;    /* one after the other */
+    uint64_t retry_ns;    /* when the next attempt may be made, clock_mono_ns() */
+    struct err why;       /* of the last failure */
 };
 
 /* ERR_INVALID: libpq cannot read the url. The text never has the url, which has the password. */

@@ -2,7 +2,15 @@
 #include "kv/postgres_int.h"
 
 /* Types by their numbers in pg_type, which never change. */
-enum { T_BYTEA = 17, T_INT8 = 20, T_TEXT = 25, T_BYTEAS = 1001, T_INT2S = 1005, T_INT4S = 1007 };
+enum {
+    T_BYTEA = 17,
+    T_INT8 = 20,
+    T_INT4 = 23,
+    T_TEXT = 25,
+    T_BYTEAS = 1001,
+    T_INT2S = 1005,
+    T_INT4S = 1007
+};
 
 /* Changes come sorted by name, so that two writers never wait for each other in a circle. The
  * exception undoes what was changed; a variable keeps its value. Kinds are those of
@@ -44,18 +52,20 @@ const char sql_function_body[] = FUNCTION_BODY;
     "DO $do$ BEGIN " WITH_LOCK                                                                     \
     "CREATE OR REPLACE FUNCTION weir_kv_write(kinds int2[], places int4[], partitions bytea[],"    \
     " keys bytea[], vals bytea[], stamps bytea[]) RETURNS int4 LANGUAGE plpgsql"                   \
+    " SET plan_cache_mode = force_custom_plan"                                                     \
     " AS $body$" FUNCTION_BODY "$body$; END $do$"
 
 #define FUNCTION_NAME "weir_kv_write(int2[], int4[], bytea[], bytea[], bytea[], bytea[])"
 
 const struct sql sql_table[SQL_COUNT] = {
-    /* A plan for all values would lock all 100 tables each time; one for these values has one. */
+    /* Every statement finds its rows by the primary key, however small the table was when its plan
+     * was made. */
     [SQL_SESSION] =
         {"session",
          "SELECT pg_is_in_recovery(),"
          " set_config('statement_timeout', $1, false),"
          " set_config('idle_in_transaction_session_timeout', $1, false),"
-         " set_config('plan_cache_mode', 'force_custom_plan', false),"
+         " set_config('enable_seqscan', 'off', false),"
          " set_config('default_transaction_isolation', 'read committed', false),"
          " set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
          "  WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)",
@@ -74,6 +84,18 @@ const struct sql sql_table[SQL_COUNT] = {
                     {0},
                     0,
                     true},
+    [SQL_LAYOUT] =
+        {"layout",
+         "SELECT count(*) = 100 AND satisfies_hash_partition(to_regclass('kv'), 100, $1, $2)"
+         " FROM pg_inherits JOIN pg_class AS t ON t.oid = inhrelid"
+         " WHERE inhparent = to_regclass('kv') AND t.oid = to_regclass(relname::text)"
+         " AND pg_get_expr(relpartbound, t.oid) ="
+         "  'FOR VALUES WITH (modulus 100, remainder ' || substr(relname, 4) || ')'"
+         " AND has_table_privilege(t.oid, 'SELECT') AND has_table_privilege(t.oid, 'INSERT')"
+         " AND has_table_privilege(t.oid, 'UPDATE') AND has_table_privilege(t.oid, 'DELETE')",
+         {T_INT4, T_BYTEA},
+         2,
+         true},
     [SQL_FUNCTION_TEXT] = {"function_text",
                            "SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure('" FUNCTION_NAME
                            "')",
@@ -86,44 +108,59 @@ const struct sql sql_table[SQL_COUNT] = {
                    {0},
                    0},
     [SQL_GET] = {"get",
-                 "SELECT value FROM kv WHERE partition_key = $1 AND key = $2",
+                 "SELECT value FROM @ WHERE partition_key = $1 AND key = $2",
                  {T_BYTEA, T_BYTEA},
-                 2},
+                 2,
+                 .routed = true},
     [SQL_PUT] = {"put",
-                 "INSERT INTO kv VALUES ($1, $2, $3)"
+                 "INSERT INTO @ VALUES ($1, $2, $3)"
                  " ON CONFLICT (partition_key, key) DO UPDATE SET value = excluded.value",
                  {T_BYTEA, T_BYTEA, T_BYTEA},
-                 3},
+                 3,
+                 .routed = true},
     [SQL_PUT_ABSENT] = {"put_absent",
-                        "INSERT INTO kv VALUES ($1, $2, $3)"
+                        "INSERT INTO @ VALUES ($1, $2, $3)"
                         " ON CONFLICT (partition_key, key) DO NOTHING",
                         {T_BYTEA, T_BYTEA, T_BYTEA},
-                        3},
+                        3,
+                        .routed = true},
     [SQL_PUT_EXISTS] = {"put_exists",
-                        "UPDATE kv SET value = $3 WHERE partition_key = $1 AND key = $2",
+                        "UPDATE @ SET value = $3 WHERE partition_key = $1 AND key = $2",
                         {T_BYTEA, T_BYTEA, T_BYTEA},
-                        3},
+                        3,
+                        .routed = true},
     [SQL_PUT_SAME] =
         {"put_same",
-         "UPDATE kv SET value = $3 WHERE partition_key = $1 AND key = $2 AND value = $4",
+         "UPDATE @ SET value = $3 WHERE partition_key = $1 AND key = $2 AND value = $4",
          {T_BYTEA, T_BYTEA, T_BYTEA, T_BYTEA},
-         4},
+         4,
+         .routed = true},
     [SQL_REMOVE] = {"remove",
-                    "DELETE FROM kv WHERE partition_key = $1 AND key = $2",
+                    "DELETE FROM @ WHERE partition_key = $1 AND key = $2",
                     {T_BYTEA, T_BYTEA},
-                    2},
+                    2,
+                    .routed = true},
     [SQL_REMOVE_SAME] = {"remove_same",
-                         "DELETE FROM kv WHERE partition_key = $1 AND key = $2 AND value = $3",
+                         "DELETE FROM @ WHERE partition_key = $1 AND key = $2 AND value = $3",
                          {T_BYTEA, T_BYTEA, T_BYTEA},
-                         3},
+                         3,
+                         .routed = true},
     [SQL_CHECK_EXISTS] = {"check_exists",
-                          "SELECT 1 FROM kv WHERE partition_key = $1 AND key = $2",
+                          "SELECT 1 FROM @ WHERE partition_key = $1 AND key = $2",
                           {T_BYTEA, T_BYTEA},
-                          2},
+                          2,
+                          .routed = true},
     [SQL_CHECK_SAME] = {"check_same",
-                        "SELECT 1 FROM kv WHERE partition_key = $1 AND key = $2 AND value = $3",
+                        "SELECT 1 FROM @ WHERE partition_key = $1 AND key = $2 AND value = $3",
                         {T_BYTEA, T_BYTEA, T_BYTEA},
-                        3},
+                        3,
+                        .routed = true},
+    [SQL_PUT_ROWS] = {"put_rows",
+                      "INSERT INTO @ SELECT $1, * FROM unnest($2, $3)"
+                      " ON CONFLICT (partition_key, key) DO UPDATE SET value = excluded.value",
+                      {T_BYTEA, T_BYTEAS, T_BYTEAS},
+                      3,
+                      .routed = true},
     [SQL_PUT_MANY] = {"put_many",
                       "INSERT INTO kv SELECT * FROM unnest($1, $2, $3)"
                       " ON CONFLICT (partition_key, key) DO UPDATE SET value = excluded.value",
@@ -137,27 +174,31 @@ const struct sql sql_table[SQL_COUNT] = {
 #define PAGE(and_to)                                                                               \
     "SELECT key, value FROM (SELECT key, value, sum(length(value)) OVER"                           \
     "  (ORDER BY key ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - length(value) AS before"  \
-    " FROM kv WHERE partition_key = $1 AND key >= $2" and_to " ORDER BY key LIMIT $3) AS page"     \
+    " FROM @ WHERE partition_key = $1 AND key >= $2" and_to " ORDER BY key LIMIT $3) AS page"      \
     " WHERE before < $4 ORDER BY key"
-    [SQL_PAGE] = {"page", PAGE(""), {T_BYTEA, T_BYTEA, T_INT8, T_INT8}, 4},
+    [SQL_PAGE] = {"page", PAGE(""), {T_BYTEA, T_BYTEA, T_INT8, T_INT8}, 4, .routed = true},
     [SQL_PAGE_TO] = {"page_to",
                      PAGE(" AND key < $5"),
                      {T_BYTEA, T_BYTEA, T_INT8, T_INT8, T_BYTEA},
-                     5},
+                     5,
+                     .routed = true},
 #undef PAGE
     [SQL_DROP_BOUND] = {"drop_bound",
-                        "SELECT key FROM kv WHERE partition_key = $1 AND key >= $2"
+                        "SELECT key FROM @ WHERE partition_key = $1 AND key >= $2"
                         " ORDER BY key OFFSET 9999 LIMIT 1",
                         {T_BYTEA, T_BYTEA},
-                        2},
+                        2,
+                        .routed = true},
     [SQL_DROP_TO] = {"drop_to",
-                     "DELETE FROM kv WHERE partition_key = $1 AND key >= $2 AND key <= $3",
+                     "DELETE FROM @ WHERE partition_key = $1 AND key >= $2 AND key <= $3",
                      {T_BYTEA, T_BYTEA, T_BYTEA},
-                     3},
+                     3,
+                     .routed = true},
     [SQL_DROP_REST] = {"drop_rest",
-                       "DELETE FROM kv WHERE partition_key = $1 AND key >= $2",
+                       "DELETE FROM @ WHERE partition_key = $1 AND key >= $2",
                        {T_BYTEA, T_BYTEA},
-                       2},
+                       2,
+                       .routed = true},
 };
 
 /* Codes of PostgreSQL by their beginning; the first row that fits counts. */

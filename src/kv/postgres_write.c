@@ -101,12 +101,18 @@ static void arrays_fill(struct pg_write *w)
     free(sorted);
 }
 
-static bool all_are_plain_puts(const struct kv_change *changes, size_t count)
+/* The statement for several changes. */
+static enum sql_name several_sql(const struct kv_change *changes, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    bool one_partition = true;
+
+    for (size_t i = 0; i < count; i++) {
         if (changes[i].what != KV_PUT || changes[i].when != KV_ALWAYS)
-            return false;
-    return true;
+            return SQL_WRITE;
+        one_partition =
+            one_partition && str_eq(changes[i].name.partition, changes[0].name.partition);
+    }
+    return one_partition ? SQL_PUT_ROWS : SQL_PUT_MANY;
 }
 
 static void single_init(struct pg_call *call, const struct kv_change *c)
@@ -132,11 +138,13 @@ void pg_write_init(struct pg_write *w, struct pg_call *call, const struct kv_cha
         return;
     }
     arrays_fill(w);
-    bool plain = all_are_plain_puts(changes, count);
-    size_t first = plain ? PARTITION : KIND, end = plain ? STAMP : COLUMNS;
-    call->sql = plain ? SQL_PUT_MANY : SQL_WRITE;
+    call->sql = several_sql(changes, count);
+    size_t first = call->sql == SQL_WRITE ? KIND : PARTITION;
+    size_t end = call->sql == SQL_WRITE ? COLUMNS : STAMP;
     for (size_t i = first; i < end; i++)
         call->params[i - first] = buf_str(&w->arrays[i]);
+    if (call->sql == SQL_PUT_ROWS)
+        call->params[0] = changes[0].name.partition;
 }
 
 void pg_write_release(struct pg_write *w)

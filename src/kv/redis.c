@@ -287,8 +287,7 @@ static int redis_write(struct kv *kv, const struct kv_change *changes, size_t co
         arena_array(&scratch, 1 + 5 * count + 2 * name_count, sizeof(struct str))};
     struct reply *reply;
 
-    if (!args.argv)
-        return err_code(err, ERR_NO_MEMORY);
+    BUG_ON(!args.argv); /* the limits of kv.h keep it small */
     args_add(&args, arena_fmt(&scratch, "%zu", count));
     for (size_t i = 0; i < count; i++)
         args_add_change(&args, &namer, &changes[i]);

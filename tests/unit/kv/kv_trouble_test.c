@@ -1,5 +1,7 @@
 /* Bad days of the drivers: servers that are unfit, down, stopped and back again. */
 #include "base/clock.h"
+#include "base/ids.h"
+#include "kv/postgres_int.h"
 #include "store/store.h"
 #include "unit/kv/kv_lab.h"
 #include "unit/kv/postgres_server.h"
@@ -296,6 +298,7 @@ TEST(kv_trouble, a_postgres_user_without_rights_to_create_can_use_what_is_there)
     kv = postgres_on(user_url, 0, 0);
     kv_lab_expect(kv, "p", "k", "v");
     kv_lab_set(kv, "p", "k", "w");
+    kv_lab_expect_keys(kv, "p", NULL, "k");
     kv_close(kv);
     snprintf(statement, sizeof(statement), "REVOKE ALL ON kv FROM plain%d", (int)getpid());
     CHECK(postgres_run(url, statement));
@@ -303,6 +306,34 @@ TEST(kv_trouble, a_postgres_user_without_rights_to_create_can_use_what_is_there)
     CHECK_ERR(kv_open_postgres(&kv, &o, &err), ERR_DENIED);
     snprintf(statement, sizeof(statement), "DROP ROLE plain%d", (int)getpid());
     CHECK(postgres_run(url, statement));
+    postgres_shared_drop();
+}
+
+/* The table of a partition, as weir computes it, is the one that the server uses. */
+TEST(kv_trouble, a_partition_is_in_the_table_where_postgres_looks_for_it)
+{
+    struct buf statement = BUF_INIT(0);
+    const char *url = postgres_shared_url();
+    char bytes[KV_PARTITION_MAX];
+
+    struct kv *kv = postgres_on(url, 0, 0);
+    kv_lab_set(kv, "p", "k", "v");
+    CHECK(postgres_run(url, "SELECT 1 / (count(*) = 1)::int FROM pg_stat_activity"
+                            " WHERE application_name = 'weir' AND query LIKE 'INSERT INTO kv\\_%'"
+                            " AND datname = current_database()"));
+    kv_close(kv);
+    buf_append_z(&statement, "SELECT 1 / every(satisfies_hash_partition('kv'::regclass, 100, t, p))"
+                             "::int FROM (VALUES ");
+    for (size_t len = 1; len <= sizeof(bytes); len += len < 64 ? 1 : 61) {
+        random_bytes(bytes, len);
+        buf_appendf(&statement, "%s(%u, '\\x", len > 1 ? ", " : "",
+                    sql_table_of(str_n(bytes, len)));
+        buf_append_hex(&statement, bytes, len);
+        buf_append_z(&statement, "'::bytea)");
+    }
+    buf_append_z(&statement, ") AS v(t, p)");
+    CHECK(postgres_run(url, statement.p));
+    buf_release(&statement);
     postgres_shared_drop();
 }
 
