@@ -110,7 +110,8 @@ struct rest_row {
     /* A function that checks, before the body is read, whether the call can be served. It can use
      * only the values of path and query. NULL: no check. */
     rest_fn *needs;
-    const struct rest_field *in_path; /* one field for each "{name}" of the path */
+    /* One field for each "{name}" of the path; NULL: the function does not use them. */
+    const struct rest_field *in_path;
     /* Query parameters. The parameters `after` and `limit` of a list are not among them. */
     const struct rest_field *query;
     const struct rest_field *body; /* members of a JSON object; NULL: the call takes no body */
@@ -139,6 +140,7 @@ struct rest_row {
     /* The route is served even while weir is halted. weir is halted while the coordination store is
      * not the one that it knew (coord/installation.h). */
     bool storeless;
+    const void *more; /* what the table's dialect says about the row beyond this; may be NULL */
 };
 
 enum { REST_PAGE_USUAL = 1000, REST_PAGE_MAX = 10000 };
@@ -210,7 +212,9 @@ struct rest_call {
     struct buf text; /* the answer's text */
     struct json_out writer;
     int status;
-    bool sent; /* rest_send() or rest_refuse() has sent the answer */
+    bool sent;    /* rest_send() or rest_refuse() has sent the answer */
+    bool refused; /* rest_refuse() has sent it, with the result `refusal` */
+    int refusal;
     bool list_open;
     const struct rest_dialect *dialect;
     json_t *lists; /* the values of query parameters that are lists of strings */
@@ -248,9 +252,10 @@ int rest_send(struct rest_call *c, struct str body) MUST_CHECK;
 struct http_request *rest_take_answer(struct rest_call *c, int status);
 
 /* Answers with an error status that the table of error codes (rest_send_failure()) does not have.
- * `extra` is an additional header, unless its name is empty. */
+ * `extra` is an additional header, unless its name is empty. The result of the row's function no
+ * longer counts, so that the function may return an error to end its work. */
 int rest_refuse(struct rest_call *c, int status, const char *code, const char *message,
-                struct http_header extra) MUST_CHECK;
+                struct http_header extra);
 
 /* Writes a member with a time, such as "2026-01-31T03:00:00.000Z". The time is given in
  * milliseconds since 1970; 0 becomes "". */

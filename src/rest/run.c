@@ -91,8 +91,9 @@ int rest_refuse(struct rest_call *c, int status, const char *code, const char *m
                 struct http_header extra)
 {
     BUG_ON(c->sent);
-    c->sent = true;
-    return error_send(c->dialect, c->req, status, code, message, extra);
+    c->sent = c->refused = true;
+    c->refusal = error_send(c->dialect, c->req, status, code, message, extra);
+    return c->refusal;
 }
 
 void rest_header(struct rest_call *c, struct str name, struct str value)
@@ -337,7 +338,7 @@ static int rest_answer(struct rest_call *c)
     answer_begin(c);
     int code = c->row->run(c, &err);
     if (c->sent || code == ERR_AGAIN)
-        return code;
+        return c->refused ? c->refusal : code;
     if (code == 0)
         return answer_send(c);
     if (code == ERR_NOT_FOUND && c->row->missing)
@@ -380,7 +381,9 @@ int rest_run(const struct rest_match *match, struct http_request *req)
         return ERR_AGAIN;
     int code = rest_prepare(&c, &match->path, &from_peer, &err);
     /* The HTTP server handles a peer that closed the connection or is too slow. */
-    if (code < 0 && !from_peer && !c.sent)
+    if (c.refused)
+        code = c.refusal;
+    else if (code < 0 && !from_peer && !c.sent)
         code = failure_send(c.dialect, req, code, &err);
     else if (code == 0 && !c.sent)
         code = rest_answer(&c);

@@ -164,11 +164,12 @@ static struct rest_value *rest_value_find(const struct rest_call *c, struct str 
     return NULL;
 }
 
+/* Reads the values of the path. A row that describes none of them does not use them. */
 static int read_path(struct rest_call *c, const struct rest_path *path, struct err *err)
 {
     int code = 0;
 
-    for (size_t i = 0; i < path->count && code == 0; i++) {
+    for (size_t i = 0; i < path->count && c->row->in_path && code == 0; i++) {
         struct rest_value *v = rest_value_find(c, path->name[i]);
         BUG_ON(!v);
         code = read_from_text(v, path->value[i], err);

@@ -74,3 +74,33 @@ int base64_decode_exact(void *out, size_t len, struct str text)
     buf_release(&b);
     return code;
 }
+
+void base64url_encode(struct buf *out, struct str bytes)
+{
+    size_t from = out->len;
+
+    base64_encode(out, bytes);
+    if (buf_error(out) < 0)
+        return;
+    while (out->len > from && out->p[out->len - 1] == '=')
+        out->p[--out->len] = '\0';
+    for (char *p = out->p + from; p < out->p + out->len; p++)
+        *p = (char)(*p == '+' ? '-' : *p == '/' ? '_' : *p);
+}
+
+int base64url_decode(struct buf *out, struct str text)
+{
+    struct buf plain = BUF_INIT(text.len + 4);
+    int code = str_chr(text, '+') < 0 && str_chr(text, '/') < 0 ? 0 : ERR_PARSE;
+
+    for (size_t i = 0; i < text.len; i++)
+        buf_append_char(&plain, (char)(text.p[i] == '-'   ? '+'
+                                       : text.p[i] == '_' ? '/'
+                                                          : text.p[i]));
+    while (plain.len % 4)
+        buf_append_char(&plain, '=');
+    if (code == 0)
+        code = str_chr(text, '=') < 0 ? base64_decode(out, buf_str(&plain)) : ERR_PARSE;
+    buf_release(&plain);
+    return code;
+}

@@ -171,7 +171,7 @@ static int parse_disposition(struct form *f, struct str value, struct part_head 
         else if (str_ieq(name, STR("filename")))
             out->filename = form_unescape(f->arena, text);
     }
-    out->is_file = str_ieq(out->name, STR("file"));
+    out->is_file = str_ieq(out->name, str_z(f->part));
     return out->name.len ? 0 : ERR_PARSE;
 }
 
@@ -340,9 +340,16 @@ static const struct reader_ops form_ops = {.read = form_read, .close = close_rea
 int form_open(struct form *f, struct arena *arena, struct reader *body, struct str content_type,
               struct err *err)
 {
+    return form_open_part(f, arena, body, content_type, "file", err);
+}
+
+int form_open_part(struct form *f, struct arena *arena, struct reader *body,
+                   struct str content_type, const char *part, struct err *err)
+{
     int code;
 
     memset(f, 0, sizeof(*f));
+    f->part = part;
     f->file.ops = &form_ops;
     f->body = body;
     f->arena = arena;

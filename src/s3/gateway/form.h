@@ -39,6 +39,7 @@ struct form {
     struct reader file; /* its close() is form_close() */
     struct reader *body;
     struct arena *arena;
+    const char *part; /* name of the part that is the file */
     struct form_field fields[FORM_FIELDS_MAX];
     size_t field_count;
     struct str filename;  /* name of the file in the form, without folders; may be empty */
@@ -62,6 +63,9 @@ bool form_is_type(struct str content_type);
  * there is nothing to close. */
 int form_open(struct form *f, struct arena *arena, struct reader *body, struct str content_type,
               struct err *err) MUST_CHECK;
+/* Like form_open(), for a form whose file is the part called `part`; S3 calls it "file". */
+int form_open_part(struct form *f, struct arena *arena, struct reader *body,
+                   struct str content_type, const char *part, struct err *err) MUST_CHECK;
 void form_close(struct form *f);
 
 /* Returns the value of the first field of this name, in upper or lower case; NULL p: there is

@@ -4,6 +4,7 @@
 #include "s3/gateway/gateway_int.h"
 
 #include "base/clock.h"
+#include "s3/access/request_value.h"
 #include "s3/documents/lock.h"
 #include "meta/tagging.h"
 
@@ -55,45 +56,15 @@ static bool is_operation(const struct call *c, enum s3_operation id)
     return c->op && c->op->id == id;
 }
 
-/* --- the request as a whole --- */
+/* --- the request as a whole, and who sent it --- */
 
-static struct str wall_time(struct call *c, const struct question *q)
+static struct str of_request(struct call *c, const struct question *q)
 {
-    char text[CLOCK_ISO_LEN + 1];
+    struct request_facts f = {
+        c->http, c->user, c->now_ms, c->g->region, c->judged ? c->judged->info.owner : STR_EMPTY,
+        c->a};
 
-    (void)q;
-    clock_iso(c->now_ms, text);
-    return arena_str(c->a, str_z(text));
-}
-
-static struct str epoch_time(struct call *c, const struct question *q)
-{
-    (void)q;
-    return arena_fmt(c->a, "%lld", (long long)(c->now_ms / MS_PER_S));
-}
-
-static struct str secure_transport(struct call *c, const struct question *q)
-{
-    (void)q;
-    return http_request_is_tls(c->http) ? STR("true") : STR("false");
-}
-
-/* Returns the version of TLS as policies write it: "1.3", where OpenSSL says "TLSv1.3". */
-static struct str tls_version_of(struct call *c, const struct question *q)
-{
-    struct str version = str_z(http_request_tls_version(c->http)), prefix = STR("TLSv");
-
-    (void)q;
-    return str_starts(version, prefix) ? str_skip(version, prefix.len) : STR_EMPTY;
-}
-
-static struct str source_ip(struct call *c, const struct question *q)
-{
-    char text[SOCK_ADDR_TEXT];
-
-    (void)q;
-    sock_addr_host(http_request_peer(c->http), text);
-    return arena_str(c->a, str_z(text));
+    return request_value(&f, q->key);
 }
 
 /* Returns the header as the client sent it. c->head cannot be used here, because in it the fields
@@ -103,44 +74,7 @@ static struct str condition_client_header(struct call *c, const struct question 
     return http_header(http_request_head(c->http), q->name);
 }
 
-static struct str region(struct call *c, const struct question *q)
-{
-    (void)q;
-    return c->g->region;
-}
-
-/* Answers that no AWS service sent the request: no service of weir sends requests in the name of a
- * user. */
-static struct str by_no_service(struct call *c, const struct question *q)
-{
-    return q->key == POLICY_KEY_VIA_AWS_SERVICE || c->user ? STR("false") : STR_EMPTY;
-}
-
-static struct str resource_account(struct call *c, const struct question *q)
-{
-    (void)q;
-    return c->judged ? c->judged->info.owner : STR_EMPTY;
-}
-
-/* --- who asks --- */
-
-static struct str principal(struct call *c, const struct question *q)
-{
-    const struct user *user = c->user;
-
-    switch (q->key) {
-    case POLICY_KEY_PRINCIPAL_TYPE:
-        return user ? STR("User") : STR("Anonymous");
-    case POLICY_KEY_PRINCIPAL_ARN:
-        return user ? arena_fmt(c->a, "arn:aws:iam::" STR_FMT ":user/" STR_FMT, STR_ARG(user->id),
-                                STR_ARG(user->name))
-                    : STR_EMPTY;
-    case POLICY_KEY_USER_NAME:
-        return user ? user->name : STR_EMPTY;
-    default: /* an account in weir is a user's id */
-        return user ? user->id : STR(POLICY_ANONYMOUS);
-    }
-}
+/* --- the signature --- */
 
 static bool is_version_2(const struct call *c)
 {
@@ -418,21 +352,21 @@ static const struct {
     const char *name;
     unsigned on;
 } values[POLICY_KEYS] = {
-    [POLICY_KEY_CURRENT_TIME] = {wall_time},
-    [POLICY_KEY_EPOCH_TIME] = {epoch_time},
-    [POLICY_KEY_PRINCIPAL_ACCOUNT] = {principal},
-    [POLICY_KEY_PRINCIPAL_ARN] = {principal},
-    [POLICY_KEY_PRINCIPAL_IS_AWS_SERVICE] = {by_no_service},
-    [POLICY_KEY_PRINCIPAL_TYPE] = {principal},
-    [POLICY_KEY_REFERER] = {condition_client_header, "referer"},
-    [POLICY_KEY_REQUESTED_REGION] = {region},
-    [POLICY_KEY_RESOURCE_ACCOUNT] = {resource_account},
-    [POLICY_KEY_SECURE_TRANSPORT] = {secure_transport},
-    [POLICY_KEY_SOURCE_IP] = {source_ip},
-    [POLICY_KEY_USER_AGENT] = {condition_client_header, "user-agent"},
-    [POLICY_KEY_USER_ID] = {principal},
-    [POLICY_KEY_USER_NAME] = {principal},
-    [POLICY_KEY_VIA_AWS_SERVICE] = {by_no_service},
+    [POLICY_KEY_CURRENT_TIME] = {of_request},
+    [POLICY_KEY_EPOCH_TIME] = {of_request},
+    [POLICY_KEY_PRINCIPAL_ACCOUNT] = {of_request},
+    [POLICY_KEY_PRINCIPAL_ARN] = {of_request},
+    [POLICY_KEY_PRINCIPAL_IS_AWS_SERVICE] = {of_request},
+    [POLICY_KEY_PRINCIPAL_TYPE] = {of_request},
+    [POLICY_KEY_REFERER] = {of_request},
+    [POLICY_KEY_REQUESTED_REGION] = {of_request},
+    [POLICY_KEY_RESOURCE_ACCOUNT] = {of_request},
+    [POLICY_KEY_SECURE_TRANSPORT] = {of_request},
+    [POLICY_KEY_SOURCE_IP] = {of_request},
+    [POLICY_KEY_USER_AGENT] = {of_request},
+    [POLICY_KEY_USER_ID] = {of_request},
+    [POLICY_KEY_USER_NAME] = {of_request},
+    [POLICY_KEY_VIA_AWS_SERVICE] = {of_request},
     [POLICY_KEY_AUTH_TYPE] = {auth_type},
     [POLICY_KEY_DELIMITER] = {parameter, "delimiter"},
     [POLICY_KEY_EXISTING_OBJECT_TAG] = {existing_tag},
@@ -446,10 +380,10 @@ static const struct {
     [POLICY_KEY_OBJECT_LOCK_RETAIN_UNTIL_DATE] = {lock_value},
     [POLICY_KEY_PREFIX] = {parameter, "prefix"},
     [POLICY_KEY_REQUEST_OBJECT_TAG] = {request_tag},
-    [POLICY_KEY_S3_RESOURCE_ACCOUNT] = {resource_account},
+    [POLICY_KEY_S3_RESOURCE_ACCOUNT] = {of_request},
     [POLICY_KEY_SIGNATURE_AGE] = {signature_age},
     [POLICY_KEY_SIGNATURE_VERSION] = {signature_version},
-    [POLICY_KEY_TLS_VERSION] = {tls_version_of},
+    [POLICY_KEY_TLS_VERSION] = {of_request},
     [POLICY_KEY_VERSION_ID] = {condition_version},
     [POLICY_KEY_X_AMZ_ACL] = {acted_header, "x-amz-acl", ON_NEW | ON_LIST},
     [POLICY_KEY_X_AMZ_CONTENT_SHA256] = {content_sha256, "x-amz-content-sha256"},

@@ -5,6 +5,7 @@
 
 #include "base/xml.h"
 #include "object/names.h"
+#include "object/range.h"
 #include "s3/access/access.h"
 #include "s3/access/auth.h"
 #include "s3/gateway/capture.h"
@@ -359,7 +360,6 @@ int removal_conditions_read(struct str time, struct str size, struct object_cond
 /* Does the change have a condition on the existing object? */
 bool call_is_conditional(const struct call *c);
 int range_read(struct call *c, struct object_range *out, struct err *err) MUST_CHECK;
-bool range_parse(struct str text, struct object_range *out);
 
 /* --- gateway_capture.c: changes that replication must know of --- */
 

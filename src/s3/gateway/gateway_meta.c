@@ -245,26 +245,6 @@ int removal_conditions_read(struct str time, struct str size, struct object_cond
     return 0;
 }
 
-/* Reads "bytes=0-9", "bytes=9-" or "bytes=-9". Anything else, such as several ranges, is
- * ignored. */
-bool range_parse(struct str text, struct object_range *out)
-{
-    struct str first, last;
-    uint64_t from = 0, to = UINT64_MAX;
-
-    if (!str_starts(text, STR("bytes=")) ||
-        !str_cut(str_trim(str_skip(text, 6)), '-', &first, &last))
-        return false;
-    if ((first.len && str_u64(first, &from) < 0) || (last.len && str_u64(last, &to) < 0) ||
-        (!first.len && !last.len))
-        return false;
-    if (!first.len)
-        *out = (struct object_range){.kind = RANGE_SUFFIX, .first = to};
-    else
-        *out = (struct object_range){.kind = RANGE_FROM_TO, .first = from, .last = to};
-    return first.len == 0 || from <= to;
-}
-
 int range_read(struct call *c, struct object_range *out, struct err *err)
 {
     struct str part = call_param(c, "partNumber"), range = http_header(c->head, "range");
@@ -279,7 +259,7 @@ int range_read(struct call *c, struct object_range *out, struct err *err)
             return err_set(err, S3_INVALID_ARGUMENT,
                            "Part number must be an integer between 1 and 10000, inclusive");
         *out = (struct object_range){.kind = RANGE_PART, .first = number};
-    } else if (range.len && !range_parse(range, out)) {
+    } else if (range.len && !object_range_parse(range, out)) {
         *out = (struct object_range){.kind = RANGE_ALL};
     }
     return 0;

@@ -137,7 +137,7 @@ static int copy_range(struct call *c, const struct copy_source *s, struct object
 
     *out = (struct object_range){.kind = RANGE_ALL};
     if (text.p &&
-        (!range_parse(text, out) || out->kind != RANGE_FROM_TO || out->last == UINT64_MAX))
+        (!object_range_parse(text, out) || out->kind != RANGE_FROM_TO || out->last == UINT64_MAX))
         return err_set(err, S3_INVALID_ARGUMENT,
                        "The x-amz-copy-source-range value must be of the form bytes=first-last "
                        "where first and last are the zero-based offsets of the first and last "

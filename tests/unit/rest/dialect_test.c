@@ -75,6 +75,14 @@ static int fail_unmodified(struct rest_call *c, struct err *err)
     return err_set(err, ERR_NOT_MODIFIED, "no changes");
 }
 
+/* Refuses by what its row says, and ends with an error all the same. Its path has a value that the
+ * row does not describe. */
+static int refuse_and_fail(struct rest_call *c, struct err *err)
+{
+    rest_refuse(c, 409, "refused", c->row->more, (struct http_header){0});
+    return err_set(err, ERR_DENIED, "this error is not sent");
+}
+
 /* Five items "a" to "e", read from a source that can begin behind a key. */
 static int list_from_source(struct rest_call *c, struct err *err)
 {
@@ -134,6 +142,7 @@ static const struct rest_row rows[] = {
      .body = REST_FIELDS({"labels", "Labels.", REST_MAP, .min = 0, .max = 2},
                          {"things", "Things.", REST_OBJECTS}, {"name", "A name."})},
     {HTTP_GET, "/same", REST_USER, "Fails.", fail_unmodified},
+    {HTTP_GET, "/refused/{thing}", REST_USER, "Refuses.", refuse_and_fail, .more = "by its row"},
     {HTTP_GET, "/letters", REST_ANYONE, "Letters.", list_from_source, .list = "letters",
      .by_source = true},
     {HTTP_GET, "/words", REST_ANYONE, "Words.", count_words,
@@ -193,6 +202,7 @@ TEST(rest_dialect, the_dialect_decides_who_may_call_and_the_form_of_errors)
         {"POST /hello", "{\"labels\":{\"a\":\"b\"},\"things\":[{}]}", 200,
          "{\"friend\":\"ann\",\"labels\":1,\"things\":1,\"name_given\":false}"},
         {"GET /same", NULL, 418, "{\"oops\":\"no changes\"}"},
+        {"GET /refused/x", NULL, 409, "{\"oops\":\"by its row\"}"},
     };
     static const struct dialect_case foes[] = {
         {"POST /hello", "{}", 403, "{\"oops\":\"not you\"}"},

@@ -121,6 +121,24 @@ TEST(form, a_large_file_streams_through)
     buf_release(&out);
 }
 
+TEST(form, the_file_may_be_a_part_of_another_name)
+{
+    struct buf out = BUF_INIT(0);
+    struct lab lab;
+
+    start(&lab);
+    field(&lab, "file", STR("a field"));
+    buf_append_z(&lab.body,
+                 "--xyz\r\nContent-Disposition: form-data; name=\"content\"\r\n\r\nbytes" FILE_END);
+    lab.slow = (struct slow_reader){{&slow_ops}, buf_str(&lab.body), 5};
+    CHECK_INT(form_open_part(&lab.f, &lab.a, &lab.slow.reader, TYPE, "content", &lab.err), 0);
+    CHECK_STR(form_field(&lab.f, "file"), STR("a field"));
+    CHECK_INT(reader_read_all(&lab.f.file, &out, &lab.err), 0);
+    CHECK_STR(buf_str(&out), STR("bytes"));
+    buf_release(&out);
+    end(&lab);
+}
+
 static void check_open(const char *type, const char *body, const char *want)
 {
     struct slow_reader slow = {{&slow_ops}, str_z(body), 7};

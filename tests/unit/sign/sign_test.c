@@ -292,6 +292,23 @@ TEST(sign, a_version_2_string_sorts_headers_and_sub_resources)
     buf_release(&b);
 }
 
+TEST(base64, the_form_for_urls_has_no_padding_and_its_own_alphabet)
+{
+    static const struct str bad[] = {STR("+w"), STR("_w=="), STR("_w="), STR("a"), STR("_x")};
+    struct buf text = {0}, bytes = {0};
+
+    base64url_encode(&text, STR("\xff"));
+    CHECK_STR(buf_str(&text), STR("_w"));
+    base64url_encode(&text, STR("\xfb\xff\xfe"));
+    CHECK_STR(buf_str(&text), STR("_w-__-"));
+    CHECK_INT(base64url_decode(&bytes, STR("-__-")), 0);
+    CHECK_STR(buf_str(&bytes), STR("\xfb\xff\xfe"));
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        CHECK_ERR(base64url_decode(&bytes, bad[i]), ERR_PARSE);
+    buf_release(&text);
+    buf_release(&bytes);
+}
+
 TEST(base64, what_is_encoded_decodes_and_nothing_else_does)
 {
     static const struct str bad[] = {STR("Zg="),    STR("Zg"),   STR("Zh=="),     STR("Zm9="),

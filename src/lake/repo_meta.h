@@ -1,0 +1,17 @@
+/* The metadata of a repository: keys and values that clients keep there. They are one record, which
+ * changes by compare-and-set. */
+#ifndef LAKE_REPO_META_H
+#define LAKE_REPO_META_H
+
+#include "lake/lake.h"
+
+/* Reads the metadata; a repository without any has no pairs. */
+int lake_repo_meta_get(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct str_pairs *out, struct err *err) MUST_CHECK;
+/* Sets the pairs of `set` and removes the keys of `removed`; other keys stay. ERR_INVALID: there
+ * would be too much metadata. */
+int lake_repo_meta_change(struct lake *l, struct arena *a, const struct lake_repo *r,
+                          const struct str_pairs *set, const struct str *removed, size_t count,
+                          struct err *err) MUST_CHECK;
+
+#endif
