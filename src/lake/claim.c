@@ -9,10 +9,7 @@
 #define CLAIM_OBJECT LAKE_NODES "/dummy"
 #define CLAIM_WORDS  "weir repository " /* before the partition's name in the object */
 
-enum {
-    CLAIM_BYTES_MAX = 4096,
-    CLAIM_FRESH_MS = MS_PER_MINUTE, /* a younger claim belongs to a repository being made */
-};
+enum { CLAIM_BYTES_MAX = 4096 };
 
 struct claim {
     struct lake *lake;
@@ -122,7 +119,7 @@ static int claim_pass(struct claim *c, const struct claim_seen *seen, struct err
         return 0;
     if (!claim_parse(seen->text, &partition, &id))
         return c->bare ? 0 : claim_in_use(c, seen->text, err);
-    if (seen->modified_ms + CLAIM_FRESH_MS < clock_wall_ms())
+    if (seen->modified_ms + c->lake->claim_fresh_ms <= clock_wall_ms())
         code = claim_partition_is_gone(c, partition, id, &gone, err);
     return code == 0 && !gone ? claim_in_use(c, seen->text, err) : code;
 }

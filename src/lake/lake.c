@@ -11,6 +11,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->kv = o->kv;
     l->queue = commit_queue_new();
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
+    l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
     l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
     if (code == 0)

@@ -13,7 +13,8 @@
 enum {
     LAKE_HEAD_TRIES = 10,                 /* R4 of docs/lake.md, C5, and other changes of a head */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE, /* how long a change of a branch is tried again */
-    LAKE_COMMITS_BYTES = 16 << 20,        /* memory of the commits that were read lately */
+    LAKE_CLAIM_FRESH_MS = MS_PER_MINUTE,
+    LAKE_COMMITS_BYTES = 16 << 20, /* memory of the commits that were read lately */
 };
 
 struct lake {
@@ -23,6 +24,9 @@ struct lake {
     struct loop cleaner;        /* clean.c: drops the tokens on the cleanup list */
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
+    /* A claim that is younger belongs to a repository that is being made, and is never void. Tests
+     * set it. */
+    int64_t claim_fresh_ms;
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
 };
 

@@ -12,8 +12,8 @@ struct node_home {
     struct node_place given;      /* what lake_options.place gave; given.write NULL: nothing */
 };
 
-static int node_open(struct lake_place *p, struct node_home *h, struct arena *a, struct str id,
-                     enum lake_place_use use, struct err *err)
+static int node_home_open(struct lake_place *p, struct node_home *h, struct arena *a, struct str id,
+                          enum lake_place_use use, struct err *err)
 {
     struct str key = arena_fmt(a, LAKE_NODES "/" STR_FMT, STR_ARG(id));
 
@@ -28,7 +28,7 @@ static int node_read(void *ctx, struct str id, struct buf *out, struct err *err)
 
     if (h->given.read)
         return h->given.read(h->given.ctx, id, out, err);
-    int code = node_open(&p, h, &a, id, LAKE_PLACE_READ, err);
+    int code = node_home_open(&p, h, &a, id, LAKE_PLACE_READ, err);
     if (code == 0)
         code = lake_place_end(&p, lake_place_read(&p, out, NULL, err), err);
     arena_release(&a);
@@ -39,7 +39,7 @@ static int node_put(struct node_home *h, struct str id, struct str bytes, struct
 {
     struct arena a = {0};
     struct lake_place p;
-    int code = node_open(&p, h, &a, id, LAKE_PLACE_PUT, err);
+    int code = node_home_open(&p, h, &a, id, LAKE_PLACE_PUT, err);
 
     if (code == 0)
         code = lake_place_end(&p, lake_place_put(&p, bytes, NULL, err), err);

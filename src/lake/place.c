@@ -103,7 +103,8 @@ static int place_announce(struct lake_place *p, struct err *err)
     return code;
 }
 
-static void place_release(struct lake_place *p)
+/* Releases what the place holds. */
+static void lake_place_drop(struct lake_place *p)
 {
     if (p->bucket)
         p->bucket->ops->unref(p->bucket);
@@ -125,7 +126,7 @@ int lake_place_open(struct lake_place *out, struct lake *l, struct arena *a, str
         if (code == 0)
             code = place_announce(out, err);
         if (code < 0)
-            place_release(out);
+            lake_place_drop(out);
     }
     return code == ERR_AGAIN
                ? err_set(err, ERR_BUSY, "the bucket " STR_FMT " is moving to another storage",
@@ -174,7 +175,7 @@ int lake_place_end(struct lake_place *p, int code, struct err *err)
         told = told < 0 ? told : ended;
         p->capture = (struct capture){0};
     }
-    place_release(p);
+    lake_place_drop(p);
     return code < 0 ? code : told;
 }
 

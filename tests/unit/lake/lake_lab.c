@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 enum { CONFIG_DB = 3, CACHE_BYTES = 8 << 20 };
 
@@ -84,7 +85,21 @@ size_t lake_lab_node_count(struct lake_lab *lab)
 
 /* --- a storage --- */
 
-static void lab_open_storage(struct lake_lab *lab)
+static void lab_open_far(struct lake_lab *lab)
+{
+    struct err err = {0};
+    char folder[256];
+
+    snprintf(folder, sizeof(folder), "%s/far", test_dir());
+    CHECK_INT(mkdir(folder, 0700), 0);
+    lab->far = remote_lab_start_in(folder);
+    lab->storage = remote_lab_take_storage(lab->far);
+    CHECK_OK(routes_add_storage(lab->routes, lab->storage, &err));
+    CHECK_OK(route_set(lab->routes, STR(LAKE_LAB_OWNER), STR(LAKE_LAB_BUCKET), lab->storage->name,
+                       &err));
+}
+
+static void lab_open_storage(struct lake_lab *lab, bool far)
 {
     struct bucket_info info = {.name = STR(LAKE_LAB_BUCKET), .owner = STR(LAKE_LAB_OWNER)};
     struct err err = {0};
@@ -100,6 +115,8 @@ static void lab_open_storage(struct lake_lab *lab)
                               .name = "local", .folder = folder, .db = lab->db, .reserve_bytes = 1},
                           &err));
     lab->storage = routes_main(lab->routes);
+    if (far)
+        lab_open_far(lab);
     CHECK_OK(storage_create_bucket(lab->storage, &info, &err));
 }
 
@@ -108,6 +125,8 @@ static void lab_close_storage(struct lake_lab *lab)
     if (!lab->routes)
         return;
     routes_close(lab->routes);
+    if (lab->far)
+        remote_lab_stop(lab->far);
     store_close(lab->config);
     db_close(lab->db);
 }
@@ -137,8 +156,8 @@ void lake_lab_open(struct lake_lab *lab, struct kv_lab *kv_lab, enum lake_lab_no
     *lab = (struct lake_lab){.kv_lab = kv_lab};
     mutex_init(&lab->lock, "lake lab");
     map_init(&lab->nodes);
-    if (nodes == LAKE_LAB_STORAGE)
-        lab_open_storage(lab);
+    if (nodes != LAKE_LAB_MEMORY)
+        lab_open_storage(lab, nodes == LAKE_LAB_REMOTE);
     lab->lake = lab_open_lake(lab, kv_lab->kv);
     lab->repo = lake_lab_repo(lab, "repo");
 }

@@ -18,11 +18,16 @@
 #include "lake/lake_int.h"
 #include "os/thread.h"
 #include "unit/kv/kv_lab.h"
+#include "unit/s3/remote_lab.h"
 
-enum lake_lab_nodes { LAKE_LAB_MEMORY, LAKE_LAB_STORAGE };
+enum lake_lab_nodes {
+    LAKE_LAB_MEMORY,
+    LAKE_LAB_STORAGE, /* a local storage */
+    LAKE_LAB_REMOTE,  /* a remote storage, whose peer is a gateway of this process */
+};
 
-#define LAKE_LAB_OWNER  "u-owner"   /* id of the user who owns repositories and buckets */
-#define LAKE_LAB_BUCKET "lake-data" /* with LAKE_LAB_STORAGE: a bucket of the owner */
+#define LAKE_LAB_OWNER  "owner"     /* id of the user who owns repositories and buckets */
+#define LAKE_LAB_BUCKET "lake-data" /* with nodes in a storage: a bucket of the owner there */
 
 struct lake_lab {
     struct kv_lab *kv_lab; /* borrowed */
@@ -36,11 +41,12 @@ struct lake_lab {
     size_t written;            /* how often a node was written */
     int fail_write, fail_read; /* not 0: writing or reading a node fails with this code */
 
-    /* LAKE_LAB_STORAGE: a storage in the test's folder, with the bucket LAKE_LAB_BUCKET. */
+    /* LAKE_LAB_STORAGE and LAKE_LAB_REMOTE: the storage has the bucket LAKE_LAB_BUCKET. */
     struct db *db;
     struct store *config;
     struct routes *routes;
     struct storage *storage;
+    struct remote_lab *far;
 };
 
 /* Opens the lake and makes the repository. Each of these functions ends the test when it fails. */

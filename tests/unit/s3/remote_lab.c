@@ -53,7 +53,8 @@ struct remote_lab *remote_lab_start_in(const char *dir)
 
 void remote_lab_stop(struct remote_lab *l)
 {
-    l->storage->ops->close(l->storage);
+    if (l->storage)
+        l->storage->ops->close(l->storage);
     gate_stop(&l->gate);
     free(l);
 }
@@ -61,4 +62,12 @@ void remote_lab_stop(struct remote_lab *l)
 struct storage *remote_lab_storage(struct remote_lab *l)
 {
     return l->storage;
+}
+
+struct storage *remote_lab_take_storage(struct remote_lab *l)
+{
+    struct storage *s = l->storage;
+
+    l->storage = NULL;
+    return s;
 }

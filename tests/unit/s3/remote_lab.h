@@ -13,5 +13,7 @@ struct remote_lab *remote_lab_start(void);
 struct remote_lab *remote_lab_start_in(const char *dir); /* with the data in a folder of its own */
 void remote_lab_stop(struct remote_lab *l);
 struct storage *remote_lab_storage(struct remote_lab *l);
+/* Hands the storage over to the caller, who closes it before the lab is stopped. */
+struct storage *remote_lab_take_storage(struct remote_lab *l);
 
 #endif
