@@ -393,6 +393,10 @@ struct bucket_ops {
      * object lock. */
     int (*set_object_lock)(struct bucket *b, struct err *err);
 
+    /* Hides the changes that are made through this reference from the storage's tap; callers use
+     * local_untap() (object/local/local.h). A bucket over several storages does this with each of
+     * its parts. NULL: the storage has no tap. */
+    void (*untap)(struct bucket *b);
     struct bucket *(*ref)(struct bucket *b);
     void (*unref)(struct bucket *b);
 };

@@ -35,6 +35,7 @@ const struct bucket_ops local_bucket_ops = {
     .set_document = local_set_document,
     .set_versions = local_set_versions,
     .set_object_lock = local_set_object_lock,
+    .untap = local_bucket_untap,
     .ref = local_bucket_ref,
     .unref = local_bucket_unref,
 };

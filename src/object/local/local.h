@@ -105,7 +105,8 @@ struct change_tap {
 void local_set_tap(struct storage *s, const struct change_tap *tap);
 /* Hides changes through this reference to a bucket from the tap. Replication uses it for its own
  * writes, which must not count as changes at the destination. Call it before other threads have the
- * reference. It does nothing for a bucket on another kind of storage. */
+ * reference. For a bucket over several storages it hides the changes of every part that is on a
+ * local storage. It does nothing for a bucket on another kind of storage. */
 void local_untap(struct bucket *b);
 /* Make or remove a bucket so that the tap does not see it. On another kind of storage, they just
  * make or remove it. */

@@ -269,6 +269,7 @@ int change_keep(struct row_change *c, struct tapped *t, const struct object_reco
                 uint64_t sequence, struct err *err) MUST_CHECK;
 /* Tells the tap that its row is committed. */
 void change_tapped(const struct row_change *c);
+void local_bucket_untap(struct bucket *b);
 
 /* --- local_usage.c: counts (docs/local-storage.md, L11) --- */
 

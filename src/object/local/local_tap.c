@@ -17,10 +17,15 @@ void local_set_tap(struct storage *s, const struct change_tap *tap)
     atomic_store(&l->tap, tap);
 }
 
+void local_bucket_untap(struct bucket *b)
+{
+    local_bucket_of(b)->untapped = true;
+}
+
 void local_untap(struct bucket *b)
 {
-    if (b->ops == &local_bucket_ops)
-        local_bucket_of(b)->untapped = true;
+    if (b->ops->untap)
+        b->ops->untap(b);
 }
 
 static struct str tap_place(char out[TAP_PLACE_LEN], uint64_t number)

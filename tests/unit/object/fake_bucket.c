@@ -2,6 +2,7 @@
  * changes of the bucket itself to all parts, listings through object/merge.h. */
 #include "unit/object/fake_bucket.h"
 
+#include "object/local/local.h"
 #include "object/merge.h"
 
 #include <stdlib.h>
@@ -302,6 +303,14 @@ static int fake_list_parts(struct bucket *b, struct arena *a, const struct uploa
     return part->ops->list_parts(part, a, upload, after, limit, out, err);
 }
 
+static void fake_untap(struct bucket *b)
+{
+    const struct fake_parts *p = &fake_of(b)->parts;
+
+    for (size_t i = 0; i < p->count; i++)
+        local_untap(p->buckets[i]);
+}
+
 static const struct bucket_ops fake_ops = {
     .info = fake_info,
     .usage = fake_usage,
@@ -325,6 +334,7 @@ static const struct bucket_ops fake_ops = {
     .set_document = fake_set_document,
     .set_versions = fake_set_versions,
     .set_object_lock = fake_set_object_lock,
+    .untap = fake_untap,
     .ref = fake_ref,
     .unref = fake_unref,
 };

@@ -1,4 +1,5 @@
 /* The tap: a row for every change, in its commit (L12). */
+#include "unit/object/fake_bucket.h"
 #include "unit/object/local_lab.h"
 
 #include <stdio.h>
@@ -236,6 +237,26 @@ TEST(local_tap, what_is_written_past_it_is_not_told)
     CHECK_OK(put(&lab, "k", NULL));
     expect(&lab, "put owner box/k v 5\n");
     quiet->ops->unref(quiet);
+    close_lab(&lab);
+}
+
+TEST(local_tap, what_is_written_past_it_into_the_parts_of_a_bucket_is_not_told)
+{
+    struct fake_parts parts = {.count = 2, .bound = STR("m")};
+    struct tap_lab lab;
+    struct err err = {0};
+
+    open_lab(&lab);
+    struct storage *s = lab.l.lab.storage;
+    CHECK_OK(s->ops->open_bucket(&parts.buckets[0], s, STR("owner"), STR("box"), &err));
+    parts.buckets[1] = lab_bucket(s, "far");
+    expect(&lab, "made owner box/ -\nmade owner far/ -\n");
+    struct bucket *over = fake_bucket_new(STR("box"), &parts);
+    local_untap(over);
+    lab_put(over, &lab.a, "a", STR("in the first part"));
+    lab_put(over, &lab.a, "z", STR("in the second part"));
+    expect(&lab, "");
+    over->ops->unref(over);
     close_lab(&lab);
 }
 
