@@ -18,9 +18,10 @@ static bool lease_is_past(uint64_t until_ns)
 
 /* --- asking --- */
 
-uint64_t lease_number(const struct lease *l)
+int lease_take(const struct lease *l, uint64_t *number, struct err *err)
 {
-    return l && l->o.needed ? atomic_load(&l->number) : 0;
+    *number = l && l->o.needed ? atomic_load(&l->number) : 0;
+    return lease_check(l, *number, err);
 }
 
 int lease_check(const struct lease *l, uint64_t number, struct err *err)

@@ -65,8 +65,9 @@ void lease_stop(struct lease *l);
 
 /* --- asking --- */
 
-/* Returns the number of the present lease; 0: no lease is needed. `l` may be NULL. */
-uint64_t lease_number(const struct lease *l);
+/* Checks that the present lease has not ended. *number is its number; 0: no lease is needed. Errors
+ * as lease_check(); *number is set all the same. `l` may be NULL. */
+int lease_take(const struct lease *l, uint64_t *number, struct err *err) MUST_CHECK;
 /* Checks that the lease with this number has not ended. ERR_STORE, with a text for clients: it has
  * ended. Never waits. `l` may be NULL. */
 int lease_check(const struct lease *l, uint64_t number, struct err *err) MUST_CHECK;

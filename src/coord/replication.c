@@ -67,19 +67,6 @@ static int replications_load_again(void *ctx, struct err *err)
     return replications_load(ctx, err);
 }
 
-int replications_view(struct replications *r, struct replication_view **out, struct err *err)
-{
-    mutex_lock(&r->lock);
-    struct replication_view *view = r->view;
-    if (view)
-        atomic_fetch_add(&view->refs, 1);
-    mutex_unlock(&r->lock);
-    if (!view)
-        return err_set(err, ERR_UNAVAILABLE, "the replications could not be read yet");
-    *out = view;
-    return 0;
-}
-
 int replication_is_known(struct replications *r, const struct replication_id *id, bool *out,
                          struct err *err)
 {

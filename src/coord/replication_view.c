@@ -244,6 +244,19 @@ int replication_view_order(struct replication_view *view, struct err *err)
 
 /* --- looking --- */
 
+int replications_view(struct replications *r, struct replication_view **out, struct err *err)
+{
+    mutex_lock(&r->lock);
+    struct replication_view *view = r->view;
+    if (view)
+        atomic_fetch_add(&view->refs, 1);
+    mutex_unlock(&r->lock);
+    if (!view)
+        return err_set(err, ERR_UNAVAILABLE, "the replications could not be read yet");
+    *out = view;
+    return 0;
+}
+
 int64_t replication_view_epoch(const struct replication_view *view)
 {
     return view->epoch;

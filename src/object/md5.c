@@ -1,6 +1,7 @@
 /* MD5: padding and lengths, a scalar kernel, and vector kernels for several bodies at once. */
 #include "object/md5.h"
 #include "base/bytes.h"
+#include "base/hex.h"
 
 #include <pthread.h>
 
@@ -277,4 +278,10 @@ void md5_final(struct md5 *m, unsigned char out[MD5_LEN])
     md5_update(m, str_n(bits, sizeof(bits)));
     for (size_t i = 0; i < 4; i++)
         le32_write(out + 4 * i, m->state[i]);
+}
+
+void md5_hex(char out[2 * MD5_LEN + 1], const unsigned char md5[MD5_LEN])
+{
+    hex_write(out, md5, MD5_LEN);
+    out[2 * MD5_LEN] = '\0';
 }

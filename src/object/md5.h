@@ -22,6 +22,7 @@ struct md5 {
 void md5_init(struct md5 *m);
 void md5_update(struct md5 *m, struct str bytes);
 void md5_final(struct md5 *m, unsigned char out[MD5_LEN]);
+void md5_hex(char out[2 * MD5_LEN + 1], const unsigned char md5[MD5_LEN]); /* ends with a NUL */
 
 /* The next whole blocks of one body. */
 struct md5_lane {

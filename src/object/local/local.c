@@ -40,7 +40,7 @@ const struct bucket_ops local_bucket_ops = {
     .unref = local_bucket_unref,
 };
 
-static const struct storage_ops storage_ops = {
+const struct storage_ops local_storage_ops = {
     .kind = "local",
     .can = STORAGE_AT_HAND | STORAGE_TELLS_CHANGES | STORAGE_KEEPS_META | STORAGE_FOLDER |
            STORAGE_NULL_VERSION,
@@ -63,12 +63,6 @@ const struct db_cf_spec *local_cf_specs(void)
         {.name = LOCAL_CHANGES},
     };
     return specs;
-}
-
-struct local *local_of(struct storage *s)
-{
-    BUG_ON(s->ops != &storage_ops);
-    return container_of(s, struct local, storage);
 }
 
 void local_identity(struct storage *s, struct buf *out)
@@ -97,6 +91,7 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
 {
     struct local *l = xcalloc(1, sizeof(*l));
     bool missing = false;
+    struct row row;
 
     *l = (struct local){
         .db = o->db,
@@ -113,7 +108,8 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
         .reserve_bytes = o->reserve_bytes ? o->reserve_bytes : DEFAULT_RESERVE,
         .part_min = o->part_min ? o->part_min : DEFAULT_PART_MIN,
     };
-    l->storage = (struct storage){&storage_ops, str_z(l->name)};
+    l->storage = (struct storage){&local_storage_ops, str_z(l->name)};
+    memcpy(l->sequence_row, row_tag(&row, l, TAG_SEQUENCE).p, sizeof(l->sequence_row));
     generations_init(l);
     mutex_init(&l->trouble.lock, "local.trouble");
     int code = hasher_start(&l->hasher, err);
@@ -150,7 +146,7 @@ static void local_close(struct storage *s)
 
 bool local_is_missing(const struct storage *s)
 {
-    return s->ops == &storage_ops &&
+    return s->ops == &local_storage_ops &&
            !atomic_load(&container_of(s, const struct local, storage)->present);
 }
 

@@ -86,13 +86,10 @@ struct tapped {
 };
 
 struct change_tap {
-    /* Whether to keep a row of this change. Called inside the commit, on any thread, one call at a
-     * time, and again when the commit is tried again. `number` and `version` are not yet known.
-     * Must not wait. */
-    bool (*wants)(void *ctx, const struct tapped *t);
-    /* Whether changes are allowed: an error refuses the change. Called before wants(), also inside
-     * the commit. NULL: nothing is refused. */
-    int (*may)(void *ctx, struct err *err);
+    /* Whether to keep a row of this change (*out). An error refuses the change. Called inside the
+     * commit, on any thread, one call at a time, and again when the commit is tried again. `number`
+     * and `version` are not yet known. Must not wait. */
+    int (*wants)(void *ctx, const struct tapped *t, bool *out, struct err *err);
     /* Called after the commit of a row with this number, on the thread that made the change, before
      * its call returns; not in the order of the numbers. */
     void (*committed)(void *ctx, uint64_t number);

@@ -200,12 +200,6 @@ static int size_check(const struct blob_source *from, uint64_t got, bool ended, 
                    (unsigned long long)(from->size - got));
 }
 
-void blob_hex(const unsigned char md5[MD5_LEN], char etag[33])
-{
-    hex_write(etag, md5, MD5_LEN);
-    etag[2 * MD5_LEN] = '\0';
-}
-
 static void md5_of_bytes(struct str bytes, struct blob *out)
 {
     struct md5 md5;
@@ -213,7 +207,7 @@ static void md5_of_bytes(struct str bytes, struct blob *out)
     md5_init(&md5);
     md5_update(&md5, bytes);
     md5_final(&md5, out->md5);
-    blob_hex(out->md5, out->etag);
+    md5_hex(out->etag, out->md5);
 }
 
 /* Writes blocks until the body's end. The first block has been read already. */
@@ -252,7 +246,7 @@ static int blob_write_file(struct writing *w, const struct blob_source *from, st
         code = noted(w, file_sync(w->fd, err), err);
     if (w->streams) {
         hash_end(&w->md5, out->md5);
-        blob_hex(out->md5, out->etag);
+        md5_hex(out->etag, out->md5);
     }
     if (code == 0)
         code = noted(w, sync_parent(&w->path, err), err);
@@ -269,6 +263,8 @@ static int keep_small(struct writing *w, const struct blob_source *from, struct 
 
     if (code < 0)
         return code;
+    if (body.len)
+        out->bytes_id = blob_bytes_id(w->l);
     if (w->wants_md5)
         md5_of_bytes(body, out);
     out->size = body.len;

@@ -4,20 +4,22 @@
 
 #include <stdlib.h>
 
-struct local_bucket *local_bucket_of(struct bucket *b)
+void local_bucket_init(struct local_bucket *b, struct local *l, struct str row, uint64_t id)
 {
-    BUG_ON(b->ops != &local_bucket_ops);
-    return container_of(b, struct local_bucket, bucket);
+    struct row usage;
+
+    b->bucket = (struct bucket){&local_bucket_ops, str_skip(row, ROW_PREFIX_LEN), &l->storage};
+    b->local = l;
+    b->id = id;
+    b->row = row;
+    memcpy(b->usage_row, row_id(&usage, l, TAG_USAGE, id).p, sizeof(b->usage_row));
 }
 
 int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,
                    struct bucket_record *out, struct err *err)
 {
-    struct row key;
-
     buf_reset(row);
-    int code = db_get(view, b->local->rows, row_name(&key, b->local, TAG_BUCKET, b->bucket.name),
-                      row, err);
+    int code = db_get(view, b->local->rows, b->row, row, err);
     if (code == ERR_NOT_FOUND)
         return err_code(err, ERR_NO_BUCKET);
     if (code == 0)
@@ -125,7 +127,8 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
 
     if (name.len == 0 || name.len > BUCKET_NAME_MAX)
         return err_code(err, ERR_NO_BUCKET);
-    int code = db_get(db_latest(l->db), l->rows, row_name(&row, l, TAG_BUCKET, name), &value, err);
+    struct str key = row_name(&row, l, TAG_BUCKET, name);
+    int code = db_get(db_latest(l->db), l->rows, key, &value, err);
     if (code == 0)
         code = bucket_record_get(buf_str(&value), &r, err);
     buf_release(&value);
@@ -133,11 +136,9 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
         code = local_present(l, err);
     if (code < 0)
         return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
-    struct local_bucket *b = xcalloc(1, sizeof(*b) + name.len + 1);
-    memcpy(b->name, name.p, name.len);
-    b->bucket = (struct bucket){&local_bucket_ops, str_n(b->name, name.len), s};
-    b->local = l;
-    b->id = r.id;
+    struct local_bucket *b = xcalloc(1, sizeof(*b) + key.len + 1);
+    memcpy(b->memory, key.p, key.len);
+    local_bucket_init(b, l, str_n(b->memory, key.len), r.id);
     atomic_init(&b->refs, 1);
     *out = &b->bucket;
     return 0;
@@ -277,10 +278,10 @@ static int bucket_remove_run(struct row_change *c, struct err *err)
     if (code == 0)
         code = bucket_each_row(c, TAG_DOCUMENT, bucket_delete_row, err);
     if (code == 0)
-        db_tx_delete(c->tx, l->rows, row_id(&row, l, TAG_USAGE, c->b->id));
+        db_tx_delete(c->tx, l->rows, str_n(c->b->usage_row, ROW_BUCKET_LEN));
     if (code < 0)
         return code;
-    db_tx_delete(c->tx, l->rows, row_name(&row, l, TAG_BUCKET, c->b->bucket.name));
+    db_tx_delete(c->tx, l->rows, c->b->row);
     db_tx_delete(c->tx, l->rows, row_owned(&row, l, c->bucket.info.owner, c->b->bucket.name));
     return change_keep(c, &(struct tapped){.changes = CHANGE_BUCKET_GONE}, NULL, 0, err);
 }
@@ -455,12 +456,10 @@ static void set_notifies(struct row_change *c, bool on)
 {
     struct bucket_record r = c->bucket;
     struct buf value = BUF_INIT(0);
-    struct row row;
 
     r.info.notifies = on;
     bucket_record_put(&value, &r);
-    db_tx_put(c->tx, c->b->local->rows, row_name(&row, c->b->local, TAG_BUCKET, c->b->bucket.name),
-              buf_str(&value));
+    db_tx_put(c->tx, c->b->local->rows, c->b->row, buf_str(&value));
     buf_release(&value);
 }
 
@@ -516,7 +515,6 @@ static int versions_run(struct row_change *c, struct err *err)
     struct versions_change *p = container_of(c, struct versions_change, change);
     struct bucket_record r = c->bucket;
     struct buf value = BUF_INIT(0);
-    struct row row;
 
     if (!p->on && r.info.object_lock)
         return err_set(err, ERR_CONFLICT, "a bucket with object lock keeps its versions");
@@ -525,8 +523,7 @@ static int versions_run(struct row_change *c, struct err *err)
     r.info.versions = p->on ? VERSIONS_ON : VERSIONS_SUSPENDED;
     r.info.object_lock |= p->lock;
     bucket_record_put(&value, &r);
-    db_tx_put(c->tx, c->b->local->rows, row_name(&row, c->b->local, TAG_BUCKET, c->b->bucket.name),
-              buf_str(&value));
+    db_tx_put(c->tx, c->b->local->rows, c->b->row, buf_str(&value));
     bool differs = !str_eq(buf_str(&value), buf_str(&c->bucket_row));
     buf_release(&value);
     return differs ? change_keep(c, &(struct tapped){.changes = THING_BUCKET}, NULL, 0, err) : 0;

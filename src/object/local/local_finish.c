@@ -250,7 +250,7 @@ int local_upload_finish(struct bucket *bucket, struct arena *a, const struct upl
         .meta = o->meta,
         .request = request_hash(local_bucket_of(bucket), upload->key, parts, count),
     };
-    int code = key_check(upload->key, err);
+    int code = change_key(&p.change, err);
 
     if (code == 0)
         code = order_check(parts, count, err);

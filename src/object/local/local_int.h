@@ -65,6 +65,8 @@ struct trouble {
     struct err why;
 };
 
+enum { ROW_PREFIX_LEN = 5, ROW_BUCKET_LEN = 13, ROW_VERSION_TAIL = 9, ROW_UPLOAD_TAIL = 17 };
+
 struct local {
     struct storage storage;
     struct db *db;
@@ -75,6 +77,7 @@ struct local {
     _Atomic(bool) present; /* the folder was found and is in use; once true, stays true */
     const struct log *log;
     uint32_t id, epoch;
+    char sequence_row[ROW_PREFIX_LEN]; /* key of the row of TAG_SEQUENCE */
     size_t inline_max;
     uint64_t reserve_bytes, part_min;
     unsigned char identity[IDENTITY_LEN];
@@ -100,14 +103,27 @@ struct local_bucket {
     struct bucket bucket;
     struct local *local;
     uint64_t id;
-    bool untapped; /* its changes are hidden from the tap (local_untap()) */
+    struct str row;                 /* key of the row of TAG_BUCKET; it ends with the name */
+    char usage_row[ROW_BUCKET_LEN]; /* key of the row of TAG_USAGE */
+    bool untapped;                  /* its changes are hidden from the tap (local_untap()) */
     _Atomic(unsigned) refs;
-    char name[];
+    char memory[]; /* of `row` */
 };
 
-struct local *local_of(struct storage *s);
-struct local_bucket *local_bucket_of(struct bucket *b);
+extern const struct storage_ops local_storage_ops;
 extern const struct bucket_ops local_bucket_ops;
+
+static inline struct local *local_of(struct storage *s)
+{
+    BUG_ON(s->ops != &local_storage_ops);
+    return container_of(s, struct local, storage);
+}
+
+static inline struct local_bucket *local_bucket_of(struct bucket *b)
+{
+    BUG_ON(b->ops != &local_bucket_ops);
+    return container_of(b, struct local_bucket, bucket);
+}
 
 /* Checks that the storage's folder is in use. ERR_OFFLINE: the folder is missing. */
 int local_present(const struct local *l, struct err *err) MUST_CHECK;
@@ -147,13 +163,16 @@ enum tag {
     TAG_GARBAGE = 'g',
 };
 
-enum { ROW_PREFIX_LEN = 5, ROW_BUCKET_LEN = 13, ROW_VERSION_TAIL = 9, ROW_UPLOAD_TAIL = 17 };
-
 /* Memory for the key of a row; the functions below return strings that point into it. */
 struct row {
     char bytes[ROW_BUCKET_LEN + OBJECT_KEY_MAX + ROW_UPLOAD_TAIL];
     size_t len;
 };
+
+static inline struct str row_str(const struct row *r)
+{
+    return str_n(r->bytes, r->len);
+}
 
 struct str row_tag(struct row *r, const struct local *l, enum tag tag);
 struct str row_name(struct row *r, const struct local *l, enum tag tag, struct str name);
@@ -213,16 +232,21 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
  * change_apply(). */
 struct row_change {
     struct local_bucket *b;
-    struct str key;
+    struct str key;    /* empty: the change is one of the bucket itself */
+    struct row row;    /* key of the key's row of TAG_OBJECT; change_key() sets it */
     enum meta_set set; /* the fields of the meta that the change sets */
     /* The change makes room, so it is allowed on a full disk (docs/local-storage.md, P7). */
     bool frees;
+    /* The conditions of a write. They are judged before fn is called, against `current`. NULL: fn
+     * itself reads the current version, and judges. */
+    const struct object_conditions *conditions;
     int (*fn)(struct row_change *c, struct err *err);
     /* The members from here to `tapped` are valid while fn runs. */
     struct db_tx *tx;
     struct db_view *view;
     struct buf bucket_row;
     struct bucket_record bucket;
+    struct stored current; /* the current version, as change_current() reads it */
     /* The change of the bucket's usage, modulo 2^64 (docs/local-storage.md, L11). */
     struct bucket_usage counted;
     /* Number of the row that the tap keeps (docs/local-storage.md, L12); 0: it keeps none. */
@@ -232,6 +256,8 @@ struct row_change {
     bool garbage; /* some blobs have lost their last reference */
 };
 
+/* Checks the change's key, and sets the key of its row. ERR_INVALID as for key_check(). */
+int change_key(struct row_change *c, struct err *err) MUST_CHECK;
 int change_apply(struct row_change *c, struct err *err) MUST_CHECK;
 /* Reads the current version. If that is a marker, or there is none, the record is empty and its
  * sequence is 0. */
@@ -249,10 +275,6 @@ int change_drop(struct row_change *c, const struct object_record *r, bool in_o, 
 /* After the current version was dropped, makes the newest older version current, unless that is a
  * marker. */
 int change_promote(struct row_change *c, struct err *err) MUST_CHECK;
-/* Tells the tap, and `note` (may be NULL), what happened to the version. `changes` is a set of enum
- * thing_kind. Rows that the tap and `note` keep are part of this change. */
-int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
-                const struct object_record *r, struct err *err) MUST_CHECK;
 /* Adds a reference to the blob; the next function removes one (docs/local-storage.md, L6). */
 int change_ref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
 int change_unref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHECK;
@@ -261,8 +283,13 @@ int change_unref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHEC
 int change_share(struct row_change *c, struct object_record *r, struct err *err) MUST_CHECK;
 int change_free(struct row_change *c, const struct object_record *r, struct err *err) MUST_CHECK;
 
-/* --- local_tap.c: the log of changes (docs/local-storage.md, L12) --- */
+/* --- local_tap.c: who is told of a change, and the log of changes (docs/local-storage.md, L12) ---
+ */
 
+/* Tells the tap, and `note` (may be NULL), what happened to the version. `changes` is a set of enum
+ * thing_kind. Rows that the tap and `note` keep are part of this change. */
+int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
+                const struct object_record *r, struct err *err) MUST_CHECK;
 /* Writes a row about the change if the tap wants it. `sequence` is the row's number; 0: a new
  * number. `r` is the version that was changed; NULL: the bucket itself was changed. */
 int change_keep(struct row_change *c, struct tapped *t, const struct object_record *r,
@@ -273,9 +300,6 @@ void local_bucket_untap(struct bucket *b);
 
 /* --- local_usage.c: counts (docs/local-storage.md, L11) --- */
 
-/* Counts a version's row that is written (sign 1) or deleted (-1), under TAG_OBJECT or
- * TAG_VERSION. */
-void change_count(struct row_change *c, enum tag tag, const struct object_record *r, int sign);
 /* Writes the changed counts to the bucket's usage row. This is the last step of a change. */
 int change_count_end(struct row_change *c, struct err *err) MUST_CHECK;
 int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
@@ -301,6 +325,7 @@ int condition_remove(const struct object_conditions *c, const struct object_reco
 
 struct blob {
     uint64_t id;                /* 0: no file was made */
+    uint64_t bytes_id;          /* id for the row of a body in *small; 0: there is no such body */
     uint64_t size, checksum;    /* size in bytes and checksum of the stored bytes */
     uint64_t plain;             /* bytes of the body; equals `size` unless the body is sealed */
     unsigned char md5[MD5_LEN]; /* MD5 of the body, if asked for */
@@ -333,7 +358,6 @@ uint64_t blob_checksum(uint64_t sum, struct str block);
 int blob_space(struct local *l, uint64_t need, struct err *err) MUST_CHECK;
 /* Reads a body to its end and adds its bytes to the digests. */
 int blob_digest(struct reader *from, struct digests *d, struct err *err) MUST_CHECK;
-void blob_hex(const unsigned char md5[MD5_LEN], char etag[33]);
 
 /* --- local_reader.c: bodies --- */
 
@@ -449,6 +473,8 @@ int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[
 
 /* --- local_bucket.c --- */
 
+/* Fills in what follows from the id and from the key of the bucket's row (borrowed). */
+void local_bucket_init(struct local_bucket *b, struct local *l, struct str row, uint64_t id);
 /* Reads the bucket's row as it is now. ERR_NO_BUCKET: the bucket was removed, or another bucket has
  * its name. */
 int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,

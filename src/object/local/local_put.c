@@ -38,19 +38,10 @@ static void put_whole_body(struct put_change *p)
 static int put_run(struct row_change *c, struct err *err)
 {
     struct put_change *p = container_of(c, struct put_change, change);
-    struct stored current = {0};
-    int code = change_current(c, &current, err);
 
-    if (code == 0)
-        code = condition_write(&p->o->conditions, &current.r, err);
-    if (code == 0)
-        code = change_install(c, &current, &p->r, err);
-    if (code == 0)
-        code = change_tell(c, p->o->note, CHANGE_PUT | THINGS_OF_OBJECT, &p->r, err);
-    if (code == 0)
-        put_whole_body(p);
-    stored_release(&current);
-    return code;
+    put_whole_body(p);
+    int code = change_install(c, &c->current, &p->r, err);
+    return code < 0 ? code : change_tell(c, p->o->note, CHANGE_PUT | THINGS_OF_OBJECT, &p->r, err);
 }
 
 int put_answer(const struct row_change *c, struct arena *a, const struct object_record *r,
@@ -69,11 +60,12 @@ int local_put(struct bucket *bucket, struct arena *a, struct str key, struct rea
 {
     struct local_bucket *b = local_bucket_of(bucket);
     struct local *l = b->local;
-    struct put_change p = {.change = {.b = b, .key = key, .fn = put_run}, .o = o};
+    struct put_change p = {
+        .change = {.b = b, .key = key, .conditions = &o->conditions, .fn = put_run}, .o = o};
     struct blob_source from = {body, size, l->inline_max, o->etag.len == 0};
     struct buf small = BUF_INIT(0);
     struct blob blob = {0};
-    int code = key_check(key, err);
+    int code = change_key(&p.change, err);
 
     if (code == 0)
         code = blob_take(l, &from, &(struct blob_target){o, &o->meta, 0}, &blob, &small, err);
@@ -83,7 +75,7 @@ int local_put(struct bucket *bucket, struct arena *a, struct str key, struct rea
     p.r.size = blob.plain;
     p.r.etag = o->etag.len ? o->etag : str_z(blob.etag);
     p.r.where = blob.id ? WHERE_BLOB : blob.size ? WHERE_INLINE : WHERE_NONE;
-    p.r.id = blob.id || blob.size == 0 ? blob.id : blob_bytes_id(l);
+    p.r.id = blob.id ? blob.id : blob.bytes_id;
     p.r.checksum = blob.checksum;
     p.blob = &blob;
     p.small = buf_str(&small);
@@ -116,13 +108,9 @@ static int copy_find_source(struct copy_change *p, struct stored *source, struct
 static int copy_change_run(struct row_change *c, struct err *err)
 {
     struct copy_change *p = container_of(c, struct copy_change, change);
-    struct stored current = {0}, source = {0};
-    int code = change_current(c, &current, err);
+    struct stored source = {0};
+    int code = copy_find_source(p, &source, err);
 
-    if (code == 0)
-        code = condition_write(&p->o->conditions, &current.r, err);
-    if (code == 0)
-        code = copy_find_source(p, &source, err);
     if (code == 0) {
         p->r = source.r;
         p->r.meta = *p->meta;
@@ -133,10 +121,9 @@ static int copy_change_run(struct row_change *c, struct err *err)
         code = change_share(c, &p->r, err); /* must come before the old version is dropped */
     }
     if (code == 0)
-        code = change_install(c, &current, &p->r, err);
+        code = change_install(c, &c->current, &p->r, err);
     if (code == 0)
         code = change_tell(c, p->o->note, CHANGE_PUT | THINGS_OF_OBJECT, &p->r, err);
-    stored_release(&current);
     stored_release(&source);
     return code;
 }
@@ -148,11 +135,12 @@ int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bu
 {
     struct local_bucket *b = local_bucket_of(bucket);
     struct object_meta meta = o->meta;
-    struct copy_change p = {.change = {.b = b, .key = key, .fn = copy_change_run},
-                            .o = o,
-                            .meta = &meta,
-                            .source = source};
-    int code = key_check(key, err);
+    struct copy_change p = {
+        .change = {.b = b, .key = key, .conditions = &o->conditions, .fn = copy_change_run},
+        .o = o,
+        .meta = &meta,
+        .source = source};
+    int code = change_key(&p.change, err);
 
     if (code == 0 && from->ops != &local_bucket_ops)
         return err_set(err, ERR_UNSUPPORTED, "the source is on another storage");

@@ -236,6 +236,14 @@ uint64_t record_stored(const struct object_record *r)
     return r->meta.encryption.len ? sealed_size(r->size) : r->size;
 }
 
+void record_count(struct bucket_usage *u, const struct object_record *r, bool is_current, int sign)
+{
+    if (r->is_marker)
+        return;
+    *(is_current ? &u->objects : &u->old_versions) += sign < 0 ? UINT64_MAX : 1;
+    *(is_current ? &u->bytes : &u->old_bytes) += sign < 0 ? 0 - r->size : r->size;
+}
+
 void record_put(struct buf *out, const struct object_record *r)
 {
     buf_append_char(out, FORMAT);

@@ -42,6 +42,9 @@ struct object_record {
 
 /* Returns the stored size, in bytes, of an object that is not made of parts. */
 uint64_t record_stored(const struct object_record *r);
+/* Counts a version in the usage of its bucket. `is_current`: its row is the one of TAG_OBJECT.
+ * `sign` is 1 for a row that is put, and -1 for one that is deleted; sums are modulo 2^64. */
+void record_count(struct bucket_usage *u, const struct object_record *r, bool is_current, int sign);
 
 void record_put(struct buf *out, const struct object_record *r);
 int record_get(struct str in, struct object_record *out, struct err *err) MUST_CHECK;

@@ -134,7 +134,7 @@ int local_remove(struct bucket *bucket, struct arena *a, struct str key,
     struct local_bucket *b = local_bucket_of(bucket);
     struct remove_change p = {
         .change = {.b = b, .key = key, .fn = remove_change_run, .frees = true}, .o = o};
-    int code = key_check(key, err);
+    int code = change_key(&p.change, err);
 
     if (code == 0)
         code = change_apply(&p.change, err);
@@ -220,8 +220,7 @@ static int meta_run(struct row_change *c, struct err *err)
     }
     if (code == 0)
         db_tx_put(c->tx, c->b->local->rows,
-                  in_o ? row_key(&row, c->b, TAG_OBJECT, c->key)
-                       : row_version(&row, c->b, c->key, found.r.sequence),
+                  in_o ? row_str(&c->row) : row_version(&row, c->b, c->key, found.r.sequence),
                   buf_str(&record));
     if (code == 0)
         code = change_tell(c, p->o->note, set_things(p->set), &found.r, err);
@@ -243,7 +242,7 @@ int local_set_meta(struct bucket *bucket, struct arena *a, struct str key, struc
         .meta = meta,
         .o = o ? o : &none,
     };
-    int code = key_check(key, err);
+    int code = change_key(&p.change, err);
 
     (void)a;
     return code < 0 ? code : change_apply(&p.change, err);

@@ -18,11 +18,6 @@ static void row_add_number(struct row *r, uint64_t v, size_t len)
     row_add(r, bytes, len);
 }
 
-static struct str row_str(const struct row *r)
-{
-    return str_n(r->bytes, r->len);
-}
-
 struct str row_tag(struct row *r, const struct local *l, enum tag tag)
 {
     char byte = (char)tag;
@@ -148,4 +143,13 @@ int key_check(struct str key, struct err *err)
     if (str_chr(key, '\0') >= 0)
         return err_set(err, ERR_INVALID, "a key has no NUL byte");
     return 0;
+}
+
+int change_key(struct row_change *c, struct err *err)
+{
+    int code = key_check(c->key, err);
+
+    if (code == 0)
+        row_key(&c->row, c->b, TAG_OBJECT, c->key);
+    return code;
 }

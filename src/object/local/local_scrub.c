@@ -337,9 +337,11 @@ static int scrub_counts(struct scrubbing *s, struct err *err)
 
     for (size_t i = 0; i < s->buckets.len && code == 0; i++) {
         const struct bucket_name *b = &s->buckets.items[i];
-        struct local_bucket shell = {.bucket = {.name = b->name}, .local = s->l, .id = b->id};
+        struct local_bucket shell = {0};
         struct local_finding f = {.damage = LOCAL_DAMAGE_COUNT, .bucket = b->name};
+        struct row row;
         bool was_wrong;
+        local_bucket_init(&shell, s->l, row_name(&row, s->l, TAG_BUCKET, b->name), b->id);
         code = usage_mend(&shell, &was_wrong, err);
         if (code == 0 && was_wrong)
             code = s->o->finding(s->o->ctx, &f, err);

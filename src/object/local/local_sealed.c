@@ -42,26 +42,14 @@ static void take_etag(struct sealer *s, const struct put_seal *seal, struct blob
     buf_release(&text);
 }
 
-static void tell_md5(const struct put_options *o, const struct blob *blob)
-{
-    if (o->md5)
-        memcpy(o->md5, blob->md5, MD5_LEN);
-}
-
-int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
-              struct blob *out, struct buf *small, struct err *err)
+static int blob_seal(struct local *l, const struct blob_source *from, const struct blob_target *to,
+                     struct blob *out, struct buf *small, struct err *err)
 {
     struct blob_source sealed = *from;
     struct put_seal seal = {0};
     struct sealer sealer;
     int code;
 
-    if (to->meta->encryption.len == 0) {
-        code = blob_write(l, from, out, small, err);
-        out->plain = out->size;
-        tell_md5(to->o, out);
-        return code;
-    }
     if (!to->o->seal) /* meta says sealed, so a key is needed (docs/encryption.md, E1) */
         return err_set(err, ERR_INVALID, "no key was given for a body that is to be sealed");
     code = to->o->seal(to->o->seal_ctx, to->meta, &seal, err);
@@ -75,9 +63,22 @@ int blob_take(struct local *l, const struct blob_source *from, const struct blob
     out->plain = sealer.size;
     if (code == 0 && from->md5)
         take_etag(&sealer, &seal, out);
-    tell_md5(to->o, out);
     sealer_release(&sealer);
     secure_zero(&seal, sizeof(seal));
+    return code;
+}
+
+int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
+              struct blob *out, struct buf *small, struct err *err)
+{
+    bool seals = to->meta->encryption.len > 0;
+    int code =
+        seals ? blob_seal(l, from, to, out, small, err) : blob_write(l, from, out, small, err);
+
+    if (!seals)
+        out->plain = out->size;
+    if (code == 0 && to->o->md5)
+        memcpy(to->o->md5, out->md5, MD5_LEN);
     return code;
 }
 

@@ -1,6 +1,6 @@
-/* The tap of a local storage: a row for every change that the tap wants, in the change's own commit
- * (docs/local-storage.md, L12). The storage's id is the prefix of a row log, the change's number is
- * the place. */
+/* Who is told of a change inside its commit: the note that came with the request, and the tap,
+ * which gets a row for every change that it wants (docs/local-storage.md, L12). The storage's id is
+ * the prefix of a row log, the change's number is the place. */
 #include "base/bytes.h"
 #include "db/row_log.h"
 #include "object/local/local_int.h"
@@ -48,14 +48,51 @@ int local_tap_settle(struct storage *s, struct err *err)
     return row_log_settle(&log, err);
 }
 
+/* --- telling --- */
+
+struct change_outbox {
+    struct outbox outbox;
+    struct row_change *c;
+};
+
+static void outbox_put_row(struct outbox *o, struct str prefix, struct str place, struct str value)
+{
+    struct row_change *c = container_of(o, struct change_outbox, outbox)->c;
+    struct row_log log = {c->b->local->db, c->b->local->outbox, prefix};
+
+    row_log_put(&log, c->tx, place, value);
+}
+
+static int tell_note(struct row_change *c, const struct change_note *note, unsigned changes,
+                     const struct object_record *r, struct err *err)
+{
+    struct change_outbox out = {{outbox_put_row}, c};
+    struct change_fact fact = {.changes = changes, .etag = r->etag, .size = r->size};
+    struct arena a = ARENA_INIT(ARENA_BLOCK);
+    int code = 0;
+
+    fact.storage = c->b->local->id;
+    fact.sequence = r->sequence;
+    fact.time_ms = db_tx_now_ms(c->tx);
+    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* else r->sequence is right */
+        code = change_sequence(c, &fact.sequence, err);
+    if (c->bucket.info.versions != VERSIONS_NEVER)
+        fact.version = version_text(c->b, &a, c->key, r);
+    if (code == 0)
+        note->tell(note->ctx, &fact, &out.outbox);
+    arena_release(&a);
+    return code;
+}
+
 static void tap_put_row(struct row_change *c, const struct tapped *t)
 {
-    char id[TAP_ID_LEN], place[TAP_PLACE_LEN];
+    char id[TAP_ID_LEN], bytes[TAP_PLACE_LEN];
     struct row_log log = tap_log(c->b->local, id);
+    struct str place = tap_place(bytes, t->number);
     struct buf value = BUF_INIT(0);
 
     tap_record_put(&value, t);
-    row_log_put(&log, c->tx, tap_place(place, t->number), buf_str(&value));
+    row_log_put(&log, c->tx, place, buf_str(&value));
     buf_release(&value);
     c->tapped = t->number;
 }
@@ -65,7 +102,7 @@ int change_keep(struct row_change *c, struct tapped *t, const struct object_reco
 {
     const struct change_tap *tap = atomic_load_explicit(&c->b->local->tap, memory_order_acquire);
     struct arena a = ARENA_INIT(ARENA_BLOCK);
-    int code = 0;
+    bool wanted = false;
 
     BUG_ON(c->tapped);
     if (!tap || c->b->untapped)
@@ -74,9 +111,8 @@ int change_keep(struct row_change *c, struct tapped *t, const struct object_reco
         t->bucket = c->b->bucket.name;
         t->owner = c->bucket.info.owner;
     }
-    if (tap->may)
-        code = tap->may(tap->ctx, err);
-    if (code < 0 || !tap->wants(tap->ctx, t))
+    int code = tap->wants(tap->ctx, t, &wanted, err);
+    if (code < 0 || !wanted)
         return code;
     t->number = sequence;
     if (sequence == 0)
@@ -89,6 +125,16 @@ int change_keep(struct row_change *c, struct tapped *t, const struct object_reco
         tap_put_row(c, t);
     arena_release(&a);
     return code;
+}
+
+int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
+                const struct object_record *r, struct err *err)
+{
+    struct tapped t = {.changes = changes, .key = c->key, .set = c->set, .size = r->size};
+    bool made = changes & (CHANGE_PUT | CHANGE_MARKER);
+    int code = note ? tell_note(c, note, changes, r, err) : 0;
+
+    return code < 0 ? code : change_keep(c, &t, r, made ? r->sequence : 0, err);
 }
 
 void change_tapped(const struct row_change *c)

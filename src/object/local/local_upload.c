@@ -298,7 +298,7 @@ static int digest_shared(struct part_change *p, struct get_result *got, struct a
     int code = blob_digest(got->body, d, err);
     if (code == 0 && !has_md5) {
         digests_final(d, DIGEST_MD5, &value);
-        blob_hex(value.bytes, p->etag);
+        md5_hex(p->etag, value.bytes);
     }
     if (code == 0 && sums) {
         digests_final(d, sum->kind, &value);

@@ -3,47 +3,16 @@
  * format, the usage and the rows of owners (L13) are built at the start. */
 #include "object/local/local_int.h"
 
-static uint64_t signed_to(uint64_t value, int sign)
-{
-    return sign < 0 ? 0 - value : value;
-}
-
-static void count_version(struct bucket_usage *u, enum tag tag, const struct object_record *r,
-                          int sign)
-{
-    bool is_current = tag == TAG_OBJECT;
-
-    if (r->is_marker)
-        return;
-    *(is_current ? &u->objects : &u->old_versions) += signed_to(1, sign);
-    *(is_current ? &u->bytes : &u->old_bytes) += signed_to(r->size, sign);
-}
-
-void change_count(struct row_change *c, enum tag tag, const struct object_record *r, int sign)
-{
-    count_version(&c->counted, tag, r, sign);
-}
-
 static bool is_nothing(const struct bucket_usage *u)
 {
     return !(u->objects | u->bytes | u->old_versions | u->old_bytes);
-}
-
-/* Adds a difference (modulo 2^64) to a count. A count that would fall below zero was wrong before,
- * and becomes 0. The scrub corrects it; it is no reason to refuse a write. */
-static uint64_t sum(uint64_t have, uint64_t more)
-{
-    bool falls = more >> 63;
-
-    return falls && have < 0 - more ? 0 : have + more;
 }
 
 static int usage_get(struct local_bucket *b, struct db_view *view, struct bucket_usage *out,
                      struct err *err)
 {
     struct buf value = BUF_INIT(0);
-    struct row row;
-    int code = db_get(view, b->local->rows, row_id(&row, b->local, TAG_USAGE, b->id), &value, err);
+    int code = db_get(view, b->local->rows, str_n(b->usage_row, ROW_BUCKET_LEN), &value, err);
 
     *out = (struct bucket_usage){0};
     if (code == 0)
@@ -52,25 +21,26 @@ static int usage_get(struct local_bucket *b, struct db_view *view, struct bucket
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
+/* A count that would fall below zero was wrong before, and becomes 0. The scrub corrects it; it is
+ * no reason to refuse a write. */
 int change_count_end(struct row_change *c, struct err *err)
 {
-    struct local *l = c->b->local;
+    struct bucket_usage u, *more = &c->counted;
+    uint64_t *const counts[] = {&u.objects, &u.bytes, &u.old_versions, &u.old_bytes};
+    const uint64_t add[] = {more->objects, more->bytes, more->old_versions, more->old_bytes};
     struct buf value = BUF_INIT(0);
-    struct bucket_usage u;
-    struct row row;
-    int code;
 
-    if (is_nothing(&c->counted))
+    if (is_nothing(more))
         return 0;
-    code = usage_get(c->b, c->view, &u, err);
+    int code = usage_get(c->b, c->view, &u, err);
     if (code < 0)
         return code;
-    u.objects = sum(u.objects, c->counted.objects);
-    u.bytes = sum(u.bytes, c->counted.bytes);
-    u.old_versions = sum(u.old_versions, c->counted.old_versions);
-    u.old_bytes = sum(u.old_bytes, c->counted.old_bytes);
+    for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+        bool falls = add[i] >> 63; /* differences are modulo 2^64 */
+        *counts[i] = falls && *counts[i] < 0 - add[i] ? 0 : *counts[i] + add[i];
+    }
     usage_record_put(&value, &u);
-    db_tx_put(c->tx, l->rows, row_id(&row, l, TAG_USAGE, c->b->id), buf_str(&value));
+    db_tx_put(c->tx, c->b->local->rows, str_n(c->b->usage_row, ROW_BUCKET_LEN), buf_str(&value));
     buf_release(&value);
     return 0;
 }
@@ -101,7 +71,7 @@ static int count_rows(struct local_bucket *b, struct db_view *view, enum tag tag
     int code = db_iter_open(&it, view, b->local->rows, &range, err);
     while (code == 0 && (code = db_iter_next(it, &key, &value, err)) == 0)
         if (record_get(value, &r, NULL) == 0)
-            count_version(out, tag, &r, 1);
+            record_count(out, &r, tag == TAG_OBJECT, 1);
     db_iter_close(it);
     buf_release(&end);
     return code == ERR_END ? 0 : code;

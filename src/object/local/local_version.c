@@ -1,7 +1,7 @@
 /* Where each version of a key is stored (docs/local-storage.md, L1 to L4), which records refer to
  * which bytes (L6), and the changes of both. */
-#include "db/row_log.h"
 #include "object/local/local_int.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 
 enum { SEQUENCE_AHEAD_US = 60 * US_PER_S };
@@ -97,6 +97,18 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
 
 /* --- running changes --- */
 
+/* Reads the rows that say whether the change is allowed, and judges. */
+static int change_admit(struct row_change *c, struct err *err)
+{
+    int code = c->conditions ? change_current(c, &c->current, err) : 0;
+
+    if (code == 0) /* a row may be added only to a bucket that exists (docs/local-storage.md, L5) */
+        code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err);
+    if (code == 0 && c->conditions)
+        code = condition_write(c->conditions, &c->current.r, err);
+    return code;
+}
+
 static int change_run(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct row_change *c = ctx;
@@ -106,9 +118,7 @@ static int change_run(struct db_tx *tx, void *ctx, struct err *err)
     c->refused = c->garbage = false;
     c->counted = (struct bucket_usage){0};
     c->tapped = 0;
-    buf_reset(&c->bucket_row);
-    /* A row may be added only to a bucket that exists (docs/local-storage.md, L5). */
-    int code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err);
+    int code = change_admit(c, err);
     if (code == 0)
         code = c->fn(c, err);
     if (code == 0)
@@ -122,19 +132,19 @@ int change_apply(struct row_change *c, struct err *err)
     struct local *l = c->b->local;
     int code = db_apply(l->db, c->frees ? DB_URGENT : DB_DURABLE, change_run, c, err);
 
+    stored_release(&c->current);
+    buf_release(&c->bucket_row);
     if (code == 0 && c->garbage)
         collector_ask(l);
     if (code == 0)
         change_tapped(c);
-    buf_release(&c->bucket_row);
     return code;
 }
 
 int change_current(struct row_change *c, struct stored *out, struct err *err)
 {
-    struct row row;
-    int code = stored_get(out, c->view, c->b->local, row_key(&row, c->b, TAG_OBJECT, c->key), err);
-
+    BUG_ON(c->row.len == 0); /* without change_key() */
+    int code = stored_get(out, c->view, c->b->local, row_str(&c->row), err);
     if (code == ERR_NOT_FOUND) {
         out->r = (struct object_record){0};
         return 0;
@@ -146,12 +156,12 @@ int change_sequence(struct row_change *c, uint64_t *out, struct err *err)
 {
     struct local *l = c->b->local;
     uint64_t now = (uint64_t)db_tx_now_ms(c->tx) * US_PER_MS, limit = 0;
+    struct str row = str_n(l->sequence_row, sizeof(l->sequence_row));
     struct buf value = BUF_INIT(0);
-    struct row row;
 
-    int code = db_get(c->view, l->rows, row_tag(&row, l, TAG_SEQUENCE), &value, err);
+    int code = db_get(c->view, l->rows, row, &value, err);
     if (code == 0 && value.len == 8)
-        limit = row_u64(buf_str(&value));
+        limit = be64_read(value.p);
     else if (code != ERR_NOT_FOUND)
         code = code < 0 ? code : err_set(err, ERR_CORRUPT, "the row of sequence numbers");
     buf_release(&value);
@@ -164,53 +174,9 @@ int change_sequence(struct row_change *c, uint64_t *out, struct err *err)
     /* After a restart, numbers begin at the one in this row (docs/local-storage.md, L2). */
     struct buf ahead = BUF_INIT(0);
     buf_append_be64(&ahead, *out + SEQUENCE_AHEAD_US);
-    db_tx_put(c->tx, l->rows, row_tag(&row, l, TAG_SEQUENCE), buf_str(&ahead));
+    db_tx_put(c->tx, l->rows, row, buf_str(&ahead));
     buf_release(&ahead);
     return 0;
-}
-
-struct change_outbox {
-    struct outbox outbox;
-    struct row_change *c;
-};
-
-static void outbox_put_row(struct outbox *o, struct str prefix, struct str place, struct str value)
-{
-    struct row_change *c = container_of(o, struct change_outbox, outbox)->c;
-    struct row_log log = {c->b->local->db, c->b->local->outbox, prefix};
-
-    row_log_put(&log, c->tx, place, value);
-}
-
-static int tell_note(struct row_change *c, const struct change_note *note, unsigned changes,
-                     const struct object_record *r, struct err *err)
-{
-    struct change_outbox out = {{outbox_put_row}, c};
-    struct change_fact fact = {.changes = changes, .etag = r->etag, .size = r->size};
-    struct arena a = ARENA_INIT(ARENA_BLOCK);
-    int code = 0;
-
-    fact.storage = c->b->local->id;
-    fact.sequence = r->sequence;
-    fact.time_ms = db_tx_now_ms(c->tx);
-    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* else r->sequence is right */
-        code = change_sequence(c, &fact.sequence, err);
-    if (c->bucket.info.versions != VERSIONS_NEVER)
-        fact.version = version_text(c->b, &a, c->key, r);
-    if (code == 0)
-        note->tell(note->ctx, &fact, &out.outbox);
-    arena_release(&a);
-    return code;
-}
-
-int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
-                const struct object_record *r, struct err *err)
-{
-    struct tapped t = {.changes = changes, .key = c->key, .set = c->set, .size = r->size};
-    bool made = changes & (CHANGE_PUT | CHANGE_MARKER);
-    int code = note ? tell_note(c, note, changes, r, err) : 0;
-
-    return code < 0 ? code : change_keep(c, &t, r, made ? r->sequence : 0, err);
 }
 
 /* --- references of records to blobs --- */
@@ -363,9 +329,9 @@ int change_drop(struct row_change *c, const struct object_record *r, bool in_o, 
         code = change_free(c, r, err);
     if (code < 0)
         return code;
-    change_count(c, in_o ? TAG_OBJECT : TAG_VERSION, r, -1);
+    record_count(&c->counted, r, in_o, -1);
     if (in_o) {
-        db_tx_delete(c->tx, b->local->rows, row_key(&row, b, TAG_OBJECT, c->key));
+        db_tx_delete(c->tx, b->local->rows, row_str(&c->row));
         return 0;
     }
     db_tx_delete(c->tx, b->local->rows, row_version(&row, b, c->key, r->sequence));
@@ -381,7 +347,7 @@ static void version_put_row(struct row_change *c, struct str record, const struc
     struct row row;
 
     db_tx_put(c->tx, b->local->rows, row_version(&row, b, c->key, r->sequence), record);
-    change_count(c, TAG_VERSION, r, 1);
+    record_count(&c->counted, r, false, 1);
     if (!r->is_null)
         return;
     /* The TAG_NULL row names the null version (docs/local-storage.md, L3). */
@@ -412,7 +378,7 @@ static int displace(struct row_change *c, const struct stored *current, bool new
     bool there = current->r.sequence > 0;
 
     if (there)
-        change_count(c, TAG_OBJECT, &current->r, -1);
+        record_count(&c->counted, &current->r, true, -1);
     if (there && new_is_null && current->r.is_null) {
         code = lock_check(c, &current->r, false, err);
         return code < 0 ? code : change_free(c, &current->r, err);
@@ -429,13 +395,14 @@ int change_install(struct row_change *c, const struct stored *current, struct ob
 {
     struct local *l = c->b->local;
     struct buf record = BUF_INIT(0);
-    struct row row;
 
     r->is_null = c->bucket.info.versions != VERSIONS_ON;
     r->modified_ms = db_tx_now_ms(c->tx);
     int code = change_sequence(c, &r->sequence, err);
     if (code == 0)
         code = displace(c, current, r->is_null, err);
+    if (code == 0 && !r->is_marker)
+        record_count(&c->counted, r, true, 1);
     if (code == 0) {
         record_put(&record, r);
         code = buf_error(&record);
@@ -443,10 +410,9 @@ int change_install(struct row_change *c, const struct stored *current, struct ob
     if (code == 0 && r->is_marker) {
         version_put_row(c, buf_str(&record), r);
         if (current->r.sequence > 0)
-            db_tx_delete(c->tx, l->rows, row_key(&row, c->b, TAG_OBJECT, c->key));
+            db_tx_delete(c->tx, l->rows, row_str(&c->row));
     } else if (code == 0) {
-        db_tx_put(c->tx, l->rows, row_key(&row, c->b, TAG_OBJECT, c->key), buf_str(&record));
-        change_count(c, TAG_OBJECT, r, 1);
+        db_tx_put(c->tx, l->rows, row_str(&c->row), buf_str(&record));
     }
     buf_release(&record);
     return code;
@@ -460,11 +426,10 @@ int change_promote(struct row_change *c, struct err *err)
     int code = stored_newest(&newest, c->view, b, c->key, err);
 
     if (code == 0 && !newest.r.is_marker) {
-        db_tx_put(c->tx, b->local->rows, row_key(&row, b, TAG_OBJECT, c->key),
-                  buf_str(&newest.row));
+        db_tx_put(c->tx, b->local->rows, row_str(&c->row), buf_str(&newest.row));
         db_tx_delete(c->tx, b->local->rows, row_version(&row, b, c->key, newest.r.sequence));
-        change_count(c, TAG_OBJECT, &newest.r, 1);
-        change_count(c, TAG_VERSION, &newest.r, -1);
+        record_count(&c->counted, &newest.r, true, 1);
+        record_count(&c->counted, &newest.r, false, -1);
         if (newest.r.is_null)
             db_tx_delete(c->tx, b->local->rows, row_key(&row, b, TAG_NULL, c->key));
     }

@@ -34,14 +34,11 @@ static bool filter_has_bit(const struct filter *f, struct str storage, struct st
     return word >> bit % 64 & 1;
 }
 
-bool filter_has(const struct filter *f, struct str storage, struct str bucket)
+bool filter_has(const struct filter *f, const struct filtered *what)
 {
-    return filter_has_bit(f, storage, bucket, 0);
-}
-
-bool filter_has_user(const struct filter *f, struct str storage, struct str user)
-{
-    return filter_has_bit(f, storage, user, USER_SEED);
+    return filter_has_bit(f, what->storage, what->bucket, 0) ||
+           (what->changes & CHANGE_BUCKET_MADE &&
+            filter_has_bit(f, what->storage, what->user, USER_SEED));
 }
 
 static unsigned switch_bit(struct str bucket)

@@ -17,22 +17,16 @@ enum {
 
 /* --- called by the storage during and after a commit --- */
 
-static bool tap_wants(void *ctx, const struct tapped *row)
+/* Called inside the commit: refuses the change if the lease has ended (E2). */
+static int tap_wants(void *ctx, const struct tapped *row, bool *out, struct err *err)
 {
     const struct tap *tap = ctx;
-    const struct filter *f = &tap->taps->filter;
+    struct filtered what = {tap->storage->name, row->bucket, row->owner, row->changes};
+    uint64_t lease;
+    int code = lease_take(tap->taps->o.lease, &lease, err);
 
-    return filter_has(f, tap->storage->name, row->bucket) ||
-           (row->changes & CHANGE_BUCKET_MADE &&
-            filter_has_user(f, tap->storage->name, row->owner));
-}
-
-/* Refuses the change if the lease has ended (E2). Called inside the storage's commit. */
-static int tap_may(void *ctx, struct err *err)
-{
-    const struct lease *lease = ((const struct tap *)ctx)->taps->o.lease;
-
-    return lease_check(lease, lease_number(lease), err);
+    *out = code == 0 && filter_has(&tap->taps->filter, &what);
+    return code;
 }
 
 static void tap_committed(void *ctx, uint64_t number)
@@ -79,20 +73,8 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- recording --- */
 
-/* Returns whether the row's bucket is replicated now; the filter may have been wrong. If the bucket
- * is not replicated, the row need not be recorded: a replication that is made later lists the
- * object (P3). */
-static bool row_counts(const struct tap *tap, const struct replication_view *view,
-                       const struct tapped *row)
-{
-    const struct replication *const *found;
-    struct str storage = tap->storage->name;
-
-    return replication_view_from(view, storage, row->bucket, &found) > 0 ||
-           replication_view_switch(view, storage, row->bucket) ||
-           replication_view_blocked(view, storage, row->bucket);
-}
-
+/* Gathers the changes of the rows whose buckets are replicated now; the filter may have been wrong.
+ * The other rows need not be recorded: a replication that is made later lists the object (P3). */
 static int gather_rows(struct tap *tap, const struct tapped *rows, size_t count,
                        struct changes_out *out, struct err *err)
 {
@@ -109,7 +91,7 @@ static int gather_rows(struct tap *tap, const struct tapped *rows, size_t count,
         }
         if (code == 0 && !view)
             code = replications_view(tap->taps->o.replications, &view, err);
-        if (code == 0 && row_counts(tap, view, row))
+        if (code == 0 && replication_view_any(view, storage, row->bucket))
             changes_add(out, row->changes, storage, row->bucket, row->key, row->number);
     }
     replication_view_unref(view);
@@ -332,10 +314,8 @@ int tap_start(struct tap **out, struct taps *t, struct storage *s, struct err *e
 {
     struct tap *tap = xcalloc(1, sizeof(*tap));
 
-    *tap = (struct tap){.taps = t,
-                        .storage = s,
-                        .hooks = {tap_wants, tap_may, tap_committed, tap},
-                        .batch = TAP_BATCH};
+    *tap = (struct tap){
+        .taps = t, .storage = s, .hooks = {tap_wants, tap_committed, tap}, .batch = TAP_BATCH};
     mutex_init(&tap->lock, "replica.tap");
     cond_init(&tap->wake);
     cond_init(&tap->moved);

@@ -158,8 +158,15 @@ struct taps {
 
 /* --- tap.c --- */
 
-bool filter_has(const struct filter *f, struct str storage, struct str bucket);
-bool filter_has_user(const struct filter *f, struct str storage, struct str user);
+/* A change that the filter is asked about. */
+struct filtered {
+    struct str storage, bucket;
+    struct str user;  /* owner of a bucket that is made */
+    unsigned changes; /* a set of enum thing_kind */
+};
+/* Returns whether a policy may ask for the change. Policies of users count for new buckets. False
+ * is certain. */
+bool filter_has(const struct filter *f, const struct filtered *what);
 int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
 /* Returns the tap of a local storage; NULL: the storage has no tap. */
 struct tap *taps_find(struct taps *t, const struct storage *s);
@@ -252,9 +259,6 @@ int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err) MUST_CHE
  * ERR_BUSY: some of these marks are held. */
 int marks_clear_switched(struct taps *t, struct err *err) MUST_CHECK;
 
-/* Returns whether a replication of the bucket from that storage has a switch that is not done. */
-bool marks_has_switch(const struct replication_view *view, struct str storage, struct str bucket);
-
 /* --- tap_names.c --- */
 
 /* Returns 0 if the storage's name belongs to its folder. ERR_NOT_FOUND: no folder has claimed the
@@ -263,7 +267,10 @@ int tap_name_check(struct tap *tap, struct err *err) MUST_CHECK;
 /* Like tap_name_check(), but claims a name that no folder has. */
 int tap_name_take(struct tap *tap, struct err *err) MUST_CHECK;
 /* Returns whether another folder had the storage's name when the store was last asked. */
-bool tap_name_lost(const struct tap *tap);
+static inline bool tap_name_lost(const struct tap *tap)
+{
+    return atomic_load(&tap->name) == NAME_OTHERS;
+}
 /* Does the keeper's regular work: asks the store again which folders have the storage names. */
 void names_keep(struct taps *t);
 

@@ -222,7 +222,8 @@ void intent_let_go(struct taps *t, struct intent *in)
 
 /* The facts that the policies give about a change. */
 struct concerned {
-    bool replicated, switching, has_switch;
+    bool replicated, switching;
+    bool has_switch;  /* a replication of the bucket from there has a switch that is not done */
     struct str owner; /* owner of the bucket, in the arena; empty: not replicated */
 };
 
@@ -232,52 +233,26 @@ static int intended_look_up(struct taps *t, struct arena *a, const struct intend
 {
     const struct replication *const *found = NULL;
     struct replication_view *view = NULL;
+    struct str storage = i->storage->name;
     int code = replications_view(t->o.replications, &view, err);
 
-    if (code < 0) {
-        replication_view_unref(view);
+    if (code < 0)
         return code;
-    }
-    const struct replication *moving = replication_view_switch(view, i->storage->name, i->bucket);
-    const struct replication *one = moving;
-    if (!one && replication_view_from(view, i->storage->name, i->bucket, &found) > 0)
-        one = found[0];
-    if (!one)
-        one = replication_view_blocked(view, i->storage->name, i->bucket);
-    *out = (struct concerned){.replicated = one,
-                              .switching = moving,
-                              .has_switch = marks_has_switch(view, i->storage->name, i->bucket)};
+    const struct replication *moving = replication_view_switch(view, storage, i->bucket);
+    size_t count = replication_view_from(view, storage, i->bucket, &found);
+    const struct replication *one = moving  ? moving
+                                    : count ? found[0]
+                                            : replication_view_blocked(view, storage, i->bucket);
+    *out = (struct concerned){.replicated = one, .switching = moving, .has_switch = moving};
+    for (size_t k = 0; k < count; k++)
+        out->has_switch |= found[k]->has_switch;
     if (one)
         out->owner = arena_str(a, one->id.user);
     else
         out->replicated = i->changes & CHANGE_BUCKET_MADE &&
-                          replication_view_user(view, i->user, i->storage->name, &found) > 0;
+                          replication_view_user(view, i->user, storage, &found) > 0;
     replication_view_unref(view);
     return 0;
-}
-
-/* Looks up the route again, once the change counts as under way. Refuses a change that an older
- * route has sent to this storage (S1, S5). */
-static int intended_check_route(struct taps *t, const struct concerned *c, const struct intended *i,
-                                struct err *err)
-{
-    struct storage *now = NULL;
-
-    if (!c->owner.len)
-        return 0;
-    int code = route_storage(t->o.routes, c->owner, i->bucket, &now, err);
-    if (code == ERR_BUSY)
-        return code;
-    if (c->switching && (code < 0 || now != i->storage) && !i->ends_upload)
-        return err_set(err, ERR_BUSY, "the bucket is being switched to another storage");
-    return 0;
-}
-
-static bool may_be_replicated(const struct taps *t, const struct intended *i)
-{
-    return filter_has(&t->filter, i->storage->name, i->bucket) ||
-           (i->changes & CHANGE_BUCKET_MADE &&
-            filter_has_user(&t->filter, i->storage->name, i->user));
 }
 
 /* Sets the error that the client gets when a change cannot be captured (R5). */
@@ -286,13 +261,6 @@ static int intended_refuse(int code, struct err *err)
     if (code == ERR_BUSY || code == ERR_STORE)
         return code;
     return store_cannot(err, "The change cannot be recorded", err ? store_refusal(err) : NULL);
-}
-
-static int check_ready(struct taps *t, const struct intended *i, struct err *err)
-{
-    return taps_ready(t, i->storage) ? 0
-                                     : store_cannot(err, "Changes of the bucket cannot be recorded",
-                                                    lease_trouble(t->o.lease));
 }
 
 static int announce_all(struct taps *t, const struct intended *i, struct intent **out,
@@ -322,21 +290,39 @@ static bool can_share(const struct concerned *c, const struct intended *i)
     return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)THINGS_OF_OBJECT);
 }
 
+/* Begins a change of a bucket in a switch without downtime. `now` is the storage that the route
+ * leads to. A change that an older route sent elsewhere is refused. */
+static int begin_switching(struct taps *t, const struct intended *i, const struct storage *now,
+                           struct capture *out, struct err *err)
+{
+    if (now != i->storage && !i->ends_upload)
+        return err_set(err, ERR_BUSY, "the bucket is being switched to another storage");
+    return tap_locks_take(t, i, &out->locks, err);
+}
+
+/* The route is looked up again, because the change counts as under way only now (S1, S5). */
 static int begin_replicated(struct taps *t, const struct intended *i, struct capture *out,
                             struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
     struct intent *intents = NULL;
     struct concerned c = {0};
+    struct storage *now = i->storage;
+    bool tells = storage_can(i->storage, STORAGE_TELLS_CHANGES);
     int code = intended_look_up(t, &a, i, &c, err);
 
-    if (code == 0)
-        code = intended_check_route(t, &c, i, err);
+    if (code == 0 && c.owner.len) {
+        int routed = route_storage(t->o.routes, c.owner, i->bucket, &now, err);
+        now = routed < 0 ? NULL : now;
+        code = routed == ERR_BUSY ? routed : 0;
+    }
     if (code == 0 && c.switching)
-        code = tap_locks_take(t, i, &out->locks, err);
-    bool tells = storage_can(i->storage, STORAGE_TELLS_CHANGES);
+        code = begin_switching(t, i, now, out, err);
     if (code == 0 && c.replicated && tells)
-        code = check_ready(t, i, err);
+        code = taps_ready(t, i->storage)
+                   ? 0
+                   : store_cannot(err, "Changes of the bucket cannot be recorded",
+                                  lease_trouble(t->o.lease));
     else if (code == 0 && c.replicated && can_share(&c, i))
         code = !c.has_switch && note_begin(t, i, out) ? 0 : shared_begin(t, i, out, err);
     else if (code == 0 && c.replicated)
@@ -352,15 +338,16 @@ static void end_captured(struct taps *t, struct capture *c, enum outcome outcome
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err)
 {
     struct taps *t = ctx;
-    uint64_t lease = lease_number(t->o.lease);
+    uint64_t lease = 0;
 
     *out = (struct capture){.phase = phase_enter(t), .begun = true};
-    int code = lease_check(t->o.lease, lease, err);
+    int code = lease_take(t->o.lease, &lease, err);
     if (code == 0 && lease && !storage_can(i->storage, STORAGE_TELLS_CHANGES)) {
         out->lease = lease;
         out->what = *i;
     }
-    if (code == 0 && may_be_replicated(t, i))
+    struct filtered what = {i->storage->name, i->bucket, i->user, i->changes};
+    if (code == 0 && filter_has(&t->filter, &what))
         code = begin_replicated(t, i, out, err);
     if (code == 0)
         return 0;
@@ -402,7 +389,8 @@ static void end_captured(struct taps *t, struct capture *c, enum outcome outcome
         next = in->next;
         intent_end_one(t, in, outcome);
     }
-    tap_locks_release(t, c->locks);
+    if (c->locks)
+        tap_locks_release(t, c->locks);
     phase_leave(t, c->phase);
     *c = (struct capture){0};
 }

@@ -254,20 +254,17 @@ static bool mark_is_idle(const struct mark *m, void *ctx)
     return clock_mono_ns() - m->used_ns >= *(const uint64_t *)ctx;
 }
 
-bool marks_has_switch(const struct replication_view *view, struct str storage, struct str bucket)
+/* Whether a replication of the bucket from that storage has a switch that is not done. */
+static bool mark_has_switch(const struct mark *m, void *ctx)
 {
+    const struct replication_view *view = ctx;
     const struct replication *const *list = NULL;
-    size_t count = replication_view_from(view, storage, bucket, &list);
+    size_t count = replication_view_from(view, m->storage, m->bucket, &list);
 
     for (size_t i = 0; i < count; i++)
         if (list[i]->has_switch)
             return true;
-    return replication_view_switch(view, storage, bucket);
-}
-
-static bool mark_has_switch(const struct mark *m, void *ctx)
-{
-    return marks_has_switch(ctx, m->storage, m->bucket);
+    return replication_view_switch(view, m->storage, m->bucket);
 }
 
 int marks_clear_idle(struct taps *t, uint64_t idle_ns, struct err *err)

@@ -88,11 +88,6 @@ int tap_name_take(struct tap *tap, struct err *err)
     return tap_name_is_known(&n) ? 0 : tap_name_ask(&n, ASK_TAKE, err);
 }
 
-bool tap_name_lost(const struct tap *tap)
-{
-    return atomic_load(&tap->name) == NAME_OTHERS;
-}
-
 int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err)
 {
     if (!t || !storage_can(s, STORAGE_FOLDER) || names_are_ours(t))

@@ -16,12 +16,14 @@ struct tap_lab {
     _Atomic(unsigned) asked;
 };
 
-static bool wants(void *ctx, const struct tapped *t)
+static int wants(void *ctx, const struct tapped *t, bool *out, struct err *err)
 {
     struct tap_lab *lab = ctx;
 
+    (void)err;
     atomic_fetch_add(&lab->asked, 1);
-    return !str_eq(t->bucket, lab->refuses);
+    *out = !str_eq(t->bucket, lab->refuses);
+    return 0;
 }
 
 static void committed(void *ctx, uint64_t number)
