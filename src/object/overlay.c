@@ -1,18 +1,6 @@
 /* Buckets by the names that clients use: the overlay's, else the storage's own. */
 #include "object/overlay.h"
 
-static struct overlay *storage_overlay(const struct storage *s)
-{
-    return atomic_load_explicit(&s->overlay, memory_order_acquire);
-}
-
-struct overlay *storage_overlay_of(const struct storage *s, struct str name)
-{
-    struct overlay *o = storage_overlay(s);
-
-    return o && o->ops->has(o, s, name) ? o : NULL;
-}
-
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
                         struct err *err)
 {

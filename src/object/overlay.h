@@ -45,8 +45,18 @@ struct overlay_ops {
                 struct err *err);
 };
 
+static inline struct overlay *storage_overlay(const struct storage *s)
+{
+    return atomic_load_explicit(&s->overlay, memory_order_acquire);
+}
+
 /* Returns the overlay if `name` is one of its buckets at home on `s`, else NULL. Never waits. */
-struct overlay *storage_overlay_of(const struct storage *s, struct str name);
+static inline struct overlay *storage_overlay_of(const struct storage *s, struct str name)
+{
+    struct overlay *o = storage_overlay(s);
+
+    return o && o->ops->has(o, s, name) ? o : NULL;
+}
 
 /* As the members of storage_ops with these names, but also for logical buckets. */
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,

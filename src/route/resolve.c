@@ -113,7 +113,7 @@ static int policy_storage_named(struct routes *r, const struct routes_view *view
 
     if (!policy)
         policy = policy_look_up(&view->policies, user, STR_EMPTY);
-    s = policy ? routes_storage(r, str_z(policy)) : routes_main(r);
+    s = policy ? routes_storage(r, str_z(policy)) : atomic_load(&r->main);
     if (!s)
         return policy ? policy_no_storage(policy, err) : policy_no_main(err);
     *out = s;
@@ -356,7 +356,7 @@ static int resolve_on_storages(const struct inquiry *q, const struct route_ask *
         t->storage = q->leads;
         return 0;
     }
-    if (routes_any_remote(q->r))
+    if (atomic_load_explicit(&q->r->any_remote, memory_order_relaxed))
         code = resolve_raw(q, &raw, err);
     if (code < 0)
         return code;
@@ -486,13 +486,6 @@ int route_resolve(struct routes *r, const struct route_ask *ask, struct target *
     if (code < 0)
         target_release(out);
     return code;
-}
-
-void target_release(struct target *t)
-{
-    if (t->bucket)
-        t->bucket->ops->unref(t->bucket);
-    *t = (struct target){.generation = t->generation};
 }
 
 struct bucket *target_take_bucket(struct target *t)

@@ -64,7 +64,14 @@ struct route_ask {
  * after an error. */
 int route_resolve(struct routes *r, const struct route_ask *ask, struct target *out,
                   struct err *err) MUST_CHECK;
-void target_release(struct target *t); /* releases the bucket; an empty target is fine */
+/* Releases the bucket. An empty target is fine. */
+static inline void target_release(struct target *t)
+{
+    if (t->bucket)
+        t->bucket->ops->unref(t->bucket);
+    *t = (struct target){.generation = t->generation};
+}
+
 /* Hands the bucket over to the caller; t->bucket is NULL afterwards. */
 struct bucket *target_take_bucket(struct target *t);
 

@@ -113,7 +113,7 @@ static void note_remotes(struct routes *r)
     vec_each (&r->storages, struct storage **, s)
         any |= storage_can(*s, STORAGE_FORWARDS);
     atomic_store(&r->any_remote, any);
-    atomic_store(&r->main_is_remote, storage_can(r->main, STORAGE_FORWARDS));
+    atomic_store(&r->main_is_remote, storage_can(atomic_load(&r->main), STORAGE_FORWARDS));
     atomic_fetch_add(&r->generation, 1);
 }
 
@@ -129,8 +129,8 @@ int routes_add_storage(struct routes *r, struct storage *s, struct err *err)
     else
         vec_push(&r->storages, s);
     atomic_store(&s->overlay, r->overlay);
-    if (code == 0 && !r->main)
-        r->main = s;
+    if (code == 0 && !atomic_load(&r->main))
+        atomic_store(&r->main, s);
     bool aborted = r->aborted;
     note_remotes(r);
     mutex_unlock(&r->lock);
@@ -147,7 +147,7 @@ int routes_set_main(struct routes *r, struct str name, struct err *err)
 
     mutex_lock(&r->lock);
     s = find_storage(r, name);
-    r->main = s;
+    atomic_store(&r->main, s);
     note_remotes(r);
     mutex_unlock(&r->lock);
     return s ? 0 : err_set(err, ERR_NOT_FOUND, "there is no storage " STR_FMT, STR_ARG(name));
@@ -162,8 +162,8 @@ void routes_retire_storage(struct routes *r, struct str name)
             continue;
         vec_push(&r->retired, s);
         vec_remove(&r->storages, i);
-        if (r->main == s)
-            r->main = r->storages.len ? r->storages.items[0] : NULL;
+        if (atomic_load(&r->main) == s)
+            atomic_store(&r->main, r->storages.len ? r->storages.items[0] : NULL);
         break;
     }
     note_remotes(r);
@@ -197,12 +197,7 @@ struct storage *routes_storage(struct routes *r, struct str name)
 
 struct storage *routes_main(struct routes *r)
 {
-    struct storage *s;
-
-    mutex_lock(&r->lock);
-    s = r->main;
-    mutex_unlock(&r->lock);
-    return s;
+    return atomic_load(&r->main);
 }
 
 struct str routes_main_name(struct routes *r)

@@ -47,9 +47,9 @@ struct routes {
     uint64_t views;           /* number of loads that were begun; gives views their serials */
     VEC(struct storage *) storages;
     VEC(struct storage *)
-    retired; /* removed, still open: others may use them */
-    struct storage *main;
-    bool aborted; /* storages that are added from now on are aborted too */
+    retired;                        /* removed, still open: others may use them */
+    _Atomic(struct storage *) main; /* changed under the lock; NULL: there is none */
+    bool aborted;                   /* storages that are added from now on are aborted too */
     /* Overlay that every storage gets, also those that are added later; NULL: none. */
     struct overlay *overlay;
     const struct bucket_space *spaces[ROUTES_SPACES_MAX]; /* the first space_count are set */
