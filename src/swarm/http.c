@@ -219,7 +219,8 @@ static int http_announce(struct swarm_http *h, struct http_request *req, struct 
     if (!trust_client(trust_of(h), http_request_peer(req), forwarded_for(req), &external))
         return send_malformed(h, req, "the proxy does not say where the client is");
     a.addr = external;
-    take_told_address(trust_of(h), &q, &a.addr);
+    if (q.has_ip)
+        take_told_address(trust_of(h), &q, &a.addr);
     be16_write(a.addr.port, (uint16_t)q.port);
     return send_announce_answer(h, req, &a, &q, &external);
 }

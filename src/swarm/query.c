@@ -222,10 +222,11 @@ static const char *take_passkey(struct taking *t, struct str value)
 
 /* Reads an address as text. An address that is too long is ignored. Returns NULL, or a text for the
  * client. */
-static const char *take_address(struct str value, char out[QUERY_IP_MAX + 1])
+static const char *take_address(struct taking *t, struct str value, char out[QUERY_IP_MAX + 1])
 {
     size_t len;
 
+    t->q->has_ip = true;
     if (!decode_value(value, out, QUERY_IP_MAX, &len))
         return malformed;
     out[len > QUERY_IP_MAX ? 0 : len] = 0;
@@ -234,17 +235,17 @@ static const char *take_address(struct str value, char out[QUERY_IP_MAX + 1])
 
 static const char *take_ip(struct taking *t, struct str value)
 {
-    return take_address(value, t->q->ip[0]);
+    return take_address(t, value, t->q->ip[0]);
 }
 
 static const char *take_ipv4(struct taking *t, struct str value)
 {
-    return take_address(value, t->q->ip[1]);
+    return take_address(t, value, t->q->ip[1]);
 }
 
 static const char *take_ipv6(struct taking *t, struct str value)
 {
-    return take_address(value, t->q->ip[2]);
+    return take_address(t, value, t->q->ip[2]);
 }
 
 /* The parameters of an announce, and the functions that read them. Frequent parameters come first,

@@ -42,6 +42,7 @@ struct announce_query {
     size_t key_len, passkey_len;
     /* The parameters ip, ipv4 and ipv6, each with a final NUL; "": not given. */
     char ip[3][QUERY_IP_MAX + 1];
+    bool has_ip; /* at least one of the three was given */
 };
 
 /* Reads an announce's query. Returns NULL, or a constant text for the client that says what is

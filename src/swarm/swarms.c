@@ -343,14 +343,14 @@ static bool try_announce(struct swarms *s, struct stripe *stripe, struct visit *
 enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, uint32_t now_s,
                                   struct announce_answer *out)
 {
-    struct stripe *stripe = swarms_stripe(s, a->info_hash);
     struct visit v = {.a = a, .f = family_of(a)};
     enum swarm_change change = SWARM_CHANGE_NONE;
     bool done;
 
     swarms_set_now(s, now_s);
-    announce_answer_reset(out);
     compact_of(&a->addr, v.addr);
+    announce_answer_reset(out);
+    struct stripe *stripe = swarms_stripe(s, a->info_hash);
     for (int tries = 0; tries < 3; tries++) {
         mutex_lock(&stripe->lock);
         done = try_announce(s, stripe, &v, out, &change);

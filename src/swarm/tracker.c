@@ -250,19 +250,22 @@ void tracker_announce(struct tracker *t, const struct announce *a, struct announ
 {
     const struct tracker_options *o = tracker_settings(t);
     struct announce asked = *a;
+    enum swarm_failure refusal = announce_refusal(t, o, a);
 
-    announce_answer_reset(out);
-    out->failure = announce_refusal(t, o, a);
     if (asked.numwant < 0)
         asked.numwant = (int32_t)o->numwant;
     if (asked.numwant > (int32_t)o->max_numwant)
         asked.numwant = (int32_t)o->max_numwant;
     if (asked.event == EVENT_STOPPED)
         asked.numwant = 0;
-    if (out->failure == SWARM_NONE && t->swarms)
+    if (refusal != SWARM_NONE) {
+        announce_answer_reset(out);
+        out->failure = refusal;
+    } else if (t->swarms) {
         ask_memory(t, &asked, out);
-    else if (out->failure == SWARM_NONE)
+    } else {
         ask_store(t, &asked, out);
+    }
     if (out->failure != SWARM_NONE) {
         tracker_count_failure(t, out->failure);
         return;
