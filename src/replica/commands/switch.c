@@ -5,9 +5,13 @@
 
 #include <stdlib.h>
 
+#define USER_FLAG                                                                                  \
+    {                                                                                              \
+        "user", FLAG_TEXT, "NAME", NULL,                                                           \
+            "The user whose bucket it is; default: the only bucket of that name."                  \
+    }
 #define SELECT_FLAGS                                                                               \
-    {"user", FLAG_TEXT, "NAME", NULL,                                                              \
-     "The user whose bucket it is; default: the only bucket of that name."},                       \
+    USER_FLAG,                                                                                     \
     {                                                                                              \
         "to", FLAG_TEXT, "STORAGE", NULL, "The new storage; default: the replication's."           \
     }
@@ -53,60 +57,36 @@ static const struct flag switch_plan_flags[] = {
 };
 static const struct flag switch_list_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL, "Only switches of this user."}, CLIENT_FLAGS, {0}};
-static const struct flag switch_select_flags[] = {
-    {"user", FLAG_TEXT, "NAME", NULL,
-     "The user whose bucket it is; default: the only bucket of that name."},
-    WATCH_FLAG,
-    CLIENT_FLAGS,
-    {0}};
+static const struct flag switch_select_flags[] = {USER_FLAG, WATCH_FLAG, CLIENT_FLAGS, {0}};
 
 static const struct flag switch_set_flags[] = {
-    {"user", FLAG_TEXT, "NAME", NULL,
-     "The user whose bucket it is; default: the only bucket of that name."},
+    USER_FLAG,
     {"multipart-ttl", FLAG_TEXT, "DURATION", NULL,
      "How long to wait for open uploads, counted from the beginning of the wait; 0s: end it."},
     CLIENT_FLAGS,
     {0}};
 
+/* clang-format off */
+#define SWITCH_COLUMNS                                                                             \
+    {"user"}, {"bucket"}, {"from"}, {"to"}, {"downtime"}, {"state"}, {"lag", .number = true}
+#define TIME_COLUMNS {"start_at"}, {"cron"}, {"started"}, {"last"}
+/* clang-format on */
+
 static const struct output_column list_columns[] = {
-    {"user"},
-    {"bucket"},
-    {"from"},
-    {"to"},
-    {"downtime"},
-    {"state"},
-    {"lag", .number = true},
-    {"start_at"},
-    {"cron"},
-    {"started"},
-    {"last"},
+    SWITCH_COLUMNS,
+    TIME_COLUMNS,
 };
 
 /* Columns of the table for a switch that was just planned. They include the number of uploads that
  * clients have open. */
 static const struct output_column made_columns[] = {
-    {"user"},
-    {"bucket"},
-    {"from"},
-    {"to"},
-    {"downtime"},
-    {"state"},
-    {"lag", .number = true},
+    SWITCH_COLUMNS,
     {"uploads", .number = true},
-    {"start_at"},
-    {"cron"},
-    {"started"},
-    {"last"},
+    TIME_COLUMNS,
 };
 
 static const struct output_column show_columns[] = {
-    {"user"},
-    {"bucket"},
-    {"from"},
-    {"to"},
-    {"downtime"},
-    {"state"},
-    {"lag", .number = true},
+    SWITCH_COLUMNS,
     {"uploads", .number = true},
     {"created"},
     {"started"},
