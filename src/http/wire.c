@@ -449,10 +449,19 @@ const struct http_header *http_header_next(const struct http_head *head, const c
     return NULL;
 }
 
+struct str http_header_among(const struct http_header *headers, size_t count, const char *name)
+{
+    struct str wanted = str_z(name);
+
+    for (size_t i = 0; i < count; i++)
+        if (str_ieq(headers[i].name, wanted))
+            return headers[i].value;
+    return STR_EMPTY;
+}
+
 struct str http_header(const struct http_head *head, const char *name)
 {
-    const struct http_header *h = http_header_next(head, name, NULL);
-    return h ? h->value : STR_EMPTY;
+    return http_header_among(head->headers, head->header_count, name);
 }
 
 bool http_list_has(struct str list, struct str token)

@@ -60,6 +60,7 @@ int http_parse_response(struct http_head *out, struct str in, size_t *seen,
 /* Returns the value of the first header with this name, ignoring case. Its p is NULL when there is
  * no such header. http_header_next() finds repeated headers. */
 struct str http_header(const struct http_head *head, const char *name);
+struct str http_header_among(const struct http_header *headers, size_t count, const char *name);
 const struct http_header *http_header_next(const struct http_head *head, const char *name,
                                            const struct http_header *after);
 /* Whether a header may be sent: its name is a token, and its value has no control character but

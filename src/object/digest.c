@@ -172,6 +172,11 @@ struct str digest_text(struct arena *a, const struct digest_value *value)
     return kept;
 }
 
+bool digest_is(const struct digest_value *a, const struct digest_value *b)
+{
+    return str_eq(str_n(a->bytes, a->len), str_n(b->bytes, b->len));
+}
+
 size_t digest_size(enum digest_kind kind)
 {
     return kinds[kind].size;

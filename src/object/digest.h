@@ -39,6 +39,7 @@ void digests_free(struct digests *d); /* NULL is fine */
 /* Computes the digest of bytes in memory. */
 void digest_of(enum digest_kind kind, struct str bytes, struct digest_value *out);
 size_t digest_size(enum digest_kind kind);
+bool digest_is(const struct digest_value *a, const struct digest_value *b);
 
 /* Returns the value in base64, as S3 writes checksums; empty when the arena is full. */
 struct str digest_text(struct arena *a, const struct digest_value *value);

@@ -7,8 +7,6 @@
 
 enum { PROBE_MS = 1000, SWEEP_MS = 10 * MS_PER_S };
 
-static const struct storage_ops storage_ops;
-
 /* clang-format off */
 const struct remote_timeout remote_timeouts[REMOTE_TIMEOUTS] = {
     {"connect_timeout",   3 * MS_PER_S,  100, MS_PER_MINUTE,      offsetof(struct remote_times, connect_ms)},
@@ -44,12 +42,6 @@ static struct remote_times times_or_usual(struct remote_times times)
         if (*remote_time(&times, i) == 0)
             *remote_time(&times, i) = remote_timeouts[i].usual_ms;
     return times;
-}
-
-struct remote *remote_of(struct storage *s)
-{
-    BUG_ON(s->ops != &storage_ops);
-    return container_of(s, struct remote, storage);
 }
 
 /* --- opening and closing --- */
@@ -132,7 +124,7 @@ int remote_open(struct storage **out, const struct remote_options *o, struct err
 
     buf_append_str(&r->name, o->name);
     buf_append_str(&r->region, o->region.len ? o->region : STR("us-east-1"));
-    r->storage = (struct storage){&storage_ops, buf_str(&r->name)};
+    r->storage = (struct storage){&remote_storage_ops, buf_str(&r->name)};
     r->virtual_host = o->virtual_host;
     r->put_max = REMOTE_PUT_MAX;
     r->part_size = REMOTE_PART_SIZE;
@@ -154,7 +146,7 @@ int remote_open(struct storage **out, const struct remote_options *o, struct err
     return code;
 }
 
-static const struct storage_ops storage_ops = {
+const struct storage_ops remote_storage_ops = {
     .kind = "remote",
     .can = STORAGE_FORWARDS | STORAGE_NOTIFIES | STORAGE_CREDENTIALS,
     .create_bucket = remote_create_bucket,

@@ -56,7 +56,14 @@ struct remote_bucket {
     char bytes[];
 };
 
-struct remote *remote_of(struct storage *s);
+extern const struct storage_ops remote_storage_ops;
+
+static inline struct remote *remote_of(struct storage *s)
+{
+    BUG_ON(s->ops != &remote_storage_ops);
+    return container_of(s, struct remote, storage);
+}
+
 struct remote_bucket *remote_bucket_of(struct bucket *b);
 bool remote_is_bucket_of(const struct bucket *b, const struct remote *r);
 void remote_wake_prober(struct remote *r);

@@ -133,6 +133,7 @@ static struct str payload_hash(const struct forward_request *f)
 static int outgoing_sign(struct outgoing *o, struct remote *r, const struct forward_request *f,
                          struct err *err)
 {
+    struct str hash = payload_hash(f);
     struct credential *c = credential_table_get(&r->credentials, f->user);
     struct signed_headers made;
 
@@ -144,7 +145,7 @@ static int outgoing_sign(struct outgoing *o, struct remote *r, const struct forw
                                    .query = o->query,
                                    .headers = o->headers,
                                    .header_count = o->header_count,
-                                   .payload_hash = payload_hash(f)};
+                                   .payload_hash = hash};
     struct sign_credentials by = {.access_key = c->access,
                                   .secret = c->secret,
                                   .region = buf_str(&r->region),

@@ -2,16 +2,6 @@
 #include "s3/access/auth.h"
 #include "s3/access/auth_int.h"
 
-struct str auth_header_of(const struct auth_request *r, const char *name)
-{
-    struct str wanted = str_z(name);
-
-    for (size_t i = 0; i < r->header_count; i++)
-        if (str_ieq(r->headers[i].name, wanted))
-            return r->headers[i].value;
-    return STR_EMPTY;
-}
-
 bool auth_parameter(const struct auth_request *r, const char *name, struct str *value)
 {
     struct str rest = r->query, found;
@@ -99,9 +89,4 @@ int auth_verify(struct identity *out, struct arena *a, const struct auth_request
         *out = auth;
     secure_zero(&auth.key, sizeof(auth.key));
     return code;
-}
-
-void auth_release(struct identity *auth)
-{
-    secure_zero(&auth->key, sizeof(auth->key));
 }

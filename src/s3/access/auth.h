@@ -94,7 +94,10 @@ struct identity {
  * on success only. */
 int auth_verify(struct identity *out, struct arena *a, const struct auth_request *r,
                 const struct auth_options *o, struct err *err) MUST_CHECK;
-void auth_release(struct identity *auth);
+static inline void auth_release(struct identity *auth)
+{
+    secure_zero(&auth->key, sizeof(auth->key));
+}
 /* Whether a signature of version 4 covers the header. */
 bool auth_signs(const struct identity *auth, struct str header);
 

@@ -6,7 +6,11 @@
 #include "meta/error.h"
 
 /* Returns the value of the first header with this name; its p is NULL when there is none. */
-struct str auth_header_of(const struct auth_request *r, const char *name);
+static inline struct str auth_header_of(const struct auth_request *r, const char *name)
+{
+    return http_header_among(r->headers, r->header_count, name);
+}
+
 /* Finds the first query parameter with this name. *value is still percent-encoded. Returns false
  * when there is none. */
 bool auth_parameter(const struct auth_request *r, const char *name, struct str *value);

@@ -52,20 +52,16 @@ enum outcome forward_outcome(int code, struct exchange *e)
     return OUTCOME_REFUSED;
 }
 
-static bool is_passed(const struct http_head *head, struct str name)
-{
-    if (head->status == 204 && str_ieq(name, STR("content-length")))
-        return false;
-    return !str_ieq(name, STR("server")) && !forward_is_hop(head, name);
-}
-
 static void answer_headers(struct call *c, const struct http_head *head)
 {
     struct str id = str_z(http_request_id(c->http));
 
-    for (size_t i = 0; i < head->header_count; i++)
-        if (is_passed(head, head->headers[i].name))
-            http_respond_header(c->http, head->headers[i].name, head->headers[i].value);
+    for (size_t i = 0; i < head->header_count; i++) {
+        struct str name = head->headers[i].name;
+        bool has_no_body = head->status == 204 && str_ieq(name, STR("content-length"));
+        if (!has_no_body && !str_ieq(name, STR("server")) && !forward_is_hop(head, name))
+            http_respond_header(c->http, name, head->headers[i].value);
+    }
     if (!http_header(head, "x-amz-request-id").p)
         http_respond_header(c->http, STR("x-amz-request-id"), id);
     http_respond_header(c->http, STR("x-weir-request-id"), id);

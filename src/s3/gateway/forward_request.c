@@ -153,11 +153,10 @@ static bool is_order(struct str header)
  * their own names for x-amz-copy-source. */
 static bool names_object(struct str header)
 {
-    if (is_order(header))
-        return true;
-    if (header_is_user_meta(header) || str_ieq(header, STR("x-amz-copy-source")))
-        return false;
-    return ends_as(header, STR("copy-source")) || ends_as(header, STR("rename-source"));
+    bool named = ends_as(header, STR("copy-source")) || ends_as(header, STR("rename-source"));
+
+    return is_order(header) ||
+           (named && !str_ieq(header, STR("x-amz-copy-source")) && !header_is_user_meta(header));
 }
 
 /* Is the header the Content-Type of a form? The key of a form is in its body, not in the path.

@@ -148,6 +148,7 @@ static bool captures_itself(const struct call *c)
 static int call_prepare(struct call *c, struct err *err)
 {
     unsigned flags = c->op->flags;
+    bool captures = c->op->changes && !captures_itself(c);
     int code = 0;
 
     if (!c->op->fn)
@@ -162,7 +163,7 @@ static int call_prepare(struct call *c, struct err *err)
     if (code == 0 && !(flags & OP_ASKS))
         code = call_need(c, &c->target, s3_operation_action(c->op->id, c->version.len > 0), c->key,
                          NULL, err);
-    if (code == 0 && c->op->changes && !captures_itself(c))
+    if (code == 0 && captures)
         code = call_capture(c, NULL, 0, err);
     if (code == 0 && flags & OP_XML && !(flags & OP_ASKS))
         code = call_read_body(c, err);
@@ -322,7 +323,8 @@ int call_finish(struct call *c, int code, const struct err *err)
     if (c->source)
         call_close(&c->source->target);
     auth_release(&c->auth);
-    call_drop_gathered(c->budget, &c->document);
+    if (c->budget)
+        call_drop_gathered(c->budget, &c->document);
     secure_zero(&c->encryption, sizeof(c->encryption));
     return code;
 }

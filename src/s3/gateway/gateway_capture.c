@@ -43,7 +43,8 @@ int call_capture(struct call *c, const struct str *keys, size_t count, struct er
     int code = capture->begin(capture->ctx, &i, &c->capture, err);
     if (code < 0)
         return code;
-    code = call_check_route(c, err);
+    if (routes_generation(c->g->o.routes) != to->generation)
+        code = call_check_route(c, err);
     if (code < 0)
         call_not_captured(c);
     return code;

@@ -51,14 +51,11 @@ static int read_customer(struct call *c, bool source, struct sse_customer *out, 
     return code < 0 ? code : check_channel(c, out, err);
 }
 
-static int encryption_read_default(struct call *c, struct sse_asked *out, struct err *err)
+static int encryption_read_default(struct call *c, struct str text, struct sse_asked *out,
+                                   struct err *err)
 {
-    struct str text;
-    int code = call_document(c, c->target.bucket, "encryption", &text, err);
+    int code = sse_default_read(out, c->a, text, err);
 
-    if (code < 0 || !text.len)
-        return code;
-    code = sse_default_read(out, c->a, text, err);
     return code < 0 && code != ERR_NO_MEMORY
                ? err_set(err, ERR_CORRUPT, "the bucket's encryption document cannot be read")
                : code;
@@ -67,10 +64,13 @@ static int encryption_read_default(struct call *c, struct sse_asked *out, struct
 static int encryption_read_asked(struct call *c, struct sse_asked *out, struct err *err)
 {
     int code = sse_read(out, c->head, err);
+    struct str text = STR_EMPTY;
 
-    if (code == 0)
-        code = check_channel(c, &out->customer, err);
-    return code == 0 && out->kind == SSE_NONE ? encryption_read_default(c, out, err) : code;
+    if (code == 0 && out->kind != SSE_NONE)
+        return check_channel(c, &out->customer, err);
+    if (code == 0 && c->target.may_encrypt)
+        code = call_document(c, c->target.bucket, "encryption", &text, err);
+    return code == 0 && text.len ? encryption_read_default(c, text, out, err) : code;
 }
 
 /* Can the storage keep bytes that weir encrypts? If not, weir passes the client's own encryption

@@ -26,7 +26,18 @@ static const char *const names[] = {
     "notification", "object-lock",      "replication", "website",
 };
 
-enum { POLICY, BINDS_OWNER, ACL, PUBLIC_BLOCK, OWNERSHIP, LOGGING, PAYMENT };
+enum {
+    POLICY,
+    BINDS_OWNER,
+    ACL,
+    PUBLIC_BLOCK,
+    OWNERSHIP,
+    LOGGING,
+    PAYMENT,
+    CORS,
+    ENCRYPTION,
+    LIFECYCLE
+};
 
 struct facts {
     _Atomic(unsigned) refs;
@@ -81,9 +92,13 @@ void facts_unref(struct facts *f)
     free(f);
 }
 
-const struct call_target *facts_target(const struct facts *f)
+void facts_fill(struct call_target *t)
 {
-    return &f->target;
+    struct call_target known = t->facts->target;
+
+    known.at = t->at;
+    known.facts_at = t->facts_at;
+    *t = known;
 }
 
 /* Finds the bucket's document of this name; empty: the bucket has no such document. Returns false
@@ -202,6 +217,9 @@ int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err 
     }
     f->target.logging = f->documents[LOGGING];
     f->target.requester_pays = f->documents[PAYMENT].len > 0;
+    /* lifecycle_write() wrote the document, so one without this text has no such rule. */
+    f->target.may_expire = !f->all || str_find(f->documents[LIFECYCLE], STR("<Expiration>")) >= 0;
+    f->target.may_encrypt = !f->all || f->documents[ENCRYPTION].len > 0;
     f->generation = generation(b) == before ? before : 0;
     *out = f;
     return 0;
@@ -216,8 +234,8 @@ static struct slot *facts_slot(struct facts_table *t, const struct storage *s, s
 
 struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bucket)
 {
-    uint64_t now = s->ops->generation ? s->ops->generation(s, bucket) : 0;
     struct slot *slot = facts_slot(t, s, bucket);
+    uint64_t now = s->ops->generation ? s->ops->generation(s, bucket) : 0;
     struct facts *f;
 
     if (now == 0)
@@ -231,6 +249,16 @@ struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bu
         f = NULL;
     mutex_unlock(&slot->lock);
     return f;
+}
+
+bool facts_known(void *ctx, struct storage *s, struct str bucket, struct str *owner)
+{
+    struct facts_search *search = ctx;
+
+    search->found = facts_find(search->table, s, bucket);
+    if (search->found)
+        *owner = search->found->target.info.owner;
+    return search->found != NULL;
 }
 
 void facts_keep(struct facts_table *t, struct facts *f)

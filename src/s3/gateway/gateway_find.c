@@ -53,9 +53,10 @@ static const char *const ignored[] = {
     "AWSAccessKeyId", "Signature", "Expires", "content-type", "content-md5",
 };
 
-/* Parameters that a request may have although its signature of version 2 does not cover them. They
- * choose a part of a listing and its form, and no client signs them. */
-static const char *const v2_leaves_open[] = {
+/* Parameters that choose a part of a listing and its form. No client signs them by version 2, so a
+ * request may have them although the signature does not cover them. Reads may have them without a
+ * value. */
+static const char *const list_takes[] = {
     "prefix",
     "delimiter",
     "marker",
@@ -76,32 +77,10 @@ static const char *const v2_leaves_open[] = {
     "bucket-region",
 };
 
-/* Parameters that reads may have without a value, besides sub-resources of the table. */
+/* Parameters that reads may have without a value, besides list_takes and sub-resources of the
+ * table. */
 static const char *const read_takes[] = {
-    "prefix",
-    "delimiter",
-    "marker",
-    "max-keys",
-    "encoding-type",
-    "list-type",
-    "continuation-token",
-    "fetch-owner",
-    "start-after",
-    "key-marker",
-    "version-id-marker",
-    "versions",
-    "versionId",
-    "upload-id-marker",
-    "max-uploads",
-    "uploadId",
-    "part-number-marker",
-    "max-parts",
-    "partNumber",
-    "allow-unordered",
-    "read-stats",
-    "usage",
-    "max-buckets",
-    "bucket-region",
+    "versions", "versionId", "uploadId", "partNumber", "read-stats", "usage",
 };
 
 static bool is_any(struct str name, const char *const *names, size_t count)
@@ -160,7 +139,7 @@ int call_check_v2(const struct call *c, struct err *err)
     for (size_t i = 0; i < c->query_count && url_query_next(&rest, &sent, &value); i++) {
         struct str name = c->query[i].name;
         if (name.len && !sign_v2_covers(sent) && !is_note(name) &&
-            !is_any(name, v2_leaves_open, ARRAY_SIZE(v2_leaves_open)))
+            !is_any(name, list_takes, ARRAY_SIZE(list_takes)))
             return err_set(err, S3_ACCESS_DENIED,
                            "Signature version 2 does not cover the parameter " STR_FMT
                            ". Please use AWS4-HMAC-SHA256.",
@@ -174,6 +153,7 @@ int call_check_v2(const struct call *c, struct err *err)
 static bool read_knows(const struct call *c, const struct call_param *p)
 {
     return c->level == LEVEL_OBJECT || p->value.len > 0 ||
+           is_any(p->name, list_takes, ARRAY_SIZE(list_takes)) ||
            is_any(p->name, read_takes, ARRAY_SIZE(read_takes)) ||
            is_any(p->name, plain_refuses, ARRAY_SIZE(plain_refuses));
 }

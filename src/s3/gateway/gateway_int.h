@@ -101,6 +101,8 @@ struct call_target {
     enum ownership ownership;
     struct str logging;  /* the stored logging configuration; empty: requests are not logged */
     bool requester_pays; /* users other than the owner must declare that they pay */
+    bool may_expire;     /* the bucket may have rules that remove objects after a time */
+    bool may_encrypt;    /* the bucket may have a default encryption */
 };
 
 /* The encryption of the object that the answer is about. */
@@ -225,7 +227,11 @@ int call_gather(struct call *c, struct reader *from, struct buf *out, struct bud
                 struct err *err) MUST_CHECK;
 void call_drop_gathered(struct budget *budget, struct buf *text); /* both may be empty */
 /* Sets the user of the request; NULL: the request is anonymous. */
-void call_be(struct call *c, const struct user *user);
+static inline void call_be(struct call *c, const struct user *user)
+{
+    c->user = user;
+    c->user_id = user ? user->id : STR_EMPTY;
+}
 
 /* --- gateway_hoist.c: headers that came as parameters of a presigned request --- */
 
@@ -244,7 +250,7 @@ int call_locate(struct call *c, struct call_target *t, struct route_ask *ask,
  * switched, the target is the side that the request goes to. If `at` is not NULL, the target is the
  * bucket on that storage, wherever the routes lead. */
 int call_resolve(struct call *c, struct storage *at, struct err *err) MUST_CHECK;
-/* Checks that an announced change still goes to the right storage: the bucket may have moved since
+/* Checks that an announced change still goes to the right storage, if the routes have changed since
  * c->target was found, for instance while a body was read. ERR_BUSY: the bucket has moved. */
 int call_check_route(struct call *c, struct err *err) MUST_CHECK;
 /* Opens the bucket that call_locate() has found, and reads its facts; `bucket` is its name.
@@ -298,8 +304,8 @@ void facts_table_free(struct facts_table *t);
  * also when it fails. ERR_AGAIN: the policy is large, and may_block is false. */
 int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err) MUST_CHECK;
 void facts_unref(struct facts *f); /* NULL is fine */
-/* Returns the facts as a struct call_target, in which `at` is not set. It never changes. */
-const struct call_target *facts_target(const struct facts *f);
+/* Fills in what t->facts knows of the bucket: all but `at` and `facts_at`. */
+void facts_fill(struct call_target *t);
 /* Finds the bucket's document of this name; empty: the bucket has no such document. For the
  * target's bucket the result is the document as it was when the target was opened. */
 int call_document(struct call *c, struct bucket *b, const char *name, struct str *out,
@@ -307,6 +313,13 @@ int call_document(struct call *c, struct bucket *b, const char *name, struct str
 
 /* Returns a reference to facts of this bucket that are valid now; NULL: none are in memory. */
 struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bucket);
+/* The context of facts_known(), which is a route_ask.knows: it looks for facts that are valid now,
+ * and leaves them here. */
+struct facts_search {
+    struct facts_table *table;
+    struct facts *found; /* a reference; NULL: none were found */
+};
+bool facts_known(void *ctx, struct storage *s, struct str bucket, struct str *owner);
 void facts_keep(struct facts_table *t, struct facts *f);
 
 /* --- gateway_answer.c --- */
@@ -470,7 +483,11 @@ bool copy_source_is_versioned(const struct copy_source *s);
 /* Writes x-amz-copy-source for a storage, from the names that access was decided on
  * (docs/forward.md, F13). */
 int copy_source_text(struct call *c, struct str *out, struct err *err) MUST_CHECK;
-bool call_is_copy(const struct call *c); /* is it a CopyObject or UploadPartCopy? */
+/* Returns whether the request is a CopyObject or UploadPartCopy. */
+static inline bool call_is_copy(const struct call *c)
+{
+    return c->op && c->op->flags & OP_COPIES;
+}
 /* Can the target's bucket copy from the source's bucket without moving bytes? */
 bool copy_shares(const struct call *c, const struct copy_source *s);
 

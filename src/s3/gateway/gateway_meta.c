@@ -109,7 +109,7 @@ static int meta_read_tags(struct call *c, struct object_meta *out, struct err *e
 static int read_acl(struct call *c, struct object_meta *out, struct err *err)
 {
     struct call_target *t = &c->target;
-    struct acl_users users = call_acl_users(c);
+    struct acl_users users;
     struct acl_subject subject;
     struct buf text = BUF_INIT(CALL_XML_MAX);
     struct str canned = http_header(c->head, "x-amz-acl");
@@ -127,6 +127,7 @@ static int read_acl(struct call *c, struct object_meta *out, struct err *err)
     if (t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED &&
         !str_eq(canned, STR("bucket-owner-full-control")))
         return s3_fail(err, S3_ACCESS_CONTROL_LIST_NOT_SUPPORTED);
+    users = call_acl_users(c);
     int code = acl_from_headers(&acl, c->a, c->head, &subject, &users, err);
     if (code == 0)
         code = call_need_acl(c, &acl, err);
@@ -332,7 +333,7 @@ void respond_expiration(struct call *c, const struct object_info *info)
 
     /* lifecycle_write() wrote the document, so a document without the text <Expiration> need not be
      * parsed. */
-    if (!info->is_latest || target_is_foreign(&c->target.at) || !c->target.bucket ||
+    if (!info->is_latest || !c->target.may_expire || !c->target.bucket ||
         call_document(c, c->target.bucket, "lifecycle", &text, &ignored) < 0 ||
         str_find(text, STR("<Expiration>")) < 0 ||
         lifecycle_read(&config, c->a, text, &ignored) < 0 ||

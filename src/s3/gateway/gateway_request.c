@@ -15,12 +15,6 @@ struct str call_param(const struct call *c, const char *name)
     return STR_EMPTY;
 }
 
-void call_be(struct call *c, const struct user *user)
-{
-    c->user = user;
-    c->user_id = user ? user->id : STR_EMPTY;
-}
-
 int call_number(const struct call *c, const char *name, uint64_t fallback, uint64_t max,
                 uint64_t *out, struct err *err)
 {
@@ -71,7 +65,10 @@ static int call_parse_query(struct call *c, struct err *err)
             code = call_decode(c, value, true, &p->value, err);
         c->query_count += code == 0;
     }
-    return code;
+    c->version = call_param(c, "versionId");
+    if (code == 0 && c->version.p && c->version.len == 0 && c->level == LEVEL_OBJECT)
+        code = err_set(err, S3_INVALID_ARGUMENT, "Version id cannot be the empty string");
+    return code < 0 ? code : call_hoist(c, err);
 }
 
 /* Returns the bucket that Host names: "photos.s3.example.com:8080" is the bucket photos when the
@@ -154,14 +151,8 @@ int call_parse(struct call *c, struct err *err)
 {
     int code = parse_path(c, err);
 
-    if (code == 0 && !c->is_website) /* a website's pages have no sub-resources */
-        code = call_parse_query(c, err);
-    if (code < 0)
-        return code;
-    c->version = call_param(c, "versionId");
-    if (c->version.p && c->version.len == 0 && c->level == LEVEL_OBJECT)
-        return err_set(err, S3_INVALID_ARGUMENT, "Version id cannot be the empty string");
-    return call_hoist(c, err);
+    /* A website's pages have no sub-resources. */
+    return code < 0 || c->is_website || !c->head->query.len ? code : call_parse_query(c, err);
 }
 
 /* --- who asks --- */

@@ -6,42 +6,24 @@
 
 /* --- where --- */
 
-/* The context of route_ask.knows, which searches for facts that are valid now and puts them into
- * `target`. */
-struct facts_search {
-    struct facts_table *table;
-    struct call_target *target;
-};
-
-static bool search_knows(void *ctx, struct storage *s, struct str bucket, struct str *owner)
-{
-    struct facts_search *search = ctx;
-    struct call_target *t = search->target;
-
-    t->facts = facts_find(search->table, s, bucket);
-    if (t->facts)
-        *owner = facts_target(t->facts)->info.owner;
-    return t->facts != NULL;
-}
-
 int call_locate(struct call *c, struct call_target *t, struct route_ask *ask, struct err *err)
 {
-    struct facts_search search = {c->g->facts, t};
+    struct facts_search search = {.table = c->g->facts};
 
     ask->user = c->user_id;
     ask->may_wait = http_may_block(c->http);
     ask->arena = c->a;
     if (!ask->make) {
-        ask->knows = search_knows;
+        ask->knows = facts_known;
         ask->ctx = &search;
     }
     int code = route_resolve(c->g->o.routes, ask, &t->at, err);
     ask->ctx = NULL;
     bool used = code == 0 && !t->at.bucket && !target_is_foreign(&t->at) && !ask->at;
-    if (t->facts && !used) { /* the facts belong to another bucket than the one that was found */
-        facts_unref(t->facts);
-        t->facts = NULL;
-    }
+    if (used)
+        t->facts = search.found;
+    else if (search.found) /* they belong to another bucket than the one that was found */
+        facts_unref(search.found);
     return code;
 }
 
@@ -68,8 +50,6 @@ int call_check_route(struct call *c, struct err *err)
     struct side_pair pair = {0};
     struct target now;
 
-    if (routes_generation(c->g->o.routes) == seen->generation)
-        return 0;
     int code = route_resolve(c->g->o.routes, &ask, &now, err);
     if (code < 0)
         return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
@@ -132,27 +112,18 @@ static int find_facts(struct call *c, struct call_target *t, struct str bucket, 
     return code;
 }
 
-static void take_facts(struct call_target *t)
-{
-    struct call_target known = *facts_target(t->facts);
-
-    known.at = t->at;
-    known.facts_at = t->facts_at;
-    *t = known;
-}
-
 static int open_here(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
+    struct str expected = expected_owner(c, t);
     int code = t->facts ? 0 : find_facts(c, t, bucket, err);
 
     if (code < 0)
         return code;
-    take_facts(t);
+    facts_fill(t);
     if (t->facts_at && t->facts_at != t->at.storage) {
         code = storage_open_bucket(&t->at.bucket, t->at.storage, STR_EMPTY, bucket, err);
         t->bucket = t->at.bucket;
     }
-    struct str expected = expected_owner(c, t);
     if (code == 0 && expected.len && !str_eq(expected, t->info.owner))
         code = s3_fail(err, S3_ACCESS_DENIED);
     bool waits = code == 0 && ((t->policy && policy_is_large(t->policy)) ||

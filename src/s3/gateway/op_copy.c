@@ -2,11 +2,6 @@
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
 
-bool call_is_copy(const struct call *c)
-{
-    return c->op && c->op->flags & OP_COPIES;
-}
-
 static int decode_part(struct call *c, struct str in, struct str *out)
 {
     struct buf b = BUF_INIT(HTTP_MAX_HEAD);

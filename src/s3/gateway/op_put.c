@@ -88,12 +88,12 @@ static int object_put(struct call *c, struct put *put, struct put_result *out, s
         code = encrypt_new(c, NULL, &o, err);
     if (code == 0)
         code = put_body_open(&put->body, c, checksum_default(c), &o, err);
-    if (code == 0)
+    if (code == 0 && c->target.info.notifies)
         code = call_note(c, S3_EVENT_CREATED_PUT, c->key, &o.note, err);
     if (code == 0)
         code = b->ops->put(b, c->a, c->key, &put->body.payload.reader, put->body.payload.length, &o,
                            out, err);
-    if (code == 0)
+    if (code == 0 && o.note)
         call_told(c);
     put_body_close(&put->body);
     put->meta = o.meta;
@@ -113,8 +113,8 @@ int op_put_object(struct call *c, struct err *err)
     respond_begin(c, 200);
     respond_etag(c, out.etag);
     respond_new_version(c, out.version);
-    respond_encryption(c);
     respond_checksum(c, &p->checksum);
+    respond_encryption(c);
     respond_put_expiration(c, &out, &p->meta);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);

@@ -4,16 +4,10 @@
 #include "sign/base64.h"
 #include "meta/error.h"
 
-static bool find_header(const struct payload_options *o, const char *name, struct str *value)
+/* Returns the header's value; NULL p: there is no such header. */
+static struct str payload_header(const struct payload_options *o, const char *name)
 {
-    for (size_t i = 0; i < o->header_count; i++) {
-        if (!str_ieq(o->headers[i].name, str_z(name)))
-            continue;
-        *value = o->headers[i].value;
-        return true;
-    }
-    *value = STR_EMPTY;
-    return false;
+    return http_header_among(o->headers, o->header_count, name);
 }
 
 static int payload_decode(struct payload *p, enum digest_kind kind, struct str text)
@@ -69,9 +63,9 @@ static int parse_checksums(struct payload *p, const struct payload_options *o, s
 
 static int payload_parse(struct payload *p, const struct payload_options *o, struct err *err)
 {
-    struct str value;
+    struct str md5 = payload_header(o, "content-md5"), length;
 
-    if (find_header(o, "content-md5", &value) && payload_decode(p, DIGEST_MD5, value) < 0)
+    if (md5.p && payload_decode(p, DIGEST_MD5, md5) < 0)
         return s3_fail(err, S3_INVALID_DIGEST);
     if (o->md5_elsewhere)
         p->wanted &= ~(1u << DIGEST_MD5);
@@ -82,18 +76,14 @@ static int payload_parse(struct payload *p, const struct payload_options *o, str
         p->wanted |= 1u << DIGEST_SHA256;
     }
     p->length = o->content_length;
-    find_header(o, "x-amz-trailer", &p->trailer);
-    if (p->framed && !find_header(o, "x-amz-decoded-content-length", &value))
+    p->trailer = payload_header(o, "x-amz-trailer");
+    length = payload_header(o, "x-amz-decoded-content-length");
+    if (p->framed && !length.p)
         return s3_fail(err, S3_MISSING_CONTENT_LENGTH);
-    if (p->framed && str_u64(value, &p->length) < 0)
+    if (p->framed && str_u64(length, &p->length) < 0)
         return err_set(err, S3_INVALID_ARGUMENT,
                        "x-amz-decoded-content-length must be the length of the body in bytes");
     return parse_checksums(p, o, err);
-}
-
-static bool payload_is_same(const struct digest_value *a, const struct digest_value *b)
-{
-    return str_eq(str_n(a->bytes, a->len), str_n(b->bytes, b->len));
 }
 
 static int bad_checksum(const struct payload *p, struct err *err)
@@ -123,16 +113,16 @@ static int payload_compare(struct payload *p, struct err *err)
     for (int kind = 0; kind < DIGEST_KINDS; kind++)
         if (p->wanted & 1u << kind)
             digests_final(p->digests, (enum digest_kind)kind, &p->computed[kind]);
-    if (p->has_hash && !payload_is_same(&p->hash, &p->computed[DIGEST_SHA256]))
+    if (p->has_hash && !digest_is(&p->hash, &p->computed[DIGEST_SHA256]))
         return s3_fail(err, S3_X_AMZ_CONTENT_SHA256_MISMATCH);
     if (!p->md5_elsewhere && p->said[DIGEST_MD5].len &&
-        !payload_is_same(&p->said[DIGEST_MD5], &p->computed[DIGEST_MD5]))
+        !digest_is(&p->said[DIGEST_MD5], &p->computed[DIGEST_MD5]))
         return bad_md5(err);
     if (p->in_trailer &&
         payload_decode(p, p->checksum,
                        framing_trailer(&p->framing, str_z(checksum_header(p->checksum)))) < 0)
         return invalid_checksum(p->checksum, "trailing header", err);
-    if (p->has_checksum && !payload_is_same(&p->said[p->checksum], &p->computed[p->checksum]))
+    if (p->has_checksum && !digest_is(&p->said[p->checksum], &p->computed[p->checksum]))
         return bad_checksum(p, err);
     return 0;
 }
