@@ -6,8 +6,7 @@
 
 #include "base/clock.h"
 
-#define CLAIM_OBJECT LAKE_NODES "/dummy"
-#define CLAIM_WORDS  "weir repository " /* before the partition's name in the object */
+#define CLAIM_WORDS "weir repository " /* before the partition's name in the object */
 
 enum { CLAIM_BYTES_MAX = 4096 };
 
@@ -138,7 +137,7 @@ static int claim_check_parents(struct claim *c, struct err *err)
             parent.len--;
         while (parent.len && parent.p[parent.len - 1] == '/')
             parent.len--;
-        code = claim_see(c, claim_key(c, parent, CLAIM_OBJECT), &seen, err);
+        code = claim_see(c, claim_key(c, parent, LAKE_CLAIM), &seen, err);
         if (code == 0)
             code = claim_pass(c, &seen, err);
     }
@@ -148,7 +147,7 @@ static int claim_check_parents(struct claim *c, struct err *err)
 /* Checks that a folder of the namespace has no object but the claim. */
 static int claim_check_empty(struct claim *c, const char *folder, struct err *err)
 {
-    struct str claim = claim_key(c, c->prefix, CLAIM_OBJECT);
+    struct str claim = claim_key(c, c->prefix, LAKE_CLAIM);
     struct list_options o = {.prefix = claim_key(c, c->prefix, folder), .limit = 2};
     struct list_result list = {0};
     struct lake_place p;
@@ -175,7 +174,7 @@ static int claim_put(struct claim *c, const struct claim_seen *seen, struct err 
         when.if_match = arena_fmt(&c->arena, "\"" STR_FMT "\"", STR_ARG(seen->etag));
     else
         when.if_none_match = STR("*");
-    int code = claim_open(&p, c, claim_key(c, c->prefix, CLAIM_OBJECT), LAKE_PLACE_PUT, err);
+    int code = claim_open(&p, c, claim_key(c, c->prefix, LAKE_CLAIM), LAKE_PLACE_PUT, err);
     if (code < 0)
         return code;
     code = lake_place_put(&p, c->text, &when, err);
@@ -186,7 +185,7 @@ static int claim_put(struct claim *c, const struct claim_seen *seen, struct err 
 
 static int claim_make(struct claim *c, struct err *err)
 {
-    struct str key = claim_key(c, c->prefix, CLAIM_OBJECT);
+    struct str key = claim_key(c, c->prefix, LAKE_CLAIM);
     struct claim_seen seen;
     int code = claim_see(c, key, &seen, err);
 
@@ -227,9 +226,25 @@ int lake_claim_space(struct lake *l, const struct lake_repo *r, bool bare, struc
 
 /* --- giving it up --- */
 
+int lake_claim_is_own(struct lake *l, const struct lake_repo *r, bool *out, struct err *err)
+{
+    struct claim_seen seen = {0};
+    struct claim c;
+
+    *out = false;
+    if (l->o.place)
+        return 0;
+    int code = claim_init(&c, l, r, false, err);
+    if (code == 0)
+        code = claim_see(&c, claim_key(&c, c.prefix, LAKE_CLAIM), &seen, err);
+    *out = code == 0 && str_eq(seen.text, c.text);
+    arena_release(&c.arena);
+    return code;
+}
+
 static int claim_undo(struct claim *c, struct err *err)
 {
-    struct str key = claim_key(c, c->prefix, CLAIM_OBJECT);
+    struct str key = claim_key(c, c->prefix, LAKE_CLAIM);
     struct remove_result result;
     struct claim_seen seen;
     struct lake_place p;

@@ -17,6 +17,9 @@ int lake_claim_space(struct lake *l, const struct lake_repo *r, bool bare,
                      struct err *err) MUST_CHECK;
 /* Gives the namespace up again. A failure is logged: the claim is void then. */
 void lake_release_space(struct lake *l, const struct lake_repo *r);
+/* Whether the claim that is there is the repository's. A namespace without a claim is nobody's. */
+int lake_claim_is_own(struct lake *l, const struct lake_repo *r, bool *out,
+                      struct err *err) MUST_CHECK;
 /* Returns the name of the claim's row, which the write that makes the repository removes. */
 struct kv_name lake_key_claim(struct arena *a, struct str partition);
 

@@ -36,6 +36,8 @@ struct lake {
 #define LAKE_CLEANUP    STR("cleanup-tokens") /* tokens to drop */
 #define LAKE_STAGED_KEY "key/"                /* the beginning of keys in a token's partition */
 #define LAKE_NODES      "_lakefs"             /* the folder of nodes below a namespace */
+#define LAKE_CLAIM      LAKE_NODES "/dummy"   /* the object that claims a namespace */
+#define LAKE_ACTIONS    STR("actions")        /* runs of hooks */
 #define LAKE_BODIES     "data"                /* the folder of objects' bodies below a namespace */
 
 struct kv_name lake_key_repo(struct arena *a, struct str id);

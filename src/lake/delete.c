@@ -1,0 +1,250 @@
+/* The removal of what deleted repositories left behind. */
+#include "lake/delete.h"
+#include "lake/claim.h"
+#include "lake/files.h"
+
+/* A row of the to-delete list. */
+struct deleted_row {
+    struct str id, space, owner;
+    int64_t since_ms;
+    bool purge;
+};
+
+static const struct proto_field deleted_fields[] = {
+    PROTO_FIELD(1, PROTO_STR, struct deleted_row, id),
+    PROTO_FIELD(2, PROTO_TIME, struct deleted_row, since_ms),
+    PROTO_FIELD(3, PROTO_BOOL, struct deleted_row, purge),
+    PROTO_FIELD(4, PROTO_STR, struct deleted_row, space),
+    PROTO_FIELD(5, PROTO_STR, struct deleted_row, owner),
+    {0},
+};
+
+/* The removal of one repository. */
+struct deletion {
+    struct lake *lake;
+    struct arena *arena;   /* lives as long as the deletion */
+    struct lake_repo repo; /* what the row says of the repository, which has no record any more */
+    bool purge;
+    bool (*ended)(void *ctx);
+    void *ctx;
+};
+
+static int deletion_check(const struct deletion *d, struct err *err)
+{
+    return d->ended && d->ended(d->ctx) ? err_code(err, ERR_CANCELED) : 0;
+}
+
+/* --- branches --- */
+
+/* The record goes, and its tokens go to the cleanup list, in one step. The repository's record is
+ * gone, so nothing changes the branch any more. */
+static int deletion_remove_branch(struct deletion *d, struct arena *a, const struct lake_branch *b,
+                                  struct err *err)
+{
+    struct lake_tx tx;
+
+    lake_tx_init(&tx, a);
+    lake_tx_remove(&tx, lake_key_branch(a, d->repo.partition, b->id), KV_SAME, b->stamp);
+    lake_tx_drop_token(&tx, b->staging);
+    for (size_t i = 0; i < b->sealed_count; i++)
+        lake_tx_drop_token(&tx, b->sealed[i]);
+    lake_step_begin("lake.delete_branch");
+    int code = lake_tx_write(d->lake, &tx, NULL, err);
+    lake_step_end("lake.delete_branch");
+    return code;
+}
+
+static int deletion_branch_page(struct deletion *d, bool *more, struct err *err)
+{
+    struct lake_page page = {.limit = LAKE_LIST_MAX};
+    struct lake_branch *branches = NULL;
+    struct arena a = {0};
+    size_t count = 0;
+    int code = lake_branch_list(d->lake, &a, &d->repo, &page, true, &branches, &count, more, err);
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = deletion_check(d, err);
+        if (code == 0)
+            code = deletion_remove_branch(d, &a, &branches[i], err);
+    }
+    arena_release(&a);
+    return code;
+}
+
+/* Another process may do the same work. It removes the same branches, so a branch that is not the
+ * same any more is gone, and the page is read again. */
+static int deletion_branches(struct deletion *d, struct err *err)
+{
+    bool more = true;
+    int code = 0;
+
+    while (code == 0 && more) {
+        code = deletion_branch_page(d, &more, err);
+        if (code == ERR_PRECONDITION) {
+            code = 0;
+            more = true;
+        }
+    }
+    if (code == 0)
+        lake_cleaner_wake(d->lake);
+    return code;
+}
+
+/* --- files --- */
+
+static int deletion_file_page(struct deletion *d, struct str folder, struct buf *after, bool *more,
+                              struct err *err)
+{
+    struct arena a = {0};
+    struct lake_files files;
+    int code = lake_files_list(d->lake, &a, &d->repo, folder, buf_str(after), &files, err);
+
+    for (size_t i = 0; code == 0 && i < files.count; i++) {
+        code = deletion_check(d, err);
+        if (code == 0 && !str_eq(files.items[i].key, STR(LAKE_CLAIM)))
+            code = lake_files_remove(d->lake, &d->repo, files.items[i].key, NULL, err);
+    }
+    *more = files.more;
+    buf_reset(after);
+    buf_append_str(after, files.next);
+    arena_release(&a);
+    return code < 0 ? code : buf_error(after);
+}
+
+static int deletion_folder(struct deletion *d, struct str folder, struct err *err)
+{
+    struct buf after = {0};
+    bool more = true;
+    int code = 0;
+
+    while (code == 0 && more)
+        code = deletion_file_page(d, folder, &after, &more, err);
+    buf_release(&after);
+    return code;
+}
+
+/* Aborts uploads and, if the repository is purged, removes its files. The claim goes last: as long
+ * as it is there, no other repository can have the namespace. Without it the files are not this
+ * repository's any more, so this work was done before. */
+static int deletion_files(struct deletion *d, struct err *err)
+{
+    bool is_own = false;
+    int code = lake_claim_is_own(d->lake, &d->repo, &is_own, err);
+
+    if (code == 0 && is_own)
+        code = lake_files_abort_uploads(d->lake, &d->repo, STR(LAKE_BODIES "/"), err);
+    if (code == 0 && is_own && d->purge)
+        code = deletion_folder(d, STR(LAKE_BODIES "/"), err);
+    if (code == 0 && is_own && d->purge)
+        code = deletion_folder(d, STR(LAKE_NODES "/"), err);
+    if (code == 0 && is_own && d->purge)
+        lake_release_space(d->lake, &d->repo);
+    return code == ERR_NO_BUCKET ? 0 : code; /* the namespace went with its bucket */
+}
+
+/* --- rows --- */
+
+/* Runs of hooks are rows "<partition>/…" of a partition of their own. */
+static int deletion_runs(struct deletion *d, struct err *err)
+{
+    struct kv_range range = {.prefix =
+                                 arena_fmt(d->arena, STR_FMT "/", STR_ARG(d->repo.partition))};
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    int code = kv_scan_open(&scan, d->lake->kv, NULL, LAKE_ACTIONS, &range, err);
+
+    while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0)
+        code = kv_remove(d->lake->kv, (struct kv_name){LAKE_ACTIONS, key}, err);
+    kv_scan_free(scan);
+    return code == ERR_END ? 0 : code;
+}
+
+static int deletion_rows(struct deletion *d, struct err *err)
+{
+    int code = deletion_runs(d, err);
+
+    lake_step_begin("lake.drop_repo");
+    if (code == 0)
+        code = kv_drop(d->lake->kv, d->repo.partition, err);
+    lake_step_end("lake.drop_repo");
+    return code;
+}
+
+/* --- the list --- */
+
+static int deletion_is_alive(struct deletion *d, bool *out, struct err *err)
+{
+    struct lake_repo now;
+    int code = lake_repo_get(d->lake, d->arena, d->repo.id, &now, err);
+
+    *out = code == 0 && str_eq(now.partition, d->repo.partition);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* A row whose repository is alive has nothing to remove. */
+static int deletion_run(struct deletion *d, struct err *err)
+{
+    bool is_alive;
+    int code = deletion_is_alive(d, &is_alive, err);
+
+    if (code == 0 && !is_alive) {
+        code = deletion_branches(d, err);
+        if (code == 0)
+            code = deletion_files(d, err);
+        if (code == 0)
+            code = deletion_rows(d, err);
+    }
+    return code < 0 ? code
+                    : kv_remove(d->lake->kv, lake_key_to_delete(d->arena, d->repo.partition), err);
+}
+
+static int deletion_init(struct deletion *d, struct str partition, struct str record,
+                         struct err *err)
+{
+    struct deleted_row row = {0};
+    int code = proto_read(&row, deleted_fields, NULL, record, err);
+
+    d->repo = (struct lake_repo){
+        .id = row.id, .space = row.space, .owner = row.owner, .partition = partition};
+    d->purge = row.purge;
+    return code < 0 ? err_set(err, ERR_CORRUPT, "a row of the to-delete list is damaged") : 0;
+}
+
+static int deletion_of_row(const struct deletion *work, struct str partition, struct str record,
+                           struct err *err)
+{
+    struct arena a = {0};
+    struct deletion d = *work;
+
+    d.arena = &a;
+    int code = deletion_init(&d, arena_str(&a, partition), arena_str(&a, record), err);
+    if (code == 0)
+        code = deletion_run(&d, err);
+    if (code < 0 && code != ERR_CANCELED)
+        log_warn(d.lake->o.log, "lake.delete_failed", log_s("partition", partition),
+                 log_z("error", err->text));
+    arena_release(&a);
+    return code;
+}
+
+int lake_delete_work(struct lake *l, bool (*ended)(void *ctx), void *ctx, struct err *err)
+{
+    static const char list[] = "to-delete/";
+    struct deletion work = {.lake = l, .ended = ended, .ctx = ctx};
+    struct kv_range range = {.prefix = STR(list)};
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    int first = 0, code = kv_scan_open(&scan, l->kv, NULL, LAKE_PARTITION, &range, err);
+
+    while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0) {
+        struct err failure = {0};
+        code = deletion_of_row(&work, str_skip(key, sizeof(list) - 1), value, &failure);
+        if (code < 0 && first == 0) {
+            first = code;
+            *err = failure;
+        }
+        code = code == ERR_CANCELED ? code : 0;
+    }
+    kv_scan_free(scan);
+    return code != 0 && code != ERR_END ? code : first;
+}

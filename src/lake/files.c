@@ -1,0 +1,105 @@
+/* Listing and removing the files of a namespace. */
+#include "lake/files.h"
+#include "lake/names.h"
+#include "lake/place.h"
+
+/* Returns the number of bytes that stand before the relative key: the prefix and its slash. */
+static int files_skip(const struct lake_repo *r, size_t *skip, struct err *err)
+{
+    struct str bucket, prefix;
+    int code = lake_check_space(r->space, &bucket, &prefix, err);
+
+    *skip = prefix.len ? prefix.len + 1 : 0;
+    return code;
+}
+
+/* Lists through a place, which must be open; ends the place. */
+static int files_page(struct lake_place *p, struct arena *a, struct str after, size_t skip,
+                      struct lake_files *out, struct err *err)
+{
+    struct list_options o = {.prefix = p->key, .after = after, .limit = OBJECT_LIST_MAX};
+    struct list_result list = {0};
+    int code = p->bucket->ops->list(p->bucket, a, &o, &list, err);
+
+    code = lake_place_end(p, code, err);
+    out->items = arena_array(a, list.count + 1, sizeof(*out->items));
+    if (code == 0 && !out->items)
+        code = err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; code == 0 && i < list.count; i++) {
+        const struct object_info *info = &list.entries[i].info;
+        out->items[out->count++] = (struct lake_file){
+            .key = str_skip(info->key, skip), .size = info->size, .modified_ms = info->modified_ms};
+    }
+    out->more = list.more;
+    out->next = str_skip(list.next, skip);
+    return code;
+}
+
+int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct str prefix,
+                    struct str after, struct lake_files *out, struct err *err)
+{
+    struct lake_place p;
+    size_t skip;
+    int code = files_skip(r, &skip, err);
+
+    *out = (struct lake_files){0};
+    if (code == 0)
+        code = lake_place_open_below(&p, l, a, r, prefix, LAKE_PLACE_READ, err);
+    if (code == 0 && after.len)
+        after = arena_fmt(a, STR_FMT STR_FMT, STR_ARG(str_head(p.key, skip)), STR_ARG(after));
+    return code < 0 ? code : files_page(&p, a, after, skip, out, err);
+}
+
+int lake_files_remove(struct lake *l, const struct lake_repo *r, struct str key,
+                      const struct object_conditions *c, struct err *err)
+{
+    struct remove_options o = {0};
+    struct remove_result result;
+    struct arena a = {0};
+    struct lake_place p;
+    int code = lake_place_open_below(&p, l, &a, r, key, LAKE_PLACE_REMOVE, err);
+
+    if (c)
+        o.conditions = *c;
+    if (code == 0) {
+        code = lake_place_may(&p, err);
+        if (code == 0)
+            code = p.bucket->ops->remove(p.bucket, &a, p.key, &o, &result, err);
+        code = lake_place_end(&p, code, err);
+    }
+    arena_release(&a);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* --- uploads in parts --- */
+
+static int files_abort_page(struct lake_place *p, struct arena *a, bool *more, struct err *err)
+{
+    struct list_options o = {.prefix = p->key, .limit = OBJECT_LIST_MAX};
+    struct upload_list list = {0};
+    int code = p->bucket->ops->list_uploads(p->bucket, a, &o, &list, err);
+
+    for (size_t i = 0; code == 0 && i < list.count; i++) {
+        code = p->bucket->ops->upload_abort(p->bucket, &list.uploads[i], err);
+        code = code == ERR_NOT_FOUND ? 0 : code;
+    }
+    *more = list.more && list.count > 0;
+    return code;
+}
+
+int lake_files_abort_uploads(struct lake *l, const struct lake_repo *r, struct str prefix,
+                             struct err *err)
+{
+    bool more = true;
+    int code = 0;
+
+    while (code == 0 && more) {
+        struct arena a = {0};
+        struct lake_place p;
+        code = lake_place_open_below(&p, l, &a, r, prefix, LAKE_PLACE_READ, err);
+        if (code == 0)
+            code = lake_place_end(&p, files_abort_page(&p, &a, &more, err), err);
+        arena_release(&a);
+    }
+    return code;
+}
