@@ -2,7 +2,7 @@
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
-enum { REF_STEPS_MAX = 100000 }; /* of one expression: `~n` is a walk of n commits */
+enum { REF_STEPS_MAX = 100000 }; /* commits that one expression may walk over */
 
 static int ref_unknown(struct str name, struct err *err)
 {
@@ -97,36 +97,48 @@ static int ref_take_number(struct str *rest, uint64_t *n, struct err *err)
     *n = 1;
     if (digits > 0 && (digits > 9 || str_u64(str_head(*rest, digits), n) < 0))
         return err_set(err, ERR_INVALID, "the number in a ref is too large");
-    if (*n > REF_STEPS_MAX)
-        return err_set(err, ERR_INVALID, "a ref goes back at most %d commits", REF_STEPS_MAX);
     *rest = str_skip(*rest, digits);
     return 0;
 }
 
-/* Applies one `~n` (n times to the first parent) or `^n` (once to the n-th parent). */
-static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
-                    struct lake_ref *ref, struct str *rest, struct err *err)
+/* Goes `times` times from the commit to its n-th parent. */
+static int ref_walk(struct lake *l, struct arena *a, const struct lake_repo *r,
+                    struct lake_ref *ref, uint64_t times, size_t n, struct err *err)
 {
     struct arena work = {0};
     char id[LAKE_ID_LEN];
-    char how = rest->p[0];
-    uint64_t n;
+    int code = 0;
 
-    *rest = str_skip(*rest, 1);
-    int code = ref_take_number(rest, &n, err);
-    ref->staged = false;
-    if (code < 0)
-        return code;
     if (ref->commit_id.len != sizeof(id))
         return err_set(err, ERR_NOT_FOUND, "commit not found");
     memcpy(id, ref->commit_id.p, sizeof(id));
-    for (uint64_t i = 0; code == 0 && i < (how == '^' ? 1 : n); i++) {
-        code = ref_to_parent(l, &work, r, id, how == '^' ? (size_t)n : 1, err);
+    for (uint64_t i = 0; code == 0 && i < times; i++) {
+        code = ref_to_parent(l, &work, r, id, n, err);
         arena_reset(&work);
     }
     arena_release(&work);
     ref->commit_id = arena_str(a, str_n(id, sizeof(id)));
-    return code;
+    return code == 0 && arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
+}
+
+/* Applies one `~n` (n times to the first parent) or `^n` (once to the n-th parent). `left` is how
+ * many commits the expression may still walk over. */
+static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
+                    struct lake_ref *ref, struct str *rest, uint64_t *left, struct err *err)
+{
+    bool is_parent = rest->p[0] == '^';
+    uint64_t n;
+
+    *rest = str_skip(*rest, 1);
+    int code = ref_take_number(rest, &n, err);
+    uint64_t times = is_parent ? 1 : n;
+    if (code == 0 && times > *left)
+        code = err_set(err, ERR_INVALID, "a ref goes back at most %d commits", REF_STEPS_MAX);
+    if (code < 0)
+        return code;
+    *left -= times;
+    ref->staged = false;
+    return ref_walk(l, a, r, ref, times, is_parent ? (size_t)n : 1, err);
 }
 
 /* `branch@` and `branch$` stand alone and directly behind a branch. */
@@ -142,6 +154,7 @@ int lake_ref_resolve_in(struct lake *l, struct kv_view *view, struct arena *a,
                         const struct lake_repo *r, struct str expr, struct lake_ref *out,
                         struct err *err)
 {
+    uint64_t left = REF_STEPS_MAX;
     size_t len = 0;
 
     while (len < expr.len && !memchr("~^@$", expr.p[len], 4))
@@ -156,7 +169,7 @@ int lake_ref_resolve_in(struct lake *l, struct kv_view *view, struct arena *a,
         if (rest.p[0] != '~' && rest.p[0] != '^')
             return err_set(err, ERR_INVALID, "'" STR_FMT "' is not a ref",
                            STR_ARG(str_head(expr, 255)));
-        code = ref_step(l, a, r, out, &rest, err);
+        code = ref_step(l, a, r, out, &rest, &left, err);
     }
     return code;
 }

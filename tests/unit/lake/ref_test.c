@@ -175,6 +175,7 @@ LAKE_LAB_TEST(lake_ref, steps_lead_to_ancestors_as_in_git)
     expect_no_ref(lab, "A~4", ERR_NOT_FOUND);
     expect_no_ref(lab, "A~100000", ERR_NOT_FOUND);
     expect_no_ref(lab, "A~100001", ERR_INVALID);
+    expect_no_ref(lab, "A~0~1~100000", ERR_INVALID); /* together */
     expect_no_ref(lab, "A~99999999999999999999", ERR_INVALID);
     expect_no_ref(lab, "A~-1", ERR_INVALID);
     expect_no_ref(lab, "A^x", ERR_INVALID);
