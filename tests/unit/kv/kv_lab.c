@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+enum { TIMEOUT_MS = 30000 }; /* of a busy machine */
+
 /* --- embedded --- */
 
 static void open_embedded(struct kv_lab *lab)
@@ -39,7 +41,9 @@ static void open_redis(struct kv_lab *lab)
     lab->redis.dir = test_dir();
     CHECK(redis_server_start(&lab->redis));
     CHECK_OK(store_open_redis(
-        &lab->store, &(struct store_redis_options){.url = str_z(lab->redis.unix_url)}, &err));
+        &lab->store,
+        &(struct store_redis_options){.url = str_z(lab->redis.unix_url), .timeout_ms = TIMEOUT_MS},
+        &err));
     CHECK_OK(kv_open_redis(&lab->kv, lab->store, NULL, &err));
 }
 
@@ -58,7 +62,7 @@ static void close_redis(struct kv_lab *lab)
 
 static int open_postgres_second(struct kv **out, struct kv_lab *lab, struct err *err)
 {
-    struct kv_postgres_options o = {.url = lab->url, .timeout_ms = 30000};
+    struct kv_postgres_options o = {.url = lab->url, .timeout_ms = TIMEOUT_MS};
 
     return kv_open_postgres(out, &o, err);
 }
