@@ -1,5 +1,6 @@
 /* The program: lists the rooms and runs the command line. docs/rooms.md says how to add a room. */
 #include "cli/program.h"
+#include "lake/room.h"
 #include "replica/room.h"
 #include "swarm/room.h"
 
@@ -10,6 +11,7 @@
 static const struct room *const rooms[] = {
     &replica_room,
     &swarm_room,
+    &lake_room,
 };
 
 int main(int argc, char **argv)

@@ -114,6 +114,12 @@ struct conf {
         uint64_t connections, timeout_ms;
     } kv;
     struct {
+        uint64_t memory, disk; /* bytes of the caches of tree nodes */
+        const char *space;     /* where namespaces of new repositories begin; "": not set */
+        uint64_t drop_again_ms;
+        uint64_t gc_grace_ms, gc_day_ms;
+    } lake;
+    struct {
         uint64_t cache, memtable;
     } db;
     struct {

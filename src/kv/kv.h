@@ -43,6 +43,8 @@ enum kv_can {
     KV_MOMENTS = 2,
     /* kv_drop() costs the same whatever the partition holds. */
     KV_DROPS = 4,
+    /* No other process can change the rows. */
+    KV_ALONE = 8,
 };
 
 struct kv_ops;

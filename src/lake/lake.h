@@ -73,8 +73,13 @@ struct lake_repo_options {
     bool bare;    /* no first commit and no branch: for restore */
     bool claimed; /* the caller has claimed the namespace */
 };
+/* Calls fn() with the name of a repository whenever this process has made or deleted it, or may
+ * have done so. fn() may wait. Set once, before the first change. */
+void lake_watch_repos(struct lake *l, void (*fn)(void *ctx, struct str id), void *ctx);
+
 /* Claims the namespace, then writes the record, the first commit and the default branch in one
- * atomic step. ERR_EXISTS: the name is in use. ERR_IN_USE: the namespace belongs to a repository.
+ * atomic step. ERR_EXISTS: a repository or a bucket has the name. ERR_IN_USE: the namespace belongs
+ * to a repository.
  */
 int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_options *o,
                      struct lake_repo *out, struct err *err) MUST_CHECK;

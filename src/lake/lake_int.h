@@ -28,6 +28,8 @@ struct lake {
      * set it. */
     int64_t claim_fresh_ms;
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
+    void (*repo_changed)(void *ctx, struct str id); /* lake_watch_repos() */
+    void *repo_changed_ctx;
 };
 
 /* --- names of rows (keys.c); the strings are in the arena --- */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "route/space.h"
 
 int lake_repo_get(struct lake *l, struct arena *a, struct str id, struct lake_repo *out,
                   struct err *err)
@@ -116,33 +117,81 @@ static int repo_write_new(struct lake *l, struct arena *a, const struct lake_rep
                                  STR_ARG(r->space));
 }
 
+static void repo_tell(struct lake *l, struct str id)
+{
+    if (l->repo_changed)
+        l->repo_changed(l->repo_changed_ctx, id);
+}
+
+/* Checks that no storage has a bucket of the repository's name. */
+static int repo_check_buckets(struct lake *l, const struct lake_repo_options *o, struct err *err)
+{
+    bool has = false;
+    int code = l->o.routes ? routes_storage_has(l->o.routes, o->owner, o->id, &has, err) : 0;
+
+    return has ? err_set(err, ERR_EXISTS, "a bucket has the repository's name: not unique") : code;
+}
+
+/* Checks that the name is free. A name that is in use must not claim a namespace. */
+static int repo_check_name(struct lake *l, struct arena *a, const struct lake_repo_options *o,
+                           struct err *err)
+{
+    struct lake_repo present;
+    int code = lake_repo_get(l, a, o->id, &present, err);
+
+    if (code == 0)
+        return err_set(err, ERR_EXISTS, "repository already exists: not unique");
+    return code == ERR_NOT_FOUND ? repo_check_buckets(l, o, err) : code;
+}
+
+/* Writes the records. Somebody may make a bucket of the name at the same time. So the maker of
+ * either writes, then looks for the other, and undoes its own work if it finds the name there. */
+static int repo_establish(struct lake *l, struct arena *a, const struct lake_repo_options *o,
+                          struct lake_repo *r, struct err *err)
+{
+    struct err late = {0};
+    int code = repo_write_new(l, a, o, r, err);
+
+    if (code == 0 || code == ERR_TIMEOUT)
+        repo_tell(l, r->id);
+    if (code == 0)
+        code = repo_check_buckets(l, o, err);
+    else
+        return code;
+    if (code < 0 && lake_repo_delete(l, a, r->id, true, false, &late) < 0)
+        log_warn(l->o.log, "lake.repository_left", log_s("repository", r->id),
+                 log_z("error", late.text));
+    return code;
+}
+
 int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_options *options,
                      struct lake_repo *out, struct err *err)
 {
     struct lake_repo_options o = *options;
-    struct lake_repo present;
     int code;
 
     if (o.default_branch.len == 0)
         o.default_branch = STR("main");
     code = repo_check_options(&o, err);
-    if (code == 0) { /* a name that is in use must not claim a namespace */
-        code = lake_repo_get(l, a, o.id, &present, err);
-        if (code == 0)
-            return err_set(err, ERR_EXISTS, "repository already exists: not unique");
-        code = code == ERR_NOT_FOUND ? 0 : code;
-    }
+    if (code == 0)
+        code = repo_check_name(l, a, &o, err);
     if (code == 0)
         code = repo_make(a, &o, out);
     if (code == 0 && !o.claimed)
         code = lake_claim_space(l, out, o.bare, err);
     if (code < 0)
         return code;
-    code = repo_write_new(l, a, &o, out, err);
+    code = repo_establish(l, a, &o, out, err);
     /* After a time-out the record may be there, and then the claim is its. */
     if (code < 0 && code != ERR_TIMEOUT && !o.claimed)
         lake_release_space(l, out);
     return code;
+}
+
+void lake_watch_repos(struct lake *l, void (*fn)(void *ctx, struct str id), void *ctx)
+{
+    l->repo_changed = fn;
+    l->repo_changed_ctx = ctx;
 }
 
 /* --- listing --- */
@@ -204,5 +253,7 @@ int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force,
         code = lake_tx_write(l, &tx, NULL, err);
         lake_step_end("lake.delete_repo");
     } while (code == ERR_PRECONDITION);
+    if (code == 0 || code == ERR_TIMEOUT)
+        repo_tell(l, id);
     return code;
 }

@@ -14,7 +14,8 @@
  *
  * Errors: ERR_NOT_FOUND (the key, version or upload), ERR_NO_BUCKET, ERR_PRECONDITION,
  * ERR_NOT_MODIFIED, ERR_RANGE, ERR_EXISTS, ERR_CONFLICT, ERR_DENIED (locked), ERR_INVALID,
- * ERR_TOO_LARGE, ERR_NO_SPACE, ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_UNSUPPORTED. A failure of a peer
+ * ERR_TOO_LARGE, ERR_NO_SPACE, ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_UNSUPPORTED, ERR_GONE (the object
+ * is listed, but its bytes are lost or were collected). A failure of a peer
  * is never reported as ERR_NOT_FOUND. A call that fails has changed nothing. */
 #ifndef OBJECT_BUCKET_H
 #define OBJECT_BUCKET_H

@@ -2,6 +2,8 @@
 #include "route/space.h"
 #include "route/route_int.h"
 
+#include "object/overlay.h"
+
 int routes_add_space(struct routes *r, const struct bucket_space *space, struct err *err)
 {
     int code = 0;
@@ -28,6 +30,58 @@ const struct bucket_space *routes_space_of(struct routes *r, struct str bucket)
         if (r->spaces[i]->has(r->spaces[i]->ctx, bucket))
             return r->spaces[i];
     return NULL;
+}
+
+int routes_space_has(struct routes *r, struct str bucket, bool *out, struct err *err)
+{
+    const struct bucket_space *spaces[ROUTES_SPACES_MAX];
+    size_t count = routes_spaces(r, spaces);
+    int code = 0;
+
+    *out = false;
+    for (size_t i = 0; i < count && code == 0 && !*out; i++) {
+        *out = spaces[i]->has(spaces[i]->ctx, bucket);
+        if (!*out && spaces[i]->look)
+            code = spaces[i]->look(spaces[i]->ctx, bucket, out, err);
+    }
+    return code;
+}
+
+/* Whether the storage has the bucket. A remote storage says so only when the bucket's info is
+ * read. */
+static int storage_has(struct storage *s, struct str user, struct str bucket, bool *out,
+                       struct err *err)
+{
+    struct arena a = {0};
+    struct bucket_info info;
+    struct bucket *b = NULL;
+    int code = storage_open_bucket(&b, s, user, bucket, err);
+
+    if (code == 0)
+        code = b->ops->info(b, &a, &info, err);
+    if (b)
+        b->ops->unref(b);
+    arena_release(&a);
+    *out = code == 0 || code == ERR_OFFLINE; /* the bucket is there, but its disk is not */
+    return code == ERR_NO_BUCKET || code == ERR_OFFLINE ? 0 : code;
+}
+
+int routes_storage_has(struct routes *r, struct str user, struct str bucket, bool *out,
+                       struct err *err)
+{
+    struct storage *all[ROUTES_STORAGES_MAX], *leads = NULL;
+    size_t count = routes_storages(r, all, ROUTES_STORAGES_MAX);
+    int code = 0;
+
+    *out = false;
+    for (size_t i = 0; i < count && code == 0 && !*out; i++)
+        if (!storage_can(all[i], STORAGE_FORWARDS))
+            code = storage_has(all[i], user, bucket, out, err);
+    if (code == 0 && !*out && routes_any_remote(r))
+        code = route_storage(r, user, bucket, &leads, err);
+    if (code == 0 && leads && storage_can(leads, STORAGE_FORWARDS))
+        code = storage_has(leads, user, bucket, out, err);
+    return code;
 }
 
 size_t routes_spaces(struct routes *r, const struct bucket_space **out)

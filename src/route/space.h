@@ -29,6 +29,10 @@ struct bucket_space {
      * answer from memory, with one look-up in a hash table, and never wait. Any thread may call
      * it. */
     bool (*has)(void *ctx, struct str name);
+    /* Finds out whether the space has a bucket of this name at this moment, where has() may answer
+     * by an older state because another process changes the space. May wait. NULL: has() is never
+     * late. */
+    int (*look)(void *ctx, struct str name, bool *out, struct err *err);
     void *ctx;
 };
 
@@ -39,6 +43,14 @@ int routes_add_space(struct routes *r, const struct bucket_space *space,
                      struct err *err) MUST_CHECK;
 /* Returns the space that has a bucket of this name; NULL: none. Never waits. */
 const struct bucket_space *routes_space_of(struct routes *r, struct str bucket);
+/* Finds out whether any space has a bucket of this name at this moment. A maker of a bucket asks
+ * this after the bucket is made, and removes the bucket again if a space has its name: a space
+ * looks for buckets after it has written a name, so one of the two sees the other. May wait. */
+int routes_space_has(struct routes *r, struct str bucket, bool *out, struct err *err) MUST_CHECK;
+/* Finds out whether a storage has a bucket of this name: any storage that weir serves itself, or
+ * the remote storage that the user's policies lead to. Spaces are not asked. May wait. */
+int routes_storage_has(struct routes *r, struct str user, struct str bucket, bool *out,
+                       struct err *err) MUST_CHECK;
 /* Lists all spaces, at most ROUTES_SPACES_MAX; returns how many. */
 size_t routes_spaces(struct routes *r, const struct bucket_space **out);
 

@@ -110,7 +110,7 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
     };
     l->storage = (struct storage){&local_storage_ops, str_z(l->name)};
     memcpy(l->sequence_row, row_tag(&row, l, TAG_SEQUENCE).p, sizeof(l->sequence_row));
-    generations_init(l);
+    generations_init(&l->generations);
     mutex_init(&l->trouble.lock, "local.trouble");
     int code = hasher_start(&l->hasher, err);
     if (code == 0)

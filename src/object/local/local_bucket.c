@@ -29,45 +29,18 @@ int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row
 
 /* --- generations (docs/local-storage.md, L10) --- */
 
-enum { GENERATION_STEP = 1 << 16 };
-
-void generations_init(struct local *l)
-{
-    for (size_t i = 0; i < GENERATIONS; i++)
-        atomic_init(&l->generations[i], GENERATION_STEP);
-}
-
-static _Atomic(uint64_t) *generation_of(struct local *l, struct str bucket)
-{
-    return &l->generations[hash_xxh3(bucket, 0) % GENERATIONS];
-}
-
 uint64_t local_generation(struct storage *s, struct str bucket)
 {
-    uint64_t value = atomic_load(generation_of(local_of(s), bucket));
-
-    return value % GENERATION_STEP ? 0 : value;
-}
-
-/* generation_begin() and generation_end() enclose every change of a bucket's row or documents,
- * whether it succeeds or not. */
-static void generation_begin(struct local *l, struct str bucket)
-{
-    atomic_fetch_add(generation_of(l, bucket), 1);
-}
-
-static void generation_end(struct local *l, struct str bucket)
-{
-    atomic_fetch_add(generation_of(l, bucket), GENERATION_STEP - 1);
+    return generation_get(&local_of(s)->generations, bucket);
 }
 
 static int change_bucket(struct row_change *c, struct err *err)
 {
     struct local *l = c->b->local;
 
-    generation_begin(l, c->b->bucket.name);
+    generation_begin(&l->generations, c->b->bucket.name);
     int code = change_apply(c, err);
-    generation_end(l, c->b->bucket.name);
+    generation_end(&l->generations, c->b->bucket.name);
     return code;
 }
 
@@ -209,9 +182,9 @@ static int bucket_create(struct bucket_create *c, struct err *err)
         code = local_present(c->l, err);
     if (code < 0)
         return code;
-    generation_begin(c->l, c->info->name);
+    generation_begin(&c->l->generations, c->info->name);
     code = db_apply(c->l->db, DB_DURABLE, create_run, c, err);
-    generation_end(c->l, c->info->name);
+    generation_end(&c->l->generations, c->info->name);
     if (code == 0)
         change_tapped(&c->change);
     return code;

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "base/vec.h"
+#include "object/generation.h"
 #include "object/hasher.h"
 #include "object/local/local.h"
 #include "object/local/local_record.h"
@@ -23,7 +24,6 @@ enum {
     EPOCH_BITS = 24,
     COUNTER_BITS = 40,     /* counter in a blob id; its highest bit marks rows of family "bytes" */
     BLOB_FOLDER_BITS = 12, /* log2 of the number of files in a folder of blobs */
-    GENERATIONS = 256,     /* generation numbers, which buckets share by the hash of their names */
     BLOB_ETAG_MAX = 36,
 };
 
@@ -92,7 +92,7 @@ struct local {
     _Atomic(uint64_t) list_steps, collected, swept;
     /* The generation numbers of buckets (docs/local-storage.md, L10). The lowest 16 bits of each
      * count the changes under way. */
-    _Atomic(uint64_t) generations[GENERATIONS];
+    struct generations generations;
     struct hasher *hasher;
     struct pins pins;
     struct collector collector;
@@ -491,7 +491,6 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
                       struct err *err);
 int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                        size_t limit, struct bucket_info **out, size_t *count, struct err *err);
-void generations_init(struct local *l);
 uint64_t local_generation(struct storage *s, struct str bucket);
 struct bucket *local_bucket_ref(struct bucket *b);
 void local_bucket_unref(struct bucket *b);

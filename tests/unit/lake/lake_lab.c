@@ -109,11 +109,13 @@ static void lab_open_storage(struct lake_lab *lab, bool far)
     CHECK_OK(server_db_open(&lab->db, test_dir(), &err));
     CHECK_OK(store_open_embedded(&lab->config, lab->db, CONFIG_DB, STORE_DURABLE, NULL, &err));
     CHECK_OK(routes_open(&lab->routes, lab->config, NULL, &err));
-    CHECK_OK(
-        routes_open_local(lab->routes,
-                          &(struct local_options){
-                              .name = "local", .folder = folder, .db = lab->db, .reserve_bytes = 1},
-                          &err));
+    CHECK_OK(routes_open_local(lab->routes,
+                               &(struct local_options){.name = "local",
+                                                       .folder = folder,
+                                                       .db = lab->db,
+                                                       .part_min = LAKE_LAB_PART_MIN,
+                                                       .reserve_bytes = 1},
+                               &err));
     lab->storage = routes_main(lab->routes);
     if (far)
         lab_open_far(lab);

@@ -29,6 +29,8 @@ enum lake_lab_nodes {
 #define LAKE_LAB_OWNER  "owner"     /* id of the user who owns repositories and buckets */
 #define LAKE_LAB_BUCKET "lake-data" /* with nodes in a storage: a bucket of the owner there */
 
+enum { LAKE_LAB_PART_MIN = 1000 }; /* with LAKE_LAB_STORAGE: bytes of a part but the last */
+
 struct lake_lab {
     struct kv_lab *kv_lab; /* borrowed */
     struct lake *lake;

@@ -13,7 +13,8 @@
 struct lab {
     struct storage *storage;
     size_t part_min; /* bytes of every part but the last */
-    bool wire; /* speaks S3: no words for what is opaque, and only those that the protocol has */
+    bool wire;  /* speaks S3: no words for what is opaque, and only those that the protocol has */
+    bool plain; /* buckets cannot be asked to keep versions */
 };
 
 #define BUCKET_CONFORMANCE(X)                                                                      \

@@ -1,0 +1,145 @@
+/* The inside of the lake's buckets, for space.c, bucket*.c, documents.c and upload.c.
+ *
+ * A repository's bucket has keys `<ref>/<path>`. A ref's bucket has the paths of one ref as keys.
+ * Both are a struct lake_bucket: only splitting a key differs.
+ *
+ * A bucket holds the repository's record as it was when the bucket was opened. Every operation of
+ * the lake reads the record again and compares its token, so a bucket of a repository that was
+ * deleted, or made again, finds nothing.
+ *
+ * Errors have words for the client (docs/lake-s3.md, "What is refused"): these functions return S3
+ * codes (meta/error.h) where the reason matters. */
+#ifndef LAKE_BUCKET_INT_H
+#define LAKE_BUCKET_INT_H
+
+#include "lake/lake_int.h"
+#include "lake/repo_names.h"
+#include "lake/space.h"
+#include "object/generation.h"
+#include "store/reload.h"
+
+struct lake_space {
+    struct lake_space_options o;
+    struct lake *lake;
+    struct bucket_space space;
+    struct storage storage; /* opens and lists the repositories */
+    struct repo_names names;
+    struct generations generations; /* of infos and documents */
+    struct reload reload;
+    struct loop loop;
+    uint64_t swept_ms; /* when records of finished uploads were removed; clock_mono_ms() */
+};
+
+/* The documents that a repository keeps (documents.c). */
+enum { LAKE_DOCUMENTS = 7 };
+
+struct lake_bucket {
+    struct bucket bucket;
+    _Atomic(unsigned) refs;
+    struct lake_space *space;
+    struct lake *lake;
+    _Atomic(bool) set_here; /* a document was set through this bucket, so `documents` is old */
+    struct arena arena;     /* memory of the members below, which never change */
+    struct lake_repo repo;
+    struct str ref;                       /* empty: keys begin with a ref */
+    struct str documents[LAKE_DOCUMENTS]; /* as they were when the bucket was opened */
+};
+
+extern const struct bucket_ops lake_bucket_ops;
+
+/* Opens a repository (`ref` empty) or one ref of it as a bucket. ERR_NO_BUCKET: there is no such
+ * repository. */
+int lake_bucket_open(struct bucket **out, struct lake_space *s, struct str repo, struct str ref,
+                     struct err *err) MUST_CHECK;
+struct lake_bucket *lake_bucket_of(struct bucket *b);
+
+/* --- keys (bucket.c) --- */
+
+/* Where a key leads. */
+struct lake_at {
+    struct str ref, path; /* path empty: the key names a ref alone */
+};
+struct lake_at lake_bucket_at(const struct lake_bucket *b, struct str key);
+/* Returns the key of a path at a ref. */
+struct str lake_bucket_key(const struct lake_bucket *b, struct arena *a, struct str ref,
+                           struct str path);
+/* Checks that the repository was not deleted since the bucket was opened. ERR_NO_BUCKET: it was. */
+int lake_bucket_check_there(struct lake_bucket *b, struct arena *a, struct err *err) MUST_CHECK;
+/* Checks a key that is to be written: its ref is a branch that takes writes now. ERR_INVALID: the
+ * key has no path. ERR_NO_BUCKET: there is no such branch. S3_ACCESS_DENIED: the ref is not a
+ * branch, or is protected, or the repository is read-only. */
+int lake_bucket_check_write(struct lake_bucket *b, struct arena *a, const struct lake_at *at,
+                            struct err *err) MUST_CHECK;
+/* Checks the version that a read names: there is only "null". */
+int lake_bucket_check_version(struct str version, struct err *err) MUST_CHECK;
+/* Checks that a new object asks for nothing that the lake cannot keep. */
+int lake_bucket_check_meta(const struct object_meta *meta, struct err *err) MUST_CHECK;
+/* Gives a refusal of the lake the code with which S3 shows its words. */
+int lake_bucket_refused(int code, struct err *err);
+
+/* --- entries as S3 sees them (bucket_entry.c) --- */
+
+/* Fills the members of the entry that come from the meta. */
+int lake_entry_take_meta(struct lake_entry *e, struct arena *a, const struct object_meta *meta,
+                         struct err *err) MUST_CHECK;
+/* Fills *out from the entry. `listed`: only the members of meta that listings have. */
+int lake_entry_info(const struct lake_entry *e, struct arena *a, struct str key, bool listed,
+                    struct object_info *out, struct err *err) MUST_CHECK;
+
+/* --- staging with conditions (bucket_stage.c) --- */
+
+struct bucket_change {
+    struct lake_bucket *b;
+    struct arena *a;
+    struct lake_at at;
+    const struct object_conditions *conditions; /* NULL: none */
+    const struct object_guard *guard;           /* NULL: none */
+    struct str replaces; /* the address of the entry that must be there; empty: any */
+    int refused;         /* the code with which a condition refused the change */
+};
+/* Stages the entry and fills *out. */
+int bucket_change_put(struct bucket_change *c, const struct lake_entry *entry,
+                      struct put_result *out, struct err *err) MUST_CHECK;
+/* The same for an entry with a new body, which is removed again if the entry is refused. */
+int bucket_change_finish(struct bucket_change *c, const struct lake_entry *entry,
+                         struct put_result *out, struct err *err) MUST_CHECK;
+
+/* --- operations, by their names in struct bucket_ops --- */
+
+int lake_bucket_head(struct bucket *b, struct arena *a, struct str key, struct str version,
+                     const struct object_conditions *c, struct get_result *out, struct err *err);
+int lake_bucket_get(struct bucket *b, struct arena *a, struct str key, struct str version,
+                    const struct object_conditions *c, const struct object_range *range,
+                    struct get_result *out, struct err *err);
+int lake_bucket_object_parts(struct bucket *b, struct arena *a, const struct object_info *object,
+                             uint32_t after, size_t limit, struct part_list *out, struct err *err);
+int lake_bucket_put(struct bucket *b, struct arena *a, struct str key, struct reader *body,
+                    uint64_t size, const struct put_options *o, struct put_result *out,
+                    struct err *err);
+int lake_bucket_copy(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
+                     const struct object_info *source, const struct put_options *o,
+                     struct put_result *out, struct err *err);
+int lake_bucket_remove(struct bucket *b, struct arena *a, struct str key,
+                       const struct remove_options *o, struct remove_result *out, struct err *err);
+int lake_bucket_set_meta(struct bucket *b, struct arena *a, struct str key, struct str version,
+                         enum meta_set set, const struct object_meta *meta,
+                         const struct meta_options *o, struct err *err);
+int lake_bucket_list(struct bucket *b, struct arena *a, const struct list_options *o,
+                     struct list_result *out, struct err *err);
+int lake_bucket_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
+                              struct list_result *out, struct err *err);
+
+/* Lists keys whose prefix has no slash: refs, or the keys of ref after ref (bucket_root.c). */
+int lake_bucket_list_root(struct lake_bucket *b, struct arena *a, const struct list_options *o,
+                          struct list_result *out, struct err *err) MUST_CHECK;
+
+/* --- documents (documents.c) --- */
+
+/* Reads all documents of the repository, in one round trip. */
+int lake_documents_read(struct lake_bucket *b, struct err *err) MUST_CHECK;
+int lake_bucket_get_document(struct bucket *b, struct arena *a, const char *name, struct str *out,
+                             struct err *err);
+int lake_bucket_set_document(struct bucket *b, const char *name, struct str document,
+                             struct err *err);
+
+#endif

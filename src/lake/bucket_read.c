@@ -1,0 +1,110 @@
+/* Reading objects of the lake's buckets. */
+#include "lake/address.h"
+#include "lake/body.h"
+#include "lake/bucket_int.h"
+#include "lake/names.h"
+#include "object/condition.h"
+
+/* Finds the entry of a key, fills out->info, and judges the conditions. */
+static int bucket_find(struct lake_bucket *b, struct arena *a, struct str key,
+                       const struct object_conditions *c, struct lake_object *found,
+                       struct get_result *out, struct err *err)
+{
+    struct lake_at at = lake_bucket_at(b, key);
+    int code =
+        b->ref.len || at.path.len ? lake_check_path(at.path, err) : err_code(err, ERR_NOT_FOUND);
+
+    if (code < 0)
+        return code;
+    code = lake_stat(b->lake, a, &b->repo, at.ref, at.path, found, err);
+    if (code == ERR_INVALID || code == ERR_NOT_FOUND) { /* no ref may be such an expression */
+        code = lake_bucket_check_there(b, a, err);
+        return code < 0 ? code : err_code(err, ERR_NOT_FOUND);
+    }
+    if (code == 0)
+        code = lake_entry_info(&found->entry, a, arena_str(a, key), false, &out->info, err);
+    if (code < 0)
+        return code;
+    if (!out->info.meta.owner.len)
+        out->info.meta.owner = b->repo.owner;
+    out->len = found->entry.size;
+    struct condition_state state = {true, found->entry.etag, found->entry.modified_ms,
+                                    found->entry.size};
+    return conditions_judge_read(c, &state, err);
+}
+
+int lake_bucket_head(struct bucket *bucket, struct arena *a, struct str key, struct str version,
+                     const struct object_conditions *c, struct get_result *out, struct err *err)
+{
+    struct lake_object found;
+    int code = lake_bucket_check_version(version, err);
+
+    *out = (struct get_result){0};
+    return code < 0 ? code : bucket_find(lake_bucket_of(bucket), a, key, c, &found, out, err);
+}
+
+int lake_bucket_get(struct bucket *bucket, struct arena *a, struct str key, struct str version,
+                    const struct object_conditions *c, const struct object_range *range,
+                    struct get_result *out, struct err *err)
+{
+    struct lake_bucket *b = lake_bucket_of(bucket);
+    struct lake_object found;
+    int code = lake_bucket_check_version(version, err);
+
+    *out = (struct get_result){0};
+    if (code == 0)
+        code = bucket_find(b, a, key, c, &found, out, err);
+    return code < 0 ? code : lake_body_get(b->lake, a, &b->repo, &found.entry, range, out, err);
+}
+
+/* Lists the parts by the sizes that the entry has. */
+static int parts_of_entry(const struct lake_entry *e, struct arena *a, uint32_t after, size_t limit,
+                          struct part_list *out, struct err *err)
+{
+    size_t first = size_min(after, e->part_count);
+
+    out->count = size_min(limit, e->part_count - first);
+    out->more = first + out->count < e->part_count;
+    out->parts = arena_array(a, out->count + 1, sizeof(*out->parts));
+    if (!out->parts)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < out->count; i++)
+        out->parts[i] = (struct upload_part){.number = (uint32_t)(first + i + 1),
+                                             .size = e->part_sizes[first + i]};
+    return 0;
+}
+
+/* Lists the parts of the body, whose storage also knows their numbers and checksums. */
+static int parts_of_body(struct lake_place *p, struct arena *a, uint32_t after, size_t limit,
+                         struct part_list *out, struct err *err)
+{
+    struct get_result head = {0};
+    int code = p->bucket->ops->head(p->bucket, a, p->key, STR_EMPTY, NULL, &head, err);
+
+    return code < 0
+               ? code
+               : p->bucket->ops->object_parts(p->bucket, a, &head.info, after, limit, out, err);
+}
+
+int lake_bucket_object_parts(struct bucket *bucket, struct arena *a,
+                             const struct object_info *object, uint32_t after, size_t limit,
+                             struct part_list *out, struct err *err)
+{
+    struct lake_bucket *b = lake_bucket_of(bucket);
+    struct get_result head = {0};
+    struct lake_object found;
+    struct lake_place p;
+    int code = bucket_find(b, a, object->key, NULL, &found, &head, err);
+
+    *out = (struct part_list){0};
+    if (code == 0 && !str_eq(found.entry.etag, object->etag))
+        code = err_code(err, ERR_NOT_FOUND);
+    if (code < 0 || found.entry.part_count == 0)
+        return code;
+    code = lake_address_open(&p, b->lake, a, &b->repo, &found.entry, LAKE_PLACE_READ, err);
+    if (code < 0)
+        return code;
+    code = p.bucket->ops->object_parts ? parts_of_body(&p, a, after, limit, out, err)
+                                       : parts_of_entry(&found.entry, a, after, limit, out, err);
+    return lake_place_end(&p, code, err);
+}

@@ -1,0 +1,177 @@
+/* Staging what S3 changes: conditions, guards, and the body of a change that is refused. */
+#include "lake/body.h"
+#include "lake/bucket_int.h"
+#include "meta/error.h"
+#include "object/condition.h"
+
+static int change_judge_guard(struct bucket_change *c, struct str path,
+                              const struct lake_object *present, struct err *err)
+{
+    struct object_info info;
+
+    if (!present)
+        return err_code(err, ERR_NOT_FOUND);
+    int code = lake_entry_info(&present->entry, c->a, path, false, &info, err);
+    return code < 0 ? code : c->guard->fn(c->guard->ctx, &info, err);
+}
+
+static int change_judge_conditions(struct bucket_change *c, bool removes,
+                                   const struct lake_object *present, struct err *err)
+{
+    struct condition_state state = {.there = present != NULL};
+
+    if (present) {
+        state.etag = present->entry.etag;
+        state.modified_ms = present->entry.modified_ms;
+        state.size = present->entry.size;
+    }
+    if (!removes)
+        return conditions_judge_write(c->conditions, &state, err);
+    /* Removing an object that is not there succeeds, whatever the conditions are. */
+    return present ? conditions_judge_removal(c->conditions, &state, err) : 0;
+}
+
+static int change_judge_all(void *ctx, bool removes, struct str path,
+                            const struct lake_object *present, struct err *err)
+{
+    struct bucket_change *c = ctx;
+    int code = 0;
+
+    if (c->replaces.len && !(present && str_eq(present->entry.address, c->replaces)))
+        code = err_code(err, ERR_CONFLICT);
+    if (code == 0 && c->guard)
+        code = change_judge_guard(c, path, present, err);
+    if (code == 0 && c->conditions)
+        code = change_judge_conditions(c, removes, present, err);
+    c->refused = code;
+    return code;
+}
+
+static int change_judge_put(void *ctx, struct str path, const struct lake_object *present,
+                            struct err *err)
+{
+    return change_judge_all(ctx, false, path, present, err);
+}
+
+static int change_judge_removal(void *ctx, struct str path, const struct lake_object *present,
+                                struct err *err)
+{
+    return change_judge_all(ctx, true, path, present, err);
+}
+
+/* Stages the entry; NULL: removes the path. */
+static int change_stage(struct bucket_change *c, const struct lake_entry *entry, struct err *err)
+{
+    struct lake_put put = {c->at.path, entry};
+    struct lake_stage_options o = {.ctx = c};
+
+    if (c->conditions && !conditions_given(c->conditions))
+        c->conditions = NULL;
+    if (c->guard && !c->guard->fn)
+        c->guard = NULL;
+    if (c->conditions || c->guard || c->replaces.len)
+        o.judge = entry ? change_judge_put : change_judge_removal;
+    return lake_stage(c->b->lake, c->a, &c->b->repo, c->at.ref, &put, 1, &o, err);
+}
+
+/* Gives the error of a stage the code that S3 knows. */
+static int change_failed(const struct bucket_change *c, int code, struct err *err)
+{
+    if (code == 0 || c->refused == code)
+        return code;
+    if (code == ERR_NOT_FOUND) /* the branch or the repository was deleted meanwhile */
+        return err_code(err, ERR_NO_BUCKET);
+    return lake_bucket_refused(code, err);
+}
+
+static int change_done(struct bucket_change *c, const struct lake_entry *entry, int code,
+                       struct put_result *out, struct err *err)
+{
+    if (code < 0)
+        return change_failed(c, code, err);
+    *out = (struct put_result){
+        .etag = entry->etag, .modified_ms = entry->modified_ms, .size = entry->size};
+    return 0;
+}
+
+int bucket_change_put(struct bucket_change *c, const struct lake_entry *entry,
+                      struct put_result *out, struct err *err)
+{
+    return change_done(c, entry, change_stage(c, entry, err), out, err);
+}
+
+int bucket_change_finish(struct bucket_change *c, const struct lake_entry *entry,
+                         struct put_result *out, struct err *err)
+{
+    int code = change_stage(c, entry, err);
+
+    if (lake_body_is_free(code))
+        lake_body_remove(c->b->lake, c->a, &c->b->repo, entry);
+    return change_done(c, entry, code, out, err);
+}
+
+/* --- removing --- */
+
+static int change_check_removal(struct bucket_change *c, const struct remove_options *o,
+                                struct err *err)
+{
+    if (lake_bucket_check_version(o->version, err) < 0)
+        return err_set(err, S3_NOT_IMPLEMENTED,
+                       "A repository has no versions that could be removed one by one");
+    return lake_bucket_check_write(c->b, c->a, &c->at, err);
+}
+
+int lake_bucket_remove(struct bucket *bucket, struct arena *a, struct str key,
+                       const struct remove_options *o, struct remove_result *out, struct err *err)
+{
+    struct lake_bucket *b = lake_bucket_of(bucket);
+    struct bucket_change c = {.b = b,
+                              .a = a,
+                              .at = lake_bucket_at(b, key),
+                              .conditions = &o->conditions,
+                              .guard = &o->guard};
+
+    *out = (struct remove_result){0};
+    /* Spark removes the "folder" of a branch, which is not an object. */
+    if (c.at.path.len == 0 && b->ref.len == 0)
+        return 0;
+    int code = change_check_removal(&c, o, err);
+    return code < 0 ? code : change_failed(&c, change_stage(&c, NULL, err), err);
+}
+
+/* --- tags --- */
+
+/* Stages the entry as it is now with other tags. ERR_CONFLICT: another write was faster. */
+static int change_tags(struct bucket_change *c, struct str tags, struct err *err)
+{
+    struct lake_object now;
+    int code = lake_stat(c->b->lake, c->a, &c->b->repo, c->at.ref, c->at.path, &now, err);
+
+    if (code < 0)
+        return code;
+    now.entry.tags = tags;
+    c->replaces = now.entry.address;
+    return change_failed(c, change_stage(c, &now.entry, err), err);
+}
+
+int lake_bucket_set_meta(struct bucket *bucket, struct arena *a, struct str key, struct str version,
+                         enum meta_set set, const struct object_meta *meta,
+                         const struct meta_options *o, struct err *err)
+{
+    struct lake_bucket *b = lake_bucket_of(bucket);
+    struct bucket_change c = {
+        .b = b, .a = a, .at = lake_bucket_at(b, key), .guard = o ? &o->guard : NULL};
+    int code = lake_bucket_check_version(version, err);
+
+    if (code == 0 && set != META_TAGS)
+        code = err_set(err, S3_NOT_IMPLEMENTED,
+                       "Of an object in a repository only the tags can be changed");
+    if (code == 0)
+        code = lake_bucket_check_write(b, a, &c.at, err);
+    if (code < 0)
+        return code;
+    do {
+        code = change_tags(&c, meta->tags, err);
+    } while (code == ERR_CONFLICT);
+    return code;
+}

@@ -1,0 +1,32 @@
+/* The names of all repositories, in memory. Any thread may call; no call waits. */
+#ifndef LAKE_REPO_NAMES_H
+#define LAKE_REPO_NAMES_H
+
+#include "base/map.h"
+#include "os/thread.h"
+
+struct repo_names {
+    struct mutex lock; /* class "lake.names"; guards the members below */
+    struct map names;  /* the values are copies of the names, on the heap */
+    uint64_t changes;  /* counts the changes of the names */
+};
+
+void repo_names_init(struct repo_names *n);
+void repo_names_release(struct repo_names *n);
+bool repo_names_has(struct repo_names *n, struct str name);
+size_t repo_names_count(struct repo_names *n);
+
+/* A caller that reads names from the key-value store first asks for the number of changes, then
+ * reads, then calls one of the functions below. They return false, and change nothing, if the names
+ * have changed in between; then the caller reads again, since it may have read an older state. */
+uint64_t repo_names_changes(struct repo_names *n);
+/* Adds the name, or takes it away. */
+bool repo_names_set(struct repo_names *n, struct str name, bool there, uint64_t seen);
+/* Replaces all names by those of `loaded`, and gives the old ones back in it. */
+bool repo_names_replace(struct repo_names *n, struct map *loaded, uint64_t seen);
+
+/* Adds a name to a map for repo_names_replace(), and releases such a map. */
+void repo_map_add(struct map *names, struct str name);
+void repo_map_release(struct map *names);
+
+#endif

@@ -1,0 +1,83 @@
+/* The part of the lake room: opens the lake over the key-value store of the services, and adds its
+ * repositories to the routes as a space. It starts behind the capture of changes (replica/room.c),
+ * because objects of the lake may lie in replicated buckets. */
+#include "lake/room.h"
+
+#include "route/route.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+static int open_room_lake(struct lake_room *r, struct err *err)
+{
+    const struct services *s = r->services;
+    const struct conf *c = s->conf;
+    struct buf folder = BUF_INIT(PATH_MAX);
+    struct lake_options o = {
+        .kv = s->kv,
+        .routes = s->routes,
+        .capture = s->hooks.capture,
+        .sides = s->hooks.sides,
+        .cache = {.memory_bytes = (size_t)c->lake.memory,
+                  .disk_bytes = c->lake.disk,
+                  .log = s->log},
+        .drop_again_ms = c->lake.drop_again_ms,
+        .log = s->log,
+    };
+
+    services_path(s, "lake", &folder);
+    r->folder = buf_take(&folder);
+    o.cache.folder = c->lake.disk ? r->folder : NULL;
+    return lake_open(&r->lake, &o, err);
+}
+
+static int open_room_space(struct lake_room *r, struct err *err)
+{
+    const struct services *s = r->services;
+    struct lake_space_options o = {.lake = r->lake, .store = s->stores[CONFIG_DB], .log = s->log};
+    int code = lake_space_open(&r->space, &o, err);
+
+    return code < 0 ? code : routes_add_space(s->routes, lake_space_buckets(r->space), err);
+}
+
+static bool lake_part_stop(void *state, struct services *s)
+{
+    struct lake_room *r = state;
+
+    lake_space_close(r->space);
+    lake_close(r->lake);
+    free(r->folder);
+    r->space = NULL;
+    r->lake = NULL;
+    return true;
+}
+
+static int lake_part_start(void *state, struct services *s, struct err *err)
+{
+    struct lake_room *r = state;
+
+    r->services = s;
+    int code = open_room_lake(r, err);
+    if (code == 0)
+        code = open_room_space(r, err);
+    if (code < 0)
+        lake_part_stop(state, s);
+    return code < 0 ? err_wrap(err, code, "the lake") : 0;
+}
+
+static const struct room_part lake_parts[] = {
+    {ROOM_STORAGES, lake_part_start, lake_part_stop},
+};
+
+static const struct queue_weight lake_queues[] = {
+    {LAKE_QUEUE, LAKE_QUEUE_WEIGHT},
+};
+
+const struct room lake_room = {
+    .name = "lake",
+    .state_size = sizeof(struct lake_room),
+    ROOM_ROWS(part, lake_parts),
+    ROOM_ROWS(queue, lake_queues),
+    ROOM_ROWS(metric, lake_metrics),
+    .count = lake_count,
+};

@@ -1,0 +1,30 @@
+/* The room (room/room.h) of the lake: its parts in a running weir, and what it adds to worker, API,
+ * command line and metrics. docs/lake.md. */
+#ifndef LAKE_ROOM_H
+#define LAKE_ROOM_H
+
+#include "lake/lake.h"
+#include "lake/space.h"
+#include "room/room.h"
+
+extern const struct room lake_room;
+
+/* The queue of the lake's tasks. */
+#define LAKE_QUEUE "lake"
+enum { LAKE_QUEUE_WEIGHT = 2 };
+
+/* The room's state. */
+struct lake_room {
+    const struct services *services;
+    struct lake *lake;
+    struct lake_space *space; /* repositories as buckets */
+    char *folder;             /* where tree nodes of remote storages are kept */
+};
+
+/* The table of the lake's metrics and the function that fills in their numbers (lake/metrics.c),
+ * for struct room. */
+enum { LAKE_METRICS = 6 };
+extern const struct metric lake_metrics[LAKE_METRICS];
+void lake_count(void *state, struct metric_numbers *out);
+
+#endif

@@ -1,0 +1,72 @@
+/* Uploads in parts to the lake's buckets.
+ *
+ * An upload of the lake is an upload of the namespace's bucket at a new address, and a record in
+ * the repository's partition: uploads/<ref>/<path> NUL <id>. Parts go straight to the namespace's
+ * bucket. Finishing finishes the upload there, then stages the entry. The record of a finished
+ * upload is kept for a day, so that finishing again answers the same. */
+#ifndef LAKE_UPLOAD_H
+#define LAKE_UPLOAD_H
+
+#include "lake/bucket_int.h"
+
+enum { LAKE_UPLOAD_KEPT_MS = MS_PER_DAY };
+
+/* The record of an upload. */
+struct lake_upload {
+    struct str address, data_id; /* where the parts go, and the id of the upload there */
+    struct str entry;            /* the encoded lake_entry: what the object will have */
+    struct str initiator;
+    int64_t started_ms;
+    int64_t finished_ms; /* 0: the upload is not finished */
+    /* The answer of a finished upload, and a digest of the parts that it was made of. */
+    struct str etag, parts;
+    uint64_t size;
+    int64_t modified_ms;
+    /* Not in the record. */
+    struct kv_name name;
+    struct str stamp;
+};
+
+/* --- records (upload_record.c) --- */
+
+/* Returns the name of an upload's row. */
+struct kv_name lake_upload_name(struct lake_bucket *b, struct arena *a, struct str key,
+                                struct str id);
+/* Splits "<key> NUL <id>", the row's name without its kind. */
+bool lake_upload_split(struct str name, struct str *key, struct str *id);
+int lake_upload_decode(struct lake_upload *out, struct str in, struct err *err) MUST_CHECK;
+/* Reads the record. ERR_NOT_FOUND: there is no such upload. */
+int lake_upload_read(struct lake_upload *out, struct lake_bucket *b, struct arena *a,
+                     const struct upload_info *upload, struct err *err) MUST_CHECK;
+/* Puts the record: a new one, or over the one that was read. */
+int lake_upload_write(struct lake_upload *u, struct lake_bucket *b, struct arena *a, bool is_new,
+                      struct err *err) MUST_CHECK;
+/* Fills the info that S3 shows. */
+int lake_upload_info(const struct lake_upload *u, struct arena *a, struct str key, struct str id,
+                     struct upload_info *out, struct err *err) MUST_CHECK;
+
+/* --- operations, by their names in struct bucket_ops --- */
+
+int lake_upload_begin(struct bucket *b, struct arena *a, struct str key,
+                      const struct object_meta *meta, struct str *id, struct err *err);
+int lake_upload_part(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                     uint32_t number, struct reader *body, uint64_t size,
+                     const struct put_options *o, struct upload_part *out, struct err *err);
+int lake_upload_part_copy(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                          uint32_t number, struct bucket *from, const struct object_info *source,
+                          const struct object_range *range, struct upload_part *out,
+                          struct err *err);
+int lake_upload_finish(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                       const struct upload_part *parts, size_t count, const struct put_options *o,
+                       struct put_result *out, struct err *err);
+int lake_upload_abort(struct bucket *b, const struct upload_info *upload, struct err *err);
+int lake_upload_list_parts(struct bucket *b, struct arena *a, const struct upload_info *upload,
+                           uint32_t after, size_t limit, struct part_list *out, struct err *err);
+int lake_upload_list(struct bucket *b, struct arena *a, const struct list_options *o,
+                     struct upload_list *out, struct err *err);
+
+/* Removes the records of all uploads that were finished more than a day ago. A failure is logged:
+ * the next sweep goes on. */
+void lake_uploads_sweep(struct lake_space *s);
+
+#endif

@@ -1,0 +1,196 @@
+/* Finishing an upload in parts: the upload in the namespace's bucket is finished first, then the
+ * entry is staged, then the record says so. After a crash in between, finishing again goes on: the
+ * namespace's bucket answers the same again. */
+#include "lake/upload.h"
+
+#include "lake/body.h"
+#include "lake/place.h"
+#include "object/condition.h"
+#include "object/digest.h"
+
+#include "base/clock.h"
+
+struct finish {
+    struct lake_bucket *b;
+    struct arena *a;
+    const struct upload_info *upload;
+    const struct upload_part *parts;
+    size_t count;
+    const struct put_options *o;
+    struct lake_at at;
+    struct lake_upload record;
+    struct str digest; /* of the parts */
+    struct lake_entry entry;
+};
+
+/* Returns the ETag without quotes, which clients may leave out. */
+static struct str finish_bare_etag(struct str etag)
+{
+    return etag.len >= 2 && etag.p[0] == '"' ? str_n(etag.p + 1, etag.len - 2) : etag;
+}
+
+static struct str finish_digest(struct finish *f)
+{
+    struct digest_value value;
+    struct buf text = {0};
+
+    for (size_t i = 0; i < f->count; i++)
+        buf_appendf(&text, "%u " STR_FMT "\n", f->parts[i].number,
+                    STR_ARG(finish_bare_etag(f->parts[i].etag)));
+    digest_of(DIGEST_SHA256, buf_str(&text), &value);
+    buf_release(&text);
+    return arena_hex(f->a, value.bytes, value.len);
+}
+
+/* Answers for an upload that is finished. */
+static int finish_answer_again(struct finish *f, struct put_result *out, struct err *err)
+{
+    const struct lake_upload *u = &f->record;
+
+    if (!str_eq(u->parts, f->digest))
+        return err_set(err, ERR_NOT_FOUND, "the upload is finished");
+    *out = (struct put_result){.etag = u->etag, .modified_ms = u->modified_ms, .size = u->size};
+    return 0;
+}
+
+/* Judges the conditions before the upload is spent. They are judged again with the write. */
+static int finish_judge(struct finish *f, struct err *err)
+{
+    struct condition_state state = {0};
+    struct lake_object now;
+
+    if (!conditions_given(&f->o->conditions))
+        return 0;
+    int code = lake_stat(f->b->lake, f->a, &f->b->repo, f->at.ref, f->at.path, &now, err);
+    if (code == 0)
+        state =
+            (struct condition_state){true, now.entry.etag, now.entry.modified_ms, now.entry.size};
+    if (code == 0 || code == ERR_NOT_FOUND)
+        code = conditions_judge_write(&f->o->conditions, &state, err);
+    return code;
+}
+
+/* --- the upload in the namespace's bucket --- */
+
+/* Adds the sizes of the listed parts to the entry. Both lists are in the order of numbers. */
+static void finish_take_sizes(struct finish *f, const struct part_list *page)
+{
+    for (size_t i = 0; i < page->count && f->entry.part_count < f->count; i++)
+        if (page->parts[i].number == f->parts[f->entry.part_count].number)
+            f->entry.part_sizes[f->entry.part_count++] = page->parts[i].size;
+}
+
+/* Reads the sizes of the parts. They are not known any more if this is the second try. */
+static int finish_read_sizes(struct finish *f, struct lake_place *p, const struct upload_info *data,
+                             struct err *err)
+{
+    struct part_list page = {.more = true};
+    uint32_t after = 0;
+    int code = 0;
+
+    f->entry.part_sizes = arena_array(f->a, f->count + 1, sizeof(*f->entry.part_sizes));
+    if (!f->entry.part_sizes)
+        return err_code(err, ERR_NO_MEMORY);
+    while (code == 0 && page.more && f->entry.part_count < f->count) {
+        code =
+            p->bucket->ops->list_parts(p->bucket, f->a, data, after, OBJECT_LIST_MAX, &page, err);
+        if (code == 0)
+            finish_take_sizes(f, &page);
+        if (code == 0 && page.count)
+            after = page.parts[page.count - 1].number;
+    }
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+static int finish_data(struct finish *f, struct err *err)
+{
+    struct put_options own = {.meta.checksum = f->o->meta.checksum};
+    struct put_result put = {0};
+    struct lake_place p;
+    int code = lake_place_open_below(&p, f->b->lake, f->a, &f->b->repo, f->record.address,
+                                     LAKE_PLACE_PUT, err);
+
+    if (code < 0)
+        return code;
+    struct upload_info data = {.key = p.key, .id = f->record.data_id};
+    code = finish_read_sizes(f, &p, &data, err);
+    if (code == 0)
+        code = lake_place_may(&p, err);
+    if (code == 0)
+        code = p.bucket->ops->upload_finish(p.bucket, f->a, &data, f->parts, f->count, &own, &put,
+                                            err);
+    f->entry.size = put.size;
+    f->entry.etag = put.etag;
+    return lake_place_end(&p, code, err);
+}
+
+/* --- the entry --- */
+
+static int finish_make_entry(struct finish *f, struct err *err)
+{
+    int code = lake_entry_read(&f->entry, f->a, f->record.entry, err);
+
+    if (code < 0)
+        return code;
+    code = finish_data(f, err);
+    f->entry.address = f->record.address;
+    f->entry.address_type = LAKE_RELATIVE;
+    f->entry.modified_ms = clock_wall_ms();
+    f->entry.checksum_type = f->o->meta.checksum.type;
+    f->entry.checksum_kind = f->o->meta.checksum.kind;
+    f->entry.checksum = f->o->meta.checksum.value;
+    return code;
+}
+
+/* Keeps the answer for a day. If this fails, finishing again does all of it again. */
+static void finish_record(struct finish *f, const struct put_result *put)
+{
+    struct err err = {0};
+
+    f->record.finished_ms = clock_wall_ms();
+    f->record.etag = put->etag;
+    f->record.size = put->size;
+    f->record.modified_ms = put->modified_ms;
+    f->record.parts = f->digest;
+    f->record.entry = STR_EMPTY;
+    int code = lake_upload_write(&f->record, f->b, f->a, false, &err);
+    if (code < 0 && code != ERR_PRECONDITION)
+        log_warn(f->b->lake->o.log, "lake.upload_not_recorded", log_s("repository", f->b->repo.id),
+                 log_z("error", err.text));
+}
+
+static int finish_all(struct finish *f, struct put_result *out, struct err *err)
+{
+    struct bucket_change c = {.b = f->b, .a = f->a, .at = f->at, .conditions = &f->o->conditions};
+    int code = lake_bucket_check_write(f->b, f->a, &f->at, err);
+
+    if (code == 0)
+        code = finish_judge(f, err);
+    if (code == 0)
+        code = finish_make_entry(f, err);
+    if (code == 0)
+        code = bucket_change_finish(&c, &f->entry, out, err);
+    if (code == 0)
+        finish_record(f, out);
+    return code;
+}
+
+int lake_upload_finish(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
+                       const struct upload_part *parts, size_t count, const struct put_options *o,
+                       struct put_result *out, struct err *err)
+{
+    struct lake_bucket *b = lake_bucket_of(bucket);
+    struct finish f = {.b = b,
+                       .a = a,
+                       .upload = upload,
+                       .parts = parts,
+                       .count = count,
+                       .o = o,
+                       .at = lake_bucket_at(b, upload->key)};
+    int code = lake_upload_read(&f.record, b, a, upload, err);
+
+    if (code < 0)
+        return code;
+    f.digest = finish_digest(&f);
+    return f.record.finished_ms ? finish_answer_again(&f, out, err) : finish_all(&f, out, err);
+}
