@@ -1,5 +1,6 @@
 /* The memory of trees: a hash table in stripes. Nodes and blocks are found by key; the memory that
- * all of them take is bounded, and the least recently used ones of each stripe go first. */
+ * all of them take is bounded, and the least recently used ones of each stripe go first. Blocks may
+ * take an eighth of it: a node that is not there costs a read, a block only its decoding. */
 #include "lake/cache.h"
 
 #include "base/hash.h"
@@ -11,9 +12,10 @@
 
 enum {
     CACHE_STRIPES = 16,
-    CACHE_CHAINS = 1024, /* hash chains of a stripe */
-    CACHE_DECODERS = 16, /* idle decompressors that are kept */
-    CACHE_WRITERS = 32,  /* threads that write nodes */
+    CACHE_CHAINS = 1024,   /* hash chains of a stripe */
+    CACHE_DECODERS = 16,   /* idle decompressors that are kept */
+    CACHE_WRITERS = 32,    /* threads that write nodes */
+    CACHE_BLOCK_SHARE = 8, /* decoded blocks may take this part of the memory */
     CACHE_KEY_MAX = 1 + NODE_ID_LEN + 512,
 };
 
@@ -33,8 +35,11 @@ struct cache_slot {
     char key[];
 };
 
-/* What the two kinds of things in the cache can do. */
+enum cache_sort { CACHE_NODES, CACHE_BLOCKS, CACHE_SORTS };
+
+/* What the two sorts of things in the cache can do. */
 struct cache_kind {
+    enum cache_sort sort;
     int (*load)(void *ctx, void **value, size_t *bytes, struct err *err);
     void (*free)(void *value);
 };
@@ -43,7 +48,7 @@ struct cache_stripe {
     struct mutex lock; /* class "lake.cache" */
     struct cond loaded;
     struct cache_slot *chains[CACHE_CHAINS];
-    struct list use;
+    struct list use[CACHE_SORTS];
     uint64_t hits, misses, evicted;
 };
 
@@ -51,7 +56,7 @@ struct tree_cache {
     struct cache_stripe stripes[CACHE_STRIPES];
     uint64_t seed;
     size_t max;
-    _Atomic(size_t) bytes;
+    _Atomic(size_t) bytes[CACHE_SORTS];
     _Atomic(unsigned) hand;   /* the stripe that gives room next */
     _Atomic(uint64_t) serial; /* of the node that was opened last */
     struct cache_disk *disk;  /* NULL: none */
@@ -71,7 +76,8 @@ int tree_cache_open(struct tree_cache **out, const struct tree_cache_options *o,
     for (int i = 0; i < CACHE_STRIPES; i++) {
         mutex_init(&c->stripes[i].lock, "lake.cache");
         cond_init(&c->stripes[i].loaded);
-        list_init(&c->stripes[i].use);
+        for (int sort = 0; sort < CACHE_SORTS; sort++)
+            list_init(&c->stripes[i].use[sort]);
     }
     c->pool = pool_new("lake-nodes", CACHE_WRITERS, SIZE_MAX / 2, 0);
     if (o->folder && o->disk_bytes)
@@ -112,9 +118,23 @@ static bool slot_forget(struct tree_cache *c, struct cache_stripe *stripe, struc
     *at = s->next;
     if (s->state == SLOT_READY) {
         list_remove(&s->use);
-        atomic_fetch_sub(&c->bytes, s->bytes);
+        atomic_fetch_sub(&c->bytes[s->kind->sort], s->bytes);
     }
     return --s->refs == 0;
+}
+
+static void stripe_empty(struct tree_cache *c, struct cache_stripe *s, enum cache_sort sort)
+{
+    list_each_safe (&s->use[sort], struct cache_slot, use, slot) {
+        BUG_ON(slot->refs != 1);
+        slot_forget(c, s, slot);
+        slot_free(slot);
+    }
+}
+
+static size_t cache_bytes(struct tree_cache *c)
+{
+    return atomic_load(&c->bytes[CACHE_NODES]) + atomic_load(&c->bytes[CACHE_BLOCKS]);
 }
 
 void tree_cache_close(struct tree_cache *c)
@@ -125,11 +145,8 @@ void tree_cache_close(struct tree_cache *c)
     pool_free(c->pool);
     for (int i = 0; i < CACHE_STRIPES; i++) {
         struct cache_stripe *s = &c->stripes[i];
-        list_each_safe (&s->use, struct cache_slot, use, slot) {
-            BUG_ON(slot->refs != 1);
-            slot_forget(c, s, slot);
-            slot_free(slot);
-        }
+        stripe_empty(c, s, CACHE_NODES);
+        stripe_empty(c, s, CACHE_BLOCKS);
         mutex_release(&s->lock);
         cond_release(&s->loaded);
     }
@@ -148,7 +165,7 @@ struct pool *cache_pool(struct tree_cache *c)
 
 void tree_cache_stats(struct tree_cache *c, struct tree_cache_stats *out)
 {
-    *out = (struct tree_cache_stats){.memory_bytes = atomic_load(&c->bytes)};
+    *out = (struct tree_cache_stats){.memory_bytes = cache_bytes(c)};
     for (int i = 0; i < CACHE_STRIPES; i++) {
         struct cache_stripe *s = &c->stripes[i];
         mutex_lock(&s->lock);
@@ -190,17 +207,27 @@ void cache_zstd_give(struct tree_cache *c, void *zstd)
 
 /* --- slots --- */
 
+/* Which sort of thing has to give room. */
+static enum cache_sort cache_giver(struct tree_cache *c)
+{
+    size_t blocks = atomic_load(&c->bytes[CACHE_BLOCKS]);
+    bool no_nodes = atomic_load(&c->bytes[CACHE_NODES]) == 0;
+
+    return blocks && (no_nodes || blocks > c->max / CACHE_BLOCK_SHARE) ? CACHE_BLOCKS : CACHE_NODES;
+}
+
 /* Drops the oldest slot of one stripe after another until the bound holds again. A slot that is in
  * use leaves the table too; its memory is freed by its last user. */
 static void cache_make_room(struct tree_cache *c)
 {
-    while (atomic_load(&c->bytes) > c->max) {
+    while (cache_bytes(c) > c->max) {
         unsigned hand = atomic_fetch_add(&c->hand, 1);
         struct cache_stripe *stripe = &c->stripes[hand % CACHE_STRIPES];
+        struct list *use = &stripe->use[cache_giver(c)];
         struct cache_slot *oldest = NULL;
         mutex_lock(&stripe->lock);
-        if (!list_empty(&stripe->use)) {
-            oldest = list_entry(stripe->use.next, struct cache_slot, use);
+        if (!list_empty(use)) {
+            oldest = list_entry(use->next, struct cache_slot, use);
             stripe->evicted++;
             if (!slot_forget(c, stripe, oldest))
                 oldest = NULL;
@@ -267,8 +294,8 @@ static int slot_load(struct tree_cache *c, struct cache_slot *s, void *ctx, stru
         s->value = value;
         s->bytes = bytes + sizeof(*s) + s->key_len;
         s->state = SLOT_READY;
-        list_push(&stripe->use, &s->use);
-        atomic_fetch_add(&c->bytes, s->bytes);
+        list_push(&stripe->use[s->kind->sort], &s->use);
+        atomic_fetch_add(&c->bytes[s->kind->sort], s->bytes);
     } else {
         s->err = xzalloc(sizeof(*s->err));
         *s->err = own;
@@ -302,7 +329,7 @@ static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str ke
             cond_wait(&stripe->loaded, &stripe->lock);
         if (s->state == SLOT_READY) {
             list_remove(&s->use);
-            list_push(&stripe->use, &s->use);
+            list_push(&stripe->use[s->kind->sort], &s->use);
         }
     } else {
         stripe->misses++;
@@ -373,6 +400,9 @@ static int node_file_read_far(const struct node_load *l, struct buf *out, struct
 
 static int node_load_file(const struct node_load *l, struct buf *out, struct err *err)
 {
+    enum { USUAL = 64 << 10 }; /* bytes that hold most nodes */
+
+    buf_reserve(out, USUAL);
     if (l->file.len) {
         buf_append_str(out, l->file);
         return 0;
@@ -409,7 +439,7 @@ static void node_unload(void *value)
     node_free(value);
 }
 
-static const struct cache_kind node_kind = {node_load, node_unload};
+static const struct cache_kind node_kind = {CACHE_NODES, node_load, node_unload};
 
 int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot **hold,
                const struct node **out, struct err *err)
@@ -473,7 +503,7 @@ static void block_unload(void *value)
     free(raw);
 }
 
-static const struct cache_kind block_kind = {block_load, block_unload};
+static const struct cache_kind block_kind = {CACHE_BLOCKS, block_load, block_unload};
 
 enum { BLOCK_CACHE_KEY = 17 };
 

@@ -105,7 +105,7 @@ const char *node_block_read_own(const struct node *n, const struct node_block *b
     const char *p = n->file + b->offset;
     size_t len = b->stored - NODE_BLOCK_END;
 
-    if (node_crc(0, p, len + 1) != le32_read(p + len + 1))
+    if (!node_crc_is(le32_read(p + len + 1), node_crc(0, p, len + 1)))
         return "is damaged: the checksum of a block is wrong";
     if (p[len] == NODE_BLOCK_ZSTD)
         return own_block_unpack(str_n(p, len), b->raw, zstd, out);
@@ -157,8 +157,8 @@ static const char *own_frame(const struct node *n)
     const char *footer = n->file + n->file_len - NODE_FOOTER;
     if (memcmp(footer + FOOTER_MAGIC, NODE_MAGIC, NODE_MAGIC_LEN))
         return "is damaged: it does not end like a node";
-    if (node_crc(node_crc(0, n->file, NODE_HEADER), footer, FOOTER_CRC) !=
-        le32_read(footer + FOOTER_CRC))
+    uint32_t crc = node_crc(node_crc(0, n->file, NODE_HEADER), footer, FOOTER_CRC);
+    if (!node_crc_is(le32_read(footer + FOOTER_CRC), crc))
         return "is damaged: the checksum of its footer is wrong";
     if (memcmp(footer + FOOTER_ID, n->id.bytes, NODE_ID_LEN))
         return "is the file of another node";

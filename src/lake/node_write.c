@@ -5,7 +5,7 @@
 
 #include <zstd.h>
 
-enum { DRAFT_LENGTHS = 8, ZSTD_LEVEL = 1 };
+enum { DRAFT_LENGTHS = 8, ZSTD_LEVEL = -1 };
 
 /* --- drafts --- */
 

@@ -5,7 +5,7 @@
 #include "lake/node.h"
 
 enum {
-    SPLIT_LEAF = 128 << 10, /* weight in bytes that leaves are aimed at */
+    SPLIT_LEAF = 64 << 10,  /* weight in bytes that leaves are aimed at */
     SPLIT_INDEX = 32 << 10, /* the same for nodes above */
     SPLIT_CHILDREN = 4,     /* a node above the leaves has at least so many children */
 };

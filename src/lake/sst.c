@@ -42,7 +42,7 @@ const char *node_block_read_table(const struct node *n, const struct node_block 
     const char *p = n->file + b->offset;
     size_t len = b->stored - TABLE_BLOCK_END;
 
-    if (table_crc(p, len + 1) != le32_read(p + len + 1))
+    if (!node_crc_is(le32_read(p + len + 1), table_crc(p, len + 1)))
         return "is damaged: the checksum of a block is wrong";
     if (p[len] == SNAPPY)
         return sst_unpack(out, str_n(p, len), TABLE_BLOCK_MAX)

@@ -89,7 +89,9 @@ bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item 
 
     if (item->child.foreign) /* such a leaf is never cut again; the open leaf ends before it */
         return level == 0;
-    if (item->tail && (level > 0 || !is_last))
+    /* The tail of a level ends as the tree does. It must not become the only node of its level,
+     * because a node with one child would then be the root in place of that child. */
+    if (item->tail && (!is_last || (level > 0 && b->levels[level].nodes == 0)))
         return false;
     for (unsigned below = 0; below <= level; below++)
         if (b->levels[below].open)

@@ -98,6 +98,8 @@ static void sst_properties(struct str file, struct str handle, const char *type,
     CHECK_INT(block_cursor_open(&c, sst_raw_block(file, &handle), 0), 0);
     while (block_cursor_next(&c) == 0) {
         struct str key = block_cursor_key(&c);
+        if (str_starts(key, STR("rocksdb.creating."))) /* the machine's name, and random ids */
+            continue;
         if (!done && str_cmp(STR("type"), key) < 0)
             block_writer_add(out, STR("type"), str_z(type));
         done = done || str_cmp(STR("type"), key) < 0;
@@ -109,7 +111,16 @@ static void sst_properties(struct str file, struct str handle, const char *type,
         block_writer_add(out, STR("type"), str_z(type));
 }
 
-/* Replaces what is behind the index. */
+/* Where the block of a handle begins. */
+static size_t sst_offset(struct str handle)
+{
+    uint64_t at;
+
+    CHECK(varint_take(&handle, &at));
+    return at;
+}
+
+/* Replaces what is behind the index: the properties, the metaindex and the footer. */
 static void sst_retouch(struct buf *file, const char *type)
 {
     struct str all = buf_str(file), footer = str_skip(all, all.len - FOOTER),
@@ -123,7 +134,8 @@ static void sst_retouch(struct buf *file, const char *type)
     index = handles;
     CHECK_INT(block_cursor_seek(&c, STR("rocksdb.properties")), 0);
     sst_properties(all, c.value, type, &properties);
-    buf_append(&out, all.p, all.len - FOOTER);
+    CHECK(sst_offset(index) < sst_offset(c.value));
+    buf_append(&out, all.p, sst_offset(c.value));
     sst_block(&out, &properties, &handle);
     block_writer_add(&metaindex, STR("rocksdb.properties"), buf_str(&handle));
     sst_block(&out, &metaindex, &handle);
