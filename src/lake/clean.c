@@ -92,7 +92,8 @@ static int token_clean(struct lake *l, struct arena *a, struct str token, struct
 
 /* --- the list --- */
 
-static int clean_list(struct lake *l, bool *waits, struct err *err)
+/* `until` (unless NULL) ends the work early when it stops. */
+static int clean_list(struct lake *l, const struct loop *until, bool *waits, struct err *err)
 {
     struct kv_scan *scan = NULL;
     struct arena work = {0};
@@ -100,7 +101,7 @@ static int clean_list(struct lake *l, bool *waits, struct err *err)
     int code = kv_scan_open(&scan, l->kv, NULL, LAKE_CLEANUP, &(struct kv_range){0}, err);
 
     *waits = false;
-    while (code == 0 && !loop_is_stopping(&l->cleaner) &&
+    while (code == 0 && !(until && loop_is_stopping(until)) &&
            (code = kv_scan_next(scan, &key, &value, err)) == 0) {
         struct str token = arena_str(&work, key), row = arena_str(&work, value);
         code = token_clean(l, &work, token, row, waits, err);
@@ -115,7 +116,7 @@ int lake_clean(struct lake *l, struct err *err)
 {
     bool waits;
 
-    return clean_list(l, &waits, err);
+    return clean_list(l, NULL, &waits, err);
 }
 
 /* --- the loop --- */
@@ -127,7 +128,7 @@ static struct loop_sleep cleaner_step(void *ctx)
     bool waits;
 
     lake_compact_work(l);
-    int code = clean_list(l, &waits, &err);
+    int code = clean_list(l, &l->cleaner, &waits, &err);
     if (code < 0) {
         log_warn(l->o.log, "lake.cleaner.failed", log_z("error", err.text));
         return loop_retry_ms(CLEAN_RETRY_MS);
