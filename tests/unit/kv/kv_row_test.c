@@ -18,7 +18,8 @@ KV_LAB_TEST(kv, driver_open)
 
 KV_LAB_TEST(kv, driver_open_says_what_it_can)
 {
-    static const unsigned can[] = {KV_FENCES | KV_MOMENTS | KV_DROPS, KV_FENCES | KV_DROPS, 0};
+    static const unsigned can[] = {KV_FENCES | KV_MOMENTS | KV_DROPS | KV_ALONE,
+                                   KV_FENCES | KV_DROPS, 0};
 
     CHECK_INT(lab->kv->can, can[lab->driver]);
 }
