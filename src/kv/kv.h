@@ -66,9 +66,9 @@ struct kv_name {
     struct str partition, key;
 };
 
-/* A value as it was read. `stamp` is an opaque string that changes whenever the value does; a
- * KV_SAME condition takes it. bytes.p is NULL when there is no such row. Both live in the arena of
- * the call. */
+/* A value as it was read. `stamp` is what a KV_SAME condition takes: the value itself, in every
+ * driver, so a caller that knows the whole value can make the condition without reading it. bytes.p
+ * is NULL when there is no such row. Both live in the arena of the call. */
 struct kv_value {
     struct str bytes, stamp;
 };
