@@ -190,8 +190,9 @@ static int finish_upload(struct finish_change *p, struct err *err)
 
     if (code == 0)
         code = change_current(c, &current, err);
+    struct condition_state now = record_state(&current.r);
     if (code == 0)
-        code = condition_write(&p->o->conditions, &current.r, err);
+        code = conditions_judge_write(&p->o->conditions, &now, err);
     if (code == 0)
         code = finish_gather(p, err);
     if (code == 0) {

@@ -71,7 +71,8 @@ static int stored_describe(struct local_bucket *b, struct arena *a, struct str k
         code = err_code(err, ERR_NO_MEMORY);
     if (code == 0 && found->r.is_marker)
         code = err_set(err, ERR_NOT_FOUND, "a delete marker");
-    return code < 0 ? code : condition_read(c, &found->r, err);
+    struct condition_state now = record_state(&found->r);
+    return code < 0 ? code : conditions_judge_read(c, &now, err);
 }
 
 int local_head(struct bucket *bucket, struct arena *a, struct str key, struct str version,

@@ -309,18 +309,6 @@ int usage_build(struct local *l, struct err *err) MUST_CHECK;
 /* Compares the bucket's counts with its rows, and corrects them. Writes may go on meanwhile. */
 int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err) MUST_CHECK;
 
-/* --- local_condition.c --- */
-
-/* Judges the conditions of a read (RFC 9110 section 13.2.2). `r` with sequence 0: there is no
- * current version. */
-int condition_read(const struct object_conditions *c, const struct object_record *r,
-                   struct err *err) MUST_CHECK;
-int condition_write(const struct object_conditions *c, const struct object_record *r,
-                    struct err *err) MUST_CHECK;
-/* Judges the conditions of a removal. `r` is an existing version or marker. */
-int condition_remove(const struct object_conditions *c, const struct object_record *r,
-                     struct err *err) MUST_CHECK;
-
 /* --- local_blob.c: files --- */
 
 struct blob {

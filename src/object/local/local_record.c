@@ -231,6 +231,12 @@ static void get_where(struct cursor *c, struct object_record *r)
         r->parts = get_str(c);
 }
 
+struct condition_state record_state(const struct object_record *r)
+{
+    return (struct condition_state){
+        .there = r->sequence > 0, .etag = r->etag, .modified_ms = r->modified_ms, .size = r->size};
+}
+
 uint64_t record_stored(const struct object_record *r)
 {
     return r->meta.encryption.len ? sealed_size(r->size) : r->size;

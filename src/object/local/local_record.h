@@ -6,6 +6,7 @@
 #define OBJECT_LOCAL_LOCAL_RECORD_H
 
 #include "object/bucket.h"
+#include "object/condition.h"
 #include "object/local/local.h"
 
 enum { RECORD_PARTS_MAX = 16 }; /* longer lists of parts go into a row of their own */
@@ -40,6 +41,8 @@ struct object_record {
     struct str headers_raw;
 };
 
+/* Returns the state that conditions ask for. A record with sequence 0 is of no version. */
+struct condition_state record_state(const struct object_record *r);
 /* Returns the stored size, in bytes, of an object that is not made of parts. */
 uint64_t record_stored(const struct object_record *r);
 /* Counts a version in the usage of its bucket. `is_current`: its row is the one of TAG_OBJECT.

@@ -40,8 +40,9 @@ static int judge_current(struct remove_change *p, const struct stored *current, 
         code = stored_newest(&marker, c->view, c->b, c->key, err);
         r = &marker.r;
     }
+    struct condition_state now = record_state(r);
     if (code == 0)
-        code = condition_remove(&p->o->conditions, r, err);
+        code = conditions_judge_removal(&p->o->conditions, &now, err);
     if (code == 0)
         code = guard_ask(c, &p->o->guard, r, true, err);
     stored_release(&marker);
@@ -103,8 +104,9 @@ static int remove_one_version(struct remove_change *p, struct err *err)
         stored_release(&found);
         return 0;
     }
+    struct condition_state now = record_state(&found.r);
     if (code == 0)
-        code = condition_remove(&p->o->conditions, &found.r, err);
+        code = conditions_judge_removal(&p->o->conditions, &now, err);
     if (code == 0)
         code = locate(c, &found.r, &in_o, &is_current, err);
     if (code == 0)

@@ -104,9 +104,10 @@ static int change_admit(struct row_change *c, struct err *err)
 
     if (code == 0) /* a row may be added only to a bucket that exists (docs/local-storage.md, L5) */
         code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err);
-    if (code == 0 && c->conditions)
-        code = condition_write(c->conditions, &c->current.r, err);
-    return code;
+    if (code < 0 || !c->conditions)
+        return code;
+    struct condition_state now = record_state(&c->current.r);
+    return conditions_judge_write(c->conditions, &now, err);
 }
 
 static int change_run(struct db_tx *tx, void *ctx, struct err *err)
