@@ -1,4 +1,5 @@
 /* Branches: made, found, listed, deleted. */
+#include "lake/hooks.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
@@ -55,7 +56,17 @@ int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *
                                 .hidden = o->hidden,
                                 .revision = 1,
                                 .epoch = 1 + random_below(EPOCH_FIRST_MAX)};
-    return branch_write_new(l, a, r, out, err);
+    struct lake_hook_call call = {.event = LAKE_ON_CREATE_BRANCH,
+                                  .repo = r,
+                                  .ref = o->name,
+                                  .source = o->source,
+                                  .commit_id = out->commit_id};
+    code = lake_hook_pre(l, a, &call, err);
+    if (code == 0)
+        code = branch_write_new(l, a, r, out, err);
+    if (code == 0)
+        lake_hook_post(l, &call);
+    return code;
 }
 
 /* --- listing --- */
@@ -103,25 +114,42 @@ static int branch_remove(struct lake *l, struct arena *a, const struct lake_repo
     return code;
 }
 
+/* Reads the branch and asks whether it may be deleted. */
+static int branch_read_to_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
+                                 struct str name, bool force, struct lake_repo *now,
+                                 struct lake_branch *b, struct err *err)
+{
+    int code = lake_read_branch(l, NULL, a, r, name, now, b, err);
+
+    return code < 0 ? code : lake_check_writable(now, force, err);
+}
+
 int lake_branch_delete(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
                        bool force, struct err *err)
 {
+    struct lake_hook_call call = {.event = LAKE_ON_DELETE_BRANCH, .ref = name};
     struct lake_repo now;
-    struct lake_branch b;
+    struct lake_branch b = {0};
     int code = lake_check_branch(name, err);
 
     if (code == 0 && str_eq(name, r->default_branch))
         code = err_set(err, ERR_DENIED, "cannot delete repository default branch");
+    if (code == 0)
+        code = branch_read_to_remove(l, a, r, name, force, &now, &b, err);
+    call.repo = &now;
+    call.commit_id = b.commit_id;
+    if (code == 0)
+        code = lake_hook_pre(l, a, &call, err);
     if (code < 0)
         return code;
-    do {
-        code = lake_read_branch(l, NULL, a, r, name, &now, &b, err);
-        if (code == 0)
-            code = lake_check_writable(&now, force, err);
-        if (code == 0)
-            code = branch_remove(l, a, &now, &b, err);
-    } while (code == ERR_PRECONDITION);
-    if (code == 0)
-        lake_cleaner_wake(l);
-    return code;
+    while ((code = branch_remove(l, a, &now, &b, err)) == ERR_PRECONDITION) {
+        code = branch_read_to_remove(l, a, r, name, force, &now, &b, err);
+        if (code < 0)
+            return code;
+    }
+    if (code < 0)
+        return code;
+    lake_cleaner_wake(l);
+    lake_hook_post(l, &call);
+    return 0;
 }

@@ -219,10 +219,15 @@ static int commit_draft(struct committing *k, struct lake_commit *out, struct er
     return head_commit_finish(k->lake, k->arena, &k->repo, out, &k->branch.commit_id, 1, err);
 }
 
+static struct lake_hook_call commit_call(const struct committing *k, const struct lake_commit *c)
+{
+    return (struct lake_hook_call){
+        .event = LAKE_ON_COMMIT, .repo = &k->repo, .ref = k->name, .commit = c, .commit_id = c->id};
+}
+
 static int commit_ask_hooks(struct committing *k, const struct lake_commit *c, struct err *err)
 {
-    struct lake_hook_call call = {
-        .event = LAKE_ON_COMMIT, .repo = &k->repo, .ref = k->name, .commit = c};
+    struct lake_hook_call call = commit_call(k, c);
 
     if (k->is_judged && str_eq(k->judged, c->tree))
         return 0;
@@ -313,6 +318,7 @@ static int commit_begin(struct committing *k, struct err *err)
     if (code == 0)
         code =
             lake_check_protection(k->lake, k->arena, &k->repo, k->name, LAKE_PROTECT_COMMIT, err);
+    call.commit_id = k->branch.commit_id;
     if (code == 0)
         code = lake_hook_pre(k->lake, k->arena, &call, err);
     if (code == 0)
@@ -371,8 +377,7 @@ static int commit_staged(struct lake *l, struct arena *a, const struct lake_repo
         return code;
     }
     lake_cleaner_wake(l);
-    struct lake_hook_call call = {
-        .event = LAKE_ON_COMMIT, .repo = &k.repo, .ref = branch, .commit = out};
+    struct lake_hook_call call = commit_call(&k, out);
     lake_hook_post(l, &call);
     return 0;
 }

@@ -91,8 +91,12 @@ static int head_begin(struct head_change *h, struct err *err)
 
 static struct lake_hook_call head_call(const struct head_change *h, const struct lake_commit *c)
 {
-    return (struct lake_hook_call){
-        .event = h->event, .repo = &h->repo, .ref = h->name, .source = h->source, .commit = c};
+    return (struct lake_hook_call){.event = h->event,
+                                   .repo = &h->repo,
+                                   .ref = h->name,
+                                   .source = h->source,
+                                   .commit = c,
+                                   .commit_id = c->id};
 }
 
 static int head_ask_hooks(struct head_change *h, const struct lake_commit *c, struct err *err)

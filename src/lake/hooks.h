@@ -22,10 +22,11 @@ struct lake_hook_call {
     const struct lake_repo *repo;
     struct str ref;    /* the branch or the tag that changes */
     struct str source; /* the ref that is merged, reverted, picked, or begun from; may be empty */
-    /* The commit that is about to be published, or was; its id is set. NULL: the event makes none,
-     * or it is not made yet. Before the event the commit's record is not stored. When another
-     * commit wins the race the published commit has another parent and id, but the same tree. */
+    /* The commit that is about to be published, or was; its id is set. NULL: the event makes none.
+     * Before the event the commit's record is not stored. When another commit wins the race the
+     * published commit has another parent and id, but the same tree. */
     const struct lake_commit *commit;
+    struct str commit_id; /* the head that the branch or the tag has behind the event, or had */
 };
 
 struct lake_hooks {

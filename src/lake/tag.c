@@ -1,4 +1,5 @@
 /* Tags: names of commits, which never change. */
+#include "lake/hooks.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
@@ -48,30 +49,55 @@ int lake_tag_create(struct lake *l, struct arena *a, const struct lake_repo *r, 
     if (code < 0)
         return code;
     *out = (struct lake_tag){.id = name, .commit_id = target.commit_id};
-    return tag_write_new(l, a, r, out, err);
+    struct lake_hook_call call = {.event = LAKE_ON_CREATE_TAG,
+                                  .repo = r,
+                                  .ref = name,
+                                  .source = ref,
+                                  .commit_id = target.commit_id};
+    code = lake_hook_pre(l, a, &call, err);
+    if (code == 0)
+        code = tag_write_new(l, a, r, out, err);
+    if (code == 0)
+        lake_hook_post(l, &call);
+    return code;
+}
+
+/* Reads the repository and the tag, and asks whether the tag may be deleted. */
+static int tag_read_to_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
+                              struct str name, bool force, struct lake_repo *now,
+                              struct lake_tag *tag, struct err *err)
+{
+    int code = lake_repo_again(l, a, r, now, err);
+
+    if (code == 0)
+        code = lake_check_writable(now, force, err);
+    return code < 0 ? code : lake_tag_get(l, a, now, name, tag, err);
 }
 
 int lake_tag_delete(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
                     bool force, struct err *err)
 {
+    struct lake_hook_call call = {.event = LAKE_ON_DELETE_TAG, .ref = name};
     struct lake_repo now = *r;
-    struct lake_tag tag;
+    struct lake_tag tag = {0};
     struct lake_tx tx;
-    int code;
+    int code = tag_read_to_remove(l, a, r, name, force, &now, &tag, err);
 
-    do {
-        code = lake_repo_again(l, a, r, &now, err);
-        if (code == 0)
-            code = lake_check_writable(&now, force, err);
-        if (code == 0)
-            code = lake_tag_get(l, a, &now, name, &tag, err);
-        if (code < 0)
-            return code;
+    call.repo = &now;
+    call.commit_id = tag.commit_id;
+    if (code == 0)
+        code = lake_hook_pre(l, a, &call, err);
+    while (code == 0) {
         lake_tx_init(&tx, a);
         lake_tx_check_repo(&tx, &now);
         lake_tx_remove(&tx, lake_key_tag(a, r->partition, name), KV_SAME, tag.stamp);
         code = lake_tx_write(l, &tx, NULL, err);
-    } while (code == ERR_PRECONDITION);
+        if (code != ERR_PRECONDITION)
+            break;
+        code = tag_read_to_remove(l, a, r, name, force, &now, &tag, err);
+    }
+    if (code == 0)
+        lake_hook_post(l, &call);
     return code;
 }
 

@@ -1,9 +1,7 @@
-/* Commits: sealed tokens, no changes, empty commits, chosen paths, hooks, the cleaner. */
+/* Commits: sealed tokens, no changes, empty commits, chosen paths, the cleaner. */
 #include "unit/lake/hand.h"
-#include "unit/lake/steps.h"
 
 #include "lake/change.h"
-#include "lake/hooks.h"
 
 static void seal(struct hand *h)
 {
@@ -191,96 +189,6 @@ LAKE_LAB_TEST(lake_commit, choosing_all_paths_leaves_nothing_staged)
               0);
     CHECK_INT(hand_read_branch(&h, "main").sealed_count, 0);
     hand_expect_list(&h, "main@", "a b");
-    hand_release(&h);
-}
-
-/* --- hooks --- */
-
-struct watching {
-    struct lake_hooks hooks;
-    unsigned pre[16], post[16];
-    int answer; /* of the next call before an event that makes a commit */
-    struct str last_id;
-    struct arena arena;
-};
-
-static int watch_pre(void *ctx, struct lake *l, struct arena *a, const struct lake_hook_call *c,
-                     struct err *err)
-{
-    struct watching *w = ctx;
-
-    w->pre[c->event]++;
-    if (!c->commit)
-        return 0;
-    w->last_id = arena_str(&w->arena, c->commit->id);
-    return w->answer < 0 ? err_set(err, w->answer, "a hook refused") : 0;
-}
-
-static void watch_post(void *ctx, struct lake *l, const struct lake_hook_call *c)
-{
-    ((struct watching *)ctx)->post[c->event]++;
-}
-
-static void watch(struct watching *w, struct hand *h)
-{
-    w->hooks = (struct lake_hooks){watch_pre, watch_post, w};
-    h->lake->o.hooks = &w->hooks;
-}
-
-LAKE_LAB_TEST(lake_commit, a_hook_that_refuses_leaves_the_branch_as_it_was)
-{
-    struct hand h = hand_of(lab);
-    struct watching w = {.answer = ERR_PRECONDITION};
-
-    watch(&w, &h);
-    hand_put(&h, "main", "a", "a1");
-    CHECK_INT(hand_try_commit(&h, "main", "x"), ERR_PRECONDITION);
-    CHECK_STR(str_z(h.err.text), STR("a hook refused"));
-    CHECK_STR(hand_history(&h, "main"), STR("Repository created"));
-    hand_expect(&h, "main", "a", "a1");
-    CHECK_INT(w.post[LAKE_ON_COMMIT], 0);
-    w.answer = 0;
-    struct str id = hand_commit(&h, "main", "x");
-    CHECK_STR(w.last_id, id);
-    CHECK_INT(w.pre[LAKE_ON_PREPARE_COMMIT], 2);
-    CHECK_INT(w.pre[LAKE_ON_COMMIT], 2);
-    CHECK_INT(w.post[LAKE_ON_COMMIT], 1);
-    h.lake->o.hooks = NULL;
-    arena_release(&w.arena);
-    hand_release(&h);
-}
-
-static void seal_again(void *ctx)
-{
-    struct hand *other = ctx;
-    struct lake_branch b;
-    struct lake_repo repo;
-
-    hand_put(other, "main", "late", "l");
-    CHECK_INT(
-        lake_seal(other->lake, &other->arena, &other->repo, STR("main"), &repo, &b, &other->err),
-        0);
-}
-
-/* C3: R1 keeps the tree, so the hooks are not asked again. */
-LAKE_LAB_TEST(lake_commit, hooks_run_once_for_each_tree)
-{
-    struct hand h = hand_of(lab), other = hand_second(lab);
-    struct watching w = {0};
-
-    watch(&w, &h);
-    hand_put(&h, "main", "a", "a1");
-    steps_plan(STEPS_BEFORE, "lake.publish", 1, seal_again, &other);
-    hand_commit(&h, "main", "x");
-    CHECK(steps_happened());
-    CHECK_INT(steps_count("lake.publish"), 2);
-    CHECK_INT(w.pre[LAKE_ON_COMMIT], 1);
-    CHECK_INT(w.post[LAKE_ON_COMMIT], 1);
-    hand_expect_list(&h, "main@", "a");
-    hand_expect_list(&h, "main", "a late");
-    h.lake->o.hooks = NULL;
-    arena_release(&w.arena);
-    hand_release(&other);
     hand_release(&h);
 }
 

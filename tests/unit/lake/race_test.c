@@ -606,3 +606,36 @@ LAKE_LAB_TEST(lake_race, a_repository_that_was_made_again_shares_nothing)
     hand_release(&other);
     hand_release(&h);
 }
+
+/* --- every race is lost --- */
+
+/* Raises the epoch before each publish. */
+static void raise_epoch(void *ctx)
+{
+    struct hand *o = ctx;
+    struct lake_branch b = hand_read_branch(o, "main");
+    struct branch_change c = branch_change_of(&o->repo, &b, "lake.compact");
+
+    c.next.epoch++;
+    CHECK_INT(branch_change_write(o->lake, &o->arena, &c, NULL, &o->err), 0);
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, raise_epoch, o);
+}
+
+LAKE_LAB_TEST(lake_race, a_commit_and_a_merge_that_lose_every_race_are_busy)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab);
+
+    hand_branch(&h, "side", "main");
+    hand_put(&h, "side", "s", "s");
+    hand_commit(&h, "side", "side");
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, raise_epoch, &other);
+    CHECK_INT(hand_try_merge(&h, "side", "main"), ERR_BUSY);
+    hand_put(&h, "main", "a", "a1");
+    CHECK_INT(hand_try_commit(&h, "main", "x"), ERR_BUSY);
+    steps_happened();
+    CHECK_STR(hand_history(&h, "main"), STR("Repository created"));
+    hand_expect(&h, "main", "a", "a1");
+    hand_commit(&h, "main", "x");
+    hand_release(&other);
+    hand_release(&h);
+}
