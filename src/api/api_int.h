@@ -8,7 +8,7 @@
 #include "rest/rest.h"
 #include "route/remotes.h"
 
-enum { API_TABLES_MAX = 32 };
+enum { API_TABLES_MAX = 64 };
 
 /* The API; it is the `ctx` of calls of all rows in api/. */
 struct api {

@@ -87,27 +87,32 @@ void api_client_close(struct api_client *r)
     free(r->url);
 }
 
+int api_client_exchange(struct api_client *r, const char *path, struct client_request *request,
+                        const char *type, struct client_response *out, struct err *err)
+{
+    struct http_header headers[2];
+
+    request->url = arena_fmt(&r->arena, "%s%s", r->url, path).p;
+    request->headers = headers;
+    request->header_count = 0;
+    bool wants = str_starts(str_z(path), STR("/api/")) || str_eq(str_z(path), STR("/readyz"));
+    if (r->authorization.len && wants) /* with keys, /readyz answers in more detail */
+        headers[request->header_count++] =
+            (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
+    if (type)
+        headers[request->header_count++] = (struct http_header){STR("Content-Type"), str_z(type)};
+    int code = client_call(r->client, &r->arena, out, request, err);
+    return code < 0 ? err_wrap(err, code, "no answer from the API at %s", r->url) : 0;
+}
+
 static int api_client_request(struct api_client *r, const char *method, const char *path,
                               const char *body, struct client_response *out, struct err *err)
 {
-    struct http_header headers[2];
-    struct client_request request = {
-        .method = method,
-        .url = arena_fmt(&r->arena, "%s%s", r->url, path).p,
-        .headers = headers,
-        .body = str_z(body),
-        .no_retry = true,
-    };
+    struct client_request request = {.method = method, .body = str_z(body), .no_retry = true};
+    /* The API requires a Content-Type for every change. */
+    bool typed = body || strcmp(method, "GET") != 0;
 
-    bool wants = str_starts(str_z(path), STR("/api/")) || str_eq(str_z(path), STR("/readyz"));
-    if (r->authorization.len && wants) /* with keys, /readyz answers in more detail */
-        headers[request.header_count++] =
-            (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
-    if (body || strcmp(method, "GET") != 0) /* the API requires a Content-Type for every change */
-        headers[request.header_count++] =
-            (struct http_header){STR("Content-Type"), STR("application/json")};
-    int code = client_call(r->client, &r->arena, out, &request, err);
-    return code < 0 ? err_wrap(err, code, "no answer from the API at %s", r->url) : 0;
+    return api_client_exchange(r, path, &request, typed ? "application/json" : NULL, out, err);
 }
 
 int api_client_call(struct api_client *r, const char *path, const char *body,
@@ -147,8 +152,10 @@ int api_client_error(const struct api_client *r, const struct client_response *r
     json_t *object = NULL;
     struct str message = STR_EMPTY;
 
+    /* The calls of the lake have lakeFS's form of an error, which is the message alone. */
     if (json_read(&object, response->body, NULL) == 0)
-        message = json_get_str(json_object_get(object, "error"), "message", STR_EMPTY);
+        message = json_get_str(json_object_get(object, "error"), "message",
+                               json_get_str(object, "message", STR_EMPTY));
     if (!message.len)
         api_client_not_api(r, response, err);
     else if (response->status == 401 && !r->authorization.len)

@@ -43,6 +43,11 @@ int api_client_call(struct api_client *r, const char *path, const char *body,
 int api_client_send(struct api_client *r, const char *method, const char *path, const char *body,
                     json_t **out, struct err *err) MUST_CHECK;
 
+/* Makes a call whose body or answer is not JSON. The caller sets method and body of the request and
+ * its callbacks; `type` is the Content-Type, or NULL. An answer with any status is a success. */
+int api_client_exchange(struct api_client *r, const char *path, struct client_request *request,
+                        const char *type, struct client_response *out, struct err *err) MUST_CHECK;
+
 /* Sets the error for an answer whose status is not 2xx. The text is the message in the answer's
  * JSON, or it says that the answer is not from the API, or that keys are needed and where they were
  * looked for. */

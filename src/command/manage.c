@@ -104,7 +104,10 @@ static int pages_add(struct api_client *r, const struct manage_list *list, json_
     if (code < 0)
         return code;
     const json_t *items = json_object_get(answer, list->name);
-    *next = arena_z(&r->arena, json_get_str(answer, "next", STR_EMPTY));
+    /* The lists of the lake have lakeFS's form. */
+    struct str offset =
+        json_get_str(json_object_get(answer, "pagination"), "next_offset", STR_EMPTY);
+    *next = arena_z(&r->arena, json_get_str(answer, "next", offset));
     if (!*next || !json_is_array(items) || json_array_extend(all, (json_t *)(uintptr_t)items) < 0)
         code = err_set(err, ERR_PEER, "the answer of %s is not a list", list->path);
     json_decref(answer);

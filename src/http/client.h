@@ -38,7 +38,12 @@ struct client_request {
     size_t header_count;
     struct str body;
     client_body_fn *on_body; /* NULL: the body is gathered in client_response.body (limit 64 MiB) */
-    void *ctx;
+    /* on_body() gets only bodies of responses with a status of 2xx; others are gathered. */
+    bool on_success_only;
+    /* Is called several times a second with the bytes that were sent and received so far. NULL:
+     * nobody wants to know. */
+    void (*on_progress)(void *ctx, uint64_t sent, uint64_t received);
+    void *ctx;        /* for on_body() and on_progress() */
     bool no_retry;    /* never repeat the request. Otherwise GET, HEAD, PUT, DELETE and OPTIONS are
                          tried again after connection failures, time-outs, 429 and 5xx. Other methods
                          are tried again only if the request never reached the peer, or after 429 or

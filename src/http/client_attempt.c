@@ -149,7 +149,7 @@ static size_t on_body(char *p, size_t size, size_t count, void *ctx)
         attempt_judge(a, t->handle);
     if (a->dropped || piece.len == 0)
         return piece.len;
-    if (a->request->on_body) {
+    if (a->request->on_body && (!a->request->on_success_only || a->status / 100 == 2)) {
         a->delivered = true;
         int rc = a->request->on_body(a->request->ctx, piece, a->err);
         return rc ? attempt_stop(a, rc) : piece.len;
@@ -165,6 +165,9 @@ static int attempt_progress(void *ctx, curl_off_t down_total, curl_off_t down, c
                             curl_off_t up)
 {
     const struct client_request *r = ctx;
+
+    if (r->on_progress)
+        r->on_progress(r->ctx, (uint64_t)up, (uint64_t)down);
     return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
 }
 

@@ -3,6 +3,8 @@
  * because objects of the lake may lie in replicated buckets. */
 #include "lake/room.h"
 
+#include "lake/commands/commands.h"
+
 #include "route/route.h"
 
 #include <limits.h>
@@ -44,6 +46,7 @@ static bool lake_part_stop(void *state, struct services *s)
 {
     struct lake_room *r = state;
 
+    lake_web_close(&r->web);
     lake_space_close(r->space);
     lake_close(r->lake);
     free(r->folder);
@@ -60,6 +63,8 @@ static int lake_part_start(void *state, struct services *s, struct err *err)
     int code = open_room_lake(r, err);
     if (code == 0)
         code = open_room_space(r, err);
+    if (code == 0)
+        code = lake_web_open(&r->web, r->lake, s, err);
     if (code < 0)
         lake_part_stop(state, s);
     return code < 0 ? err_wrap(err, code, "the lake") : 0;
@@ -78,6 +83,8 @@ const struct room lake_room = {
     .state_size = sizeof(struct lake_room),
     ROOM_ROWS(part, lake_parts),
     ROOM_ROWS(queue, lake_queues),
+    .routes = lake_routes,
+    .commands = lake_commands,
     ROOM_ROWS(metric, lake_metrics),
     .count = lake_count,
 };

@@ -4,6 +4,7 @@
 #define LAKE_ROOM_H
 
 #include "lake/lake.h"
+#include "lake/rest/rest.h"
 #include "lake/space.h"
 #include "room/room.h"
 
@@ -18,6 +19,7 @@ struct lake_room {
     const struct services *services;
     struct lake *lake;
     struct lake_space *space; /* repositories as buckets */
+    struct lake_web web;      /* the REST API of lakeFS */
     char *folder;             /* where tree nodes of remote storages are kept */
 };
 

@@ -5,8 +5,9 @@
 #define SWARM_MERKLE_H
 
 #include "base/str.h"
+#include "sign/hmac.h"
 
-enum { SHA1_LEN = 20, SHA256_LEN = 32, MERKLE_BLOCK = 16 * 1024 };
+enum { SHA1_LEN = 20, MERKLE_BLOCK = 16 * 1024 };
 
 /* Computes the root over `count` nodes (at least 1). Nodes with the value `pad` (NULL: zeros) are
  * added until there are `width` nodes (a power of two). `nodes` is overwritten. */

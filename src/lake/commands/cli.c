@@ -1,0 +1,165 @@
+/* What the commands of the lake share: places, bodies of calls, and rows of tables. */
+#include "lake/commands/cli.h"
+#include "base/clock.h"
+#include "lake/commands/commands.h"
+
+#define LAKE_SCHEME "lake://"
+
+const struct command *const lake_commands[] = {
+    lake_repo_commands,
+    lake_branch_commands,
+    lake_tag_commands,
+    lake_commit_commands,
+    lake_merge_commands,
+    lake_object_commands,
+    NULL,
+};
+
+/* --- places --- */
+
+bool lake_uri_is(const char *text)
+{
+    return str_starts(str_z(text), STR(LAKE_SCHEME));
+}
+
+int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need need, struct err *err)
+{
+    static const char *const forms[] = {"lake://REPO", "lake://REPO/REF", "lake://REPO/REF/PATH"};
+    struct str rest = str_z(text);
+
+    if (lake_uri_is(text))
+        rest = str_skip(rest, sizeof(LAKE_SCHEME) - 1);
+    str_cut(rest, '/', &out->repo, &rest);
+    str_cut(rest, '/', &out->ref, &out->path);
+    bool whole = out->repo.len && (need < LAKE_URI_REF || out->ref.len) &&
+                 (need < LAKE_URI_PATH || out->path.len);
+    return whole ? 0
+                 : err_set(err, ERR_INVALID, "'%s' is not a place in the lake; write %s", text,
+                           forms[need]);
+}
+
+static struct str uri_part(const struct lake_uri *u, struct str name)
+{
+    return str_eq(name, STR("repo")) ? u->repo : str_eq(name, STR("ref")) ? u->ref : u->path;
+}
+
+const char *lake_cli_path(struct api_client *r, const struct lake_uri *u, const char *pattern)
+{
+    struct buf out = BUF_INIT(64 * KIB);
+    struct str rest = str_z(pattern), before, name;
+
+    buf_append_z(&out, "/api/v1/repositories/");
+    while (str_cut(rest, '{', &before, &rest)) {
+        str_cut(rest, '}', &name, &rest);
+        buf_append_str(&out, before);
+        url_encode(&out, uri_part(u, name), false);
+    }
+    buf_append_str(&out, before);
+    const char *copy = arena_z(&r->arena, buf_str(&out));
+    buf_release(&out);
+    return copy;
+}
+
+/* --- calls --- */
+
+void lake_cli_body_begin(struct lake_cli_body *b)
+{
+    b->text = (struct buf){0};
+    json_out_init(&b->w, &b->text);
+    json_out_open(&b->w, '{');
+}
+
+int lake_cli_send(struct api_client *r, const char *method, const char *path,
+                  struct lake_cli_body *b, json_t **answer, struct err *err)
+{
+    json_out_close(&b->w, '}');
+    int code = buf_error(&b->text);
+    if (code == 0)
+        code = api_client_send(r, method, path, b->text.p, answer, err);
+    buf_release(&b->text);
+    return code;
+}
+
+int lake_cli_one(struct api_client *r, const char *method, const char *path, struct output *table,
+                 struct err *err)
+{
+    json_t *answer = NULL;
+    int code = api_client_send(r, method, path, NULL, table ? &answer : NULL, err);
+
+    if (code == 0 && table)
+        lake_cli_row(table, answer);
+    json_decref(answer);
+    return code;
+}
+
+void lake_cli_switch(struct json_out *w, const struct invocation *inv, const char *flag,
+                     const char *name)
+{
+    if (invocation_flag(inv, flag))
+        json_out_member_bool(w, name, true);
+}
+
+int lake_cli_metadata(struct json_out *w, const struct invocation *inv, const char *name,
+                      struct err *err)
+{
+    struct str key, value;
+
+    json_out_key(w, name);
+    json_out_open(w, '{');
+    for (size_t i = 0; i < inv->flags.len; i++) {
+        if (strcmp(inv->flags.items[i].flag->name, "meta") != 0)
+            continue;
+        if (!str_cut(str_z(inv->flags.items[i].value), '=', &key, &value) || !key.len)
+            return err_set(err, ERR_INVALID, "--meta takes KEY=VALUE, not '%s'",
+                           inv->flags.items[i].value);
+        json_out_key_str(w, key);
+        json_out_str(w, value);
+    }
+    json_out_close(w, '}');
+    return 0;
+}
+
+/* --- rows --- */
+
+/* Adds the time of the member `from`, in seconds since 1970, as text under the name `to`. */
+static void row_add_time(json_t *object, const char *from, const char *to)
+{
+    char text[CLOCK_ISO_LEN + 1];
+    int64_t seconds = json_get_i64(object, from, 0);
+
+    if (!seconds)
+        return;
+    clock_iso(seconds * MS_PER_S, text);
+    json_object_set_new(object, to, json_string(text));
+}
+
+void lake_cli_row(struct output *table, json_t *object)
+{
+    row_add_time(object, "creation_date", "created");
+    row_add_time(object, "mtime", "modified");
+    manage_row(table, object);
+}
+
+int lake_cli_rows(struct api_client *r, const char *path, size_t max, struct output *table,
+                  struct err *err)
+{
+    struct manage_list list = {.path = path, .name = "results", .max = max};
+    json_t *all = NULL, *item;
+    size_t i;
+    int code = manage_pages(r, &list, &all, err);
+
+    json_array_foreach(all, i, item) lake_cli_row(table, item);
+    json_decref(all);
+    return code;
+}
+
+int lake_cli_max(const struct invocation *inv, size_t *out, struct err *err)
+{
+    const char *text = invocation_flag(inv, "max");
+    uint64_t number = 0;
+
+    if (text && (str_u64(str_z(text), &number) < 0 || number == 0))
+        return err_set(err, ERR_INVALID, "--max takes a number from 1 on, not '%s'", text);
+    *out = (size_t)number;
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* What the commands of the lake share. They call the REST API of a running weir (lake/rest/).
+ *
+ * A place in the lake is written lake://REPO/REF/PATH; "lake://" may be left out where only a place
+ * in the lake makes sense. */
+#ifndef LAKE_COMMANDS_CLI_H
+#define LAKE_COMMANDS_CLI_H
+
+#include "command/manage.h"
+
+struct lake_uri {
+    struct str repo, ref, path; /* each may be empty; they point into the text */
+};
+
+/* The parts that a place must have. */
+enum lake_uri_need { LAKE_URI_REPO, LAKE_URI_REF, LAKE_URI_PATH };
+
+/* Whether the text begins with lake://. */
+bool lake_uri_is(const char *text);
+/* Reads a place. ERR_INVALID: a part that is needed is missing. */
+int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need need,
+                   struct err *err) MUST_CHECK;
+
+/* Returns "/api/v1/repositories/" and the pattern, with {repo}, {ref} and {path} replaced by the
+ * parts of the place, encoded. It is in the client's arena. */
+const char *lake_cli_path(struct api_client *r, const struct lake_uri *u, const char *pattern);
+
+/* A JSON body under construction. */
+struct lake_cli_body {
+    struct buf text;
+    struct json_out w;
+};
+void lake_cli_body_begin(struct lake_cli_body *b);
+/* Ends the object and makes the call. *answer (unless `answer` is NULL) is owned by the caller. */
+int lake_cli_send(struct api_client *r, const char *method, const char *path,
+                  struct lake_cli_body *b, json_t **answer, struct err *err) MUST_CHECK;
+/* Writes the member `name` as true when the switch was given. */
+void lake_cli_switch(struct json_out *w, const struct invocation *inv, const char *flag,
+                     const char *name);
+/* Writes the member `name` with the pairs of all flags --meta KEY=VALUE. */
+int lake_cli_metadata(struct json_out *w, const struct invocation *inv, const char *name,
+                      struct err *err) MUST_CHECK;
+
+/* Makes a call without a body and adds a row for its answer; `table` NULL: the answer is not shown.
+ */
+int lake_cli_one(struct api_client *r, const char *method, const char *path, struct output *table,
+                 struct err *err) MUST_CHECK;
+/* Adds a row for the object. Seconds since 1970 in `creation_date` and `mtime` become times in the
+ * columns `created` and `modified`. */
+void lake_cli_row(struct output *table, json_t *object);
+/* Reads all pages of a list and adds a row for each item. `max` 0: all items. */
+int lake_cli_rows(struct api_client *r, const char *path, size_t max, struct output *table,
+                  struct err *err) MUST_CHECK;
+/* Reads the flag --max; 0: it was not given. */
+int lake_cli_max(const struct invocation *inv, size_t *out, struct err *err) MUST_CHECK;
+
+extern const struct command lake_repo_commands[], lake_branch_commands[], lake_tag_commands[],
+    lake_commit_commands[], lake_merge_commands[], lake_object_commands[], lake_copy_commands[];
+
+#endif

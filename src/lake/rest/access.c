@@ -1,0 +1,250 @@
+/* Asks the access engine of S3 whether a caller may do something in a repository, or in another
+ * bucket. Docs: docs/lake-rest.md, "Rights". */
+#include "lake/names.h"
+#include "lake/rest/web.h"
+#include "meta/acl.h"
+#include "route/resolve.h"
+#include "s3/access/access.h"
+#include "s3/access/request_value.h"
+
+/* A bucket with everything that access to it depends on. */
+struct web_bucket {
+    struct bucket *bucket; /* a reference */
+    struct bucket_info info;
+    struct policy *policy; /* NULL: the bucket has none */
+    bool policy_binds_owner;
+    struct acl *acl; /* NULL: the bucket has none */
+    struct public_block block;
+    enum ownership ownership;
+};
+
+/* A request for an action, for the values of conditions. */
+struct web_question {
+    struct request_facts facts;
+    struct str prefix; /* of a listing: the value of s3:prefix */
+    struct str value;  /* the value that was asked for last */
+};
+
+/* --- facts of a bucket --- */
+
+/* Reads a document; one that is absent is empty. */
+static int web_document(struct web_bucket *b, struct arena *a, const char *name, struct str *out,
+                        struct err *err)
+{
+    int code = b->bucket->ops->get_document(b->bucket, a, name, out, err);
+
+    if (code == ERR_NOT_FOUND)
+        *out = STR_EMPTY;
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+static int web_read_policy(struct web_bucket *b, struct arena *a, struct err *err)
+{
+    struct str policy, binds = STR_EMPTY;
+    int code = web_document(b, a, "policy", &policy, err);
+
+    if (code == 0 && policy.len)
+        code = policy_compile(&b->policy, a, policy, b->info.name, err);
+    if (code == 0 && policy.len)
+        code = web_document(b, a, "policyBindsOwner", &binds, err);
+    b->policy_binds_owner = binds.len > 0;
+    return code;
+}
+
+static int web_read_acl(struct web_bucket *b, struct arena *a, struct err *err)
+{
+    struct str text;
+    int code = web_document(b, a, "acl", &text, err);
+
+    if (code < 0 || !text.len)
+        return code;
+    b->acl = arena_new(a, struct acl);
+    return b->acl ? acl_decode(b->acl, a, text, err) : err_code(err, ERR_NO_MEMORY);
+}
+
+static int web_read_modes(struct web_bucket *b, struct arena *a, struct err *err)
+{
+    struct str block, ownership = STR_EMPTY;
+    int code = web_document(b, a, "publicAccessBlock", &block, err);
+
+    if (code == 0 && block.len)
+        code = public_block_read(&b->block, a, block, err);
+    if (code == 0)
+        code = web_document(b, a, "ownershipControls", &ownership, err);
+    if (code == 0 && ownership.len)
+        code = ownership_read(&b->ownership, a, ownership, err);
+    return code;
+}
+
+static void web_bucket_release(struct web_bucket *b)
+{
+    if (b->bucket)
+        b->bucket->ops->unref(b->bucket);
+}
+
+static int web_bucket_open(struct web_bucket *out, struct rest_call *c, struct str name,
+                           struct err *err)
+{
+    struct web_bucket b = {0};
+    int code = route_bucket(web_of(c)->services->routes, web_user(c)->id, name, &b.bucket, err);
+
+    if (code == 0)
+        code = b.bucket->ops->info(b.bucket, c->arena, &b.info, err);
+    if (code == 0)
+        code = web_read_policy(&b, c->arena, err);
+    if (code == 0)
+        code = web_read_acl(&b, c->arena, err);
+    if (code == 0)
+        code = web_read_modes(&b, c->arena, err);
+    if (code < 0)
+        web_bucket_release(&b);
+    else
+        *out = b;
+    return code;
+}
+
+/* --- the question --- */
+
+static bool web_condition(void *ctx, enum policy_key key, struct str suffix,
+                          struct policy_values *out)
+{
+    struct web_question *q = ctx;
+
+    (void)suffix;
+    q->value = key == POLICY_KEY_PREFIX      ? q->prefix
+               : key == POLICY_KEY_AUTH_TYPE ? STR("REST-HEADER")
+                                             : request_value(&q->facts, key);
+    *out = (struct policy_values){&q->value, 1};
+    return q->value.p != NULL;
+}
+
+static bool web_bucket_may(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
+                           struct str key, const struct object_info *object)
+{
+    const struct user *user = web_user(c);
+    bool on_object = s3_actions[action].on == S3_ON_OBJECT;
+    struct web_question q = {
+        .facts = {c->req, user, clock_wall_ms(), str_z(web_of(c)->services->conf->s3.region),
+                  b->info.owner, c->arena},
+        .prefix = on_object ? STR_EMPTY : key,
+    };
+    struct access_request r = {
+        .ask = {.who = {.id = user->id, .name = user->name},
+                .action = action,
+                .bucket = b->info.name,
+                .key = on_object ? key : STR_EMPTY,
+                .value = web_condition,
+                .ctx = &q,
+                .arena = c->arena},
+        .bucket_owner = b->info.owner,
+        .policy = b->policy,
+        .policy_binds_owner = b->policy_binds_owner,
+        .bucket_acl = b->acl,
+        .block = b->block,
+        .ownership = b->ownership,
+    };
+    struct acl acl = {0};
+
+    if (object && object->meta.owner.len) {
+        struct acl_subject subject = {object->meta.owner, b->info.owner};
+        int code = object->meta.acl.len
+                       ? acl_decode(&acl, c->arena, object->meta.acl, NULL)
+                       : acl_canned(&acl, c->arena, STR("private"), &subject, NULL);
+        r.object_owner = object->meta.owner;
+        r.object_acl = code == 0 ? &acl : NULL;
+    }
+    return access_allowed(&r);
+}
+
+/* --- repositories --- */
+
+static struct str web_key(struct rest_call *c, struct web_ask ask)
+{
+    return ask.ref.len
+               ? arena_fmt(c->arena, STR_FMT "/" STR_FMT, STR_ARG(ask.ref), STR_ARG(ask.path))
+               : STR("");
+}
+
+/* Decides about a repository. Everything in it belongs to its owner. */
+static int web_judge(struct rest_call *c, const struct lake_repo *r, struct web_ask ask, bool *may,
+                     struct err *err)
+{
+    struct web_bucket b;
+
+    *may = web_user(c)->admin;
+    if (*may)
+        return 0;
+    int code = web_bucket_open(&b, c, r->id, err);
+    if (code < 0)
+        return code == ERR_NO_BUCKET ? err_set(err, ERR_NOT_FOUND, "repository not found") : code;
+    *may = web_bucket_may(c, &b, ask.action, web_key(c, ask), NULL);
+    web_bucket_release(&b);
+    return 0;
+}
+
+int web_need(struct rest_call *c, const struct lake_repo *r, struct web_ask ask, struct err *err)
+{
+    bool may = false;
+    int code = web_judge(c, r, ask, &may, err);
+
+    return code == 0 && !may ? web_forbidden(c, err) : code;
+}
+
+bool web_may(struct rest_call *c, const struct lake_repo *r, struct web_ask ask)
+{
+    struct err ignored = {0};
+    bool may = false;
+
+    return web_judge(c, r, ask, &may, &ignored) == 0 && may;
+}
+
+int web_find_repo(struct rest_call *c, struct lake_repo *out, struct err *err)
+{
+    struct str id = rest_text(c, "repository");
+    int code = lake_check_repo(id, err);
+
+    return code == 0 ? lake_repo_get(web_of(c)->lake, c->arena, id, out, err) : code;
+}
+
+int web_repo(struct rest_call *c, struct web_ask ask, struct lake_repo *out, struct err *err)
+{
+    int code = web_find_repo(c, out, err);
+
+    return code == 0 ? web_need(c, out, ask, err) : code;
+}
+
+/* --- other buckets --- */
+
+/* Decides about a key of a bucket that weir serves itself. For a bucket on a storage with
+ * credentials of its own, the storage decides when it is used. */
+static int web_judge_key(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
+                         struct str key, bool *may, struct err *err)
+{
+    static const struct object_conditions none;
+    struct get_result object = {0};
+    int code = ERR_NOT_FOUND;
+
+    *may = web_user(c)->admin || bucket_can(b->bucket, STORAGE_CREDENTIALS);
+    if (*may)
+        return 0;
+    if (action == S3_ACTION_GET_OBJECT)
+        code = b->bucket->ops->head(b->bucket, c->arena, key, STR_EMPTY, &none, &object, err);
+    if (code < 0 && code != ERR_NOT_FOUND)
+        return code;
+    *may = web_bucket_may(c, b, action, key, code == 0 ? &object.info : NULL);
+    return 0;
+}
+
+int web_need_key(struct rest_call *c, enum s3_action action, struct str bucket, struct str key,
+                 struct err *err)
+{
+    struct web_bucket b;
+    bool may = false;
+    int code = web_bucket_open(&b, c, bucket, err);
+
+    if (code < 0)
+        return code;
+    code = web_judge_key(c, &b, action, key, &may, err);
+    web_bucket_release(&b);
+    return code == 0 && !may ? web_forbidden(c, err) : code;
+}

@@ -1,0 +1,203 @@
+/* Calls that change the head of a branch by other commits: merge, revert, cherry-pick. */
+#include "lake/rest/web.h"
+
+static rest_fn merge_into, merge_base_show, branch_revert, branch_cherry_pick;
+
+static const struct rest_field merge_path[] = {
+    WEB_REPO,
+    {"sourceRef", "The ref whose changes are merged."},
+    {"destinationBranch", "The branch that they are merged into."},
+    {0},
+};
+
+#define OVERRIDE_FIELDS                                                                            \
+    {                                                                                              \
+        "commit_overrides", "Message and metadata instead of those that are made.", REST_OBJECT    \
+    }
+
+static const struct rest_row merge_rows[] = {
+    {HTTP_POST, "/api/v1/repositories/{repository}/refs/{sourceRef}/merge/{destinationBranch}",
+     REST_USER,
+     "Merges a ref into a branch. 409 names the paths that both sides changed, and nothing has "
+     "changed then.",
+     merge_into, WEB_OP("mergeIntoBranch"), .in_path = merge_path, .status = 200,
+     .other_status = 409,
+     .body = REST_FIELDS(
+         {"message", "What the merge's commit says."},
+         {"metadata", "Metadata of the commit.", REST_MAP},
+         {"strategy", "The side that wins a conflict; default: conflicts are refused.",
+          .choices = REST_CHOICES("", "dest-wins", "source-wins")},
+         {"force", "Also in a read-only repository, and without changes.", REST_BOOLEAN},
+         {"allow_empty", "Commit also when nothing has changed.", REST_BOOLEAN},
+         {"squash_merge", "The commit has one parent.", REST_BOOLEAN}),
+     .answer = REST_FIELDS(
+         {"reference", "The id of the merge's commit."},
+         {"message", "Why it was refused.", .sometimes = true},
+         {"conflicts", "Paths that both sides changed.", REST_STRINGS, .sometimes = true})},
+    {HTTP_GET, "/api/v1/repositories/{repository}/refs/{sourceRef}/merge/{destinationBranch}",
+     REST_USER, "The best common ancestor of two refs.", merge_base_show, WEB_OP("findMergeBase"),
+     .in_path = merge_path,
+     .answer = REST_FIELDS({"source_commit_id", "The commit of the source."},
+                           {"destination_commit_id", "The commit of the destination."},
+                           {"base_commit_id", "The common ancestor."})},
+    {HTTP_POST, "/api/v1/repositories/{repository}/branches/{branch}/revert", REST_USER,
+     "Undoes a commit by a new one.", branch_revert, WEB_OP("revertBranch"), WEB_IN_BRANCH,
+     .status = 204,
+     .body = REST_FIELDS(
+         {"ref", "The commit to undo.", .required = true},
+         {"parent_number", "Of a merge: the parent, from 1, whose side stays; otherwise 0.",
+          REST_INTEGER, .required = true, .min = 0, .max = LAKE_PARENTS_MAX},
+         OVERRIDE_FIELDS, {"force", "Also in a read-only repository.", REST_BOOLEAN},
+         {"allow_empty", "Commit also when nothing has changed.", REST_BOOLEAN})},
+    {HTTP_POST, "/api/v1/repositories/{repository}/branches/{branch}/cherry-pick", REST_USER,
+     "Makes the changes of a commit again on a branch.", branch_cherry_pick, WEB_OP("cherryPick"),
+     WEB_IN_BRANCH, .status = 201,
+     .body =
+         REST_FIELDS({"ref", "The commit whose changes are made.", .required = true},
+                     {"parent_number", "Of a merge: the parent, from 1, to compare with.",
+                      REST_INTEGER, .min = 0, .max = LAKE_PARENTS_MAX},
+                     OVERRIDE_FIELDS, {"force", "Also in a read-only repository.", REST_BOOLEAN}),
+     .answer = web_commit_fields},
+};
+const struct rest_table web_merge_rows = WEB_ROWS(merge_rows);
+
+/* --- merge --- */
+
+static enum tree_strategy merge_strategy(struct str name)
+{
+    return str_eq(name, STR("dest-wins"))     ? TREE_DEST_WINS
+           : str_eq(name, STR("source-wins")) ? TREE_SOURCE_WINS
+                                              : TREE_NO_STRATEGY;
+}
+
+/* Answers 409 with the paths that both sides changed. */
+static int merge_refuse(struct rest_call *c, const struct lake_conflicts *conflicts,
+                        const struct err *err)
+{
+    rest_status(c, 409);
+    json_out_member_str(c->w, "reference", STR(""));
+    json_out_member_str(c->w, "message", str_z(err->text));
+    json_out_key(c->w, "conflicts");
+    json_out_open(c->w, '[');
+    for (size_t i = 0; i < conflicts->count; i++)
+        json_out_str(c->w, conflicts->paths[i]);
+    json_out_close(c->w, ']');
+    return 0;
+}
+
+static int merge_into(struct rest_call *c, struct err *err)
+{
+    struct str source = rest_text(c, "sourceRef"), dest = rest_text(c, "destinationBranch");
+    struct lake_merge_options o = {
+        .message = rest_text(c, "message"),
+        .committer = web_user(c)->name,
+        .strategy = merge_strategy(rest_text(c, "strategy")),
+        .squash = rest_bool(c, "squash_merge"),
+        .allow_empty = rest_bool(c, "allow_empty"),
+        .force = rest_bool(c, "force"),
+    };
+    struct lake_conflicts conflicts = {0};
+    struct lake_commit commit;
+    struct lake_repo repo;
+    int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, dest, STR_EMPTY}, &repo, err);
+
+    if (code == 0)
+        code = web_need(c, &repo, (struct web_ask){S3_ACTION_GET_OBJECT, source, STR_EMPTY}, err);
+    if (code == 0)
+        code = web_pairs(c, rest_json(c, "metadata"), &o.metadata, err);
+    if (code < 0)
+        return code;
+    code = lake_merge(web_of(c)->lake, c->arena, &repo, source, dest, &o, &commit, &conflicts, err);
+    if (code == ERR_CONFLICT)
+        return merge_refuse(c, &conflicts, err);
+    if (code == 0)
+        json_out_member_str(c->w, "reference", commit.id);
+    return code;
+}
+
+static int merge_base_show(struct rest_call *c, struct err *err)
+{
+    struct str source = rest_text(c, "sourceRef"), dest = rest_text(c, "destinationBranch");
+    struct lake *lake = web_of(c)->lake;
+    struct lake_ref left, right;
+    struct lake_commit base;
+    struct lake_repo repo;
+    int code = web_repo(c, (struct web_ask){S3_ACTION_LIST_BUCKET, dest, STR_EMPTY}, &repo, err);
+
+    if (code == 0)
+        code = web_need(c, &repo, (struct web_ask){S3_ACTION_LIST_BUCKET, source, STR_EMPTY}, err);
+    if (code == 0)
+        code = lake_ref_resolve(lake, c->arena, &repo, source, &left, err);
+    if (code == 0)
+        code = lake_ref_resolve(lake, c->arena, &repo, dest, &right, err);
+    if (code == 0)
+        code = lake_merge_base(lake, c->arena, &repo, left.commit_id, right.commit_id, &base, err);
+    if (code < 0)
+        return code;
+    json_out_member_str(c->w, "source_commit_id", left.commit_id);
+    json_out_member_str(c->w, "destination_commit_id", right.commit_id);
+    json_out_member_str(c->w, "base_commit_id", base.id);
+    return 0;
+}
+
+/* --- revert and cherry-pick --- */
+
+static int pick_options(struct rest_call *c, struct lake_pick_options *out, struct err *err)
+{
+    const json_t *overrides = rest_json(c, "commit_overrides");
+
+    *out = (struct lake_pick_options){
+        .ref = rest_text(c, "ref"),
+        .parent = (int)rest_integer(c, "parent_number"),
+        .committer = web_user(c)->name,
+        .message = json_get_str(overrides, "message", STR_EMPTY),
+        .force = rest_bool(c, "force"),
+    };
+    const json_t *metadata = json_object_get(overrides, "metadata");
+    return json_is_object(metadata) ? web_pairs(c, metadata, &out->metadata, err) : 0;
+}
+
+/* Checks that the caller may write to the branch and read the commit. */
+static int pick_repo(struct rest_call *c, struct lake_repo *out, struct err *err)
+{
+    struct web_ask write = {S3_ACTION_PUT_OBJECT, rest_text(c, "branch"), STR_EMPTY};
+    struct web_ask read = {S3_ACTION_GET_OBJECT, rest_text(c, "ref"), STR_EMPTY};
+    int code = web_repo(c, write, out, err);
+
+    return code == 0 ? web_need(c, out, read, err) : code;
+}
+
+static int branch_revert(struct rest_call *c, struct err *err)
+{
+    struct lake_conflicts conflicts = {0};
+    struct lake_pick_options o;
+    struct lake_commit commit;
+    struct lake_repo repo;
+    int code = pick_repo(c, &repo, err);
+
+    if (code == 0)
+        code = pick_options(c, &o, err);
+    if (code < 0)
+        return code;
+    o.allow_empty = rest_bool(c, "allow_empty");
+    return lake_revert(web_of(c)->lake, c->arena, &repo, rest_text(c, "branch"), &o, &commit,
+                       &conflicts, err);
+}
+
+static int branch_cherry_pick(struct rest_call *c, struct err *err)
+{
+    struct lake_conflicts conflicts = {0};
+    struct lake_pick_options o;
+    struct lake_commit commit;
+    struct lake_repo repo;
+    int code = pick_repo(c, &repo, err);
+
+    if (code == 0)
+        code = pick_options(c, &o, err);
+    if (code == 0)
+        code = lake_cherry_pick(web_of(c)->lake, c->arena, &repo, rest_text(c, "branch"), &o,
+                                &commit, &conflicts, err);
+    if (code == 0)
+        web_write_commit(c->w, &commit);
+    return code;
+}

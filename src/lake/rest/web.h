@@ -1,0 +1,194 @@
+/* What the files of lake/rest/ share.
+ *
+ * The function of a row first calls web_repo(), which reads the repository's record and asks the
+ * same access engine as S3 does (s3/access/access.h), then a function of lake/lake.h. */
+#ifndef LAKE_REST_WEB_H
+#define LAKE_REST_WEB_H
+
+#include "base/clock.h"
+#include "lake/rest/rest.h"
+#include "route/users.h"
+#include "s3/access/policy_table.h"
+
+enum { WEB_TOKEN_MS = 7 * MS_PER_DAY, WEB_LINK_MS = MS_PER_DAY };
+
+/* --- rows --- */
+
+/* What a row says about its operation, as `more` of struct rest_row. */
+struct web_op {
+    const char *id;     /* operationId of the published API */
+    const char *reason; /* why weir does not serve it; NULL: it does */
+};
+#define WEB_OP(name)                                                                               \
+    .more = &(const struct web_op)                                                                 \
+    {                                                                                              \
+        name, NULL                                                                                 \
+    }
+#define WEB_ROWS(table)                                                                            \
+    {                                                                                              \
+        REST_ROWS(table), .dialect = &lake_dialect                                                 \
+    }
+
+/* Fields that many rows have. */
+#define WEB_REPO                                                                                   \
+    {                                                                                              \
+        "repository", "The repository's name."                                                     \
+    }
+#define WEB_BRANCH                                                                                 \
+    {                                                                                              \
+        "branch", "The branch's name."                                                             \
+    }
+#define WEB_REF                                                                                    \
+    {                                                                                              \
+        "ref", "A branch, a tag, a commit id or an expression."                                    \
+    }
+#define WEB_PREFIX                                                                                 \
+    {                                                                                              \
+        "prefix", "Only names that begin with this."                                               \
+    }
+#define WEB_FORCE                                                                                  \
+    {                                                                                              \
+        "force", "Also in a read-only repository.", REST_BOOLEAN                                   \
+    }
+#define WEB_PATH                                                                                   \
+    {                                                                                              \
+        "path", "The object's path.", .required = true                                             \
+    }
+
+#define WEB_IN_REPO   .in_path = REST_FIELDS(WEB_REPO)
+#define WEB_IN_BRANCH .in_path = REST_FIELDS(WEB_REPO, WEB_BRANCH)
+#define WEB_IN_REF    .in_path = REST_FIELDS(WEB_REPO, WEB_REF)
+
+extern const struct rest_field web_ref_fields[], web_commit_fields[], web_stats_fields[],
+    web_merge_fields[], web_repo_fields[], web_user_fields[];
+
+/* --- who calls, and what the caller may do --- */
+
+struct lake_web *web_of(const struct rest_call *c);
+/* The user who calls; never NULL in a row for users. */
+const struct user *web_user(const struct rest_call *c);
+
+/* What a call wants to do: an action of S3 on "<ref>/<path>" of the repository's bucket. */
+struct web_ask {
+    enum s3_action action;
+    struct str ref, path;
+};
+/* Reads the record of the repository that the path of the call names, and checks that the caller
+ * may do what is asked. If not, the answer was sent, and the result is ERR_DENIED. */
+int web_repo(struct rest_call *c, struct web_ask ask, struct lake_repo *out,
+             struct err *err) MUST_CHECK;
+/* Reads the record without asking for a right: the caller of this function asks. */
+int web_find_repo(struct rest_call *c, struct lake_repo *out, struct err *err) MUST_CHECK;
+/* Checks a further thing that the call does in the repository. */
+int web_need(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
+             struct err *err) MUST_CHECK;
+/* Whether the caller may do this in the repository. An error of the storage counts as no. */
+bool web_may(struct rest_call *c, const struct lake_repo *r, struct web_ask ask);
+/* Checks that the caller may do the action on a key of any bucket. `create` asks for a key that
+ * need not exist. ERR_NO_BUCKET: there is no such bucket. ERR_DENIED: the answer was sent. */
+int web_need_key(struct rest_call *c, enum s3_action action, struct str bucket, struct str key,
+                 struct err *err) MUST_CHECK;
+/* Checks that the caller is an administrator of weir. If not, the answer was sent, and the result
+ * is ERR_DENIED. */
+int web_need_admin(struct rest_call *c, struct err *err) MUST_CHECK;
+
+/* Checks an access key and its secret. Wrong keys: the answer (401) was sent, and the result is
+ * ERR_DENIED. ERR_BUSY: too many wrong keys came from this address. */
+int web_login(struct rest_call *c, struct str access, struct str secret, struct user *out,
+              struct err *err) MUST_CHECK;
+/* Answers that the caller may not do this; the result is ERR_DENIED. */
+int web_forbidden(struct rest_call *c, struct err *err);
+
+/* --- writing objects (writes.c) --- */
+
+/* Reads the record of the repository and checks, before any bytes are read, that the caller may
+ * write to the path of the call's branch, that the branch is there and that it takes writes. */
+int web_writable(struct rest_call *c, struct str path, bool force, struct lake_repo *out,
+                 struct err *err) MUST_CHECK;
+/* Stages the object on the call's branch, if the headers If-Match and If-None-Match allow it. */
+int web_stage(struct rest_call *c, const struct lake_repo *r, const struct lake_object *o,
+              bool force, struct err *err) MUST_CHECK;
+/* Returns an ETag without its quotes. */
+struct str web_bare_etag(struct str etag);
+
+/* --- tokens (token.c) --- */
+
+/* Writes a token for the user, which is good until `expires_ms`, into the arena. */
+struct str web_token(const struct lake_web *w, struct arena *a, struct str user,
+                     int64_t expires_ms);
+/* Gets the name of the user whom the token was made for. ERR_DENIED: the token is malformed, forged
+ * or out of date. */
+int web_token_user(const struct lake_web *w, struct arena *a, struct str token, int64_t now_ms,
+                   struct str *out) MUST_CHECK;
+
+/* --- presigned URLs and signed addresses (presign.c) --- */
+
+struct web_presigned {
+    struct str url; /* in the arena */
+    int64_t expires_ms;
+};
+/* Makes a URL of weir's S3 endpoint, with which anybody can make the request on the address
+ * (s3://bucket/key) in the name of the repository's owner, for 15 minutes. ERR_UNSUPPORTED: the
+ * configuration does not name the endpoint (s3.url). */
+int web_presign(struct rest_call *c, const struct lake_repo *r, const char *method,
+                struct str address, struct web_presigned *out, struct err *err) MUST_CHECK;
+/* The same for a request with a query, such as that of a part of an upload. */
+int web_presign_query(struct rest_call *c, const struct lake_repo *r, const char *method,
+                      struct str address, struct str query, struct web_presigned *out,
+                      struct err *err) MUST_CHECK;
+
+/* An address that was given to a client, to upload an object to. */
+struct web_link {
+    const struct lake_repo *repo;
+    struct str branch, path;
+    struct str address; /* a new address below the namespace */
+};
+/* Returns "<address>,<signature>", in the arena. The object is stored under that key. */
+struct str web_link_sign(const struct lake_web *w, struct arena *a, const struct web_link *link);
+/* Checks a key that a client says it has uploaded to; `wanted` has no address. ERR_INVALID: it was
+ * not signed for this branch and path, or more than a day ago. */
+int web_link_check(const struct lake_web *w, const struct web_link *wanted, struct str key,
+                   struct err *err) MUST_CHECK;
+
+/* Makes a new signed key for the path of the call (staging.c). */
+struct str web_new_link(struct rest_call *c, const struct lake_repo *repo);
+/* Gets the signed key of an address that a client has uploaded to. ERR_INVALID: the address was not
+ * given for the branch and path of the call. */
+int web_link_key(struct rest_call *c, const struct lake_repo *repo, struct str address,
+                 struct str *key, struct err *err) MUST_CHECK;
+
+/* --- values of requests and answers (forms.c) --- */
+
+/* The page that a list asks for, with the prefix of the query. */
+struct lake_page web_page(const struct rest_call *c);
+/* Gets a map of strings from the body as sorted pairs in the arena. */
+int web_pairs(struct rest_call *c, const json_t *map, struct str_pairs *out,
+              struct err *err) MUST_CHECK;
+/* Gets an array of strings as an array of str; they point into the request's body. */
+int web_strs(struct rest_call *c, const json_t *list, const struct str **out, size_t *count,
+             struct err *err) MUST_CHECK;
+
+void web_write_pairs(struct json_out *w, const char *name, const struct str_pairs *pairs);
+void web_write_user(struct json_out *w, const struct user *user);
+void web_write_repo(struct json_out *w, const struct lake_repo *r);
+void web_write_ref(struct json_out *w, struct str id, struct str commit_id);
+void web_write_commit(struct json_out *w, const struct lake_commit *c);
+/* Writes the members of an object. `address` is its full address; empty: it is made from the entry.
+ * `expires_ms` is when that address ends to be good; 0: never. */
+struct web_stats_options {
+    bool metadata; /* write the user metadata */
+    struct str address;
+    int64_t expires_ms;
+};
+void web_write_stats(struct rest_call *c, const struct lake_repo *r, const struct lake_object *o,
+                     const struct web_stats_options *how);
+/* Returns the entry's address as s3://bucket/key, in the arena. */
+struct str web_address(struct arena *a, const struct lake_repo *r, const struct lake_entry *e);
+
+/* --- tables, one for each file --- */
+
+extern const struct rest_table web_server_rows, web_auth_rows, web_user_rows, web_repo_rows,
+    web_branch_rows, web_tag_rows, web_commit_rows, web_merge_rows, web_diff_rows, web_object_rows,
+    web_upload_rows, web_staging_rows, web_setting_rows, web_refused_rows;
+
+#endif
