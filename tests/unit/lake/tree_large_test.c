@@ -1,5 +1,6 @@
-/* A tree of many objects: what a change of one key costs, in nodes. TREE_OBJECTS says how many
- * objects; the usual number is a million. */
+/* Trees of many objects, with nodes of the usual sizes: what a change of one key costs, in nodes,
+ * and random changes. TREE_OBJECTS says how many objects the tree of the first test has; the usual
+ * number is a million. */
 #include "unit/lake/tree_world.h"
 
 #include <stdio.h>
@@ -80,4 +81,120 @@ TEST_TIMEOUT(lake_tree_large, one_changed_key_of_a_million_writes_at_most_four_n
         (unsigned long long)objects, stats.height, (unsigned long long)r.nodes,
         (unsigned long long)nodes[ROUNDS / 2], (unsigned long long)nodes[ROUNDS - 1]);
     world_close(&w);
+}
+
+/* --- random changes --- */
+
+enum { LARGE_KEYS = 20000, LARGE_SEEDS = 20 };
+
+/* A set of objects: versions[n] is the version of object n; 0: the set does not have it. */
+struct large {
+    uint8_t versions[LARGE_KEYS];
+};
+
+/* Gives the changes from one set to another. */
+struct large_changes {
+    const struct large *from, *to;
+    struct many many;
+};
+
+static int large_next(void *ctx, struct tree_record *out, struct err *err)
+{
+    struct large_changes *c = ctx;
+
+    while (c->many.at < LARGE_KEYS) {
+        uint64_t n = c->many.at++;
+        c->many.version = c->to->versions[n];
+        if (c->from->versions[n] == c->many.version)
+            continue;
+        many_record(&c->many, n, out);
+        if (c->many.version == 0)
+            out->identity = out->data = STR_EMPTY;
+        return 0;
+    }
+    return ERR_END;
+}
+
+static void large_apply(struct world *w, struct str base, const struct large *from,
+                        const struct large *to, struct tree_result *out)
+{
+    struct tree_write_options o = {0};
+    struct large_changes c = {.from = from, .to = to};
+    struct tree_changes changes = {large_next, &c};
+    struct err err = {0};
+
+    CHECK_OK(tree_apply(&w->store, base, &changes, &o, out, &err));
+}
+
+/* Changes single objects, runs of them, and now and then half of all. */
+static void large_change(struct large *s, uint64_t *state)
+{
+    for (unsigned i = random_next(state) % 12; i > 0; i--) {
+        unsigned at = random_next(state) % LARGE_KEYS, run = 1;
+        if (random_next(state) % 2)
+            run = random_next(state) % (random_next(state) % 16 ? 2000 : LARGE_KEYS / 2);
+        uint8_t version = (uint8_t)(random_next(state) % 4);
+        for (unsigned n = at; n < at + run && n < LARGE_KEYS; n++)
+            s->versions[n] = version;
+    }
+}
+
+static size_t large_count_diff(struct world *w, struct str left, struct str right)
+{
+    struct tree_difference d;
+    struct tree_diff *diff;
+    struct err err = {0};
+    size_t count = 0;
+
+    CHECK_OK(tree_diff_open(&diff, &w->store, left, right, STR_EMPTY, &err));
+    while (tree_diff_next(diff, &d, &err) == 0)
+        count++;
+    tree_diff_close(diff);
+    return count;
+}
+
+/* Two branches change the base; each, and their merge, is the tree that is built from nothing. */
+static void check_large(uint64_t seed)
+{
+    static const struct large nothing;
+    struct large *sets = xcalloc(4, sizeof(*sets)), *base = &sets[0], *merged = &sets[3];
+    struct tree_result roots[4], built, got;
+    uint64_t state = seed;
+    size_t differences = 0;
+    struct world w;
+    struct err err = {0};
+
+    world_open(&w, 1 << 20);
+    for (unsigned n = 0; n < LARGE_KEYS; n++)
+        base->versions[n] = random_next(&state) % 8 ? 1 : 0;
+    large_apply(&w, STR_EMPTY, &nothing, base, &roots[0]);
+    for (int i = 1; i < 3; i++) {
+        sets[i] = *base;
+        large_change(&sets[i], &state);
+        large_apply(&w, str_z(roots[0].root), base, &sets[i], &roots[i]);
+        large_apply(&w, STR_EMPTY, &nothing, &sets[i], &built);
+        CHECK_STR(str_z(roots[i].root), str_z(built.root));
+    }
+    for (unsigned n = 0; n < LARGE_KEYS; n++) {
+        bool changed = sets[1].versions[n] != base->versions[n];
+        merged->versions[n] = sets[changed ? 1 : 2].versions[n];
+        differences += sets[1].versions[n] != sets[2].versions[n];
+    }
+    CHECK_INT(large_count_diff(&w, str_z(roots[1].root), str_z(roots[2].root)), differences);
+    struct tree_merge m = {.base = str_z(roots[0].root),
+                           .source = str_z(roots[1].root),
+                           .dest = str_z(roots[2].root),
+                           .strategy = TREE_SOURCE_WINS};
+    CHECK_OK(tree_merge(&w.store, &m, NULL, &got, &err));
+    large_apply(&w, STR_EMPTY, &nothing, merged, &built);
+    CHECK_STR(str_z(got.root), str_z(built.root));
+    free(sets);
+    world_close(&w);
+}
+
+TEST_TIMEOUT(lake_tree_large, branches_and_their_merge_are_the_trees_that_are_built_from_nothing,
+             600)
+{
+    for (uint64_t seed = 0; seed < LARGE_SEEDS; seed++)
+        check_large(seed);
 }
