@@ -79,6 +79,17 @@ void commit_turn_end(struct commit_queue *q, struct commit_turn *t)
     free(t);
 }
 
+size_t commit_queue_count(struct commit_queue *q)
+{
+    size_t count = 0;
+
+    mutex_lock(&q->lock);
+    list_each (&q->turns, struct commit_turn, node, t)
+        count++;
+    mutex_unlock(&q->lock);
+    return count;
+}
+
 bool commit_turn_is_taken(struct commit_queue *q, struct str partition, struct str branch)
 {
     mutex_lock(&q->lock);

@@ -17,6 +17,8 @@ void commit_queue_free(struct commit_queue *q); /* NULL is fine; nobody may be w
 struct commit_turn *commit_turn_take(struct commit_queue *q, struct str partition,
                                      struct str branch, uint64_t limit_ms);
 void commit_turn_end(struct commit_queue *q, struct commit_turn *t);
+/* Returns how many commits are under way or wait. */
+size_t commit_queue_count(struct commit_queue *q);
 /* Whether a commit of the branch is under way in this process. */
 bool commit_turn_is_taken(struct commit_queue *q, struct str partition, struct str branch);
 

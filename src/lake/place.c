@@ -145,7 +145,14 @@ int lake_place_open_below(struct lake_place *out, struct lake *l, struct arena *
         key = arena_fmt(a, STR_FMT "/" STR_FMT, STR_ARG(prefix), STR_ARG(key));
     if (code == 0 && arena_error(a) < 0)
         code = err_code(err, ERR_NO_MEMORY);
-    return code < 0 ? code : lake_place_open(out, l, a, r->owner, bucket, key, use, err);
+    if (code == 0)
+        code = lake_place_open(out, l, a, r->owner, bucket, key, use, err);
+    /* The repository is there, so its bucket must be: callers take ERR_NO_BUCKET for the former. */
+    return code == ERR_NO_BUCKET
+               ? err_set(err, ERR_UNAVAILABLE,
+                         "the bucket " STR_FMT " of the repository's namespace is not there",
+                         STR_ARG(bucket))
+               : code;
 }
 
 int lake_place_may(const struct lake_place *p, struct err *err)

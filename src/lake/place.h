@@ -42,7 +42,8 @@ struct lake_place {
 int lake_place_open(struct lake_place *out, struct lake *l, struct arena *a, struct str user,
                     struct str bucket, struct str key, enum lake_place_use use,
                     struct err *err) MUST_CHECK;
-/* The same for a key below the repository's namespace, as the owner of the repository. */
+/* The same for a key below the repository's namespace, as the owner of the repository. A bucket
+ * that does not exist is ERR_UNAVAILABLE. */
 int lake_place_open_below(struct lake_place *out, struct lake *l, struct arena *a,
                           const struct lake_repo *r, struct str key, enum lake_place_use use,
                           struct err *err) MUST_CHECK;

@@ -141,6 +141,14 @@ static void check_bucket_goes(struct lake_lab *lab)
 
     CHECK_ERR(lake_repo_create(lab->lake, &lab->arena, &o, &r, &err), ERR_NO_BUCKET);
     CHECK_ERR(lake_repo_get(lab->lake, &lab->arena, o.id, &r, &err), ERR_NOT_FOUND);
+    /* A repository whose bucket was removed is there all the same. */
+    struct buf bytes = {0};
+    lake_release_space(lab->lake, &lab->repo);
+    CHECK_OK(storage_remove_bucket(lab->storage, STR(LAKE_LAB_OWNER), STR(LAKE_LAB_BUCKET), &err));
+    CHECK_ERR(read_node(lab, &bytes, &err), ERR_UNAVAILABLE);
+    CHECK_ERR(write_node(lab, STR("x"), &err), ERR_UNAVAILABLE);
+    CHECK(strstr(err.text, LAKE_LAB_BUCKET));
+    buf_release(&bytes);
 }
 
 TEST(lake_place, a_namespace_on_a_local_storage_needs_its_bucket)
