@@ -221,8 +221,7 @@ static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err
 }
 
 /* K4: the rows are put first, and the branch is read behind them. Rows that came too late for the
- * token are put again, into its successor; the second drop of the token takes them along. A removal
- * relies on all layers below, so it asks for the same branch, not only for the same token. */
+ * token are put again, into its successor; the second drop of the token takes them along. */
 static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct err *err)
 {
     struct arena *a = s->arena;
@@ -247,7 +246,7 @@ static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct er
 /* ERR_AGAIN: the branch changed, or a row that a condition is bound to. */
 static int stage_try(struct staging *s, struct err *err)
 {
-    bool is_fenced = (s->lake->kv->can & KV_FENCES) || s->o->judge;
+    bool is_fenced = (s->lake->kv->can & KV_FENCES) || s->path_count > 0;
     struct lake_tx tx;
     int code = stage_read(s, err);
 

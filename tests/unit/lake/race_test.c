@@ -73,11 +73,10 @@ static void other_makes_repo_again(void *ctx)
     CHECK_INT(lake_repo_create(o->lake, &o->arena, &options, &o->repo, &o->err), 0);
 }
 
-/* Publishes the oldest sealed token alone, as a commit that began before the other seals would:
- * the branch "twin" has a tree of the same rows. */
-static void other_publishes_oldest(void *ctx)
+/* Publishes the oldest `count` sealed tokens, as a commit that was built earlier would: the branch
+ * "twin" has a tree of the same rows. */
+static void publish_twin(struct hand *o, size_t count)
 {
-    struct hand *o = ctx;
     struct lake_branch b = hand_read_branch(o, "main");
     struct branch_change c = branch_change_of(&o->repo, &b, "lake.publish");
     struct lake_commit twin, commit;
@@ -92,9 +91,28 @@ static void other_publishes_oldest(void *ctx)
     lake_commit_id(id, &commit);
     commit.id = arena_str(&o->arena, str_z(id));
     c.next.commit_id = commit.id;
-    c.next.sealed_count = b.sealed_count - 1;
+    c.next.sealed_count = b.sealed_count - count;
     c.commit = &commit;
     CHECK_INT(branch_change_write(o->lake, &o->arena, &c, NULL, &o->err), 0);
+}
+
+static void other_publishes_oldest(void *ctx)
+{
+    publish_twin(ctx, 1);
+}
+
+/* Seals main, and builds its tree, which "twin" gets. */
+static void other_seals_and_builds(void *ctx)
+{
+    struct hand *o = ctx;
+    struct lake_branch b;
+    struct lake_repo repo;
+
+    hand_branch(o, "twin", "main");
+    hand_put(o, "twin", "a", "1");
+    hand_put(o, "twin", "b", "1");
+    hand_commit(o, "twin", "twin");
+    CHECK_INT(lake_seal(o->lake, &o->arena, &o->repo, STR("main"), &repo, &b, &o->err), 0);
 }
 
 static void other_publishes_oldest_and_cleans(void *ctx)
@@ -247,6 +265,28 @@ LAKE_LAB_TEST(lake_race, a_write_that_meets_a_commit_is_not_missed)
     hand_expect_list(&h, "main", "first mine");
     hand_commit(&h, "main", "second");
     hand_expect_list(&h, "main@", "first mine");
+    hand_release(&other);
+    hand_release(&h);
+}
+
+/* A commit has sealed the token and read its rows when the removal is written. Without the check of
+ * the branch the removal would take the row out of the sealed token, and find nothing afterwards.
+ */
+LAKE_LAB_TEST(lake_race, a_removal_that_meets_a_commit_is_not_undone)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab);
+
+    hand_put(&h, "main", "a", "1");
+    hand_put(&h, "main", "b", "1");
+    steps_plan(STEPS_BEFORE, "lake.stage", 1, other_seals_and_builds, &other);
+    hand_remove(&h, "main", "a");
+    CHECK(steps_happened());
+    hand_expect_list(&h, "main", "b");
+    publish_twin(&other, 1);
+    hand_expect_list(&h, "main@", "a b");
+    hand_expect_list(&h, "main", "b");
+    hand_commit(&h, "main", "removed");
+    hand_expect_list(&h, "main@", "b");
     hand_release(&other);
     hand_release(&h);
 }
