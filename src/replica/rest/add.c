@@ -1,6 +1,7 @@
 /* Adds replications. Any reason that would prevent a replication from working is found before it is
  * added, and the error says what to do. */
 #include "room/owners.h"
+#include "route/space.h"
 #include "object/overlay.h"
 #include "replica/rest/rest.h"
 #include "object/bucket.h"
@@ -87,6 +88,19 @@ static int adding_read_to_bucket(struct adding *x, struct err *err)
     return 0;
 }
 
+/* Checks that source and destination are buckets of storages, not of a space (route/space.h). */
+static int adding_check_space(const struct adding *x, struct str bucket, struct err *err)
+{
+    const struct bucket_space *space = routes_space_of(x->room->services->routes, bucket);
+
+    return bucket.len && space
+               ? err_set(err, ERR_INVALID,
+                         STR_FMT " is a repository of the %s, which cannot be "
+                                 "replicated itself; replicate its storage namespace",
+                         STR_ARG(bucket), space->kind)
+               : 0;
+}
+
 static int adding_read(struct adding *x, const struct rest_call *c, struct err *err)
 {
     struct replication_id *id = &x->n.id;
@@ -98,6 +112,10 @@ static int adding_read(struct adding *x, const struct rest_call *c, struct err *
     x->n.agent_url = rest_text(c, "notify");
     x->n.priority = (int)rest_integer(c, "priority");
     int code = adding_read_to_bucket(x, err);
+    if (code == 0)
+        code = adding_check_space(x, id->bucket, err);
+    if (code == 0)
+        code = adding_check_space(x, id->to_bucket, err);
     if (code == 0 && x->n.agent_url.len)
         code = notice_target_check(x->n.agent_url, err);
     if (code == 0)

@@ -166,8 +166,11 @@ static int meta_lock_from_request(struct call *c, struct object_meta *out, struc
 
     if (code < 0)
         return code;
+    bool asked = h.has_retention || h.has_hold;
+    if (asked && c->target.at.kind == TARGET_SPACE)
+        return err_set(err, S3_NOT_IMPLEMENTED, "Object lock is not available here");
     if (!c->target.info.object_lock)
-        return h.has_retention || h.has_hold
+        return asked
                    ? err_set(err, S3_INVALID_REQUEST, "Bucket is missing Object Lock Configuration")
                    : 0;
     if (h.has_retention) {

@@ -210,7 +210,8 @@ bool copy_shares(const struct call *c, const struct copy_source *s)
 {
     const struct target *from = &s->target.at, *to = &c->target.at;
 
-    return s->target.bucket->ops == c->target.bucket->ops &&
+    /* A bucket of a space knows by itself from which buckets it can copy. */
+    return (s->target.bucket->ops == c->target.bucket->ops || to->kind == TARGET_SPACE) &&
            (from->storage == to->storage || !target_is_foreign(from));
 }
 

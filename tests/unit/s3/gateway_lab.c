@@ -118,7 +118,7 @@ void gate_start_in(struct gate *g, const char *dir)
     g->fd = lab_dial(&g->lab);
 }
 
-void gate_stop(struct gate *g)
+void gate_stop_serving(struct gate *g)
 {
     close(g->fd);
     buf_release(&g->raw);
@@ -127,6 +127,11 @@ void gate_stop(struct gate *g)
     access_log_close(g->access_log);
     notify_close(g->notify);
     users_close(g->users);
+}
+
+void gate_stop(struct gate *g)
+{
+    gate_stop_serving(g);
     routes_close(g->routes);
     store_close(g->store);
     db_close(g->db);

@@ -35,6 +35,8 @@ enum who { ALICE, BOB, NOBODY };
 void gate_start(struct gate *g);
 void gate_start_in(struct gate *g, const char *dir); /* with its data in a folder of its own */
 void gate_stop(struct gate *g);
+/* Stops the gateway alone: routes, store and database are left, for the caller to close. */
+void gate_stop_serving(struct gate *g);
 /* Notifications with these limits instead, on the same outbox: what a restart does. */
 void gate_notify(struct gate *g, const struct notify_options *limits);
 /* For gate_start(), not for gate_start_in(); NULL: none. */
