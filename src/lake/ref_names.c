@@ -136,11 +136,17 @@ static int ref_rows_visible(struct ref_names *n, const struct kv_value *rows, bo
     return code;
 }
 
-/* Puts the refs on the stack whose names are the beginning of `from`, and for which `<name>/` is
- * behind it: the scans begin behind them. */
+/* Whether `name/` is at or behind `from`, where `name` is the beginning of `from`. */
+static bool ref_name_is_behind(struct str name, struct str from)
+{
+    return ref_name_precedes(from, name) || (from.len == name.len + 1 && from.p[name.len] == '/');
+}
+
+/* Puts the refs on the stack whose names are the beginning of `from`, and for which `<name>/` is at
+ * or behind it: the scans begin behind their names. */
 static int ref_names_stack_up(struct ref_names *n, struct str from, struct err *err)
 {
-    size_t most = size_min(from.len, LAKE_NAME_MAX + 1), count = 0;
+    size_t most = size_min(from.len, LAKE_NAME_MAX + 2), count = 0;
     struct kv_name *names = arena_array(n->arena, SCANS * (most + 1), sizeof(*names));
     struct kv_value *rows = arena_array(n->arena, SCANS * (most + 1), sizeof(*rows));
     size_t *lengths = arena_array(n->arena, most + 1, sizeof(*lengths));
@@ -150,7 +156,7 @@ static int ref_names_stack_up(struct ref_names *n, struct str from, struct err *
         return err_code(err, ERR_NO_MEMORY);
     for (size_t len = 1; len < most; len++) {
         struct str name = str_head(from, len);
-        if (!ref_name_precedes(from, name) || !str_starts(name, n->prefix))
+        if (!ref_name_is_behind(name, from) || !str_starts(name, n->prefix))
             continue;
         for (int i = 0; i < SCANS; i++)
             names[SCANS * count + (size_t)i] =
@@ -172,8 +178,6 @@ int ref_names_seek(struct ref_names *n, struct str from, struct err *err)
     int code = 0;
 
     from = arena_str(n->arena, from);
-    if (str_ends(from, STR("/")))
-        from.len--;
     n->stack.len = 0;
     if (from.len)
         code = ref_names_stack_up(n, from, err);

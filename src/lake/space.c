@@ -64,7 +64,7 @@ static int space_load_names(void *ctx, struct err *err)
     return code;
 }
 
-static int space_look(void *ctx, struct str name, bool *out, struct err *err)
+static int space_look_now(void *ctx, struct str name, bool *out, struct err *err)
 {
     struct lake_space *s = ctx;
     struct arena a = {0};
@@ -109,7 +109,7 @@ static void space_on_change(void *ctx, struct str id)
     generation_begin(&s->generations, id);
     while (code == 0 && !done) {
         uint64_t seen = repo_names_changes(&s->names);
-        code = space_look(s, id, &there, &err);
+        code = space_look_now(s, id, &there, &err);
         if (code == 0)
             done = repo_names_set(&s->names, id, there, seen);
     }
@@ -246,7 +246,7 @@ static int space_remove_bucket(struct storage *storage, struct str user, struct 
     return code;
 }
 
-static int space_check(struct storage *storage, struct err *err)
+static int space_check_ready(struct storage *storage, struct err *err)
 {
     return kv_probe(space_of_storage(storage)->lake->kv, err);
 }
@@ -266,7 +266,7 @@ static const struct storage_ops space_storage_ops = {
     .remove_bucket = space_remove_bucket,
     .open_bucket = space_open_bucket,
     .list_buckets = space_list_buckets,
-    .check = space_check,
+    .check = space_check_ready,
     .generation = space_generation,
 };
 
@@ -316,7 +316,7 @@ int lake_space_open(struct lake_space **out, const struct lake_space_options *o,
     s->space = (struct bucket_space){.kind = "lake",
                                      .storage = &s->storage,
                                      .has = space_has,
-                                     .look = o->lake->kv->can & KV_ALONE ? NULL : space_look,
+                                     .look = o->lake->kv->can & KV_ALONE ? NULL : space_look_now,
                                      .ctx = s};
     repo_names_init(&s->names);
     generations_init(&s->generations);

@@ -38,7 +38,7 @@ static struct str uploads_common(const struct list_options *o, struct str key)
 
 /* Goes behind `after`: behind one of its uploads, behind all of them, or behind all keys that it
  * stands for. */
-static void uploads_start(struct uploads_walk *w)
+static void uploads_walk_start(struct uploads_walk *w)
 {
     const struct list_options *o = w->o;
     struct str row;
@@ -102,7 +102,7 @@ static int uploads_next(struct uploads_walk *w, struct str *key, struct str *id,
     return code;
 }
 
-static int uploads_fill(struct uploads_walk *w, struct err *err)
+static int uploads_walk_fill(struct uploads_walk *w, struct err *err)
 {
     struct upload_list *out = w->out;
     struct lake_upload u;
@@ -143,8 +143,8 @@ int lake_upload_list(struct bucket *bucket, struct arena *a, const struct list_o
         return err_code(err, ERR_NO_MEMORY);
     int code = kv_scan_open(&w.scan, b->lake->kv, NULL, b->repo.partition, &range, err);
     if (code == 0) {
-        uploads_start(&w);
-        code = uploads_fill(&w, err);
+        uploads_walk_start(&w);
+        code = uploads_walk_fill(&w, err);
     }
     kv_scan_free(w.scan);
     return code;

@@ -1,5 +1,6 @@
 /* The S3 gateway over repositories. */
 #include "lake/bucket_int.h"
+#include "object/overlay.h"
 #include "unit/s3/gateway_lab.h"
 
 #include <stdio.h>
@@ -470,6 +471,74 @@ LAKE_GATE_TEST(a_repository_and_a_bucket_never_share_a_name)
     gate_do(g, "DELETE /taken", 204);
     CHECK_OK(lake_gate_create(t, "taken", &err));
     gate_do(g, "PUT /taken", 409);
+}
+
+static bool space_never_has(void *ctx, struct str name)
+{
+    return false;
+}
+
+static int space_has_just_taken(void *ctx, struct str name, bool *out, struct err *err)
+{
+    *out = str_eq(name, STR("raced"));
+    return 0;
+}
+
+LAKE_GATE_TEST(a_bucket_whose_name_a_space_takes_meanwhile_is_removed_again)
+{
+    struct bucket_space late = {.kind = "late",
+                                .storage = lake_space_buckets(t->space)->storage,
+                                .has = space_never_has,
+                                .look = space_has_just_taken};
+    struct storage *main = routes_main(g->routes);
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    CHECK_OK(routes_add_space(g->routes, &late, &err));
+    gate_do(g, "PUT /raced", 409);
+    GATE_ERROR(g, "BucketAlreadyExists");
+    CHECK_ERR(storage_open_bucket(&b, main, STR_EMPTY, STR("raced"), &err), ERR_NO_BUCKET);
+    gate_do(g, "PUT /other", 200);
+}
+
+/* One of two that make the same name. */
+struct name_racer {
+    struct lake_gate *t;
+    char name[16];
+    int code;
+};
+
+static void name_racer_run(void *ctx)
+{
+    struct name_racer *r = ctx;
+    struct err err = {0};
+
+    r->code = lake_gate_create(r->t, r->name, &err);
+}
+
+LAKE_GATE_TEST(of_a_repository_and_a_bucket_made_at_once_at_most_one_stays)
+{
+    struct storage *main = routes_main(g->routes);
+    struct err err = {0};
+
+    for (int i = 0; i < 15; i++) {
+        struct name_racer r = {.t = t};
+        struct bucket *b = NULL;
+        struct thread thread = {0};
+        char request[32];
+        snprintf(r.name, sizeof(r.name), "race-%d", i);
+        snprintf(request, sizeof(request), "PUT /race-%d", i);
+        CHECK_OK(thread_start(&thread, "racer", 0, name_racer_run, &r, &err));
+        gate_do(g, request, 0);
+        thread_join(&thread);
+        bool bucket = storage_open_bucket(&b, main, STR_EMPTY, str_z(r.name), &err) == 0;
+        bool repository = routes_space_of(g->routes, str_z(r.name)) != NULL;
+        if (b)
+            b->ops->unref(b);
+        CHECK(!(bucket && repository));
+        CHECK(bucket == (g->head.status == 200));
+        CHECK(repository == (r.code == 0));
+    }
 }
 
 LAKE_GATE_TEST(policies_give_rights_for_single_branches)
