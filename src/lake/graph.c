@@ -7,11 +7,16 @@ void graph_init(struct graph *g, struct lake *l, const struct lake_repo *r)
     map_init(&g->nodes);
 }
 
-void graph_forget_parents(struct graph_node *n)
+static void graph_node_free(struct graph_node *n)
 {
     free(n->parents);
-    n->parents = NULL;
-    n->parent_count = 0;
+    free(n);
+}
+
+void graph_drop(struct graph *g, struct graph_node *n)
+{
+    map_remove(&g->nodes, graph_id(n));
+    graph_node_free(n);
 }
 
 void graph_release(struct graph *g)
@@ -20,11 +25,8 @@ void graph_release(struct graph *g)
     struct str id;
     void *node;
 
-    while (map_next(&g->nodes, &cursor, &id, &node)) {
-        map_remove(&g->nodes, id);
-        graph_forget_parents(node);
-        free(node);
-    }
+    while (map_next(&g->nodes, &cursor, &id, &node))
+        graph_drop(g, node);
     map_release(&g->nodes);
     arena_release(&g->work);
 }
@@ -65,8 +67,7 @@ int graph_get(struct graph *g, struct str id, struct graph_node **out, struct er
     memcpy(n->id, id.p, LAKE_ID_LEN);
     code = graph_fill(n, &c, g->first_parent, err);
     if (code < 0) {
-        graph_forget_parents(n);
-        free(n);
+        graph_node_free(n);
         return code;
     }
     map_put(&g->nodes, graph_id(n), n);

@@ -16,8 +16,9 @@ struct graph_node {
     char (*parents)[LAKE_ID_LEN];
     /* For the walk: */
     unsigned children; /* how many of its children were seen and not passed */
-    unsigned marks;
-    bool queued, passed;
+    unsigned marks;    /* merge base: the sides from which it was reached */
+    bool queued;       /* it is or was in the walk's first heap */
+    bool ready;        /* history: it is or was among the ready ones */
 };
 
 struct graph {
@@ -42,8 +43,8 @@ int graph_get(struct graph *g, struct str id, struct graph_node **out, struct er
 /* The same for a parent of a node. ERR_CORRUPT: the commit is missing. */
 int graph_parent(struct graph *g, const struct graph_node *child, unsigned i,
                  struct graph_node **out, struct err *err) MUST_CHECK;
-/* Forgets the parents of a node that the walk does not need any more. */
-void graph_forget_parents(struct graph_node *n);
+/* Frees a node that the walk does not need any more. It must be in no heap. */
+void graph_drop(struct graph *g, struct graph_node *n);
 
 /* Whether `a` comes out of the heap before `b`. */
 typedef bool graph_before_fn(const struct graph_node *a, const struct graph_node *b);

@@ -8,6 +8,7 @@
  * newest is given next. (Git orders its log by the same idea.) A history whose generations are
  * wrong still ends and has each commit once; only its order may be wrong. */
 #include "lake/graph.h"
+#include "lake/id_set.h"
 #include "lake/iter_int.h"
 
 struct history_iter {
@@ -17,6 +18,8 @@ struct history_iter {
     char from[LAKE_ID_LEN];
     int64_t since_ms;
     struct graph_heap unexplored, ready;
+    struct id_set given;  /* commits that were given; their nodes are dropped */
+    char id[LAKE_ID_LEN]; /* the commit that was given last */
     bool begun;
     int failed;        /* an error of the walk, which stays until the next seek */
     struct buf sought; /* id to begin with; empty: none */
@@ -28,16 +31,29 @@ static struct history_iter *history_iter_of(struct lake_iter *it)
     return container_of(it, struct history_iter, iter);
 }
 
-/* Counts the node as a child of its parents. Parents that are too old are left out, with all that
- * only they lead to. */
+/* Finds a parent of the node; NULL: it is not part of the walk. Such are parents that are too old,
+ * with all that only they lead to, and, where generations are wrong, parents that were given. */
+static int history_parent(struct history_iter *it, const struct graph_node *n, unsigned i,
+                          struct graph_node **out, struct err *err)
+{
+    *out = NULL;
+    if (id_set_has(&it->given, str_n(n->parents[i], LAKE_ID_LEN)))
+        return 0;
+    int code = graph_parent(&it->graph, n, i, out, err);
+    if (code < 0 || (*out)->created_ms < it->since_ms)
+        *out = NULL;
+    return code;
+}
+
+/* Counts the node as a child of its parents. */
 static int history_explore(struct history_iter *it, struct graph_node *n, struct err *err)
 {
     struct graph_node *parent;
     int code = 0;
 
     for (unsigned i = 0; i < n->parent_count && code == 0; i++) {
-        code = graph_parent(&it->graph, n, i, &parent, err);
-        if (code < 0 || parent->created_ms < it->since_ms)
+        code = history_parent(it, n, i, &parent, err);
+        if (!parent)
             continue;
         parent->children++;
         if (!parent->queued)
@@ -58,22 +74,26 @@ static int history_explore_to(struct history_iter *it, int32_t generation, struc
     return code;
 }
 
-/* Marks the node as given; parents without other children are ready then. */
+/* Takes the node out of the walk; parents without other children are ready then. */
 static int history_pass(struct history_iter *it, struct graph_node *n, struct err *err)
 {
     struct graph_node *parent;
     int code = 0;
 
-    n->passed = true;
+    memcpy(it->id, n->id, sizeof(it->id));
+    id_set_add(&it->given, graph_id(n));
     for (unsigned i = 0; i < n->parent_count && code == 0; i++) {
-        code = graph_parent(&it->graph, n, i, &parent, err);
-        if (code < 0 || parent->children == 0)
-            continue; /* too old */
+        code = history_parent(it, n, i, &parent, err);
+        if (!parent)
+            continue;
         code = history_explore_to(it, parent->generation, err);
-        if (--parent->children == 0 && !parent->passed)
+        if (parent->children > 0)
+            parent->children--;
+        if (parent->children == 0 && !parent->ready)
             graph_push(&it->ready, parent);
+        parent->ready |= parent->children == 0;
     }
-    graph_forget_parents(n);
+    graph_drop(&it->graph, n);
     return code;
 }
 
@@ -85,20 +105,21 @@ static int history_begin(struct history_iter *it, struct err *err)
     it->begun = code == 0;
     if (code < 0 || first->created_ms < it->since_ms)
         return code;
-    first->queued = true;
+    first->queued = first->ready = true;
     graph_push(&it->unexplored, first);
     graph_push(&it->ready, first);
     return history_explore_to(it, first->generation, err);
 }
 
-/* Takes the next commit of the walk. */
-static int history_step(struct history_iter *it, struct graph_node **out, struct err *err)
+/* Goes to the next commit of the walk, whose id is it->id then. */
+static int history_step(struct history_iter *it, struct err *err)
 {
     int code = it->failed ? err_code(err, it->failed) : it->begun ? 0 : history_begin(it, err);
 
-    *out = code == 0 ? graph_pop(&it->ready) : NULL;
-    if (code == 0)
-        code = *out ? history_pass(it, *out, err) : ERR_END;
+    if (code == 0) {
+        struct graph_node *n = graph_pop(&it->ready);
+        code = n ? history_pass(it, n, err) : ERR_END;
+    }
     it->failed = code;
     return code;
 }
@@ -106,16 +127,15 @@ static int history_step(struct history_iter *it, struct graph_node **out, struct
 static int history_iter_next(struct lake_iter *iter, struct lake_item *out, struct err *err)
 {
     struct history_iter *it = history_iter_of(iter);
-    struct graph_node *n = NULL;
     int code;
 
+    out->id = str_n(it->id, sizeof(it->id));
     do
-        code = history_step(it, &n, err);
-    while (code == 0 && it->sought.len && !str_eq(graph_id(n), buf_str(&it->sought)));
+        code = history_step(it, err);
+    while (code == 0 && it->sought.len && !str_eq(out->id, buf_str(&it->sought)));
     buf_reset(&it->sought);
     if (code < 0)
         return code;
-    out->id = graph_id(n);
     out->commit = &it->commit;
     return lake_commit_get(iter->lake, &iter->arena, &it->repo, out->id, &it->commit, err);
 }
@@ -125,6 +145,7 @@ static void history_release(struct history_iter *it)
     graph_release(&it->graph);
     vec_release(&it->unexplored.nodes);
     vec_release(&it->ready.nodes);
+    id_set_release(&it->given);
 }
 
 static void history_iter_seek(struct lake_iter *iter, struct str id)

@@ -1,7 +1,9 @@
 /* Histories, logs and merge bases. */
+#include "base/ids.h"
 #include "lake/iter.h"
 #include "unit/lake/lake_lab.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* --- graphs by letters --- */
@@ -129,6 +131,89 @@ LAKE_LAB_TEST(lake_history, wrong_generations_neither_lose_nor_repeat_a_commit)
         count++;
     CHECK_INT(count, 39);
     lake_iter_free(it);
+}
+
+/* A random graph: commit i has up to three parents among those before it. */
+enum { GRAPHS = 24, NODES = 24 };
+
+struct random_graph {
+    struct str ids[NODES];
+    bool has_parent[NODES][NODES]; /* [child][parent] */
+};
+
+static void random_graph_make(struct random_graph *g, struct lake_lab *lab, bool wrong)
+{
+    *g = (struct random_graph){0};
+    for (int i = 0; i < NODES; i++) {
+        struct str parents[3];
+        size_t count = 0;
+        for (size_t k = random_below(4); k > 0 && i > 0; k--) {
+            int p = (int)random_below((uint64_t)i);
+            if (!g->has_parent[i][p])
+                parents[count++] = g->ids[p];
+            g->has_parent[i][p] = true;
+        }
+        g->ids[i] = lake_lab_commit(
+            lab,
+            &(struct lake_commit){.message = arena_fmt(&lab->arena, "%d-%" PRIu64, i, random_u64()),
+                                  .created_ms = 1000 * (int64_t)(1 + random_below(20)),
+                                  .parents = parents,
+                                  .parent_count = count,
+                                  .version = 1,
+                                  .generation = wrong ? 1 + (int32_t)random_below(9) : 0});
+    }
+}
+
+/* Marks the ancestors of a commit, and the commit itself. */
+static void random_graph_reach(const struct random_graph *g, int from, bool reached[NODES])
+{
+    reached[from] = true;
+    for (int p = 0; p < NODES; p++)
+        if (g->has_parent[from][p] && !reached[p])
+            random_graph_reach(g, p, reached);
+}
+
+static int random_graph_find(const struct random_graph *g, struct str id)
+{
+    int i = 0;
+
+    while (i < NODES && !str_eq(g->ids[i], id))
+        i++;
+    return i;
+}
+
+/* The history of the last commit has its ancestors, each once, and, unless generations are wrong,
+ * no parent before its child. */
+static void random_graph_check(const struct random_graph *g, struct lake_lab *lab, bool wrong)
+{
+    bool reached[NODES] = {false}, given[NODES] = {false};
+    struct lake_history h = {.from = g->ids[NODES - 1]};
+    struct lake_iter *it = NULL;
+    struct lake_item item;
+    struct err err = {0};
+
+    random_graph_reach(g, NODES - 1, reached);
+    CHECK_OK(lake_iter_history(&it, lab->lake, &lab->repo, &h, &err));
+    while (lake_iter_next(it, &item, &err) == 0) {
+        int at = random_graph_find(g, item.id);
+        CHECK(at < NODES && !given[at]);
+        given[at] = true;
+        for (int child = 0; child < NODES && !wrong; child++)
+            CHECK(!(g->has_parent[child][at] && reached[child] && !given[child]));
+    }
+    for (int i = 0; i < NODES; i++)
+        CHECK_INT(given[i], reached[i]);
+    lake_iter_free(it);
+}
+
+LAKE_LAB_TEST(lake_history, histories_of_random_graphs_are_whole_and_in_order)
+{
+    struct random_graph g;
+
+    for (int i = 0; i < GRAPHS; i++) {
+        random_graph_make(&g, lab, i % 2);
+        random_graph_check(&g, lab, i % 2);
+    }
 }
 
 LAKE_LAB_TEST(lake_history, a_missing_commit_is_damage_and_not_the_end)
