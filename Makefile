@@ -6,6 +6,7 @@
 #                                    SAN=address or SAN=thread; the last line has the count
 #   make bench [ROOM=http|db|…]      measures beside nginx, redis-server, RGW, … [ROUNDS=5] [SECONDS=2] [STRICT=1] [FULL=1]
 #   make chaos [ROOM=…]              the kill and race tests at full length [RUNS=200] [SEED=n]
+#   make lakefs-sdk CHECKOUT=dir     the Python package of a checkout of treeverse/lakeFS against weir [ARGS=--plain]
 #   make s3-tests CHECKOUT=dir       a checkout of ceph/s3-tests against weir [SELECT=core|all|headers] [ARGS=…]
 #   make fuzz [TARGET=…]             every fuzz target for a while [SECONDS=60]
 #   make lint [CHECK=…]              layering, headers, format, banned calls, sizes, …, clang-tidy, cppcheck
@@ -24,8 +25,8 @@ quietly := | sed '/^ninja: \(no work to do\|Entering directory\)/d'
 san_address := -Db_sanitize=address,undefined -Db_lundef=false
 san_thread  := -Db_sanitize=thread -Db_lundef=false
 
-.PHONY: build weir run install install-files help check test bench chaos fuzz lint s3-tests setup-build setup-test \
-        setup-bench setup-fuzz setup-lint setup-s3tests
+.PHONY: build weir run install install-files help check test bench chaos fuzz lint s3-tests lakefs-sdk setup-build setup-test \
+        setup-bench setup-fuzz setup-lint setup-s3tests setup-lakefs
 
 build: $(BUILD)/build.ninja
 	@$(ninja) -C $(BUILD) --quiet $(quietly)
@@ -40,7 +41,7 @@ $(BUILD)/build.ninja: | setup-build
 run: weir
 	@exec $(BUILD)/weir serve --data ./weir-data
 
-setup-build setup-bench setup-fuzz setup-lint setup-s3tests: setup-%:
+setup-build setup-bench setup-fuzz setup-lint setup-s3tests setup-lakefs: setup-%:
 	@mkdir -p build
 	@tools/setup $*
 
@@ -71,6 +72,10 @@ fuzz: setup-build setup-fuzz
 s3-tests: setup-s3tests weir
 	@[ -n "$(CHECKOUT)" ] || { echo "CHECKOUT= names a checkout of ceph/s3-tests"; exit 2; }
 	@tools/s3-tests --checkout $(CHECKOUT) --build $(BUILD) --select $(or $(SELECT),core) $(ARGS)
+
+lakefs-sdk: setup-lakefs weir
+	@[ -n "$(CHECKOUT)" ] || { echo "CHECKOUT= names a checkout of treeverse/lakeFS"; exit 2; }
+	@tools/lakefs-sdk --checkout $(CHECKOUT) --build $(BUILD) $(ARGS)
 
 lint: setup-build setup-lint
 	@tools/lint $(CHECK)

@@ -27,6 +27,16 @@ static enum tree_strategy merging_choose(void *ctx, struct str path)
     return o->choose ? o->choose(o->ctx, path) : TREE_NO_STRATEGY;
 }
 
+/* Whether the source has changed nothing since the base. A branch that was emptied differs from the
+ * first commit of its repository, as in lakeFS, where that commit has no tree at all. */
+static bool merging_is_empty(const struct tree_merge *m, const struct lake_commit *base,
+                             struct str source)
+{
+    bool first = base->parent_count == 0 && !str_eq(source, base->id);
+
+    return str_eq(m->source, base->tree) && !first;
+}
+
 /* Fills the trees of the merge: those of the source, of the destination, and of their base. */
 static int merging_find_trees(struct merging *g, struct head_change *h, struct conflict_merge *m,
                               struct str source, struct err *err)
@@ -45,7 +55,7 @@ static int merging_find_trees(struct merging *g, struct head_change *h, struct c
     if (code < 0)
         return code;
     m->merge.base = base.tree;
-    if (str_eq(m->merge.source, base.tree) && !g->o->allow_empty && !g->o->force)
+    if (merging_is_empty(&m->merge, &base, source) && !g->o->allow_empty && !g->o->force)
         return err_set(err, ERR_NOT_MODIFIED, "no changes");
     return 0;
 }

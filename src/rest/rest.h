@@ -165,8 +165,9 @@ struct rest_dialect {
     void (*write_page)(struct json_out *w, const struct rest_page *page, struct str next);
     size_t body_max; /* the longest JSON body, in bytes */
     /* Requests are read as many programs do: members that the row does not have are ignored, null
-     * means that a member is absent, an absent body is an empty object, and a number of items that
-     * is out of bounds becomes the nearest one (0 and less: the usual number). */
+     * means that a member is absent, an absent body is an empty object, "True" and "1" are true in a
+     * query, and a number of items that is out of bounds becomes the nearest one (0 and less: the
+     * usual number). */
     bool lenient;
 };
 

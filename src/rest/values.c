@@ -137,7 +137,21 @@ static int add_to_list(struct rest_call *c, struct rest_value *v, struct str tex
     return 0;
 }
 
-static int read_from_text(struct rest_value *v, struct str text, struct err *err)
+/* Reads true or false. A lenient dialect also takes other spellings of programs, such as "True". */
+static int read_boolean(struct rest_value *v, struct str text, bool lenient, struct err *err)
+{
+    bool yes = str_eq(text, STR("true")), no = str_eq(text, STR("false"));
+
+    if (lenient) {
+        yes = str_ieq(text, STR("true")) || str_ieq(text, STR("t")) || str_eq(text, STR("1"));
+        no = str_ieq(text, STR("false")) || str_ieq(text, STR("f")) || str_eq(text, STR("0"));
+    }
+    v->truth = yes;
+    return yes || no ? 0 : wrong_type(v->field, err);
+}
+
+static int read_from_text(const struct rest_call *c, struct rest_value *v, struct str text,
+                          struct err *err)
 {
     int64_t integer;
 
@@ -149,8 +163,7 @@ static int read_from_text(struct rest_value *v, struct str text, struct err *err
         return str_i64(text, &integer) < 0 ? wrong_type(v->field, err)
                                            : set_integer(v, integer, err);
     case REST_BOOLEAN:
-        v->truth = str_eq(text, STR("true"));
-        return v->truth || str_eq(text, STR("false")) ? 0 : wrong_type(v->field, err);
+        return read_boolean(v, text, c->dialect->lenient, err);
     default:
         BUG_ON(true); /* a field of a path or query may not have another type */
     }
@@ -172,7 +185,7 @@ static int read_path(struct rest_call *c, const struct rest_path *path, struct e
     for (size_t i = 0; i < path->count && c->row->in_path && code == 0; i++) {
         struct rest_value *v = rest_value_find(c, path->name[i]);
         BUG_ON(!v);
-        code = read_from_text(v, path->value[i], err);
+        code = read_from_text(c, v, path->value[i], err);
     }
     return code;
 }
@@ -203,7 +216,7 @@ static int read_query(struct rest_call *c, struct err *err)
         else if (text.len && v->field->type == REST_STRINGS)
             code = add_to_list(c, v, buf_str(&text), err);
         else if (text.len)
-            code = read_from_text(v, arena_str(c->arena, buf_str(&text)), err);
+            code = read_from_text(c, v, arena_str(c->arena, buf_str(&text)), err);
     }
     buf_release(&text);
     return code;

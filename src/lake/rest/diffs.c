@@ -52,7 +52,21 @@ static void diff_write_right(struct json_out *w, const struct lake_entry *e)
     json_out_close(w, '}');
 }
 
-static void diff_write_one(struct json_out *w, const struct lake_difference *d, bool stats)
+/* What else a difference shows. */
+struct diff_shows {
+    bool right;     /* the object of the right side */
+    bool left_size; /* the size of a removed object; false: 0, as lakeFS does for a branch */
+};
+
+static uint64_t diff_size(const struct lake_difference *d, const struct diff_shows *shows)
+{
+    if (d->type != LAKE_REMOVED)
+        return d->right.entry.size;
+    return shows->left_size ? d->left.entry.size : 0;
+}
+
+static void diff_write_one(struct json_out *w, const struct lake_difference *d,
+                           const struct diff_shows *shows)
 {
     static const char *const types[] = {
         [LAKE_ADDED] = "added",
@@ -61,23 +75,23 @@ static void diff_write_one(struct json_out *w, const struct lake_difference *d, 
         [LAKE_CONFLICT] = "conflict",
         [LAKE_PREFIX_CHANGED] = "prefix_changed",
     };
-    bool removed = d->type == LAKE_REMOVED;
 
     json_out_member_str(w, "type", str_z(types[d->type]));
     json_out_member_str(w, "path", d->path);
     json_out_member_str(w, "path_type", d->is_prefix ? STR("common_prefix") : STR("object"));
     if (d->is_prefix)
         return;
-    json_out_member_u64(w, "size_bytes", removed ? d->left.entry.size : d->right.entry.size);
-    if (stats && !removed)
+    json_out_member_u64(w, "size_bytes", diff_size(d, shows));
+    if (shows->right && d->type != LAKE_REMOVED)
         diff_write_right(w, &d->right.entry);
 }
 
-static void diff_write_page(struct rest_call *c, const struct lake_differences *d, bool stats)
+static void diff_write_page(struct rest_call *c, const struct lake_differences *d,
+                            const struct diff_shows *shows)
 {
     for (size_t i = 0; i < d->count; i++) {
         rest_row_begin(c);
-        diff_write_one(c->w, &d->items[i], stats);
+        diff_write_one(c->w, &d->items[i], shows);
         rest_item_end(c);
     }
     rest_page_end(c, d->more, d->next);
@@ -100,7 +114,7 @@ static int diff_branch_page(struct rest_call *c, struct err *err)
     if (code == 0)
         code = lake_diff_branch(web_of(c)->lake, c->arena, &repo, branch, &o, &found, err);
     if (code == 0)
-        diff_write_page(c, &found, false);
+        diff_write_page(c, &found, &(struct diff_shows){0});
     return code;
 }
 
@@ -119,6 +133,6 @@ static int diff_ref_page(struct rest_call *c, struct err *err)
         code = lake_diff_refs(web_of(c)->lake, c->arena, &repo, left, right, three_dot, &o, &found,
                               err);
     if (code == 0)
-        diff_write_page(c, &found, rest_bool(c, "include_right_stats"));
+        diff_write_page(c, &found, &(struct diff_shows){rest_bool(c, "include_right_stats"), true});
     return code;
 }

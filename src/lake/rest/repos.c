@@ -97,13 +97,24 @@ static int repo_page(struct rest_call *c, struct err *err)
 
 /* --- one repository --- */
 
+/* Checks what the call asks for. A name that is in use is told before anything else, because
+ * clients make a repository only if it is not there. */
 static int repo_check_wanted(struct rest_call *c, struct err *err)
 {
+    struct str name = rest_text(c, "name");
+    struct lake_repo there;
+    int code = lake_check_repo(name, err);
+
+    if (code == 0)
+        code = lake_repo_get(web_of(c)->lake, c->arena, name, &there, err);
+    if (code == 0)
+        return err_set(err, ERR_EXISTS, "repository already exists: not unique");
+    if (code != ERR_NOT_FOUND)
+        return code;
     if (rest_text(c, "storage_id").len)
         return err_set(err, ERR_INVALID, "unknown storage_id; leave it empty");
-    if (rest_bool(c, "sample_data"))
-        return err_set(err, ERR_UNSUPPORTED, "weir has no sample data");
-    return lake_check_repo(rest_text(c, "name"), err);
+    return rest_bool(c, "sample_data") ? err_set(err, ERR_UNSUPPORTED, "weir has no sample data")
+                                       : 0;
 }
 
 /* Checks that the caller may write to the namespace. */

@@ -65,6 +65,8 @@ static int say_hello(struct rest_call *c, struct err *err)
     json_out_member_u64(c->w, "labels", json_object_size(rest_json(c, "labels")));
     json_out_member_u64(c->w, "things", json_array_size(rest_json(c, "things")));
     json_out_member_bool(c->w, "name_given", rest_given(c, "name"));
+    if (rest_bool(c, "loud"))
+        json_out_member_bool(c->w, "loud", true);
     rest_header(c, STR("X-Hello"), STR("there"));
     return 0;
 }
@@ -139,6 +141,7 @@ static int answer_head(struct rest_call *c, struct err *err)
 
 static const struct rest_row rows[] = {
     {HTTP_POST, "/hello", REST_USER, "Says hello.", say_hello,
+     .query = REST_FIELDS({"loud", "A switch.", REST_BOOLEAN}),
      .body = REST_FIELDS({"labels", "Labels.", REST_MAP, .min = 0, .max = 2},
                          {"things", "Things.", REST_OBJECTS}, {"name", "A name."})},
     {HTTP_GET, "/same", REST_USER, "Fails.", fail_unmodified},
@@ -220,6 +223,11 @@ TEST(rest_dialect, a_lenient_dialect_takes_bodies_as_many_programs_write_them)
          "{\"friend\":\"ann\",\"labels\":0,\"things\":0,\"name_given\":false}"},
         {"POST /hello", "{\"name\":null,\"other\":[1]}", 200,
          "{\"friend\":\"ann\",\"labels\":0,\"things\":0,\"name_given\":false}"},
+        {"POST /hello?loud=True", "", 200,
+         "{\"friend\":\"ann\",\"labels\":0,\"things\":0,\"name_given\":false,\"loud\":true}"},
+        {"POST /hello?loud=0", "", 200,
+         "{\"friend\":\"ann\",\"labels\":0,\"things\":0,\"name_given\":false}"},
+        {"POST /hello?loud=yes", "", 400, "{\"oops\":\"loud must be true or false\"}"},
         {"POST /hello", "{\"name\":7}", 400, "{\"oops\":\"name must be a string\"}"},
         {"POST /hello", "{\"labels\":{\"a\":1}}", 400,
          "{\"oops\":\"labels must be an object whose members are strings\"}"},
