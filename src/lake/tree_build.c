@@ -144,13 +144,10 @@ static int build_root_open(struct tree_builder *b, unsigned level, struct node_i
 
     b->levels[level].open = NULL;
     build_known(b, j, level);
-    int code = tree_job_start(j, err);
-    if (code == 0)
-        code = tree_jobs_wait(b, err);
+    int code = tree_job_start(j, err), ended = tree_jobs_wait(b, code ? NULL : err);
+    code = code ? code : ended;
     if (code == 0)
         *id = promise->id;
-    else
-        (void)!tree_jobs_wait(b, NULL); /* until nobody keeps the promise any more */
     free(promise);
     return code;
 }
