@@ -107,18 +107,33 @@ static int claim_partition_is_gone(struct claim *c, struct str partition, struct
     return code;
 }
 
+/* Whether the repository of a young claim is being made: the row of its claim is there. */
+static int claim_is_being_used(struct claim *c, const struct claim_seen *seen, struct str partition,
+                               bool *out, struct err *err)
+{
+    struct kv_value value;
+
+    *out = false;
+    if (seen->modified_ms + c->lake->claim_fresh_ms <= clock_wall_ms())
+        return 0;
+    int code =
+        kv_get(c->lake->kv, NULL, &c->arena, lake_key_claim(&c->arena, partition), &value, err);
+    *out = code == 0;
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
 /* Checks that nothing stands against the claim that is there. */
 static int claim_pass(struct claim *c, const struct claim_seen *seen, struct err *err)
 {
     struct str partition, id;
-    bool gone = false;
-    int code = 0;
+    bool used = false, gone = false;
 
     if (!seen->text.p || str_eq(seen->text, c->text))
         return 0;
     if (!claim_parse(seen->text, &partition, &id))
         return c->bare ? 0 : claim_in_use(c, seen->text, err);
-    if (seen->modified_ms + c->lake->claim_fresh_ms <= clock_wall_ms())
+    int code = claim_is_being_used(c, seen, partition, &used, err);
+    if (code == 0 && !used)
         code = claim_partition_is_gone(c, partition, id, &gone, err);
     return code == 0 && !gone ? claim_in_use(c, seen->text, err) : code;
 }

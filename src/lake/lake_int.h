@@ -24,8 +24,8 @@ struct lake {
     struct loop cleaner;        /* clean.c: drops the tokens on the cleanup list */
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
-    /* A claim that is younger belongs to a repository that is being made, and is never void. Tests
-     * set it. */
+    /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
+     * from it. Tests set it. */
     int64_t claim_fresh_ms;
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
     void (*repo_changed)(void *ctx, struct str id); /* lake_watch_repos() */

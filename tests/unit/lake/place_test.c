@@ -522,6 +522,27 @@ static void check_overtaken(struct lake_lab *lab)
     CHECK_ERR(try_repo(lab, "third", "s3://lake-data/slow", false, &err), ERR_IN_USE);
 }
 
+/* The claim of a repository that was made and deleted is void at once. */
+static void check_made_again(struct lake_lab *lab)
+{
+    struct err err = {0};
+    struct lake_repo r = lab->repo;
+
+    CHECK_OK(lake_repo_delete(lab->lake, &lab->arena, r.id, false, false, &err));
+    CHECK_ERR(try_repo(lab, "repo", "s3://lake-data/repo", true, &err), ERR_IN_USE);
+    CHECK_OK(kv_remove(lab->kv_lab->kv, lake_key_to_delete(&lab->arena, r.partition), &err));
+    CHECK_OK(try_repo(lab, "repo", "s3://lake-data/repo", true, &err));
+}
+
+KV_LAB_TEST(lake_claim, a_namespace_can_be_used_again_when_its_repository_is_gone)
+{
+    struct lake_lab lake;
+
+    lake_lab_open(&lake, lab, LAKE_LAB_STORAGE);
+    check_made_again(&lake);
+    lake_lab_close(&lake);
+}
+
 KV_LAB_TEST(lake_claim, a_claim_without_a_repository_is_void)
 {
     struct lake_lab lake;
