@@ -303,8 +303,8 @@ int replication_page(struct replications *r, const struct listed_page *p,
 int replication_event_id(struct arena *a, const struct replication_id *id, struct str type,
                          const struct thing *thing, struct str *out, struct err *err) MUST_CHECK;
 /* The arguments of replication_split(), which ends a task for several objects when some of them
- * failed. Each failed object gets a task of its own. The handler then sets task_run.done.
- * ERR_CONFLICT: the caller does not hold the task any more. */
+ * failed. Each failed object gets a task of its own. The task's handler, which calls this, then
+ * sets task_run.done. ERR_CONFLICT: the caller does not hold the task any more. */
 struct listed_split {
     struct replication_id id;
     const struct task *task;

@@ -58,8 +58,8 @@ static int add_marker(const struct copy *c, struct arena *a, struct err *err)
     return c->to->ops->remove(c->to, a, c->key, &o, &made, err);
 }
 
-/* Writes a version without comparing it. With a comparison, a version that equals the version
- * before it would be left out. */
+/* Copies a version to the destination without comparing it with the destination's current version.
+ * copy_object() compares, and would leave out a version that equals the version before it. */
 static int add_version(const struct copy *c, struct arena *a, const struct object_info *v,
                        uint64_t *bytes, struct err *err)
 {

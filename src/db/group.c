@@ -19,7 +19,7 @@ enum {
 enum due {
     DUE_NOW,        /* none: the change neither wrote rows nor saw pending rows (W6) */
     DUE_WITH_BELOW, /* the write of the batch below, because the change saw rows of that batch */
-    /* The write of the batch that the change ran into, which has its rows or rows that it saw. */
+    /* The write of the open batch, because the change added rows to it or saw rows of it. */
     DUE_WITH_INTO,
 };
 

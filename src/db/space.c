@@ -53,7 +53,8 @@ static void take_ballast(struct db *db, uint64_t available)
         atomic_exchange(&s->ballast, true))
         return;
     ballast_path(&path, db);
-    (void)fill_ballast(path.p, ballast_bytes(s)); /* if this fails, only the reserve is left */
+    /* If this fails, there is no ballast file, and the reserve alone keeps room free. */
+    (void)fill_ballast(path.p, ballast_bytes(s));
     buf_release(&path);
 }
 

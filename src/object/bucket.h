@@ -120,8 +120,8 @@ struct change_fact {
     int64_t time_ms;
 };
 
-/* Through put() a change note adds a row to the row log with this prefix (db/row_log.h), in the
- * same commit as the change. */
+/* Given to a change note (below), which calls put() to add a row in the same commit as the change.
+ * The row goes to the row log that has this prefix (db/row_log.h). */
 struct outbox {
     void (*put)(struct outbox *o, struct str prefix, struct str place, struct str value);
 };

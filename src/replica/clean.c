@@ -85,8 +85,9 @@ static bool task_is_of(const struct task *t, const struct replication_id *id)
     return same;
 }
 
-/* Deletes those tasks of one page that belong to the replication, and makes the next page begin
- * after the others. *more is set to whether there may be more pages. */
+/* Deletes those tasks of one page that belong to the replication. Adds the number of the other
+ * tasks, which stay in the queue, to page->skip, so that the next page begins after them. *more is
+ * set to whether there may be more pages. */
 static int drop_page(struct cleaning *x, struct queue_page *page, bool *more, struct err *err)
 {
     struct arena a = ARENA_INIT(SCAN_ARENA_MAX);

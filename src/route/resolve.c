@@ -157,8 +157,8 @@ static int policy_storage(struct routes *r, const struct routes_view *view, stru
 
 /* --- the question of one request --- */
 
-/* The question of one request, which asks where a bucket is, and the policies of the user who
- * asks. */
+/* The question of one request, "where is this bucket?", and what the policies of the asking user
+ * say about it. */
 struct inquiry {
     struct routes *r;
     const struct routes_view *view;

@@ -149,7 +149,8 @@ struct store_watch {
      * and fail with the error of why(), which is ERR_STORE. */
     const _Atomic(bool) *halted;
     int (*why)(void *ctx, struct err *err);
-    /* Asks the store whether it is the one that was known (coord/installation.h). */
+    /* Asks the store whether it is still the known one: not empty, not another store, and without
+     * lost changes of the configuration (coord/installation.h). */
     int (*check)(void *ctx, struct err *err);
     void *ctx;
 };

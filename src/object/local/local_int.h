@@ -104,7 +104,7 @@ struct local_bucket {
     struct local *local;
     uint64_t id;
     struct str row;                 /* key of the row of TAG_BUCKET; it ends with the name */
-    char usage_row[ROW_BUCKET_LEN]; /* key of the row of TAG_USAGE */
+    char usage_row[ROW_BUCKET_LEN]; /* key of the row that has struct bucket_usage */
     bool untapped;                  /* its changes are hidden from the tap (local_untap()) */
     _Atomic(unsigned) refs;
     char memory[]; /* of `row` */

@@ -35,9 +35,9 @@ struct unrecorded {
  * process has recorded its changes. The caller releases `u` also after an error. */
 int unrecorded_read(struct unrecorded *u, const struct unrecorded_options *o,
                     struct err *err) MUST_CHECK;
-/* Sets *out to the number of unrecorded changes of the bucket at the storage. It is at least 1 if
- * it is not certain that there are none. If the storage is local to another process, the call may
- * take some seconds. */
+/* Sets *out to the number of unrecorded changes of the bucket at the storage. *out is 0 only if it
+ * is certain that there are none. If the storage is local to another process, the call may take
+ * some seconds. */
 int unrecorded_of(struct unrecorded *u, struct str storage, struct str bucket, uint64_t *out,
                   struct err *err) MUST_CHECK;
 void unrecorded_release(struct unrecorded *u);

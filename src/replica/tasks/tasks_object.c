@@ -11,7 +11,7 @@ struct object_run;
 /* The work that a task does under the object's lock, and the things that it is for. A task for the
  * object is also for its tags and its ACL (V5). */
 struct object_work {
-    unsigned kinds; /* set of things, as in struct job_things */
+    unsigned kinds; /* the things: a set of enum thing_kind */
     int (*fn)(struct object_run *r, struct err *err);
     unsigned requests; /* number of requests to each side */
 };

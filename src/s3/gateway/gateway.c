@@ -73,8 +73,8 @@ static bool is_form(const struct call *c)
            (!c->beyond || str_ieq(str_head(http_header(c->head, "content-type"), type.len), type));
 }
 
-/* Does a request without a bucket name a sub-resource, that is a parameter without a value, such as
- * Ceph's "?usage"? */
+/* Whether a request that is for no bucket has a sub-resource: a parameter without a value, such as
+ * Ceph's "?usage", that ListBuckets does not take. */
 static bool names_service_resource(const struct call *c)
 {
     for (size_t i = 0; i < c->query_count; i++) {

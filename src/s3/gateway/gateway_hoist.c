@@ -32,9 +32,10 @@ static bool is_hoisted(const struct call *c, struct str parameter)
            !is_of_signature(parameter);
 }
 
-/* Is the request presigned, by the same test as in auth.c? Names are compared as they were sent: an
- * encoded name ("%58-Amz-Algorithm") makes no signature of version 4, and version 2 does not cover
- * it. A preflight has no hoisted headers, and the page of a website has no query. */
+/* Whether the request is presigned with signature version 4, by the same test as in auth.c. As
+ * there, names are not decoded: "%58-Amz-Algorithm" does not count. Signature version 2 does not
+ * cover x-amz-* parameters, so they cannot stand for headers there. A preflight has no hoisted
+ * headers, and the query of a request to a website is not parsed. */
 static bool is_presigned(const struct call *c)
 {
     struct str rest = c->head->query, name, value;

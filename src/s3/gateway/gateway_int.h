@@ -304,7 +304,7 @@ void facts_table_free(struct facts_table *t);
  * also when it fails. ERR_AGAIN: the policy is large, and may_block is false. */
 int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err) MUST_CHECK;
 void facts_unref(struct facts *f); /* NULL is fine */
-/* Fills in what t->facts knows of the bucket: all but `at` and `facts_at`. */
+/* Sets every member of *t, except `at` and `facts_at`, to what t->facts knows of the bucket. */
 void facts_fill(struct call_target *t);
 /* Finds the bucket's document of this name; empty: the bucket has no such document. For the
  * target's bucket the result is the document as it was when the target was opened. */
