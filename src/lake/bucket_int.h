@@ -94,6 +94,7 @@ struct bucket_change {
     struct lake_at at;
     const struct object_conditions *conditions; /* NULL: none */
     const struct object_guard *guard;           /* NULL: none */
+    const struct lake_keep *keep;               /* the body was there before; NULL: it is new */
     struct str replaces; /* the address of the entry that must be there; empty: any */
     int refused;         /* the code with which a condition refused the change */
 };

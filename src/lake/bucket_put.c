@@ -2,6 +2,7 @@
 #include "lake/address.h"
 #include "lake/body.h"
 #include "lake/bucket_int.h"
+#include "lake/keep.h"
 
 /* Checks what is to be written and where, before a byte of the body is read. */
 static int bucket_prepare(struct bucket_change *c, const struct put_options *o,
@@ -107,9 +108,12 @@ int lake_bucket_copy(struct bucket *bucket, struct arena *a, struct str key, str
     struct bucket_change c = {
         .b = b, .a = a, .at = lake_bucket_at(b, key), .conditions = &o->conditions};
     struct lake_entry entry = {0}, meta = {0};
+    struct lake_keep keep;
     bool shares = false;
     int code = bucket_prepare(&c, o, &meta, err);
 
+    if (code == 0)
+        code = lake_keep_begin(&keep, b->lake, a, &b->repo, err);
     if (code == 0)
         code = copy_entry_body(&c, from, source, o, &entry, &shares, err);
     if (code == 0)
@@ -119,5 +123,6 @@ int lake_bucket_copy(struct bucket *bucket, struct arena *a, struct str key, str
     copy_describe(&entry, o);
     if (!shares)
         return bucket_change_finish(&c, &entry, out, err);
+    c.keep = &keep;
     return bucket_change_put(&c, &entry, out, err);
 }

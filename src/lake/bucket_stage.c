@@ -1,6 +1,7 @@
 /* Staging what S3 changes: conditions, guards, and the body of a change that is refused. */
 #include "lake/body.h"
 #include "lake/bucket_int.h"
+#include "lake/keep.h"
 #include "meta/error.h"
 #include "object/condition.h"
 
@@ -63,7 +64,7 @@ static int change_judge_removal(void *ctx, struct str path, const struct lake_ob
 static int change_stage(struct bucket_change *c, const struct lake_entry *entry, struct err *err)
 {
     struct lake_put put = {c->at.path, entry};
-    struct lake_stage_options o = {.ctx = c};
+    struct lake_stage_options o = {.ctx = c, .keep = c->keep};
 
     if (c->conditions && !conditions_given(c->conditions))
         c->conditions = NULL;
@@ -145,10 +146,14 @@ int lake_bucket_remove(struct bucket *bucket, struct arena *a, struct str key,
 static int change_tags(struct bucket_change *c, struct str tags, struct err *err)
 {
     struct lake_object now;
-    int code = lake_stat(c->b->lake, c->a, &c->b->repo, c->at.ref, c->at.path, &now, err);
+    struct lake_keep keep;
+    int code = lake_keep_begin(&keep, c->b->lake, c->a, &c->b->repo, err);
 
+    if (code == 0)
+        code = lake_stat(c->b->lake, c->a, &c->b->repo, c->at.ref, c->at.path, &now, err);
     if (code < 0)
         return code;
+    c->keep = &keep;
     now.entry.tags = tags;
     c->replaces = now.entry.address;
     return change_failed(c, change_stage(c, &now.entry, err), err);

@@ -1,5 +1,6 @@
 /* Changes of a branch's record, each in one atomic write. */
 #include "lake/change.h"
+#include "lake/keep.h"
 
 struct branch_change branch_change_of(const struct lake_repo *r, const struct lake_branch *b,
                                       const char *step)
@@ -37,6 +38,23 @@ static void change_fill(struct lake_tx *tx, struct branch_change *c)
     change_drop_tokens(tx, c);
 }
 
+/* Adds what a collection must learn of. A tree that no commit names may be under removal. */
+static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct branch_change *c,
+                              struct err *err)
+{
+    struct lake_keep keep;
+
+    if (c->kept.len == 0 && !c->has_old_tree)
+        return 0;
+    int code = lake_keep_begin(&keep, l, tx->arena, c->repo, err);
+    if (code == 0 && c->has_old_tree && !keep.is_idle)
+        code = err_set(err, ERR_BUSY, "a collection is under way; try again later");
+    if (code < 0)
+        return code;
+    lake_tx_keep_state(tx, c->repo, &keep);
+    return lake_tx_keep_commit(tx, l, c->repo, &keep, c->kept, err);
+}
+
 /* The answer to a write was lost. The record says whether the write was made: its revision and its
  * tokens are in it, so no other change would write these bytes. */
 static int change_find_out(struct lake *l, struct arena *a, const struct kv_change *put,
@@ -60,8 +78,11 @@ int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c
 
     lake_tx_init(&tx, a);
     change_fill(&tx, c);
+    int code = change_keep_source(&tx, l, c, err);
+    if (code < 0)
+        return code;
     lake_step_begin(c->step);
-    int code = lake_tx_write_get(l, &tx, names, now ? ARRAY_SIZE(names) : 0, values, err);
+    code = lake_tx_write_get(l, &tx, names, now ? ARRAY_SIZE(names) : 0, values, err);
     lake_step_end(c->step);
     if (code == ERR_PRECONDITION)
         return ERR_AGAIN;

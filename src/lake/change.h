@@ -38,6 +38,10 @@ struct branch_change {
     struct lake_branch next;          /* as it shall be; the revision is set by the write */
     const struct lake_commit *commit; /* to put too; NULL: none */
     const struct lake_draft *draft;   /* a token of `next` that was a draft; NULL: none */
+    /* The branch gets content of this commit, so a collection must learn of it (lake/keep.h).
+     * Empty: of none but its head. */
+    struct str kept;
+    bool has_old_tree; /* the commit's tree was there before, and no commit named it */
 };
 /* Begins a change of the branch: `next` is a copy of the record. */
 struct branch_change branch_change_of(const struct lake_repo *r, const struct lake_branch *b,
@@ -45,7 +49,7 @@ struct branch_change branch_change_of(const struct lake_repo *r, const struct la
 /* Writes the change if the repository and the branch are still those that were read. Tokens of the
  * old record that the new one does not have go to the cleanup list in the same write. *now (unless
  * NULL) is the branch as it is behind the write. ERR_AGAIN: the branch or the repository is another
- * one, and nothing was written. */
+ * one, or a collection began, and nothing was written. ERR_GONE: the commit `kept` has expired. */
 int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c,
                         struct lake_branch *now, struct err *err) MUST_CHECK;
 

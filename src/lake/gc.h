@@ -32,6 +32,11 @@ int lake_gc_rules_set(struct lake *l, struct arena *a, const struct lake_repo *r
 int lake_gc_rules_delete(struct lake *l, struct arena *a, const struct lake_repo *r,
                          struct err *err) MUST_CHECK;
 
+/* A bare repository begins without collections, because no ref leads to the files of its namespace
+ * yet. Whoever has restored its refs ends this. */
+int lake_gc_allow(struct lake *l, struct arena *a, const struct lake_repo *r,
+                  struct err *err) MUST_CHECK;
+
 /* What a run did, or has done so far. */
 struct lake_gc_report {
     struct str run; /* the run's id */

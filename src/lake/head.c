@@ -119,6 +119,8 @@ static int head_write(struct head_change *h, const struct lake_commit *commit, s
     c.next.sealed_count = 0;
     c.next.epoch++;
     c.commit = h->is_old_commit ? NULL : commit;
+    c.kept = h->kept;
+    c.has_old_tree = h->has_old_tree;
     return branch_change_write(h->lake, h->arena, &c, NULL, err);
 }
 
@@ -177,6 +179,7 @@ static int tree_commit_make(void *ctx, struct head_change *h, struct lake_commit
     head_tree_release(&head, h->lake);
     if (code < 0)
         return code;
+    h->has_old_tree = true;
     *out = (struct lake_commit){.committer = o->committer,
                                 .message = o->message,
                                 .created_ms = o->created_ms,

@@ -23,6 +23,8 @@ struct head_change {
     int (*make)(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err);
     void *ctx;
     bool is_old_commit; /* set by make(): the commit is there already */
+    struct str kept;    /* set by make(): the commit whose content the branch gets */
+    bool has_old_tree;  /* set by make(): the tree was there before, and no commit named it */
     /* As they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;

@@ -42,6 +42,7 @@ struct users;
 struct queue;
 
 struct lake_hooks; /* lake/hooks.h */
+struct lake_keep;  /* lake/keep.h */
 
 struct lake_options {
     struct kv *kv;         /* borrowed */
@@ -59,6 +60,9 @@ struct lake_options {
     uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this */
     unsigned writers;       /* node files that a commit writes at the same time; 0: 16 */
     const struct lake_hooks *hooks; /* borrowed; NULL: none */
+    const char *folder;             /* collections sort there; NULL: nothing is collected */
+    uint64_t gc_grace_ms;           /* lake.gc.grace: younger files are not collected; 0: 24 h */
+    uint64_t gc_day_ms;             /* lake.gc.day: a day of the rules of retention; 0: 24 h */
     const struct log *log;
 };
 int lake_open(struct lake **out, const struct lake_options *o, struct err *err) MUST_CHECK;
@@ -189,6 +193,10 @@ struct lake_stage_options {
     lake_judge_fn *judge; /* NULL: no condition */
     void *ctx;
     bool force;
+    /* Bodies of the entries were there before, so a collection must learn of them (lake/keep.h).
+     * ERR_BUSY: a collection began or ended meanwhile; read the entries again and stage them
+     * again. NULL: every body was put just now. */
+    const struct lake_keep *keep;
     size_t *removed; /* out: the number of paths that were there and are removed; may be NULL */
 };
 /* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. Where a path occurs twice its last

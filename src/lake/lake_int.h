@@ -93,6 +93,10 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
  * deleted. */
 int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct err *err) MUST_CHECK;
+/* Puts the record of a new branch or tag, which refers to the commit; an empty id is none. It
+ * fails as lake_put_new(), and with ERR_GONE: the commit has expired. */
+int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                 struct str record, struct str commit_id, struct err *err) MUST_CHECK;
 
 /* --- reading records --- */
 

@@ -1,4 +1,5 @@
 /* Listing the paths of a ref. */
+#include "lake/keep.h"
 #include "lake/layers.h"
 #include "lake/page.h"
 #include "lake/read.h"
@@ -110,6 +111,8 @@ int lake_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct
     int code = lake_ref_resolve(l, a, r, ref, &at, err);
 
     *out = (struct lake_objects){.next = o->after};
+    if (code == 0 && !at.staged)
+        code = lake_check_expired(l, a, r, &at, err);
     if (code < 0)
         return code;
     return at.staged ? listing_of_branch(l, a, r, at.branch.id, o, out, err)

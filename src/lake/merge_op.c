@@ -86,6 +86,7 @@ static int merging_make(void *ctx, struct head_change *h, struct lake_commit *ou
     if (code < 0)
         return code;
     struct str parents[] = {h->branch.commit_id, source};
+    h->kept = source;
     out->committer = o.committer;
     out->message = merging_message(g, h);
     out->metadata =

@@ -96,6 +96,7 @@ static int picking_make(void *ctx, struct head_change *h, struct lake_commit *ou
         code = picking_merge(p, h, &c, parent, &out->tree, err);
     if (code < 0)
         return code;
+    h->kept = p->is_revert ? parent : id;
     picking_describe(p, h->arena, &c, out);
     return head_commit_finish(h->lake, h->arena, &h->repo, out, &h->branch.commit_id, 1, err);
 }

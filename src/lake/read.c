@@ -1,5 +1,6 @@
 /* Reading single paths of a ref, and the moment that a reader of a branch sees. */
 #include "lake/read.h"
+#include "lake/keep.h"
 #include "lake/names.h"
 
 #include "base/clock.h"
@@ -192,6 +193,8 @@ int lake_stat(struct lake *l, struct arena *a, const struct lake_repo *r, struct
     if (code < 0)
         return code;
     if (!at.staged)
+        code = lake_check_expired(l, a, r, &at, err);
+    if (code == 0 && !at.staged)
         code = stat_commit(l, a, r, &at, &p, err);
     while (at.staged && (code = lake_read_paths(l, a, r, &at.branch, &p, 1, err)) == ERR_AGAIN) {
         struct str name = at.branch.id;

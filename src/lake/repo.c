@@ -1,5 +1,6 @@
 /* Repositories: made, found, listed, deleted. */
 #include "lake/claim.h"
+#include "lake/gc_int.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
@@ -107,6 +108,9 @@ static int repo_write_new(struct lake *l, struct arena *a, const struct lake_rep
     lake_tx_put_if(&tx, lake_key_repo(a, r->id), r->stamp, KV_ABSENT, STR_EMPTY);
     if (!o->claimed && !l->o.place)
         lake_tx_remove(&tx, lake_key_claim(a, r->partition), KV_EXISTS, STR_EMPTY);
+    /* What a bare repository will refer to is in its namespace already, and no ref leads to it yet.
+     */
+    lake_tx_put(&tx, gc_key_state(a, r->partition), gc_state_new(a, o->bare ? GC_HELD : GC_IDLE));
     if (!o->bare)
         repo_add_first(&tx, r);
     int code = lake_tx_write(l, &tx, &failed, err);

@@ -167,6 +167,7 @@ static int hard_reset_make(void *ctx, struct head_change *h, struct lake_commit 
     int code = lake_ref_commit(h->lake, h->arena, &h->repo, *ref, &target, err);
 
     h->is_old_commit = true;
+    h->kept = target;
     return code < 0 ? code : lake_commit_get(h->lake, h->arena, &h->repo, target, out, err);
 }
 

@@ -1,9 +1,13 @@
 /* Staging: writes and removals of paths on a branch (docs/lake.md, K1 to K5). */
 #include "lake/change.h"
+#include "lake/keep.h"
 #include "lake/names.h"
 #include "lake/read.h"
 
 #include <stdlib.h>
+
+/* Which of the changes of a fenced write is the check of the collector's state. */
+enum { STAGE_KEEP_CHECK = 2 };
 
 /* One change that is to be staged. */
 struct stage_row {
@@ -208,15 +212,21 @@ static int stage_add(struct staging *s, struct lake_tx *tx, const struct stage_r
         }
     }
     lake_tx_put_if(tx, name, row->value, when, stamp);
+    if (s->o->keep && row->put->entry)
+        lake_tx_keep_body(tx, &s->repo, s->o->keep, row->put->entry);
     return 0;
 }
 
 /* K3: the store judges the branch and the rows in one step. */
 static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err *err)
 {
+    size_t failed = 0;
+
     lake_step_begin("lake.stage");
-    int code = lake_tx_write(s->lake, tx, NULL, err);
+    int code = lake_tx_write(s->lake, tx, &failed, err);
     lake_step_end("lake.stage");
+    if (code == ERR_PRECONDITION && s->o->keep && failed == STAGE_KEEP_CHECK)
+        return err_set(err, ERR_BUSY, "a collection began or ended meanwhile; try again");
     return code == ERR_PRECONDITION ? ERR_AGAIN : code;
 }
 
@@ -246,7 +256,7 @@ static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct er
 /* ERR_AGAIN: the branch changed, or a row that a condition is bound to. */
 static int stage_try(struct staging *s, struct err *err)
 {
-    bool is_fenced = (s->lake->kv->can & KV_FENCES) || s->path_count > 0;
+    bool is_fenced = (s->lake->kv->can & KV_FENCES) || s->path_count > 0 || s->o->keep;
     struct lake_tx tx;
     int code = stage_read(s, err);
 
@@ -259,6 +269,8 @@ static int stage_try(struct staging *s, struct err *err)
         lake_tx_check_repo(&tx, &s->repo);
         lake_tx_check(&tx, lake_key_branch(s->arena, s->repo.partition, s->name), s->branch.stamp);
     }
+    if (s->o->keep)
+        lake_tx_keep_state(&tx, &s->repo, s->o->keep);
     size_t checks = tx.count;
     for (size_t i = 0; i < s->count && code == 0; i++)
         code = stage_add(s, &tx, &s->rows[i], err);

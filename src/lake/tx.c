@@ -1,4 +1,5 @@
 /* Changes of the lake that one atomic write makes. */
+#include "lake/keep.h"
 #include "lake/lake_int.h"
 
 #include "base/clock.h"
@@ -123,25 +124,47 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
                                    out, err);
 }
 
-int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
-                 struct str record, struct err *err)
+/* One try. ERR_AGAIN: the repository's record has changed, or a collection has. */
+static int put_ref_try(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct kv_name name, struct str record, struct str commit_id,
+                       struct err *err)
+{
+    enum { REPO_CHECK, REF_PUT };
+    struct lake_keep keep;
+    struct lake_tx tx;
+    size_t failed = 0;
+    int code = commit_id.len ? lake_keep_begin(&keep, l, a, r, err) : 0;
+
+    lake_tx_init(&tx, a);
+    lake_tx_check_repo(&tx, r);
+    lake_tx_put_if(&tx, name, record, KV_ABSENT, STR_EMPTY);
+    if (code == 0 && commit_id.len) {
+        lake_tx_keep_state(&tx, r, &keep);
+        code = lake_tx_keep_commit(&tx, l, r, &keep, commit_id, err);
+    }
+    if (code == 0)
+        code = lake_tx_write(l, &tx, &failed, err);
+    if (code != ERR_PRECONDITION)
+        return code;
+    return failed == REF_PUT ? err_code(err, ERR_EXISTS) : ERR_AGAIN;
+}
+
+int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                 struct str record, struct str commit_id, struct err *err)
 {
     struct lake_repo now = *r;
-    struct lake_tx tx;
-    size_t failed;
     int code;
 
-    for (;;) {
-        lake_tx_init(&tx, a);
-        lake_tx_check_repo(&tx, &now);
-        lake_tx_put_if(&tx, name, record, KV_ABSENT, STR_EMPTY);
-        code = lake_tx_write(l, &tx, &failed, err);
-        if (code != ERR_PRECONDITION)
-            return code;
-        if (failed > 0)
-            return err_code(err, ERR_EXISTS);
+    while ((code = put_ref_try(l, a, &now, name, record, commit_id, err)) == ERR_AGAIN) {
         code = lake_repo_again(l, a, r, &now, err);
         if (code < 0)
             return code;
     }
+    return code;
+}
+
+int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                 struct str record, struct err *err)
+{
+    return lake_put_ref(l, a, r, name, record, STR_EMPTY, err);
 }

@@ -1,6 +1,7 @@
 /* Calls with which clients upload straight to the storage: weir gives a signed address, the client
  * puts the object there, and then links it to a path. */
 #include "lake/address.h"
+#include "lake/keep.h"
 #include "lake/names.h"
 #include "lake/rest/web.h"
 
@@ -126,12 +127,15 @@ static int staging_link(struct rest_call *c, struct err *err)
     struct lake_object object = {.path = rest_text(c, "path")};
     bool force = rest_bool(c, "force");
     struct object_info stored = {0};
+    struct lake_keep keep;
     struct lake_repo repo;
     struct str key;
     int code = web_writable(c, object.path, force, &repo, err);
 
     if (code == 0)
         code = web_link_key(c, &repo, address, &key, err);
+    if (code == 0)
+        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &repo, err);
     if (code == 0)
         code = staging_head(c, &repo, key, &stored, err);
     if (code == 0)
@@ -150,7 +154,9 @@ static int staging_link(struct rest_call *c, struct err *err)
     object.entry.owner = web_user(c)->id;
     object.entry.modified_ms =
         rest_given(c, "mtime") ? rest_integer(c, "mtime") * MS_PER_S : clock_wall_ms();
-    code = web_stage(c, &repo, &object, force, err);
+    code = lake_keep_check_file(&keep, &repo, &object.entry, stored.modified_ms, err);
+    if (code == 0)
+        code = web_stage(c, &repo, &object, &keep, force, err);
     if (code == 0)
         web_write_stats(c, &repo, &object, &(struct web_stats_options){.metadata = true});
     return code;

@@ -1,5 +1,6 @@
 /* Calls that change objects of a branch: upload, removal, copy, and new metadata. */
 #include "lake/body.h"
+#include "lake/keep.h"
 #include "lake/names.h"
 #include "lake/rest/web.h"
 #include "s3/gateway/form.h"
@@ -164,7 +165,7 @@ static int upload_store(struct rest_call *c, const struct lake_repo *repo, struc
     upload_close(body);
     if (code < 0)
         return code;
-    code = web_stage(c, repo, out, rest_bool(c, "force"), err);
+    code = web_stage(c, repo, out, NULL, rest_bool(c, "force"), err);
     if (lake_body_is_free(code))
         lake_body_remove(web_of(c)->lake, c->arena, repo, &out->entry);
     return code;
@@ -279,6 +280,7 @@ static int object_copy(struct rest_call *c, struct err *err)
     struct lake_object from, to = {.path = rest_text(c, "dest_path")};
     struct str ref = rest_text(c, "src_ref"), path = rest_text(c, "src_path");
     bool force = rest_bool(c, "force");
+    struct lake_keep keep;
     struct lake_repo repo;
     int code = web_writable(c, to.path, force, &repo, err);
 
@@ -287,12 +289,14 @@ static int object_copy(struct rest_call *c, struct err *err)
     if (code == 0)
         code = web_need(c, &repo, (struct web_ask){S3_ACTION_GET_OBJECT, ref, path}, err);
     if (code == 0)
+        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &repo, err);
+    if (code == 0)
         code = lake_stat(web_of(c)->lake, c->arena, &repo, ref, path, &from, err);
     if (code < 0)
         return code;
     to.entry = from.entry;
     to.entry.modified_ms = clock_wall_ms();
-    code = web_stage(c, &repo, &to, force, err);
+    code = web_stage(c, &repo, &to, &keep, force, err);
     if (code == 0)
         web_write_stats(c, &repo, &to, &(struct web_stats_options){.metadata = true});
     return code;
@@ -302,16 +306,19 @@ static int object_set_metadata(struct rest_call *c, struct err *err)
 {
     struct str branch = rest_text(c, "branch"), path = rest_text(c, "path");
     struct lake_object object;
+    struct lake_keep keep;
     struct lake_repo repo;
     int code = web_writable(c, path, false, &repo, err);
 
+    if (code == 0)
+        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &repo, err);
     if (code == 0)
         code = lake_stat(web_of(c)->lake, c->arena, &repo, branch, path, &object, err);
     if (code == 0)
         code = web_pairs(c, rest_json(c, "set"), &object.entry.metadata, err);
     if (code == 0)
         code = lake_check_metadata(&object.entry.metadata, err);
-    return code == 0 ? web_stage(c, &repo, &object, false, err) : code;
+    return code == 0 ? web_stage(c, &repo, &object, &keep, false, err) : code;
 }
 
 /* Sets the entry's address. An address outside of the namespace needs the right to read it; inside
@@ -343,11 +350,16 @@ static int object_stage_address(struct rest_call *c, struct err *err)
     struct lake_object object = {.path = rest_text(c, "path")};
     struct lake_entry *e = &object.entry;
     bool force = rest_bool(c, "force");
+    struct lake_keep keep;
     struct lake_repo repo;
     int code = web_writable(c, object.path, force, &repo, err);
 
     if (code == 0)
         code = stage_set_address(c, &repo, e, err);
+    if (code == 0)
+        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &repo, err);
+    if (code == 0)
+        code = lake_keep_check_file(&keep, &repo, e, 0, err);
     if (code == 0)
         code = web_pairs(c, rest_json(c, "metadata"), &e->metadata, err);
     if (code == 0)
@@ -358,7 +370,7 @@ static int object_stage_address(struct rest_call *c, struct err *err)
     e->size = (uint64_t)rest_integer(c, "size_bytes");
     e->content_type = rest_text(c, "content_type");
     e->modified_ms = rest_given(c, "mtime") ? rest_integer(c, "mtime") * MS_PER_S : clock_wall_ms();
-    code = web_stage(c, &repo, &object, force, err);
+    code = web_stage(c, &repo, &object, &keep, force, err);
     if (code == 0)
         web_write_stats(c, &repo, &object, &(struct web_stats_options){.metadata = true});
     return code;

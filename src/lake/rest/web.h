@@ -105,9 +105,10 @@ int web_forbidden(struct rest_call *c, struct err *err);
  * write to the path of the call's branch, that the branch is there and that it takes writes. */
 int web_writable(struct rest_call *c, struct str path, bool force, struct lake_repo *out,
                  struct err *err) MUST_CHECK;
-/* Stages the object on the call's branch, if the headers If-Match and If-None-Match allow it. */
+/* Stages the object on the call's branch, if the headers If-Match and If-None-Match allow it.
+ * `keep` is given for a body that was there before (lake/keep.h). */
 int web_stage(struct rest_call *c, const struct lake_repo *r, const struct lake_object *o,
-              bool force, struct err *err) MUST_CHECK;
+              const struct lake_keep *keep, bool force, struct err *err) MUST_CHECK;
 /* Returns an ETag without its quotes. */
 struct str web_bare_etag(struct str etag);
 

@@ -44,14 +44,14 @@ static int web_judge_write(void *ctx, struct str path, const struct lake_object 
 }
 
 int web_stage(struct rest_call *c, const struct lake_repo *r, const struct lake_object *o,
-              bool force, struct err *err)
+              const struct lake_keep *keep, bool force, struct err *err)
 {
     const struct http_head *head = http_request_head(c->req);
     struct object_conditions conditions = {.if_match = http_header(head, "If-Match"),
                                            .if_none_match = http_header(head, "If-None-Match")};
     bool judged = conditions.if_match.len || conditions.if_none_match.len;
     struct lake_stage_options how = {
-        .judge = judged ? web_judge_write : NULL, .ctx = &conditions, .force = force};
+        .judge = judged ? web_judge_write : NULL, .ctx = &conditions, .force = force, .keep = keep};
     struct lake_put put = {o->path, &o->entry};
 
     return lake_stage(web_of(c)->lake, c->arena, r, rest_text(c, "branch"), &put, 1, &how, err);

@@ -1,0 +1,124 @@
+/* The inside of the collector, for the files gc_*.c and keep.c alone. */
+#ifndef LAKE_GC_INT_H
+#define LAKE_GC_INT_H
+
+#include "lake/gc.h"
+#include "lake/keep.h"
+#include "lake/lake_int.h"
+
+/* --- the state (gc_state.c) --- */
+
+/* Where a repository's collector stands: the row gc/state. It changes a few times in a run and
+ * never otherwise, because writers check it. */
+enum gc_phase {
+    GC_IDLE,
+    GC_MARKING,  /* the dead files are looked for; new references leave marks */
+    GC_CLOSED,   /* no mark can be added any more; marked bodies are taken off the list */
+    GC_REMOVING, /* the files on the list are removed */
+    GC_HELD,     /* no run may begin: refs are being restored */
+};
+
+struct gc_state {
+    uint32_t phase;  /* enum gc_phase */
+    uint64_t number; /* grows with every change, so no two states have equal bytes */
+    struct str run;
+    int64_t cutoff_ms;
+    bool mark_only;
+    struct str stamp; /* not in the record */
+};
+
+/* The encoded state of a new repository. */
+struct str gc_state_new(struct arena *a, enum gc_phase phase);
+struct kv_name gc_key_state(struct arena *a, struct str partition);
+/* Reads the state. The row of a repository that has none is made. */
+int gc_state_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct gc_state *out,
+                  struct err *err) MUST_CHECK;
+/* Adds the change of the state to a write, if it is still *from; *from becomes the new state. */
+void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_state *from,
+                     const struct gc_state *to);
+
+/* --- marks (gc_state.c) --- */
+
+#define GC_COMMITS  "gc/commits" /* <id>: GC_KEPT or GC_EXPIRED */
+#define GC_KEPT_ROW "gc/kept"    /* <address>, empty */
+#define GC_DEAD     "gc/dead"    /* <run>/<key>: struct gc_dead */
+#define GC_KEPT     STR("kept")
+#define GC_EXPIRED  STR("expired")
+
+/* --- a set of ids (gc_ids.c) --- */
+
+/* A set of ids of commits or nodes, 32 bytes each. */
+struct gc_ids {
+    unsigned char (*slots)[LAKE_IDENTITY_LEN];
+    bool *used;
+    size_t mask, count;
+};
+void gc_ids_release(struct gc_ids *s);
+/* Adds an id of 64 hex digits. Returns false if the set has it already, or the text is no id. */
+bool gc_ids_add(struct gc_ids *s, struct str id);
+bool gc_ids_has(const struct gc_ids *s, struct str id);
+
+/* --- sorting on disk (gc_sort.c) --- */
+
+/* Sorts strings that do not fit into memory: sorted runs in files without names, which are merged.
+ * Strings have at most GC_STRING_MAX bytes. */
+enum { GC_STRING_MAX = 2048, GC_SORT_BYTES = 32 << 20, GC_SORT_RUNS = 64 };
+struct gc_sorter;
+int gc_sorter_open(struct gc_sorter **out, const char *folder, size_t memory_bytes,
+                   struct err *err) MUST_CHECK;
+int gc_sorter_add(struct gc_sorter *s, struct str text, struct err *err) MUST_CHECK;
+/* Ends the adding; gc_sorter_next() gives the strings from the smallest on, each once. ERR_END:
+ * there are no more. The string is borrowed until the next call. */
+int gc_sorter_sort(struct gc_sorter *s, struct err *err) MUST_CHECK;
+int gc_sorter_next(struct gc_sorter *s, struct str *out, struct err *err) MUST_CHECK;
+void gc_sorter_close(struct gc_sorter *s); /* NULL is fine */
+
+/* --- a run (gc_run.c) --- */
+
+struct gc_run {
+    struct lake *lake;
+    const struct lake_repo *repo;
+    struct arena *arena; /* lives as long as the call */
+    struct gc_state state;
+    struct lake_gc_report report;
+    bool (*ended)(void *ctx);
+    void *ctx;
+    /* While it is marking: */
+    struct gc_ids safe;     /* commits that a branch or a tag names */
+    struct gc_ids expired;  /* commits */
+    struct gc_ids nodes;    /* that a commit leads to */
+    struct gc_sorter *live; /* bodies that a token or a commit names, by key */
+};
+int gc_run_check(const struct gc_run *g, struct err *err) MUST_CHECK; /* ERR_CANCELED: stop now */
+/* Makes the changes if the state is still the run's. ERR_BUSY: it is not, so another process goes
+ * on with the run. */
+int gc_run_write(struct gc_run *g, struct lake_tx *tx, struct err *err) MUST_CHECK;
+/* Writes the report, and changes the state to `phase` in the same step; the phase may be the same.
+ * ERR_BUSY: the state is not the run's any more. */
+int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err) MUST_CHECK;
+
+/* A file that is to be removed: a row gc/dead/<run>/<key>. */
+struct gc_dead {
+    uint64_t size;
+    int64_t modified_ms;
+};
+struct kv_name gc_key_dead(struct arena *a, const struct gc_run *g, struct str key);
+struct str gc_dead_write(struct arena *a, const struct gc_dead *d);
+int gc_dead_read(struct gc_dead *out, struct str record, struct err *err) MUST_CHECK;
+
+/* Finds the commits that have expired, and marks them (gc_retain.c). */
+int gc_retain(struct gc_run *g, struct err *err) MUST_CHECK;
+/* Lists files, tokens and trees, and puts the list of dead files (gc_mark.c). */
+int gc_mark(struct gc_run *g, struct err *err) MUST_CHECK;
+/* Whether the storage of the namespace judges the condition of a removal in its own commit. */
+int gc_files_judge(struct gc_run *g, bool *out, struct err *err) MUST_CHECK;
+/* Takes kept bodies off the list (gc_remove.c). */
+int gc_exclude(struct gc_run *g, struct err *err) MUST_CHECK;
+/* Removes the files on the list, and their rows. */
+int gc_remove(struct gc_run *g, struct err *err) MUST_CHECK;
+/* Removes the lists of earlier runs that only looked. */
+int gc_remove_old_lists(struct gc_run *g, struct err *err) MUST_CHECK;
+/* Removes the marks of the run. */
+int gc_remove_marks(struct gc_run *g, struct err *err) MUST_CHECK;
+
+#endif

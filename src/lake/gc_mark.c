@@ -1,0 +1,435 @@
+/* Marking: which files of the namespace are dead. */
+#include "lake/files.h"
+#include "lake/gc_int.h"
+#include "lake/iter.h"
+#include "lake/names.h"
+#include "lake/place.h"
+#include "lake/tree_spine.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+enum {
+    MARK_BATCH = 500,
+    MARK_TRIES = 100,             /* how often the tokens of one branch are read again */
+    MARK_MANIFEST_MAX = 64 << 10, /* bytes of _lakefs/refs_manifest.json */
+};
+
+/* --- step 3: bodies that are old enough --- */
+
+/* Calls fn() for each file of the folder that is older than `cutoff_ms`. */
+static int mark_list(struct gc_run *g, struct str folder, int64_t cutoff_ms,
+                     int (*fn)(struct gc_run *g, void *ctx, const struct lake_file *f,
+                               struct err *err),
+                     void *ctx, struct err *err)
+{
+    struct buf after = {0};
+    bool more = true;
+    int code = 0;
+
+    while (code == 0 && more) {
+        struct arena a = {0};
+        struct lake_files files;
+        code = gc_run_check(g, err);
+        if (code == 0)
+            code = lake_files_list(g->lake, &a, g->repo, folder, buf_str(&after), &files, err);
+        for (size_t i = 0; code == 0 && i < files.count; i++)
+            if (files.items[i].modified_ms > 0 && files.items[i].modified_ms < cutoff_ms)
+                code = fn(g, ctx, &files.items[i], err);
+        more = code == 0 && files.more;
+        buf_reset(&after);
+        if (more)
+            buf_append_str(&after, files.next);
+        arena_release(&a);
+    }
+    buf_release(&after);
+    return code;
+}
+
+/* A candidate is one string: the key, and behind a NUL its size and time. NUL is the smallest byte,
+ * so candidates sort by their keys. */
+static int mark_candidate(struct gc_run *g, void *ctx, const struct lake_file *f, struct err *err)
+{
+    struct gc_sorter *candidates = ctx;
+    struct buf text = {0};
+
+    if (memchr(f->key.p, 0, f->key.len)) /* the lake puts no such key */
+        return 0;
+    g->report.bodies_listed++;
+    buf_append_str(&text, f->key);
+    buf_append_char(&text, 0);
+    buf_append_u64(&text, f->size);
+    buf_append_char(&text, 0);
+    buf_append_i64(&text, f->modified_ms);
+    int code = gc_sorter_add(candidates, buf_str(&text), err);
+    buf_release(&text);
+    return code;
+}
+
+static int mark_candidate_read(struct str text, struct str *key, struct gc_dead *out)
+{
+    struct str size, time;
+
+    if (!str_cut(text, 0, key, &text) || !str_cut(text, 0, &size, &time) ||
+        str_u64(size, &out->size) < 0)
+        return ERR_CORRUPT;
+    return str_i64(time, &out->modified_ms);
+}
+
+/* --- step 4: bodies that tokens name --- */
+
+static int mark_entry(struct gc_run *g, struct arena *a, struct str data, struct err *err)
+{
+    struct lake_entry e = {0};
+    struct str key;
+    int code = lake_entry_read(&e, a, data, err);
+
+    return code == 0 && lake_entry_below(g->repo, &e, &key) ? gc_sorter_add(g->live, key, err)
+                                                            : code;
+}
+
+static int mark_token(struct gc_run *g, struct str token, struct err *err)
+{
+    struct lake_iter *it = NULL;
+    struct arena a = {0};
+    struct lake_item item;
+    int code = lake_iter_staged(&it, g->lake, token, err);
+
+    while (code == 0 && (code = lake_iter_next(it, &item, err)) == 0) {
+        arena_reset(&a);
+        if (item.staged->identity.len)
+            code = mark_entry(g, &a, item.staged->data, err);
+    }
+    lake_iter_free(it);
+    arena_release(&a);
+    return code == ERR_END ? 0 : code;
+}
+
+static int mark_tokens(struct gc_run *g, const struct lake_branch *b, struct err *err)
+{
+    lake_step_begin("lake.gc_tokens");
+    int code = mark_token(g, b->staging, err);
+    for (size_t i = 0; i < b->sealed_count && code == 0; i++)
+        code = mark_token(g, b->sealed[i], err);
+    lake_step_end("lake.gc_tokens");
+    return code;
+}
+
+/* Reads all tokens of a branch. If the branch is still the same behind the last read, no token was
+ * dropped meanwhile. Otherwise rows may have been missed that have moved to another token. */
+static int mark_branch(struct gc_run *g, struct str name, struct err *err)
+{
+    struct lake_repo repo;
+    int code = ERR_AGAIN;
+
+    for (int i = 0; i < MARK_TRIES && code == ERR_AGAIN; i++) {
+        struct arena a = {0};
+        struct lake_branch b, now;
+        code = lake_read_branch(g->lake, NULL, &a, g->repo, name, &repo, &b, err);
+        if (code == 0)
+            code = mark_tokens(g, &b, err);
+        if (code == 0)
+            code = lake_read_branch(g->lake, NULL, &a, g->repo, name, &repo, &now, err);
+        if (code == 0 && !str_eq(now.stamp, b.stamp))
+            code = ERR_AGAIN;
+        arena_release(&a);
+        int ended = gc_run_check(g, err);
+        code = ended < 0 ? ended : code;
+    }
+    if (code ==
+        ERR_NOT_FOUND) /* the branch was deleted; the repository is checked by every write */
+        return 0;
+    return code == ERR_AGAIN
+               ? err_set(err, ERR_BUSY, "branch " STR_FMT " changes all the time", STR_ARG(name))
+               : code;
+}
+
+static int mark_branches(struct gc_run *g, struct err *err)
+{
+    struct lake_iter *it = NULL;
+    struct lake_item item;
+    int code = lake_iter_branches(&it, g->lake, g->repo, true, err);
+
+    while (code == 0 && (code = lake_iter_next(it, &item, err)) == 0)
+        code = mark_branch(g, item.branch->id, err);
+    lake_iter_free(it);
+    return code == ERR_END ? 0 : code;
+}
+
+/* --- step 5: bodies that commits name, and nodes --- */
+
+struct mark_walk {
+    struct gc_run *run;
+    struct tree_store store;
+    bool reads_leaves;
+};
+
+static int mark_leaf_records(struct mark_walk *w, struct node_cursor *c, struct err *err)
+{
+    struct arena a = {0};
+    struct tree_record record;
+    int code = 0;
+
+    while (code == 0 && (code = node_cursor_next(c, err)) == 0) {
+        arena_reset(&a);
+        code = node_record_read(&record, block_cursor_key(&c->at), c->at.value);
+        if (code < 0)
+            code = node_corrupt(&c->node->id, "a record is malformed", err);
+        if (code == 0)
+            code = mark_entry(w->run, &a, record.data, err);
+    }
+    arena_release(&a);
+    return code == ERR_END ? 0 : code;
+}
+
+static int mark_leaf(struct mark_walk *w, struct str text, struct err *err)
+{
+    struct node_cursor *c = xzalloc(sizeof(*c));
+    struct node_id id;
+    int code = node_id_parse(&id, text, err);
+
+    if (code == 0)
+        code = node_cursor_open(c, &w->store, &id, err);
+    if (code == 0)
+        code = mark_leaf_records(w, c, err);
+    node_cursor_release(c);
+    free(c);
+    return code;
+}
+
+static bool mark_is_seen(void *ctx, const struct node_visit *v)
+{
+    struct mark_walk *w = ctx;
+
+    return gc_ids_has(&w->run->nodes, v->id);
+}
+
+/* A node is noted behind its leaves: an error ends the run, so nothing relies on a node whose
+ * leaves were not read. */
+static int mark_visit(void *ctx, const struct node_visit *v, struct err *err)
+{
+    struct mark_walk *w = ctx;
+    int code = gc_run_check(w->run, err);
+
+    if (code == 0 && v->level == 0 && w->reads_leaves)
+        code = mark_leaf(w, v->id, err);
+    if (code == 0)
+        gc_ids_add(&w->run->nodes, v->id);
+    return code;
+}
+
+static bool mark_is_live(const struct gc_run *g, struct str commit_id)
+{
+    return gc_ids_has(&g->safe, commit_id) || !gc_ids_has(&g->expired, commit_id);
+}
+
+/* Walks the trees of the commits that are live, or of those that are not. */
+static int mark_commits(struct mark_walk *w, bool live, struct err *err)
+{
+    struct gc_run *g = w->run;
+    struct lake_iter *it = NULL;
+    struct lake_item item;
+    int code = lake_iter_commits(&it, g->lake, g->repo, false, err);
+
+    w->reads_leaves = live;
+    while (code == 0 && (code = lake_iter_next(it, &item, err)) == 0)
+        if (mark_is_live(g, item.commit->id) == live)
+            code = tree_walk(&w->store, item.commit->tree, mark_is_seen, mark_visit, w, err);
+    lake_iter_free(it);
+    return code == ERR_END ? 0 : code;
+}
+
+/* The trees of the last dump of refs are named by a file, not by a commit. Every id in the file is
+ * taken for a tree. */
+static int mark_manifest_ids(struct mark_walk *w, struct str text, struct err *err)
+{
+    struct str word;
+    int code = 0;
+
+    w->reads_leaves = false;
+    while (code == 0 && str_token(&text, "\" \t\r\n,:{}[]", &word))
+        if (lake_is_commit_id(word)) {
+            code = tree_walk(&w->store, word, mark_is_seen, mark_visit, w, err);
+            code = code == ERR_CORRUPT ? 0 : code; /* an id of something else */
+        }
+    return code;
+}
+
+static int mark_manifest(struct mark_walk *w, struct err *err)
+{
+    struct gc_run *g = w->run;
+    struct buf text = BUF_INIT(MARK_MANIFEST_MAX);
+    struct arena a = {0};
+    struct lake_place p;
+    int code = lake_place_open_below(&p, g->lake, &a, g->repo,
+                                     STR(LAKE_NODES "/refs_manifest.json"), LAKE_PLACE_READ, err);
+
+    if (code == 0)
+        code = lake_place_end(&p, lake_place_read(&p, &text, NULL, err), err);
+    if (code == 0)
+        code = mark_manifest_ids(w, buf_str(&text), err);
+    buf_release(&text);
+    arena_release(&a);
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+/* Trees of expired commits are walked too, behind the live ones: their bodies may go, but their
+ * nodes stay, because a merge may need them as its base. */
+static int mark_trees(struct gc_run *g, struct err *err)
+{
+    struct mark_walk w = {.run = g};
+    int code = lake_tree_store(g->lake, g->repo, &w.store, err);
+
+    if (code < 0)
+        return code;
+    code = mark_commits(&w, true, err);
+    if (code == 0)
+        code = mark_commits(&w, false, err);
+    if (code == 0)
+        code = mark_manifest(&w, err);
+    lake_tree_store_release(g->lake, &w.store);
+    return code;
+}
+
+/* --- the list --- */
+
+/* Rows of the list that are put together. */
+struct mark_batch {
+    struct gc_run *run;
+    struct arena arena;
+    struct lake_tx tx;
+};
+
+static void mark_batch_init(struct mark_batch *b, struct gc_run *g)
+{
+    *b = (struct mark_batch){.run = g};
+    lake_tx_init(&b->tx, &b->arena);
+}
+
+static int mark_batch_write(struct mark_batch *b, struct err *err)
+{
+    int code = 0;
+
+    if (b->tx.count) {
+        lake_step_begin("lake.gc_mark");
+        code = gc_run_write(b->run, &b->tx, err);
+        lake_step_end("lake.gc_mark");
+    }
+    arena_reset(&b->arena);
+    lake_tx_init(&b->tx, &b->arena);
+    return code;
+}
+
+static int mark_batch_add(struct mark_batch *b, struct str key, const struct gc_dead *d,
+                          struct err *err)
+{
+    lake_tx_put(&b->tx, gc_key_dead(&b->arena, b->run, key), gc_dead_write(&b->arena, d));
+    return b->tx.count < MARK_BATCH ? 0 : mark_batch_write(b, err);
+}
+
+static int mark_dead_body(struct mark_batch *b, struct str candidate, struct err *err)
+{
+    struct gc_dead d = {0};
+    struct str key;
+    int code = mark_candidate_read(candidate, &key, &d);
+
+    if (code < 0)
+        return err_code(err, ERR_CORRUPT);
+    b->run->report.bodies_dead++;
+    b->run->report.bodies_dead_bytes += d.size;
+    return mark_batch_add(b, key, &d, err);
+}
+
+/* Passes both sorted lists: a candidate that is not live is dead. */
+static int mark_bodies(struct mark_batch *b, struct gc_sorter *candidates, struct err *err)
+{
+    struct gc_sorter *live = b->run->live;
+    struct str candidate, key = {0}, alive = STR_EMPTY;
+    int more = gc_sorter_next(live, &alive, err), code = more == ERR_END ? 0 : more;
+
+    while (code == 0 && (code = gc_sorter_next(candidates, &candidate, err)) == 0) {
+        str_cut(candidate, 0, &key, &(struct str){0});
+        while (more == 0 && str_cmp(alive, key) < 0)
+            more = gc_sorter_next(live, &alive, err);
+        if (more < 0 && more != ERR_END)
+            return more;
+        if (more == ERR_END || !str_eq(alive, key))
+            code = mark_dead_body(b, candidate, err);
+    }
+    return code == ERR_END ? 0 : code;
+}
+
+static int mark_node(struct gc_run *g, void *ctx, const struct lake_file *f, struct err *err)
+{
+    struct str id = str_skip(f->key, sizeof(LAKE_NODES "/") - 1);
+    struct gc_ids one = {0};
+    struct gc_dead d = {f->size, f->modified_ms};
+    bool is_node = gc_ids_add(&one, id);
+
+    gc_ids_release(&one);
+    if (!is_node)
+        return 0;
+    g->report.nodes_listed++;
+    if (gc_ids_has(&g->nodes, id))
+        return 0;
+    g->report.nodes_dead++;
+    g->report.nodes_dead_bytes += d.size;
+    return mark_batch_add(ctx, f->key, &d, err);
+}
+
+/* Nodes are named by their content, so a commit may put a dead node again at any time. Only a
+ * storage that judges the condition of a removal inside its own commit can remove the old file and
+ * never the new one. On other storages nodes stay. */
+static int mark_nodes(struct mark_batch *b, struct err *err)
+{
+    struct gc_run *g = b->run;
+    int64_t latest = clock_wall_ms() - 2 * MS_PER_S; /* conditions compare whole seconds */
+    bool can = false;
+    int code = gc_files_judge(g, &can, err);
+
+    return code == 0 && can ? mark_list(g, STR(LAKE_NODES "/"),
+                                        g->state.cutoff_ms < latest ? g->state.cutoff_ms : latest,
+                                        mark_node, b, err)
+                            : code;
+}
+
+static int mark_put_list(struct gc_run *g, struct gc_sorter *candidates, struct err *err)
+{
+    struct mark_batch b;
+    int code = gc_sorter_sort(candidates, err);
+
+    mark_batch_init(&b, g);
+    if (code == 0)
+        code = gc_sorter_sort(g->live, err);
+    if (code == 0)
+        code = mark_bodies(&b, candidates, err);
+    if (code == 0)
+        code = mark_nodes(&b, err);
+    if (code == 0)
+        code = mark_batch_write(&b, err);
+    arena_release(&b.arena);
+    return code;
+}
+
+int gc_mark(struct gc_run *g, struct err *err)
+{
+    struct gc_sorter *candidates = NULL;
+    int code = gc_sorter_open(&candidates, g->lake->o.folder, GC_SORT_BYTES, err);
+
+    if (code == 0)
+        code = gc_sorter_open(&g->live, g->lake->o.folder, GC_SORT_BYTES, err);
+    if (code == 0)
+        code = gc_retain(g, err);
+    if (code == 0)
+        code =
+            mark_list(g, STR(LAKE_BODIES "/"), g->state.cutoff_ms, mark_candidate, candidates, err);
+    if (code == 0)
+        code = mark_branches(g, err);
+    if (code == 0)
+        code = mark_trees(g, err);
+    if (code == 0)
+        code = mark_put_list(g, candidates, err);
+    gc_sorter_close(candidates);
+    return code;
+}
