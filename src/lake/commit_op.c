@@ -292,6 +292,7 @@ static int commit_try(struct committing *k, struct lake_commit *out, struct err 
             return err_set(err, ERR_NOT_MODIFIED, "no changes: commit " STR_FMT " has them",
                            STR_ARG(k->branch.commit_id));
         k->token_count = 0;
+        draft_give_up(&k->rest, k->lake, k->arena); /* its rows are committed, and may be old */
     }
     if (code == 0)
         code = commit_is_empty(k, &is_empty, err);

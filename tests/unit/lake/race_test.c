@@ -250,6 +250,34 @@ LAKE_LAB_TEST(lake_race, r3_an_empty_commit_goes_on_top)
     hand_release(&h);
 }
 
+static void other_commits_twice(void *ctx)
+{
+    hand_commit(ctx, "main", "other");
+    hand_put(ctx, "main", "rest", "newer");
+    hand_commit(ctx, "main", "newer");
+}
+
+/* The rows of the paths that were not chosen have been committed meanwhile, and changed again. */
+LAKE_LAB_TEST(lake_race, r3_a_commit_of_chosen_paths_stages_no_old_rows_again)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct str path = STR("mine");
+    struct lake_commit_options o = {
+        .message = STR("empty"), .allow_empty = true, .paths = &path, .path_count = 1};
+    struct lake_commit c;
+
+    hand_put(&h, "main", "mine", "m");
+    hand_put(&h, "main", "rest", "old");
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, other_commits_twice, &other);
+    CHECK_INT(lake_commit(h.lake, &h.arena, &h.repo, STR("main"), &o, &c, &h.err), 0);
+    CHECK(steps_happened());
+    CHECK_STR(hand_history(&h, "main"), STR("empty|newer|other|Repository created"));
+    hand_expect(&h, "main", "rest", "newer");
+    hand_expect_diff(&h, "main", "");
+    hand_release(&other);
+    hand_release(&h);
+}
+
 /* --- writes beside commits --- */
 
 LAKE_LAB_TEST(lake_race, a_write_that_meets_a_commit_is_not_missed)
