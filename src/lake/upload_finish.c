@@ -14,7 +14,7 @@ struct finish {
     struct lake_bucket *b;
     struct arena *a;
     const struct upload_info *upload;
-    const struct upload_part *parts;
+    struct upload_part *parts; /* with bare ETags */
     size_t count;
     const struct put_options *o;
     struct lake_at at;
@@ -29,14 +29,28 @@ static struct str finish_bare_etag(struct str etag)
     return etag.len >= 2 && etag.p[0] == '"' ? str_n(etag.p + 1, etag.len - 2) : etag;
 }
 
+/* Copies the parts, as storages want them. */
+static int finish_take_parts(struct finish *f, const struct upload_part *parts, size_t count,
+                             struct err *err)
+{
+    f->parts = arena_array(f->a, count + 1, sizeof(*f->parts));
+    if (!f->parts)
+        return err_code(err, ERR_NO_MEMORY);
+    f->count = count;
+    for (size_t i = 0; i < count; i++) {
+        f->parts[i] = parts[i];
+        f->parts[i].etag = finish_bare_etag(parts[i].etag);
+    }
+    return 0;
+}
+
 static struct str finish_digest(struct finish *f)
 {
     struct digest_value value;
     struct buf text = {0};
 
     for (size_t i = 0; i < f->count; i++)
-        buf_appendf(&text, "%u " STR_FMT "\n", f->parts[i].number,
-                    STR_ARG(finish_bare_etag(f->parts[i].etag)));
+        buf_appendf(&text, "%u " STR_FMT "\n", f->parts[i].number, STR_ARG(f->parts[i].etag));
     digest_of(DIGEST_SHA256, buf_str(&text), &value);
     buf_release(&text);
     return arena_hex(f->a, value.bytes, value.len);
@@ -102,10 +116,38 @@ static int finish_read_sizes(struct finish *f, struct lake_place *p, const struc
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-static int finish_data(struct finish *f, struct err *err)
+/* Fills size and ETag from the object at the upload's address, where the storage does not say them.
+ * ERR_NOT_FOUND: there is no object, so the upload was not finished. */
+static int finish_look(struct finish *f, struct lake_place *p, struct err *err)
+{
+    struct get_result head = {0};
+    int code = p->bucket->ops->head(p->bucket, f->a, p->key, STR_EMPTY, NULL, &head, err);
+
+    f->entry.size = head.info.size;
+    f->entry.etag = head.info.etag;
+    return code;
+}
+
+/* Finishes the upload. Nobody else puts an object at its address, so an object that is there is the
+ * upload's, finished by an earlier try. */
+static int finish_upload(struct finish *f, struct lake_place *p, const struct upload_info *data,
+                         struct err *err)
 {
     struct put_options own = {.meta.checksum = f->o->meta.checksum};
     struct put_result put = {0};
+    int code =
+        p->bucket->ops->upload_finish(p->bucket, f->a, data, f->parts, f->count, &own, &put, err);
+
+    if (code == 0 && put.size && put.etag.len) {
+        f->entry.size = put.size;
+        f->entry.etag = put.etag;
+        return 0;
+    }
+    return code == 0 || code == ERR_NOT_FOUND ? finish_look(f, p, err) : code;
+}
+
+static int finish_data(struct finish *f, struct err *err)
+{
     struct lake_place p;
     int code = lake_place_open_below(&p, f->b->lake, f->a, &f->b->repo, f->record.address,
                                      LAKE_PLACE_PUT, err);
@@ -117,10 +159,7 @@ static int finish_data(struct finish *f, struct err *err)
     if (code == 0)
         code = lake_place_may(&p, err);
     if (code == 0)
-        code = p.bucket->ops->upload_finish(p.bucket, f->a, &data, f->parts, f->count, &own, &put,
-                                            err);
-    f->entry.size = put.size;
-    f->entry.etag = put.etag;
+        code = finish_upload(f, &p, &data, err);
     return lake_place_end(&p, code, err);
 }
 
@@ -180,15 +219,12 @@ int lake_upload_finish(struct bucket *bucket, struct arena *a, const struct uplo
                        struct put_result *out, struct err *err)
 {
     struct lake_bucket *b = lake_bucket_of(bucket);
-    struct finish f = {.b = b,
-                       .a = a,
-                       .upload = upload,
-                       .parts = parts,
-                       .count = count,
-                       .o = o,
-                       .at = lake_bucket_at(b, upload->key)};
+    struct finish f = {
+        .b = b, .a = a, .upload = upload, .o = o, .at = lake_bucket_at(b, upload->key)};
     int code = lake_upload_read(&f.record, b, a, upload, err);
 
+    if (code == 0)
+        code = finish_take_parts(&f, parts, count, err);
     if (code < 0)
         return code;
     f.digest = finish_digest(&f);

@@ -82,6 +82,18 @@ static void web_bucket_release(struct web_bucket *b)
         b->bucket->ops->unref(b->bucket);
 }
 
+/* Reads the documents that access depends on. A storage with credentials of its own decides about
+ * access itself, and its documents have another form. */
+static int web_read_documents(struct web_bucket *b, struct arena *a, struct err *err)
+{
+    if (bucket_can(b->bucket, STORAGE_CREDENTIALS))
+        return 0;
+    int code = web_read_policy(b, a, err);
+    if (code == 0)
+        code = web_read_acl(b, a, err);
+    return code < 0 ? code : web_read_modes(b, a, err);
+}
+
 static int web_bucket_open(struct web_bucket *out, struct rest_call *c, struct str name,
                            struct err *err)
 {
@@ -91,11 +103,7 @@ static int web_bucket_open(struct web_bucket *out, struct rest_call *c, struct s
     if (code == 0)
         code = b.bucket->ops->info(b.bucket, c->arena, &b.info, err);
     if (code == 0)
-        code = web_read_policy(&b, c->arena, err);
-    if (code == 0)
-        code = web_read_acl(&b, c->arena, err);
-    if (code == 0)
-        code = web_read_modes(&b, c->arena, err);
+        code = web_read_documents(&b, c->arena, err);
     if (code < 0)
         web_bucket_release(&b);
     else

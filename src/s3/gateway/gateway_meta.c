@@ -124,8 +124,10 @@ static int read_acl(struct call *c, struct object_meta *out, struct err *err)
     if (!acl_headers_given(c->head))
         return 0;
     subject = (struct acl_subject){out->owner, t->info.owner};
-    if (t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED &&
-        !str_eq(canned, STR("bucket-owner-full-control")))
+    /* Objects in a bucket of a space are private, so a client may say so, as s3cmd does. */
+    bool as_it_is = str_eq(canned, STR("bucket-owner-full-control")) ||
+                    (t->at.kind == TARGET_SPACE && str_eq(canned, STR("private")));
+    if (t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED && !as_it_is)
         return s3_fail(err, S3_ACCESS_CONTROL_LIST_NOT_SUPPORTED);
     users = call_acl_users(c);
     int code = acl_from_headers(&acl, c->a, c->head, &subject, &users, err);

@@ -130,6 +130,13 @@ int op_get_acl(struct call *c, struct err *err)
     return respond_document(c, &got, &xml);
 }
 
+/* Whether the list asks for what is so anyway: objects in a bucket of a space are private. s3cmd
+ * sets the list of a copy's source on the copy. */
+static bool stays_private(const struct call *c, const struct acl *acl)
+{
+    return c->target.at.kind == TARGET_SPACE && acl_is_owners_only(acl);
+}
+
 static int read_new_acl(struct call *c, struct str owner, struct acl *out, struct err *err)
 {
     struct acl_users users = call_acl_users(c);
@@ -144,7 +151,8 @@ static int read_new_acl(struct call *c, struct str owner, struct acl *out, struc
         code = acl_read(out, c->a, c->body, owner, &users, err);
     else
         code = s3_fail(err, S3_MISSING_SECURITY_HEADER);
-    if (code == 0 && c->target.ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED)
+    if (code == 0 && c->target.ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED &&
+        !stays_private(c, out))
         code = s3_fail(err, S3_ACCESS_CONTROL_LIST_NOT_SUPPORTED);
     if (code == 0 && c->target.block.block_acls && acl_is_public(out))
         code = s3_fail(err, S3_ACCESS_DENIED);
@@ -163,6 +171,8 @@ int op_put_acl(struct call *c, struct err *err)
         code = read_new_acl(c, got.info.meta.owner, &acl, err);
     if (code < 0)
         return code;
+    if (stays_private(c, &acl))
+        return respond_empty(c, 200);
     acl_encode(&text, &acl);
     meta.acl = arena_str(c->a, buf_str(&text));
     buf_release(&text);
