@@ -94,7 +94,8 @@ E2E = {
     "torrent": ("swarm s3", 25, "swarm"),
     "users": ("api meta", 15, ""),
 }
-CRASH_ROOMS = {"intent": "replica", "local": "object", "serve": "server s3", "tap": "replica", "replica-mixed": "replica"}
+CRASH_ROOMS = {"intent": "replica", "local": "object", "serve": "server s3", "tap": "replica", "replica-mixed": "replica",
+               "lake-chaos": "lake"}
 ALONE = {"e2e-load", "e2e-swarm_load"}  # they judge times and memory under a full load
 
 
@@ -197,6 +198,7 @@ def crash_suites(build):
     for source in sorted(glob.glob(os.path.join(ROOT, "tests/crash/*_crash.c"))):
         name = os.path.basename(source).removesuffix("_crash.c")
         yield suite(name, 15, os.path.join(build, "tests/crash", name + "_crash"), "--runs", "20")
+    yield suite("lake-chaos", 20, os.path.join(build, "tests/crash/lake_chaos"), "--runs", "8")
     yield suite("serve", 40, PYTHON, os.path.join(ROOT, "tests/crash/serve_crash.py"), build, "--runs", "10")
     chaos = [PYTHON, os.path.join(ROOT, "tests/crash/replica_chaos.py"), build, "--runs", "1", "--seconds", "15"]
     yield suite("replica", 60, *chaos, "--kind", "redis")

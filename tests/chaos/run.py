@@ -29,6 +29,7 @@ def steps(build, tsan, runs, seed):
     for program in sorted(glob.glob(os.path.join(build, "tests/crash/*_crash"))):
         name = os.path.basename(program)
         yield name.removesuffix("_crash"), name, [program, "--runs", str(runs), "--seed", str(seed)]
+    yield "lake", "lake_chaos", [os.path.join(build, "tests/crash/lake_chaos"), "--runs", str(runs), "--seed", str(seed)]
     yield "s3", "serve_crash", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/serve_crash.py"), build,
                                 "--runs", str(runs), "--seed", str(seed)]
     for setup, seconds in CHAOS_SETUPS.items():

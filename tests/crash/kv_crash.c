@@ -11,20 +11,13 @@
  * Liars report a write before they make it. */
 #include "base/hash.h"
 #include "crash/harness.h"
-#include "crash/power.h"
-#include "db/db.h"
-#include "kv/kv.h"
+#include "crash/kv_engines.h"
 #include "os/thread.h"
-#include "store/store.h"
-#include "unit/kv/postgres_server.h"
-#include "unit/store/redis_server.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-enum { WRITERS = 6, ROWS = 4, MAX_VALUE_BYTES = 1500, TIMEOUT_MS = 30000, RUNS_EACH = 2 };
-
-enum driver { EMBEDDED, REDIS, POSTGRES, DRIVERS };
+enum { WRITERS = 6, ROWS = 4, MAX_VALUE_BYTES = 1500, RUNS_EACH = 2 };
 
 struct report {
     uint32_t writer, sequence; /* the first sequence is 1 */
@@ -38,8 +31,8 @@ struct progress {
 struct state {
     struct crash crash;
     unsigned runs;
-    enum driver driver; /* of this run */
-    struct progress progress[DRIVERS][WRITERS];
+    enum kv_engine engine; /* of this run */
+    struct progress progress[KV_ENGINES][WRITERS];
 };
 
 struct writer {
@@ -49,57 +42,6 @@ struct writer {
     int pipe;
     bool lie;
 };
-
-static struct redis_server redis;
-static struct postgres_server postgres = {.durable = true};
-static char redis_folder[80];
-
-/* --- opening --- */
-
-static struct kv *open_on_db(const struct crash *c)
-{
-    struct db_options o = {
-        .path = c->folder, .cfs = kv_cf_spec(), .cf_count = 1, .memtable_bytes = MIB};
-    struct db *db = NULL;
-    struct kv *kv = NULL;
-    struct err err = {0};
-
-    must(db_open(&db, &o, &err), &err);
-    must(kv_open_embedded(&kv, db, NULL, &err), &err);
-    return kv;
-}
-
-static struct kv *open_on_redis(const struct crash *c)
-{
-    struct store_redis_options o = {.url = str_z(redis.unix_url), .timeout_ms = TIMEOUT_MS};
-    struct store *store = NULL;
-    struct kv *kv = NULL;
-    struct err err = {0};
-
-    (void)c;
-    must(store_open_redis(&store, &o, &err), &err);
-    must(kv_open_redis(&kv, store, NULL, &err), &err);
-    return kv;
-}
-
-static struct kv *open_on_postgres(const struct crash *c)
-{
-    struct kv_postgres_options o = {.url = postgres.url, .timeout_ms = TIMEOUT_MS};
-    struct kv *kv = NULL;
-    struct err err = {0};
-
-    (void)c;
-    must(kv_open_postgres(&kv, &o, &err), &err);
-    return kv;
-}
-
-static struct kv *open_kv(const struct state *s)
-{
-    static struct kv *(*const opens[])(const struct crash *c) = {open_on_db, open_on_redis,
-                                                                 open_on_postgres};
-
-    return opens[s->driver](&s->crash);
-}
 
 /* --- rows --- */
 
@@ -174,7 +116,7 @@ static void work(const struct crash *c, int pipe)
 {
     const struct state *s = container_of(c, struct state, crash);
     struct writer writers[WRITERS] = {0};
-    struct kv *kv = open_kv(s);
+    struct kv *kv = kv_engine_open(s->engine, c);
     struct err err = {0};
 
     must(kv_set(kv, (struct kv_name){STR("guard"), STR("guard")}, STR("open"), &err), &err);
@@ -182,7 +124,7 @@ static void work(const struct crash *c, int pipe)
         struct writer *w = &writers[i];
         *w = (struct writer){.kv = kv,
                              .id = i,
-                             .sequence = s->progress[s->driver][i].checked,
+                             .sequence = s->progress[s->engine][i].checked,
                              .pipe = pipe,
                              .lie = c->lie};
         must(thread_start(&w->thread, "crash", 0, writer_main, w, &err), &err);
@@ -200,87 +142,22 @@ static bool hear(struct crash *c, int pipe)
 
     if (read(pipe, &report, sizeof(report)) != (ssize_t)sizeof(report) || report.writer >= WRITERS)
         return false;
-    s->progress[s->driver][report.writer].told = report.sequence + 1;
+    s->progress[s->engine][report.writer].told = report.sequence + 1;
     c->changes++;
     return true;
-}
-
-/* Starts the server of this run's driver unless it runs. */
-static void start_server(const struct state *s)
-{
-    static const char *const durable[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
-    struct err err = {0};
-    bool good = true;
-
-    if (s->driver == REDIS && !redis.pid) {
-        snprintf(redis_folder, sizeof(redis_folder), "%s", s->crash.folder);
-        redis.dir = redis_folder;
-        redis.extra = durable;
-        good = redis_server_start(&redis);
-    } else if (s->driver == POSTGRES && !postgres.pid) {
-        good = postgres_server_start(&postgres);
-    }
-    must(good ? 0 : err_set(&err, ERR_UNAVAILABLE, "a server did not start"), &err);
 }
 
 static void before(struct crash *c)
 {
     struct state *s = container_of(c, struct state, crash);
 
-    s->driver = c->lie ? EMBEDDED : (enum driver)(s->runs++ / RUNS_EACH % DRIVERS);
-    if (s->driver == EMBEDDED)
-        power_on(c->folder);
-    else
-        start_server(s);
-}
-
-static bool redis_has_other_clients(struct store *store)
-{
-    struct arena a = {0};
-    struct reply *reply;
-    struct err err = {0};
-
-    must(store_call(store, &a, &reply, &err, STR("INFO"), STR("clients")), &err);
-    bool others = str_find(reply->str, STR("connected_clients:1\r")) < 0;
-    arena_release(&a);
-    return others;
-}
-
-/* Waits until the server has noticed that the writers are gone: it may still run what they sent. */
-static void settle(const struct state *s)
-{
-    struct store_redis_options o = {.url = str_z(redis.unix_url)};
-    struct store *store = NULL;
-    struct err err = {0};
-
-    if (s->driver == REDIS) {
-        must(store_open_redis(&store, &o, &err), &err);
-        while (redis_has_other_clients(store))
-            usleep(1000);
-        store_close(store);
-    } else if (s->driver == POSTGRES) {
-        (void)postgres_run(postgres.url,
-                           "DO $$ BEGIN WHILE EXISTS (SELECT FROM pg_stat_activity"
-                           " WHERE application_name = 'weir') LOOP PERFORM pg_sleep(0.005);"
-                           " PERFORM pg_stat_clear_snapshot(); END LOOP; END $$");
-    }
+    s->engine = c->lie ? KV_EMBEDDED : (enum kv_engine)(s->runs++ / RUNS_EACH % KV_ENGINES);
+    kv_engine_start(s->engine, c);
 }
 
 static void after(struct crash *c, bool power)
 {
-    struct state *s = container_of(c, struct state, crash);
-
-    if (!power) {
-        settle(s);
-        return;
-    }
-    if (s->driver == EMBEDDED)
-        power_loss(c, c->folder);
-    else if (s->driver == REDIS)
-        redis_server_kill(&redis);
-    else
-        postgres_server_kill(&postgres);
-    start_server(s);
+    kv_engine_after(container_of(c, struct state, crash)->engine, c, power);
 }
 
 static void reset(struct crash *c)
@@ -288,10 +165,10 @@ static void reset(struct crash *c)
     struct state *s = container_of(c, struct state, crash);
 
     s->runs = 0;
-    for (int d = 0; d < DRIVERS; d++)
+    for (int d = 0; d < KV_ENGINES; d++)
         for (int i = 0; i < WRITERS; i++)
             s->progress[d][i] = (struct progress){1, 1};
-    power_reset();
+    kv_engines_reset();
 }
 
 /* --- the child that checks --- */
@@ -385,8 +262,8 @@ static bool check_scans(struct kv *kv, const struct progress *writers)
 static bool check(struct crash *c)
 {
     struct state *s = container_of(c, struct state, crash);
-    struct progress *writers = s->progress[s->driver];
-    struct kv *kv = open_kv(s);
+    struct progress *writers = s->progress[s->engine];
+    struct kv *kv = kv_engine_open(s->engine, &s->crash);
     bool good = true;
 
     for (uint32_t i = 0; i < WRITERS; i++)
@@ -399,9 +276,8 @@ int main(int argc, char **argv)
     struct state *s = shared_memory(sizeof(*s));
     struct crash_test test = CRASH_TEST("kv_crash", s, .before = before, .after = after);
 
-    power_init();
+    kv_engines_init();
     int status = crash_main(argc, argv, &test);
-    redis_server_kill(&redis);
-    postgres_server_remove(&postgres);
+    kv_engines_end();
     return status;
 }

@@ -1,0 +1,383 @@
+/* What lake_chaos.c finds after a kill, judged by the model.
+ *
+ *   1. Every acknowledged commit is in the history of its branch by first parents (L7), and holds
+ *      states of the branch's prefixes that are not older than those acknowledged before it began
+ *      (L3), of one moment, and never older than those of the commit before it.
+ *   2. A merge has exactly what a merge of its two parents over their base must have (L6).
+ *   3. Each prefix is in its last acknowledged state, or in the one that was under way (L4).
+ *   4. Counters have the greatest number that was won, or a later one; tags have their commits.
+ *   5. Once the cleaner has run, the cleanup list is empty and no token but those of branches has a
+ *      row. */
+#include "crash/lake_chaos.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CLEAN_TRIES = 50, CLEAN_WAIT_US = 10000 };
+
+/* One branch that is being checked. */
+struct checking {
+    struct chaos_lake lake;
+    struct lake_repo repo;
+    struct arena arena;
+    bool quiet; /* nothing is printed */
+    bool good;
+    unsigned branch;
+    struct lake_branch record;
+    uint32_t at[MODEL_THREADS]; /* the states that the last commit was found to hold */
+};
+
+static void check_say(struct checking *k, const char *what, const char *detail)
+{
+    k->good = false;
+    if (!k->quiet)
+        printf("%s, %s: %s%s%s\n", k->lake.kv->driver, model_branches[k->branch], what,
+               detail ? ": " : "", detail ? detail : "");
+}
+
+static void check_must(struct checking *k, int code, const char *what, const struct err *err)
+{
+    char text[640];
+
+    if (code == 0)
+        return;
+    snprintf(text, sizeof(text), "%s: %s", err_name(code), err->text);
+    check_say(k, what, text);
+}
+
+static struct content check_read(struct checking *k, struct str ref)
+{
+    struct content found = {0};
+    struct err err = {0};
+
+    check_must(k, chaos_content(&k->lake, &k->arena, &k->repo, ref, &found, &err), "listing", &err);
+    return found;
+}
+
+/* --- history --- */
+
+static struct model_commit *check_find(struct checking *k, struct str id)
+{
+    struct model *m = k->lake.model;
+
+    for (uint32_t i = 0; i < m->commit_count && i < MODEL_COMMITS; i++)
+        if (m->commits[i].branch == k->branch && str_eq(str_z(m->commits[i].id), id))
+            return &m->commits[i];
+    return NULL;
+}
+
+/* The states of a commit go forward from commit to commit. */
+static void check_states(struct checking *k, const struct lake_commit *c,
+                         const struct content *found)
+{
+    struct model *m = k->lake.model;
+    const struct model_commit *acked = check_find(k, c->id);
+    struct model_range range;
+
+    for (unsigned i = 0; i < MODEL_THREADS; i++) {
+        const struct model_prefix *p = &m->prefixes[k->branch][i];
+        uint32_t from = acked && acked->range.from[i] > k->at[i] ? acked->range.from[i] : k->at[i];
+        uint32_t to = acked ? acked->range.to[i] : (uint32_t)p->begun;
+        int64_t state = model_find(p, &found->prefixes[k->branch][i], from, to);
+        /* The outcome of a reset that was under way at the kill is not known. */
+        if (state < 0 && p->filled < p->begun && to == p->begun)
+            state = p->begun;
+        if (state < 0) {
+            check_say(k, "a commit holds a state that it cannot hold", arena_z(&k->arena, c->id));
+            return;
+        }
+        range.from[i] = k->at[i] = (uint32_t)state;
+        range.to[i] = to;
+    }
+    const char *wrong =
+        acked ? model_judge(m, k->branch, found, &range, acked->is_whole, NULL) : NULL;
+    if (wrong)
+        check_say(k, wrong, arena_z(&k->arena, c->id));
+}
+
+static void check_merge(struct checking *k, const struct lake_commit *c,
+                        const struct content *found)
+{
+    struct content base, want;
+    struct lake_commit base_commit;
+    struct err err = {0};
+
+    int code = lake_merge_base(k->lake.lake, &k->arena, &k->repo, c->parents[1], c->parents[0],
+                               &base_commit, &err);
+    check_must(k, code, "merge base", &err);
+    if (code < 0)
+        return;
+    base = check_read(k, base_commit.id);
+    struct content dest = check_read(k, c->parents[0]), source = check_read(k, c->parents[1]);
+    if (!content_merge(&want, &base, &source, &dest))
+        check_say(k, "a merge with a conflict was made", arena_z(&k->arena, c->id));
+    else if (memcmp(&want, found, sizeof(want)) != 0)
+        check_say(k, "a merge has another result", arena_z(&k->arena, c->id));
+}
+
+/* A plain commit leaves the paths of other branches as they were. */
+static void check_plain(struct checking *k, const struct lake_commit *c,
+                        const struct content *found)
+{
+    struct content parent = check_read(k, c->parents[0]);
+
+    memcpy(parent.prefixes[k->branch], found->prefixes[k->branch],
+           sizeof(parent.prefixes[k->branch]));
+    if (memcmp(parent.prefixes, found->prefixes, sizeof(parent.prefixes)) != 0)
+        check_say(k, "a commit changed paths that nobody wrote", arena_z(&k->arena, c->id));
+    for (unsigned i = 0; i < MODEL_COUNTERS; i++)
+        if (found->counters[i] < parent.counters[i])
+            check_say(k, "a commit has an older counter", arena_z(&k->arena, c->id));
+}
+
+static void check_commit(struct checking *k, const struct lake_commit *c)
+{
+    struct content found = check_read(k, c->id);
+
+    check_states(k, c, &found);
+    if (c->parent_count == 2)
+        check_merge(k, c, &found);
+    else if (c->parent_count == 1)
+        check_plain(k, c, &found);
+}
+
+/* Reads the commits from the head back to the one that the last run ended with. */
+static struct lake_commit *check_chain(struct checking *k, size_t *count)
+{
+    struct str stop = str_z(k->lake.model->checked[k->branch]), id = k->record.commit_id;
+    struct lake_commit *chain = arena_array(&k->arena, MODEL_COMMITS, sizeof(*chain));
+    struct err err = {0};
+
+    for (*count = 0; id.len && !str_eq(id, stop) && *count < MODEL_COMMITS; (*count)++) {
+        struct lake_commit *c = &chain[*count];
+        int code = lake_commit_get(k->lake.lake, &k->arena, &k->repo, id, c, &err);
+        check_must(k, code, "commit", &err);
+        if (code < 0)
+            break;
+        id = lake_commit_first_parent(c);
+    }
+    if (stop.len && !str_eq(id, stop))
+        check_say(k, "the history lost the head of the last run", arena_z(&k->arena, stop));
+    return chain;
+}
+
+static void check_history(struct checking *k)
+{
+    struct model *m = k->lake.model;
+    size_t count, found = 0, acked = 0;
+    struct lake_commit *chain = check_chain(k, &count);
+
+    for (uint32_t i = 0; i < m->commit_count && i < MODEL_COMMITS; i++)
+        acked += m->commits[i].branch == k->branch && m->commits[i].id[0];
+    for (size_t i = count; i-- > 0 && k->good;) {
+        found += check_find(k, chain[i].id) != NULL;
+        check_commit(k, &chain[i]);
+    }
+    if (k->good && found != acked)
+        check_say(k, "acknowledged commits are not in the history", NULL);
+}
+
+/* --- the present --- */
+
+/* A reset that was under way has made no difference, or all of it: then the prefix is as in the
+ * head. A reset of one path leaves the others. */
+static bool prefix_is_right(const struct model_prefix *p, const struct model_state *now,
+                            const struct model_state *head)
+{
+    const struct model_state *was = model_now(p);
+
+    if (p->filled == p->begun)
+        return model_find(p, now, p->acked, p->begun) >= 0;
+    for (int i = 0; i < MODEL_PATHS; i++)
+        if (now->values[i] != was->values[i] && now->values[i] != head->values[i])
+            return false;
+    return true;
+}
+
+static void check_present(struct checking *k, const struct content *head, const struct content *now)
+{
+    struct model *m = k->lake.model;
+    char text[64];
+
+    for (unsigned i = 0; i < MODEL_THREADS; i++)
+        if (!prefix_is_right(&m->prefixes[k->branch][i], &now->prefixes[k->branch][i],
+                             &head->prefixes[k->branch][i])) {
+            snprintf(text, sizeof(text), "of thread %u", i);
+            check_say(k, "a prefix is in a state that it cannot be in", text);
+        }
+    for (unsigned i = 0; k->branch == 0 && i < MODEL_COUNTERS; i++)
+        if (now->counters[i] < m->counters[i].acked || now->counters[i] > m->counters[i].begun)
+            check_say(k, "a counter has a number that it cannot have", NULL);
+}
+
+static void counters_restart(struct model *m, const struct content *now)
+{
+    for (unsigned i = 0; i < MODEL_COUNTERS; i++) {
+        struct model_counter *c = &m->counters[i];
+        memset(c->won, 0, sizeof(c->won));
+        c->acked = c->begun = c->base = now->counters[i];
+    }
+}
+
+static void check_branch(struct checking *k)
+{
+    struct model *m = k->lake.model;
+    struct err err = {0};
+
+    memset(k->at, 0, sizeof(k->at));
+    int code = lake_branch_get(k->lake.lake, &k->arena, &k->repo, str_z(model_branches[k->branch]),
+                               &k->record, &err);
+    if (code == ERR_NOT_FOUND && !m->is_ready && !m->checked[k->branch][0])
+        return; /* the kill came before the branch was made */
+    check_must(k, code, "branch", &err);
+    if (code < 0)
+        return;
+    check_history(k);
+    struct content head = check_read(k, k->record.commit_id),
+                   now = check_read(k, str_z(model_branches[k->branch]));
+    check_present(k, &head, &now);
+    model_restart(m, k->branch, &head, &now);
+    m->quiet[k->branch] = 0;
+    if (k->branch == 0)
+        counters_restart(m, &now);
+    snprintf(m->checked[k->branch], sizeof(m->checked[0]), STR_FMT, STR_ARG(k->record.commit_id));
+}
+
+/* --- names --- */
+
+static void check_tags(struct checking *k)
+{
+    struct model *m = k->lake.model;
+    struct lake_tag found;
+    struct err err = {0};
+
+    for (uint32_t i = 0; i < m->tag_count && i < MODEL_TAGS; i++) {
+        struct model_tag *t = &m->tags[i];
+        int code = t->name[0] ? lake_tag_get(k->lake.lake, &k->arena, &k->repo, str_z(t->name),
+                                             &found, &err)
+                              : ERR_NOT_FOUND;
+        bool right = t->state == TAG_MADE ? code == 0 && str_eq(found.commit_id, str_z(t->id))
+                     : t->state == TAG_IS_REMOVED ? code == ERR_NOT_FOUND
+                                                  : code == 0 || code == ERR_NOT_FOUND;
+        if (!right)
+            check_say(k, "a tag is wrong", t->name);
+    }
+    memset(m->tags, 0, sizeof(m->tags));
+    m->tag_count = 0;
+}
+
+/* Deletes the branches that workers had not deleted yet. */
+static void remove_fleeting(struct checking *k)
+{
+    struct lake_page page = {.prefix = STR("fleeting-"), .limit = LAKE_LIST_MAX};
+    struct lake_branch *found = NULL;
+    size_t count = 0;
+    struct err err = {0};
+    bool more;
+
+    check_must(k,
+               lake_branch_list(k->lake.lake, &k->arena, &k->repo, &page, true, &found, &count,
+                                &more, &err),
+               "list of branches", &err);
+    for (size_t i = 0; i < count; i++)
+        check_must(k,
+                   lake_branch_delete(k->lake.lake, &k->arena, &k->repo, found[i].id, false, &err),
+                   "deletion of a branch", &err);
+}
+
+/* --- leftovers --- */
+
+static bool partition_is_empty(struct checking *k, struct str partition)
+{
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    struct err err = {0};
+
+    must(kv_scan_open(&scan, k->lake.kv, NULL, partition, NULL, &err), &err);
+    int code = kv_scan_next(scan, &key, &value, &err);
+    kv_scan_free(scan);
+    must(code == ERR_END ? 0 : code, &err);
+    return code == ERR_END;
+}
+
+static bool branches_name(struct checking *k, struct str token)
+{
+    struct err err = {0};
+    struct lake_branch b;
+
+    for (unsigned i = 0; i < MODEL_BRANCHES; i++) {
+        if (lake_branch_get(k->lake.lake, &k->arena, &k->repo, str_z(model_branches[i]), &b, &err) <
+            0)
+            continue;
+        bool named = str_eq(b.staging, token);
+        for (size_t n = 0; n < b.sealed_count; n++)
+            named = named || str_eq(b.sealed[n], token);
+        if (named)
+            return true;
+    }
+    return false;
+}
+
+/* Drafts are dropped after an hour, and tokens twice: the clock moves. */
+static void clean_all(struct checking *k)
+{
+    struct err err = {0};
+
+    chaos_clock_move(2 * (int64_t)MS_PER_HOUR);
+    for (int i = 0; i < CLEAN_TRIES; i++) {
+        check_must(k, lake_clean(k->lake.lake, &err), "the cleaner", &err);
+        if (partition_is_empty(k, LAKE_CLEANUP))
+            return;
+        usleep(CLEAN_WAIT_US);
+    }
+    check_say(k, "the cleanup list does not become empty", NULL);
+}
+
+static void check_tokens(struct checking *k)
+{
+    struct model *m = k->lake.model;
+    uint32_t kept = 0,
+             count = m->token_count < MODEL_TOKENS ? (uint32_t)m->token_count : MODEL_TOKENS;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct str token = str_z(m->tokens[i]);
+        if (token.len == 0 || partition_is_empty(k, token))
+            continue;
+        if (!branches_name(k, token))
+            check_say(k, "rows of a token are left over", m->tokens[i]);
+        else if (kept != i)
+            memcpy(m->tokens[kept], m->tokens[i], MODEL_TOKEN_SIZE);
+        kept++;
+    }
+    memset(m->tokens[kept], 0, (size_t)(count - kept) * MODEL_TOKEN_SIZE);
+    m->token_count = kept;
+}
+
+bool chaos_check(struct crash *c)
+{
+    struct chaos *s = container_of(c, struct chaos, crash);
+    struct checking k = {.good = true, .quiet = c->lie};
+    struct err err = {0};
+
+    chaos_lake_open(&k.lake, s, 0);
+    struct model *m = k.lake.model;
+    int code = lake_repo_get(k.lake.lake, &k.arena, STR("chaos"), &k.repo, &err);
+    if (code == ERR_NOT_FOUND && !m->is_ready)
+        return true; /* the kill came before the repository was made */
+    check_must(&k, code, "repository", &err);
+    for (k.branch = 0; k.branch < MODEL_BRANCHES && k.good; k.branch++)
+        check_branch(&k);
+    k.branch = 0;
+    if (k.good) {
+        memset(m->commits, 0, sizeof(m->commits));
+        m->commit_count = 0;
+        check_tags(&k);
+        remove_fleeting(&k);
+        clean_all(&k);
+        check_tokens(&k);
+    }
+    return k.good;
+}
