@@ -78,7 +78,7 @@ void arena_reset(struct arena *a)
             keep = NULL;
         }
     }
-    give_back(a); /* the budget no longer pays for the kept block either, which is small */
+    give_back(a); /* the budget then does not pay for the kept block either; that block is small */
     a->blocks = keep;
     a->used = 0;
     a->failed = false;

@@ -55,7 +55,7 @@ static inline struct list *list_shift(struct list *l) /* takes off the first nod
     struct list *node = l->next;
     if (node == l)
         return NULL;
-    list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): it cannot see that this unlinks */
+    list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): the analyzer misses the unlinking */
     return node;
 }
 

@@ -49,9 +49,9 @@ static void put_z(struct line *line, const char *z)
 }
 
 /* Takes the first character off *rest and writes it to `out` in the form that it has in the text
- * format, plain or escaped. Returns how many bytes it wrote. Control characters are escaped, and so
- * are those of Unicode (C1, line and paragraph separators), because some programs break lines
- * there. Every byte that is not UTF-8 is escaped too. */
+ * format, plain or escaped. Returns how many bytes it wrote. Control characters of ASCII and of
+ * Unicode (C1, line and paragraph separators) are escaped, because some programs break lines at
+ * them. Every byte that is not UTF-8 is escaped too. */
 static size_t text_escape(struct str *rest, char out[4])
 {
     static const char hex[] = "0123456789abcdef";

@@ -11,7 +11,8 @@
 struct map_slot;
 
 struct map {
-    struct map_slot *slots; /* their number is a power of two; NULL while there are none */
+    /* The number of slots is a power of two. NULL: there are no slots yet. */
+    struct map_slot *slots;
     size_t mask, len, tombs;
     struct hash_key key;
 };

@@ -249,7 +249,7 @@ static bool proto_add_numbers(struct proto_reader *r, const struct proto_field *
     return true;
 }
 
-/* Finds the pair that was read before with this key: the later value replaces it. */
+/* Finds the earlier pair with this key, whose value a later value replaces; NULL: there is none. */
 static struct str_pair *proto_find_pair(const struct str_pairs *p, struct str key)
 {
     for (size_t i = 0; i < p->count; i++)

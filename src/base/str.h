@@ -89,7 +89,7 @@ int str_i64(struct str s, int64_t *out) MUST_CHECK;
 int str_size(struct str s, uint64_t *out) MUST_CHECK;
 int str_duration_ms(struct str s, uint64_t *out) MUST_CHECK;
 
-/* Compares secrets: the time it takes does not depend on where they differ. */
+/* Compares secrets: the time of the comparison does not depend on where the secrets differ. */
 bool str_eq_secret(struct str a, struct str b);
 
 /* Whether the string is well-formed UTF-8 (no surrogates, no over-long forms). */

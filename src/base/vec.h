@@ -42,7 +42,7 @@ static inline void *vec_grown(void *items, size_t *cap, size_t need, size_t size
 #define vec_pop(v)  ((v)->items[--(v)->len])
 #define vec_last(v) (&(v)->items[(v)->len - 1])
 
-/* Removes item `i` and keeps the order of the others. */
+/* Removes item `i` and keeps the order of the other items. */
 #define vec_remove(v, i)                                                                           \
     do {                                                                                           \
         size_t at_ = (i);                                                                          \
@@ -56,8 +56,8 @@ static inline void *vec_grown(void *items, size_t *cap, size_t need, size_t size
         (v)->len = (v)->cap = 0;                                                                   \
     } while (0)
 
-/* Iterates over the items. It tests `it` because an empty vector has a NULL pointer, and adding 0
- * to that is undefined. */
+/* Iterates over the items. The macro tests `it` because an empty vector has a NULL pointer, and
+ * adding 0 to NULL is undefined. */
 #define vec_each(v, type, it) for (type it = (v)->items; it && it < (v)->items + (v)->len; it++)
 
 #endif

@@ -24,7 +24,7 @@ struct xml_node {
     struct str name;           /* without its prefix; empty for the name "a:" */
     struct str text;           /* all character data directly inside this element, joined */
     struct xml_attr *attrs;    /* in the order of the document */
-    struct xml_node *children; /* the first child; the others follow by `next` */
+    struct xml_node *children; /* the first child; the other children follow by `next` */
     struct xml_node *next;     /* next sibling, or NULL */
 };
 

@@ -38,7 +38,7 @@ struct manage_call {
  * already. */
 int manage(struct invocation *inv, const struct manage_call *call);
 
-/* Makes one call of a command that makes several, and adds the rows of the answer to the table. */
+/* Makes one of the several calls of a command, and adds the rows of the answer to the table. */
 int manage_ask(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
                struct output *table, struct err *err);
 

@@ -19,8 +19,8 @@ static char *path_join(const char *folder, const char *name)
     return buf_take(&b);
 }
 
-/* Writes the FORMAT file. It is written before RocksDB makes its first file, so weir did not make a
- * database without it. */
+/* Writes the FORMAT file, before RocksDB makes its first file. So a database without a FORMAT file
+ * was not made by weir. */
 int format_write(const char *folder, struct err *err)
 {
     char *path = path_join(folder, format_name);

@@ -3,7 +3,7 @@
  *
  * Reading: all reads go through a view, which is a consistent state: either a snapshot or the
  * pending state inside a change. Any thread may take a snapshot, and reading from it never waits
- * for writers. The same reading functions serve both.
+ * for writers. The same reading functions serve both kinds of views.
  *
  * Writing: a caller passes a change to db_apply(). A change is a function that reads the pending
  * state and puts and deletes rows. One thread (a caller, or the writer thread) runs the waiting
@@ -29,7 +29,8 @@ struct db_tx; /* a change that is running */
 struct db_iter;
 
 /* Returns whether the row has expired. Compaction calls this and may drop an expired row at any
- * moment, so readers must treat such a row as absent themselves. It runs on RocksDB's threads. */
+ * moment, so readers must treat such a row as absent themselves. The function runs on RocksDB's
+ * threads. */
 typedef bool db_expired_fn(struct str key, struct str value, int64_t now_wall_ms);
 
 struct db_cf_spec {
@@ -50,7 +51,7 @@ struct db_options {
     const struct db_cf_spec *cfs;
     size_t cf_count;
     /* Size of RocksDB's block cache; 0: 64 MiB. The cache of rows gets the same size in addition,
-     * and each family with `skips` gets a cache of gaps of 1/16 of it. */
+     * and each family with `skips` gets a cache of gaps of 1/16 of that size. */
     size_t cache_bytes;
     size_t memtable_bytes; /* size of all write buffers together; 0: 16 MiB */
     /* Writes are refused while less than this is free on the disk; 0: 64 MiB. A ballast file of
@@ -152,9 +153,10 @@ int db_put(struct db *db, struct db_cf *cf, struct str key, struct str value, en
 int db_delete(struct db *db, struct db_cf *cf, struct str key, enum db_durability d,
               struct err *err) MUST_CHECK;
 
-/* Deletes every row in [from, to) at once; the cost does not depend on the number of rows. It is
- * not part of a change, so it is only for rows that no reader looks for any more, because the row
- * that referred to them was deleted. The deletion is durable when this returns. */
+/* Deletes every row in [from, to) at once; the cost does not depend on the number of rows. The
+ * deletion is not part of a change, so this function is only for rows that no reader looks for any
+ * more, because the row that referred to them was deleted. The deletion is durable when this
+ * returns. */
 int db_delete_range(struct db *db, struct db_cf *cf, struct str from, struct str to,
                     struct err *err) MUST_CHECK;
 

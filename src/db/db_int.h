@@ -50,8 +50,8 @@ struct waiter {
 
 enum { FILTER_BITS = 16 * 1024 };
 
-/* Sets of keys that have one bit for a key's hash. "The key is not in the set" is certain; "it is"
- * may be wrong. */
+/* Sets of keys that have one bit for a key's hash. The answer "the key is not in the set" is
+ * certain; the answer "the key is in the set" may be wrong. */
 enum filter {
     FILTER_WRITTEN, /* keys that changes of the batch wrote, even if undone */
     FILTER_DELETED, /* keys that changes of the batch deleted, even if undone */
@@ -106,7 +106,7 @@ struct group {
     struct cond idle;
     /* Signalled when the writer need not wait longer for changes, as group_gathered() says. */
     struct cond gathered;
-    /* Signalled when the runner has given a batch, or its role, to the writer. */
+    /* Signalled when the runner has given a batch, or the runner's role, to the writer. */
     struct cond given;
     struct list waiting; /* list of struct waiter: durable changes in the order of arrival */
     struct list fast;    /* list of struct waiter: volatile changes in the order of arrival */
@@ -149,7 +149,7 @@ struct db {
     db_failed_fn *on_failure; /* may be NULL */
     void *failure_ctx;
     struct failure failure;
-    /* The next database in the list of those that failure_abandon() left open. */
+    /* The next database in the list of databases that failure_abandon() left open. */
     struct db *abandoned;
     rocksdb_t *rocks;
     rocksdb_options_t *options;

@@ -4,8 +4,9 @@
 
 #include "os/file.h"
 
-/* Whether RocksDB still accepts writes after this error. It does after a full disk and during a
- * close. After every other error it refuses all writes until it is opened again. */
+/* Whether RocksDB still accepts writes after this error. RocksDB does so after a full disk and
+ * during a close. After every other error RocksDB refuses all writes until the database is opened
+ * again. */
 static bool rocksdb_goes_on(const char *message)
 {
     static const char *const words[] = {"No space left on device", "Shutdown in progress"};

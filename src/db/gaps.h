@@ -49,14 +49,14 @@ struct gaps_reader {
 void gaps_enter(struct gaps *g, struct gaps_reader *r, struct str from, struct str to);
 void gaps_leave(struct gaps *g, struct gaps_reader *r);
 
-/* Looks up the first row at or behind `from`. When the cache knows the row, it returns true, and
- * the row's key replaces *row. */
+/* Looks up the first row at or behind `from`. When the cache knows the row, the function returns
+ * true, and the row's key replaces *row. */
 bool gaps_find(struct gaps *g, struct str from, struct buf *row);
 /* Adds a gap: the reader's iterator found that `row` is the first row at or behind `from`. */
 void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, struct str row);
 
 /* gaps_write() tells the cache that a change puts or deletes the key in the batch with this number.
- * gaps_settled() tells it that the batch is committed or has failed. */
+ * gaps_settled() tells the cache that the batch is committed or has failed. */
 enum { GAPS_BATCHES = 3 };
 enum gaps_writing { GAPS_PUT, GAPS_DELETE };
 void gaps_write(struct gaps *g, size_t batch, struct str key, enum gaps_writing what);

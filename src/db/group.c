@@ -5,8 +5,8 @@
 #include "base/clock.h"
 
 enum {
-    /* The most changes that a caller runs in one turn, so that it does not work for others too
-     * long. */
+    /* The most changes that a caller runs in one turn, so that it does not work for other callers
+     * too long. */
     RUN_MAX_CHANGES = 1024,
     /* The writer gathers changes for an eighth of the time that the last write took. */
     GATHER_SHARE = 8,
@@ -160,7 +160,7 @@ static bool group_gathered(const struct group *g)
            (!g->running && !list_empty(&g->waiting));
 }
 
-/* Gives up the runner's role. It is called with the lock. Returns true when the caller now has the
+/* Gives up the runner's role. The caller holds the lock. Returns true when the caller now has the
  * writer's role, which was free, and there is something to write. */
 static bool leave_running(struct group *g)
 {
@@ -300,9 +300,9 @@ static void seal_next(struct group *g)
         group_seal(g);
 }
 
-/* Gives the error to the changes of the sealed batch, whose write failed, and to those of the open
- * batch, which may have read its rows (docs/db.md, W5). It is called with the lock. The runner's
- * role is free when it returns. */
+/* Gives the error to the changes of the sealed batch, whose write failed, and to the changes of the
+ * open batch, which may have read rows of the sealed batch (docs/db.md, W5). The caller holds the
+ * lock. The runner's role is free when this returns. */
 static void fail_sealed(struct db *db, int result, const struct err *err)
 {
     struct group *g = &db->group;
@@ -372,7 +372,7 @@ static bool write_turn(struct db *db, struct waiter *self)
 }
 
 /* The writer thread. It takes the writer's role when there is more to do than one caller should do
- * for the others. */
+ * for other callers. */
 static void writer_main(void *ctx)
 {
     struct db *db = ctx;

@@ -118,9 +118,9 @@ static void family_options(rocksdb_options_t *o, size_t memtable_bytes)
     rocksdb_options_set_compression(o, rocksdb_lz4_compression);
 }
 
-/* Stops RocksDB from allocating disk space for its log in advance. It would allocate more than the
- * size of a write buffer, which may be the last space on a nearly full disk. The C interface has no
- * other way to turn this off. */
+/* Stops RocksDB from allocating disk space for its log in advance. RocksDB would allocate more than
+ * the size of a write buffer, which may be the last space on a nearly full disk. The C interface
+ * has no other way to turn this off. */
 static void take_no_room_ahead(rocksdb_options_t **o)
 {
     rocksdb_options_t *other = rocksdb_options_create();

@@ -11,7 +11,7 @@
 enum {
     STRIPES = 64,
     /* The limit of a row's key and value together, in bytes. Larger rows are not cached, because
-     * they would push out many others. */
+     * they would push out many other rows. */
     ROW_MAX = 8 * 1024,
     ROW_TYPICAL = 256, /* a guess of a row's bytes, from which the tables get their size */
 };

@@ -12,8 +12,8 @@
  *       use it as long as no write has begun since the snapshot was taken.
  * RocksDB's own row cache is not used, because it ignores range deletes.
  *
- * Any thread may call these functions. Expired rows stay in the cache until others push them out;
- * readers check the expiry themselves, as they do for rows on disk. */
+ * Any thread may call these functions. Expired rows stay in the cache until other rows push them
+ * out; readers check the expiry themselves, as they do for rows on disk. */
 #ifndef DB_ROWS_H
 #define DB_ROWS_H
 
@@ -41,9 +41,9 @@ struct rows_look {
     bool may_keep;
 };
 
-/* Looks up a row. When the row is in the cache, it returns true and appends the value to *out.
- * `now` is the rows_now() of a snapshot, or NULL for the latest state. After a miss the caller
- * fetches the row from RocksDB and passes it to rows_keep(). */
+/* Looks up a row. When the row is in the cache, the function returns true and appends the value to
+ * *out. `now` is the rows_now() of a snapshot, or NULL for the latest state. After a miss the
+ * caller fetches the row from RocksDB and passes it to rows_keep(). */
 bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struct buf *out);
 void rows_keep(struct rows *r, const struct rows_look *look, struct str value);
 

@@ -141,7 +141,8 @@ int space_check(struct db *db, size_t bytes, enum db_durability d, struct err *e
     return space_refuse(db, available, floor, err);
 }
 
-/* This check is needed because RocksDB ends the process when the disk gets full while it opens. */
+/* This check is needed because RocksDB ends the process when the disk gets full while RocksDB opens
+ * the database. */
 int space_to_open(struct db *db, struct err *err)
 {
     uint64_t last, available;

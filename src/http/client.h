@@ -62,8 +62,8 @@ struct client_response {
 
 /* Makes a call. Any HTTP status is success; the error codes are those of upstream_send(). Between
  * two attempts the call waits for a random time. That time is at most 0.2 s before the first retry,
- * and the limit doubles with each further one up to 20 s. When the response has Retry-After, the
- * call waits as long as that says, but at most 5 min. */
+ * and the limit doubles with each further retry, up to 20 s. When the response has the header
+ * Retry-After, the call waits as long as the header says, but at most 5 min. */
 int client_call(struct client *c, struct arena *arena, struct client_response *out,
                 const struct client_request *r, struct err *err) MUST_CHECK;
 

@@ -93,8 +93,8 @@ static size_t attempt_stop(struct attempt *a, int code)
     return 0; /* accepting fewer bytes than libcurl offered ends the transfer */
 }
 
-/* libcurl calls this for each line of the head: the status line, a header or the empty line. It
- * also calls it for trailers behind the body, which are ignored. */
+/* libcurl calls this for each line of the head: the status line, a header or the empty line.
+ * libcurl also calls this for trailers behind the body, which are ignored. */
 static size_t on_header(char *p, size_t size, size_t count, void *ctx)
 {
     struct attempt *a = ctx;

@@ -36,7 +36,7 @@ enum again {
 struct attempt {
     struct client *client;
     const struct client_request *request;
-    bool last;       /* the last attempt, so the caller gets its response whatever that is */
+    bool last;       /* the last attempt: the caller gets its response, whatever the status */
     bool repeatable; /* the method is idempotent */
 
     /* The response of this attempt: */
@@ -64,8 +64,8 @@ int attempt_run(struct attempt *a, struct err *err) MUST_CHECK;
  * docs/upstream.md). */
 bool attempt_refused(const struct attempt *a);
 
-/* Returns the wait in ms that the value of Retry-After asks for, or UINT64_MAX when it asks for
- * none (rule C2 of docs/upstream.md). */
+/* Returns the wait in ms that the value of Retry-After asks for, or UINT64_MAX when the value is
+ * neither a number of seconds nor a date (rule C2 of docs/upstream.md). */
 uint64_t client_retry_after_ms(struct str value, int64_t wall_ms);
 
 #endif

@@ -40,8 +40,8 @@ static uint64_t deadline_in(struct http_server *s, uint64_t ms)
 }
 
 /* Arms a descriptor for one event. The direct system call hides EPOLL_CTL_MOD from ThreadSanitizer,
- * which would report a race between this use of the descriptor and its close by the next owner. It
- * has no such problem with EPOLL_CTL_ADD. */
+ * which would report a race between this use of the descriptor and its close by the next owner.
+ * ThreadSanitizer has no such problem with EPOLL_CTL_ADD. */
 static int arm(int epoll, int op, int fd, struct epoll_event *event)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -68,7 +68,7 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
         return;
     }
     if (events & EPOLLIN && c->tls && tls_pending(c->tls))
-        /* epoll does not know of bytes that OpenSSL has already read. EPOLLOUT makes it wake at
+        /* epoll does not know of bytes that OpenSSL has already read. With EPOLLOUT epoll wakes at
          * once. */
         event.events |= EPOLLOUT;
     c->registered = true;
@@ -332,8 +332,8 @@ static void handler_failed(struct http_request *req, int code)
 
 static bool conn_resume(struct conn *c, bool may_block);
 
-/* Continues after the handler has returned `code`: it has answered, has failed, or waits for a
- * socket. The result is that of send_on(). */
+/* Continues after the handler has returned `code`: the handler has answered, has failed, or waits
+ * for a socket. The result is that of send_on(). */
 static bool handled(struct conn *c, int code)
 {
     struct http_request *req = c->req;
@@ -566,7 +566,8 @@ static bool conn_begin_request(struct conn *c)
     return conn_handle(c, false);
 }
 
-/* Serves requests as long as complete ones are in the buffer, but at most TURN_REQUESTS of them. */
+/* Serves requests as long as the buffer has complete requests, but at most TURN_REQUESTS
+ * requests. */
 static void conn_serve(struct conn *c, bool leftover)
 {
     struct err err;

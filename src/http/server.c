@@ -20,7 +20,7 @@ enum {
     DROP_MS = 1000, /* time for handlers to notice that their peers were disconnected */
 };
 
-/* The fast worker that this thread is; NULL when it is another thread. */
+/* The fast worker that runs on this thread; NULL: this thread is no fast worker. */
 static _Thread_local struct worker *this_worker;
 
 static struct worker *worker_of(struct http_server *s)
@@ -64,8 +64,8 @@ void request_free(struct http_request *req)
     free(req);
 }
 
-/* Takes an unused struct http_request. Each fast worker keeps one for itself, which is still in its
- * CPU cache. Most workers never need another. */
+/* Takes an unused struct http_request. Each fast worker keeps one such struct for itself, which is
+ * still in the CPU's cache. Most fast workers never need a second one. */
 struct http_request *request_take(struct http_server *s)
 {
     struct worker *w = worker_of(s);

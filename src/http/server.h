@@ -28,9 +28,10 @@
 struct http_server;
 struct http_request;
 
-/* A handler returns 0 when it has made a response; if it has made none, 204 is sent. It returns
- * ERR_AGAIN as described above. After any other code the server answers with an error status,
- * usually 500, or, when it has begun to send a response, drops the connection. */
+/* A handler that has succeeded returns 0; if it has made no response, 204 is sent. A handler
+ * returns ERR_AGAIN as described above. After any other code the server answers with an error
+ * status, usually 500. If a part of a response was sent already, the server drops the connection
+ * instead. */
 typedef int http_handler_fn(struct http_request *req, void *ctx);
 
 struct http_server_options {
@@ -61,7 +62,7 @@ struct http_server_options {
     struct str (*log_path)(const struct http_head *head);
     /* http_server_stop() calls this once when its deadline has passed and handlers still run. The
      * function makes handlers stop waiting for anything other than their peers, such as remote
-     * storages. It may be NULL. */
+     * storages. The function pointer may be NULL. */
     void (*on_drop)(void *ctx);
     void *drop_ctx;
 };

@@ -50,7 +50,7 @@ enum standing { STRANGER, KNOWN, STANDINGS };
 /* One peer address, for the limits on connections and seats of one address. */
 struct address {
     unsigned char key[16];
-    size_t count; /* connections of the address; when the last is closed, this is freed */
+    size_t count; /* connections of the address; when the last one is closed, the struct is freed */
     _Atomic(size_t) seats[STANDINGS];
 };
 
@@ -140,7 +140,7 @@ struct http_request {
     bool may_block;
     bool close; /* close the connection after this response */
     /* With `close`: shut down only our direction, then wait until the peer has closed its own,
-     * because it may still be sending. */
+     * because the peer may still be sending. */
     bool linger;
     bool no_body;  /* the response has no body, as for HEAD, 204 and 304 */
     bool framed;   /* the response is chunked */
@@ -253,7 +253,7 @@ void conn_sweep(struct conn *c, uint64_t now_ms);  /* call it under the stripe's
 void conn_hang_up(struct conn *c, bool only_idle); /* call it under the stripe's lock */
 
 /* io.c: receives and sends bytes, plain or over TLS. Functions `..._now` never wait and return
- * ERR_AGAIN instead. The others return ERR_CLOSED or ERR_TIMEOUT. */
+ * ERR_AGAIN instead. The other functions return ERR_CLOSED or ERR_TIMEOUT. */
 int conn_recv_now(struct conn *c, void *to, size_t len, size_t *got);
 int conn_send_now(struct conn *c, const struct iovec *parts, int n, bool more, size_t *sent);
 int conn_send_all(struct http_request *req, struct str bytes, bool more);
@@ -286,8 +286,8 @@ int body_ask(struct http_request *req);
 
 /* response.c */
 void response_reset(struct http_request *req);
-/* Makes a short response with an error status instead of the handler's. The connection is closed
- * after it. */
+/* Makes a short response with an error status, in place of the handler's response. The connection
+ * is closed after this response. */
 void response_refuse(struct http_request *req, int status, const char *text);
 
 /* pump.c: sends as much of the rest of a response as it can without waiting for the peer.

@@ -42,13 +42,13 @@ struct upstream_request {
     struct reader *body;  /* NULL: no body */
     uint64_t body_len;    /* bytes; UINT64_MAX: chunked */
     bool expect_continue; /* wait up to 1 s for 100-continue before sending the body */
-    /* The request may reach the peer twice. So when the peer has closed a reused connection, the
-     * request is sent again on a new one, even if the head was sent, but not if bytes of the body
-     * were read that cannot be sent again. */
+    /* The request may reach the peer twice without harm. So when the peer has closed a reused
+     * connection, the request is sent again on a new connection, even if the head was sent. It is
+     * not sent again if bytes of the body were read that cannot be sent again. */
     bool idempotent;
     /* upstream_send() calls this function when there is a connection, before anything is sent. An
-     * error that the function returns is the result of upstream_send(). It may be NULL.
-     * upstream_send_now() does not call it. */
+     * error that the function returns is the result of upstream_send(). The function pointer may be
+     * NULL. upstream_send_now() does not call the function. */
     int (*may)(void *ctx, struct err *err);
     void *may_ctx;
 };
@@ -67,12 +67,12 @@ int upstream_send(struct exchange **out, struct upstream *u, const struct upstre
  * the next four functions and exchange_close() may be called with the exchange. */
 int upstream_send_now(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                       struct err *err) MUST_CHECK;
-/* Returns the socket of the exchange. Call exchange_poll() when it is readable. */
+/* Returns the socket of the exchange. Call exchange_poll() when the socket is readable. */
 int exchange_fd(const struct exchange *e);
 /* Returns the longest time to wait for the response's head, in ms. */
 uint64_t exchange_head_ms(const struct exchange *e);
 /* Reads the bytes that have arrived, without waiting. 0: the response's head is complete.
- * ERR_AGAIN: it is not complete yet. ERR_CLOSED: the peer closed. ERR_PEER: the response is
+ * ERR_AGAIN: the head is not complete yet. ERR_CLOSED: the peer closed. ERR_PEER: the response is
  * malformed. */
 int exchange_poll(struct exchange *e, struct err *err) MUST_CHECK;
 /* Call this after exchange_poll() has failed. Returns whether the connection was a reused one on
@@ -98,8 +98,8 @@ void upstream_abort(struct upstream *u);
  * fails at once with ERR_UNAVAILABLE, except that one caller per second may try to connect. */
 bool upstream_is_up(struct upstream *u);
 /* When the upstream is down, tries to connect, and keeps the connection for the next exchange. A
- * background thread calls this, so that no request has to be the one that finds out whether the
- * peer is back. */
+ * background thread calls this, so that no request has to wait to find out whether the peer is
+ * back. */
 void upstream_probe(struct upstream *u);
 
 /* Closes connections that were idle for too long. Each request does so too. A background thread

@@ -328,8 +328,8 @@ static const struct reader_ops body_ops = {
     .skip = exchange_body_skip,
 };
 
-/* Reads and drops the rest of the body when it is short, which costs less than a new connection. It
- * waits at most UPSTREAM_DRAIN_MS for it. */
+/* Reads and drops the rest of the body when it is short, which costs less than a new connection.
+ * The function waits at most UPSTREAM_DRAIN_MS for that rest. */
 static void exchange_drain(struct exchange *e)
 {
     uint64_t deadline = upstream_deadline(UPSTREAM_DRAIN_MS);

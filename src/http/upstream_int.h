@@ -81,13 +81,13 @@ int upstream_conn_recv_now(struct upstream_conn *c, void *p, size_t len, size_t 
 
 /* --- the pool --- */
 
-/* Takes an idle connection that upstream_conn_is_quiet(), or opens a new one. With `fresh` it
- * always opens a new one. ERR_UNAVAILABLE: the peer cannot be reached or is marked down. ERR_BUSY:
- * all connections are in use, or weir has no descriptor. */
+/* Takes an idle connection for which upstream_conn_is_quiet() is true, or opens a new connection.
+ * With `fresh` it always opens a new connection. ERR_UNAVAILABLE: the peer cannot be reached or is
+ * marked down. ERR_BUSY: all connections are in use, or weir has no descriptor. */
 int upstream_take(struct upstream_conn **out, struct upstream *u, bool fresh,
                   struct err *err) MUST_CHECK;
-/* Takes an idle connection that upstream_conn_is_quiet(), without waiting. ERR_AGAIN: there is
- * none. */
+/* Takes an idle connection for which upstream_conn_is_quiet() is true, without waiting. ERR_AGAIN:
+ * there is no such connection. */
 int upstream_take_now(struct upstream_conn **out, struct upstream *u, struct err *err) MUST_CHECK;
 /* Puts the connection back among the idle connections, or closes it when it cannot be reused. */
 void upstream_give(struct upstream *u, struct upstream_conn *c, bool reusable);

@@ -1,5 +1,5 @@
-/* The pool of an upstream's connections: it decides who may open a connection, which one is reused,
- * and whether the peer is up. */
+/* The pool of an upstream's connections: it decides which caller may open a connection, which idle
+ * connection is reused, and whether the peer is up. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 

@@ -385,7 +385,7 @@ static int parse_status_line(struct parse *s, struct err *err)
         status > 599 || (p[4] != ' ' && p[4] != '\r'))
         return err_set(err, ERR_PARSE, "malformed status line");
     s->head->status = (int)status;
-    p += 4 + (p[4] == ' '); /* without a reason, the blank before it is often left out */
+    p += 4 + (p[4] == ' '); /* a peer that sends no reason often omits the blank too */
     const char *reason = p;
     while ((p = scan(p, s->end, 0x20, false)) < s->end && *p == '\t')
         p++;

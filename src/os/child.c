@@ -26,7 +26,7 @@ struct failure {
 /* Everything that the child needs, prepared before the fork. */
 struct plan {
     const struct child_options *o;
-    const char **env; /* owned; NULL: the caller gave its own environment */
+    const char **env; /* owned; NULL: the caller gave the environment */
     int stdio[3];
     int failure_fd;
     pid_t parent;

@@ -14,7 +14,8 @@ struct child {
     int err;   /* read end of the child's stderr, or -1 */
 };
 
-/* Which of the child's descriptors are pipes to our process; the others are /dev/null. */
+/* Which of the child's descriptors are pipes to our process; the other descriptors are
+ * /dev/null. */
 enum child_flags { CHILD_STDIN = 1, CHILD_STDOUT = 2, CHILD_STDERR = 4 };
 
 struct child_options {

@@ -11,8 +11,8 @@
 int file_read(const char *path, struct buf *out, struct err *err) MUST_CHECK;
 
 /* Replaces the file so that after a crash it holds either the old content or the new, never a mix.
- * The content is written to a temporary file beside it and synced, that file is renamed over the
- * old one, and the folder is synced. */
+ * The content is written to a temporary file in the same folder and synced. Then the temporary file
+ * is renamed over the old file, and the folder is synced. */
 int file_write_durable(const char *path, struct str content, mode_t mode,
                        struct err *err) MUST_CHECK;
 

@@ -1,4 +1,5 @@
-/* A thread that repeats a step: it runs the step, sleeps, and runs it again until it is stopped.
+/* A thread that repeats a step: the thread runs the step, sleeps, and runs the step again until the
+ * thread is stopped.
  *
  * The step says by its return value how long the thread sleeps. loop_wake() ends a sleep early. A
  * call of loop_wake() while the step runs is not lost: the next sleep ends at once. After a failure
@@ -28,7 +29,8 @@ struct loop_options {
     size_t stack_size;       /* bytes; 0: the system's default */
 };
 
-/* Embed it by value. {0} is a loop that was never started: waking and stopping it do nothing. */
+/* Embed this struct by value. {0} is a loop that was never started: waking and stopping it do
+ * nothing. */
 struct loop {
     struct loop_options o;
     struct thread thread;
@@ -47,8 +49,8 @@ void loop_ask_stop(struct loop *l);
 /* Ends the loop: returns when the step that runs has returned. It must not be called from inside
  * the step. A stopped loop may be started again. */
 void loop_stop(struct loop *l);
-/* Whether loop_stop() or loop_ask_stop() was called. A long step asks this and returns early. Any
- * thread may call it. */
+/* Whether loop_stop() or loop_ask_stop() was called. A long step calls this function, and returns
+ * early when it is true. Any thread may call it. */
 bool loop_is_stopping(const struct loop *l);
 /* Sleeps for `ns`, or until loop_stop() is called. The step itself calls this between two parts of
  * its work. */

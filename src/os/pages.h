@@ -20,8 +20,8 @@ void pages_free(void *p, size_t size);
 int pages_map(void **out, const char *path, size_t size, bool *whole, struct err *err) MUST_CHECK;
 
 /* Returns the path of the mapped file that the address lies in, or NULL. A signal handler may call
- * this. Only eight mapped files at a time are known here; for a further one the function returns
- * NULL. */
+ * this. The function knows at most eight mapped files at a time; for an address in a further file
+ * it returns NULL. */
 const char *pages_file_at(const void *address);
 
 #endif

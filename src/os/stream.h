@@ -55,8 +55,8 @@ struct reader {
 int reader_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err) MUST_CHECK;
 /* Reads exactly `len` bytes. ERR_CLOSED: the reader ended before that. */
 int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MUST_CHECK;
-/* Appends the rest of the body to `out`. ERR_TOO_LARGE: it is past the buf's limit. ERR_NO_MEMORY:
- * there is no memory for it. */
+/* Appends the rest of the body to `out`. ERR_TOO_LARGE: the rest does not fit within the buf's
+ * limit. ERR_NO_MEMORY: there is no memory for the rest. */
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
 /* Like reader_read_all(), but into an empty buf, and the budget pays for the buf's memory as it
  * grows. Code that releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget

@@ -170,7 +170,7 @@ struct pool {
     struct list jobs;
     const char *name;
     size_t max_threads, max_waiting, stack_size;
-    size_t threads, busy, waiting, aside; /* as in struct pool_stats */
+    size_t threads, busy, waiting, aside; /* the numbers that pool_stats() returns */
     struct thread ended;                  /* the last thread that ended, not joined yet */
     bool stopping;
 };

@@ -8,8 +8,9 @@
 
 struct timers;
 
-/* Initialise it with {0}. A periodic timer must live until it is cancelled. A timer that fires once
- * must live until it is cancelled or its callback is called. That callback may free the timer. */
+/* Initialise a timer with {0}. A periodic timer must live until it is cancelled. A timer that fires
+ * once must live until it is cancelled or its callback is called. That callback may free the
+ * timer. */
 struct timer {
     /* The timer's place in the heap; 0: the timer is not set. Only struct timers uses this. */
     size_t heap_index;

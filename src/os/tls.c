@@ -243,8 +243,8 @@ static int tls_wants(struct tls *t, int result, const char *doing, struct err *e
     return tls_fail(err, ERR_PEER, "TLS: %s", doing);
 }
 
-/* Waits for the event that tls_wants() returned, or returns the error that it returned. 0: the
- * caller may repeat its call. */
+/* Waits for the event `wanted`, which is the result of tls_wants(). If `wanted` is a negative error
+ * code, returns that code. 0: the caller may repeat its call. */
 static int tls_wait_for(struct tls *t, int wanted, uint64_t deadline_ns, struct err *err)
 {
     return wanted <= 0 ? wanted : sock_wait(t->fd, (short)wanted, deadline_ns, err);
@@ -335,8 +335,8 @@ int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *hos
     return code;
 }
 
-/* Reads once. Returns 0 and sets *got, or POLLIN or POLLOUT when it has to wait for that event, or
- * a negative error code. */
+/* Reads once. Returns 0 and sets *got, or POLLIN or POLLOUT when the caller has to wait for that
+ * event, or a negative error code. */
 static int read_once(struct tls *t, void *p, size_t len, size_t *got, struct err *err)
 {
     int result;

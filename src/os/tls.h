@@ -21,7 +21,7 @@ int tls_server_context(struct tls_context **out, const char *cert_file, const ch
                        struct err *err) MUST_CHECK;
 /* The settings of a client's context. The peer's certificate is checked against the certificate
  * authorities of the system, or against those in `ca_file` when that is not NULL. With `insecure`
- * it is not checked at all. */
+ * the certificate is not checked at all. */
 struct tls_client_options {
     const char *ca_file;
     bool insecure;
@@ -39,8 +39,8 @@ int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadlin
 int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,
                 uint64_t deadline_ns, struct err *err) MUST_CHECK;
 /* Makes one step of a server's handshake, without waiting. *t is NULL at the first step. ERR_AGAIN:
- * call it again when the socket is readable, or, if *to_write, when it is writable. After another
- * error *t is NULL again. */
+ * call the function again when the socket is readable, or, if *to_write, when the socket is
+ * writable. After another error *t is NULL again. */
 int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write,
                    struct err *err) MUST_CHECK;
 
@@ -52,8 +52,8 @@ int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_
 int tls_recv_now(struct tls *t, void *p, size_t len, size_t *got, struct err *err) MUST_CHECK;
 int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
-/* Sends as many bytes as it can without waiting, at least one. ERR_AGAIN: it could send none, and
- * the next send must begin with the same bytes. */
+/* Sends as many bytes as it can without waiting, at least one. ERR_AGAIN: no byte could be sent,
+ * and the next send must begin with the same bytes. */
 int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent,
                  struct err *err) MUST_CHECK;
 /* These return, after the handshake, OpenSSL's name of the cipher and the TLS version, such as

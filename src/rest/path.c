@@ -1,7 +1,7 @@
 /* Finds the row of a request by matching its path against the rows' paths, segment by segment. */
 #include "rest/rest_int.h"
 
-enum segment_kind { LITERAL, ONE, REST }; /* in this order the more exact kind comes first */
+enum segment_kind { LITERAL, ONE, REST }; /* the more exact a kind is, the smaller is its number */
 
 struct segment {
     enum segment_kind kind;
@@ -99,7 +99,7 @@ static int path_fits(const char *pattern, struct str path, struct rest_path *par
     return path.len == 0;
 }
 
-/* Returns a negative number when pattern `a` is preferred to `b`: it has the more exact kind of
+/* Returns a negative number when pattern `a` is preferred to `b`: `a` has the more exact kind of
  * segment at the first place where the kinds differ. 0: neither is preferred. */
 static int path_order(const char *a, const char *b)
 {

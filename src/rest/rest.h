@@ -74,8 +74,8 @@ struct rest_field {
     bool nullable;  /* the member may be null in an answer */
     bool secret;    /* a password, a key or a token */
     /* Limits of a value in a request: of a number itself, of the length of a string in bytes, or of
-     * the number of items of an array. With max 0 there is no upper limit, and with both 0 no
-     * limit. */
+     * the number of items of an array. With max 0 there is no upper limit; with min and max both 0
+     * there is no limit at all. */
     int64_t min, max;
     /* The value of an INTEGER that the request does not have. */
     int64_t usual;
@@ -107,8 +107,8 @@ struct rest_row {
     enum rest_access access;
     const char *doc; /* says in one or more sentences what the call does */
     rest_fn *run;
-    /* A function that checks, before the body is read, whether the call can be served. It can use
-     * only the values of path and query. NULL: no check. */
+    /* A function that checks, before the body is read, whether the call can be served. The function
+     * can use only the values of path and query. NULL: no check. */
     rest_fn *needs;
     /* One field for each "{name}" of the path; NULL: the function does not use them. */
     const struct rest_field *in_path;
@@ -140,14 +140,15 @@ struct rest_row {
     /* The route is served even while weir is halted. weir is halted while the coordination store is
      * not the one that it knew (coord/installation.h). */
     bool storeless;
-    const void *more; /* what the table's dialect says about the row beyond this; may be NULL */
+    const void *more; /* further facts about the row, for the table's dialect alone; may be NULL */
 };
 
 enum { REST_PAGE_USUAL = 1000, REST_PAGE_MAX = 10000 };
 
 struct rest_page;
 
-/* What the calls of a table have in common, where they are not weir's own calls. */
+/* The rules for the calls of a table when they are not weir's own calls, but those of another
+ * program's API. */
 struct rest_dialect {
     /* Finds out who calls, and whether the caller may make the call at all. It uses only the head
      * of the request, runs before anything else is read, and may set c->caller. It does not wait.
@@ -165,9 +166,9 @@ struct rest_dialect {
     void (*write_page)(struct json_out *w, const struct rest_page *page, struct str next);
     size_t body_max; /* the longest JSON body, in bytes */
     /* Requests are read as many programs do: members that the row does not have are ignored, null
-     * means that a member is absent, an absent body is an empty object, "True" and "1" are true in a
-     * query, and a number of items that is out of bounds becomes the nearest one (0 and less: the
-     * usual number). */
+     * means that a member is absent, an absent body is an empty object, "True" and "1" are true in
+     * a query, and a number of items that is out of bounds becomes the nearest allowed number (0
+     * and less: the usual number). */
     bool lenient;
 };
 
@@ -200,7 +201,7 @@ struct rest_page {
 
 struct rest_call {
     void *ctx;    /* the `ctx` of the row's table */
-    void *caller; /* set by `admit` of the table's dialect; NULL: nobody has set it */
+    void *caller; /* set by `admit` of the table's dialect; NULL: not set */
     struct http_request *req;
     const struct rest_row *row;
     struct arena *arena; /* the request's arena */
@@ -214,7 +215,7 @@ struct rest_call {
     struct json_out writer;
     int status;
     bool sent;    /* rest_send() or rest_refuse() has sent the answer */
-    bool refused; /* rest_refuse() has sent it, with the result `refusal` */
+    bool refused; /* rest_refuse() has answered; `refusal` is its result */
     int refusal;
     bool list_open;
     const struct rest_dialect *dialect;
@@ -311,16 +312,17 @@ struct rest_match {
 
 /* Finds the row of a request. "{name}" in a row's path matches one segment that is not empty.
  * "{name...}" at the end matches the rest with its slashes, which may be empty. If two rows match,
- * exact segments win, then the row that has the request's method (HEAD) itself. ERR_NOT_FOUND: no
- * row has the path. ERR_UNSUPPORTED: rows have the path, but only with other methods. ERR_PARSE:
- * the path has a malformed escape or an escaped NUL. */
+ * the row with the more exact segments wins. If both are equally exact, a row for HEAD itself wins
+ * over a row for GET, which serves HEAD too. ERR_NOT_FOUND: no row has the path. ERR_UNSUPPORTED:
+ * rows have the path, but only with other methods. ERR_PARSE: the path has a malformed escape or an
+ * escaped NUL. */
 int rest_find(struct rest_match *out, const struct rest_table *tables, size_t count,
               struct http_request *req, struct err *err) MUST_CHECK;
 /* Appends the methods that rows have for the request's path, such as "GET, POST". */
 void rest_allowed(struct buf *out, const struct rest_table *tables, size_t count,
                   struct http_request *req);
 
-/* Runs the row's function and answers the request. Returns what an http_handler_fn returns. The
+/* Runs the row's function and answers the request. The result is that of an http_handler_fn. The
  * caller must have checked row->access, unless the row's table has a dialect. */
 int rest_run(const struct rest_match *match, struct http_request *req) MUST_CHECK;
 

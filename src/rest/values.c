@@ -59,7 +59,7 @@ static int check_choice(const struct rest_field *f, struct str text, struct err 
 }
 
 /* Refuses a value with a NUL, which would end the value for functions that take C strings, but not
- * for others. */
+ * for other functions. */
 static int check_nul(const struct rest_field *f, struct str text, struct err *err)
 {
     return str_chr(text, '\0') < 0 ? 0
@@ -177,7 +177,7 @@ static struct rest_value *rest_value_find(const struct rest_call *c, struct str 
     return NULL;
 }
 
-/* Reads the values of the path. A row that describes none of them does not use them. */
+/* Reads the values of the path. A row without fields for the path does not use these values. */
 static int read_path(struct rest_call *c, const struct rest_path *path, struct err *err)
 {
     int code = 0;

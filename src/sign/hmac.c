@@ -1,6 +1,6 @@
 /* HMAC and SHA-256 over OpenSSL's plain hash functions. For texts as short as those of a signature,
  * the functions of OpenSSL's EVP layer cost twice as much. They also cannot store the state of a
- * hash after the key, which is what struct hmac_key has. */
+ * hash after the key, as struct hmac_key does. */
 #define OPENSSL_SUPPRESS_DEPRECATED /* OpenSSL 3.0 deprecated the plain functions */
 #include "sign/hmac.h"
 

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* Where an encoded query parameter is in the buf that has all of them. It has offsets and not
- * pointers, because the buf may move when it grows. */
+/* The place of an encoded query parameter in the buf that has all parameters. The struct has
+ * offsets and not pointers, because the buf may move when it grows. */
 struct parameter {
     size_t name, name_len, value_len; /* the value follows the name and a '=' */
 };

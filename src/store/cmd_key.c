@@ -201,8 +201,8 @@ void cmd_flushdb(struct call *c)
     answer_ok(c);
 }
 
-/* Answers the first key whose hash is at or behind a random one; if there is none, the first key of
- * all. As in Redis, the choice is not quite uniform. */
+/* Answers the first key whose hash is at or behind a random hash; if there is no such key, the
+ * first key of all. As in Redis, the choice is not quite uniform. */
 void cmd_randomkey(struct call *c)
 {
     uint64_t from = random_u64();

@@ -63,8 +63,8 @@ static void subtract(struct call *c, struct object *sets, size_t n, uint64_t lim
         filter(c, sets, n, 0, false, limit, items);
 }
 
-/* Adds the members of all sets to `items`, each once: of every set, only the members that no set
- * before it has. */
+/* Adds the members of all sets to `items`, each member once: a member is added with the first set
+ * that has it. */
 static void unite(struct call *c, struct object *sets, size_t n, uint64_t limit,
                   struct items *items)
 {

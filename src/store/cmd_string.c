@@ -21,7 +21,7 @@ struct set_options {
 };
 
 /* The option words of SET and GETEX. A row has the flags that the word sets, the flags that it
- * excludes, whether a value follows the word, and which of the two commands accepts it. */
+ * excludes, whether a value follows the word, and which of the two commands accepts the word. */
 static const struct set_word {
     const char *word;
     unsigned sets, excludes;

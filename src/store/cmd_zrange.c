@@ -149,7 +149,8 @@ static uint64_t common_score(struct call *c, const struct object *o)
 }
 
 /* Sets *from and *to, the rows at which a walk over a range by score or member begins and ends.
- * Every member of the range is between them; others may be too, so the walk checks each member. */
+ * Every member of the range is between them; other members may be too, so the walk checks each
+ * member. */
 static void narrow(struct call *c, const struct object *o, const struct zrange *r, struct row *from,
                    struct row *to)
 {

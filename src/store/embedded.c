@@ -191,7 +191,7 @@ static size_t batch_prepare(struct call *calls, const struct store_args *command
 }
 
 /* Answers a batch in which a command cannot be queued, so that none of its commands runs. As in
- * Redis, that command has its own error, and all others get EXECABORT. */
+ * Redis, that command gets its own error, and all other commands get EXECABORT. */
 static void batch_abort(struct call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++)

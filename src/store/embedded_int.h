@@ -49,8 +49,8 @@ void embedded_collect(struct store *s);
 /* --- the run: one atomic step --- */
 
 /* A cache of the owner rows that a script has read, by key, because a script mostly reads the same
- * few again. It holds only collections and absent keys, because a string may have any length. Every
- * write of an owner row updates it. */
+ * few rows again. It holds only collections and absent keys, because a string may have any length.
+ * Every write of an owner row updates it. */
 enum { OWNER_SLOTS = 16, OWNER_KEY_MAX = 255 };
 
 struct owner_cache {
@@ -319,8 +319,8 @@ void answer_random(struct call *c, enum value_type type, const char *values_word
 void scan_members(struct call *c, enum value_type type); /* answers HSCAN, SSCAN, ZSCAN */
 bool glob_match(struct str pattern, struct str s);
 
-/* Reads a member's score; false: it is not a member. The functions of sorted sets are in zset.c and
- * keep invariant 5 of docs/store.md. */
+/* Reads a member's score; false: the set does not have the member. The functions of sorted sets are
+ * in zset.c and keep invariant 5 of docs/store.md. */
 bool zset_score(struct call *c, const struct object *o, struct str member, double *score);
 /* Sets a member's score. `old` is its present score; NULL: the set does not have the member yet.
  * Changes o->m.count; the caller saves the object. */

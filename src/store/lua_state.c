@@ -62,8 +62,8 @@ static int missing_global(lua_State *L)
                       lua_tostring(L, 2));
 }
 
-/* Replaces the table on top of the stack by an empty one that reads through to it and cannot be
- * written. */
+/* Replaces the table on top of the stack by an empty table that cannot be written. Reads from the
+ * empty table go to the replaced one. */
 static void push_readonly(lua_State *L)
 {
     lua_newtable(L);
@@ -270,8 +270,8 @@ static void protect_libraries(lua_State *L)
     }
 }
 
-/* Gives scripts an empty global table that reads through to the real one. A name that is not in the
- * real one is an error. */
+/* Gives scripts an empty global table, whose reads go to the real global table. To read a name that
+ * the real table does not have is an error. */
 static void protect_globals(lua_State *L, struct lua_vm *vm)
 {
     lua_pushvalue(L, LUA_GLOBALSINDEX);

@@ -72,7 +72,7 @@ static struct subscription *next_receiver(struct pubsub *p, const struct message
 }
 
 /* Calls fn of every subscription to the message's channel. The lock is released during each call,
- * so the list is searched from its start again after it. */
+ * so the list is searched from its start again after each call. */
 static void pubsub_deliver(struct pubsub *p, const struct message *m)
 {
     struct subscription *s;

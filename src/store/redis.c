@@ -25,8 +25,8 @@ struct redis {
 /* One round trip: the bytes to send, and the replies to receive. */
 struct trip {
     struct buf wire;
-    /* Redis runs no command of the trip before its last byte has arrived (docs/store-redis.md,
-     * R3). */
+    /* Redis runs no command of the trip before the trip's last byte has arrived
+     * (docs/store-redis.md, R3). */
     bool whole;
     struct reply *replies;
     size_t count;

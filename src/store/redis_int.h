@@ -20,7 +20,7 @@ struct redis_target {
     char *user, *password; /* NULL when not given */
     int database;
     bool tls;
-    /* The login may be meant for another server, so it is no failure when it is refused. */
+    /* The login may be meant for another server, so a refused login is no failure. */
     bool try_login;
 
     /* The name under which the sentinels know the master; NULL: no sentinels. */
@@ -54,9 +54,10 @@ enum { REDIS_READ_SIZE = 16 * 1024 };
 struct redis_conn {
     struct list node; /* in the pool's list while idle */
     int fd;
-    struct tls *tls;     /* NULL: no TLS */
-    bool reused;         /* the connection has served a call before */
-    uint64_t generation; /* generation of the master that it leads to; 0 without sentinels */
+    struct tls *tls; /* NULL: no TLS */
+    bool reused;     /* the connection has served a call before */
+    /* Generation of the master that the connection leads to; 0 without sentinels. */
+    uint64_t generation;
     uint64_t idle_since_ns;
     struct resp resp;
     size_t from, to; /* the bytes in[from] to in[to - 1] are received but not parsed */
@@ -151,8 +152,8 @@ int sentinel_ask(struct sentinel *s, const char *name, uint64_t deadline_ns,
 void sentinel_hear(struct sentinel *s);
 void sentinel_close(struct sentinel *s);
 
-/* Makes a redis_master, which asks the sentinels that *target names. It becomes the owner of all
- * that *target points to, and takes a reference to `tls`. Asks no sentinel yet. */
+/* Makes a redis_master, which asks the sentinels that *target names. The redis_master becomes the
+ * owner of all that *target points to, and takes a reference to `tls`. Asks no sentinel yet. */
 struct redis_master *redis_master_new(struct redis_target *target, struct tls_context *tls,
                                       uint64_t timeout_ns, const struct log *log);
 struct redis_master *redis_master_ref(struct redis_master *m);
@@ -160,16 +161,16 @@ struct redis_master *redis_master_ref(struct redis_master *m);
 void redis_master_unref(struct redis_master *m);
 
 /* Returns the master's address and its generation, a number that grows when another server becomes
- * the master. After a doubt it waits until the sentinels were asked. ERR_UNAVAILABLE: the sentinels
- * do not answer in time, or none has named the master yet. */
+ * the master. After redis_master_doubt() it waits until the sentinels were asked. ERR_UNAVAILABLE:
+ * the sentinels do not answer in time, or none has named the master yet. */
 int redis_master_find(struct redis_master *m, uint64_t deadline_ns, struct redis_address *out,
                       uint64_t *generation, struct err *err) MUST_CHECK;
 uint64_t redis_master_generation(struct redis_master *m); /* 0 if `m` is NULL */
 
-/* With these functions connections report what they have found out about the master of that
- * generation. doubt: a connection was lost, or the server says that it is a replica; the sentinels
- * are asked before the next connection. failed, works: the server could not, or could, be connected
- * to as a master. */
+/* Connections report with these functions what they found out about the master of that generation.
+ * redis_master_doubt(): a connection was lost, or the server says that it is a replica; the
+ * sentinels are asked before the next connection is made. redis_master_failed(): a connection to
+ * the server as a master could not be made. redis_master_works(): such a connection was made. */
 void redis_master_doubt(struct redis_master *m, uint64_t generation); /* NULL is fine */
 void redis_master_failed(struct redis_master *m, uint64_t generation);
 void redis_master_works(struct redis_master *m, uint64_t generation);
@@ -204,9 +205,9 @@ void redis_pool_init(struct redis_pool *p, const struct redis_endpoint *endpoint
                      const struct log *log);
 void redis_pool_release(struct redis_pool *p); /* no connection may be in use */
 
-/* Gets a connection for one call: an idle one, or a new one. `fresh`: a new one only.
- * ERR_UNAVAILABLE: Redis is down, or in back-off, or no connection became free in time. ERR_DENIED,
- * ERR_INVALID: as redis_conn_open(). */
+/* Gets a connection for one call: an idle connection or a new one. With `fresh` it is always a new
+ * one. ERR_UNAVAILABLE: Redis is down, or in back-off, or no connection became free in time.
+ * ERR_DENIED, ERR_INVALID: as redis_conn_open(). */
 int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, struct redis_conn **out,
                     struct err *err) MUST_CHECK;
 /* Gives the connection back to the pool, for further calls. */

@@ -3,8 +3,8 @@
  * The thread works in rounds: it asks every sentinel, one after another, and then decides
  * (docs/store-redis.md, M2). A round begins once a second, when a sentinel reports a failover, and
  * when a caller doubts the known address. A caller that needs the address gets the known one; after
- * a doubt it waits for a round that began later. Sentinels that are connected are asked first, so
- * that a sentinel that does not answer does not delay the answers of the others. */
+ * a doubt the caller waits for a round that began after the doubt. Sentinels that are connected are
+ * asked first, so that a sentinel that does not answer does not delay the answers of the others. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -197,8 +197,8 @@ void redis_master_unfollow(struct redis_master *m, struct redis_follower *f)
 
 /* --- the thread that asks the sentinels --- */
 
-/* Chooses the master by the sentinels' answers. If its address is not the known one, makes it the
- * known one and wakes all followers. */
+/* Chooses the master by the sentinels' answers. If its address differs from the known address, that
+ * address becomes the known one, and all followers are woken. */
 static void decide(struct redis_master *m)
 {
     struct sentinel_answer answers[REDIS_MAX_SENTINELS], news = {0};

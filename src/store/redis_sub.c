@@ -219,8 +219,8 @@ static bool is_done(struct redis_subs *s)
     return done;
 }
 
-/* Fails when the connection's Redis is not the master any more, because its messages do not count
- * (docs/store-redis.md, M3). */
+/* Fails when the connection's Redis is not the master any more, because the messages of a former
+ * master do not count (docs/store-redis.md, M3). */
 static int check_master(const struct redis_subs *s, const struct redis_conn *c, struct err *err)
 {
     if (c->generation == redis_master_generation(s->endpoint->master))
@@ -258,8 +258,8 @@ static int subs_serve(struct redis_subs *s, struct redis_conn *c, struct err *er
 }
 
 /* Called under the lock when the connection has ended: all subscriptions are made again on the next
- * one. `lost` is false if the connection was closed because there was no subscription: then later
- * subscriptions have missed nothing. */
+ * connection. `lost` is false if the connection was closed because there was no subscription: then
+ * later subscriptions have missed nothing. */
 static void forget_tickets(struct redis_subs *s, bool lost)
 {
     s->connected = false;

@@ -68,8 +68,8 @@ enum { META_MAX = 34 }; /* largest result of meta_encode(), in bytes */
 /* Writes the first part of a meta row's value and returns its length; m->value follows it in the
  * row. */
 size_t meta_encode(const struct meta *m, char out[META_MAX]);
-/* Decodes the value of a meta row. ERR_CORRUPT: it is damaged, or the pairs of its small hash
- * are. */
+/* Decodes the value of a meta row. ERR_CORRUPT: the value is damaged, or the pairs of a small hash
+ * in it are. */
 int meta_decode(struct meta *out, struct str value) MUST_CHECK;
 
 /* Returns the size of a pair in a small hash, in bytes. Field and value must be shorter than 64

@@ -61,10 +61,10 @@ int store_open_redis(struct store **out, const struct store_redis_options *o,
 /* Closes the store and ends its subscriptions. No other call may be running. NULL is fine. */
 void store_close(struct store *s);
 
-/* Joins stores that are databases of one server: a script on one of them may then use the others,
- * by SELECT with their store_number(). ERR_INVALID: they are not on one server. One server means,
- * for embedded stores, one db; for Redis, one address, or one master of the same sentinels. Called
- * before other threads use the stores; they are closed together. */
+/* Joins stores that are databases of one server: a script on one of the stores may then use the
+ * other stores, by SELECT with their store_number(). ERR_INVALID: they are not on one server. One
+ * server means, for embedded stores, one db; for Redis, one address, or one master of the same
+ * sentinels. Called before other threads use the stores; they are closed together. */
 int store_join(struct store *const *stores, size_t count, struct err *err) MUST_CHECK;
 int store_number(const struct store *s); /* the number of the store's database */
 
