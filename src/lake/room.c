@@ -24,12 +24,17 @@ static int open_room_lake(struct lake_room *r, struct err *err)
                   .disk_bytes = c->lake.disk,
                   .log = s->log},
         .drop_again_ms = c->lake.drop_again_ms,
+        .gc_grace_ms = c->lake.gc_grace_ms,
+        .gc_day_ms = c->lake.gc_day_ms,
         .log = s->log,
     };
 
     services_path(s, "lake", &folder);
     r->folder = buf_take(&folder);
     o.cache.folder = c->lake.disk ? r->folder : NULL;
+    services_path(s, "lake-gc", &folder);
+    r->gc_folder = buf_take(&folder);
+    o.folder = r->gc_folder;
     return lake_open(&r->lake, &o, err);
 }
 
@@ -50,6 +55,7 @@ static bool lake_part_stop(void *state, struct services *s)
     lake_space_close(r->space);
     lake_close(r->lake);
     free(r->folder);
+    free(r->gc_folder);
     r->space = NULL;
     r->lake = NULL;
     return true;
@@ -70,8 +76,34 @@ static int lake_part_start(void *state, struct services *s, struct err *err)
     return code < 0 ? err_wrap(err, code, "the lake") : 0;
 }
 
+/* --- work in the background --- */
+
+static int lake_work_start(void *state, struct services *s, struct err *err)
+{
+    struct lake_room *r = state;
+
+    return services_has_role(s, "worker") ? lake_keeper_start(&r->keeper, r->lake, s->queue, err)
+                                          : 0;
+}
+
+static bool lake_work_stop(void *state, struct services *s)
+{
+    struct lake_room *r = state;
+
+    lake_keeper_stop(&r->keeper);
+    return true;
+}
+
+static void lake_list_tasks(void *state, room_tasks *out)
+{
+    struct lake_room *r = state;
+
+    lake_tasks_list(r->lake, out);
+}
+
 static const struct room_part lake_parts[] = {
     {ROOM_STORAGES, lake_part_start, lake_part_stop},
+    {ROOM_WORK, lake_work_start, lake_work_stop},
 };
 
 static const struct queue_weight lake_queues[] = {
@@ -83,6 +115,7 @@ const struct room lake_room = {
     .state_size = sizeof(struct lake_room),
     ROOM_ROWS(part, lake_parts),
     ROOM_ROWS(queue, lake_queues),
+    .tasks = lake_list_tasks,
     .routes = lake_routes,
     .commands = lake_commands,
     ROOM_ROWS(metric, lake_metrics),

@@ -6,6 +6,7 @@
 #include "lake/lake.h"
 #include "lake/rest/rest.h"
 #include "lake/space.h"
+#include "lake/tasks.h"
 #include "room/room.h"
 
 extern const struct room lake_room;
@@ -21,6 +22,8 @@ struct lake_room {
     struct lake_space *space; /* repositories as buckets */
     struct lake_web web;      /* the REST API of lakeFS */
     char *folder;             /* where tree nodes of remote storages are kept */
+    char *gc_folder;          /* where collections sort */
+    struct lake_keeper keeper;
 };
 
 /* The table of the lake's metrics and the function that fills in their numbers (lake/metrics.c),

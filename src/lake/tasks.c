@@ -1,0 +1,144 @@
+/* The lake's tasks. */
+#include "lake/tasks.h"
+#include "lake/delete.h"
+#include "lake/gc.h"
+#include "lake/lake_int.h"
+#include "lake/room.h"
+
+enum {
+    TASK_AGAIN_S = 10, /* another process works on the same thing */
+    KEEPER_EVERY_MS = 10 * MS_PER_S,
+    KEEPER_RETRY_MS = 30 * MS_PER_S,
+};
+
+/* --- adding --- */
+
+/* A task that is there already is as good. */
+static int task_add_once(struct queue *q, const char *type, struct str id, struct str payload,
+                         struct err *err)
+{
+    struct task t = {.type = str_z(type), .id = id, .payload = payload, .queue = STR(LAKE_QUEUE)};
+    int code = queue_add(q, &t, 0, err);
+
+    return code == ERR_EXISTS ? 0 : code;
+}
+
+int lake_task_add_delete(struct queue *q, struct err *err)
+{
+    return task_add_once(q, LAKE_TASK_DELETE, STR(LAKE_TASK_DELETE), STR("to-delete"), err);
+}
+
+int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err)
+{
+    struct buf id = {0}, payload = {0};
+
+    buf_appendf(&id, LAKE_TASK_GC ":" STR_FMT, STR_ARG(r->partition));
+    buf_appendf(&payload, STR_FMT "\n" STR_FMT, STR_ARG(r->id), STR_ARG(r->partition));
+    int code = task_add_once(q, LAKE_TASK_GC, buf_str(&id), buf_str(&payload), err);
+    buf_release(&id);
+    buf_release(&payload);
+    return code;
+}
+
+/* --- running --- */
+
+static bool lake_task_ended(void *ctx)
+{
+    return task_ended(ctx);
+}
+
+/* Finds the repository of the payload. ERR_NOT_FOUND: it was deleted, or made again. */
+static int lake_task_repo(struct task_run *run, struct lake_repo *out, struct err *err)
+{
+    struct str id, partition;
+
+    if (!str_cut(run->task->payload, '\n', &id, &partition))
+        return err_set(err, ERR_INVALID, "the payload names no repository");
+    int code = lake_repo_get(run->ctx, run->arena, id, out, err);
+    return code == 0 && !str_eq(out->partition, partition) ? ERR_NOT_FOUND : code;
+}
+
+/* Gives the code of the work the meaning that the worker knows. */
+static int lake_task_result(struct task_run *run, int code)
+{
+    if (code != ERR_BUSY && code != ERR_CANCELED)
+        return code;
+    run->put_back_s = TASK_AGAIN_S;
+    return ERR_AGAIN;
+}
+
+static int lake_task_delete(struct task_run *run, struct err *err)
+{
+    return lake_task_result(run, lake_delete_work(run->ctx, lake_task_ended, run, err));
+}
+
+static int lake_task_gc(struct task_run *run, struct err *err)
+{
+    struct lake_repo repo;
+    int code = lake_task_repo(run, &repo, err);
+
+    if (code == ERR_NOT_FOUND)
+        return 0;
+    if (code == 0)
+        code = lake_gc_work(run->ctx, &repo, lake_task_ended, run, err);
+    return lake_task_result(run, code);
+}
+
+static const struct task_handler lake_handlers[] = {
+    {.type = LAKE_TASK_DELETE, .fn = lake_task_delete},
+    {.type = LAKE_TASK_GC, .fn = lake_task_gc},
+};
+
+void lake_tasks_list(struct lake *l, room_tasks *out)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(lake_handlers); i++) {
+        struct task_handler handler = lake_handlers[i];
+        handler.ctx = l;
+        vec_push(out, handler);
+    }
+}
+
+/* --- looking for lost work --- */
+
+/* Whether the to-delete list has a row. */
+static int keeper_look(struct lake_keeper *k, bool *has, struct err *err)
+{
+    struct kv_range range = {.prefix = STR("to-delete/"), .first_page = 1};
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    int code = kv_scan_open(&scan, k->lake->kv, NULL, LAKE_PARTITION, &range, err);
+
+    if (code == 0)
+        code = kv_scan_next(scan, &key, &value, err);
+    kv_scan_free(scan);
+    *has = code == 0;
+    return code == ERR_END ? 0 : code;
+}
+
+static struct loop_sleep lake_keeper_step(void *ctx)
+{
+    struct lake_keeper *k = ctx;
+    struct err err = {0};
+    bool has = false;
+    int code = keeper_look(k, &has, &err);
+
+    if (code == 0 && has)
+        code = lake_task_add_delete(k->queue, &err);
+    if (code == 0)
+        return loop_sleep_ms(KEEPER_EVERY_MS);
+    log_warn(k->lake->o.log, "lake.keeper", log_z("error", err.text));
+    return loop_retry_ms(KEEPER_RETRY_MS);
+}
+
+int lake_keeper_start(struct lake_keeper *k, struct lake *l, struct queue *q, struct err *err)
+{
+    *k = (struct lake_keeper){.lake = l, .queue = q};
+    return loop_start(
+        &k->loop, &(struct loop_options){.name = "lake-keeper", .step = lake_keeper_step, .ctx = k},
+        err);
+}
+
+void lake_keeper_stop(struct lake_keeper *k)
+{
+    loop_stop(&k->loop);
+}

@@ -1,0 +1,32 @@
+/* The lake's tasks on the queue (docs/queue.md): what is left of deleted repositories, and
+ * collections. A task names a repository and its partition, so that a task of a deleted repository
+ * does nothing to another one of the same name. */
+#ifndef LAKE_TASKS_H
+#define LAKE_TASKS_H
+
+#include "lake/lake.h"
+#include "os/loop.h"
+#include "room/room.h"
+
+#define LAKE_TASK_DELETE "lake:delete"
+#define LAKE_TASK_GC     "lake:gc"
+
+/* Adds the task that works off the to-delete list; there is at most one. */
+int lake_task_add_delete(struct queue *q, struct err *err) MUST_CHECK;
+/* Adds the task that carries out the collection that was asked for (lake_gc_ask()). */
+int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err) MUST_CHECK;
+
+/* Appends the handlers, for struct room; `l` is borrowed. */
+void lake_tasks_list(struct lake *l, room_tasks *out);
+
+/* A thread that looks at the to-delete list and adds its task. */
+struct lake_keeper {
+    struct lake *lake;
+    struct queue *queue;
+    struct loop loop;
+};
+int lake_keeper_start(struct lake_keeper *k, struct lake *l, struct queue *q,
+                      struct err *err) MUST_CHECK;
+void lake_keeper_stop(struct lake_keeper *k); /* {0} is fine */
+
+#endif
