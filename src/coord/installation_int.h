@@ -21,8 +21,8 @@ int remembered_read(struct remembered *out, const char *path, struct err *err) M
 int remembered_write(const struct remembered *r, const char *path, struct err *err) MUST_CHECK;
 
 /* The file `installation.number`, mapped into memory. It always has the highest acknowledged number
- * (coord/seen.h), even after the process was killed. After a crash of the machine it is not used.
- */
+ * (coord/seen.h), even after the process was killed. After a crash of the machine the file is not
+ * used. */
 struct number_page {
     char magic[16], boot[BOOT_MAX];
     _Atomic(uint64_t) number;
@@ -45,7 +45,7 @@ struct installation {
     bool certain;      /* the highest acknowledged number is known for certain */
     bool kept;         /* the file `installation` exists */
     bool asked;        /* the store was found to be the known one at least once */
-    struct mutex lock; /* class "installation"; guards what follows */
+    struct mutex lock; /* class "installation"; guards the members below */
     struct installation_status status;
     /* True while a thread asks the store. Only one thread may ask at a time, so that an older
      * answer never follows a newer one. */

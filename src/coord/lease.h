@@ -3,10 +3,10 @@
  * Several processes may share one store. Each keeps policies and routes in memory, and writes a
  * *word* to the store every second: that it lives, and how new its policies are (coord/gateways.h).
  * A process that changes a policy waits until every process whose word is younger than
- * GATEWAY_LIFE_S holds the change. It does not wait for the others. A process that was stopped, or
- * was cut off from the store, is among those others and does not know it. So it must stop acting
- * earlier, by itself: its lease ends LEASE_MS after it *sent* the last word that the store
- * accepted.
+ * GATEWAY_LIFE_S holds the change. It does not wait for a process whose last word is older. A
+ * process that was stopped, or was cut off from the store, does not notice that its last word gets
+ * too old. So it must stop acting earlier, by itself: its lease ends LEASE_MS after it *sent* the
+ * last word that the store accepted.
  *
  * Words that follow each other within that time prolong the lease. After a gap the lease is not
  * prolonged, because other processes may not have waited. A new lease, with a new number, begins
@@ -47,7 +47,7 @@ void lease_free(struct lease *l); /* to be called after lease_stop(); NULL is fi
 
 /* Adds a function that reads data which must be read from the store before a lease begins. The
  * lease's own thread calls these functions in the order in which they were added. After a failure
- * it calls them again soon. */
+ * the thread calls them again soon. */
 typedef int lease_read_fn(void *ctx, struct err *err);
 void lease_read_first(struct lease *l, lease_read_fn *fn, void *ctx);
 /* Makes each word also say an epoch of the policies. `fn` returns the newest epoch whose policies

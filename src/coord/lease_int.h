@@ -31,7 +31,8 @@ struct lease {
     /* Result of store_refusal() for the last word; NULL: not refused. */
     _Atomic(const char *) trouble;
 
-    struct mutex lock; /* class "lease"; guards what follows, and changes of `number`, `until_ns` */
+    struct mutex
+        lock; /* class "lease"; guards members below, and changes of `number`, `until_ns` */
     struct cond begun; /* signalled when a lease has begun */
     /* Time until which other processes wait for this one, by clock_boot_ns(). 0: the store has
      * accepted no word yet. */

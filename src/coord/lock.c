@@ -29,7 +29,7 @@ struct lock {
 struct locks {
     struct locks_options o;
     struct loop keeper;
-    struct mutex lock; /* class "locks"; guards what follows */
+    struct mutex lock; /* class "locks"; guards the members below */
     struct cond changed;
     struct list held;
     size_t count;

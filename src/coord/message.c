@@ -66,8 +66,8 @@ void worker_message_write(struct buf *out, const struct worker_info *w)
 
 /* --- reading --- */
 
-/* The member of struct task that a field is read into. Its type says which of these pointers is
- * set; the other two are NULL. */
+/* The member of struct task that a field is read into. The field's type says which of these
+ * pointers is set; the other two are NULL. */
 struct message_slot {
     struct str *bytes;
     int64_t *number;

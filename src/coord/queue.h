@@ -71,8 +71,8 @@ int queue_postpone(struct queue *q, struct str queue, const struct str *ids, siz
 
 /* --- working --- */
 
-/* Takes the oldest pending task of the first queue in `names` that has one and is not paused. The
- * caller then has a lease on it. ERR_NOT_FOUND: there is no such task. */
+/* Takes the oldest pending task of the first queue in `names` that has a pending task and is not
+ * paused. The caller then has a lease on the task. ERR_NOT_FOUND: there is no such task. */
 int queue_take(struct queue *q, struct arena *a, const struct str *names, size_t count,
                struct task *out, struct err *err) MUST_CHECK;
 /* Prolongs the leases of tasks. `pairs` has the id and the token of each task. *lost is set to the

@@ -125,10 +125,10 @@ struct replication_new {
     struct task first;
 };
 /* Adds a replication (P1, P2, P4). `route` is the storage that the bucket's route leads to when the
- * store has no routing policy for it: the main storage. ERR_EXISTS: the replication exists already.
- * ERR_CONFLICT, with a text that says which of these holds: the route leads elsewhere, the source
- * is the destination of another replication, the destination bucket is in use, or the bucket has a
- * switch. */
+ * store has no routing policy for the bucket: the main storage. ERR_EXISTS: the replication exists
+ * already. ERR_CONFLICT, with a text that says which of these holds: the route leads elsewhere, the
+ * source is the destination of another replication, the destination bucket is in use, or the bucket
+ * has a switch. */
 int replication_add(struct replications *r, const struct replication_new *n, struct str route,
                     struct err *err) MUST_CHECK;
 /* Removes the policy and its status at once. If the destination bucket has another name, it may
@@ -146,15 +146,15 @@ struct replication_end {
     /* The source's number in the bucket's version vector, read before the caller looked for the
      * bucket at the source. */
     int64_t number;
-    /* Tasks that are queued with the removal. One cleans up; the other finds out whether the bucket
-     * was made again meanwhile. */
+    /* Tasks that are queued with the removal. One task cleans up; the other task finds out whether
+     * the bucket was made again meanwhile. */
     struct task then[2];
     struct str route; /* as in replication_add() */
 };
 int replication_end(struct replications *r, const struct replication_end *e,
                     struct err *err) MUST_CHECK;
-/* Pauses or resumes a replication. ERR_NOT_FOUND: there is no such replication. ERR_INVALID: it is
- * a user's policy, which has no status. */
+/* Pauses or resumes a replication. ERR_NOT_FOUND: there is no such replication. ERR_INVALID: the
+ * replication is a user's policy, which has no status. */
 int replication_pause(struct replications *r, const struct replication_id *id, bool paused,
                       struct err *err) MUST_CHECK;
 /* Archives a replication: from now on changes make no tasks for it. Its status stays, and tasks
@@ -270,15 +270,15 @@ int replication_recorded(struct replications *r, struct str log, uint64_t *out,
  *
  * The hash of each task that these functions queue says which counters of which replication count
  * the task. Every step that ends the task (queue_done(), the last failure, the recovery after a
- * worker died, a deletion) raises these counters in the same script. So a handler only needs to
- * return 0. */
+ * worker died, a deletion) raises these counters in the same script. So the handler of such a task
+ * only needs to return 0. */
 
 /* A task that a listing makes: the listing of a sub-prefix or of versions, or the copy of one or
  * more objects. */
 struct listed {
     struct task task;  /* the id says what the task lists or copies, so that it is queued once */
     bool listing;      /* true: the task is a listing; false: it is a copy */
-    struct str prefix; /* for a listing; as in struct listed_page */
+    struct str prefix; /* for a listing: the prefix to list; empty, or ends with '/' */
     uint64_t bytes;    /* for a copy: bytes to copy */
     size_t objects;    /* for a copy: number of objects; 0: one */
 };
@@ -293,9 +293,9 @@ struct listed_page {
     size_t count; /* at most QUEUE_BATCH_MAX */
 };
 /* Queues and counts the tasks of the page, and moves the cursor. The last page ends `task` in the
- * same script, so that no page is counted twice; the handler then sets task_run.done. ERR_CONFLICT:
- * the caller does not hold the task any more, or the cursor is not at `after`. ERR_NOT_FOUND: the
- * replication does not exist any more; nothing was done. */
+ * same script, so that no page is counted twice; the task's handler, which calls this, then sets
+ * task_run.done. ERR_CONFLICT: the caller does not hold the task any more, or the cursor is not at
+ * `after`. ERR_NOT_FOUND: the replication does not exist any more; nothing was done. */
 int replication_page(struct replications *r, const struct listed_page *p,
                      struct err *err) MUST_CHECK;
 /* Gives the id of the task for a change of a thing. All changes of one thing have the same id, so
@@ -316,8 +316,8 @@ struct listed_split {
 };
 int replication_split(struct replications *r, const struct listed_split *s,
                       struct err *err) MUST_CHECK;
-/* Ends `task`, whose type is bucket:create, and queues the first listing, in one script. The
- * handler then sets task_run.done. Errors are those of replication_page(). */
+/* Ends `task`, whose type is bucket:create, and queues the first listing, in one script. The task's
+ * handler, which calls this, then sets task_run.done. Errors are those of replication_page(). */
 int replication_list(struct replications *r, const struct replication_id *id,
                      const struct task *task, const struct task *listing,
                      struct err *err) MUST_CHECK;

@@ -66,7 +66,7 @@ void replication_view_copy(struct replication_view *view, const struct replicati
 /* Sorts and indexes the policies of the view. Called when the view has all policies. */
 int replication_view_order(struct replication_view *view, struct err *err) MUST_CHECK;
 
-/* Reads the policies and installs them as the new view, unless the present one has the newest
+/* Reads the policies and installs them as the new view, unless the present view has the newest
  * epoch. */
 int replications_load(struct replications *r, struct err *err) MUST_CHECK;
 

@@ -14,7 +14,7 @@ enum {
     RECORD_TRIES = 32, /* tries of a record; each may find that the view is too old */
     HEAD_ARGS = 9,
     REPLICATION_ARGS = 3,
-    /* Most bytes of the names in one task; JSON may need six bytes for each. */
+    /* Most bytes of the names in one task; JSON may need six bytes for each of these bytes. */
     NAMES_MAX = 8 * 1024,
 };
 

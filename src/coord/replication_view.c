@@ -195,7 +195,7 @@ static struct policies *view_begin_run(struct replication_view *view, const stru
 }
 
 /* Indexes the policies of the sorted array. Policies of users, which have no bucket, are indexed by
- * user and storage, the others by source. */
+ * user and storage, the other policies by source. */
 static void view_index_runs(struct replication_view *view, const struct replication **list,
                             size_t count)
 {

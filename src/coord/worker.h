@@ -49,8 +49,8 @@ struct worker_options {
     size_t handler_count;
     size_t threads;    /* number of threads that run tasks; 0: 16 */
     uint64_t grace_ms; /* how long a stop lets running tasks finish; 0: 5000 */
-    /* Called once when the worker stops, `grace_ms` has passed and tasks still run. It makes the
-     * calls return in which handlers wait. NULL: nothing is called. */
+    /* Called once when the worker stops, `grace_ms` has passed and tasks still run. The function
+     * makes those calls return in which handlers wait. NULL: nothing is called. */
     void (*on_end)(void *ctx);
     void *end_ctx;
     const struct log *log;

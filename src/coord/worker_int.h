@@ -35,7 +35,7 @@ struct worker {
     struct store_subscription *wake_up, *cancel;
     _Atomic(uint64_t) done, failed, put_back;
 
-    struct mutex lock; /* class "worker"; guards what follows */
+    struct mutex lock; /* class "worker"; guards the members below */
     struct cond work;  /* signalled when `hints` has grown or `stop` is set */
     struct cond idle;  /* signalled when a task has ended */
     struct list running;

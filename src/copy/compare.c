@@ -85,7 +85,7 @@ static int side_load_page(struct comparison *m, struct side *s, struct err *err)
     return 0;
 }
 
-/* Gives the next entry of the side, which stays the next one. NULL: the listing has ended. */
+/* Gives the next entry of the side without taking it. NULL: the listing has ended. */
 static int peek(struct comparison *m, struct side *s, const struct object_info **out,
                 struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Copies an object by parts: several at a time, continued where an earlier try ended.
+/* Copies an object by parts: several parts at a time, continued where an earlier try ended.
  *
  * The upload is remembered together with what it carries: the source's ETag, and a hash of the
  * meta. An upload that carries something else is aborted. All parts of a remembered upload were
@@ -18,7 +18,7 @@ struct parts {
     struct upload_info upload;
     struct upload_part *done; /* one entry for each part of the plan; number 0: not sent yet */
 
-    struct mutex lock; /* lock class "copy"; guards what follows */
+    struct mutex lock; /* lock class "copy"; guards the members below */
     size_t next;
     uint64_t moved;
     int code; /* error of the first part that failed; 0: none */

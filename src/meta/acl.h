@@ -54,9 +54,9 @@ struct acl_subject {
 int acl_canned(struct acl *out, struct arena *a, struct str name, const struct acl_subject *subject,
                struct err *err) MUST_CHECK;
 
-/* Makes the list that the headers x-amz-acl or x-amz-grant-* ask for; without these headers it is
- * private. InvalidRequest: both kinds are given. InvalidArgument, UnresolvableGrantByEmailAddress:
- * a header cannot be understood, or a user is not known. */
+/* Makes the list that the headers x-amz-acl or x-amz-grant-* ask for; without these headers the
+ * list is "private". InvalidRequest: both kinds of headers are given. InvalidArgument,
+ * UnresolvableGrantByEmailAddress: a header cannot be understood, or a user is not known. */
 int acl_from_headers(struct acl *out, struct arena *a, const struct http_head *head,
                      const struct acl_subject *subject, const struct acl_users *users,
                      struct err *err) MUST_CHECK;

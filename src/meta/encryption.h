@@ -22,8 +22,8 @@ struct sse_asked {
     struct sse_customer customer; /* for SSE_C */
 };
 
-/* Reads the headers x-amz-server-side-encryption-customer-*; with `source` those for the source of
- * a copy. InvalidArgument: they are incomplete or do not fit together.
+/* Reads the headers x-amz-server-side-encryption-customer-*; with `source`, the headers for the
+ * source of a copy. InvalidArgument: the headers are incomplete or do not fit together.
  * InvalidEncryptionAlgorithmError: the algorithm is not AES256. */
 int sse_customer_read(struct sse_customer *out, const struct http_head *head, bool source,
                       struct err *err) MUST_CHECK;
@@ -41,8 +41,8 @@ bool sse_managed_given(const struct http_head *head);
 /* Returns S3's name of the algorithm: "AES256", "aws:kms". */
 const char *sse_algorithm(enum sse_kind kind);
 
-/* Read and write the document of a bucket's default. Of the struct, kind, key_id and bucket_key are
- * used. MalformedXML, InvalidArgument: the document is not valid. */
+/* Read and write the document of a bucket's default encryption. Only the members kind, key_id and
+ * bucket_key of the struct are used. MalformedXML, InvalidArgument: the document is not valid. */
 int sse_default_read(struct sse_asked *out, struct arena *a, struct str xml,
                      struct err *err) MUST_CHECK;
 void sse_default_write(struct buf *out, const struct sse_asked *rule);

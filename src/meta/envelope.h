@@ -34,8 +34,8 @@ void envelope_seal(struct buf *out, const struct envelope *e, const struct envel
  * envelope. */
 int envelope_read(struct envelope *out, struct str bytes, struct err *err) MUST_CHECK;
 
-/* Opens the data key into *data. ERR_DENIED: it was wrapped with another key, or for another
- * place. */
+/* Opens the data key into *data. ERR_DENIED: the data key was wrapped with another key, or for
+ * another place. */
 int envelope_open(const struct envelope *e, const struct envelope_place *at,
                   const struct sealed_key *with, struct sealed_key *data) MUST_CHECK;
 

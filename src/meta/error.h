@@ -134,8 +134,8 @@ enum s3_code {
 };
 
 /* Returns the S3 code that a client gets. S3 codes stay as they are, ERR_* codes are translated by
- * a table, and all others become InternalError. ERR_NOT_FOUND becomes NoSuchKey, so a caller that
- * asked for a version, an upload or a document translates it first. */
+ * a table, and all other codes become InternalError. ERR_NOT_FOUND becomes NoSuchKey, so a caller
+ * that asked for a version, an upload or a document translates it first. */
 enum s3_code s3_code_of(int code);
 
 /* These functions accept S3 codes, and translate other codes by s3_code_of(). */

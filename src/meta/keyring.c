@@ -85,7 +85,7 @@ static struct entry *keyring_entry(struct keyring *k, struct str name, struct st
     return NULL;
 }
 
-/* Parses the text of the file. Error messages never quote a line, because it may hold a key. */
+/* Parses the text of the file. Error messages never quote a line, because a line may hold a key. */
 static int keyring_parse(struct keyring *k, struct str text, struct err *err)
 {
     struct entry entry;

@@ -22,7 +22,7 @@ struct tag_set {
 };
 
 /* Reads <Tagging>. MalformedXML: the document is not valid. InvalidTag: a tag is not valid, or
- * there are more than `limit`. */
+ * there are more than `limit` tags. */
 int tagging_read(struct tag_set *out, struct arena *a, struct str xml, enum tag_limit limit,
                  struct err *err) MUST_CHECK;
 

@@ -154,16 +154,18 @@ struct put_options {
     /* Local: a place of MD5_LEN bytes for the MD5 of the plain bytes, filled before verify() is
      * called, so that the caller need not hash them again. Must be NULL if `etag` is set. */
     unsigned char *md5;
-    /* Called before the body is read, to get the key, if `meta` has an encryption; `meta` is that
-     * of these options or, for a part, that of its upload. A NULL `seal` is ERR_INVALID then. The
-     * storage overwrites the key after use. */
+    /* If `meta` has an encryption, this function is called before the body is read, to get the key.
+     * `meta` is the meta of these options or, for a part, the meta of its upload. If `meta` has an
+     * encryption and `seal` is NULL, the put fails with ERR_INVALID. The storage overwrites the key
+     * after use. */
     int (*seal)(void *ctx, const struct object_meta *meta, struct put_seal *out, struct err *err);
     void *seal_ctx;
     const struct change_note *note; /* NULL: nobody is told of the change */
 };
 
 struct put_result {
-    struct str version; /* empty: versions are not kept; if they are suspended, "null" or empty */
+    /* Empty: the bucket keeps no versions; while versions are suspended, it is "null" or empty. */
+    struct str version;
     struct str etag;
     int64_t modified_ms; /* 0: not known (remote) */
     uint64_t size;
@@ -183,7 +185,8 @@ struct get_result {
 };
 
 struct remove_options {
-    struct str version; /* empty: removes the current one; where versions are kept, adds a marker */
+    /* Empty: the current version is removed or, where versions are kept, a marker is added. */
+    struct str version;
     struct object_conditions conditions;
     bool bypass_governance;
     const struct change_note *note; /* NULL: nobody is told of the change */
@@ -286,17 +289,19 @@ struct bucket_usage {
 
 struct bucket {
     const struct bucket_ops *ops;
-    struct str name;         /* lives as long as the bucket */
-    struct storage *storage; /* the storage that holds the bucket; NULL: it lies over several
-                                storages, or over none */
-    /* Set only where `storage` is NULL: the storage that stands for the bucket where one must be
-     * named (object/overlay.h, route/space.h). */
+    struct str name; /* lives as long as the bucket */
+    /* The storage that holds the bucket; NULL: the bucket lies over several storages, or over
+     * none. */
+    struct storage *storage;
+    /* Set only where `storage` is NULL: the storage that stands for the bucket where a storage must
+     * be named (object/overlay.h, route/space.h). */
     struct storage *home;
     unsigned can; /* set only where `storage` is NULL: bits of enum storage_capability */
 };
 
 struct bucket_ops {
-    /* Fills *out with the bucket's current state, never with a stale one. Local: does not block. */
+    /* Fills *out with the bucket's current state, never with a stale state. Local: does not
+     * block. */
     int (*info)(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
     /* Fills *out with the bucket's exact usage, by reading one row. Does not block. NULL: the
      * storage does not know the usage (remote). */
@@ -305,7 +310,8 @@ struct bucket_ops {
     /* Fills out->info with what is known about a version; out->body stays NULL. An empty `version`
      * means the current one. A marker, current or named by its version, is ERR_NOT_FOUND.
      * Conditions (`c`, may be NULL) are judged as in RFC 9110 section 13.2.2: ERR_PRECONDITION,
-     * ERR_NOT_MODIFIED. In these three cases out->info is filled too. Local: does not block. */
+     * ERR_NOT_MODIFIED. In these three error cases out->info is filled too. Local: does not
+     * block. */
     int (*head)(struct bucket *b, struct arena *a, struct str key, struct str version,
                 const struct object_conditions *c, struct get_result *out, struct err *err);
     /* As head(), and opens the body of the range (NULL: of the whole object). Local: the call
@@ -318,7 +324,7 @@ struct bucket_ops {
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);
     /* Stores the bytes of a version from a bucket on the same storage under this key, without
      * moving them where possible. ERR_UNSUPPORTED: the caller has to read and put. Sealed bytes
-     * stay sealed: o's meta must have an encryption exactly when the source's has one (else
+     * stay sealed: o's meta must have an encryption exactly when the source's meta has one (else
      * ERR_UNSUPPORTED). ERR_CONFLICT: the source no longer has the ETag or the encryption of
      * `source`. */
     int (*copy)(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
@@ -341,8 +347,8 @@ struct bucket_ops {
                     struct err *err);
 
     /* Sets *out to the ACL of the current version, in the form of meta.acl. ERR_UNSUPPORTED,
-     * ERR_DENIED: the storage does not reveal it. NULL for storages whose head() fills meta.acl
-     * (STORAGE_KEEPS_META). */
+     * ERR_DENIED: the storage does not reveal the ACL. NULL for storages whose head() fills
+     * meta.acl (STORAGE_KEEPS_META). */
     int (*get_acl)(struct bucket *b, struct arena *a, struct str key, struct str *out,
                    struct err *err);
 
@@ -352,9 +358,9 @@ struct bucket_ops {
                        uint32_t number, struct reader *body, uint64_t size,
                        const struct put_options *o, struct upload_part *out, struct err *err);
     /* Makes a part from a range of an existing version, without moving bytes where possible.
-     * ERR_UNSUPPORTED: the caller has to read and upload; always so when source or upload are
-     * sealed. Local: a type in out->checksum asks for a checksum of that kind; its value is
-     * computed where it is not known. */
+     * ERR_UNSUPPORTED: the caller has to read and upload; this is always so when the source or the
+     * upload is sealed. Local: a type in out->checksum asks for a checksum of that kind; its value
+     * is computed where it is not known. */
     int (*upload_part_copy)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                             uint32_t number, struct bucket *from, const struct object_info *source,
                             const struct object_range *range, struct upload_part *out,
@@ -370,11 +376,11 @@ struct bucket_ops {
     /* Lists the upload's parts whose numbers are above `after`. */
     int (*list_parts)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                       uint32_t after, size_t limit, struct part_list *out, struct err *err);
-    /* Lists the parts that a version was made of, whose numbers are above `after`: numbers, sizes,
-     * checksums. A version that was put whole has no parts. Remote: parts have no checksums, and
-     * none are listed where the peer reports no sizes. It may take one request for each part, so
-     * ask for all at once. ERR_NOT_FOUND: the version no longer exists, or has another ETag. NULL:
-     * the storage does not know the parts. */
+    /* Lists the number, size and checksum of each part that the version was made of and whose
+     * number is above `after`. A version that was put whole has no parts. Remote: parts have no
+     * checksums, and no parts are listed where the peer reports no sizes. The call may take one
+     * request for each part, so callers ask for all parts at once. ERR_NOT_FOUND: the version no
+     * longer exists, or has another ETag. NULL: the storage does not know the parts. */
     int (*object_parts)(struct bucket *b, struct arena *a, const struct object_info *object,
                         uint32_t after, size_t limit, struct part_list *out, struct err *err);
     int (*list_uploads)(struct bucket *b, struct arena *a, const struct list_options *o,
@@ -387,8 +393,8 @@ struct bucket_ops {
     int (*get_document)(struct bucket *b, struct arena *a, const char *name, struct str *out,
                         struct err *err);
     int (*set_document)(struct bucket *b, const char *name, struct str document, struct err *err);
-    /* Turns versions on, so that replaced and removed objects are kept, or suspends this (off). A
-     * bucket that never kept versions can be suspended too. */
+    /* Turns the keeping of versions on, so that replaced and removed objects stay, or suspends it
+     * (`on` is false). A bucket that never kept versions can be suspended too. */
     int (*set_versions)(struct bucket *b, bool on, struct err *err);
     /* Turns object lock on, for good. ERR_CONFLICT: versions are not on. NULL: the storage has no
      * object lock. */
@@ -422,7 +428,7 @@ struct storage {
 struct exchange; /* http/upstream.h */
 
 struct forward_request {
-    struct str user;      /* whose credentials sign the request; empty: unsigned */
+    struct str user;      /* the user whose credentials sign it; empty: it is not signed */
     struct str method;    /* the method that is sent */
     struct str signed_as; /* the method in the signature; empty: `method` */
     struct str path;      /* encoded by url_encode(), with the bucket: "/bucket/key" */
@@ -434,12 +440,13 @@ struct forward_request {
     struct reader *body;  /* NULL: the request has no body */
     uint64_t body_len;    /* bytes; UINT64_MAX: not known, sent chunked */
     struct str sha256;    /* SHA-256 of the body in hex; empty: not known */
-    bool expect_continue; /* as in struct upstream_request */
+    bool expect_continue; /* wait up to 1 s for 100-continue before the body is sent */
     bool idempotent;
     /* The request is sent by upstream_send_now(), which never waits: it fails with ERR_AGAIN, or
      * the caller polls for the answer. */
     bool now;
-    int (*may)(void *ctx, struct err *err); /* as in struct upstream_request */
+    /* Called before anything is sent; an error ends the call. May be NULL (http/upstream.h). */
+    int (*may)(void *ctx, struct err *err);
     void *may_ctx;
     struct arena *arena; /* scratch memory; NULL: the call makes an arena of its own */
 };
@@ -453,8 +460,8 @@ enum storage_capability {
     /* Opening a bucket, its info, heads and listings wait for no peer and cost next to nothing. */
     STORAGE_AT_HAND = 2,
     /* The storage has commits of its own: it calls a change_note inside the commit of the change
-     * and keeps the rows of the outbox there. On other storages, a change is sure to become known
-     * only if an intent was recorded before it (docs/replication.md). */
+     * and keeps the rows of the outbox in that commit. On other storages, a change is sure to
+     * become known only if an intent was recorded before it (docs/replication.md). */
     STORAGE_TELLS_CHANGES = 4,
     /* Other programs may change objects without weir, and the storage can be set up to notify weir
      * of such changes. */
@@ -473,15 +480,15 @@ enum storage_capability {
 };
 
 /* In these calls, `user` is the id of the user whose credentials are used on a storage with
- * STORAGE_CREDENTIALS (empty: requests are not signed). Other storages ignore it. create_bucket()
- * uses info->owner as that user, and list_buckets() uses `owner`. */
+ * STORAGE_CREDENTIALS (empty: requests are not signed). Other storages ignore `user`.
+ * create_bucket() uses info->owner as that user, and list_buckets() uses `owner`. */
 
 struct storage_ops {
     const char *kind; /* "local", "remote": for people to read; programs ask storage_can() */
     unsigned can;     /* bits of enum storage_capability */
     /* Makes the bucket that `info` describes. ERR_EXISTS: the bucket exists, and the error's text
-     * is its owner. The caller checks whether S3 allows the name. With info->object_lock versions
-     * are on. */
+     * is its owner. The caller checks whether S3 allows the name. If info->object_lock is true, the
+     * bucket keeps versions too. */
     int (*create_bucket)(struct storage *s, const struct bucket_info *info, struct err *err);
     /* Removes the bucket. ERR_CONFLICT: it is not empty. Local: it has objects or uploads; remote:
      * the peer decides. */
@@ -528,8 +535,8 @@ static inline bool bucket_can(const struct bucket *b, enum storage_capability wh
     return b->storage ? storage_can(b->storage, what) : b->can & what;
 }
 
-/* Returns the storage that stands for the bucket where one must be named: the storage that the
- * bucket is on, else its home (object/overlay.h), else the storage of its space. */
+/* Returns the storage that stands for the bucket where a storage must be named: the storage that
+ * the bucket is on, else its home (object/overlay.h), else the storage of its space. */
 static inline struct storage *bucket_home(const struct bucket *b)
 {
     return b->storage ? b->storage : b->home;

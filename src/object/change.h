@@ -18,7 +18,8 @@ enum thing_kind {
     THINGS_OF_OBJECT = THING_OBJECT | THING_OBJECT_TAGS | THING_OBJECT_ACL,
     THINGS_OF_BUCKET = THING_BUCKET | THING_BUCKET_TAGS | THING_BUCKET_ACL,
 
-    /* How a bucket changed. Each implies a change of THING_BUCKET, whose own bit is not set. */
+    /* How a bucket changed. Each of these bits implies a change of THING_BUCKET, whose own bit is
+     * not set. */
     CHANGE_BUCKET_MADE = 64,
     CHANGE_BUCKET_GONE = 128,
 

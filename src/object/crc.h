@@ -21,8 +21,9 @@ uint64_t crc64_nvme_table(uint64_t crc, struct str bytes);
 uint64_t crc_multiply(uint64_t poly, unsigned bits, uint64_t a, uint64_t b);
 uint64_t crc_power(uint64_t poly, unsigned bits, uint64_t n);
 
-/* Returns the CRC of the bytes of `left` followed by those of `right`, of which there are
- * `right_len`. For CRCs whose register starts with all ones and is inverted at the end. */
+/* Joins two CRCs: returns the CRC of the bytes of `left` followed by the bytes of `right`.
+ * `right_len` is the number of bytes of `right`. The function is for CRCs whose register starts
+ * with all ones and is inverted at the end. */
 uint64_t crc_combine(uint64_t poly, unsigned bits, uint64_t left, uint64_t right,
                      uint64_t right_len);
 

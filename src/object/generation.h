@@ -1,7 +1,7 @@
 /* Numbers for the state of buckets' infos and documents (storage_ops.generation). As long as the
  * number of a bucket stays the same, its info and its documents have not changed. Buckets share
  * numbers by the hash of their names, so a number may change although its bucket has not. Any
- * thread. */
+ * thread may call. */
 #ifndef OBJECT_GENERATION_H
 #define OBJECT_GENERATION_H
 

@@ -11,7 +11,7 @@
  *   H3  The hasher works in turns: it hashes at most 64 KiB of each waiting body, and then looks
  * for new bodies. So a new body joins within a turn.
  *
- * Any thread; a stream belongs to one thread. */
+ * Any thread may call these functions; a stream belongs to one thread. */
 #ifndef OBJECT_HASHER_H
 #define OBJECT_HASHER_H
 

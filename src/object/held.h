@@ -1,5 +1,5 @@
 /* A reader of a body whose end is held back until prove() has accepted the body. The read that
- * would return the last bytes calls prove() first, and fails if that fails. The sender has then
+ * would return the last bytes calls prove() first, and fails if prove() fails. The sender has then
  * sent less than it announced, and closes the connection, so no peer stores half a body
  * (docs/remote-storage.md M4, docs/forward.md F4). */
 #ifndef OBJECT_HELD_H

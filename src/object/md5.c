@@ -169,8 +169,9 @@ struct choice {
     kernel_fn *fn;
 };
 
-/* The functions of each kind of kernel, those with fewer lanes first. The first one that has a lane
- * for every body is used; if there is none, the last one is used, several times. */
+/* The functions of each kind of kernel, those with fewer lanes first. The first function that has a
+ * lane for every body is used. If no function has so many lanes, the last function is called
+ * several times. */
 static const struct choice choices[][4] = {
     [MD5_SCALAR] = {{1, scalar}},
 #ifdef __x86_64__
@@ -240,7 +241,7 @@ void md5_init(struct md5 *m)
 
 static void one_block(struct md5 *m)
 {
-    m->bytes -= MD5_BLOCK; /* md5_side_by_side() counts them again */
+    m->bytes -= MD5_BLOCK; /* md5_side_by_side() counts these bytes again */
     md5_side_by_side(&(struct md5_lane){m, (const char *)m->rest, 1}, 1);
 }
 

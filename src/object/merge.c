@@ -5,8 +5,8 @@
  * last key of those pages that were cut short, because such a page says nothing about keys behind
  * its end.
  *
- * Keys that all buckets have alike need no choice. For the others the caller chooses a bucket. Then
- * the pages of the chosen buckets are read again: otherwise an object that came to its bucket
+ * Keys that all buckets have alike need no choice. For the other keys the caller chooses a bucket.
+ * Then the pages of the chosen buckets are read again: otherwise an object that came to its bucket
  * between the page and the choice would be missing. Objects move towards lower indexes, so the
  * pages are read from the last bucket to the first. */
 #include "object/merge.h"
@@ -31,7 +31,7 @@ struct merge_item {
     bool is_prefix;
     struct key_run *runs; /* the runs of this key, one for each bucket */
     bool chosen;          /* the caller was asked, and has set `from` */
-    int from;             /* as in struct merge_key */
+    int from;             /* index of the bucket to list the key from, or MERGE_FIRST */
 };
 typedef VEC(struct merge_item) item_vec;
 

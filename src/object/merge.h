@@ -1,7 +1,7 @@
 /* One listing of the keys, versions or uploads of several buckets, as if they were one bucket.
  *
- * The same key may be in several of the buckets. Then the caller decides which of them it is listed
- * from. Nothing is written. Any thread may call. Errors are those of the buckets and of the
+ * The same key may be in several of the buckets. Then the caller decides from which bucket the key
+ * is listed. Nothing is written. Any thread may call. Errors are those of the buckets and of the
  * caller. */
 #ifndef OBJECT_MERGE_H
 #define OBJECT_MERGE_H
@@ -20,10 +20,10 @@ struct merge_key {
 struct merge {
     struct bucket *const *buckets; /* borrowed */
     size_t count;                  /* at least 1 */
-    /* Sets `from` of all `keys`, as they are at one moment. Called for the keys that not all
-     * buckets have alike. Objects may be on their way between the buckets, but only towards lower
-     * indexes. Therefore the pages are read again after the choice. NULL: MERGE_FIRST for all keys,
-     * and no object moves. */
+    /* Sets `from` of all `keys`, as they are at one moment. Called for the keys that differ between
+     * the buckets. Objects may be on their way between the buckets, but only towards lower indexes.
+     * Therefore the pages are read again after the choice. NULL: MERGE_FIRST for all keys, and no
+     * object moves. */
     int (*choose)(void *ctx, struct arena *a, struct merge_key *keys, size_t count,
                   struct err *err);
     void *ctx;

@@ -29,14 +29,15 @@ uint64_t sealed_size(uint64_t plain);
 /* Returns the number of records of a body of this plain size; at least one. */
 uint64_t sealed_records(uint64_t plain);
 
-/* Makes an ETag to use in place of the MD5 of the plain bytes. It reveals nothing without the key.
- */
+/* Makes an ETag to use in place of the MD5 of the plain bytes. The ETag reveals nothing to a reader
+ * who does not have the key. */
 void sealed_digest(const struct sealed_key *key, const unsigned char md5[MD5_LEN],
                    unsigned char out[MD5_LEN]);
 
 /* --- sealing and opening records --- */
 
-/* A cipher that seals or opens the records of one body or part. A struct of zeroes is released. */
+/* A cipher that seals or opens the records of one body or part. A struct of zeroes counts as
+ * released. */
 struct sealed_cipher {
     struct evp_cipher_ctx_st *ctx;
 };

@@ -70,8 +70,8 @@ static int copy_write_key(struct buf *out, const struct kind *k, struct str key,
 }
 
 /* Returns whether the copy includes the key. Keys that begin with "w:" are left out, because most
- * of them are what processes report about themselves. These four are configuration and are
- * included: they say which folder owns which storage name, and which places hold copies of
+ * of them hold what processes report about themselves. The four keys below are configuration and
+ * are included: they say which folder owns which storage name, and which places hold copies of
  * buckets. */
 static bool is_wanted(struct str key)
 {
@@ -177,7 +177,7 @@ static int copy_page(void *ctx, const struct reply *keys, struct arena *a, struc
 }
 
 /* Appends the commands for all keys. SCAN may give a key twice. Writing its commands twice does no
- * harm, because those of a list first remove it. */
+ * harm, because the commands of a list first remove the list. */
 static int copy_read_all(struct store *s, struct buf *out, struct err *err)
 {
     int code = store_scan(s, STR("*"), copy_page, &(struct copying){s, out}, err);

@@ -50,7 +50,7 @@ void remotes_close(struct remotes *r); /* to be called before routes_close(); NU
 int remotes_reload(struct remotes *r, struct err *err) MUST_CHECK;
 
 /* These two add a storage of the configuration file, and a user's credentials on it. Neither is
- * stored. Only to be called while weir starts. */
+ * stored. Call them only while weir starts. */
 int remotes_add_fixed(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
 int remotes_set_credential_fixed(struct remotes *r, struct str storage,
                                  const struct remote_credential *c, struct err *err) MUST_CHECK;
@@ -65,7 +65,7 @@ int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err
 int remotes_check_new(struct remotes *r, const struct remote_credential *c, bool as_main,
                       struct err *err) MUST_CHECK;
 /* Removes the storage from weir. The storage keeps its objects, and policies that name it stay.
- * ERR_IN_USE: it is the main storage. */
+ * ERR_IN_USE: the storage is the main one. */
 int remotes_remove(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
 /* Returns the errors that remotes_remove() would return, and removes nothing. */
 int remotes_check_removal(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
@@ -77,7 +77,7 @@ int remotes_set_credential(struct remotes *r, struct str storage, const struct r
 int remotes_forget_user(struct remotes *r, struct str user, struct err *err) MUST_CHECK;
 /* Makes a storage, local or remote, the main storage, where buckets without a policy are. */
 int remotes_set_main(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
-/* Sets the limits of a storage, local or remote. When it returns, struct storage has them.
+/* Sets the limits of a storage, local or remote. When this returns, struct storage has the limits.
  * ERR_NOT_FOUND: there is no such storage. ERR_INVALID: the limits are too large, or the storage is
  * fixed. */
 int remotes_set_limits(struct remotes *r, struct str name, const struct remote_limits *limits,

@@ -183,8 +183,8 @@ static int remotes_read_names(struct remotes *r, struct arena *a, struct reply *
     return code == 0 ? store_is_known(r->store, err) : code;
 }
 
-/* Loads all storages. A storage that cannot be opened does not prevent the others from being
- * opened, but its error is returned. */
+/* Loads all storages. A storage that cannot be opened does not prevent the other storages from
+ * being opened, but its error is returned. */
 int remotes_load(struct remotes *r, struct err *err)
 {
     struct arena a = {0};

@@ -104,7 +104,7 @@ static int policy_no_main(struct err *err)
     return err_set(err, ERR_OFFLINE, "the main storage is not there");
 }
 
-/* Finds the storage that the bucket policy names, else the user policy, else the main one. */
+/* Finds the storage that the bucket policy names, else the user policy, else the main storage. */
 static int policy_storage_named(struct routes *r, const struct routes_view *view, struct str user,
                                 struct str bucket, struct storage **out, struct err *err)
 {
@@ -120,8 +120,8 @@ static int policy_storage_named(struct routes *r, const struct routes_view *view
     return 0;
 }
 
-/* If *at holds a copy of the bucket, replaces it by the storage where the route of the copy's owner
- * leads (docs/forward.md, B1, B2). */
+/* If *at holds a copy of the bucket, sets *at to the storage that the route of the copy's owner
+ * leads to (docs/forward.md, B1, B2). */
 static int policy_leave_copy(struct routes *r, const struct routes_view *view, struct str bucket,
                              struct storage **at, struct err *err)
 {
@@ -138,9 +138,9 @@ static int policy_leave_copy(struct routes *r, const struct routes_view *view, s
     return code;
 }
 
-/* Like policy_storage_named(), but if that storage holds a copy, it follows the policies of the
- * copy's owner instead. If the bucket is blocked there, *out is set all the same and the error is
- * returned. */
+/* Like policy_storage_named(), but if that storage holds a copy, the function follows the policies
+ * of the copy's owner instead. If the bucket is blocked there, *out is set all the same and the
+ * error is returned. */
 static int policy_storage(struct routes *r, const struct routes_view *view, struct str user,
                           struct str bucket, struct storage **out, struct err *err)
 {
@@ -332,9 +332,9 @@ static int resolve_here(const struct inquiry *q, struct target *t, struct err *e
 
 /* --- storages of both kinds --- */
 
-/* Returns whether the caller already has the right bucket open. It must be at the storage where the
- * user's own policies lead. It must also belong to the user (rules 1 to 3), unless no policies
- * exist at all. */
+/* Returns whether the caller already has the right bucket open. That bucket must be at the storage
+ * where the user's own policies lead. It must also belong to the user (rules 1 to 3), unless no
+ * policies exist at all. */
 static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *ask)
 {
     struct str owner;
@@ -375,8 +375,8 @@ static bool is_reserved(const struct inquiry *q)
     return !q->own && policy_look_up(&q->view->reserved, q->bucket, STR_EMPTY);
 }
 
-/* Finds where a bucket is to be made: where the policies lead, unless it exists already. It is not
- * made on a remote storage where later requests would not find it. */
+/* Finds where a bucket is to be made: where the policies lead, unless the bucket exists already. No
+ * bucket is made on a remote storage where later requests would not find it. */
 static int resolve_new(const struct inquiry *q, const struct route_ask *ask, struct target *t,
                        struct err *err)
 {

@@ -50,9 +50,9 @@ struct route_ask {
     struct storage *at; /* look only here, whatever the rules say; NULL: follow the rules */
     const struct bucket_sides *sides; /* NULL: the caller does not need target.sides */
     struct arena *arena;              /* memory for target.sides */
-    /* Returns whether the caller has this bucket of this storage open already. If so, it sets
-     * *owner to the bucket's owner, and the bucket is not opened again if it is the answer. NULL:
-     * the caller has no bucket open. */
+    /* Returns whether the caller has this bucket of this storage open already. If so, the function
+     * sets *owner to the bucket's owner; if that bucket is the answer, it is not opened again.
+     * NULL: the caller has no bucket open. */
     bool (*knows)(void *ctx, struct storage *s, struct str bucket, struct str *owner);
     void *ctx;
 };

@@ -66,8 +66,8 @@ struct storage *routes_local_of(struct routes *r, const struct routes_view *view
             continue;
         int code = storage_open_bucket(&b, all[i], owner, bucket, NULL);
         absent &= code == ERR_NO_BUCKET;
-        /* If the disk of a bucket is not there, its owner is not known. Its requests must not go to
-         * another storage, so it counts as found. */
+        /* If the disk of a bucket is not there, its owner is not known. Requests for the bucket
+         * must not go to another storage, so the bucket counts as found. */
         if (code == ERR_OFFLINE || (code == 0 && bucket_is_of(b, owner)))
             found = all[i];
         if (code == 0)

@@ -1,5 +1,5 @@
 /* Changes the policies. One script checks whether a replication or a switch relies on the present
- * ones, and makes the change. Then all policies are loaded again. */
+ * policies, and makes the change. Then all policies are loaded again. */
 #include "route/route_int.h"
 
 #include <pthread.h>

@@ -28,11 +28,11 @@ struct routes_view {
     uint64_t serial;   /* unique among the views of this process */
 };
 
-/* Number of slots that remember names of buckets that were on no local storage when last looked
- * for, so that a request on its way to a remote storage reads no row. A slot holds a keyed hash of
- * the name, the view's serial, and the generations of all local storages at that time. Generations
- * only grow, and each view has its own serial. So once a bucket may have been made, or is no longer
- * a copy, the hash differs and the slot does not match. */
+/* Number of slots. A slot remembers the name of a bucket that was on no local storage when it was
+ * last looked for, so that a request on its way to a remote storage reads no row. A slot holds a
+ * keyed hash of the name, the view's serial, and the generations of all local storages at that
+ * time. Generations only grow, and each view has its own serial. So once a bucket may have been
+ * made, or is no longer a copy, the hash differs and the slot does not match. */
 enum { ROUTES_ABSENT = 1024 };
 
 struct routes {
@@ -41,13 +41,14 @@ struct routes {
 
     struct mutex lock;
     struct cond loaded;
-    bool loading; /* a thread is loading; only one does at a time, so that an older view never
-                     replaces a newer */
+    /* A thread is loading; only one thread loads at a time, so that an older view never replaces a
+     * newer one. */
+    bool loading;
     struct routes_view *view; /* NULL: the store could not be read yet */
     uint64_t views;           /* number of loads that were begun; gives views their serials */
     VEC(struct storage *) storages;
     VEC(struct storage *)
-    retired;                        /* removed, still open: others may use them */
+    retired;                        /* removed, but open: threads may still use them */
     _Atomic(struct storage *) main; /* changed under the lock; NULL: there is none */
     bool aborted;                   /* storages that are added from now on are aborted too */
     /* Overlay that every storage gets, also those that are added later; NULL: none. */

@@ -1,8 +1,9 @@
 /* Secrets at rest: AES-256-GCM under the data folder's key file.
  *
  * A sealed text is a random nonce of 12 bytes, the ciphertext and a tag of 16 bytes, in hex. The
- * *owner*, which names the place that the secret belongs to, is authenticated with it: a sealed
- * secret that was moved to another place cannot be opened. Any thread may call these functions. */
+ * *owner*, which names the place that the secret belongs to, is authenticated with the secret: a
+ * sealed secret that was moved to another place cannot be opened. Any thread may call these
+ * functions. */
 #ifndef ROUTE_SEAL_H
 #define ROUTE_SEAL_H
 
@@ -16,7 +17,8 @@ struct seal_key {
 };
 
 /* Reads the key file. A missing file is made (mode 0600, durable), and *made is then true.
- * ERR_CORRUPT: the file does not hold 32 bytes. ERR_DENIED: others than its owner may read it. */
+ * ERR_CORRUPT: the file does not hold 32 bytes. ERR_DENIED: users other than its owner may read the
+ * file. */
 int seal_key_open(struct seal_key *out, const char *path, bool *made, struct err *err) MUST_CHECK;
 void seal_key_release(struct seal_key *key); /* overwrites the key */
 

@@ -42,8 +42,8 @@ struct side_keys {
 struct bucket_sides {
     /* True while any bucket is being switched. While it is false, nothing else is read. */
     const _Atomic(bool) *any;
-    /* Returns whether this bucket may be one that is being switched. Costs only a few loads from
-     * memory. */
+    /* Returns false only if this bucket is certainly not being switched. Costs only a few loads
+     * from memory. */
     bool (*may)(void *ctx, struct str bucket);
     /* Finds the sides of the bucket, if it is being switched. `at` is the storage that the request
      * would go to without a switch. */
@@ -71,8 +71,8 @@ struct bucket_sides {
      * Remembers the upload. */
     int (*begun)(void *ctx, const struct side_pair *p, struct str key, struct str id,
                  struct err *err);
-    /* Makes one listing of both sides. buckets[0] is on the route's side, buckets[1] on the
-     * other. */
+    /* Makes one listing of both sides. buckets[0] is on the route's side, buckets[1] on the other
+     * side. */
     int (*list)(void *ctx, struct arena *a, const struct side_pair *p, struct bucket *buckets[2],
                 const struct list_options *o, bool versions, struct list_result *out,
                 struct err *err);

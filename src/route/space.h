@@ -20,10 +20,10 @@ enum { ROUTES_SPACES_MAX = 4 };
 struct bucket_space {
     const char *kind; /* a word for people, such as "lake" */
     /* Opens and lists the buckets. Only its operations open_bucket, list_buckets, remove_bucket and
-     * generation (which may be NULL) are called. A bucket's `storage` is this one, or it is NULL
-     * and the bucket's `home` is this one. Where `storage` is this one and generation() answers,
-     * the bucket that was opened for one user serves requests of all users, so it must not depend
-     * on the user. */
+     * generation (which may be NULL) are called. A bucket's `storage` is this storage, or is NULL
+     * while the bucket's `home` is this storage. In the first case, if generation() answers, the
+     * bucket that was opened for one user serves requests of all users, so the bucket must not
+     * depend on the user. */
     struct storage *storage;
     /* Returns whether the space has a bucket of this name. Every request asks this, so it must
      * answer from memory, with one look-up in a hash table, and never wait. Any thread may call

@@ -74,7 +74,7 @@ int users_add_key(struct users *u, struct arena *a, struct str name, const struc
 int users_remove_key(struct users *u, struct str name, struct str access,
                      struct err *err) MUST_CHECK;
 /* Lists all users without their secrets: the first administrator, then the users of the
- * configuration file, then the others by name. */
+ * configuration file, then the other users by name. */
 int users_list(struct users *u, struct arena *a, struct user **out, size_t *count,
                struct err *err) MUST_CHECK;
 

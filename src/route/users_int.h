@@ -40,8 +40,9 @@ struct users {
 
     struct mutex lock;
     struct cond loaded;
-    bool loading; /* a thread is loading; only one does at a time, so that an older view never
-                     replaces a newer */
+    /* A thread is loading; only one thread loads at a time, so that an older view never replaces a
+     * newer one. */
+    bool loading;
     struct users_view *view; /* NULL: the store could not be read yet */
     struct member *root;     /* the first administrator; NULL: none */
     /* Users of the configuration file; not changed once requests are served. */

@@ -87,8 +87,8 @@ static void tell_place(struct users *u)
     arena_release(&arena);
 }
 
-/* Checks the key file against "users:check". The first weir stores that text; all others must be
- * able to open it. */
+/* Checks the key file against "users:check". The first weir stores that text; all other weirs must
+ * be able to open it. */
 int users_check_key(struct users *u, struct err *err)
 {
     struct arena arena = {0};

@@ -89,7 +89,7 @@ static int user_read(struct users *u, struct users_view *view, struct str name,
     return user_read_keys(u, view, m, err);
 }
 
-/* --- all of them --- */
+/* --- all users --- */
 
 static int users_read_chunk(struct users *u, struct users_view *view, const struct reply *names,
                             size_t count, struct err *err)

@@ -1,7 +1,7 @@
 /* A storage in a folder: blobs as files, everything else as rows of the process's database.
  * docs/local-storage.md has the mechanism, its invariants and the crash points.
  *
- * Any thread. The database must outlive the storage. */
+ * Any thread may call these functions. The database must outlive the storage. */
 #ifndef OBJECT_LOCAL_LOCAL_H
 #define OBJECT_LOCAL_LOCAL_H
 
@@ -32,8 +32,8 @@ struct local_options {
     uint64_t reserve_bytes; /* puts are refused if the folder has less free space; 0: 256 MiB */
     uint64_t part_min;      /* smallest size of all parts but the last; 0: 5 MiB */
     /* The storage opens even if its folder is absent, belongs to another storage or cannot be used.
-     * Opening its buckets then fails with ERR_OFFLINE, and it looks for the folder every few
-     * seconds. */
+     * Opening its buckets then fails with ERR_OFFLINE, and the storage looks for the folder every
+     * few seconds. */
     bool may_be_missing;
     const struct log *log; /* NULL: nothing is logged */
 };
@@ -43,8 +43,8 @@ struct local_options {
  * bucket must be released and every body closed. close() waits for the collector. */
 int local_open(struct storage **out, const struct local_options *o, struct err *err) MUST_CHECK;
 
-/* Appends the folder's identity in hex. The folder gets it when it is made, and keeps it when it is
- * moved. */
+/* Appends the folder's identity in hex. The identity is made with the folder, and stays the same
+ * when the folder is moved. */
 void local_identity(struct storage *s, struct buf *out);
 const char *local_folder(struct storage *s); /* lives as long as the storage */
 
@@ -91,36 +91,36 @@ struct change_tap {
      * and `version` are not yet known. Must not wait. */
     int (*wants)(void *ctx, const struct tapped *t, bool *out, struct err *err);
     /* Called after the commit of a row with this number, on the thread that made the change, before
-     * its call returns; not in the order of the numbers. */
+     * that change returns to its caller. The calls do not come in the order of the numbers. */
     void (*committed)(void *ctx, uint64_t number);
     void *ctx;
 };
 
 /* Sets the storage's tap (borrowed). The tap learns of changes that begin after the call. NULL
- * removes it; no change may be under way then. Rows of an earlier tap stay. Without a tap a change
- * costs one more load from memory. */
+ * removes the tap; no change may be under way then. Rows of an earlier tap stay. Without a tap a
+ * change costs one more load from memory. */
 void local_set_tap(struct storage *s, const struct change_tap *tap);
-/* Hides changes through this reference to a bucket from the tap. Replication uses it for its own
- * writes, which must not count as changes at the destination. Call it before other threads have the
- * reference. For a bucket over several storages it hides the changes of every part that is on a
- * local storage. It does nothing for a bucket on another kind of storage. */
+/* Hides from the tap the changes that are made through this reference to a bucket. Replication uses
+ * it for its own writes, which must not count as changes at the destination. Call it before other
+ * threads have the reference. For a bucket over several storages it hides the changes of every part
+ * that is on a local storage. It does nothing for a bucket on another kind of storage. */
 void local_untap(struct bucket *b);
-/* Make or remove a bucket so that the tap does not see it. On another kind of storage, they just
- * make or remove it. */
+/* These make or remove a bucket without telling the tap. On a storage of another kind, they just
+ * make or remove the bucket. */
 int local_create_untapped(struct storage *s, const struct bucket_info *info,
                           struct err *err) MUST_CHECK;
 int local_remove_untapped(struct storage *s, struct str user, struct str name,
                           struct err *err) MUST_CHECK;
 /* Returns when every change that began before the call is committed or has failed. */
 int local_tap_settle(struct storage *s, struct err *err) MUST_CHECK;
-/* Reads at most `limit` rows with numbers above `after`, in order. No row with a number below the
- * last one's can appear later. */
+/* Reads at most `limit` rows with numbers above `after`, in order. No row with a number below that
+ * of the last row can appear later. */
 int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t limit,
                    struct tapped **out, size_t *count, struct err *err) MUST_CHECK;
 /* Removes these rows. The removal is not durable: a crash of the machine may bring them back. */
 int local_tap_drop(struct storage *s, const struct tapped *rows, size_t count,
                    struct err *err) MUST_CHECK;
-/* Removes all rows up to this number, by one durable write however many there are. */
+/* Removes all rows up to this number, by one durable write however many rows there are. */
 int local_tap_drop_until(struct storage *s, uint64_t last, struct err *err) MUST_CHECK;
 
 struct local_stats {
@@ -148,7 +148,7 @@ struct local_finding {
 };
 
 struct local_scrub {
-    /* Called for each finding. Return an error to stop the scrub with it. */
+    /* Called for each finding. An error that it returns ends the scrub with that error. */
     int (*finding)(void *ctx, const struct local_finding *f, struct err *err);
     /* Called after every object, with the place to resume from; an error stops the scrub. May be
      * NULL. */

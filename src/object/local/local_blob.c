@@ -20,7 +20,7 @@ static const uint64_t COUNTER_MASK = ((uint64_t)1 << COUNTER_BITS) - 1;
 static const uint64_t BYTES_BIT = (uint64_t)1 << (COUNTER_BITS - 1);
 
 /* A body that is being written to a row or a file. A large body uses several blocks in turn: while
- * one is read and written, the hasher works on the earlier ones (object/hasher.h, H2). */
+ * one block is read and written, the hasher works on the earlier blocks (object/hasher.h, H2). */
 struct writing {
     struct local *l;
     int fd;
@@ -95,7 +95,7 @@ static int sync_parent(const struct buf *path, struct err *err)
 }
 
 /* Makes the blob's folder durable before a row can name a file in it (docs/local-storage.md, L7).
- * No lock is needed: each thread that does not know whether the folder is durable makes it so
+ * No lock is needed: a thread that does not know whether the folder is durable syncs the folder
  * itself. */
 static int blob_folder_make(struct local *l, uint64_t id, struct err *err)
 {
@@ -164,7 +164,7 @@ static int write_block(struct writing *w, struct blob *out, struct str block, st
         return code;
     out->checksum = blob_checksum(out->checksum, block);
     out->size += block.len;
-    if (++w->count % WRITEOUT_EVERY == 0) /* a hint; the sync at the end makes it durable */
+    if (++w->count % WRITEOUT_EVERY == 0) /* a hint; the sync at the end makes the file durable */
         (void)sync_file_range(w->fd, (off_t)(out->size - (uint64_t)WRITEOUT_EVERY * BLOB_BLOCK),
                               (off_t)WRITEOUT_EVERY * BLOB_BLOCK, SYNC_FILE_RANGE_WRITE);
     return 0;

@@ -424,7 +424,7 @@ int local_get_document(struct bucket *bucket, struct arena *a, const char *name,
 }
 
 /* Notes in the bucket's row whether it has a "notification" document, so that no request has to
- * look for it. */
+ * look for the document. */
 static void set_notifies(struct row_change *c, bool on)
 {
     struct bucket_record r = c->bucket;

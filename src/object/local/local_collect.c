@@ -340,9 +340,9 @@ static int epochs_sweep(struct local *l, struct err *err)
 
 /* --- discarding blobs of failed commits --- */
 
-/* Discards the blobs of failed commits that no row names. After a failed sync the database accepts
- * no writes until the next start. So once it has accepted a write, an absent row will not come
- * back. */
+/* Discards those blobs of failed commits that no row names. After a failed sync the database
+ * accepts no writes until the next start. So once it has accepted a write, an absent row will not
+ * come back. */
 static int settle_doubtful(struct local *l, struct err *err)
 {
     struct collector *c = &l->collector;

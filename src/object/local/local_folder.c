@@ -116,9 +116,9 @@ static int storage_row(struct local *l, int *format, struct err *err)
     return code;
 }
 
-/* Counts the usage of all buckets, then writes the new format to the storage's row. That keeps out
- * an older weir, which would write without counting. If this is cut short, the next start does it
- * again. */
+/* Counts the usage of all buckets, then writes the new format to the storage's row. The new format
+ * keeps out an older weir, which would write without counting. If the counting is cut short, the
+ * next start counts again. */
 static int count_first(struct local *l, struct err *err)
 {
     log_info(l->log, "local.counting", log_z("storage", l->name));
@@ -154,8 +154,8 @@ static int number_row(struct db_view *view, struct local *l, enum tag tag, uint6
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Finds the last epoch that has a folder. It is later than the rows say when an older copy of the
- * database was restored. Then its file names must not be used again. */
+/* Finds the last epoch that has a folder. If an older copy of the database was restored, that epoch
+ * is later than the rows say, and the names of its files must not be used again. */
 static int highest_epoch(struct local *l, uint32_t *out, struct err *err)
 {
     struct buf path = BUF_INIT(0);

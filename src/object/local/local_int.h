@@ -135,8 +135,8 @@ int trouble_try(struct local *l, struct err *err) MUST_CHECK;
 
 /* --- local_folder.c --- */
 
-/* Checks and locks the folder, and begins an epoch. *missing true: it failed because of the disk,
- * and may succeed later. */
+/* Checks and locks the folder, and begins an epoch. *missing true: the call failed because of the
+ * disk, and a later call may succeed. */
 int folder_enter(struct local *l, bool *missing, struct err *err) MUST_CHECK;
 /* Checks that the folder is the one that the rows belong to. If its disk is not mounted, there is
  * an empty folder in its place. */
@@ -223,8 +223,8 @@ int stored_find(struct stored *out, struct db_view *view, struct local_bucket *b
 /* Finds the newest of the key's rows of TAG_VERSION. ERR_NOT_FOUND: there is none. */
 int stored_newest(struct stored *out, struct db_view *view, struct local_bucket *b, struct str key,
                   struct err *err) MUST_CHECK;
-/* Appends the list of parts, from the record or from a row of its own. ERR_AGAIN: that row was
- * removed. */
+/* Appends the list of parts, from the record or, for a long list, from a row of its own. ERR_AGAIN:
+ * that row was removed. */
 int stored_parts(struct buf *out, struct db_view *view, struct local *l,
                  const struct object_record *r, struct err *err) MUST_CHECK;
 
@@ -233,7 +233,7 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
 struct row_change {
     struct local_bucket *b;
     struct str key;    /* empty: the change is one of the bucket itself */
-    struct row row;    /* key of the key's row of TAG_OBJECT; change_key() sets it */
+    struct row row;    /* database key of the object's row of TAG_OBJECT; set by change_key() */
     enum meta_set set; /* the fields of the meta that the change sets */
     /* The change makes room, so it is allowed on a full disk (docs/local-storage.md, P7). */
     bool frees;
@@ -259,17 +259,17 @@ struct row_change {
 /* Checks the change's key, and sets the key of its row. ERR_INVALID as for key_check(). */
 int change_key(struct row_change *c, struct err *err) MUST_CHECK;
 int change_apply(struct row_change *c, struct err *err) MUST_CHECK;
-/* Reads the current version. If that is a marker, or there is none, the record is empty and its
- * sequence is 0. */
+/* Reads the current version. If the current version is a marker, or there is no version, the record
+ * is empty and its sequence is 0. */
 int change_current(struct row_change *c, struct stored *out, struct err *err) MUST_CHECK;
 int change_sequence(struct row_change *c, uint64_t *out, struct err *err) MUST_CHECK;
 /* Makes `r` the current version in place of `current`: gives it sequence, time and null flag and
  * writes its row. The version that was current is kept or dropped, as the bucket keeps versions or
- * not. A marker's row is one of TAG_VERSION. */
+ * not. The row of a marker has TAG_VERSION. */
 int change_install(struct row_change *c, const struct stored *current, struct object_record *r,
                    struct err *err) MUST_CHECK;
-/* Drops a version's row and its references to bytes. `in_o`: the row is the one of TAG_OBJECT.
- * `bypass`: governance retention does not count. ERR_DENIED: the version is locked. */
+/* Drops a version's row and its references to bytes. `in_o`: the row has TAG_OBJECT, not
+ * TAG_VERSION. `bypass`: governance retention does not count. ERR_DENIED: the version is locked. */
 int change_drop(struct row_change *c, const struct object_record *r, bool in_o, bool bypass,
                 struct err *err) MUST_CHECK;
 /* After the current version was dropped, makes the newest older version current, unless that is a
@@ -349,7 +349,7 @@ int blob_digest(struct reader *from, struct digests *d, struct err *err) MUST_CH
 
 /* --- local_reader.c: bodies --- */
 
-/* Opens the bytes from range[0] on, range[1] of them, of the record's body. ERR_AGAIN: the bytes
+/* Opens range[1] bytes of the record's body, beginning at the offset range[0]. ERR_AGAIN: the bytes
  * were removed, and the caller must read the row again. An object of parts needs a pin, which the
  * reader takes over. */
 int body_open(struct reader **out, struct local *l, struct arena *a, const struct object_record *r,
@@ -361,8 +361,8 @@ void pin_end(struct local *l, struct pin *pin); /* NULL is fine */
 
 /* --- local_sealed.c: bodies under a key --- */
 
-/* The destination of blob_take(), which stores a body as blob_write() does, but seals the bytes if
- * `meta`, which will be kept with them, has an encryption. */
+/* The destination of blob_take(). That function stores a body as blob_write() does, but seals the
+ * bytes if `meta` has an encryption. `meta` will be kept with the bytes. */
 struct blob_target {
     const struct put_options *o;
     const struct object_meta *meta;
@@ -461,7 +461,7 @@ int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[
 
 /* --- local_bucket.c --- */
 
-/* Fills in what follows from the id and from the key of the bucket's row (borrowed). */
+/* Sets the members that follow from the id and from the key of the bucket's row (borrowed). */
 void local_bucket_init(struct local_bucket *b, struct local *l, struct str row, uint64_t id);
 /* Reads the bucket's row as it is now. ERR_NO_BUCKET: the bucket was removed, or another bucket has
  * its name. */

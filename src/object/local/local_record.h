@@ -45,8 +45,8 @@ struct object_record {
 struct condition_state record_state(const struct object_record *r);
 /* Returns the stored size, in bytes, of an object that is not made of parts. */
 uint64_t record_stored(const struct object_record *r);
-/* Counts a version in the usage of its bucket. `is_current`: its row is the one of TAG_OBJECT.
- * `sign` is 1 for a row that is put, and -1 for one that is deleted; sums are modulo 2^64. */
+/* Counts a version in the usage of its bucket. `is_current`: its row has TAG_OBJECT. `sign` is 1
+ * for a row that is put, and -1 for a row that is deleted; sums are modulo 2^64. */
 void record_count(struct bucket_usage *u, const struct object_record *r, bool is_current, int sign);
 
 void record_put(struct buf *out, const struct object_record *r);
@@ -80,7 +80,7 @@ int tap_record_get(struct str in, struct tapped *out, struct err *err) MUST_CHEC
 
 struct upload_record {
     int64_t started_ms;
-    struct object_meta meta; /* as in object_record */
+    struct object_meta meta; /* its headers are in headers_raw */
     struct str headers_raw;
 };
 

@@ -160,9 +160,9 @@ struct meta_change {
     const struct meta_options *o;
 };
 
-/* Checks a new retention while the old one is in force. It must not be shorter than the old one,
- * and must keep its mode. With bypass_governance, a governance retention may be changed in any
- * way. */
+/* Checks a new retention while the old one is in force. The new retention must not be shorter than
+ * the old one, and must have the same mode. With bypass_governance, a governance retention may be
+ * changed in any way. */
 static int retention_check(const struct meta_change *p, const struct object_meta *old,
                            struct err *err)
 {

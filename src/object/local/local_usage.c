@@ -21,8 +21,8 @@ static int usage_get(struct local_bucket *b, struct db_view *view, struct bucket
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* A count that would fall below zero was wrong before, and becomes 0. The scrub corrects it; it is
- * no reason to refuse a write. */
+/* A count that would fall below zero was wrong before, and becomes 0. The scrub corrects the count;
+ * a wrong count is no reason to refuse a write. */
 int change_count_end(struct row_change *c, struct err *err)
 {
     struct bucket_usage u, *more = &c->counted;

@@ -172,7 +172,7 @@ int change_sequence(struct row_change *c, uint64_t *out, struct err *err)
     *out = l->sequence;
     if (*out < limit)
         return 0;
-    /* After a restart, numbers begin at the one in this row (docs/local-storage.md, L2). */
+    /* After a restart, numbers begin at the number in this row (docs/local-storage.md, L2). */
     struct buf ahead = BUF_INIT(0);
     buf_append_be64(&ahead, *out + SEQUENCE_AHEAD_US);
     db_tx_put(c->tx, l->rows, row, buf_str(&ahead));
@@ -358,7 +358,8 @@ static void version_put_row(struct row_change *c, struct str record, const struc
     buf_release(&sequence);
 }
 
-/* Drops a null version that is not current. A bucket that once kept versions may have one. */
+/* Drops a null version that is not current. A bucket that once kept versions may have such a
+ * version. */
 static int drop_older_null(struct row_change *c, struct err *err)
 {
     struct stored old = {0};

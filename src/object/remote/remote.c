@@ -68,7 +68,7 @@ static int set_host(struct remote *r, struct str text, struct err *err)
 }
 
 /* Says when the thread runs next: while the peer is down, each second, to try to connect
- * (docs/remote-storage.md, M6). It also closes connections that were not used for long. */
+ * (docs/remote-storage.md, M6). The thread also closes connections that were not used for long. */
 static struct loop_sleep probe_later(const struct remote *r)
 {
     return loop_sleep_ms(upstream_is_up(r->upstream) ? SWEEP_MS : PROBE_MS);

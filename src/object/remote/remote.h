@@ -51,10 +51,10 @@ struct remote_options {
 /* Opens the storage without connecting to the peer. ERR_INVALID: the URL cannot be used. */
 int remote_open(struct storage **out, const struct remote_options *o, struct err *err) MUST_CHECK;
 
-/* Sets the credentials of one user, or removes them when `secret` is empty. Any time, any thread;
- * requests under way end with the credentials that they began with. The strings are copied; secrets
- * are overwritten before their memory is freed. ERR_INVALID: the user is empty, or a key is
- * malformed. */
+/* Sets the credentials of one user, or removes them when `secret` is empty. This may be called at
+ * any time, by any thread; requests under way end with the credentials that they began with. The
+ * strings are copied; secrets are overwritten before their memory is freed. ERR_INVALID: the user
+ * is empty, or a key is malformed. */
 int remote_set_credential(struct storage *s, const struct remote_credential *c,
                           struct err *err) MUST_CHECK;
 bool remote_has_credential(struct storage *s, struct str user);

@@ -270,8 +270,8 @@ int ask_send(struct ask *q, struct err *err)
         if (q->head->status < 200 || q->head->status >= 300)
             code = answer_judge(q, &verbatim, err);
     }
-    /* An error of the reader of the request's body is not the storage's, so the error's text does
-     * not name the request. */
+    /* An error of the reader of the request's body is not an error of the storage, so the error's
+     * text does not name the request. */
     bool own = verbatim || (!q->head && code == ERR_INVALID);
     return code < 0 && !own ? name_request(q, code, err) : code;
 }

@@ -82,8 +82,8 @@ int remote_open_bucket(struct bucket **out, struct storage *s, struct str user, 
     return code;
 }
 
-/* Reads one page of the user's own buckets. page->token is the token of this page, and becomes that
- * of the next. */
+/* Reads one page of the user's own buckets. page->token is the token of this page, and is then set
+ * to the token of the next page. */
 static int buckets_read_page(struct remote *r, struct str user, struct str prefix, struct arena *a,
                              struct remote_bucket_page *page, struct err *err)
 {

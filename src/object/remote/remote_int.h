@@ -102,8 +102,8 @@ struct ask {
 };
 
 /* Begins a request to the service (no bucket), a bucket (no key) or an object. `method` must be a
- * string literal. GET, HEAD and DELETE are idempotent; the caller sets request.idempotent for
- * others. */
+ * string literal. GET, HEAD and DELETE are idempotent; the caller sets request.idempotent for other
+ * methods. */
 void ask_init(struct ask *q, struct remote *r, struct str user, const char *method);
 void ask_init_bucket(struct ask *q, struct remote_bucket *b, const char *method, struct str key);
 void ask_release(struct ask *q);

@@ -123,7 +123,7 @@ static int read_entries(struct page *p, bool versions, struct err *err)
 }
 
 /* Whether the entry was on an earlier page: the common prefix `after`, or a version of the key
- * `after`. Some peers begin a page with those. */
+ * `after`. Some peers begin a page with such entries. */
 static bool is_seen(const struct page *p, const struct list_entry *e)
 {
     return str_eq(e->info.key, p->o->after) &&
