@@ -12,6 +12,7 @@ import time
 
 import room_db
 import room_http
+import room_lake
 import room_replica
 import room_s3
 import room_start
@@ -20,7 +21,7 @@ import room_swarm
 from lab import Lab, Measure, Unmeasured
 
 ROOMS = {"http": room_http, "db": room_db, "store": room_store, "start": room_start, "s3": room_s3,
-         "replica": room_replica, "swarm": room_swarm}
+         "replica": room_replica, "swarm": room_swarm, "lake": room_lake}
 
 
 def table(rows):

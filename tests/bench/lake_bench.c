@@ -1,0 +1,145 @@
+/* A lake for load programs. */
+#include "lake_bench.h"
+
+#include "base/hash.h"
+#include "db/db.h"
+#include "os/file.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FOLDER_OBJECTS = 1000, CACHE_BYTES = 64 << 20 };
+
+void bench_must(int code, const struct err *err)
+{
+    if (code == 0)
+        return;
+    fprintf(stderr, "%s: %s\n", err_name(code), err->text);
+    exit(2);
+}
+
+/* --- nodes --- */
+
+static void bench_node_path(char out[512], const struct lake_bench *b, struct str id)
+{
+    snprintf(out, 512, "%s/" STR_FMT, b->nodes, STR_ARG(id));
+}
+
+static int bench_node_read(void *ctx, struct str id, struct buf *out, struct err *err)
+{
+    char path[512];
+
+    bench_node_path(path, ctx, id);
+    return file_read(path, out, err);
+}
+
+static int bench_node_write(void *ctx, struct str id, struct str bytes, struct err *err)
+{
+    char path[512];
+
+    bench_node_path(path, ctx, id);
+    return file_write_durable(path, bytes, 0600, err);
+}
+
+static int bench_place(void *ctx, const struct lake_repo *r, struct node_place *out,
+                       struct err *err)
+{
+    *out = (struct node_place){.read = bench_node_read, .write = bench_node_write, .ctx = ctx};
+    return 0;
+}
+
+/* --- opening --- */
+
+static void bench_open_kv(struct lake_bench *b, struct str kind, const char *where)
+{
+    struct err err = {0};
+
+    if (str_eq(kind, STR("embedded"))) {
+        struct db_options o = {.path = where, .cfs = kv_cf_spec(), .cf_count = 1};
+        bench_must(db_open(&b->db, &o, &err), &err);
+        bench_must(kv_open_embedded(&b->kv, b->db, NULL, &err), &err);
+    } else if (str_eq(kind, STR("redis"))) {
+        struct store_redis_options o = {.url = str_z(where)};
+        bench_must(store_open_redis(&b->store, &o, &err), &err);
+        bench_must(kv_open_redis(&b->kv, b->store, NULL, &err), &err);
+    } else {
+        struct kv_postgres_options o = {.url = where};
+        bench_must(kv_open_postgres(&b->kv, &o, &err), &err);
+    }
+}
+
+void lake_bench_open(struct lake_bench *b, const char *target, const char *folder)
+{
+    struct lake_options o = {.place = bench_place,
+                             .place_ctx = b,
+                             .cache = {.memory_bytes = CACHE_BYTES},
+                             .drop_again_ms = 600000};
+    struct lake_repo_options repo = {
+        .id = STR("bench"), .space = STR("s3://data/bench"), .owner = STR("owner")};
+    const char *colon = strchr(target, ':');
+    struct err err = {0};
+
+    *b = (struct lake_bench){0};
+    snprintf(b->nodes, sizeof(b->nodes), "%s/nodes", folder);
+    bench_must(dir_make(b->nodes, 0700, &err), &err);
+    bench_must(colon ? 0 : err_set(&err, ERR_INVALID, "'%s' is not a target", target), &err);
+    bench_open_kv(b, str_n(target, (size_t)(colon - target)), colon + 1);
+    o.kv = b->kv;
+    bench_must(lake_open(&b->lake, &o, &err), &err);
+    int code = lake_repo_get(b->lake, &b->arena, repo.id, &b->repo, &err);
+    if (code == ERR_NOT_FOUND)
+        code = lake_repo_create(b->lake, &b->arena, &repo, &b->repo, &err);
+    bench_must(code, &err);
+}
+
+void lake_bench_close(struct lake_bench *b)
+{
+    lake_close(b->lake);
+    kv_close(b->kv);
+    if (b->store)
+        store_close(b->store);
+    if (b->db)
+        db_close(b->db);
+    arena_release(&b->arena);
+}
+
+/* --- objects --- */
+
+struct str bench_path(struct arena *a, uint64_t n)
+{
+    return arena_fmt(a, "table/date=%04u/part-%09u.parquet", (unsigned)(n / FOLDER_OBJECTS),
+                     (unsigned)n);
+}
+
+const struct lake_entry *bench_entry(struct arena *a, uint64_t n, uint64_t version)
+{
+    struct lake_entry *e = arena_new(a, struct lake_entry);
+    uint64_t x[2] = {hash_xxh3(str_n(&n, sizeof(n)), version),
+                     hash_xxh3(str_n(&n, sizeof(n)), version + 1)};
+
+    *e = (struct lake_entry){
+        .address = arena_fmt(a, "data/gk3d0hs9/01JD%022llx", (unsigned long long)(x[0] ^ x[1])),
+        .address_type = LAKE_RELATIVE,
+        .modified_ms = 1700000000000,
+        .size = 65536,
+        .etag = arena_hex(a, x, sizeof(x)),
+        .content_type = STR("application/octet-stream")};
+    return e;
+}
+
+struct str bench_row(struct arena *a, uint64_t n)
+{
+    const struct lake_entry *e = bench_entry(a, n, 0);
+    unsigned char identity[LAKE_IDENTITY_LEN];
+    struct buf data = {0}, row = {0};
+
+    lake_entry_identity(identity, e);
+    lake_entry_write(&data, e);
+    lake_staged_write(&row,
+                      &(struct lake_staged){str_n(identity, sizeof(identity)), buf_str(&data)});
+    struct str out = arena_str(a, buf_str(&row));
+    buf_release(&data);
+    buf_release(&row);
+    return out;
+}

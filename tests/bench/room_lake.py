@@ -1,0 +1,112 @@
+"""lake/: staging beside the same rows by hand and beside lakeFS's earlier SQL way; commits beside the limit and beside
+writers; trees of ten million objects beside one million; lookups and branches beside git.
+
+LAKE=objects (1000000) sets the size of the commits. FULL=1 also measures trees of ten times as many objects."""
+import os
+import shutil
+import statistics
+
+from lab import Measure, median, ratios
+from lake_peers import Git, Postgres
+from room_store import start_durable_redis
+
+BOUNDS = {
+    "lake/stage64_vs_db": (">=", 0.4), "lake/stage_batch_vs_db": (">=", 0.6),
+    "lake/stage_redis_vs_raw": (">=", 0.6), "lake/stage_postgres_vs_raw": (">=", 0.45), "lake/stage64_vs_sql": (">=", 5),
+    "lake/commit_1m_vs_limit": (">=", 0.4), "lake/long_commit_rate": (">=", 0.6),
+    "lake/long_commit_p50": ("<=", 1.3), "lake/long_commit_p99": ("<=", 2.0),
+    "lake/lookup_vs_git": ("<=", 0.2), "lake/branch_vs_git": ("<=", 0.5),
+}
+TREE_BOUNDS = {"one_commit": ("single", 1.3), "diff": ("diff", 1.5), "merge": ("merge", 1.5)}
+if os.environ.get("FULL") == "1":
+    BOUNDS |= {f"lake/{name}_10m_vs_1m": ("<=", bound) for name, (_, bound) in TREE_BOUNDS.items()}
+
+COMMIT_ROUNDS = 3
+LOOKUPS, BRANCHES = 20000, 200
+
+
+def stage(lab, target, way, threads, batch=1):
+    return lab.run([lab.program("tests/bench/bench_lake_stage"), target, way, f"{lab.seconds:g}", str(threads), str(batch),
+                    lab.folder("stage")])
+
+
+def rate(results, name):
+    return f"{median(results, name, 'rate') / 1000:.1f}k/s, p50 {median(results, name, 'p50_us') / 1000:.1f} ms"
+
+
+def embedded(lab, way):
+    return f"embedded:{os.path.join(lab.dir, 'stage-' + way)}"
+
+
+def measure_stages(lab):
+    redis, postgres = start_durable_redis(lab, "redis-lake"), Postgres(lab)
+    results = lab.interleave({
+        "lake": lambda: stage(lab, embedded(lab, "lake"), "lake", 64),
+        "db": lambda: stage(lab, embedded(lab, "hand"), "hand", 64),
+        "lake, batches": lambda: stage(lab, embedded(lab, "lake"), "lake", 4, 1000),
+        "db, batches": lambda: stage(lab, embedded(lab, "hand"), "hand", 4, 1000),
+        "lake on redis": lambda: stage(lab, f"redis:unix://{redis.path}", "lake", 64),
+        "redis": lambda: stage(lab, f"redis:unix://{redis.path}", "hand", 64),
+        "lake on postgres": lambda: stage(lab, f"postgres:{postgres.url}", "lake", 64),
+        "libpq": lambda: stage(lab, f"postgres:{postgres.url}", "hand", 64),
+        "sql": lambda: stage(lab, f"postgres:{postgres.url}", "sql", 64),
+    })
+    for name, ours, peer in (("stage64_vs_db", "lake", "db"), ("stage_batch_vs_db", "lake, batches", "db, batches"),
+                             ("stage_redis_vs_raw", "lake on redis", "redis"),
+                             ("stage_postgres_vs_raw", "lake on postgres", "libpq"), ("stage64_vs_sql", "lake", "sql"),
+                             ("stage_postgres_vs_sql", "lake on postgres", "sql")):
+        yield Measure("lake/" + name, ratios(results, ours, peer, "rate"), rate(results, ours), rate(results, peer))
+    lab.stop(redis)
+    postgres.remove(lab)
+
+
+def commit(lab, objects):
+    folder = lab.folder("commit")
+    figures = lab.run([lab.program("tests/bench/bench_lake_commit"), folder, str(objects), f"{lab.seconds:g}", "64"])
+    shutil.rmtree(folder)
+    return figures
+
+
+def measure_commits(lab, objects):
+    rounds = [commit(lab, objects) for _ in range(min(COMMIT_ROUNDS, lab.rounds))]
+
+    def middle(figure):
+        return statistics.median(one[figure] for one in rounds)
+
+    def over(name, ours, peer, unit, scale=1):
+        return Measure("lake/" + name, [one[ours] / one[peer] for one in rounds], f"{middle(ours) / scale:.3g} {unit}",
+                       f"{middle(peer) / scale:.3g} {unit}")
+    yield Measure("lake/commit_1m_vs_limit", [one["limit_cpu"] / one["commit_cpu"] for one in rounds],
+                  f"{middle('commit_cpu'):.2f} s CPU, {middle('commit_seconds'):.2f} s", f"{middle('limit_cpu'):.2f} s CPU")
+    yield over("long_commit_rate", "beside_rate", "alone_rate", "k/s", 1000)
+    yield over("long_commit_p50", "half_beside_p50_us", "half_alone_p50_us", "ms", 1000)
+    yield over("long_commit_p99", "half_beside_p99_us", "half_alone_p99_us", "ms", 1000)
+    git = Git(lab, objects)
+    for name, figure, peers in (("lookup", "lookup_cpu_us", [git.lookups(lab.random, LOOKUPS) for _ in rounds]),
+                                ("branch", "branch_cpu_us", [git.make_branches(BRANCHES) for _ in rounds])):
+        yield Measure(f"lake/{name}_vs_git", [one[figure] / peer for one, peer in zip(rounds, peers)],
+                      f"{middle(figure):.1f} us CPU", f"{statistics.median(peers):.1f} us CPU")
+    yield Measure("lake/one_commit", [one["one_commit_cpu_us"] / 1000 for one in rounds],
+                  f"{middle('one_commit_seconds') / 50 * 1000:.1f} ms", unit=" ms CPU")
+
+
+def tree(lab, objects):
+    folder = lab.folder("tree")
+    figures = lab.run([lab.program("tests/bench/bench_lake_tree"), folder, str(objects)])
+    shutil.rmtree(folder)
+    return figures
+
+
+def measure_trees(lab, objects):
+    small, large = tree(lab, objects), tree(lab, 10 * objects)
+    for name, (figure, _) in TREE_BOUNDS.items():
+        yield Measure(f"lake/{name}_10m_vs_1m", [large[figure + "_cpu_us"] / small[figure + "_cpu_us"]],
+                      f"{large[figure + '_cpu_us']:.1f} us CPU a change", f"{small[figure + '_cpu_us']:.1f} us CPU a change")
+
+
+def measure(lab):
+    objects = int(os.environ.get("LAKE") or 1000000)
+    yield from measure_stages(lab)
+    yield from measure_commits(lab, objects)
+    if os.environ.get("FULL") == "1":
+        yield from measure_trees(lab, objects)
