@@ -221,10 +221,37 @@ int web_repo(struct rest_call *c, struct web_ask ask, struct lake_repo *out, str
     return code == 0 ? web_need(c, out, ask, err) : code;
 }
 
+/* No ref has this name, so only a rule for all refs allows it. */
+#define EVERY_REF STR("*")
+
+int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *err)
+{
+    return web_need(c, r, (struct web_ask){S3_ACTION_GET_OBJECT, EVERY_REF, STR_EMPTY}, err);
+}
+
 /* --- other buckets --- */
 
-/* Decides about a key of a bucket that weir serves itself. For a bucket on a storage with
- * credentials of its own, the storage decides when it is used. */
+/* Whether the bucket's name leads both users to the same bucket. Routes and keys on remote storages
+ * differ from user to user. */
+static int web_is_same_bucket(struct rest_call *c, const struct web_bucket *b, struct str user,
+                              bool *out, struct err *err)
+{
+    struct bucket *other = NULL;
+
+    *out = str_eq(user, web_user(c)->id);
+    if (*out)
+        return 0;
+    int code = route_bucket(web_of(c)->services->routes, user, b->bucket->name, &other, err);
+    if (code == 0) {
+        *out = bucket_home(other) == bucket_home(b->bucket);
+        other->ops->unref(other);
+    }
+    return code;
+}
+
+/* Decides about a key of a bucket. A storage with credentials of its own decides by itself: about a
+ * key that is to be read it is asked here in the caller's name, because later the key is read in
+ * the name of the repository's owner. */
 static int web_judge_key(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
                          struct str key, bool *may, struct err *err)
 {
@@ -232,27 +259,29 @@ static int web_judge_key(struct rest_call *c, const struct web_bucket *b, enum s
     struct get_result object = {0};
     int code = ERR_NOT_FOUND;
 
-    *may = web_user(c)->admin || bucket_can(b->bucket, STORAGE_CREDENTIALS);
-    if (*may)
-        return 0;
     if (action == S3_ACTION_GET_OBJECT)
         code = b->bucket->ops->head(b->bucket, c->arena, key, STR_EMPTY, &none, &object, err);
     if (code < 0 && code != ERR_NOT_FOUND)
         return code;
-    *may = web_bucket_may(c, b, action, key, code == 0 ? &object.info : NULL);
+    if (bucket_can(b->bucket, STORAGE_CREDENTIALS))
+        *may = code == 0 || action != S3_ACTION_GET_OBJECT;
+    else
+        *may = web_bucket_may(c, b, action, key, code == 0 ? &object.info : NULL);
     return 0;
 }
 
-int web_need_key(struct rest_call *c, enum s3_action action, struct str bucket, struct str key,
-                 struct err *err)
+int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err *err)
 {
     struct web_bucket b;
-    bool may = false;
-    int code = web_bucket_open(&b, c, bucket, err);
+    bool may = web_user(c)->admin, same = true;
+    int code = web_bucket_open(&b, c, ask->bucket, err);
 
     if (code < 0)
         return code;
-    code = web_judge_key(c, &b, action, key, &may, err);
+    if (!may)
+        code = web_judge_key(c, &b, ask->action, ask->key, &may, err);
+    if (code == 0 && !web_user(c)->admin)
+        code = web_is_same_bucket(c, &b, ask->user, &same, err);
     web_bucket_release(&b);
-    return code == 0 && !may ? web_forbidden(c, err) : code;
+    return code == 0 && !(may && same) ? web_forbidden(c, err) : code;
 }

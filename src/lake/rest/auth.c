@@ -40,7 +40,7 @@ static int auth_login(struct rest_call *c, struct err *err)
 
     if (code < 0)
         return code;
-    struct str token = web_token(web_of(c), c->arena, user.name, expires_ms);
+    struct str token = web_token(web_of(c), c->arena, &user, expires_ms);
     if (!token.len)
         return err_code(err, ERR_NO_MEMORY);
     json_out_member_str(c->w, "token", token);

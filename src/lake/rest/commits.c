@@ -49,6 +49,8 @@ static int commit_make(struct rest_call *c, struct err *err)
     struct lake_repo repo;
     int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, branch, STR_EMPTY}, &repo, err);
 
+    if (code == 0 && o.source_tree.len)
+        code = web_need_whole(c, &repo, err);
     if (code == 0)
         code = web_pairs(c, rest_json(c, "metadata"), &o.metadata, err);
     if (code == 0 && rest_given(c, "paths"))

@@ -95,11 +95,11 @@ int web_login(struct rest_call *c, struct str access, struct str secret, struct 
 static int web_by_token(struct rest_call *c, struct str token, struct user *out, struct err *err)
 {
     struct lake_web *w = web_of(c);
-    struct str name;
-    int code = web_token_user(w, c->arena, token, clock_wall_ms(), &name);
+    struct str id;
+    int code = web_token_user(w, c->arena, token, clock_wall_ms(), &id);
 
     if (code == 0)
-        code = users_by_name(w->services->users, c->arena, name, out, err);
+        code = users_by_id(w->services->users, c->arena, id, out, err);
     return code == ERR_DENIED || code == ERR_NOT_FOUND ? web_unauthorized(c) : code;
 }
 

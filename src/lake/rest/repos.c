@@ -126,7 +126,8 @@ static int repo_check_space(struct rest_call *c, struct err *err)
     if (code < 0)
         return code;
     struct str key = prefix.len ? arena_fmt(c->arena, STR_FMT "/", STR_ARG(prefix)) : STR("");
-    code = web_need_key(c, S3_ACTION_PUT_OBJECT, bucket, key, err);
+    struct web_key_ask ask = {S3_ACTION_PUT_OBJECT, bucket, key, web_user(c)->id};
+    code = web_need_key(c, &ask, err);
     return code == ERR_NO_BUCKET
                ? err_set(err, ERR_INVALID, "the namespace's bucket '" STR_FMT "' is not there",
                          STR_ARG(str_head(bucket, 64)))

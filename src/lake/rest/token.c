@@ -9,7 +9,7 @@
 
 enum { TOKEN_MAX = 4096 };
 
-static void token_write_claims(struct buf *out, struct str user, int64_t expires_ms)
+static void token_write_claims(struct buf *out, const struct user *user, int64_t expires_ms)
 {
     char id[ID_UUID_LEN + 1];
     struct json_out w;
@@ -22,7 +22,8 @@ static void token_write_claims(struct buf *out, struct str user, int64_t expires
     json_out_member_i64(&w, "iat", clock_wall_ms() / MS_PER_S);
     json_out_member_str(&w, "iss", STR(TOKEN_ISSUER));
     json_out_member_str(&w, "jti", str_z(id));
-    json_out_member_str(&w, "sub", user);
+    json_out_member_str(&w, "sub", user->name);
+    json_out_member_str(&w, "uid", user->id);
     json_out_close(&w, '}');
 }
 
@@ -32,7 +33,8 @@ static void token_sign(const struct lake_web *w, struct str signed_part,
     hmac_sha256_by(&w->token_key, signed_part, out);
 }
 
-struct str web_token(const struct lake_web *w, struct arena *a, struct str user, int64_t expires_ms)
+struct str web_token(const struct lake_web *w, struct arena *a, const struct user *user,
+                     int64_t expires_ms)
 {
     struct buf claims = BUF_INIT(TOKEN_MAX), text = BUF_INIT(2 * TOKEN_MAX);
     unsigned char mac[HMAC_SHA256_LEN];
@@ -99,7 +101,7 @@ int web_token_user(const struct lake_web *w, struct arena *a, struct str token, 
     struct str signed_part = str_head(token, header.len + 1 + claims.len);
     if (token_is_signed(w, signed_part, signature) && token_read_part(header, &head) == 0 &&
         token_read_part(claims, &body) == 0 && token_is_good(head, body, now_ms)) {
-        *out = arena_str(a, json_get_str(body, "sub", STR_EMPTY));
+        *out = arena_str(a, json_get_str(body, "uid", STR_EMPTY));
         code = out->len ? 0 : ERR_DENIED;
     }
     json_decref(head);

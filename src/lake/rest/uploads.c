@@ -1,8 +1,10 @@
 /* Calls that change objects of a branch: upload, removal, copy, and new metadata. */
 #include "lake/body.h"
 #include "lake/keep.h"
+#include "lake/lake_int.h"
 #include "lake/names.h"
 #include "lake/rest/web.h"
+#include "route/space.h"
 #include "s3/gateway/form.h"
 
 static rest_fn upload_object, upload_preflight, path_remove, paths_remove, object_copy,
@@ -321,8 +323,22 @@ static int object_set_metadata(struct rest_call *c, struct err *err)
     return code == 0 ? web_stage(c, &repo, &object, &keep, false, err) : code;
 }
 
-/* Sets the entry's address. An address outside of the namespace needs the right to read it; inside
- * of it only bodies can be named. */
+/* Checks an address of the namespace: it is a body's, and it was given for the call's path, or the
+ * caller may read whatever lies in the repository. */
+static int stage_check_inside(struct rest_call *c, const struct lake_repo *repo, struct str address,
+                              struct err *err)
+{
+    struct err ignored = {0};
+    struct str key;
+
+    if (web_link_key(c, repo, address, &key, &ignored) == 0)
+        return 0;
+    if (!str_starts(str_skip(address, repo->space.len), STR("/" LAKE_BODIES "/")))
+        return err_set(err, ERR_INVALID, "objects of the namespace begin with " LAKE_BODIES "/");
+    return web_need_whole(c, repo, err);
+}
+
+/* Sets the entry's address. An address outside of the namespace needs the right to read it. */
 static int stage_set_address(struct rest_call *c, const struct lake_repo *repo,
                              struct lake_entry *e, struct err *err)
 {
@@ -332,16 +348,17 @@ static int stage_set_address(struct rest_call *c, const struct lake_repo *repo,
     if (str_starts(address, space)) {
         e->address = str_skip(address, space.len);
         e->address_type = LAKE_RELATIVE;
-        return str_starts(e->address, STR("data/"))
-                   ? 0
-                   : err_set(err, ERR_INVALID, "objects of the namespace begin with data/");
+        return stage_check_inside(c, repo, address, err);
     }
     if (!str_starts(address, STR("s3://")) || !str_cut(str_skip(address, 5), '/', &bucket, &key) ||
         !key.len)
         return err_set(err, ERR_INVALID, "physical_address must be s3://bucket/key");
     e->address = address;
     e->address_type = LAKE_FULL;
-    int code = web_need_key(c, S3_ACTION_GET_OBJECT, bucket, key, err);
+    struct web_key_ask ask = {S3_ACTION_GET_OBJECT, bucket, key, repo->owner};
+    int code = routes_space_of(web_of(c)->services->routes, bucket)
+                   ? err_set(err, ERR_INVALID, "physical_address names a repository's bucket")
+                   : web_need_key(c, &ask, err);
     return code == ERR_NO_BUCKET ? err_set(err, ERR_INVALID, "there is no such bucket") : code;
 }
 

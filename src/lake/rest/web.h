@@ -84,10 +84,21 @@ int web_need(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
              struct err *err) MUST_CHECK;
 /* Whether the caller may do this in the repository. An error of the storage counts as no. */
 bool web_may(struct rest_call *c, const struct lake_repo *r, struct web_ask ask);
-/* Checks that the caller may do the action on a key of any bucket. `create` asks for a key that
- * need not exist. ERR_NO_BUCKET: there is no such bucket. ERR_DENIED: the answer was sent. */
-int web_need_key(struct rest_call *c, enum s3_action action, struct str bucket, struct str key,
-                 struct err *err) MUST_CHECK;
+/* Checks that the caller may read every object of the repository, whatever its ref. A call that
+ * names bytes or a tree by an address of the namespace needs this, because the address does not
+ * tell which ref leads there. ERR_DENIED: the answer was sent. */
+int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *err) MUST_CHECK;
+
+/* An action on a key of any bucket. */
+struct web_key_ask {
+    enum s3_action action;
+    struct str bucket, key;
+    struct str user; /* the id of the user in whose name the key is used later */
+};
+/* Checks that the caller may do the action on the key, and that the bucket's name leads `user` to
+ * the same bucket. S3_ACTION_PUT_OBJECT asks for a key that need not exist. ERR_NO_BUCKET: there is
+ * no such bucket. ERR_DENIED: the answer was sent. */
+int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err *err) MUST_CHECK;
 /* Checks that the caller is an administrator of weir. If not, the answer was sent, and the result
  * is ERR_DENIED. */
 int web_need_admin(struct rest_call *c, struct err *err) MUST_CHECK;
@@ -115,10 +126,10 @@ struct str web_bare_etag(struct str etag);
 /* --- tokens (token.c) --- */
 
 /* Writes a token for the user, which is good until `expires_ms`, into the arena. */
-struct str web_token(const struct lake_web *w, struct arena *a, struct str user,
+struct str web_token(const struct lake_web *w, struct arena *a, const struct user *user,
                      int64_t expires_ms);
-/* Gets the name of the user whom the token was made for. ERR_DENIED: the token is malformed, forged
- * or out of date. */
+/* Gets the id of the user whom the token was made for. A later user of the same name has another
+ * id. ERR_DENIED: the token is malformed, forged or out of date. */
 int web_token_user(const struct lake_web *w, struct arena *a, struct str token, int64_t now_ms,
                    struct str *out) MUST_CHECK;
 

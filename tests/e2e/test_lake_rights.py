@@ -1,0 +1,130 @@
+"""What users may do in repositories of others through the REST API of the lake."""
+import json
+
+import pytest
+
+from conftest import runner, secret
+
+pytest.importorskip("boto3")
+
+
+class Tenant:
+    """A user of weir with an access key."""
+
+    def __init__(self, server, made):
+        self.server, self.keys = server, (made["access_key"], made["secret_key"])
+        self.s3 = server.s3(self.keys)
+
+    def call(self, method, path, body=None, token=None):
+        """Makes a call as the user, or with a token, and returns the status and the body."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        answer = self.server.request(method, "/api/v1" + path, body=body, keys=None if token else self.keys,
+                                     headers=headers)
+        return answer.status, answer.body
+
+    def made(self, method, path, body=None):
+        """Makes a call that must succeed, and returns its answer."""
+        status, text = self.call(method, path, body)
+        assert status in (200, 201, 204), text
+        return json.loads(text) if text.startswith("{") else text
+
+    def login(self):
+        return secret(self.made("POST", "/auth/login", {"access_key_id": self.keys[0],
+                                                         "secret_access_key": self.keys[1]})["token"])
+
+
+@pytest.fixture
+def tenant(server, weir):
+    """tenant(name) adds a user."""
+    return lambda name: Tenant(server, runner(server, weir)("user", "add", name, "--json")[0])
+
+
+REPO = "/repositories/repo"
+
+
+def allow(owner, *resources, actions=("s3:GetObject", "s3:PutObject")):
+    """Lets bob do the actions on the resources of the repository."""
+    owner.s3.put_bucket_policy(Bucket="repo", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam:::user/bob"}, "Action": list(actions),
+         "Resource": [f"arn:aws:s3:::repo/{r}" for r in resources]}]}))
+
+
+@pytest.fixture
+def alice(tenant):
+    """The owner of a repository whose branch main has the object `secret`, and whose branch dev has nothing."""
+    alice = tenant("alice")
+    alice.s3.create_bucket(Bucket="data")
+    alice.made("POST", "/repositories", {"name": "repo", "storage_namespace": "s3://data/ns"})
+    alice.made("POST", REPO + "/branches", {"name": "dev", "source": "main"})
+    alice.s3.put_object(Bucket="repo", Key="main/secret", Body=b"secret")
+    alice.commit = alice.made("POST", REPO + "/branches/main/commits", {"message": "m"})
+    alice.stat = alice.made("GET", REPO + "/refs/main/objects/stat?path=secret")
+    return alice
+
+
+@pytest.fixture
+def bob(tenant, alice):
+    """A user who may read and write the branch dev alone."""
+    bob = tenant("bob")
+    allow(alice, "dev/*")
+    return bob
+
+
+def stage(user, address, path="stolen"):
+    return user.call("PUT", f"{REPO}/branches/dev/objects?path={path}",
+                     {"physical_address": address, "checksum": "x", "size_bytes": 6})[0]
+
+
+def test_a_tree_of_another_branch_is_not_committed(alice, bob):
+    path = f"{REPO}/branches/dev/commits?source_metarange={alice.commit['meta_range_id']}"
+    assert bob.call("POST", path, {"message": "m"})[0] == 401
+    assert bob.call("GET", REPO + "/refs/dev/objects?path=secret")[0] == 404
+    allow(alice, "*")
+    assert bob.call("POST", path, {"message": "m"})[0] == 201
+
+
+def test_bytes_of_another_branch_are_not_staged_by_their_address(alice, bob):
+    address = alice.stat["physical_address"]
+    assert stage(bob, address) == 401
+    assert bob.call("GET", REPO + "/refs/dev/objects?path=stolen")[0] == 404
+    allow(alice, "*")
+    assert stage(bob, address) == 201
+    assert bob.call("GET", REPO + "/refs/dev/objects?path=stolen") == (200, "secret")
+
+
+def test_an_address_is_staged_by_the_user_to_whom_it_was_given(alice, bob):
+    given = bob.made("GET", REPO + "/branches/dev/staging/backing?path=mine")["physical_address"]
+    assert stage(bob, given, "other") == 401
+    assert stage(bob, given, "mine") == 201
+
+
+def test_an_address_in_a_repository_is_refused(alice, bob):
+    assert stage(alice, "s3://repo/main/secret") == 400
+
+
+def test_a_remote_storage_is_asked_whether_the_caller_may_read(alice, bob, serve, server, weir):
+    far, run = serve().ready(), runner(server, weir)
+    users = {name: runner(far, weir)("user", "add", name, "--json")[0] for name in ("alice", "bob")}
+    owner = far.s3((users["alice"]["access_key"], users["alice"]["secret_key"]))
+    owner.create_bucket(Bucket="remote")
+    owner.put_object(Bucket="remote", Key="key", Body=b"secret")
+    run("storage", "add", "far", "--endpoint", far.s3_url)
+    for name, made in users.items():
+        run("storage", "key", "far", name, "--access-key", made["access_key"], "--secret-key", made["secret_key"])
+        run("bucket", "route", "remote", "far", "--user", name)
+    bucket, key = "arn:aws:s3:::remote", "arn:aws:s3:::remote/key"
+    for actions, status in (["s3:ListBucket", "s3:GetBucketVersioning"], 403), (["s3:*"], 201):
+        owner.put_bucket_policy(Bucket="remote", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam:::user/bob"}, "Action": actions,
+             "Resource": [bucket, key]}]}))
+        assert stage(bob, "s3://remote/key") == status
+    assert bob.call("GET", REPO + "/refs/dev/objects?path=stolen") == (200, "secret")
+
+
+def test_a_token_ends_with_its_user(alice, tenant, server, weir):
+    token = tenant("dave").login()
+    assert alice.call("GET", "/user", token=token)[0] == 200
+    runner(server, weir)("user", "remove", "dave")
+    assert alice.call("GET", "/user", token=token)[0] == 401
+    tenant("dave")
+    assert alice.call("GET", "/user", token=token)[0] == 401
