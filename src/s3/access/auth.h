@@ -20,7 +20,7 @@
  *   InvalidAccessKeyId, SignatureDoesNotMatch, InvalidURI (malformed escapes)
  *
  * Any region is accepted, because clients are configured with many. The service must be s3.
- * Signatures are compared in constant time. Any thread. */
+ * Signatures are compared in constant time. Any thread may call these functions. */
 #ifndef S3_ACCESS_AUTH_H
 #define S3_ACCESS_AUTH_H
 

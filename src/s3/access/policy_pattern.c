@@ -198,8 +198,8 @@ static void block_masks(struct block_masks *m, struct str block, bool fold_case)
 }
 
 /* Continues the search by one block. `ends` has the places where the previous blocks can end; they
- * are replaced by the places where this block can end. With `first_only` only the first is
- * found. */
+ * are replaced by the places where this block can end. With `first_only` only the first such place
+ * is found. */
 static void search_block(struct search *f, struct str block, bool first_only)
 {
     struct block_masks m;

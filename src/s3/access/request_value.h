@@ -8,7 +8,7 @@
 #include "route/users.h"
 #include "s3/access/policy.h"
 
-/* What the values are taken from. All pointers are borrowed for the call. */
+/* The sources of the values. All pointers are borrowed for the call. */
 struct request_facts {
     struct http_request *http;
     const struct user *user; /* NULL: the request is anonymous */

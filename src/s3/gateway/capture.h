@@ -1,6 +1,6 @@
 /* Capture: the gateway announces each change before it is made and reports afterwards how it ended,
- * so that replication misses none (docs/replication.md, "Capture"). The calls are declared here and
- * implemented in a higher layer. */
+ * so that replication misses no change (docs/replication.md, "Capture"). The calls are declared
+ * here and implemented in a higher layer. */
 #ifndef S3_GATEWAY_CAPTURE_H
 #define S3_GATEWAY_CAPTURE_H
 

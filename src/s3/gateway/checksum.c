@@ -46,8 +46,8 @@ static bool is_checksum(struct str header)
     return str_ieq(str_head(header, 15), STR("x-amz-checksum-"));
 }
 
-/* Is the header a checksum of a kind that weir can check, or one of the other x-amz-checksum-*
- * headers? */
+/* Whether weir knows the x-amz-checksum-* header: it is a checksum of a kind that weir can check,
+ * or one of the headers -algorithm, -type and -mode, which say more about a checksum. */
 static bool checksum_is_known(struct str header)
 {
     static const struct str about[] = {STR("algorithm"), STR("type"), STR("mode")};

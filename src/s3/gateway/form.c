@@ -270,8 +270,8 @@ static void look_ahead(struct form *f, bool *at_boundary)
                                             : all.len - (f->delimiter_len - 1);
 }
 
-/* Reads the boundary behind the file. Without it, the body was cut off. Fields that follow are not
- * read. */
+/* Reads the boundary behind the file. Without that boundary, the body was cut off. Fields that
+ * follow are not read. */
 static int end_file(struct form *f, struct err *err)
 {
     bool last;

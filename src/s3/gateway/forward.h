@@ -35,7 +35,7 @@ struct forward_body {
     /* The members up to `checksum` describe the body that is sent. */
     struct reader *reader; /* NULL: no body */
     uint64_t len;          /* in bytes; UINT64_MAX: not known */
-    struct str sha256;     /* as in forward_request.sha256 */
+    struct str sha256;     /* SHA-256 of the body in hex; empty: not known */
     bool has_checksum; /* `checksum` is sent; it is from the client's trailer, or weir made it */
     struct http_header checksum;
     bool ours;   /* weir wrote the bytes, so the client's claims about its own bytes are not sent */

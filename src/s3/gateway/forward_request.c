@@ -81,7 +81,7 @@ bool forward_is_hop(const struct http_head *head, struct str name)
     return false;
 }
 
-/* Is it a header about the message, which means the same to every recipient? No client needs to
+/* Is `name` a header about the message, which means the same to every recipient? No client needs to
  * name such a header in Connection. */
 static bool is_of_message(const struct call *c, struct str name)
 {

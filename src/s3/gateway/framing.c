@@ -160,7 +160,7 @@ static int check_trailers(struct framing *f, struct str claimed, struct err *err
     return code;
 }
 
-/* Checks that nothing follows the body, and that it had the announced length. */
+/* Checks that nothing follows the body, and that the body had the announced length. */
 static int framing_finish(struct framing *f, struct err *err)
 {
     char byte;

@@ -88,8 +88,8 @@ static bool names_service_resource(const struct call *c)
 }
 
 /* Must the gateway now find out where the request goes? For a form this is done once its fields are
- * read. A request without a bucket goes to a storage only if it is signed and is not ListBuckets,
- * because anonymous requests have no route. */
+ * read. A request that is for no bucket goes to a storage only if it is signed and is not
+ * ListBuckets, because anonymous requests have no route. */
 static bool has_target(const struct call *c)
 {
     if (c->level == LEVEL_SERVICE)
@@ -106,9 +106,9 @@ static bool makes_torrent(const struct call *c)
            (c->op->fn == op_torrent || (c->op->fn == op_http_seed && call_param(c, "piece").p));
 }
 
-/* Sets *out to whether the whole request is sent to the storage. A request that lists a bucket on
- * two storages is not, because neither storage knows all of it; nor is a copy from another
- * storage. */
+/* Sets *out to whether the whole request is sent to the storage. Two kinds of requests are not: a
+ * listing of a bucket on two storages, because neither storage knows all keys, and a copy from
+ * another storage. */
 static int is_passed_on(struct call *c, bool *out, struct err *err)
 {
     const struct target *to = &c->target.at;

@@ -15,10 +15,10 @@ static unsigned most_changes(const struct call *c)
                                       : 0;
 }
 
-/* Returns what the request may change, as a set of enum thing_kind. With an unknown parameter these
- * are the changes of the plain operation and those of most_changes(): "DELETE /bucket?new" removes
- * the bucket on a storage that ignores "new", and only a part of it on a storage that knows
- * "new". */
+/* Returns what the request may change, as a set of enum thing_kind. For a request with an unknown
+ * parameter the set has the changes of the plain operation and those of most_changes(): "DELETE
+ * /bucket?new" removes the bucket on a storage that ignores "new", and only a part of it on a
+ * storage that knows "new". */
 static unsigned call_changes_of(const struct call *c)
 {
     return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);

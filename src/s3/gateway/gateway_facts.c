@@ -1,5 +1,5 @@
-/* Facts of a bucket: its info and its documents, decoded once and shared by all requests until one
- * of them changes (docs/gateway.md, "Facts").
+/* Facts of a bucket: its info and its documents, decoded once and shared by all requests until the
+ * info or a document changes (docs/gateway.md, "Facts").
  *
  * The table is direct mapped: each bucket has one slot, which it shares with others. A look-up is
  * one comparison, under a lock that two threads rarely want at the same time. The size is bounded
@@ -217,7 +217,7 @@ int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err 
     }
     f->target.logging = f->documents[LOGGING];
     f->target.requester_pays = f->documents[PAYMENT].len > 0;
-    /* lifecycle_write() wrote the document, so one without this text has no such rule. */
+    /* lifecycle_write() wrote the document, so a document without this text has no such rule. */
     f->target.may_expire = !f->all || str_find(f->documents[LIFECYCLE], STR("<Expiration>")) >= 0;
     f->target.may_encrypt = !f->all || f->documents[ENCRYPTION].len > 0;
     f->generation = generation(b) == before ? before : 0;

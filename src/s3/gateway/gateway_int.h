@@ -87,8 +87,9 @@ struct call_param {
  * *foreign* if its storage decides about access (route/resolve.h). */
 struct call_target {
     struct target at;
-    /* While the bucket is on two storages: the side whose policy and lists decide about access. It
-     * differs from at.storage only where weir serves both. NULL: the bucket is on one storage. */
+    /* While the bucket is on two storages: the side whose policy and lists decide about access.
+     * That side differs from at.storage only where weir serves both sides. NULL: the bucket is on
+     * one storage. */
     struct storage *facts_at;
     /* A reference, which holds all members below. NULL: the bucket is not open, or is foreign. */
     struct facts *facts;
@@ -151,7 +152,7 @@ struct call {
     bool waits;      /* another function will continue the call (http_await, http_go_on) */
     struct str body; /* the document of OP_XML; its memory is in `document` */
     struct buf document;
-    /* The budget that counts the memory of `document`; NULL: it was not read. */
+    /* The budget that counts the memory of `document`; NULL: no document was read. */
     struct budget *budget;
     int body_read; /* 1: `body` was read; 0: not yet; negative: the error of reading it */
     struct notification *notification; /* the bucket's configuration; NULL: not needed yet */
@@ -185,8 +186,8 @@ struct call {
 
 /* --- gateway.c --- */
 
-/* Answers with the error, if `code` is one, and releases all that the call holds. Returns the
- * result for the HTTP handler. */
+/* If `code` is an error, answers with that error; always releases all that the call holds. Returns
+ * the result for the HTTP handler. */
 int call_finish(struct call *c, int code, const struct err *err);
 
 /* --- gateway_find.c --- */
@@ -201,7 +202,7 @@ int call_find_operation(struct call *c, struct err *err) MUST_CHECK;
 /* Checks a request that is signed by version 2. AccessDenied: the query has a parameter that an
  * operation may know and that the signature does not cover. */
 int call_check_v2(const struct call *c, struct err *err) MUST_CHECK;
-/* Is it a parameter that every operation ignores? */
+/* Whether every operation ignores this parameter. */
 bool call_ignores(struct str parameter);
 
 /* --- gateway_request.c: finds out what the request asks for, and who asks --- */
@@ -261,8 +262,8 @@ void call_close(struct call_target *t);
 
 /* --- gateway_access.c --- */
 
-/* May the user do the action on the key? `object` is NULL if there is no such object, or if it does
- * not matter. */
+/* May the user do the action on the key? `object` is NULL if there is no such object, or if the
+ * object does not matter. */
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object);
 /* May the user do the action on any key of the bucket at all? If not, the body of the request need
@@ -284,8 +285,8 @@ int call_need_acl(struct call *c, const struct acl *acl, struct err *err) MUST_C
  * bucket, else NoSuchVersion if `version`, else NoSuchKey. */
 int call_absent(struct call *c, struct call_target *t, struct str key, bool version,
                 struct err *err);
-/* Finds the object, checks access, then reads the body if it is a document (OP_XML). For operations
- * on data beside the object's bytes, such as tags. */
+/* Finds the object, checks access, then reads the body if it is a document (OP_XML). This is for
+ * operations on data beside the object's bytes, such as tags. */
 int call_object(struct call *c, struct get_result *out, struct err *err) MUST_CHECK;
 struct acl_users call_acl_users(struct call *c);
 
@@ -300,8 +301,8 @@ bool call_condition_value(void *ctx, enum policy_key key, struct str suffix,
 struct facts_table *facts_table_new(void);
 void facts_table_free(struct facts_table *t);
 
-/* Reads and decodes the bucket's documents. Takes over the caller's reference of the bucket,
- * also when it fails. ERR_AGAIN: the policy is large, and may_block is false. */
+/* Reads and decodes the bucket's documents. Takes over the caller's reference of the bucket, also
+ * when the call fails. ERR_AGAIN: the policy is large, and may_block is false. */
 int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err) MUST_CHECK;
 void facts_unref(struct facts *f); /* NULL is fine */
 /* Sets every member of *t, except `at` and `facts_at`, to what t->facts knows of the bucket. */
@@ -404,8 +405,8 @@ int call_turn(struct call *c, struct str key, struct err *err) MUST_CHECK;
 int call_choose_source(struct call *c, struct copy_source *s, struct err *err) MUST_CHECK;
 /* These two are for DeleteObjects in a bucket that is on two storages; elsewhere they do nothing.
  * Call call_before_removals() before the keys are removed; `alone` means that no removal has a
- * version or a condition. Call call_removed() afterwards, for the removals without a version and a
- * condition. */
+ * version or a condition. Call call_removed() afterwards, for those removals that have neither a
+ * version nor a condition. */
 int call_before_removals(struct call *c, const struct str *keys, size_t count, bool alone,
                          struct err *err) MUST_CHECK;
 int call_removed(struct call *c, const struct str *keys, size_t count, struct err *err) MUST_CHECK;
@@ -420,9 +421,9 @@ int call_list_uploads(struct call *c, const struct list_options *o, struct uploa
 
 /* --- gateway_notify.c --- */
 
-/* Makes the note that a storage gets with a change of the key, so that it writes an event in the
- * same commit as the change. *out is NULL if nobody is to be notified. Call call_told() after the
- * change. */
+/* Makes the note that a storage gets with a change of the key, so that the storage writes an event
+ * in the same commit as the change. *out is NULL if nobody is to be notified. Call call_told()
+ * after the change. */
 int call_note(struct call *c, enum s3_event event, struct str key, const struct change_note **out,
               struct err *err) MUST_CHECK;
 void call_told(struct call *c); /* call it when the change has succeeded */
@@ -448,8 +449,8 @@ int website_error(struct call *c, int code, const struct err *err) MUST_CHECK;
 
 /* --- op_attributes.c --- */
 
-/* Writes <ObjectParts> of an object that was made of parts. It has the page of parts that the
- * request asks for. */
+/* Writes <ObjectParts> of an object that was made of parts. The element has the page of parts that
+ * the request asks for. */
 int xml_object_parts(struct call *c, struct buf *xml, const struct object_info *info,
                      struct err *err) MUST_CHECK;
 

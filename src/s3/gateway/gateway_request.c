@@ -104,8 +104,8 @@ static int name_of_host(struct call *c, struct err *err)
     return 0;
 }
 
-/* Reads the bucket's name from the first segment of the path. In a request without a bucket, the
- * segment is empty or is Ceph's ":", which has neither tenant nor name. */
+/* Reads the bucket's name from the first segment of the path. In a request that is for no bucket,
+ * the segment is empty or is Ceph's ":", which has neither tenant nor name. */
 static int name_of_segment(struct call *c, struct str segment, struct err *err)
 {
     int code = call_decode(c, segment, false, &c->bucket_name, err);
@@ -189,7 +189,7 @@ static bool is_v2(const struct call *c)
 }
 
 /* Verifies a signature of version 2 that botocore made over another form of the same resource: for
- * "/bucket" it signs "/bucket/", and for "/bucket?cors" the sub-resource twice. */
+ * "/bucket" botocore signs "/bucket/", and for "/bucket?cors" the sub-resource twice. */
 static int verify_as_botocore(struct call *c, const struct auth_request *r,
                               const struct auth_options *o, struct err *err)
 {

@@ -22,7 +22,7 @@ int call_locate(struct call *c, struct call_target *t, struct route_ask *ask, st
     bool used = code == 0 && !t->at.bucket && !target_is_foreign(&t->at) && !ask->at;
     if (used)
         t->facts = search.found;
-    else if (search.found) /* they belong to another bucket than the one that was found */
+    else if (search.found) /* the facts that were found belong to another bucket */
         facts_unref(search.found);
     return code;
 }
@@ -64,7 +64,7 @@ int call_check_route(struct call *c, struct err *err)
                : err_set(err, ERR_BUSY, "the bucket has moved to another storage");
 }
 
-/* --- what is known of it --- */
+/* --- what is known of the bucket --- */
 
 /* Returns the owner that the client expects the bucket to have; empty: any. */
 static struct str expected_owner(struct call *c, const struct call_target *t)

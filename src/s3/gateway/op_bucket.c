@@ -63,8 +63,8 @@ static int keep_documents(struct call *c, struct storage *s, struct str acl, str
     return code;
 }
 
-/* Appends the stored form of an access list: `list`, or the private list if it is empty. A bucket
- * without an access list is private. */
+/* Appends the stored form of an access list: `list`, or the private list if `list` is empty. A
+ * bucket without an access list is private. */
 static int list_or_private(struct call *c, struct str list, struct buf *out, struct err *err)
 {
     struct acl acl;
@@ -98,8 +98,8 @@ static int same_list(struct call *c, struct bucket *there, struct str wanted, st
 }
 
 /* Answers a request to make a bucket that exists. In us-east-1 S3 answers its owner with 200,
- * elsewhere with an error. An access list that differs from the bucket's is refused, as on Ceph,
- * and does not replace it. */
+ * elsewhere with an error. An access list that differs from the bucket's list is refused, as on
+ * Ceph, and does not replace that list. */
 static int bucket_exists(struct call *c, struct bucket *there, struct str acl, struct err *err)
 {
     struct bucket_info info;

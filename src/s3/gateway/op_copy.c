@@ -136,8 +136,8 @@ static int directive(struct call *c, const char *name, bool *replace, struct err
 }
 
 /* Copies the source's tags, which needs the right to read and to set them. Whether the user may put
- * the object was checked before its tags were known. It is checked again, because a policy may have
- * a condition on tags. */
+ * the object was checked before its tags were known. That right is checked again, because a policy
+ * may have a condition on tags. */
 static int take_tags(struct call *c, struct copy_source *s, struct object_meta *out,
                      struct err *err)
 {
@@ -266,9 +266,10 @@ static int may_end(void *ctx, struct object_meta *meta, struct err *err)
     return call_may_send(ctx, err);
 }
 
-/* Makes the copy by reading the source and putting its bytes. For copies between storages, and
- * where bytes must be encrypted or decrypted. `make` is the kind of checksum that was asked for. If
- * none was, a source without a checksum of all its bytes gets one while it streams. */
+/* Makes the copy by reading the source and putting its bytes. This is for copies between storages,
+ * and where bytes must be encrypted or decrypted. `make` is the kind of checksum that was asked
+ * for. If no checksum was asked for, a source without a checksum of all its bytes gets one while it
+ * streams. */
 static int read_and_put(struct call *c, struct copy_source *s, struct put_options *o,
                         enum digest_kind make, struct put_result *out, struct err *err)
 {

@@ -107,7 +107,7 @@ static int remove_all(struct call *c, struct batch *b, struct err *err)
 }
 
 /* In a bucket on two storages, reports the keys that were removed, all together, so that objects of
- * the other side are hidden. If that fails, all these removals count as failed. */
+ * the other side are hidden. If the report fails, all these removals count as failed. */
 static int batch_settle(struct call *c, struct batch *b, struct err *err)
 {
     struct str *keys = c->target.at.sides.route ? arena_array(c->a, b->count, sizeof(*keys)) : NULL;
@@ -147,8 +147,8 @@ static bool is_bound(const struct xml_node *root)
     return false;
 }
 
-/* Announces the removals in a bucket that is on two storages. It may first have to wait until keys
- * are copied from the other side. Does nothing elsewhere. */
+/* Announces the removals in a bucket that is on two storages. The call may first have to wait until
+ * keys are copied from the other side. Does nothing elsewhere. */
 static int batch_announce(struct call *c, const struct deletion *b, struct err *err)
 {
     if (!c->target.at.sides.route)

@@ -74,8 +74,8 @@ static int object_judge(struct call *c, const struct get_result *got, int code, 
     enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
     int may = call_need(c, &c->target, action, c->key, there ? &got->info : NULL, err);
 
-    /* A missing object has no access list. Users who may list the bucket get the answer that it is
-     * missing. */
+    /* A missing object has no access list. Users who may list the bucket get the answer that the
+     * object is missing. */
     if (code == ERR_NOT_FOUND && (!got->info.is_marker || c->is_website))
         return call_absent(c, &c->target, c->key, c->version.len > 0, err);
     return may < 0 ? may : code;

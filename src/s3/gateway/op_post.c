@@ -256,9 +256,8 @@ struct post_forward {
     struct http_header headers[FORWARD_HEADERS_MAX];
 };
 
-/* Is it a header that PutObject knows? Other fields are for the page that has the
- * form. A copy source would turn the request into a CopyObject, which the form's policy does not
- * allow. */
+/* Is `name` a header that PutObject knows? Other fields are for the page that has the form. A copy
+ * source would turn the request into a CopyObject, which the form's policy does not allow. */
 static bool is_of_put(struct str name)
 {
     if (str_ieq(str_head(name, 17), STR("x-amz-copy-source")))
@@ -364,7 +363,7 @@ static int post_here(struct call *c, struct post *p, const struct http_head *hea
 
 /* Waits for the first bytes of the form, without a thread. Who asks is known only when the fields
  * are read, so until then the request is anonymous, and no byte is asked for unless the bucket
- * exists. With remote storages that is not checked here, because the bucket may be on a storage
+ * exists. With remote storages this is not checked here, because the bucket may be on a storage
  * that only the signer's route leads to. */
 static int await_form(struct call *c, struct err *err)
 {

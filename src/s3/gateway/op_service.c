@@ -67,9 +67,9 @@ static int buckets_recall(struct call *c, const struct storage *s, struct bucket
     return code;
 }
 
-/* Does the error of a remote storage mean that the user cannot reach the storage? That is so if it
- * is down, does not answer, answers nonsense, or refuses the user's keys. If it is only busy, or if
- * weir is short of memory or stopping, the client should ask again. */
+/* Does the error of a remote storage mean that the user cannot reach the storage? That is so if the
+ * storage is down, does not answer, answers nonsense, or refuses the user's keys. If the storage is
+ * only busy, or if weir is short of memory or stopping, the client should ask again. */
 static bool is_not_there(int code)
 {
     return code < 0 && code != ERR_BUSY && code != ERR_NO_MEMORY && code != ERR_SHUTDOWN &&

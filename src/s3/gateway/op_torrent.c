@@ -5,8 +5,8 @@
 
 #include "s3/gateway/torrent.h"
 
-/* Does the text have only characters of host names, addresses and ports? It is checked because the
- * client chose the Host header. */
+/* Does the text have only characters of host names, addresses and ports? The text is checked
+ * because the client chose the Host header. */
 static bool host_is_valid(struct str s)
 {
     static const char allowed[] =
@@ -120,7 +120,7 @@ static int torrent_look(struct call *c, struct bucket **b, struct get_result *go
 }
 
 /* Makes the Content-Disposition of RFC 6266: a plain name for all clients, and the real name for
- * those that can read it. */
+ * clients that can read it. */
 static struct str disposition(struct call *c, struct str name)
 {
     struct buf plain = BUF_INIT(4 * KIB), encoded = BUF_INIT(4 * KIB);

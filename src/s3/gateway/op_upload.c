@@ -169,7 +169,7 @@ static bool part_copy_is_whole(const struct part_copy *p)
 
 /* Chooses the part's checksum. A part that is the whole source can have the source's checksum of
  * all its bytes. If nobody asked for a checksum, and the storage can copy without reading the
- * bytes, they are not read just to compute one. */
+ * bytes, the bytes are not read just to compute a checksum. */
 static void ask_part_checksum(struct part_copy *p)
 {
     const struct object_info *from = &p->s->head.info;
@@ -183,8 +183,8 @@ static void ask_part_checksum(struct part_copy *p)
                                                 known ? from->meta.checksum.value : STR_EMPTY};
 }
 
-/* Makes the part by reading the source and uploading its bytes. For copies between storages, and
- * where bytes must be encrypted or decrypted. */
+/* Makes the part by reading the source and uploading its bytes. This is for copies between
+ * storages, and where bytes must be encrypted or decrypted. */
 static int read_and_upload(struct call *c, struct part_copy *p, struct err *err)
 {
     struct bucket *to = c->target.bucket;
@@ -345,7 +345,8 @@ static int read_parts(struct call *c, struct completion *done, struct err *err)
  * numbers. */
 struct sum {
     struct object_checksum want; /* the type and kind to make */
-    /* The upload asked for the checksum. False: it is made only if all parts have one. */
+    /* The upload asked for the checksum. False: the checksum is made only if all parts have a
+     * checksum. */
     bool asked;
     struct digest_value total;
     struct buf joined; /* the values of the parts' checksums, joined */

@@ -187,8 +187,8 @@ static void payload_close(struct reader *r)
     payload_release(container_of(r, struct payload, reader));
 }
 
-/* Gives the socket of the raw body, so that bytes can be moved without being read here. Only for
- * bodies that are not hashed. */
+/* Gives the socket of the raw body, so that bytes can be moved without being read here. This is
+ * only for bodies that are not hashed. */
 static bool payload_as_socket(struct reader *r, int *fd, uint64_t *len)
 {
     struct payload *p = container_of(r, struct payload, reader);

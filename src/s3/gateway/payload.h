@@ -75,8 +75,8 @@ int payload_verify(struct payload *p, struct err *err) MUST_CHECK;
 int payload_check_md5(const struct payload *p, const unsigned char md5[MD5_LEN],
                       struct err *err) MUST_CHECK;
 
-/* Returns the digest of this kind, after the payload was verified; NULL: it was neither claimed nor
- * asked for. */
+/* Returns the digest of this kind, after the payload was verified; NULL: the digest was neither
+ * claimed nor asked for. */
 const struct digest_value *payload_digest(const struct payload *p, enum digest_kind kind);
 
 #endif

@@ -41,8 +41,8 @@ struct object_torrents {
     /* Makes the torrent of a version, which may have to read some hundreds of megabytes first.
      * SlowDown, with a text: the torrent is still being made, and the client should ask again.
      * InvalidArgument: there is no such kind. InvalidRequest: no torrent can be made of the object.
-     * AccessDenied: an operator took it off the tracker. ERR_CONFLICT: the object was replaced
-     * meanwhile. */
+     * AccessDenied: an operator took the torrent off the tracker. ERR_CONFLICT: the object was
+     * replaced meanwhile. */
     int (*write)(void *ctx, struct arena *a, const struct torrent_ask *ask,
                  struct torrent_answer *out, struct err *err);
     /* Finds the range of the version's bytes that a piece covers, for a seed of BEP 17.

@@ -96,7 +96,7 @@ struct notify_event {
     const struct bucket_info *bucket;
     struct str key;
     /* For a removal this is S3_EVENT_..._DELETE. If the removal creates a delete marker, weir sends
-     * the event for that instead. */
+     * the event for a new delete marker instead. */
     enum s3_event event;
     struct notify_source source;
     /* --- set by notify_event_init() --- */

@@ -47,7 +47,7 @@ struct notify {
 
     struct mutex lock; /* lock class "notify"; guards the members below */
     struct cond loaded;
-    bool loading;  /* a thread is loading the webhooks; others wait for it */
+    bool loading;  /* a thread is loading the webhooks; other threads wait for it */
     bool is_known; /* the webhooks were loaded from the store at least once */
     VEC(struct webhook *) webhooks;
 };

@@ -242,7 +242,7 @@ static void rest(struct webhook *w, uint64_t deadline_ns)
     mutex_unlock(&n->lock);
 }
 
-/* Returns the reason why the row must be dropped; NULL: it need not be. A row that is too old is
+/* Returns the reason why the row must be dropped; NULL: the row stays. A row that is too old is
  * dropped only after a failed call: it may be old only because weir was stopped. */
 static const char *too_much(const struct webhook *w, const struct waiting *row, unsigned failures)
 {
