@@ -319,6 +319,15 @@ static int captured(struct call *c, int code, enum outcome outcome, struct err *
     return code < 0 ? code : told;
 }
 
+/* Called when the storage has answered. A bucket that was made is removed again if a space has
+ * taken its name meanwhile. */
+static int forward_settle(struct call *c, struct exchange *e, struct err *err)
+{
+    bool made = c->op && c->op->flags & OP_MAKES && !c->beyond && exchange_head(e)->status == 200;
+
+    return made ? call_yield_bucket(c, c->target.at.storage, err) : 0;
+}
+
 static int send_and_answer(struct call *c, struct forward *f, struct err *err)
 {
     struct exchange *e = NULL;
@@ -327,6 +336,8 @@ static int send_and_answer(struct call *c, struct forward *f, struct err *err)
 
     if (!(c->op && c->op->flags & OP_EARLY))
         code = captured(c, code, outcome, err);
+    if (code == 0)
+        code = forward_settle(c, e, err);
     if (code == 0)
         code = forward_answer(c, e, err);
     code = captured(c, code, code == 0 ? outcome : OUTCOME_UNKNOWN, err);

@@ -254,6 +254,9 @@ int call_resolve(struct call *c, struct storage *at, struct err *err) MUST_CHECK
 /* Checks that an announced change still goes to the right storage, if the routes have changed since
  * c->target was found, for instance while a body was read. ERR_BUSY: the bucket has moved. */
 int call_check_route(struct call *c, struct err *err) MUST_CHECK;
+/* Called when the request's bucket was made on the storage. If a space has taken its name meanwhile
+ * (route/space.h), the bucket is removed again, and the result is S3_BUCKET_ALREADY_EXISTS. */
+int call_yield_bucket(struct call *c, struct storage *s, struct err *err) MUST_CHECK;
 /* Opens the bucket that call_locate() has found, and reads its facts; `bucket` is its name.
  * ERR_NO_BUCKET: there is no such bucket. ERR_AGAIN: the call would have to wait, and this thread
  * may not. */

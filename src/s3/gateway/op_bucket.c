@@ -114,22 +114,16 @@ static int bucket_exists(struct call *c, struct bucket *there, struct str acl, s
     return same_list(c, there, acl, err);
 }
 
-/* Makes the bucket. A space may take its name at the same time: then the bucket is removed again
- * (route/space.h). */
-static int bucket_make(struct call *c, struct storage *s, const struct bucket_info *info,
-                       struct err *err)
+int call_yield_bucket(struct call *c, struct storage *s, struct err *err)
 {
     struct err late = {0};
     bool taken = false;
-    int code = storage_create_bucket(s, info, err);
+    int code = routes_space_has(c->g->o.routes, c->bucket_name, &taken, err);
 
-    if (code < 0)
-        return code;
-    code = routes_space_has(c->g->o.routes, info->name, &taken, err);
     if (code == 0 && !taken)
         return 0;
-    if (storage_remove_bucket(s, info->owner, info->name, &late) < 0)
-        log_warn(http_request_log(c->http), "bucket.left", log_s("bucket", info->name),
+    if (storage_remove_bucket(s, c->user_id, c->bucket_name, &late) < 0)
+        log_warn(http_request_log(c->http), "bucket.left", log_s("bucket", c->bucket_name),
                  log_z("error", late.text));
     return taken ? s3_fail(err, S3_BUCKET_ALREADY_EXISTS) : code;
 }
@@ -150,7 +144,9 @@ static int create_bucket_named(struct call *c, struct str acl, struct str owners
     if (at->kind == TARGET_NONE) {
         code = usage_check_new_bucket(c, err);
         if (code == 0)
-            code = bucket_make(c, at->storage, &info, err);
+            code = storage_create_bucket(at->storage, &info, err);
+        if (code == 0)
+            code = call_yield_bucket(c, at->storage, err);
         if (code != ERR_EXISTS)
             return code < 0 ? code : keep_documents(c, at->storage, acl, ownership, err);
         code = storage_open_bucket(&at->bucket, at->storage, c->user->id, c->bucket_name, err);

@@ -1,5 +1,6 @@
 /* The gateway in front of another gateway: what a client sends arrives, what it asks comes back,
  * and nothing damaged is ever kept. */
+#include "route/space.h"
 #include "unit/object/fake_overlay.h"
 #include "unit/s3/forward_lab.h"
 
@@ -525,4 +526,29 @@ PAIR_TEST(parts_are_copied_between_storages)
     snprintf(request, sizeof(request), "POST /box/joined?uploadId=%s", id);
     gate_ask(g, ALICE, request, NULL, str_z(xml), 200);
     check_kept(p, "/box/joined", str_n(large + 10, 200000));
+}
+
+static bool space_never_has_it(void *ctx, struct str name)
+{
+    return false;
+}
+
+static int space_took_raced(void *ctx, struct str name, bool *out, struct err *err)
+{
+    *out = str_eq(name, STR("raced"));
+    return 0;
+}
+
+PAIR_TEST(a_bucket_whose_name_a_space_takes_meanwhile_is_removed_from_the_storage)
+{
+    static const struct bucket_space late = {
+        .kind = "late", .has = space_never_has_it, .look = space_took_raced};
+    struct err err = {0};
+
+    CHECK_OK(routes_add_space(p->front.routes, &late, &err));
+    gate_do(&p->front, "PUT /raced", 409);
+    GATE_ERROR(&p->front, "BucketAlreadyExists");
+    gate_do(&p->back, "HEAD /raced", 404);
+    gate_do(&p->front, "PUT /other", 200);
+    gate_do(&p->back, "HEAD /other", 200);
 }
