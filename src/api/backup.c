@@ -44,8 +44,8 @@ static int backup_copy_data(struct api *api, struct storage *objects, const char
     return code;
 }
 
-/* Copies the files of keys. It runs after the data are copied, so that the copy has every key that
- * the data need (docs/encryption.md, E4). */
+/* Copies the files of keys. This function runs after the data are copied, so that the copy has
+ * every key that the data need (docs/encryption.md, E4). */
 static int backup_copy_keys(struct api *api, const char *folder, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);

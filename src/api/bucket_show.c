@@ -137,7 +137,7 @@ static int shown_look(struct shown *s, struct storage *storage, struct str user,
 
 /* Adds the buckets of a remote storage, which is asked with the keys of each user. The buckets that
  * a user owns are shown; a storage with tenants may have several of the same name. When no user
- * owns such a bucket, one that some user can see is shown. */
+ * owns such a bucket, a bucket that some user can see is shown. */
 static int shown_add_remote(struct shown *s, struct storage *storage, struct err *err)
 {
     struct remote_entry e = {0};
@@ -160,8 +160,8 @@ static int shown_add_remote(struct shown *s, struct storage *storage, struct err
     return code;
 }
 
-/* Adds the buckets of one storage. If it cannot be asked, the buckets of other storages are still
- * shown. */
+/* Adds the buckets of one storage. If that storage cannot be asked, the buckets of other storages
+ * are still shown. */
 static int shown_add(struct shown *s, struct storage *storage, struct err *err)
 {
     int code;

@@ -262,8 +262,8 @@ static int storage_check_replications(struct api *api, struct str name, struct e
     return code;
 }
 
-/* Checks that a local storage has no buckets, because weir would forget them together with
- * the storage, for good: a local storage cannot be added again. A remote storage can. */
+/* Checks that a local storage has no buckets, because weir would forget them together with the
+ * storage, for good: a local storage cannot be added again. A remote storage can be added again. */
 static int storage_check_buckets(struct storage *s, struct arena *a, struct err *err)
 {
     struct bucket_info *list;

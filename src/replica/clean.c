@@ -163,7 +163,7 @@ int clean_handle(struct task_run *run, struct err *err)
         return code;
     code = replication_read(x.c->replications, run->arena, &x.id, &status, err);
     /* If the replication exists, it was made again, and the cursors and tasks belong to the new
-     * one. */
+     * replication. */
     if (code != ERR_NOT_FOUND)
         return code;
     code = drop_cursors(&x, err);

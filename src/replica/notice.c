@@ -129,8 +129,8 @@ static bool is_from(const struct recording *w, struct str bucket)
 }
 
 /* Sets *out to whether the bucket is replicated. A process with old policies may not know of a
- * replication, and must not acknowledge a notice that it would drop. So before it says no, it reads
- * the policies again. */
+ * replication, and must not acknowledge a notice that it would drop. So before *out is set to
+ * false, the process reads the policies again. */
 static int notice_is_replicated(struct recording *w, struct str bucket, bool *out, struct err *err)
 {
     int code = 0;

@@ -14,7 +14,7 @@ enum { DOCUMENT_MAX = 1024 * 1024, EVENTS = 5 };
 
 /* Lists of events to ask for, the longest first: storages refuse a configuration with an event that
  * they do not know. The first list is for AWS and weir, the second for Ceph from 18 on, the last
- * for all others. */
+ * for all other storages. */
 static const char *const wanted[][EVENTS] = {
     {"s3:ObjectCreated:*", "s3:ObjectRemoved:*", "s3:ObjectTagging:*", "s3:ObjectAcl:Put",
      "s3:LifecycleExpiration:*"},
@@ -55,8 +55,8 @@ int notice_target_check(struct str target, struct err *err)
     return 0;
 }
 
-/* Writes the name of the entry and of the topic. It is a hash of the target, so that entries of
- * different weirs have different names. */
+/* Writes the name of the entry and of the topic. The name is a hash of the target, so that entries
+ * of different weirs have different names. */
 static void name_entry(struct buf *out, const struct notice_setup *s)
 {
     buf_appendf(out, "weir-%016llx", (unsigned long long)hash_xxh3(s->target, 0));
@@ -147,7 +147,7 @@ static int without(struct buf *out, struct str xml, struct str id, struct err *e
     return 0;
 }
 
-/* Changes the document as text, so that entries that others have made stay as they are. */
+/* Changes the document as text, so that entries that weir did not make stay as they are. */
 int notice_splice(struct buf *out, struct str xml, struct str id, struct str entry, struct err *err)
 {
     struct buf rest = BUF_INIT(DOCUMENT_MAX);

@@ -1,6 +1,6 @@
 /* Makes a storage report a bucket's changes: sets the notification configuration of the bucket and,
- * for Ceph, makes the topic that it names. Entries that somebody else has set stay. Calls block.
- * Any thread may make them. */
+ * for Ceph, makes the topic that the configuration names. Entries that somebody else has set stay.
+ * Calls block. Any thread may make them. */
 #ifndef REPLICA_NOTICE_SETUP_H
 #define REPLICA_NOTICE_SETUP_H
 
@@ -12,7 +12,7 @@ struct notice_setup {
     struct str user; /* id of the user whose keys are used at the storage */
     /* Where the storage reports to. It is a URL of weir's API, for which a topic is made (Ceph), or
      * the ARN of a target that the storage has (MinIO, another weir). The name of the entry in the
-     * configuration is made from it. */
+     * configuration is made from this target. */
     struct str target;
     struct str token; /* secret that is added to the URL of `target` */
 };

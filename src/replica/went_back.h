@@ -13,7 +13,7 @@ struct went_back {
     struct locks *locks;
     const struct log *log;
 };
-/* Begins the copies of all replications again. ERR_BUSY: another process is doing it. After a
+/* Begins the copies of all replications again. ERR_BUSY: another process is doing that. After a
  * failure the caller calls it again. */
 int went_back_mend(const struct went_back *w, struct err *err) MUST_CHECK;
 

@@ -76,7 +76,8 @@ static int search_local(struct search *s, struct storage *storage, struct err *e
                     : owner_add(s, owner, storage->name, true, err);
 }
 
-/* Whether the user's route for the bucket leads to that storage, even if it is blocked there. */
+/* Whether the user's route for the bucket leads to that storage, even if the bucket is blocked
+ * there. */
 static bool owner_is_routed(struct search *s, const struct storage *storage, struct str user)
 {
     struct storage *at = NULL;
@@ -160,7 +161,8 @@ void owners_meet(struct owners *of, const struct owners *with)
     of->count = kept;
 }
 
-/* Keeps only owners whose bucket is on that storage; if there are none, keeps all. */
+/* Keeps only owners whose bucket is on that storage; if there is no such owner, keeps all
+ * owners. */
 static void owners_prefer(struct owners *o, struct str storage)
 {
     size_t kept = 0;

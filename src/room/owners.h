@@ -23,7 +23,8 @@ struct owners {
 struct owner_of {
     struct str bucket;
     struct str storage; /* search only this storage; empty: all storages */
-    /* For owners_user_id(): the storage whose bucket is chosen if others have one too. */
+    /* For owners_user_id(): the storage whose bucket is chosen if other storages have such a bucket
+     * too. */
     struct str prefer;
     bool routed; /* on a remote storage, count only users whose route leads there */
 };
@@ -34,8 +35,8 @@ int owners_find(const struct services *services, struct arena *a, const struct o
                 struct owners *out, struct err *err) MUST_CHECK;
 /* Removes from `of` the users who are not in `with`. */
 void owners_meet(struct owners *of, const struct owners *with);
-/* Gets the id of the only user among the owners. ERR_NO_BUCKET: there is none. ERR_CONFLICT: there
- * are several, and the error's text lists them. */
+/* Gets the id of the only user among the owners. ERR_NO_BUCKET: there is no owner. ERR_CONFLICT:
+ * there are several owners, and the error's text lists them. */
 int owners_one(const struct services *services, struct arena *a, struct str bucket,
                const struct owners *o, struct str *out, struct err *err) MUST_CHECK;
 

@@ -1,9 +1,9 @@
 /* The running weir. It is a list of parts, which start in order and stop in the reverse order. Some
- * parts are the server's own: the database, the store, the gateway, the API. The others belong to
- * the rooms (room/room.h), which the server knows by the list that main.c gives it.
+ * parts are the server's own: the database, the store, the gateway, the API. The other parts belong
+ * to the rooms (room/room.h), which the server knows by the list that main.c gives it.
  *
- * The struct belongs to the main thread. The services in it are shared; room/services.h says how.
- */
+ * The struct belongs to the main thread. The services in it are shared; room/services.h says
+ * how. */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 

@@ -22,9 +22,9 @@ static int open_kv_store(struct server *s, struct err *err)
     return store_open_redis(&s->kv_store, &options, err);
 }
 
-/* Nobody asked for a key-value store here: Redis was given for the coordination store, which takes
- * a server that evicts, or that hides what INFO says. So the lake fails there, and weir does not.
- */
+/* Opens the key-value store on the Redis of the coordination store, because the configuration names
+ * no other place. Unlike the key-value store, the coordination store accepts a Redis that evicts
+ * keys or hides INFO. On such a Redis only the lake fails, and weir starts all the same. */
 static int open_kv_beside(struct server *s, struct err *err)
 {
     struct err why = {0};

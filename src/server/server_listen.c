@@ -17,8 +17,8 @@ int server_start_pool(struct server *s, struct err *err)
     return 0;
 }
 
-/* Stops the pool of threads. It waits, because a thread may still be about to log its request after
- * the endpoints have stopped. */
+/* Stops the pool of threads. The function waits, because a thread may still be about to log its
+ * request after the endpoints have stopped. */
 void server_stop_pool(struct server *s)
 {
     uint64_t soon = clock_mono_ns() + POOL_END_MS * NS_PER_MS;

@@ -21,8 +21,8 @@ static int try_udp(int *fd, const struct sock_addr *addr, struct err *err)
     return 0;
 }
 
-/* Whether the port is 0, which stands for any free port. Such a port is not held while the others
- * are tried: the kernel might choose a port that another key names. */
+/* Whether the port is 0, which stands for any free port. Such a port is not held while the other
+ * ports are tried: the kernel might choose a port that another key names. */
 static bool is_any_port(const struct sock_addr *addr)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr->sa;
@@ -50,7 +50,7 @@ struct port {
     const char *key;
     const char *role; /* the role that listens here; NULL: every role */
     bool udp;
-    int fd; /* socket that holds the port while the others are tried; -1: none */
+    int fd; /* socket that holds the port while the other ports are tried; -1: none */
 };
 typedef VEC(struct port) port_list;
 

@@ -222,8 +222,8 @@ static int read_routes(void *ctx, struct err *err)
     return routes_reload(ctx, err);
 }
 
-/* Makes the lease, by which a process tells the others that it lives (coord/lease.h). Every process
- * has a lease; without replication the lease has no other use. */
+/* Makes the lease, by which a process tells the other processes that it lives (coord/lease.h).
+ * Every process has a lease; without replication the lease has no other use. */
 int server_make_lease(struct server *s, struct err *err)
 {
     struct services *v = &s->services;

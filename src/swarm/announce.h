@@ -17,7 +17,8 @@ enum {
 };
 
 /* Where a peer can be reached. An IPv4 address is in the first four bytes of `ip`, and the other
- * bytes are 0. An IPv6 address that maps an IPv4 address is stored as IPv4. Network byte order. */
+ * bytes are 0. An IPv6 address that maps an IPv4 address is stored as IPv4. The bytes of `ip` and
+ * `port` are in network byte order. */
 struct peer_addr {
     uint8_t ip[16];
     uint8_t port[2];
@@ -49,7 +50,7 @@ static inline bool announce_maybe_link(const struct announce *a)
 }
 
 /* Why an announce is refused. X(name, text for the client, minutes until the client may ask again).
- * 0 minutes: the answer does not say; -1: the client must not ask again. */
+ * 0 minutes: the answer does not say when; -1: the client must not ask again. */
 #define SWARM_FAILURES(X)                                                                          \
     X(NONE, "", 0)                                                                                 \
     X(MALFORMED, "malformed request", -1)                                                          \
@@ -72,7 +73,8 @@ enum swarm_failure {
 };
 const char *swarm_failure_text(enum swarm_failure f);
 const char *swarm_failure_name(enum swarm_failure f); /* the name in metrics, for example "SLOTS" */
-/* Minutes until the client may ask again; 0 and -1 as in SWARM_FAILURES. */
+/* Minutes until the client may ask again; 0: the answer does not say when; -1: the client must not
+ * ask again. */
 int swarm_failure_retry(enum swarm_failure f);
 
 /* Peers of one address family (IPv4 or IPv6). The caller owns the memory. `at` has room for `max`

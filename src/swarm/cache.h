@@ -24,7 +24,7 @@ struct cache_options {
      * any number. When a user has `max_per_user` peers, new peers of this user are refused
      * (SWARM_PEERS); 0: any number. */
     uint64_t feed_max, max_peers, max_per_user;
-    /* Cache_announce() gives out no peer that is older than this; 0: peers of any age. */
+    /* No answer of cache_announce() has a peer that is older than this; 0: peers of any age. */
     uint32_t peer_timeout_s;
     /* Peers in an answer: the default, and the maximum; 0: 50 and 200. */
     uint32_t numwant, max_numwant;
@@ -91,8 +91,9 @@ int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err) MUS
 
 /* cache_add_*() add a peer, move it out of the other set (I2) and keep the count of slots (I4).
  * ERR_NOT_FOUND: the torrent or the user is missing. cache_set_*() refresh a peer. ERR_NOT_FOUND:
- * the peer is missing. Adding or removing twice is fine. Add finds the torrent by its info hash,
- * set and remove by its id. All find the user by the id in the peer. */
+ * the peer is missing. Adding or removing twice is fine. cache_add_*() find the torrent by its info
+ * hash, cache_set_*() and cache_remove_*() by its id. All six find the user by the id in the
+ * peer. */
 int cache_add_seeder(struct cache *c, const struct torrent *t, const struct peer *p,
                      struct err *err) MUST_CHECK;
 int cache_add_leecher(struct cache *c, const struct torrent *t, const struct peer *p,

@@ -50,7 +50,7 @@ struct str cache_key(const struct cache *c, struct arena *a, const char *kind, s
 struct str base36(struct arena *a, uint64_t n);
 
 /* Whether the tracker accepts this peer id. A peer's key in the store begins with the peer id, so
- * an id that would make it look like another kind of key is refused. */
+ * an id is refused if it would make that key look like another kind of key. */
 bool peer_id_allowed(const uint8_t *peer_id);
 
 /* Writes the compact form of an address and returns its length: 6 bytes for IPv4, 18 for IPv6. */

@@ -34,9 +34,9 @@ bool connid_check(const struct hash_key *key, const uint8_t addr[16], int64_t wa
 
 enum { PLACES = 32 * 1024 };
 
-/* A place of the table counts the wrong ids of one host. It is packed into one 64-bit word, so that
- * it is read and written at once. When two threads write a place at the same time, one of the two
- * wrong ids is not counted. */
+/* A place of the table counts the wrong ids of one host. A place is packed into one 64-bit word, so
+ * that all of it is read and written at once. When two threads write a place at the same time, one
+ * of the two wrong ids is not counted. */
 struct place {
     uint32_t tag;   /* hash of the host whose wrong ids are counted */
     uint16_t until; /* end of the time in which ids are counted, or of the ban, in steps of 4 s */

@@ -1,7 +1,7 @@
 /* Connection ids of the UDP tracker prove that a sender receives packets at its address (U2). No
  * state is kept for a sender: an id is the low byte of the time, counted in steps of 8 s, and 56
  * bits of SipHash over address and time. A table counts addresses that send wrong ids (U6). Any
- * thread. */
+ * thread may call these functions. */
 #ifndef SWARM_CONNID_H
 #define SWARM_CONNID_H
 

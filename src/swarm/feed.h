@@ -16,8 +16,8 @@ struct delta {
     uint64_t user_id, torrent_id;
     uint8_t peer_id[PEER_ID_LEN];
     int64_t at; /* time of the announce: seconds since 1970, by the store's clock */
-    /* `created`: the announce made the peer. `snatched`: it completed a download. `stopped`: it
-     * removed the peer. `seeder`: nothing was left to download. */
+    /* `created`: the announce made the peer. `snatched`: the announce completed a download.
+     * `stopped`: the announce removed the peer. `seeder`: nothing was left to download. */
     bool created, snatched, stopped, seeder;
     uint64_t left;
     uint64_t raw_uploaded, raw_downloaded; /* bytes since the peer's last announce; never below 0 */
@@ -28,8 +28,8 @@ struct delta {
  * name is in use. */
 int feed_add_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
 int feed_remove_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
-/* The records to read: at most `max`, without the first `skip` of those that the consumer has not
- * acknowledged. */
+/* The records to read: at most `max` of those that the consumer has not acknowledged. The first
+ * `skip` of those are left out. */
 struct feed_page {
     size_t skip, max;
 };

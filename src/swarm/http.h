@@ -1,6 +1,7 @@
 /* The tracker over HTTP: announce, scrape, /stats (with ?json for programs) and /check.
  * docs/swarm.md has the rules. In public mode no request waits for the store, so the fast workers
- * of http/server.h answer all requests. In private mode its pool of threads answers them. */
+ * of http/server.h answer all requests. In private mode the server's pool of threads answers
+ * them. */
 #ifndef SWARM_HTTP_H
 #define SWARM_HTTP_H
 

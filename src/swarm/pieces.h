@@ -1,7 +1,7 @@
 /* The hashes of a body for torrents of both versions, computed in one pass over the body: for
  * version 1 the SHA-1 of each piece; for version 2 the root of the hash tree, and the tree's layer
- * that has one hash for each piece. The hashes of a piece take 52 bytes of memory. One thread at a
- * time. */
+ * that has one hash for each piece. The hashes of a piece take 52 bytes of memory. A struct pieces
+ * belongs to one thread at a time. */
 #ifndef SWARM_PIECES_H
 #define SWARM_PIECES_H
 

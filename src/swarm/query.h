@@ -20,9 +20,9 @@ enum query_action { QUERY_OTHER, QUERY_ANNOUNCE, QUERY_SCRAPE };
  * may have any length; empty: the path has no passkey. */
 enum query_action query_path(struct str path, struct str *passkey);
 
-/* Finds the passkey in a request target, or in the URL data of a UDP packet (BEP 41). It is in the
- * path, else it is the parameter "passkey" of the query, which is used only when it has no "%".
- * Empty: there is no passkey. */
+/* Finds the passkey in a request target, or in the URL data of a UDP packet (BEP 41). The passkey
+ * is in the path, or else in the parameter "passkey" of the query. That parameter is used only when
+ * it has no "%". Empty: there is no passkey. */
 struct str query_passkey(struct str target);
 
 /* --- an announce --- */
@@ -31,7 +31,8 @@ struct announce_query {
     uint8_t info_hash[INFO_HASH_LEN], peer_id[PEER_ID_LEN];
     uint16_t port;
     uint64_t uploaded, downloaded;
-    /* QUERY_LEFT_UNKNOWN: not given; clients with only a magnet link do not know it. */
+    /* QUERY_LEFT_UNKNOWN: not given; clients with only a magnet link do not know how many bytes are
+     * left. */
     uint64_t left;
     enum announce_event event;
     int32_t numwant;          /* NUMWANT_DEFAULT: not given, or negative */
@@ -42,7 +43,7 @@ struct announce_query {
     size_t key_len, passkey_len;
     /* The parameters ip, ipv4 and ipv6, each with a final NUL; "": not given. */
     char ip[3][QUERY_IP_MAX + 1];
-    bool has_ip; /* at least one of the three was given */
+    bool has_ip; /* at least one of these three parameters was given */
 };
 
 /* Reads an announce's query. Returns NULL, or a constant text for the client that says what is

@@ -32,7 +32,7 @@ int share_open(struct share **out, const struct share_options *o, struct err *er
 void share_close(struct share *s); /* writes the waiting changes, for at most 2 s */
 
 /* Adds a change to the list of waiting changes. Call it after swarms_announce(), with its result.
- * Any thread; never waits. */
+ * Any thread may call this; it never waits. */
 void share_change(struct share *s, const struct announce *a, enum swarm_change change);
 
 struct share_stats {

@@ -10,7 +10,7 @@
 
 enum {
     INSTANCE_LEN = 8,
-    /* Changes that one run of the script writes; it blocks the store for about 1 ms. */
+    /* Changes that one run of the script writes; one run blocks the store for about 1 ms. */
     SHARE_BATCH = 64,
     SHARE_KEY_MAX = 64, /* most bytes of a client's key that are published */
     ASKED_MAX = 1024,   /* most torrents in `asked`, which the take-over loads first */
@@ -32,7 +32,7 @@ struct share_item {
     uint64_t uploaded, downloaded, left;
     enum swarm_change change;
     /* `leeched`: since the last write the peer was a leecher and then completed. `completed`: since
-     * the last write it completed. */
+     * the last write the peer completed its download. */
     bool leeched, completed;
     bool paused;
     uint32_t at_s; /* when the peer announced, by share_options.now */

@@ -1,6 +1,6 @@
 /* The take-over: loads the swarms that are in the store into memory, first the torrents that
- * clients announce, then all others one after the other. Our own changes are written before each
- * step, so that the store never gives us peers that are older than our changes. */
+ * clients announce, then all other torrents, one after the other. Our own changes are written
+ * before each step, so that the store never gives us peers that are older than our changes. */
 #include "swarm/share_int.h"
 
 #include "base/hash.h"

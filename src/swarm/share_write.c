@@ -1,5 +1,5 @@
 /* Writes changes of public swarms to the store, publishes them to other trackers, and applies the
- * changes that those publish.
+ * changes that other trackers publish.
  *
  * A message begins with a version and the sender's instance. For each change follow: its kind, with
  * bits for IPv6 and paused; its age in seconds; info hash; peer id; address in compact form; the

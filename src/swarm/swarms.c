@@ -97,8 +97,8 @@ static uint64_t peers_in(const struct torrent_entry *t)
 }
 
 /* Weighs a torrent; the lightest torrent is dropped first. A torrent with fewer peers is lighter.
- * Among equals a torrent that nobody completed is lighter, and among those the newest, which in a
- * flood belongs to the flood. */
+ * Of two torrents with equally many peers, one that nobody has completed is lighter. If that is
+ * equal too, the newer torrent is lighter: in a flood, the newest torrents belong to the flood. */
 static uint64_t weight_of(const struct swarms *s, const struct torrent_entry *t)
 {
     return peers_in(t) << 33 | (uint64_t)(t->snatches != 0) << 32 |

@@ -4,7 +4,8 @@
  * A peer is an address with a port. Torrents are spread over stripes by a keyed hash (the key is
  * secret, because clients choose the info hashes). Each stripe has a lock, which is held for one
  * announce. An announce allocates memory only when a swarm grows. Old peers are removed little by
- * little: swarms_clean() looks at a few torrents in each call. Any thread. */
+ * little: swarms_clean() looks at a few torrents in each call. Any thread may call these
+ * functions. */
 #ifndef SWARM_SWARMS_H
 #define SWARM_SWARMS_H
 
@@ -60,7 +61,7 @@ void swarms_apply(struct swarms *s, const struct announce *a, enum swarm_change 
 void swarms_take(struct swarms *s, const struct announce *a, uint32_t now_s, uint32_t seconds_ago);
 
 /* Looks at the next few torrents: removes peers past the timeout, and torrents that have no peers
- * and were not added. The tracker calls it all the time. Any thread. */
+ * and were not added. The tracker calls this all the time. Any thread may call it. */
 void swarms_clean(struct swarms *s, uint32_t now_s);
 
 /* swarms_save() writes all swarms to a file and replaces the file atomically and durably. Announces

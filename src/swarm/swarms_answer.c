@@ -92,7 +92,7 @@ void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t
     out->peers4.count = out->peers6.count = 0;
     out->peers4.has_ids = out->peers6.has_ids = false;
     n4 = size_min(n4, want);
-    /* IPv6 gets at least a quarter, if it has that many. */
+    /* IPv6 gets at least a quarter, if it has that many peers. */
     n6 = size_min(n6, size_max(want / 4, want - n4));
     n4 = size_min(n4, want - n6);
     if (n4)

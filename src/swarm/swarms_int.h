@@ -218,7 +218,7 @@ static inline uint32_t swarm_unit(const struct swarms *s)
 }
 
 /* Chooses the peers for a client and copies them into *out. `at` is the client's own place in each
- * family; -1: it has none. */
+ * family; -1: the client is no peer of that family. */
 void swarm_answer(const struct swarm *w, const struct announce *a, const int64_t at[FAMILIES],
                   struct announce_answer *out);
 

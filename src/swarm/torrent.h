@@ -1,6 +1,6 @@
 /* Makes torrent files and magnet links of one body (BEP 3, 12, 19, 52; docs/torrents.md). The info
  * dictionary has only the mandatory keys, so the same bytes with the same name always have the same
- * info hash. The functions have no side effects. Any thread. */
+ * info hash. The functions have no side effects. Any thread may call them. */
 #ifndef SWARM_TORRENT_H
 #define SWARM_TORRENT_H
 

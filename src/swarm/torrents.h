@@ -1,6 +1,7 @@
 /* Torrents of objects: the hashes of each object version for which somebody asked for a torrent,
  * kept in the store (swarmDB), and the torrent files made from these hashes. docs/torrents.md has
- * the invariants (O1 to O8) and the keys. Any thread; calls may wait. */
+ * the invariants (O1 to O8) and the keys. Any thread may call these functions; the calls may
+ * wait. */
 #ifndef SWARM_TORRENTS_H
 #define SWARM_TORRENTS_H
 
@@ -28,7 +29,7 @@ struct torrents_options {
     void *find_ctx;
     /* For example "http://tracker.example.org:6969"; empty: made from `http` and `udp`. */
     struct str tracker_url;
-    /* Where the tracker listens; len 0: it does not use this protocol. */
+    /* Where the tracker listens; len 0: the tracker does not use this protocol. */
     struct sock_addr http, udp;
     bool is_private;
     /* Objects of up to this many bytes are hashed during the request; 0: 256 MiB. */

@@ -123,7 +123,7 @@ static struct flight *flight_find(struct torrents *t, struct str member)
 }
 
 /* Registers the caller as the request that hashes the object and sets *mine. If another request is
- * hashing it, waits until that has ended and clears *mine. */
+ * hashing it, waits until that request has ended, and clears *mine. */
 static int flight_enter(struct torrents *t, struct flight *own, bool *mine, struct err *err)
 {
     uint64_t deadline = clock_mono_ns() + FLIGHT_WAIT_MS * NS_PER_MS;

@@ -59,7 +59,7 @@ enum swarm_failure tracker_scrape(struct tracker *t, struct str passkey, const u
 /* The settings in force; valid until the tracker is closed. */
 const struct tracker_options *tracker_settings(const struct tracker *t);
 /* Changes the intervals, numwant, max_numwant, max_scrape, approved_clients and allow_low_ports;
- * the rest of `o` is ignored. One thread at a time. */
+ * the rest of `o` is ignored. Only one thread at a time may call this. */
 void tracker_change(struct tracker *t, const struct tracker_options *o);
 
 /* Returns an error until the lists have been loaded; for /readyz. */

@@ -64,7 +64,7 @@ bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wa
 /* --- udp_serve.c --- */
 
 /* Answers a request whose connection id is right. Returns the length of the answer; 0: no answer.
- * *failed says that the answer is an error. `out` has room for UDP_PAYLOAD4 bytes; `len` is the
+ * *failed says whether the answer is an error. `out` has room for UDP_PAYLOAD4 bytes; `len` is the
  * request's length. */
 size_t udp_serve(struct udp_server *u, struct udp_request *r, const struct udp_from *from,
                  size_t len, uint8_t *out, bool *failed);

@@ -3,8 +3,8 @@
  *
  * A tracker that starts while the store is down makes its own key. A thread keeps asking the store
  * for its key. If the store has none, for instance after a restart that lost the data, the thread
- * gives it the tracker's key. So a key changes only when trackers disagree. Ids made with the
- * previous key are accepted until they are too old. */
+ * gives the tracker's key to the store. So a key changes only when trackers disagree. Ids made with
+ * the previous key are accepted until they are too old. */
 #include "base/clock.h"
 #include "swarm/cache.h"
 #include "swarm/udp_int.h"
@@ -13,7 +13,7 @@
 
 enum { KEY_RETRY_MS = 500, KEY_AGAIN_MS = 10000, KEY_STACK_BYTES = 256 * 1024 };
 
-/* A key, in a list of all keys so far. Loops read it without a lock, so replaced keys live until
+/* A key, in a list of all keys so far. Loops read a key without a lock, so replaced keys live until
  * the server is stopped. */
 struct udp_keys {
     struct hash_key now;

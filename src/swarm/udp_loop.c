@@ -5,7 +5,7 @@
  * the replies; send all replies at once. The clock is read once for each batch.
  *
  * Loops are not bound to a processor. We measured 7 us for an announce when they are bound and 6 us
- * when not, because the kernel can wake a loop on a free processor instead of the one that is
+ * when not, because the kernel can wake a loop on a free processor instead of the processor that is
  * sending. */
 #include "base/clock.h"
 #include "swarm/udp_int.h"

@@ -45,8 +45,8 @@ size_t udp_write_announce(uint8_t *out, uint32_t transaction, const struct annou
                           bool v6);
 size_t udp_write_scrape(uint8_t *out, uint32_t transaction, const struct scrape_entry *entries,
                         size_t count);
-/* Writes an error. It is cut to `max` bytes, the length of the request (U4). 0: not even the head
- * of the error fits. */
+/* Writes an error. The error is cut to `max` bytes, the length of the request (U4). 0: not even the
+ * head of the error fits. */
 size_t udp_write_error(uint8_t *out, size_t max, uint32_t transaction, struct str text);
 
 #endif

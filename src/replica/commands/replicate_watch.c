@@ -62,8 +62,8 @@ void replicate_describe(json_t *row)
 
 /* --- watching --- */
 
-/* The state of one replication when it was last asked for. The present rate is computed from it,
- * and changes are found by it. */
+/* The state of one replication when it was last asked for. The present rate is computed from this
+ * state, and changes are found by a comparison with it. */
 struct seen {
     struct str id; /* in the watch's arena */
     double objects, bytes, at_s;
@@ -189,7 +189,7 @@ static void watch_describe(struct buf *out, const struct watch *w, const struct 
 }
 
 /* Shows the line of one replication. On a terminal the line replaces the old line. Elsewhere it is
- * printed only if it differs from the last one. */
+ * printed only if it differs from the last line. */
 static void watch_show(struct watch *w, struct seen *s, const json_t *row)
 {
     struct buf line = {0};

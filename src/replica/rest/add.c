@@ -242,8 +242,8 @@ static int adding_check_owner(const struct adding *x, struct str bucket, struct 
                    STR_ARG(bucket), STR_ARG(s->name), STR_ARG(x->user.name));
 }
 
-/* Checks that the owner's requests reach the source. They may not: a bucket of the same name that
- * the owner has on a local storage comes before the policy (docs/forward.md, rule 2). */
+/* Checks that the owner's requests reach the source. They may not reach it: a bucket of the same
+ * name that the owner has on a local storage comes before the policy (docs/forward.md, rule 2). */
 static int adding_check_present(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
@@ -388,7 +388,8 @@ static int adding_add_bucket(struct adding *x, struct err *err)
 }
 
 /* Adds replications for the buckets that the user has. The policy covers buckets that are made
- * later. If a bucket cannot be replicated, the answer says why, and the others are still added. */
+ * later. If a bucket cannot be replicated, the answer says why, and the replications of the other
+ * buckets are still added. */
 static int adding_add_all(struct adding *x, struct json_out *w, struct err *err)
 {
     struct storage *s = x->from;
@@ -419,7 +420,7 @@ static int adding_add_all(struct adding *x, struct json_out *w, struct err *err)
 
 /* Adds the user's policy, and a task. A gateway that does not know the policy yet may make a bucket
  * meanwhile. The task waits until every gateway knows the policy, and then looks for such buckets.
- * It is queued before the policy is added, so that a crash leaves no bucket out. */
+ * The task is queued before the policy is added, so that a crash leaves no bucket out. */
 static int adding_add_policy(struct adding *x, struct err *err)
 {
     struct task t = first_task_user(x->a, &x->n.id);

@@ -77,8 +77,8 @@ int replication_id_read(struct replication_id *out, struct arena *a, struct str 
 /* --- writing --- */
 
 /* Returns whether clients write to the source and nobody writes to the destination
- * (docs/forward.md, B5). It is also true while a switch has blocked the bucket (ERR_BUSY), because
- * nobody writes then. */
+ * (docs/forward.md, B5). The result is also true while a switch has blocked the bucket (ERR_BUSY),
+ * because nobody writes then. */
 static bool replication_is_routed(const struct replica_room *room, const struct replication_id *id)
 {
     struct storage *route = NULL;

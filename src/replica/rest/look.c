@@ -31,8 +31,8 @@ int replication_look_at(struct replication_look *l, const struct replication_id 
     *lag = out->events > out->events_done ? out->events - out->events_done : 0;
     if (!out->archived) /* an archived replication gets no new changes */
         *lag += (int64_t)more;
-    /* This is asked after the status was read, so that it also notices a store that has lost
-     * changes since then (docs/store-redis.md, I4). */
+    /* The installation is asked after the status was read, so that changes that the store has lost
+     * since then are noticed too (docs/store-redis.md, I4). */
     if (*lag == 0 && !out->archived && installation_is_unsure(l->room->services->installation))
         *lag = 1;
     return 0;

@@ -14,7 +14,7 @@ enum side { SIDE_ROUTE, SIDE_OTHER, SIDE_EITHER /* the thing has no version vect
 enum { SIDES = 2 };
 
 /* Returns the side that a read of a thing goes to: the other side if it has the higher number in
- * the thing's version vector, else the route's. `route` and `other` are names of storages. */
+ * the thing's version vector, else the route's side. `route` and `other` are names of storages. */
 enum side side_of(const struct vector *v, struct str route, struct str other);
 
 struct side_list {
@@ -25,7 +25,7 @@ struct side_list {
     bool route_only;
     struct store *app; /* the database that has the version vectors */
     struct str bucket;
-    size_t page; /* page size, as in struct merge */
+    size_t page; /* entries that a side is asked for at once; 0: as many as fit */
 };
 
 /* These list objects and uploads as merge_list() and merge_uploads() of object/merge.h do. */

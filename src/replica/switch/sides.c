@@ -160,7 +160,8 @@ static int side_holds(struct arena *a, struct storage *s, const struct side_pair
     *has = code == 0 || (code == ERR_NOT_FOUND && got.info.is_marker);
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
         return 0;
-    /* The user may not see the object, so it exists. The storage will refuse the request itself. */
+    /* The user may not see the object, so the object exists. The storage will refuse the request
+     * itself. */
     *has |= code == ERR_DENIED;
     return code == 0 || code == ERR_DENIED ? 0 : sides_unavailable(err);
 }

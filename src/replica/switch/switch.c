@@ -147,8 +147,8 @@ int64_t switch_uploads_until(const struct bucket_switch *s)
                : 0;
 }
 
-/* Returns 0 when the switch need not wait for uploads: no upload is open on the storage that it
- * leaves, or the time to wait has passed (S7, S8). ERR_AGAIN: it must wait. */
+/* Returns 0 when the switch need not wait for uploads: no upload is open on the storage that the
+ * switch leaves, or the time to wait has passed (S7, S8). ERR_AGAIN: it must wait. */
 static int check_uploads(struct switch_run *x, struct err *err)
 {
     int64_t until = switch_uploads_until(&x->s);

@@ -23,13 +23,13 @@ struct switcher {
     struct queue *queue;
     struct locks *locks;
     struct keyring *keys; /* keys of sealed objects, for the check; may be NULL */
-    /* Returns the storage of this name; NULL: it is not here. */
+    /* Returns the storage of this name; NULL: this process does not have the storage. */
     struct storage *(*find)(void *ctx, struct str name);
     /* Returns the main storage, where buckets that have no policy are. */
     struct str (*main)(void *ctx);
     /* The same as `settle` in struct tasks_options. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
-    /* Returns whether the store may have lost changes; NULL: it never has. */
+    /* Returns whether the store may have lost changes; NULL: the store never loses changes. */
     bool (*unsure)(void *ctx);
     uint64_t (*contact)(void *ctx); /* returns lease_contact(); NULL: there is no lease */
     void *ctx;

@@ -116,8 +116,8 @@ static int check_end_in_error(struct check *c, struct err *err)
     return switch_moved(switch_step(c->x->o->replications, &c->x->s, SWITCH_ERROR, why, err));
 }
 
-/* Ends the switch, unless clients have uploads open on the old storage for which it should wait.
- * Then the switch goes on without downtime (S11). */
+/* Ends the switch, unless clients have uploads open on the old storage for which the switch should
+ * wait. Then the switch goes on without downtime (S11). */
 static int check_leave(struct switch_run *x, struct err *err)
 {
     struct task task = switch_task(x->run->arena, &x->s.id, true);

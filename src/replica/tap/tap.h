@@ -25,8 +25,8 @@
  * 2. A shared intent (tap_shared.c) is such a task for several requests to one bucket, each of one
  * object. Requests that begin while an intent is being announced wait, and go together into the
  * next one, so 64 clients pay for a few calls instead of 64. The task ends when all its requests
- * are recorded; it stays if the outcome of one is not known. It is used for single objects with
- * Redis, and with the embedded store where the journal cannot be used.
+ * are recorded; the task stays if the outcome of one request is not known. A shared intent is used
+ * for single objects with Redis, and with the embedded store where the journal cannot be used.
  *
  * 3. An entry of the journal (tap_note.c, tap_journal.c) costs no call at all: it is some bytes in
  * a file that is mapped into memory. The kernel keeps them when weir is killed, so the next start
@@ -77,7 +77,7 @@ struct taps_options {
     struct str boot;
     /* Path of the journal's file; used only if `boot` is set. NULL: every intent is a task. */
     const char *journal;
-    /* The process's lease. Nothing is changed without a lease (E1). taps_open() gives it two
+    /* The process's lease. Nothing is changed without a lease (E1). taps_open() gives the lease two
      * functions. One brings the taps up to date with the policies, before each new lease begins
      * (lease_read_first()). The other returns taps_epoch(), which the lease tells to other
      * processes (lease_tell_epoch()). lease_start() is called after taps_open(), and lease_stop()
@@ -100,18 +100,18 @@ void taps_close(struct taps *t); /* NULL is fine */
 /* Returns the calls for gateway_options.capture; borrowed from `t`. */
 const struct change_capture *taps_capture(struct taps *t);
 
-/* Runs a task of type INTENT_TYPE; its ctx is the taps. It records the changes of an intent whose
- * request has not ended it (R4). */
+/* Runs a task of type INTENT_TYPE; its ctx is the taps. The task records the changes of an intent
+ * that its request has not ended (R4). */
 int taps_intent_run(struct task_run *run, struct err *err);
 /* Runs a task of type USER_TYPE (replica/first.h); its ctx is the taps. Once every gateway knows a
  * new user policy, it gives the user's existing buckets the replications of the policy. Buckets
  * that are made later get their replications when their creation is recorded (P3). */
 int taps_user_run(struct task_run *run, struct err *err);
 
-/* Sets *out to whether a bucket of a remote storage has intents in the queue. These are for changes
- * that are under way, or whose outcome is not known. *out is also true while intents may have been
- * lost (taps_suspect()). `due_s` > 0 (seconds since 1970): counts only intents that were not
- * recorded yet and come due by that time. Intents that began later, or are postponed, come due
+/* Sets *out to whether a bucket of a remote storage has intents in the queue. Such intents are for
+ * changes that are under way, or whose outcome is not known. *out is also true while intents may
+ * have been lost (taps_suspect()). `due_s` > 0 (seconds since 1970): counts only intents that were
+ * not recorded yet and come due by that time. Intents that began later, or are postponed, come due
  * later. */
 int taps_intents_open(struct queue *q, struct str storage, struct str bucket, int64_t due_s,
                       bool *out, struct err *err) MUST_CHECK;
@@ -154,8 +154,8 @@ bool taps_owns(struct taps *t, struct storage *s);
 int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err) MUST_CHECK;
 
 /* taps_switching() points to a flag that says whether any bucket is in a switch without downtime.
- * taps_may_switch() returns whether a bucket of this name may be in one. Announced switches count.
- * Both are true until the policies were read once. */
+ * taps_may_switch() returns whether a bucket of this name may be in such a switch. Announced
+ * switches count. Both are true until the policies were read once. */
 const _Atomic(bool) *taps_switching(const struct taps *t);
 bool taps_may_switch(const struct taps *t, struct str bucket);
 /* Records that a client removed an object at this storage, although the storage did not have the

@@ -58,7 +58,8 @@ struct tap {
     size_t batch; /* most rows that are recorded at once */
     bool begun;   /* `recorded` was read from the store */
     /* Number of rows that are recorded and not deleted yet. Small batches are deleted immediately
-     * and are not counted. After the start it is 1 if rows of the last process may be left. */
+     * and are not counted. After the start the number is 1 if rows of the last process may be
+     * left. */
     size_t undropped;
     /* The lock guards the next three members. */
     uint64_t recorded; /* number of the last row that was recorded */
@@ -75,8 +76,8 @@ struct intent {
     struct intended what;
     struct str storage;  /* name of the storage */
     struct intent *next; /* the next intent of the same request; NULL: none */
-    /* Set by intent_read(): the task is the intent's second one, which records the change once more
-     * later (R4). */
+    /* Set by intent_read(): the task is the intent's second task, which records the change once
+     * more later (R4). */
     bool again;
     bool shared; /* several requests share the intent; each has one of its keys */
     /* The next two members are for a shared intent; taps.lock guards them. */
@@ -130,7 +131,8 @@ struct taps {
     _Atomic(size_t) noted;   /* number of journal entries that requests of this process have */
     _Atomic(bool) stuck;     /* the store accepts no records at present */
     struct list over;        /* list of struct ended: requests to be recorded, in order */
-    /* Number of requests that were handed to the recorder, and of those that it is done with. */
+    /* Number of requests that were handed to the recorder, and of those that the recorder is done
+     * with. */
     uint64_t over_count, over_recorded;
     size_t hurry; /* number of callers that wait for the recorder */
     bool recorder_asleep, recorder_stop;
@@ -181,7 +183,7 @@ struct changes_out {
 };
 int changes_out_init(struct changes_out *out, struct arena *a, struct err *err) MUST_CHECK;
 /* Adds the changes of one key, or of the bucket when the key is empty. `changes` is a set of enum
- * thing_kind; `row` is as in struct change. */
+ * thing_kind; `row` is the number of the change's row in the outbox; 0: the change has no row. */
 void changes_add(struct changes_out *out, unsigned changes, struct str storage, struct str bucket,
                  struct str key, uint64_t row);
 /* Makes the replications of a new bucket that the user's policies ask for. Replications that exist

@@ -528,7 +528,7 @@ void intents_postpone(struct taps *t)
     free(ids);
 }
 
-/* --- the handler --- */
+/* --- the handler of an intent's task --- */
 
 /* Queues the intent's second task, which records the change once more later. The storage may still
  * be working on the request, because it broke off or because the weir that had sent the request

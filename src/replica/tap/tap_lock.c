@@ -1,7 +1,7 @@
 /* Locks of objects that clients change during a switch (docs/replication.md, S10). A worker may be
- * copying an older change of the object from the other side. Without the lock it would not see a
- * newer change that is not recorded yet, and would overwrite it. Changes of one process share a
- * lock, so that clients do not wait for each other. */
+ * copying an older change of the object from the other side. Without the lock the worker would not
+ * see a newer change that is not recorded yet, and would overwrite that change. Changes of one
+ * process share a lock, so that clients do not wait for each other. */
 #include "base/clock.h"
 #include "coord/lock.h"
 #include "replica/tap/tap_int.h"
@@ -44,7 +44,7 @@ static struct shared_lock *shared_lock_add(struct taps *t, struct str key)
 }
 
 /* Joins the lock of this key that this process has or is taking. If there is no such lock, *ours is
- * set to true, and *out to a new one that the caller must take. Returns false when the wait for
+ * set to true, and *out to a new lock that the caller must take. Returns false when the wait for
  * another thread took too long. */
 static bool shared_lock_join(struct taps *t, struct str key, uint64_t deadline,
                              struct shared_lock **out, bool *ours)

@@ -30,8 +30,8 @@ static int walk_one(struct walk *w, const struct task_info *t, struct err *err)
 }
 
 /* Reads one page of intents. Pages overlap by one intent. ERR_AGAIN: the first intent of the page
- * is not the last one of the previous page. Some intents have left the queue meanwhile, so others
- * may have been skipped. */
+ * is not the last one of the previous page. Some intents have left the queue meanwhile, so other
+ * intents may have been skipped. */
 static int walk_page(struct walk *w, struct queue_page *page, size_t *count, struct err *err)
 {
     struct arena a = ARENA_INIT(0);

@@ -1,6 +1,6 @@
 /* Finds out whether the name of a local storage belongs to its folder (docs/replication.md, "Names
  * of folders"). Every weir of a store has a storage that is called `local`, and a replication means
- * one of them.
+ * one of these storages.
  *
  * A name that belongs to this folder is remembered, because nobody claims the name of a folder that
  * is in use. For every other name the store is asked each time. */

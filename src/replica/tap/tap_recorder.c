@@ -55,8 +55,9 @@ int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err)
 
 /* --- the thread --- */
 
-/* Takes requests out of the list `over`, and waits until it has some. Then waits a moment for more
- * of them, unless a caller waits for a record. Returns their number; 0: the recorder stops. */
+/* Takes requests out of the list `over`. Waits until the list has a request, and then a moment for
+ * more requests, unless a caller waits for a record. Returns the number of requests taken; 0: the
+ * recorder stops. */
 static size_t take_ended(struct taps *t, struct ended **out)
 {
     size_t count = 0;

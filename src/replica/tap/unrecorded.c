@@ -68,7 +68,7 @@ static void count_noted(void *ctx, int slot, const struct journal_entry *e)
 }
 
 /* Counts the changes that have an intent. The journal is counted first, because an entry that has
- * left it is recorded or has a task. */
+ * left the journal is recorded or has a task. */
 static int count_announced(struct unrecorded *u, struct err *err)
 {
     if (u->o.taps && u->o.taps->journal)
@@ -81,8 +81,8 @@ static int count_announced(struct unrecorded *u, struct err *err)
 /* --- changes of local storages --- */
 
 /* Waits, for some seconds at most, until the process that has the storage says that everything up
- * to `began_ms` is recorded. s->clear is set to whether it has said so. If no process has the
- * storage, the number of its unrecorded rows is not known. */
+ * to `began_ms` is recorded. s->clear is set to whether that process has said so. If no process has
+ * the storage, the number of its unrecorded rows is not known. */
 static int await_other(struct unrecorded *u, struct unrecorded_storage *s, struct err *err)
 {
     struct store *config = u->o.config;

@@ -1,8 +1,8 @@
 /* Changes that clients got an answer for and that are not recorded yet. They are rows of local
  * storages that the tap's thread has not reached, and intents of remote storages. To tell how far a
- * replication is, the caller reads this first and the status afterwards. A change that is recorded
- * in between is then counted by the status, so no answered change is missed (docs/replication.md,
- * "Status"). */
+ * replication is, the caller reads these changes first and the status afterwards. A change that is
+ * recorded in between is then counted by the status, so no answered change is missed
+ * (docs/replication.md, "Status"). */
 #ifndef REPLICA_TAP_UNRECORDED_H
 #define REPLICA_TAP_UNRECORDED_H
 

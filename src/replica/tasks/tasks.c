@@ -153,8 +153,8 @@ int job_take(struct job *j, struct str storage, enum limit_kind kind, uint64_t w
 }
 
 /* Checks that no client has made a newer change at the destination. Such a change may not be
- * recorded yet, so this waits until it is, and reads the version vector again (S10). ERR_CONFLICT:
- * there is a newer change. */
+ * recorded yet, so this function waits until the change is recorded, and reads the version vector
+ * again (S10). ERR_CONFLICT: there is a newer change. */
 static int check_overtaken(struct job *j, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -317,8 +317,8 @@ int job_need_known(struct job *j, struct err *err)
 }
 
 /* Makes the destination's bucket, once every gateway knows the replication. The bucket has the same
- * owner as the source's. A gateway that did not know that it is a copy would lead the owner's
- * requests to it (docs/forward.md, rule 2). */
+ * owner as the source's. A gateway that did not know that the new bucket is a copy would lead the
+ * owner's requests to it (docs/forward.md, rule 2). */
 static int make_bucket(struct job *j, struct err *err)
 {
     struct bucket *from = j->source.bucket;

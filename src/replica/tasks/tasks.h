@@ -29,8 +29,8 @@ struct tasks_options {
     struct queue *queue;
     struct locks *locks;  /* locks in the store `lock` */
     struct keyring *keys; /* keys of sealed objects; NULL: sealed objects cannot be copied */
-    /* Returns the storage of this name; NULL: it is not here. The storage is borrowed while
-     * handlers run. */
+    /* Returns the storage of this name; NULL: this process does not have the storage. The storage
+     * is borrowed while handlers run. */
     struct storage *(*find)(void *ctx, struct str name);
     /* Sets *out to the limits of a storage. NULL: there are no limits. */
     void (*limits)(void *ctx, struct str storage, struct storage_limits *out);

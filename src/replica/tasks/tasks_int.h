@@ -82,13 +82,13 @@ int job_open(struct job *j, bool anew, struct err *err) MUST_CHECK;
 int job_need_known(struct job *j, struct err *err) MUST_CHECK;
 /* Called by copies and other long work. Checks that the task has not ended and that its lock is
  * held, and waits until the limits allow `bytes`. With 0 bytes, before something is written, it
- * also checks that no client has written first (S10). ERR_CONFLICT: a client has. */
+ * also checks that no client has written first (S10). ERR_CONFLICT: a client has written first. */
 int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);
 
 /* Some things (enum thing_kind) of one object or bucket. The lowest of `kinds` is the main thing;
- * the others are copied with it. */
+ * the other things are copied with it. */
 struct job_things {
     unsigned kinds;  /* a set of enum thing_kind */
     unsigned needed; /* the subset of `kinds` that the destination lacks (V4) */
@@ -108,7 +108,8 @@ int job_needed_many(struct job *j, const struct task_payload_object *objects, si
 int job_confirm(struct job *j, const struct job_things *t, bool gone, struct err *err) MUST_CHECK;
 
 /* Copies the object with its tags and its ACL, if the destination needs it, and confirms the copy.
- * The caller holds the object's lock. `absent` is as in struct copy. */
+ * The caller holds the object's lock. `absent`: a listing of the destination did not have the key
+ * (struct copy). */
 int job_bring_object(struct job *j, const struct job_things *things, bool absent,
                      struct err *err) MUST_CHECK;
 
@@ -141,8 +142,9 @@ task_fn task_objects_copy, task_objects_sync, task_list_objects, task_list_versi
 task_fn task_check, task_check_fix, task_check_fix_object;
 task_fn task_upload_abort;
 
-/* Makes the job's object at the destination equal to the source's, under its lock, whatever the
- * version vectors say. `contents` true: also replaces an object of which only the bytes differ. */
+/* Makes the job's object at the destination equal to the source's object, under the object's lock,
+ * whatever the version vectors say. `contents` true: also replaces an object of which only the
+ * bytes differ. */
 int object_fix(struct job *j, bool contents, struct err *err) MUST_CHECK;
 
 /* Makes a task, in the arena, that copies one object. */

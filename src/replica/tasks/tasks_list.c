@@ -113,8 +113,8 @@ static struct task task_of_versions(const struct listing *l, struct arena *a,
 
 /* --- small objects that share a task --- */
 
-/* Makes a task that copies several small objects. Its id depends on the objects. So it is not
- * queued only if a task with the same objects is queued already. */
+/* Makes a task that copies several small objects. Its id depends on the objects. So the task is
+ * left out only if a task with the same objects is queued already. */
 static struct task task_of_copies(const struct listing *l, struct arena *a)
 {
     struct task_payload p = {
@@ -214,8 +214,8 @@ static int find_priority(struct listing *l, struct err *err)
     return code;
 }
 
-/* Adds a key or prefix that no task can name, because it is not UTF-8. It gets a task that fails
- * and shows a percent-encoded name, and the listing goes on. */
+/* Adds a key or prefix that no task can name, because it is not UTF-8. The key or prefix gets a
+ * task that fails and shows a percent-encoded name, and the listing goes on. */
 static void add_odd(struct listing *l, const struct list_entry *e)
 {
     struct buf name = BUF_INIT(4 * OBJECT_KEY_MAX);

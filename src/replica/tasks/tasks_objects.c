@@ -1,7 +1,7 @@
 /* Tasks for several objects: small objects of an initial copy, and objects whose changes were
  * recorded at once. The store is asked once for all of them. An object that fails gets a task of
- * its own, so it does not hold up the others, is tried again alone, and is reported by name. The
- * codes C1 and S10 are those of docs/replication.md. */
+ * its own, so it does not hold up the other objects, is tried again alone, and is reported by name.
+ * The codes C1 and S10 are those of docs/replication.md. */
 #include "replica/tasks/tasks_int.h"
 
 enum {

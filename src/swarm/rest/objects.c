@@ -223,8 +223,8 @@ static int creation_look(struct creation *x, const struct rest_call *c, struct e
     return code == ERR_NOT_FOUND ? err_set(err, code, "there is no such object") : code;
 }
 
-/* Makes the torrent of an object. ERR_BUSY: the object is being hashed; then x->row tells how far,
- * unless its size is 0. */
+/* Makes the torrent of an object. ERR_BUSY: the object is being hashed; then x->row tells how many
+ * bytes are hashed, unless the size in x->row is 0. */
 static int creation_make(struct creation *x, const struct rest_call *c, struct err *err)
 {
     const struct swarm_room *room = c->ctx;
