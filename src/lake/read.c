@@ -57,9 +57,7 @@ static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, siz
     bool is_decided = false, is_below_decided = false;
 
     p->staged = rows[0];
-    p->is_there = p->is_below = p->has_rows = false;
-    for (size_t i = 0; i < count; i++)
-        p->has_rows |= kv_is_there(&rows[i]);
+    p->is_there = p->is_below = false;
     for (size_t i = 0; i < count && !is_below_decided; i++) {
         struct lake_staged staged;
         if (!kv_is_there(&rows[i]))

@@ -30,7 +30,6 @@ struct lake_path {
     struct kv_value staged;    /* the row of the staging token */
     bool is_below;             /* the layers below the staging token have the path */
     bool is_there;             /* the branch has the path */
-    bool has_rows;             /* a token has a row of the path, be it a tombstone */
     struct str identity, data; /* of the present object, in the arena */
 };
 

@@ -179,10 +179,7 @@ static int stage_judge(struct staging *s, const struct stage_row *row, struct er
     return code < 0 ? code : s->o->judge(s->o->ctx, p->path, &present, err);
 }
 
-/* Adds the change of one row (K3, K5). A condition binds the row of the staging token too. Without
- * fences a row of a sealed token may have come too late for the commit that is under way, so a
- * removal must not rely on it: wherever a token has a row of the path, the removal is a
- * tombstone. */
+/* Adds the change of one row (K3, K5). A condition binds the row of the staging token too. */
 static int stage_add(struct staging *s, struct lake_tx *tx, const struct stage_row *row,
                      struct err *err)
 {
@@ -202,11 +199,10 @@ static int stage_add(struct staging *s, struct lake_tx *tx, const struct stage_r
         stamp = p->staged.stamp;
     }
     if (!row->put->entry) {
-        bool is_fenced = s->lake->kv->can & KV_FENCES;
-        if (!p->is_there && (is_fenced || !p->has_rows))
+        if (!p->is_there)
             return 0;
-        s->removed += p->is_there;
-        if (is_fenced && !p->is_below) {
+        s->removed++;
+        if (!p->is_below) {
             lake_tx_remove(tx, name, when, stamp);
             return 0;
         }

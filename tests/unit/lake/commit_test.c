@@ -240,16 +240,18 @@ LAKE_LAB_TEST(lake_clean, a_row_that_came_late_goes_with_the_second_drop)
 
     if (lake_kv(h.lake)->can & KV_FENCES)
         return;
-    hand_drop_again(&h, MS_PER_HOUR);
+    loop_stop(&h.lake->cleaner); /* the test says when tokens are dropped */
+    h.lake->o.drop_again_ms = MS_PER_HOUR;
     hand_put(&h, "main", "a", "a1");
     hand_commit(&h, "main", "c");
-    CHECK_SOON(hand_count_rows(&h, token) == 0);
+    CHECK_INT(lake_clean(h.lake, &h.err), 0);
+    CHECK_INT(hand_count_rows(&h, token), 0);
     CHECK_INT(kv_set(lake_kv(h.lake), late, STR(""), &h.err), 0);
     CHECK_INT(lake_clean(h.lake, &h.err), 0);
     CHECK_INT(hand_count_rows(&h, token), 1);
-    hand_drop_again(&h, 1);
+    h.lake->o.drop_again_ms = 0;
     CHECK_INT(lake_clean(h.lake, &h.err), 0);
-    CHECK_SOON(is_clean(&h));
+    CHECK(is_clean(&h));
     CHECK_INT(hand_count_rows(&h, token), 0);
     hand_release(&h);
 }
@@ -261,7 +263,7 @@ LAKE_LAB_TEST(lake_clean, a_branch_with_many_sealed_tokens_is_compacted)
 
     hand_put(&h, "main", "gone", "x");
     hand_commit(&h, "main", "first");
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 5; i++) { /* writers do not think that 4 are many */
         char path[] = {'a', (char)('0' + i), '\0'};
         hand_put(&h, "main", path, "x");
         hand_put(&h, "main", "same", path);
@@ -270,17 +272,17 @@ LAKE_LAB_TEST(lake_clean, a_branch_with_many_sealed_tokens_is_compacted)
         seal(&h);
     }
     b = hand_read_branch(&h, "main");
-    CHECK_INT(b.sealed_count, 6);
+    CHECK_INT(b.sealed_count, 5);
     hand_put(&h, "main", "b", "x"); /* a writer notices that there are many */
     CHECK_SOON(hand_read_branch(&h, "main").sealed_count == 1);
     CHECK(hand_read_branch(&h, "main").epoch > b.epoch);
-    hand_expect_list(&h, "main", "a0 a1 a2 a3 a4 a5 b same");
-    hand_expect(&h, "main", "same", "a5");
+    hand_expect_list(&h, "main", "a0 a1 a2 a3 a4 b same");
+    hand_expect(&h, "main", "same", "a4");
     CHECK_SOON(is_clean(&h));
     for (size_t i = 0; i < b.sealed_count; i++)
         CHECK_INT(hand_count_rows(&h, b.sealed[i]), 0);
     hand_commit(&h, "main", "second");
-    hand_expect_list(&h, "main@", "a0 a1 a2 a3 a4 a5 b same");
+    hand_expect_list(&h, "main@", "a0 a1 a2 a3 a4 b same");
     hand_release(&h);
 }
 

@@ -99,53 +99,25 @@ LAKE_LAB_TEST(lake_stage, the_newest_layer_decides)
 LAKE_LAB_TEST(lake_stage, a_removal_leaves_a_tombstone_only_where_something_is_below)
 {
     struct hand h = hand_of(lab);
-    bool is_fenced = lake_kv(h.lake)->can & KV_FENCES;
     struct lake_branch b;
 
     fill_layers(&h);
     b = hand_read_branch(&h, "main");
     CHECK_INT(hand_count_rows(&h, b.staging), 2);
     hand_remove(&h, "main", "e"); /* in the staging token alone */
-    CHECK_INT(hand_count_rows(&h, b.staging), is_fenced ? 1 : 2);
+    CHECK_INT(hand_count_rows(&h, b.staging), 1);
     hand_remove(&h, "main", "nowhere");
     hand_remove(&h, "main", "c"); /* the sealed token has its tombstone */
     hand_remove(&h, "main", "d"); /* the staging token has its tombstone */
-    CHECK_INT(hand_count_rows(&h, b.staging), is_fenced ? 1 : 3);
+    CHECK_INT(hand_count_rows(&h, b.staging), 1);
     hand_remove(&h, "main", "a"); /* in the tree */
     hand_remove(&h, "main", "b"); /* in the sealed token and in the tree */
-    CHECK_INT(hand_count_rows(&h, b.staging), is_fenced ? 3 : 5);
+    CHECK_INT(hand_count_rows(&h, b.staging), 3);
     hand_expect_list(&h, "main", "");
     hand_put(&h, "main", "b", "again");
     hand_remove(&h, "main", "b");
     hand_expect(&h, "main", "b", NULL);
     hand_expect_diff(&h, "main", "-a -b -c");
-    hand_release(&h);
-}
-
-/* K5: a row that came too late for the commit under way goes with its token. A removal that was
- * answered must not depend on it. */
-LAKE_LAB_TEST(lake_stage, no_removal_relies_on_a_stray_row)
-{
-    struct hand h = hand_of(lab);
-    struct lake_repo repo;
-    struct lake_branch b;
-
-    if (lake_kv(h.lake)->can & KV_FENCES) { /* there are no stray rows */
-        hand_release(&h);
-        return;
-    }
-    hand_put(&h, "main", "a", "old");
-    hand_commit(&h, "main", "one");
-    hand_put(&h, "main", "b", "other");
-    CHECK_INT(lake_seal(h.lake, &h.arena, &h.repo, STR("main"), &repo, &b, &h.err), 0);
-    struct kv_name stray = lake_key_staged(&h.arena, b.sealed[0], STR("a"));
-    CHECK_INT(kv_set(lake_kv(h.lake), stray, STR(""), &h.err), 0); /* a tombstone */
-    hand_expect(&h, "main", "a", NULL);
-    hand_remove(&h, "main", "a");
-    CHECK_INT(kv_remove(lake_kv(h.lake), stray, &h.err), 0);
-    hand_expect(&h, "main", "a", NULL);
-    hand_commit(&h, "main", "two");
-    hand_expect(&h, "main", "a", NULL);
     hand_release(&h);
 }
 
