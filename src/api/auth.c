@@ -19,7 +19,8 @@ static bool auth_is_first(const struct credentials *admin, struct str access, st
     return same_access && same_key;
 }
 
-/* Checks a user's keys. An unknown access key takes as long as a known one with a wrong secret. */
+/* Checks a user's keys. An unknown access key takes as long as a known access key with a wrong
+ * secret. */
 static int auth_check_user(struct users *users, struct str access, struct str secret)
 {
     struct arena arena = ARENA_INIT(64 * KIB);

@@ -1,6 +1,6 @@
 /* A limit on the memory that many requests use together. A request takes bytes from the budget
  * before it allocates them, and gives them back when it frees them. A budget may be a part of a
- * larger one: bytes taken from the part are taken from the whole as well. Any thread may use a
+ * larger budget: bytes taken from the part are taken from the whole as well. Any thread may use a
  * budget without a lock. */
 #ifndef BASE_BUDGET_H
 #define BASE_BUDGET_H

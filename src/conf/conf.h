@@ -2,9 +2,9 @@
  * came from. docs/config.md, which is generated from the table in keys.c, lists the keys. Values
  * come from four layers, each of which overrides the one before: built-in defaults, the YAML file,
  * the environment, flags. Every wrong value is reported as a problem, one line each; when there is
- * a problem, no snapshot is made. A snapshot never changes, so any thread may read one that it
- * holds a reference to. Reloading makes a new snapshot, in which keys that cannot change while weir
- * runs keep their old values. */
+ * a problem, no snapshot is made. A snapshot never changes, so any thread may read a snapshot that
+ * it holds a reference to. Reloading makes a new snapshot, in which keys that cannot change while
+ * weir runs keep their old values. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
 

@@ -207,7 +207,7 @@ static bool is_md5(struct str etag)
 /* The facts that the listings give about one key. */
 struct listed_facts {
     bool missing;      /* some side does not have the key */
-    bool marker;       /* some sides have a delete marker, others bytes */
+    bool marker;       /* some sides have a delete marker, other sides have bytes */
     bool markers;      /* all sides have a delete marker */
     bool sizes, etags; /* all sides have the same size; the same ETag */
     bool md5s;         /* all ETags are MD5s */

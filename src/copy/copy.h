@@ -106,9 +106,9 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err) MUST_
  * and logged. If a side has no lists, nothing is copied, and that is logged. */
 int copy_acl(struct arena *a, const struct copy *c, bool fresh, struct err *err) MUST_CHECK;
 
-/* Copies every version and marker of the key, oldest first, until both sides have the same ones in
- * the same order. Both buckets must keep versions. Versions that only the destination has are
- * removed afterwards. COPY_ABSENT: neither side has the key. */
+/* Copies every version and marker of the key, oldest first, until both sides have the same versions
+ * and markers in the same order. Both buckets must keep versions. Versions that only the
+ * destination has are removed afterwards. COPY_ABSENT: neither side has the key. */
 int copy_versions(struct copy_result *out, struct arena *a, const struct copy *c,
                   struct err *err) MUST_CHECK;
 

@@ -38,7 +38,7 @@ struct client_request {
     size_t header_count;
     struct str body;
     client_body_fn *on_body; /* NULL: the body is gathered in client_response.body (limit 64 MiB) */
-    /* on_body() gets only bodies of responses with a status of 2xx; others are gathered. */
+    /* on_body() gets only bodies of responses with a status of 2xx; other bodies are gathered. */
     bool on_success_only;
     /* Is called several times a second with the bytes that were sent and received so far. NULL:
      * nobody wants to know. */

@@ -286,7 +286,8 @@ static bool send_on(struct conn *c, bool may_read_disk)
     if (result == PUMP_COLD) {
         if (to_pool(c, WORK_PUMP))
             return false;
-        /* The pool is full: reading the disk here delays others, but the response is sent. */
+        /* The pool is full: reading the disk here delays other connections, but the response is
+         * sent. */
         result = pump_response(req, true);
     }
     if (result == PUMP_DONE) {

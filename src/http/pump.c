@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { TURN = UNSENT_MAX }; /* bytes that are sent on one connection before others get their turn */
+enum { TURN = UNSENT_MAX }; /* bytes that are sent on one connection before others get a turn */
 
 /* Whether the file is on tmpfs or ramfs, whose files are always in memory. This is asked when a
  * file system cannot say which pages are in memory (EOPNOTSUPP); any other such file system may be

@@ -154,8 +154,7 @@ void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resu
 /* Lets a handler on a fast worker continue on the pool, where it may wait. The result is ERR_AGAIN,
  * which the handler returns at once. `fn` then continues the request on the pool, with the
  * request's arena as it is, so that no work is done twice. When in_time is false, the pool has no
- * thread, and `fn` must give up. When this is called, neither reading the body nor the response may
- * have begun. */
+ * thread, and `fn` must give up. The caller must not have begun to read the body or to respond. */
 int http_go_on(struct http_request *req, http_resume_fn *fn, void *ctx) MUST_CHECK;
 
 /* --- the response: status, headers, then one of the body calls --- */

@@ -20,7 +20,8 @@ struct keyring {
     char *path;
     struct mutex lock; /* lock class "s3.keyring"; held while the file is read and written */
     VEC(struct entry) entries;
-    struct stat seen; /* the file when it was read; all zero: not read, or it does not exist */
+    /* The file when it was read; all zero: the file was not read, or does not exist. */
+    struct stat seen;
 };
 
 struct keyring *keyring_new(const char *path)

@@ -1,8 +1,8 @@
 /* MD5 of large bodies, computed beside the threads that receive and write them.
  *
  * One thread hashes for all uploads. The waiting pieces of several bodies are hashed side by side
- * in the lanes of md5.h; a lone body is hashed at once, without waiting for others. So one upload
- * is as fast as MD5 on one core, and many uploads together are faster than that.
+ * in the lanes of md5.h; a lone body is hashed at once, without waiting for other bodies. So one
+ * upload is as fast as MD5 on one core, and many uploads together are faster than that.
  *
  *   H1  A stream's bytes are hashed in the order in which they were added.
  *   H2  A piece belongs to the hasher from hash_add() until HASH_PIECES later pieces were added, or

@@ -63,8 +63,8 @@ struct sealer {
     uint64_t size; /* plain bytes read so far */
     struct sealed_cipher cipher;
     /* Buffers for a record and one byte more, which shows that the record is not the last. They are
-     * used in turn: while one is filled and sealed, the hasher's thread hashes the earlier ones
-     * (hasher.h, H2). */
+     * used in turn: while one buffer is filled and sealed, the hasher's thread hashes the bytes in
+     * the earlier buffers (hasher.h, H2). */
     unsigned char *plains[HASH_PIECES + 1];
     unsigned char *plain;  /* the record that is being read */
     unsigned char *stored; /* the salt, or a record */

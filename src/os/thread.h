@@ -55,8 +55,8 @@ void thread_join(struct thread *t); /* does nothing for a thread that was never 
  * in the order in which they were submitted. A job that is about to wait for something outside
  * weir, such as the peer of a connection, calls pool_step_aside(): the job no longer counts as
  * busy, and the pool may start another thread in place of its thread. So jobs that only wait cannot
- * keep others from running. At most POOL_ASIDE times max_threads jobs may have stepped aside at a
- * time. */
+ * keep other jobs from running. At most POOL_ASIDE times max_threads jobs may have stepped aside at
+ * a time. */
 struct pool;
 
 enum { POOL_ASIDE = 4 };

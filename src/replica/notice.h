@@ -15,8 +15,9 @@
 
 enum { NOTICE_BODY_MAX = 1024 * 1024, NOTICE_KEYS = 2 };
 
-/* A change of one object. Some senders write keys as in a query ("a+b", "a%2Bb"), others as they
- * are, and a body does not say which. Where the two readings differ, the notice has both keys. */
+/* A change of one object. Some senders write keys as in a query ("a+b", "a%2Bb"), other senders
+ * write them as they are, and a body does not say which form it has. Where the two readings differ,
+ * the notice has both keys. */
 struct notice {
     struct str bucket;
     struct str keys[NOTICE_KEYS];

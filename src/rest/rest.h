@@ -138,7 +138,7 @@ struct rest_row {
     const char *missing; /* the message for ERR_NOT_FOUND; NULL: the error's own text */
     bool quick;          /* the function never waits: it does no I/O and reads no body */
     /* The route is served even while weir is halted. weir is halted while the coordination store is
-     * not the one that it knew (coord/installation.h). */
+     * not the store that weir knew (coord/installation.h). */
     bool storeless;
     const void *more; /* further facts about the row, for the table's dialect alone; may be NULL */
 };

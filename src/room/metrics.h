@@ -52,7 +52,8 @@ struct metric_source {
 /* The sources of the numbers for one answer. */
 struct metric_numbers {
     struct arena *arena; /* for numbers made for this answer; lives until the answer is written */
-    bool admin; /* the caller is an administrator; others do not see names of users and buckets */
+    /* The caller is an administrator; other callers do not see names of users and buckets. */
+    bool admin;
     VEC(struct metric_source) sources;
 };
 

@@ -12,7 +12,7 @@
 
 /* The two sides of a bucket. `route` is NULL if the bucket is not being switched. */
 struct side_pair {
-    struct storage *route, *other; /* the side that the route leads to now, and the other one */
+    struct storage *route, *other; /* the side that the route leads to now, and the other side */
     struct storage *begun; /* the side where the uploads that begun() remembers were begun (S7) */
     bool route_only; /* the route still leads to the side that is being left, so a key without a
                         version vector (docs/replication.md) is looked for only there */
@@ -56,8 +56,8 @@ struct bucket_sides {
     int (*upload)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                   struct str id, struct side_choice *out, struct err *err);
     /* Called before a change of the thing is made at the route's side. `alone` true: the change
-     * neither depends on the existing thing nor keeps any of it, so it need not wait until the
-     * thing has been copied from the other side. ERR_BUSY: that copy takes too long. */
+     * neither depends on the existing thing nor keeps any of it, so the change need not wait until
+     * the thing has been copied from the other side. ERR_BUSY: that copy takes too long. */
     int (*write)(void *ctx, struct arena *a, const struct side_pair *p, const struct side_ask *ask,
                  bool alone, struct side_choice *out, struct err *err);
     /* Like write(), but for the removal of several keys, which are looked up together. */

@@ -157,7 +157,7 @@ void sentinel_close(struct sentinel *s);
 struct redis_master *redis_master_new(struct redis_target *target, struct tls_context *tls,
                                       uint64_t timeout_ns, const struct log *log);
 struct redis_master *redis_master_ref(struct redis_master *m);
-/* Drops a reference; the last one ends the thread. NULL is fine. */
+/* Drops a reference; dropping the last reference ends the thread. NULL is fine. */
 void redis_master_unref(struct redis_master *m);
 
 /* Returns the master's address and its generation, a number that grows when another server becomes

@@ -4,7 +4,8 @@
  * (docs/store-redis.md, M2). A round begins once a second, when a sentinel reports a failover, and
  * when a caller doubts the known address. A caller that needs the address gets the known one; after
  * a doubt the caller waits for a round that began after the doubt. Sentinels that are connected are
- * asked first, so that a sentinel that does not answer does not delay the answers of the others. */
+ * asked first, so that a sentinel that does not answer does not delay the answers of the other
+ * sentinels. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -254,7 +255,7 @@ static void master_ask_one(struct redis_master *m, struct sentinel *s)
 
 /* Asks the connected sentinels and decides by their answers at once. But while no address is known
  * yet, the decision waits until the other sentinels were asked too, so that the highest epoch of
- * all decides. A sentinel whose connection has ended is asked again with the others. */
+ * all decides. A sentinel whose connection has ended is asked again with the other sentinels. */
 static void ask_connected(struct redis_master *m)
 {
     for (size_t i = 0; i < m->target.sentinel_count; i++) {

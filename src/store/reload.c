@@ -90,8 +90,8 @@ static void reload_hear(void *ctx, struct str channel, struct str message)
         reload_or_log(r);
 }
 
-/* Loads again, called by the timer. A failure is not logged, because the first one was logged or
- * returned. */
+/* Loads again, called by the timer. A failure is not logged, because the first failure was logged
+ * or returned. */
 static void reload_try_again(void *ctx)
 {
     struct reload *r = ctx;

@@ -1,4 +1,4 @@
-/* Replies: asking what they are, and printing them. */
+/* Tests what kind of reply a reply is, and prints replies. */
 #include "store/reply.h"
 
 bool reply_is_error(const struct reply *r, const char *word)

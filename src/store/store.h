@@ -87,10 +87,10 @@ struct store_args {
     size_t argc;
 };
 /* Runs several commands as one atomic step (MULTI/EXEC), in one round trip. *out is an array of
- * `count` replies. As in Redis, an error reply of one command does not undo the others. If a
- * command cannot even be queued (unknown name, wrong number of arguments), none runs: its own error
- * is in its place, and "EXECABORT Transaction discarded because of previous errors." in all other
- * places. */
+ * `count` replies. As in Redis, an error reply of one command does not undo the other commands. If
+ * a command cannot even be queued (unknown name, wrong number of arguments), none runs: its own
+ * error is in its place, and "EXECABORT Transaction discarded because of previous errors." in all
+ * other places. */
 int store_atomic(struct store *s, struct arena *arena, struct reply **out,
                  const struct store_args *commands, size_t count, struct err *err) MUST_CHECK;
 

@@ -6,7 +6,7 @@ enum {
     FROM_TRACKER,
     FROM_SWARMS, /* a public tracker, which has its peers in memory */
     FROM_STORE,  /* a private tracker, which has its peers in the store */
-    FROM_SHARE,  /* a public tracker that shares its peers with others */
+    FROM_SHARE,  /* a public tracker that shares its peers with other trackers */
 };
 
 #define TRACKER(member)     METRIC_ONE(FROM_TRACKER, struct tracker_stats, member)

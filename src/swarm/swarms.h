@@ -17,7 +17,8 @@ struct swarms;
 
 struct swarms_options {
     bool open; /* torrents that nobody added (swarms_add()) are tracked too */
-    /* At these bounds the torrents with the fewest peers are dropped for new ones. */
+    /* At these bounds the torrents with the fewest peers are dropped to make room for new
+     * torrents. */
     uint64_t max_torrents, max_peers;
     uint32_t max_per_address; /* most peers of an address or IPv6 /64 in a torrent; 0: any number */
     uint32_t peer_timeout_s;

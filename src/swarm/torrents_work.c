@@ -106,7 +106,8 @@ int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err 
     return code;
 }
 
-/* --- hashing during a request: one request hashes the object, and others wait for it (O3) --- */
+/* --- hashing during a request: one request hashes the object, and other requests wait for it (O3)
+ * --- */
 
 struct flight {
     struct list node;

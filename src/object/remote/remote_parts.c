@@ -2,7 +2,9 @@
  * size of one part, and HEAD without it the number of parts. */
 #include "object/remote/remote_int.h"
 
-enum { GAPS_MAX = 1000 /* after so many part numbers without a part, no more are asked for */ };
+enum {
+    GAPS_MAX = 1000 /* after so many part numbers without a part, no further parts are asked for */
+};
 
 /* The object whose parts are asked for. */
 struct part_source {

@@ -18,13 +18,14 @@
  * 1. A task in the queue `intents` (tap_intent.c) is the general form. It holds any number of keys,
  * or changes of a bucket, and it is on disk, or in Redis, before the request is sent. It comes due
  * a minute later, on any worker, and is postponed while the request lasts. It costs one call of the
- * store for each request: a sync of the embedded store, or a round trip to Redis. It is used when
- * the other two cannot be: for several keys, for a bucket, and for a bucket that is being switched,
- * where each request must hold its own locks and be recorded before it is answered.
+ * store for each request: a sync of the embedded store, or a round trip to Redis. A task of this
+ * kind is used when the other two kinds cannot be: for several keys, for a bucket, and for a bucket
+ * that is being switched, where each request must hold its own locks and be recorded before it is
+ * answered.
  *
  * 2. A shared intent (tap_shared.c) is such a task for several requests to one bucket, each of one
  * object. Requests that begin while an intent is being announced wait, and go together into the
- * next one, so 64 clients pay for a few calls instead of 64. The task ends when all its requests
+ * next intent, so 64 clients pay for a few calls instead of 64. The task ends when all its requests
  * are recorded; the task stays if the outcome of one request is not known. A shared intent is used
  * for single objects with Redis, and with the embedded store where the journal cannot be used.
  *
@@ -32,10 +33,10 @@
  * a file that is mapped into memory. The kernel keeps them when weir is killed, so the next start
  * finds them. A crash of the machine may lose them. So the bucket is marked on disk before its
  * first entry, and after such a crash the marked buckets are compared as a whole (tap_marks.c, R6).
- * It is used for single objects with the embedded store alone: in a store that several processes
- * share, no other process would find the entries of one that was killed. It is not used for a
- * bucket that has a switch, because a switch must see every intent in the queue (S4, S8); nor when
- * the entry does not fit or no slot is free.
+ * The journal is used for single objects, with the embedded store alone: in a store that several
+ * processes share, no other process would find the entries of a process that was killed. The
+ * journal is not used for a bucket that has a switch, because a switch must see every intent in the
+ * queue (S4, S8); nor is it used when the entry does not fit or no slot is free.
  *
  * begin_replicated() in tap_intent.c chooses the kind. The requests of the last two kinds are
  * answered first and recorded a moment later, many at once (tap_recorder.c).

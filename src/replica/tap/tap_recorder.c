@@ -1,10 +1,10 @@
 /* The recorder: the thread that records requests to remote storages that have ended.
  *
- * A request is recorded a moment after it was answered, together with others. Until then its intent
- * exists, and would be recorded in its place if weir died (docs/replication.md, R1 and R4). The
- * request leaves its phase when it is recorded, so reaching an epoch still means that everything
- * before is recorded. During a switch, when version vectors decide where reads go, the answer waits
- * for the record. */
+ * A request is recorded a moment after it was answered, together with other requests. Until then
+ * its intent exists, and would be recorded in its place if weir died (docs/replication.md, R1 and
+ * R4). The request leaves its phase when it is recorded, so reaching an epoch still means that
+ * everything before is recorded. During a switch, when version vectors decide where reads go, the
+ * answer waits for the record. */
 #include "base/clock.h"
 #include "replica/tap/tap_int.h"
 

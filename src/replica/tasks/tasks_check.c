@@ -464,8 +464,8 @@ static int check_switches(struct job *j, const struct check *c, struct err *err)
 }
 
 /* Records the fix as a change, if the location is the source of a replication, because the tap did
- * not capture it. The change is recorded even if this run had nothing to fix, because an earlier
- * run may have died before the record. */
+ * not capture the fix. The change is recorded even if this run had nothing to fix, because an
+ * earlier run may have died before the record. */
 static int record_change(struct job *j, struct err *err)
 {
     const struct replication *const *list;

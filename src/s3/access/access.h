@@ -26,8 +26,8 @@ void public_block_write(struct buf *out, const struct public_block *block);
 
 /* --- OwnershipControls ---
  *
- * A bucket without this document behaves as if its mode were ObjectWriter. Buckets of S3 did so
- * before 2023, and Ceph's still do. */
+ * A bucket without this document behaves as if its mode were ObjectWriter. Buckets of S3 behaved so
+ * before 2023, and Ceph's buckets still do. */
 
 enum ownership {
     OWNERSHIP_OBJECT_WRITER,

@@ -331,8 +331,8 @@ int auth_unsigned_payload(struct identity *out, const struct auth_request *r, st
     return code;
 }
 
-/* Returns the payload hash that was signed: the query's, else the header's if that header is
- * signed, else UNSIGNED-PAYLOAD. */
+/* Returns the payload hash that was signed: the hash in the query, else the hash in the header if
+ * that header is signed, else UNSIGNED-PAYLOAD. */
 static struct str query_payload(const struct auth_request *r, const struct str p[PARAMETERS])
 {
     struct str header = auth_header_of(r, "x-amz-content-sha256");

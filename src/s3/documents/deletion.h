@@ -14,8 +14,8 @@ struct deletion {
 };
 
 /* Reads the document; the result lives in the arena. MalformedXML: an Object without a Key or with
- * two, an empty Key, an element that S3 does not know, elements inside a Key, no Object or more
- * than DELETION_MAX_KEYS. */
+ * two Keys, an empty Key, an element that S3 does not know, elements inside a Key, no Object, or
+ * more than DELETION_MAX_KEYS Objects. */
 int deletion_read(struct deletion *out, struct arena *a, struct str text,
                   struct err *err) MUST_CHECK;
 

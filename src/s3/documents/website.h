@@ -49,7 +49,7 @@ const struct website_rule *website_rule(const struct website *site, struct str k
 
 /* Writes the URL that a redirect leads to. `prefix` is the prefix of the rule's condition, `key`
  * the key that was asked for. `protocol` and `host` are the request's; the redirect may name
- * others. */
+ * another protocol and another host. */
 void website_location(struct buf *out, const struct website_redirect *redirect, struct str prefix,
                       struct str key, struct str protocol, struct str host);
 

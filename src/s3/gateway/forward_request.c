@@ -33,8 +33,8 @@ static const struct str spent[] = {
 };
 
 /* Headers that are not passed on because some servers obey them instead of the request's own
- * address. Proxies in front of weir set them to the address that they were asked for, and clients
- * can do so too. */
+ * address. Proxies in front of weir set these headers to the address that their client asked for,
+ * and clients can set them too. */
 static const struct str rewrites[] = {
     STR("forwarded"),
     STR("x-forwarded-host"),

@@ -1,5 +1,5 @@
-/* Finds the values of the keys in policy conditions. The value of a key is the one that the
- * operation will use, not the one that the request spelled out (docs/s3-documents.md, "Condition
+/* Finds the values of the keys in policy conditions. The value of a key is the value that the
+ * operation will use, not the value that the request spelled out (docs/s3-documents.md, "Condition
  * keys"). */
 #include "s3/gateway/gateway_int.h"
 

@@ -1,9 +1,9 @@
 /* Facts of a bucket: its info and its documents, decoded once and shared by all requests until the
  * info or a document changes (docs/gateway.md, "Facts").
  *
- * The table is direct mapped: each bucket has one slot, which it shares with others. A look-up is
- * one comparison, under a lock that two threads rarely want at the same time. The size is bounded
- * without a list of recent uses. */
+ * The table is direct mapped: each bucket has one slot, which it shares with other buckets. A
+ * look-up is one comparison, under a lock that two threads rarely want at the same time. The size
+ * is bounded without a list of recent uses. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/hash.h"
@@ -18,8 +18,8 @@ enum {
     ALWAYS_DOCUMENTS = 7,
 };
 
-/* The names of the documents. Documents that every request needs come first. The others are read
- * only if the facts can be kept for later requests. */
+/* The names of the documents. Documents that every request needs come first. The other documents
+ * are read only if the facts can be kept for later requests. */
 static const char *const names[] = {
     "policy",       "policyBindsOwner", "acl",         "publicAccessBlock", "ownershipControls",
     "logging",      "requestPayment",   "cors",        "encryption",        "lifecycle",

@@ -169,7 +169,7 @@ struct call {
     uint64_t size;       /* bytes of the object that was read or written */
     bool acl_required;   /* without an access list the request would have been refused */
     bool auth_failed;
-    bool charged;    /* the bucket's requesters pay, and the user has declared to do so */
+    bool charged;    /* the bucket's requesters pay, and the user has declared to pay */
     bool incomplete; /* a storage could not be asked, so its part of the answer is missing */
     /* members for the values of policy conditions: */
     const struct object_info *object; /* the object that the request acts on; NULL: not known */

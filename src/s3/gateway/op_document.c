@@ -108,7 +108,7 @@ static int document_check_lock(struct call *c, struct buf *kept, struct err *err
     return code;
 }
 
-/* Refuses unknown storage classes as malformed, because S3's schema has no others. */
+/* Refuses unknown storage classes as malformed, because S3's schema has no other classes. */
 static int known_classes(struct call *c, const struct lifecycle *config, struct err *err)
 {
     struct str list = c->g->o.storage_classes;

@@ -81,8 +81,8 @@ static int logging_keep(struct call *c, struct logging *config, struct err *err)
     return code;
 }
 
-/* Checks that the user is the bucket's owner or an administrator. A policy cannot allow others,
- * because the log shows all that is done in the bucket. */
+/* Checks that the user is the bucket's owner or an administrator. A policy cannot allow other
+ * users, because the log shows all that is done in the bucket. */
 static int need_owner(struct call *c, struct err *err)
 {
     bool may = c->user && (c->user->admin || str_eq(c->user->id, c->target.info.owner));

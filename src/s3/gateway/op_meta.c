@@ -130,8 +130,8 @@ int op_get_acl(struct call *c, struct err *err)
     return respond_document(c, &got, &xml);
 }
 
-/* Whether the list asks for what is so anyway: objects in a bucket of a space are private. s3cmd
- * sets the list of a copy's source on the copy. */
+/* Whether the list asks only for a private object in a bucket of a space, where every object is
+ * private anyway. s3cmd asks for this, because it sets the list of a copy's source on the copy. */
 static bool stays_private(const struct call *c, const struct acl *acl)
 {
     return c->target.at.kind == TARGET_SPACE && acl_is_owners_only(acl);
