@@ -1,14 +1,23 @@
 """lake/: staging beside the same rows by hand and beside lakeFS's earlier SQL way; commits beside the limit and beside
-writers; trees of ten million objects beside one million; lookups and branches beside git.
+writers; GET, PUT and LIST beside a plain bucket; trees of ten million objects beside one million; lookups and branches
+beside git.
 
 LAKE=objects (1000000) sets the size of the commits. FULL=1 also measures trees of ten times as many objects."""
+import base64
+import concurrent.futures
+import json
 import os
+import re
 import shutil
 import statistics
+import urllib.request
 
 from lab import Measure, median, ratios
 from lake_peers import Git, Postgres
+from room_http import SMALL
+from room_s3 import CLIENTS, keep, put_small, put_text, query_of, start_weir, wrk
 from room_store import start_durable_redis
+from s3_client import headers
 
 BOUNDS = {
     "lake/stage64_vs_db": (">=", 0.4), "lake/stage_batch_vs_db": (">=", 0.6),
@@ -16,6 +25,7 @@ BOUNDS = {
     "lake/commit_1m_vs_limit": (">=", 0.4), "lake/long_commit_rate": (">=", 0.6),
     "lake/long_commit_p50": ("<=", 1.3), "lake/long_commit_p99": ("<=", 2.0),
     "lake/lookup_vs_git": ("<=", 0.2), "lake/branch_vs_git": ("<=", 0.5),
+    "lake/get4k_vs_local": ("<=", 1.6), "lake/put4k_vs_local": (">=", 0.45), "lake/list_vs_local": ("<=", 1.5),
 }
 TREE_BOUNDS = {"one_commit": ("single", 1.3), "diff": ("diff", 1.5), "merge": ("merge", 1.5)}
 if os.environ.get("FULL") == "1":
@@ -23,6 +33,7 @@ if os.environ.get("FULL") == "1":
 
 COMMIT_ROUNDS = 3
 LOOKUPS, BRANCHES = 20000, 200
+LISTED = 1000  # objects of a listing, which is one page
 
 
 def stage(lab, target, way, threads, batch=1):
@@ -104,9 +115,68 @@ def measure_trees(lab, objects):
                       f"{large[figure + '_cpu_us']:.1f} us CPU a change", f"{small[figure + '_cpu_us']:.1f} us CPU a change")
 
 
+# --- through S3, beside a plain bucket ---
+
+def api_call(weir, api, path, body):
+    login = base64.b64encode(f"{weir.keys.access}:{weir.keys.secret}".encode()).decode()
+    request = urllib.request.Request(api + "/api/v1" + path, json.dumps(body).encode(), method="POST", headers={
+        "Authorization": "Basic " + login, "Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.read()
+
+
+def start_lake(lab):
+    """A weir with the bucket box and the repository repo, each with the same objects."""
+    weir = start_weir(lab, "weir-lake")
+    api = re.search(r"API +(http://127\.0\.0\.1:\d+)", lab.output(weir.server)).group(1)
+    weir.need("PUT", "/box")
+    weir.need("PUT", "/lake-data")
+    api_call(weir, api, "/repositories", {"name": "repo", "storage_namespace": "s3://lake-data/repo"})
+    body = os.urandom(SMALL)
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(lambda path: weir.need("PUT", path, body),
+                      [f"{folder}/listed-{n:05}" for folder in ("/box", "/repo/main") for n in range(LISTED)]))
+    api_call(weir, api, "/repositories/repo/branches/main/commits", {"message": "bench"})
+    return weir
+
+
+def get_signed(lab, weir, path):
+    signed = [h for h in headers(weir.keys, "GET", weir.host, path) if h[0] != "host"]
+    return wrk(lab, weir, path, signed)
+
+
+def list_page(lab, weir, bucket, prefix):
+    request = weir.raw("GET", bucket, query_of({"list-type": "2", "max-keys": str(LISTED), "prefix": prefix + "listed-"}))
+    command = [lab.program("tests/bench/bench_http_load"), "-c", "1", "-t", f"{lab.seconds:g}", "-f",
+               keep(os.path.join(lab.dir, "pages"), [request]), "127.0.0.1", str(weir.port)]
+    figures = lab.served(weir.server, lambda: lab.run(command))
+    figures["cpu_us"] = figures["cpu"] / figures["ops"] * 1e6
+    return figures
+
+
+def measure_s3(lab):
+    weir, body = start_lake(lab), os.urandom(SMALL)
+    results = lab.interleave({
+        "get, lake": lambda: get_signed(lab, weir, "/repo/main/listed-00500"),
+        "get": lambda: get_signed(lab, weir, "/box/listed-00500"),
+        "list, lake": lambda: list_page(lab, weir, "/repo", "main/"),
+        "list": lambda: list_page(lab, weir, "/box", ""),
+        "put, lake": lambda: put_small(lab, weir, body, "/repo/main"),
+        "put": lambda: put_small(lab, weir, body),
+    })
+    for name in ("get", "list"):
+        yield Measure(f"lake/{name}{'4k' if name == 'get' else ''}_vs_local",
+                      ratios(results, name + ", lake", name, "cpu_us"),
+                      *(f"{median(results, one, 'cpu_us'):.0f} us CPU" for one in (name + ", lake", name)))
+    yield Measure("lake/put4k_vs_local", ratios(results, "put, lake", "put", "rate"), put_text(results, "put, lake"),
+                  put_text(results, "put"))
+    lab.stop(weir.server)
+
+
 def measure(lab):
     objects = int(os.environ.get("LAKE") or 1000000)
     yield from measure_stages(lab)
+    yield from measure_s3(lab)
     yield from measure_commits(lab, objects)
     if os.environ.get("FULL") == "1":
         yield from measure_trees(lab, objects)

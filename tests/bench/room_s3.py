@@ -123,8 +123,8 @@ def put_large(lab, weir):
     yield Measure("s3/put64m_4_vs_md5", ratios(results, "four", "md5", "rate"), large_text(results, "four"), limit)
 
 
-def put_small(lab, endpoint, body):
-    requests = [endpoint.raw("PUT", f"/box/small-{i}", body=body) for i in range(PUT_KEYS)]
+def put_small(lab, endpoint, body, folder="/box"):
+    requests = [endpoint.raw("PUT", f"{folder}/small-{i}", body=body) for i in range(PUT_KEYS)]
     command = [lab.program("tests/bench/bench_http_load"), "-c", str(CLIENTS), "-t", f"{lab.seconds:g}", "-f",
                keep(os.path.join(lab.dir, "puts"), requests), "127.0.0.1", str(endpoint.port)]
     figures = lab.served(endpoint.server, lambda: lab.run(command))
