@@ -182,14 +182,13 @@ static bool request_is_json(const struct http_head *head)
 /* Whether the request was made by a page of another site. If so, it is refused, and *answer is the
  * result for the handler to return. A browser that was given keys sends them with every request to
  * this port, even for a page of another site. */
-static bool refuse_other_site(struct http_request *req, int *answer)
+static bool refuse_other_site(const struct rest_match *match, struct http_request *req, int *answer)
 {
     bool other = is_from_another_site(http_request_head(req));
 
     if (other)
-        *answer =
-            rest_send_error(req, 403, "cross_site", "a page of another site asked for this change",
-                            (struct http_header){0});
+        *answer = rest_match_refuse(match, req, 403, "cross_site",
+                                    "a page of another site asked for this change");
     return other;
 }
 
@@ -198,7 +197,7 @@ static bool refuse_other_site(struct http_request *req, int *answer)
  * simple POST, but not a POST with this type. The calls of a dialect take bodies of other types. */
 static bool may_change(const struct rest_match *match, struct http_request *req, int *answer)
 {
-    if (refuse_other_site(req, answer))
+    if (refuse_other_site(match, req, answer))
         return false;
     if (match->dialect || request_is_json(http_request_head(req)))
         return true;
@@ -273,5 +272,5 @@ static int api_handle(struct http_request *req, void *ctx)
     code = api_check_store(api, req, match.row, &err);
     if (code == ERR_AGAIN)
         return code;
-    return code < 0 ? rest_send_failure(req, code, &err) : rest_run(&match, req);
+    return code < 0 ? rest_match_fail(&match, req, code, &err) : rest_run(&match, req);
 }

@@ -326,7 +326,13 @@ void rest_allowed(struct buf *out, const struct rest_table *tables, size_t count
  * caller must have checked row->access, unless the row's table has a dialect. */
 int rest_run(const struct rest_match *match, struct http_request *req) MUST_CHECK;
 
-/* Like rest_refuse(), for a request that has no struct rest_call. */
+/* Like rest_refuse() and like an error of the row's function, before rest_run(). */
+int rest_match_refuse(const struct rest_match *match, struct http_request *req, int status,
+                      const char *code, const char *message) MUST_CHECK;
+int rest_match_fail(const struct rest_match *match, struct http_request *req, int code,
+                    const struct err *err) MUST_CHECK;
+
+/* Like rest_refuse(), for a request that has no row. */
 int rest_send_error(struct http_request *req, int status, const char *code, const char *message,
                     struct http_header extra) MUST_CHECK;
 /* Like rest_send_error(), with the status that a table gives for the error code `code`. A code that

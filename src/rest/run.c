@@ -183,6 +183,23 @@ int rest_send_failure(struct http_request *req, int code, const struct err *err)
     return failure_send(&rest_own, req, code, err);
 }
 
+static const struct rest_dialect *match_dialect(const struct rest_match *match)
+{
+    return match->dialect ? match->dialect : &rest_own;
+}
+
+int rest_match_refuse(const struct rest_match *match, struct http_request *req, int status,
+                      const char *code, const char *message)
+{
+    return error_send(match_dialect(match), req, status, code, message, NO_HEADER);
+}
+
+int rest_match_fail(const struct rest_match *match, struct http_request *req, int code,
+                    const struct err *err)
+{
+    return failure_send(match_dialect(match), req, code, err);
+}
+
 /* --- lists --- */
 
 bool rest_full(const struct rest_call *c)
@@ -371,7 +388,7 @@ int rest_run(const struct rest_match *match, struct http_request *req)
     struct rest_call c = {.ctx = match->ctx,
                           .req = req,
                           .row = row,
-                          .dialect = match->dialect ? match->dialect : &rest_own,
+                          .dialect = match_dialect(match),
                           .arena = http_request_arena(req),
                           .status = row->status ? row->status : 200};
     bool from_peer = false;
