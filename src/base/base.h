@@ -30,8 +30,8 @@ static inline size_t size_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Prints where the bug is and aborts the process, in every build. It is for bugs in weir itself;
- * bad input is never a bug. */
+/* Prints where the bug is and aborts the process, in every build. The function is for bugs in weir
+ * itself; bad input is never a bug. */
 NORETURN void bug(const char *file, int line, const char *what);
 #define BUG_ON(cond)                                                                               \
     do {                                                                                           \

@@ -27,8 +27,8 @@ void buf_reset(struct buf *b)
         b->p[0] = '\0';
 }
 
-/* Grows the memory. It is not inlined, so that an append that needs no growth needs no stack frame.
- */
+/* Grows the memory. The function is not inlined, so that an append that needs no growth needs no
+ * stack frame. */
 static __attribute__((noinline)) bool buf_grow(struct buf *b, size_t want)
 {
     size_t cap = size_max(want, size_max(64, b->cap + b->cap / 2));

@@ -21,8 +21,8 @@ struct lock {
     char *key;
     size_t key_len;
     char token[ID_HEX_LEN + 1];
-    /* When the lock's time to live ends (clock_mono_ns()). It is counted from the moment before the
-     * store was asked. 0: the lock was lost. */
+    /* When the lock's time to live ends (clock_mono_ns()). That time is counted from the moment
+     * before the store was asked. 0: the lock was lost. */
     _Atomic(uint64_t) until_ns;
 };
 

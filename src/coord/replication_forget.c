@@ -118,7 +118,7 @@ static int forget_later(struct replications *r, struct str escaped, struct err *
 }
 
 /* Removes the version vectors of a bucket. A bucket that has a replication again keeps its vectors.
- * It is checked again a day later, because the vectors may still have numbers of earlier
+ * Such a bucket is checked again a day later, because the vectors may still have numbers of earlier
  * destinations. */
 static int forget_bucket(struct replications *r, struct str escaped, struct str bucket, bool *done,
                          struct err *err)

@@ -26,8 +26,8 @@ enum switch_status {
 extern const char *const switch_status_names[SWITCH_STATUSES];
 
 struct switch_options {
-    /* More than 0: a switch without downtime. It waits this long (ns) for uploads that were begun
-     * on the old storage. 0: a switch with downtime. */
+    /* More than 0: a switch without downtime. The switch waits this long (ns) for uploads that were
+     * begun on the old storage. 0: a switch with downtime. */
     int64_t multipart_ttl_ns;
 
     /* For a switch with downtime. If uploads are open on the old storage when its check has ended,
@@ -84,10 +84,10 @@ int switch_step(struct replications *r, const struct bucket_switch *s, enum swit
  * after that replication. ERR_AGAIN: events are open. */
 int switch_done(struct replications *r, const struct bucket_switch *s, const struct task *clean,
                 struct err *err) MUST_CHECK;
-/* Moves a switch with downtime from check_in_progress to in_progress. It goes on as a switch
- * without downtime, to wait for uploads that are open on the old storage. The bucket stays blocked
- * until switch_unblock(). `task` is the task of a switch without downtime. ERR_AGAIN: events are
- * open. */
+/* Moves a switch with downtime from check_in_progress to in_progress. The switch goes on as a
+ * switch without downtime, to wait for uploads that are open on the old storage. The bucket stays
+ * blocked until switch_unblock(). `task` is the task of a switch without downtime. ERR_AGAIN:
+ * events are open. */
 int switch_follow(struct replications *r, const struct bucket_switch *s, const struct task *task,
                   struct str text, struct err *err) MUST_CHECK;
 /* Ends the block that switch_follow() began (bucket_switch.blocked). */

@@ -36,7 +36,8 @@ struct copy_memory {
 struct copy_options {
     /* Called before anything is written, before each part, and every few MiB of a body, from
      * several threads at once. `bytes` is the number of bytes that were read since the previous
-     * call. When it returns an error, the copy ends and returns that error. May be NULL. */
+     * call. When the function returns an error, the copy ends and returns that error. May be
+     * NULL. */
     int (*watch)(void *ctx, uint64_t bytes, struct err *err);
     void *ctx;
     struct copy_memory memory; /* memory.get NULL: uploads are not remembered */
@@ -81,8 +82,8 @@ struct copy_result {
  * that is logged. */
 int copy_object(struct copy_result *out, struct arena *a, const struct copy *c,
                 struct err *err) MUST_CHECK;
-/* Like copy_object(), but copies also when both sides have the same object already. It is for
- * buckets in which each put makes a version. */
+/* Like copy_object(), but copies also when both sides have the same object already. The function is
+ * for buckets in which each put makes a version. */
 int copy_anew(struct copy_result *out, struct arena *a, const struct copy *c,
               struct err *err) MUST_CHECK;
 

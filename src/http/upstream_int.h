@@ -114,8 +114,8 @@ struct mover {
 void mover_init(struct mover *m, struct reader *from, int to, uint64_t timeout_ms);
 void mover_release(struct mover *m);
 /* Sends some bytes: pending bytes, or bytes in the pipe, or else at most `max` bytes from the
- * reader. *moved = 0: the reader has ended. It returns ERR_AGAIN only with `watch`, and then
- * nothing was sent. */
+ * reader. *moved = 0: the reader has ended. The function returns ERR_AGAIN only with `watch`, and
+ * then nothing was sent. */
 int mover_step(struct mover *m, uint64_t max, uint64_t *moved, struct err *err) MUST_CHECK;
 
 /* --- the exchange --- */
@@ -146,8 +146,8 @@ struct exchange {
     char in[HTTP_MAX_HEAD + 8 * KIB];
 };
 
-/* Makes an exchange on this connection. Its memory is that of the connection's last exchange, if
- * there was one, and goes back to the connection when the exchange is closed. */
+/* Makes an exchange on this connection. The exchange's memory is that of the connection's last
+ * exchange, if there was one, and goes back to the connection when the exchange is closed. */
 struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool to_head);
 /* Reads until the final head is complete. */
 int exchange_read_head(struct exchange *e, uint64_t deadline_ns, struct err *err) MUST_CHECK;

@@ -62,8 +62,8 @@ static inline uint64_t bytes_below(uint64_t x, unsigned n)
 }
 
 /* Returns the address of the first byte that is below `least`, or DEL, or (with only_ascii) above
- * DEL; returns `end` when there is none. It compares 16 or 8 bytes at a time, because every byte of
- * a head passes through this function. */
+ * DEL; returns `end` when there is none. The function compares 16 or 8 bytes at a time, because
+ * every byte of a head passes through this function. */
 static inline const char *scan(const char *p, const char *end, unsigned char least, bool only_ascii)
 {
 #ifdef __SSE2__

@@ -36,9 +36,9 @@ int child_start(struct child *out, const struct child_options *o, struct err *er
  * number of the signal that ended it. After ERR_TIMEOUT the child still runs. The pipes stay open.
  */
 int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *err) MUST_CHECK;
-/* Ends a child and closes the pipes. It sends SIGTERM to the child's process group, waits until the
- * child has ended or the deadline has passed, sends SIGKILL to the group and reaps the child. For a
- * child that was reaped already or never started, it only closes the pipes. */
+/* Ends a child and closes the pipes. The function sends SIGTERM to the child's process group, waits
+ * until the child has ended or the deadline has passed, sends SIGKILL to the group and reaps the
+ * child. For a child that was reaped already or never started, it only closes the pipes. */
 void child_end(struct child *c, uint64_t deadline_ns);
 
 /* The bytes for the child's stdin, and the bufs that receive its stdout and stderr, each up to its

@@ -35,8 +35,8 @@ int dir_make(const char *path, mode_t mode, struct err *err) MUST_CHECK;
  * Symbolic links are removed, not followed. */
 int dir_remove_tree(const char *path, struct err *err) MUST_CHECK;
 
-/* Sets the file's mode to 0600 when group or others have any access. It is for files with secrets.
- * ERR_NOT_FOUND: there is no such file. */
+/* Sets the file's mode to 0600 when group or others have any access. The function is for files with
+ * secrets. ERR_NOT_FOUND: there is no such file. */
 int file_make_private(const char *path, struct err *err) MUST_CHECK;
 
 bool file_exists(const char *path);

@@ -46,8 +46,8 @@ int loop_start(struct loop *l, const struct loop_options *o, struct err *err) MU
 void loop_wake(struct loop *l);
 /* Asks the loop to stop without waiting for it, so that several loops can stop at the same time. */
 void loop_ask_stop(struct loop *l);
-/* Ends the loop: returns when the step that runs has returned. It must not be called from inside
- * the step. A stopped loop may be started again. */
+/* Ends the loop: returns when the step that runs has returned. The function must not be called from
+ * inside the step. A stopped loop may be started again. */
 void loop_stop(struct loop *l);
 /* Whether loop_stop() or loop_ask_stop() was called. A long step calls this function, and returns
  * early when it is true. Any thread may call it. */

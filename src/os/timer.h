@@ -30,9 +30,9 @@ void timers_free(struct timers *ts);
  * may call this, also for its own timer. */
 void timer_set(struct timers *ts, struct timer *t, uint64_t delay_ns, uint64_t period_ns,
                thread_fn *fn, void *ctx);
-/* Cancels the timer. When this returns, its callback is not running and will not run. It must not
- * be called from inside the timer's own callback, where a timer that fires once is no longer set.
- */
+/* Cancels the timer. When this returns, its callback is not running and will not run. The function
+ * must not be called from inside the timer's own callback, where a timer that fires once is no
+ * longer set. */
 void timer_cancel(struct timers *ts, struct timer *t);
 
 #endif

@@ -20,8 +20,8 @@ struct keeper_options {
 /* Starts the keeper's thread. */
 int keeper_start(struct keeper **out, const struct keeper_options *o, struct err *err) MUST_CHECK;
 void keeper_stop(struct keeper *k); /* NULL is fine */
-/* Does one round of checks now. It stops early when `ended` returns true. ERR_BUSY: another process
- * is doing a round. */
+/* Does one round of checks now. The round stops early when `ended` returns true. ERR_BUSY: another
+ * process is doing a round. */
 int keeper_run(const struct keeper_options *o, bool (*ended)(void *ctx), void *ctx,
                struct err *err) MUST_CHECK;
 

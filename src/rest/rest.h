@@ -150,9 +150,9 @@ struct rest_page;
 /* The rules for the calls of a table when they are not weir's own calls, but those of another
  * program's API. */
 struct rest_dialect {
-    /* Finds out who calls, and whether the caller may make the call at all. It uses only the head
-     * of the request, runs before anything else is read, and may set c->caller. It does not wait.
-     * An error is sent as any other error of the call. */
+    /* Finds out who calls, and whether the caller may make the call at all. The function uses only
+     * the head of the request, runs before anything else is read, and may set c->caller. It does
+     * not wait. An error is sent as any other error of the call. */
     rest_fn *admit;
     /* Returns the HTTP status for an error code; 0: the status of weir's own calls. */
     int (*status)(int code);

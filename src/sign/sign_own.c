@@ -99,8 +99,8 @@ static void append_credential(struct buf *out, const struct sign_credentials *c,
     sign_append_scope(out, &scope);
 }
 
-/* Makes the value of Authorization. It uses buf_append_str() and the like, because printf costs as
- * much time as the signature. */
+/* Makes the value of Authorization. The function uses buf_append_str() and the like, because printf
+ * costs as much time as the signature. */
 static struct str authorization_of(struct arena *a, const struct sign_credentials *c,
                                    struct str names, struct str timestamp,
                                    const char signature[SIGN_HEX_LEN])

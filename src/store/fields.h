@@ -61,8 +61,8 @@ int fields_read(void *out, const struct fields *fields, const struct reply *hash
  * is an absent field. */
 int fields_read_values(void *out, const struct fields *fields, const struct reply *values,
                        struct arena *keep, struct err *err) MUST_CHECK;
-/* Makes the command HMGET for all fields of the table, in the arena. It has no arguments if the
- * arena is full. */
+/* Makes the command HMGET for all fields of the table, in the arena. The command has no arguments
+ * if the arena is full. */
 struct store_args fields_command(const struct fields *fields, struct arena *a, struct str key);
 
 /* Returns the value of the field `name` from an answer of HGETALL. NULL: there is no such field. */

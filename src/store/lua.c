@@ -295,7 +295,8 @@ static void set_strings(lua_State *L, struct lua_vm *vm, const char *name, const
     lua_pop(L, 1);
 }
 
-/* Runs the script. It is called by lua_cpcall(), because every step in it may raise a Lua error. */
+/* Runs the script. lua_cpcall() calls this function, because every step in it may raise a Lua
+ * error. */
 static int run_protected(lua_State *L)
 {
     struct lua_vm *vm = lua_touserdata(L, 1);

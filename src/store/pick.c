@@ -86,8 +86,8 @@ static void shuffle(struct pick *p, size_t n)
     }
 }
 
-/* Picks `count` members by independent draws, so that a member may come twice. It draws from a copy
- * of all members, unless the collection is large and `count` a small part of it. */
+/* Picks `count` members by independent draws, so that a member may come twice. The function draws
+ * from a copy of all members, unless the collection is large and `count` a small part of it. */
 static size_t repeat_some(struct call *c, const struct object *o, uint64_t count, struct pick *out)
 {
     uint64_t n = o->m.count;

@@ -51,8 +51,8 @@ static void give_place_back(struct redis_pool *p)
     mutex_unlock(&p->lock);
 }
 
-/* Called under the lock: whether the back-off is in force. It ends early if another server has
- * become the master since the failure (docs/store-redis.md, M4). */
+/* Called under the lock: whether the back-off is in force. The back-off ends early if another
+ * server has become the master since the failure (docs/store-redis.md, M4). */
 static bool is_resting(const struct redis_pool *p)
 {
     return p->backoff.delay_ns && clock_mono_ns() < p->backoff.retry_at_ns &&

@@ -55,8 +55,8 @@ static uint64_t next_delay(struct reload *r)
     return r->delay_ns;
 }
 
-/* Loads the copy, and sets the timer after a failure. It waits between half of the delay and all of
- * it, so that not all weirs ask a Redis at the same moment when it is back. */
+/* Loads the copy, and sets the timer after a failure. The timer waits between half of the delay and
+ * the whole delay, so that not all weirs ask a Redis at the same moment when it is back. */
 int reload_now(struct reload *r, struct err *err)
 {
     int code = r->o.load(r->o.ctx, err);

@@ -1,6 +1,6 @@
 /* RESP2, Redis's wire protocol: an incremental reader, which builds replies in the caller's arena,
- * and a writer of commands. It is used instead of hiredis because Debian's version 0.14 has no TLS,
- * owns its socket and timeouts, and builds a tree of its own that would have to be copied.
+ * and a writer of commands. This code is used instead of hiredis because Debian's version 0.14 has
+ * no TLS, owns its socket and timeouts, and builds a tree of its own that would have to be copied.
  *
  * The peer is not trusted: lengths that it announces are checked against the limits below and the
  * limit of the arena before memory is allocated. Each connection has a reader of its own. */

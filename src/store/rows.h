@@ -32,7 +32,7 @@ struct row {
 };
 
 /* Limits of a small hash, whose pairs are in its meta row; a larger hash has a row for each field.
- * They are part of the format on disk. */
+ * These limits are part of the format on disk. */
 enum { SMALL_FIELDS = 32, SMALL_BYTES = 1024 };
 
 /* The value of a meta row, decoded. */

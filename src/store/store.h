@@ -166,9 +166,9 @@ int store_may_serve(const struct store *s, struct err *err) MUST_CHECK;
 
 /* --- messages --- */
 
-/* A subscriber's function. Called by the store's own thread, one call at a time. It must be short;
- * it may call store_command(). `channel.p` NULL: the connection was lost and the subscription is
- * made again, so messages may have been missed. */
+/* A subscriber's function. Called by the store's own thread, one call at a time. The function must
+ * be short; it may call store_command(). `channel.p` NULL: the connection was lost and the
+ * subscription is made again, so messages may have been missed. */
 typedef void store_message_fn(void *ctx, struct str channel, struct str message);
 
 struct store_subscription;

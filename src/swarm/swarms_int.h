@@ -77,8 +77,8 @@ _Static_assert(sizeof(struct torrent_entry) == 64, "one line of the cache");
 /* The secret key of words_hash(), which hashes five 32-bit words: h = (k0 + sum of k[i] * word[i])
  * >> 32, computed twice with different keys. Two inputs collide in one h with a probability of
  * 2^-32 (Lemire and Kaser, "Strongly universal string hashing is fast", 2014). Without the key
- * nobody can choose info hashes that collide, and the hash never leaves the process. It takes ten
- * multiplications; SipHash would take fifty cycles or more. */
+ * nobody can choose info hashes that collide, and the hash never leaves the process. The hash takes
+ * ten multiplications; SipHash would take fifty cycles or more. */
 struct words_key {
     uint64_t k[2][6];
 };

@@ -28,9 +28,10 @@ bool peer_addr_is_local(const struct peer_addr *a); /* loopback, private, link-l
 /* Whether a host can have this address: it is not unspecified, multicast or broadcast. */
 bool peer_addr_is_host(const struct peer_addr *a);
 
-/* Finds the address of the client of a request. `peer` is the other end of the socket. If it is a
- * trusted proxy or a unix socket, the client is the right-most hop of `forwarded` (X-Forwarded-For)
- * that is not in the trusted networks; the client's port is not set. False: there is no address. */
+/* Finds the address of the client of a request. `peer` is the other end of the socket. If `peer` is
+ * a trusted proxy or a unix socket, the client is the right-most hop of `forwarded`
+ * (X-Forwarded-For) that is not in the trusted networks; the client's port is not set. False: there
+ * is no address. */
 bool trust_client(const struct trust *t, const struct sock_addr *peer, struct str forwarded,
                   struct peer_addr *out);
 

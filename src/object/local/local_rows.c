@@ -103,8 +103,8 @@ uint64_t row_u64(struct str bytes)
     return be64_read(bytes.p);
 }
 
-/* Computes the check value in a version's id. It binds the id to bucket and key, so that the id is
- * not valid for another key. */
+/* Computes the check value in a version's id. The check value binds the id to bucket and key, so
+ * that the id is not valid for another key. */
 static uint64_t version_check(const struct local_bucket *b, struct str key, uint64_t sequence)
 {
     struct row r;

@@ -71,8 +71,8 @@ struct remote_topic {
  * ERR_UNSUPPORTED: the peer has no topics. */
 int remote_make_topic(struct storage *s, struct arena *a, const struct remote_topic *t,
                       struct str *arn, struct err *err) MUST_CHECK;
-/* Removes the entry with this id from the bucket's document "notification". It is needed for Ceph,
- * where setting the document adds entries and removes none. */
+/* Removes the entry with this id from the bucket's document "notification". The call is needed for
+ * Ceph, where setting the document adds entries and removes none. */
 int remote_drop_notification(struct storage *s, struct str user, struct str bucket, struct str id,
                              struct err *err) MUST_CHECK;
 

@@ -25,8 +25,8 @@ static void append_rate(struct buf *out, double objects, double bytes)
     buf_append_z(out, "/s");
 }
 
-/* Appends a duration such as "2m 5s". It is written as by manage_span(), but without the word
- * "in". */
+/* Appends a duration such as "2m 5s". The duration is written as by manage_span(), but without the
+ * word "in". */
 static void append_time_left(struct buf *out, int64_t seconds)
 {
     struct buf text = {0};

@@ -91,11 +91,11 @@ struct taps_options {
     int (*record)(struct replications *r, const struct record *rec,
                   struct err *err); /* for tests; NULL: replication_record() */
 };
-/* Starts the taps. It must be called before anything is written. When it returns, the local
- * storages of the routes have their taps. */
+/* Starts the taps. The function must be called before anything is written. When it returns, the
+ * local storages of the routes have their taps. */
 int taps_open(struct taps **out, const struct taps_options *o, struct err *err) MUST_CHECK;
-/* Stops the taps. It must be called when nothing is written any more. The next start records the
- * rows that are left. */
+/* Stops the taps. The function must be called when nothing is written any more. The next start
+ * records the rows that are left. */
 void taps_close(struct taps *t); /* NULL is fine */
 
 /* Returns the calls for gateway_options.capture; borrowed from `t`. */
@@ -149,9 +149,9 @@ int taps_await(struct taps *t, const struct storage *s, uint64_t deadline_ns,
  * if the storage has a bucket. Asks the store, unless the name is known to be this folder's; false
  * when the store cannot be asked. `t` NULL: nothing is replicated. */
 bool taps_owns(struct taps *t, struct storage *s);
-/* Claims the storage's name for its folder. It is called before a replication or a check names the
- * storage. ERR_CONFLICT: another folder has the name. `force` true: the other folder loses the
- * name. */
+/* Claims the storage's name for its folder. The function is called before a replication or a check
+ * names the storage. ERR_CONFLICT: another folder has the name. `force` true: the other folder
+ * loses the name. */
 int taps_claim(struct taps *t, struct storage *s, bool force, struct err *err) MUST_CHECK;
 
 /* taps_switching() points to a flag that says whether any bucket is in a switch without downtime.

@@ -85,8 +85,8 @@ struct intent {
     size_t members; /* number of the intent's requests that are not recorded yet */
 };
 
-/* A request to a remote storage that is handed to the recorder when it has ended. Its intent is
- * shared, or is an entry of the journal. */
+/* A request to a remote storage that is handed to the recorder when the request has ended. Its
+ * intent is shared, or is an entry of the journal. */
 struct ended {
     struct list node;
     struct intent *in; /* the shared intent; NULL: the intent is in the journal */
@@ -246,8 +246,8 @@ void intents_forget_astray(struct taps *t);
  * marked bucket becomes suspect. */
 int marks_load(struct taps *t, bool kept, struct err *err) MUST_CHECK;
 void marks_release(struct taps *t);
-/* Holds the bucket's mark. It is called before an entry of the bucket is written to the journal.
- * When it returns, the mark is on disk, and it stays until marks_drop(). */
+/* Holds the bucket's mark. The function is called before an entry of the bucket is written to the
+ * journal. When it returns, the mark is on disk; the mark stays until marks_drop(). */
 int marks_hold(struct taps *t, struct str storage, struct str bucket, struct mark **out,
                struct err *err) MUST_CHECK;
 void marks_drop(struct taps *t, struct mark *m);

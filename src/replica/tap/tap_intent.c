@@ -283,8 +283,8 @@ static int announce_all(struct taps *t, const struct intended *i, struct intent 
     return code;
 }
 
-/* Returns whether the request may share its intent. It must change one object, and its bucket must
- * not be in a switch without downtime. */
+/* Returns whether the request may share its intent. The request must change one object, and its
+ * bucket must not be in a switch without downtime. */
 static bool can_share(const struct concerned *c, const struct intended *i)
 {
     return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)THINGS_OF_OBJECT);

@@ -186,8 +186,8 @@ static int look_there(struct listing *l, const struct list_options *o, struct er
     return 0;
 }
 
-/* Returns whether the destination lacks the key. It must be called with keys in the order of their
- * names. */
+/* Returns whether the destination lacks the key. The function must be called with keys in the order
+ * of their names. */
 static bool is_absent(struct there *t, struct str key)
 {
     while (t->at < t->count && str_cmp(t->entries[t->at].info.key, key) < 0)
@@ -265,8 +265,8 @@ static void add_entry(struct listing *l, const struct list_entry *e, bool absent
 }
 
 /* Adds an object that only the destination has. Its task finds that the source does not have the
- * object, and removes it. A bucket of another name may have had objects before it became a
- * destination; such objects stay. */
+ * object, and removes it from the destination. A bucket of another name may have had objects before
+ * it became a destination; such objects stay. */
 static void add_extra(struct listing *l, const struct list_entry *e)
 {
     const struct job *j = l->j;

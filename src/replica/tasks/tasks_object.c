@@ -141,8 +141,8 @@ int task_object_sync(struct task_run *run, struct err *err)
     return run_object(run, PAYLOAD_OBJECT, &object_work, err);
 }
 
-/* Copies one object that a listing has found. It checks again whether both sides keep versions,
- * because that may have changed since the listing. */
+/* Copies one object that a listing has found. The task checks again whether both sides keep
+ * versions, because that may have changed since the listing. */
 int task_object_copy(struct task_run *run, struct err *err)
 {
     return run_object(run, PAYLOAD_COPY, &object_work, err);

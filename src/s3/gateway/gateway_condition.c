@@ -244,8 +244,8 @@ static int condition_read_lock(struct call *c, struct lock_headers *out)
     return code;
 }
 
-/* Returns the number of days until `until_ms`. It is rounded up, so that a request for ten days
- * that was made a moment ago counts as ten. */
+/* Returns the number of days until `until_ms`. The number is rounded up, so that a request for ten
+ * days that was made a moment ago counts as ten. */
 static struct str remaining_days(struct call *c, int64_t until_ms)
 {
     int64_t left = until_ms > c->now_ms ? until_ms - c->now_ms : 0;
