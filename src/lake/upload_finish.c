@@ -130,8 +130,8 @@ static int finish_look(struct finish *f, struct lake_place *p, struct err *err)
 
 /* Finishes the upload. Nobody else puts an object at its address, so an object that is there is the
  * upload's, finished by an earlier try. */
-static int finish_upload(struct finish *f, struct lake_place *p, const struct upload_info *data,
-                         struct err *err)
+static int finish_in_bucket(struct finish *f, struct lake_place *p, const struct upload_info *data,
+                            struct err *err)
 {
     struct put_options own = {.meta.checksum = f->o->meta.checksum};
     struct put_result put = {0};
@@ -159,7 +159,7 @@ static int finish_data(struct finish *f, struct err *err)
     if (code == 0)
         code = lake_place_may(&p, err);
     if (code == 0)
-        code = finish_upload(f, &p, &data, err);
+        code = finish_in_bucket(f, &p, &data, err);
     return lake_place_end(&p, code, err);
 }
 
