@@ -1,4 +1,4 @@
-"""What users may do in repositories of others through the REST API of the lake."""
+"""What users may do in repositories of others through the REST API of the lake, and what nobody may."""
 import json
 
 import pytest
@@ -119,6 +119,15 @@ def test_a_remote_storage_is_asked_whether_the_caller_may_read(alice, bob, serve
              "Resource": [bucket, key]}]}))
         assert stage(bob, "s3://remote/key") == status
     assert bob.call("GET", REPO + "/refs/dev/objects?path=stolen") == (200, "secret")
+
+
+def test_values_that_no_header_can_have_are_refused(alice):
+    for value in "a\r\nX-Evil: 1", "a\x01", "x" * 1025:
+        status, _ = alice.call("PUT", REPO + "/branches/dev/objects?path=e", {
+            "physical_address": alice.stat["physical_address"], "checksum": value, "size_bytes": 6})
+        assert status == 400
+    assert alice.call("POST", REPO + "/branches/dev/objects?path=e&storageClass=%0d%0aX:y", "x")[0] == 400
+    assert alice.call("GET", REPO + "/refs/dev/objects?path=e")[0] == 404
 
 
 def test_a_token_ends_with_its_user(alice, tenant, server, weir):

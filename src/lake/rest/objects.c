@@ -48,12 +48,19 @@ static int object_find(struct rest_call *c, struct lake_repo *repo, struct lake_
     return code == 0 ? lake_stat(web_of(c)->lake, c->arena, repo, ref, path, out, err) : code;
 }
 
+/* Adds the ETag. An entry that was not written by weir may have one that no header can have. */
+static void object_add_etag(struct rest_call *c, struct str etag)
+{
+    if (http_field_is_valid(STR("ETag"), etag))
+        rest_header(c, STR("ETag"), arena_fmt(c->arena, "\"" STR_FMT "\"", STR_ARG(etag)));
+}
+
 static void object_add_headers(struct rest_call *c, const struct lake_entry *e)
 {
     char modified[CLOCK_HTTP_LEN + 1];
 
     clock_http(e->modified_ms, modified);
-    rest_header(c, STR("ETag"), arena_fmt(c->arena, "\"" STR_FMT "\"", STR_ARG(e->etag)));
+    object_add_etag(c, e->etag);
     rest_header(c, STR("Last-Modified"), str_z(modified));
     rest_header(c, STR("Accept-Ranges"), STR("bytes"));
     rest_header(c, STR("Cache-Control"), STR("private, max-age=0"));
