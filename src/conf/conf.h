@@ -110,7 +110,7 @@ struct conf {
     } store;
     struct {
         int engine;      /* enum conf_kv_engine */
-        const char *url; /* of Redis or PostgreSQL */
+        const char *url; /* URL of a Redis or PostgreSQL server */
         uint64_t connections, timeout_ms;
     } kv;
     struct {

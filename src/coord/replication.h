@@ -117,7 +117,7 @@ size_t replication_view_all(const struct replication_view *view,
 struct replication_new {
     struct replication_id id;
     int priority;         /* 0 to PRIORITY_MAX */
-    struct str agent_url; /* as in struct replication; empty: none */
+    struct str agent_url; /* where the source reports changes that bypass weir; empty: nowhere */
     bool init_done;       /* no initial copy is needed: a switch has reversed the replication */
     bool later;           /* return before the view has the change; used for many calls in a row */
     /* A task that is queued with the replication and counted as a listing; replication_list() ends
@@ -149,7 +149,7 @@ struct replication_end {
     /* Tasks that are queued with the removal. One task cleans up; the other task finds out whether
      * the bucket was made again meanwhile. */
     struct task then[2];
-    struct str route; /* as in replication_add() */
+    struct str route; /* the main storage, as for replication_add() */
 };
 int replication_end(struct replications *r, const struct replication_end *e,
                     struct err *err) MUST_CHECK;

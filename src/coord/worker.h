@@ -36,7 +36,7 @@ bool task_ended(const struct task_run *run);
 typedef int task_fn(struct task_run *run, struct err *err);
 
 struct task_handler {
-    const char *type; /* type of the tasks that `fn` runs, as in struct task */
+    const char *type; /* type of the tasks that `fn` runs, such as "object:sync" */
     task_fn *fn;
     void *ctx;
 };

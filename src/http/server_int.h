@@ -211,7 +211,7 @@ struct http_server {
     struct counters *counters; /* one for each worker, and one for all other threads */
 
     _Atomic(uint64_t) now_ms; /* clock_mono_ms() at the sweeper's last tick */
-    _Atomic(int64_t) wall_ms; /* for the Date header */
+    _Atomic(int64_t) wall_ms; /* wall clock for the Date header */
     _Atomic(size_t) connections;
     _Atomic(bool) stopping; /* no new requests are served, and responses close the connection */
     _Atomic(bool) dropping; /* the deadline of http_server_stop() has passed */

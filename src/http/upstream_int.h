@@ -27,7 +27,8 @@ struct upstream_conn {
     uint64_t idle_since_ns;
     /* The connection served an exchange before, so the peer may have closed it. */
     bool reused;
-    struct exchange *spare; /* memory of the last exchange, for the next one; NULL: none */
+    /* Memory of the last exchange, which the next exchange uses; NULL: none. */
+    struct exchange *spare;
 };
 
 struct upstream {

@@ -8,11 +8,11 @@
 struct rest_value {
     const struct rest_field *field;
     bool given;
-    struct str text; /* for STRING and TIME */
+    struct str text; /* value of a STRING or TIME */
     int64_t integer;
     double number;
     bool truth;
-    const json_t *json; /* for arrays and objects; borrowed from the body */
+    const json_t *json; /* value of an array or object; borrowed from the body */
 };
 
 /* The dialect of weir's own calls. */

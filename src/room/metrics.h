@@ -44,7 +44,7 @@ struct metric {
 /* A struct of numbers. Several structs of one kind differ in their label. */
 struct metric_source {
     unsigned kind;
-    const char *label; /* NULL: none */
+    const char *label; /* name of the label; NULL: the struct has no label */
     struct str value;  /* the label's value */
     const void *numbers;
 };

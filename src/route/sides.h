@@ -36,7 +36,7 @@ struct side_choice {
 struct side_keys {
     const struct str *keys;
     size_t count;
-    struct str user; /* id of the user who asks, as in struct side_ask */
+    struct str user; /* id of the user who asks */
 };
 
 struct bucket_sides {

@@ -71,7 +71,7 @@ struct local {
     struct storage storage;
     struct db *db;
     struct db_cf *rows, *bytes, *outbox, *changes;
-    _Atomic(const struct change_tap *) tap; /* NULL: none */
+    _Atomic(const struct change_tap *) tap; /* NULL: the storage has no tap */
     char *name, *folder;
     int lock_fd;           /* locks the folder while the storage is open */
     _Atomic(bool) present; /* the folder was found and is in use; once true, stays true */
@@ -107,7 +107,7 @@ struct local_bucket {
     char usage_row[ROW_BUCKET_LEN]; /* key of the row that has struct bucket_usage */
     bool untapped;                  /* its changes are hidden from the tap (local_untap()) */
     _Atomic(unsigned) refs;
-    char memory[]; /* of `row` */
+    char memory[]; /* holds the bytes of `row` */
 };
 
 extern const struct storage_ops local_storage_ops;

@@ -570,7 +570,8 @@ struct put_body {
     bool open;
     unsigned char md5[MD5_LEN];
 };
-/* Opens the request's own body. `otherwise` means the same as in payload_options. */
+/* Opens the request's own body. `otherwise` is the kind of checksum to make when the client claims
+ * none; DIGEST_MD5: none is made. */
 int put_body_open(struct put_body *b, struct call *c, enum digest_kind otherwise,
                   struct put_options *put, struct err *err) MUST_CHECK;
 /* Opens a body other than the request's, with the headers of c->head. The caller has filled in the

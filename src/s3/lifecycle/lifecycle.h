@@ -60,7 +60,7 @@ void lifecycle_write(struct buf *out, const struct lifecycle *config);
 struct lifecycle_facts {
     struct str key;
     uint64_t size;
-    const struct tag_set *tags; /* NULL: none */
+    const struct tag_set *tags; /* NULL: the version has no tags */
     int64_t modified_ms;
     bool is_latest, is_marker;
     bool is_alone; /* the key has no other version */

@@ -69,7 +69,7 @@ struct access_log_target {
 struct access_log_ask {
     struct routes *routes;
     const struct logging *config;
-    struct str owner, bucket, storage; /* of the logged bucket */
+    struct str owner, bucket, storage; /* owner, name and storage of the logged bucket */
     struct str key;                    /* the key of the log object that will be made */
     bool setting; /* the logging configuration is being set, so its stricter checks apply */
 };

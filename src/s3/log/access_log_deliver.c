@@ -9,7 +9,7 @@
 struct delivery {
     struct access_log *l;
     struct arena a;
-    struct str storage, bucket, owner; /* of the logged bucket */
+    struct str storage, bucket, owner; /* storage, name and owner of the logged bucket */
     struct logging config;
     struct buf key;
 };

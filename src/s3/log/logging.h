@@ -35,7 +35,7 @@ int logging_decode(struct logging *out, struct arena *a, struct str kept,
 
 /* The bucket whose requests are logged. */
 struct logging_source {
-    struct str owner, bucket; /* of the logged bucket */
+    struct str owner, bucket; /* owner and name of the logged bucket */
     struct str region;
 };
 
