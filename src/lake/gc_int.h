@@ -62,7 +62,7 @@ bool gc_ids_has(const struct gc_ids *s, struct str id);
 
 /* Sorts strings that do not fit into memory: sorted runs in files without names, which are merged.
  * Strings have at most GC_STRING_MAX bytes. */
-enum { GC_STRING_MAX = 2048, GC_SORT_BYTES = 32 << 20, GC_SORT_RUNS = 64 };
+enum { GC_STRING_MAX = 8192, GC_SORT_BYTES = 32 << 20, GC_SORT_RUNS = 64 };
 struct gc_sorter;
 int gc_sorter_open(struct gc_sorter **out, const char *folder, size_t memory_bytes,
                    struct err *err) MUST_CHECK;
@@ -71,6 +71,8 @@ int gc_sorter_add(struct gc_sorter *s, struct str text, struct err *err) MUST_CH
  * there are no more. The string is borrowed until the next call. */
 int gc_sorter_sort(struct gc_sorter *s, struct err *err) MUST_CHECK;
 int gc_sorter_next(struct gc_sorter *s, struct str *out, struct err *err) MUST_CHECK;
+/* Begins again with the smallest string. */
+int gc_sorter_rewind(struct gc_sorter *s, struct err *err) MUST_CHECK;
 void gc_sorter_close(struct gc_sorter *s); /* NULL is fine */
 
 /* --- a run (gc_run.c) --- */

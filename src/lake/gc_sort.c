@@ -125,7 +125,7 @@ int gc_sorter_open(struct gc_sorter **out, const char *folder, size_t memory_byt
         return code;
     struct gc_sorter *s = xzalloc(sizeof(*s));
     s->folder = str_dup(str_z(folder));
-    s->max_bytes = size_max(memory_bytes, 4 * GC_STRING_MAX);
+    s->max_bytes = size_max(memory_bytes, 2 * GC_STRING_MAX);
     s->bytes = xzalloc(s->max_bytes);
     *out = s;
     return 0;
@@ -265,5 +265,20 @@ int gc_sorter_next(struct gc_sorter *s, struct str *out, struct err *err)
         *out = buf_str(&s->last);
     }
     buf_release(&next);
+    return code;
+}
+
+int gc_sorter_rewind(struct gc_sorter *s, struct err *err)
+{
+    int code = 0;
+
+    s->next = 0;
+    s->has_last = false;
+    for (size_t i = 0; i < s->runs.len && code == 0; i++) {
+        struct sort_run *r = s->runs.items[i];
+        buf_reset(&r->buffer);
+        r->at = r->used = 0;
+        code = sort_run_next(r, err);
+    }
     return code;
 }

@@ -2,6 +2,7 @@
 #include "lake/tasks.h"
 #include "lake/delete.h"
 #include "lake/gc.h"
+#include "lake/import.h"
 #include "lake/lake_int.h"
 #include "lake/room.h"
 
@@ -28,16 +29,29 @@ int lake_task_add_delete(struct queue *q, struct err *err)
     return task_add_once(q, LAKE_TASK_DELETE, STR(LAKE_TASK_DELETE), STR("to-delete"), err);
 }
 
-int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err)
+/* Adds a task of a repository; `thing` (may be empty) is what the task works on. */
+static int task_add_repo(struct queue *q, const char *type, const struct lake_repo *r,
+                         struct str thing, struct err *err)
 {
     struct buf id = {0}, payload = {0};
 
-    buf_appendf(&id, LAKE_TASK_GC ":" STR_FMT, STR_ARG(r->partition));
-    buf_appendf(&payload, STR_FMT "\n" STR_FMT, STR_ARG(r->id), STR_ARG(r->partition));
-    int code = task_add_once(q, LAKE_TASK_GC, buf_str(&id), buf_str(&payload), err);
+    buf_appendf(&id, "%s:" STR_FMT ":" STR_FMT, type, STR_ARG(r->partition), STR_ARG(thing));
+    buf_appendf(&payload, STR_FMT "\n" STR_FMT "\n" STR_FMT, STR_ARG(r->id), STR_ARG(r->partition),
+                STR_ARG(thing));
+    int code = task_add_once(q, type, buf_str(&id), buf_str(&payload), err);
     buf_release(&id);
     buf_release(&payload);
     return code;
+}
+
+int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err)
+{
+    return task_add_repo(q, LAKE_TASK_GC, r, STR_EMPTY, err);
+}
+
+int lake_task_add_import(struct queue *q, const struct lake_repo *r, struct str id, struct err *err)
+{
+    return task_add_repo(q, LAKE_TASK_IMPORT, r, id, err);
 }
 
 /* --- running --- */
@@ -48,11 +62,12 @@ static bool lake_task_ended(void *ctx)
 }
 
 /* Finds the repository of the payload. ERR_NOT_FOUND: it was deleted, or made again. */
-static int lake_task_repo(struct task_run *run, struct lake_repo *out, struct err *err)
+static int lake_task_repo(struct task_run *run, struct lake_repo *out, struct str *thing,
+                          struct err *err)
 {
-    struct str id, partition;
+    struct str id, partition, rest;
 
-    if (!str_cut(run->task->payload, '\n', &id, &partition))
+    if (!str_cut(run->task->payload, '\n', &id, &rest) || !str_cut(rest, '\n', &partition, thing))
         return err_set(err, ERR_INVALID, "the payload names no repository");
     int code = lake_repo_get(run->ctx, run->arena, id, out, err);
     return code == 0 && !str_eq(out->partition, partition) ? ERR_NOT_FOUND : code;
@@ -75,7 +90,8 @@ static int lake_task_delete(struct task_run *run, struct err *err)
 static int lake_task_gc(struct task_run *run, struct err *err)
 {
     struct lake_repo repo;
-    int code = lake_task_repo(run, &repo, err);
+    struct str none;
+    int code = lake_task_repo(run, &repo, &none, err);
 
     if (code == ERR_NOT_FOUND)
         return 0;
@@ -84,9 +100,23 @@ static int lake_task_gc(struct task_run *run, struct err *err)
     return lake_task_result(run, code);
 }
 
+static int lake_task_import(struct task_run *run, struct err *err)
+{
+    struct lake_repo repo;
+    struct str id;
+    int code = lake_task_repo(run, &repo, &id, err);
+
+    if (code == ERR_NOT_FOUND)
+        return 0;
+    if (code == 0)
+        code = lake_import_work(run->ctx, &repo, id, lake_task_ended, run, err);
+    return lake_task_result(run, code);
+}
+
 static const struct task_handler lake_handlers[] = {
     {.type = LAKE_TASK_DELETE, .fn = lake_task_delete},
     {.type = LAKE_TASK_GC, .fn = lake_task_gc},
+    {.type = LAKE_TASK_IMPORT, .fn = lake_task_import},
 };
 
 void lake_tasks_list(struct lake *l, room_tasks *out)

@@ -1,5 +1,5 @@
-/* The lake's tasks on the queue (docs/queue.md): what is left of deleted repositories, and
- * collections. A task names a repository and its partition, so that a task of a deleted repository
+/* The lake's tasks on the queue (docs/queue.md): what is left of deleted repositories, collections
+ * and imports. A task names a repository and its partition, so that a task of a deleted repository
  * does nothing to another one of the same name. */
 #ifndef LAKE_TASKS_H
 #define LAKE_TASKS_H
@@ -10,11 +10,16 @@
 
 #define LAKE_TASK_DELETE "lake:delete"
 #define LAKE_TASK_GC     "lake:gc"
+#define LAKE_TASK_IMPORT "lake:import"
 
 /* Adds the task that works off the to-delete list; there is at most one. */
 int lake_task_add_delete(struct queue *q, struct err *err) MUST_CHECK;
 /* Adds the task that carries out the collection that was asked for (lake_gc_ask()). */
 int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err) MUST_CHECK;
+
+/* Adds the task that carries out an import (lake_import_start()). */
+int lake_task_add_import(struct queue *q, const struct lake_repo *r, struct str id,
+                         struct err *err) MUST_CHECK;
 
 /* Appends the handlers, for struct room; `l` is borrowed. */
 void lake_tasks_list(struct lake *l, room_tasks *out);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TEXTS = 20000, TEXT_LEN = 64 };
+enum { TEXTS = 60000, TEXT_LEN = 64 };
 
 static char texts[TEXTS][TEXT_LEN];
 

@@ -1,0 +1,29 @@
+/* The record of an import, for the files import*.c alone. */
+#ifndef LAKE_IMPORT_INT_H
+#define LAKE_IMPORT_INT_H
+
+#include "lake/import.h"
+#include "lake/lake_int.h"
+
+/* `<partition>`, imports/<id>. Fields up to 99 are lakeFS's message ImportStatusData. */
+struct import_record {
+    struct lake_import_status status;
+    struct str branch, message, committer, user;
+    struct str_pairs metadata;
+    bool force;
+    struct lake_import_path paths[LAKE_IMPORT_PATHS_MAX];
+    size_t path_count;
+    struct str stamp; /* not in the record */
+};
+
+struct kv_name import_key(struct arena *a, const struct lake_repo *r, struct str id);
+struct str import_record_encode(struct arena *a, struct import_record *rec);
+/* The record is in the arena. */
+int import_record_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
+                       struct import_record **out, struct err *err) MUST_CHECK;
+/* Writes the record if it is still the one that was read. ERR_CONFLICT: it is another one, such as
+ * a canceled one. */
+int import_record_save(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct import_record *rec, struct err *err) MUST_CHECK;
+
+#endif

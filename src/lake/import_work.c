@@ -1,0 +1,403 @@
+/* The work of an import: the sources are listed and sorted, and one commit puts them below their
+ * destinations. */
+#include "lake/gc_int.h"
+#include "lake/head.h"
+#include "lake/import_int.h"
+#include "lake/names.h"
+#include "lake/place.h"
+#include "lake/read.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+struct import_work {
+    struct lake *lake;
+    const struct lake_repo *repo;
+    struct arena *arena; /* lives as long as the work */
+    struct import_record *record;
+    /* Each string is the path, a NUL, and the encoded record of the object. */
+    struct gc_sorter *objects;
+    struct str *prefixes; /* destinations that are replaced, sorted */
+    size_t prefix_count;
+    bool (*ended)(void *ctx);
+    void *ctx;
+    /* Each note of the progress is in the arena that the note before the last one was in. */
+    struct arena notes[2];
+    unsigned note;
+};
+
+/* --- listing --- */
+
+static int import_add(struct import_work *w, struct str path, struct str bucket,
+                      const struct object_info *info, struct err *err)
+{
+    struct buf text = {0}, address = {0};
+    int code = lake_check_path(path, err);
+
+    if (code < 0)
+        return err_wrap(err, ERR_INVALID, "the path of " STR_FMT, STR_ARG(info->key));
+    buf_appendf(&address, "s3://" STR_FMT "/" STR_FMT, STR_ARG(bucket), STR_ARG(info->key));
+    struct lake_entry e = {.address = buf_str(&address),
+                           .address_type = LAKE_FULL,
+                           .modified_ms = info->modified_ms,
+                           .size = info->size,
+                           .etag = info->etag};
+    buf_append_str(&text, path);
+    buf_append_char(&text, 0);
+    lake_entry_write(&text, &e);
+    code = gc_sorter_add(w->objects, buf_str(&text), err);
+    w->record->status.ingested++;
+    buf_release(&text);
+    buf_release(&address);
+    return code;
+}
+
+static int import_object(struct import_work *w, const struct lake_import_path *p, struct str bucket,
+                         struct str key, struct err *err)
+{
+    struct get_result head = {0};
+    struct arena a = {0};
+    struct lake_place place;
+    int code =
+        lake_place_open(&place, w->lake, &a, w->record->user, bucket, key, LAKE_PLACE_READ, err);
+
+    if (code == 0) {
+        code = place.bucket->ops->head(place.bucket, &a, key, STR_EMPTY, NULL, &head, err);
+        code = lake_place_end(&place, code, err);
+    }
+    if (code == ERR_NOT_FOUND)
+        err_set(err, code, "there is no object " STR_FMT, STR_ARG(p->source));
+    head.info.key = key;
+    if (code == 0)
+        code = import_add(w, p->destination, bucket, &head.info, err);
+    arena_release(&a);
+    return code;
+}
+
+/* Notes the progress, and learns whether the import was canceled. */
+static int import_note(struct import_work *w, struct err *err)
+{
+    if (w->ended && w->ended(w->ctx))
+        return err_code(err, ERR_CANCELED);
+    struct arena *a = &w->notes[w->note++ % ARRAY_SIZE(w->notes)];
+    arena_reset(a);
+    return import_record_save(w->lake, a, w->repo, w->record, err);
+}
+
+static int import_page(struct import_work *w, const struct lake_import_path *p, struct str bucket,
+                       struct list_options *o, struct arena *a, struct list_result *list,
+                       struct err *err)
+{
+    struct lake_place place;
+    int code = lake_place_open(&place, w->lake, a, w->record->user, bucket, o->prefix,
+                               LAKE_PLACE_READ, err);
+
+    if (code == 0) {
+        code = place.bucket->ops->list(place.bucket, a, o, list, err);
+        code = lake_place_end(&place, code, err);
+    }
+    for (size_t i = 0; code == 0 && i < list->count; i++) {
+        const struct object_info *info = &list->entries[i].info;
+        struct str rest = str_skip(info->key, o->prefix.len);
+        struct str path = arena_fmt(a, STR_FMT STR_FMT, STR_ARG(p->destination), STR_ARG(rest));
+        code = import_add(w, path, bucket, info, err);
+    }
+    return code;
+}
+
+static int import_prefix(struct import_work *w, const struct lake_import_path *p, struct str bucket,
+                         struct str prefix, struct err *err)
+{
+    struct buf after = {0};
+    bool more = true;
+    int code = 0;
+
+    while (code == 0 && more) {
+        struct list_options o = {
+            .prefix = prefix, .after = buf_str(&after), .limit = OBJECT_LIST_MAX};
+        struct list_result list = {0};
+        struct arena a = {0};
+        code = import_page(w, p, bucket, &o, &a, &list, err);
+        if (code == 0)
+            code = import_note(w, err);
+        more = list.more;
+        struct str next = arena_str(&a, list.next);
+        buf_reset(&after);
+        buf_append_str(&after, next);
+        arena_release(&a);
+    }
+    buf_release(&after);
+    return code;
+}
+
+static int import_list(struct import_work *w, struct err *err)
+{
+    struct str bucket, key;
+    int code = 0;
+
+    w->record->status.ingested = 0;
+    for (size_t i = 0; code == 0 && i < w->record->path_count; i++) {
+        const struct lake_import_path *p = &w->record->paths[i];
+        str_cut(str_skip(p->source, sizeof("s3://") - 1), '/', &bucket, &key);
+        code = p->is_object ? import_object(w, p, bucket, key, err)
+                            : import_prefix(w, p, bucket, key, err);
+    }
+    return code < 0 ? code : gc_sorter_sort(w->objects, err);
+}
+
+/* --- the changes of the tree --- */
+
+/* Two streams in the order of paths: the objects of the import, and the paths of the head that lie
+ * below a replaced prefix, which are removed. */
+struct import_changes {
+    struct import_work *work;
+    struct arena arena;    /* of the present record */
+    struct str path, data; /* the next object; path.p is NULL: there are no more */
+    struct tree_iter *old;
+    size_t prefix; /* index of the prefix whose old paths come next */
+    struct str old_path;
+    struct buf last; /* the path that was given last */
+    struct buf removed;
+    unsigned char identity[LAKE_IDENTITY_LEN];
+};
+
+static int import_next_object(struct import_changes *c, struct err *err)
+{
+    struct str text;
+    int code = gc_sorter_next(c->work->objects, &text, err);
+
+    c->path = STR_EMPTY;
+    if (code == 0)
+        str_cut(text, 0, &c->path, &c->data);
+    return code == ERR_END ? 0 : code;
+}
+
+/* Moves to the next path of the head that is below a replaced prefix. */
+static int import_next_old(struct import_changes *c, struct err *err)
+{
+    const struct import_work *w = c->work;
+    struct tree_record record;
+    int code = 0;
+
+    c->old_path = STR_EMPTY;
+    while (code == 0 && c->old && c->prefix < w->prefix_count) {
+        code = tree_iter_next(c->old, &record, err);
+        if (code == 0 && str_starts(record.key, w->prefixes[c->prefix])) {
+            c->old_path = record.key;
+            return 0;
+        }
+        if (code == 0 && str_cmp(record.key, w->prefixes[c->prefix]) < 0)
+            continue;
+        if (++c->prefix < w->prefix_count)
+            tree_iter_seek(c->old, w->prefixes[c->prefix]);
+        code = code == ERR_END ? 0 : code;
+    }
+    return code;
+}
+
+/* Gives the object at which the stream is, and moves behind all objects of its path. */
+static int import_give_object(struct import_changes *c, struct tree_record *out, struct err *err)
+{
+    struct lake_entry e = {0};
+    int code;
+
+    buf_reset(&c->last);
+    buf_append_str(&c->last, c->path);
+    arena_reset(&c->arena);
+    out->data = arena_str(&c->arena, c->data);
+    code = lake_entry_read(&e, &c->arena, out->data, err);
+    if (code < 0)
+        return code;
+    lake_entry_identity(c->identity, &e);
+    out->key = buf_str(&c->last);
+    out->identity = str_n(c->identity, LAKE_IDENTITY_LEN);
+    do
+        code = import_next_object(c, err);
+    while (code == 0 && c->path.p && str_eq(c->path, buf_str(&c->last)));
+    return code;
+}
+
+static int import_changes_next(void *ctx, struct tree_record *out, struct err *err)
+{
+    struct import_changes *c = ctx;
+    int code = 0;
+
+    *out = (struct tree_record){0};
+    if (!c->path.p && !c->old_path.p)
+        return ERR_END;
+    int order = !c->path.p ? 1 : !c->old_path.p ? -1 : str_cmp(c->path, c->old_path);
+    if (order > 0) {
+        buf_reset(&c->removed);
+        buf_append_str(&c->removed, c->old_path);
+        out->key = buf_str(&c->removed);
+        return import_next_old(c, err);
+    }
+    if (order == 0)
+        code = import_next_old(c, err);
+    return code < 0 ? code : import_give_object(c, out, err);
+}
+
+static int import_apply(struct import_work *w, struct head_tree *base, struct tree_result *out,
+                        struct err *err)
+{
+    struct import_changes c = {.work = w};
+    struct tree_write_options o = {.writers = w->lake->o.writers};
+    int code = gc_sorter_rewind(w->objects, err);
+
+    if (code == 0 && base->root.len)
+        code = tree_iter_open(&c.old, &base->store, base->root, err);
+    if (code == 0 && c.old && w->prefix_count)
+        tree_iter_seek(c.old, w->prefixes[0]);
+    if (code == 0)
+        code = import_next_object(&c, err);
+    if (code == 0)
+        code = import_next_old(&c, err);
+    if (code == 0)
+        code = tree_apply(&base->store, base->root, &(struct tree_changes){import_changes_next, &c},
+                          &o, out, err);
+    tree_iter_close(c.old);
+    arena_release(&c.arena);
+    buf_release(&c.last);
+    buf_release(&c.removed);
+    return code;
+}
+
+/* --- the commit --- */
+
+static int import_make(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err)
+{
+    struct import_work *w = ctx;
+    struct tree_result result = {0};
+    struct head_tree base;
+    int code = head_tree_open(&base, h->lake, h->arena, &h->repo, h->branch.commit_id, err);
+
+    if (code == 0)
+        code = import_apply(w, &base, &result, err);
+    struct str tree = arena_str(h->arena, str_z(result.root));
+    if (code == 0 && str_eq(tree, base.root))
+        code = err_set(err, ERR_NOT_MODIFIED, "no changes");
+    head_tree_release(&base, h->lake);
+    if (code < 0)
+        return code;
+    *out = (struct lake_commit){.tree = tree,
+                                .message = w->record->message,
+                                .committer = w->record->committer,
+                                .metadata = w->record->metadata};
+    return head_commit_finish(h->lake, h->arena, &h->repo, out, &h->branch.commit_id, 1, err);
+}
+
+static int import_path_order(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* Finds the prefixes that are replaced. A prefix inside another one is left out. */
+static int import_find_prefixes(struct import_work *w, struct err *err)
+{
+    const struct import_record *rec = w->record;
+    size_t count = 0;
+
+    w->prefixes = arena_array(w->arena, rec->path_count + 1, sizeof(*w->prefixes));
+    if (!w->prefixes)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < rec->path_count; i++)
+        if (!rec->paths[i].is_object)
+            w->prefixes[count++] = rec->paths[i].destination;
+    qsort(w->prefixes, count, sizeof(*w->prefixes), import_path_order);
+    for (size_t i = 0; i < count; i++)
+        if (w->prefix_count == 0 || !str_starts(w->prefixes[i], w->prefixes[w->prefix_count - 1]))
+            w->prefixes[w->prefix_count++] = w->prefixes[i];
+    return 0;
+}
+
+/* An import that was made before its process died changes nothing when it is repeated: its commit
+ * is the head. */
+static int import_commit(struct import_work *w, struct err *err)
+{
+    struct import_record *rec = w->record;
+    struct head_change h = {.lake = w->lake,
+                            .arena = w->arena,
+                            .asked = w->repo,
+                            .name = rec->branch,
+                            .force = rec->force,
+                            .make = import_make,
+                            .ctx = w};
+    struct lake_commit c = {0};
+    int code = head_change_run(&h, &c, err);
+
+    if (code == ERR_NOT_MODIFIED)
+        code = lake_commit_get(w->lake, w->arena, w->repo, h.branch.commit_id, &c, err);
+    rec->status.commit_id = c.id;
+    rec->status.tree = c.tree;
+    return code;
+}
+
+/* Whether another try would fail in the same way. */
+static bool import_is_final(int code)
+{
+    static const int final[] = {ERR_INVALID, ERR_NOT_FOUND, ERR_NO_BUCKET,   ERR_DENIED,
+                                ERR_EXISTS,  ERR_TOO_LARGE, ERR_UNSUPPORTED, ERR_CORRUPT};
+
+    for (size_t i = 0; i < ARRAY_SIZE(final); i++)
+        if (code == final[i])
+            return true;
+    return false;
+}
+
+static int import_run(struct import_work *w, struct err *err)
+{
+    int code = gc_sorter_open(&w->objects, w->lake->o.folder, GC_SORT_BYTES, err);
+
+    if (code == 0)
+        code = import_list(w, err);
+    if (code == 0)
+        code = import_find_prefixes(w, err);
+    if (code == 0) /* the last moment at which a cancel counts */
+        code = import_note(w, err);
+    if (code == 0)
+        code = import_commit(w, err);
+    gc_sorter_close(w->objects);
+    return code;
+}
+
+/* Notes how the import has ended. A cancel that came behind the commit is too late. */
+static int import_end(struct import_work *w, struct str error, struct err *err)
+{
+    struct lake_import_status done = w->record->status;
+    int code = 0;
+
+    for (;;) {
+        w->record->status.completed = true;
+        w->record->status.canceled = false;
+        w->record->status.error = error;
+        w->record->status.commit_id = done.commit_id;
+        w->record->status.tree = done.tree;
+        w->record->status.ingested = done.ingested;
+        code = import_record_save(w->lake, w->arena, w->repo, w->record, err);
+        if (code != ERR_CONFLICT || done.commit_id.len == 0)
+            return code;
+        code = import_record_load(w->lake, w->arena, w->repo, done.id, &w->record, err);
+        if (code < 0)
+            return code;
+    }
+}
+
+int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
+                     bool (*ended)(void *ctx), void *ctx, struct err *err)
+{
+    struct arena a = {0};
+    struct import_work w = {.lake = l, .repo = r, .arena = &a, .ended = ended, .ctx = ctx};
+    int code = import_record_load(l, &a, r, id, &w.record, err);
+
+    if (code == 0 && !w.record->status.completed) {
+        code = import_run(&w, err);
+        if (code == 0 || import_is_final(code))
+            code = import_end(&w, code < 0 ? arena_str(&a, str_z(err->text)) : STR_EMPTY, err);
+    }
+    arena_release(&w.notes[0]);
+    arena_release(&w.notes[1]);
+    arena_release(&a);
+    /* A record that is gone or has changed was canceled, or the repository was deleted. */
+    return code == ERR_NOT_FOUND || code == ERR_CONFLICT ? 0 : code;
+}

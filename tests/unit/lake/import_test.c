@@ -1,0 +1,289 @@
+/* Imports: objects of other buckets become entries of a branch, by one commit. */
+#include "lake/import_int.h"
+#include "unit/lake/gc_lab.h"
+
+#include "base/clock.h"
+#include "lake/place.h"
+#include "object/overlay.h"
+#include "unit/lake/steps.h"
+
+#define SOURCE "source"
+
+static void make_source(struct lake_lab *lab)
+{
+    struct bucket_info info = {.name = STR(SOURCE), .owner = STR(LAKE_LAB_OWNER)};
+    struct err err = {0};
+
+    CHECK_OK(storage_create_bucket(lab->storage, &info, &err));
+}
+
+static void put_source(struct hand *h, const char *key, const char *content)
+{
+    struct lake_place p;
+    struct err err = {0};
+
+    CHECK_OK(lake_place_open(&p, h->lake, &h->arena, STR(LAKE_LAB_OWNER), STR(SOURCE), str_z(key),
+                             LAKE_PLACE_PUT, &err));
+    CHECK_OK(lake_place_end(&p, lake_place_put(&p, str_z(content), NULL, &err), &err));
+}
+
+static int try_start(struct hand *h, const struct lake_import_path *paths, size_t count,
+                     struct str *id)
+{
+    struct lake_import_options o = {.branch = STR("main"),
+                                    .paths = paths,
+                                    .count = count,
+                                    .committer = STR("tester"),
+                                    .message = STR("imported"),
+                                    .user = STR(LAKE_LAB_OWNER)};
+
+    h->err = (struct err){0};
+    return lake_import_start(h->lake, &h->arena, &h->repo, &o, id, &h->err);
+}
+
+static struct lake_import_status work(struct hand *h, struct str id)
+{
+    struct lake_import_status status;
+    struct err err = {0};
+
+    CHECK_OK(lake_import_work(h->lake, &h->repo, id, NULL, NULL, &err));
+    CHECK_OK(lake_import_get(h->lake, &h->arena, &h->repo, id, &status, &err));
+    return status;
+}
+
+static struct lake_import_status import(struct hand *h, const struct lake_import_path *paths,
+                                        size_t count)
+{
+    struct str id;
+
+    CHECK_INT(try_start(h, paths, count, &id), 0);
+    return work(h, id);
+}
+
+GC_LAB_TEST(lake_import, prefixes_are_replaced_and_objects_are_added_in_one_commit)
+{
+    struct lake_import_path paths[] = {
+        {false, STR("s3://" SOURCE "/in/"), STR("to/")},
+        {true, STR("s3://" SOURCE "/one.txt"), STR("zz/copy.txt")},
+    };
+    struct hand h = hand_of(lab);
+    struct lake_object o;
+    struct err err = {0};
+
+    make_source(lab);
+    put_source(&h, "in/a", "a");
+    put_source(&h, "in/b/c", "bc");
+    put_source(&h, "inside", "not below the prefix");
+    put_source(&h, "one.txt", "one");
+    hand_put(&h, "main", "before", "x");
+    hand_put(&h, "main", "to/a", "old");
+    hand_put(&h, "main", "to/old", "old");
+    hand_put(&h, "main", "toast", "x");
+    hand_put(&h, "main", "zz/other", "x");
+    hand_commit(&h, "main", "first");
+    struct lake_import_status status = import(&h, paths, 2);
+    CHECK_STR(status.error, STR(""));
+    CHECK(status.completed);
+    CHECK_INT(status.ingested, 3);
+    CHECK_STR(status.commit_id, hand_read_branch(&h, "main").commit_id);
+    hand_expect_list(&h, "main", "before to/a to/b/c toast zz/copy.txt zz/other");
+    CHECK_STR(hand_history(&h, "main"), STR("imported|first|Repository created"));
+    CHECK_OK(lake_stat(h.lake, &h.arena, &h.repo, STR("main"), STR("to/b/c"), &o, &err));
+    CHECK_STR(o.entry.address, STR("s3://" SOURCE "/in/b/c"));
+    CHECK_INT(o.entry.address_type, LAKE_FULL);
+    CHECK_INT(o.entry.size, 2);
+    status = import(&h, paths, 2); /* the same again: its commit is the head */
+    CHECK_STR(status.commit_id, hand_read_branch(&h, "main").commit_id);
+    CHECK_STR(hand_history(&h, "main"), STR("imported|first|Repository created"));
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_import, the_whole_branch_can_be_replaced_and_destinations_may_overlap)
+{
+    struct lake_import_path paths[] = {
+        {false, STR("s3://" SOURCE "/two/"), STR("x/")},
+        {false, STR("s3://" SOURCE "/one/"), STR_EMPTY},
+    };
+    struct hand h = hand_of(lab);
+
+    make_source(lab);
+    put_source(&h, "one/a", "a");
+    put_source(&h, "one/x/b", "b");
+    put_source(&h, "two/b", "b of two");
+    put_source(&h, "two/c", "c");
+    hand_put(&h, "main", "old", "x");
+    hand_put(&h, "main", "x/old", "x");
+    hand_commit(&h, "main", "first");
+    CHECK_INT(import(&h, paths, 2).ingested, 4);
+    hand_expect_list(&h, "main", "a x/b x/c");
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_import, an_empty_source_empties_its_destination)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/nothing/"), STR("to/")};
+    struct hand h = hand_of(lab);
+
+    make_source(lab);
+    hand_put(&h, "main", "to/a", "x");
+    hand_put(&h, "main", "zz", "x");
+    hand_commit(&h, "main", "first");
+    CHECK_STR(import(&h, &path, 1).error, STR(""));
+    hand_expect_list(&h, "main", "zz");
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_import, many_objects_are_listed_page_by_page)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("to/")};
+    struct hand h = hand_of(lab);
+
+    make_source(lab);
+    for (int i = 0; i < OBJECT_LIST_MAX + 5; i++)
+        put_source(&h, arena_fmt(&h.arena, "k%05d", i).p, "x");
+    CHECK_INT(import(&h, &path, 1).ingested, OBJECT_LIST_MAX + 5);
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_import, bad_sources_are_refused)
+{
+    static const struct lake_import_path bad[] = {
+        {false, {"http://x/y", 10}, {"to/", 3}},
+        {false, {"s3:///x", 7}, {"to/", 3}},
+        {true, {"s3://source/", 12}, {"to", 2}},
+        {false, {"s3://lake-data/repo/", 20}, {"to/", 3}},
+        {false, {"s3://lake-data/repo/data/", 25}, {"to/", 3}},
+        {false, {"s3://lake-data/", 15}, {"to/", 3}},
+        {true, {"s3://source/x", 13}, {"", 0}},
+    };
+    struct hand h = hand_of(lab);
+    struct str id;
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        CHECK_INT(try_start(&h, &bad[i], 1, &id), ERR_INVALID);
+    CHECK_INT(try_start(&h, bad, 0, &id), ERR_INVALID);
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_import, an_import_that_cannot_be_says_why_and_changes_nothing)
+{
+    struct lake_import_path absent = {true, STR("s3://" SOURCE "/absent"), STR("a")};
+    struct lake_import_path bucket = {false, STR("s3://no-such-bucket/"), STR("a/")};
+    struct lake_import_path good = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab);
+
+    make_source(lab);
+    put_source(&h, "x", "x");
+    struct lake_import_status status = import(&h, &absent, 1);
+    CHECK(status.completed && status.error.len);
+    status = import(&h, &bucket, 1);
+    CHECK(status.completed && status.error.len);
+    hand_put(&h, "main", "staged", "x"); /* a dirty branch */
+    status = import(&h, &good, 1);
+    CHECK(status.completed);
+    CHECK(str_find(status.error, STR("uncommitted changes")) >= 0);
+    CHECK_STR(hand_history(&h, "main"), STR("Repository created"));
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_import, a_canceled_import_commits_nothing)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab);
+    struct lake_import_status status;
+    struct err err = {0};
+    struct str id;
+
+    make_source(lab);
+    put_source(&h, "x", "x");
+    CHECK_INT(try_start(&h, &path, 1, &id), 0);
+    CHECK_OK(lake_import_cancel(h.lake, &h.arena, &h.repo, id, &err));
+    CHECK_ERR(lake_import_cancel(h.lake, &h.arena, &h.repo, id, &err), ERR_CONFLICT);
+    status = work(&h, id);
+    CHECK(status.completed && status.canceled);
+    CHECK_STR(hand_history(&h, "main"), STR("Repository created"));
+    CHECK_ERR(lake_import_cancel(h.lake, &h.arena, &h.repo, STR("unknown"), &err), ERR_NOT_FOUND);
+    hand_release(&h);
+}
+
+struct interruption {
+    struct hand *hand;
+    struct str id;
+};
+
+static void cancel_now(void *ctx)
+{
+    struct interruption *i = ctx;
+    struct err err = {0};
+
+    CHECK_OK(lake_import_cancel(i->hand->lake, &i->hand->arena, &i->hand->repo, i->id, &err));
+}
+
+/* The cancel comes when the tree is made; the commit wins, and says so. */
+GC_LAB_TEST(lake_import, a_cancel_that_comes_too_late_does_not_hide_the_commit)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab);
+    struct interruption i = {.hand = &h};
+
+    make_source(lab);
+    put_source(&h, "x", "x");
+    CHECK_INT(try_start(&h, &path, 1, &i.id), 0);
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, cancel_now, &i);
+    struct lake_import_status status = work(&h, i.id);
+    CHECK(steps_happened());
+    CHECK(status.completed && !status.canceled);
+    CHECK_STR(status.error, STR(""));
+    CHECK_STR(status.commit_id, hand_read_branch(&h, "main").commit_id);
+    hand_expect_list(&h, "main", "a/x");
+    hand_release(&h);
+}
+
+static void commit_other(void *ctx)
+{
+    struct interruption *i = ctx;
+
+    hand_put(i->hand, "main", "other", "x");
+    hand_commit(i->hand, "main", "other");
+}
+
+GC_LAB_TEST(lake_import, an_import_that_loses_its_race_is_built_again)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct interruption i = {.hand = &other};
+
+    make_source(lab);
+    put_source(&h, "x", "x");
+    put_source(&h, "y", "y");
+    CHECK_INT(try_start(&h, &path, 1, &i.id), 0);
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, commit_other, &i);
+    CHECK_STR(work(&h, i.id).error, STR(""));
+    CHECK(steps_happened());
+    hand_expect_list(&h, "main", "a/x a/y other");
+    CHECK_STR(hand_history(&h, "main"), STR("imported|other|Repository created"));
+    hand_release(&other);
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_import, imported_bodies_are_never_collected)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab);
+    struct lake_place p;
+    struct err err = {0};
+    struct buf bytes = {0};
+
+    make_source(lab);
+    put_source(&h, "data/x", "x");
+    import(&h, &path, 1);
+    hand_remove(&h, "main", "a/data/x");
+    hand_commit(&h, "main", "removed");
+    gc_lab_rules(&h, 0);
+    gc_lab_collect(&h, false);
+    CHECK_OK(lake_place_open(&p, h.lake, &h.arena, STR(LAKE_LAB_OWNER), STR(SOURCE), STR("data/x"),
+                             LAKE_PLACE_READ, &err));
+    CHECK_OK(lake_place_end(&p, lake_place_read(&p, &bytes, NULL, &err), &err));
+    buf_release(&bytes);
+    hand_release(&h);
+}
