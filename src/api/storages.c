@@ -179,7 +179,7 @@ static int storage_add_local(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Sets those limits in *out that the body gives. */
+/* Sets in *out the limits that the body gives. */
 static int storage_read_limits(struct remote_limits *out, const struct rest_call *c,
                                struct err *err)
 {
@@ -292,7 +292,7 @@ static int storage_check_unused(struct api *api, struct arena *a, struct storage
                : code;
 }
 
-/* Checks for reasons against a removal that hold even with `force`. */
+/* Checks whether the removal of the storage must be refused even with `force`. */
 static int storage_check_removal(struct api *api, struct storage *s, struct err *err)
 {
     return storage_can(s, STORAGE_FOLDER)

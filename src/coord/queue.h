@@ -98,7 +98,7 @@ int queue_requeue(struct queue *q, const struct task *t, struct err *err) MUST_C
  *
  * Each call handles some tasks of each of the named queues: call again while *moved is not 0. */
 
-/* Makes pending those scheduled and retried tasks whose time has come. */
+/* Moves the scheduled and retried tasks whose time has come to the state pending. */
 int queue_forward(struct queue *q, const struct store_args *names, size_t *moved,
                   struct err *err) MUST_CHECK;
 /* Counts the present try of each active task as failed when the task's lease has ended (Q3). */

@@ -330,9 +330,9 @@ struct bucket_ops {
     int (*copy)(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                 const struct object_info *source, const struct put_options *o,
                 struct put_result *out, struct err *err);
-    /* Removes a version, or makes a delete marker. Removing a missing key succeeds, as in S3; with
-     * conditions it makes no marker. For conditions, a current delete marker has no ETag, no bytes,
-     * and the time when it was made. */
+    /* Removes a version, or makes a delete marker. Removing a missing key succeeds, as in S3; a
+     * removal with conditions makes no marker for a missing key. For conditions, a current delete
+     * marker has no ETag, no bytes, and the time when it was made. */
     int (*remove)(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
                   struct remove_result *out, struct err *err);
     int (*list)(struct bucket *b, struct arena *a, const struct list_options *o,

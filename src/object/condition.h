@@ -14,11 +14,11 @@ struct condition_state {
 };
 
 /* Judges the conditions of a read (RFC 9110 section 13.2.2) of an object that is there. `c` may be
- * NULL. ERR_PRECONDITION, ERR_NOT_MODIFIED. */
+ * NULL. ERR_PRECONDITION, ERR_NOT_MODIFIED: a condition does not hold. */
 int conditions_judge_read(const struct object_conditions *c, const struct condition_state *s,
                           struct err *err) MUST_CHECK;
-/* Judges the conditions of a write. ERR_PRECONDITION; ERR_NOT_FOUND: there is no object that
- * If-Match could match. */
+/* Judges the conditions of a write. ERR_PRECONDITION: a condition does not hold. ERR_NOT_FOUND:
+ * there is no object that If-Match could match. */
 int conditions_judge_write(const struct object_conditions *c, const struct condition_state *s,
                            struct err *err) MUST_CHECK;
 /* Judges the conditions of a removal of an object that is there. */

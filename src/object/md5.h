@@ -15,8 +15,9 @@ enum { MD5_BLOCK = 64, MD5_LEN = 16, MD5_LANES = 16 };
 
 struct md5 {
     uint32_t state[4];
-    uint64_t bytes;                /* length of the body so far */
-    unsigned char rest[MD5_BLOCK]; /* bytes that do not fill a block yet, not hashed yet */
+    uint64_t bytes; /* length of the body so far */
+    /* The last bytes, which do not fill a block and are not hashed yet. */
+    unsigned char rest[MD5_BLOCK];
 };
 
 void md5_init(struct md5 *m);

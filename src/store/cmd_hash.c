@@ -4,8 +4,8 @@
 #include <math.h>
 
 enum parts { FIELDS = 1, VALUES = 2 };
-/* An HSET that creates a hash compares its fields with each other to find duplicates. If it has
- * more arguments than this, it looks up every field in the hash instead. */
+/* An HSET that creates a hash compares its fields with each other to find duplicates. If the HSET
+ * has more arguments than FRESH_ARGS, it looks up every field in the hash instead. */
 enum { FRESH_ARGS = 34 };
 
 static bool want_hash(struct call *c, struct object *o)

@@ -2,8 +2,8 @@
  * invariants 1 to 6). */
 #include "store/embedded_int.h"
 
-/* A change deletes the rows of a collection of up to so many members itself. The rows of a larger
- * collection become garbage, which the collector deletes. */
+/* A change deletes the rows of a collection of at most this many members itself. The rows of a
+ * larger collection become garbage, which the collector deletes. */
 enum { DROP_DIRECTLY = 64 };
 
 static struct owner_slot *owner_slot(const struct run *run, const struct object *o)

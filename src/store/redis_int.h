@@ -161,8 +161,8 @@ struct redis_master *redis_master_ref(struct redis_master *m);
 void redis_master_unref(struct redis_master *m);
 
 /* Returns the master's address and its generation, a number that grows when another server becomes
- * the master. After redis_master_doubt() it waits until the sentinels were asked. ERR_UNAVAILABLE:
- * the sentinels do not answer in time, or none has named the master yet. */
+ * the master. After redis_master_doubt() the function waits until the sentinels were asked.
+ * ERR_UNAVAILABLE: the sentinels do not answer in time, or none has named the master yet. */
 int redis_master_find(struct redis_master *m, uint64_t deadline_ns, struct redis_address *out,
                       uint64_t *generation, struct err *err) MUST_CHECK;
 uint64_t redis_master_generation(struct redis_master *m); /* 0 if `m` is NULL */
@@ -207,7 +207,7 @@ void redis_pool_release(struct redis_pool *p); /* no connection may be in use */
 
 /* Gets a connection for one call: an idle connection or a new one. With `fresh` it is always a new
  * one. ERR_UNAVAILABLE: Redis is down, or in back-off, or no connection became free in time.
- * ERR_DENIED, ERR_INVALID: as redis_conn_open(). */
+ * ERR_DENIED and ERR_INVALID are those of redis_conn_open(). */
 int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, struct redis_conn **out,
                     struct err *err) MUST_CHECK;
 /* Gives the connection back to the pool, for further calls. */

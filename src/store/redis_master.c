@@ -37,10 +37,11 @@ struct redis_master {
     struct list followers;
     /* The master in use; known.heard is false until a sentinel has named one. */
     struct sentinel_answer known;
-    bool failed;           /* a connection to the known master has failed */
-    uint64_t begun, ended; /* numbers of the latest round begun and of the latest ended */
-    uint64_t wanted;       /* number of the round that must end before `known` is used */
-    struct err why;        /* the error of the latest sentinel that did not answer */
+    bool failed; /* a connection to the known master has failed */
+    /* Numbers of the latest round that has begun, and of the latest that has ended. */
+    uint64_t begun, ended;
+    uint64_t wanted; /* number of the round that must end before `known` is used */
+    struct err why;  /* the error of the latest sentinel that did not answer */
 };
 
 static thread_fn master_thread;

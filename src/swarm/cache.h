@@ -49,7 +49,7 @@ struct peer {
     struct peer_addr addr; /* in the store's hash: ip as text, port as a number */
     uint64_t uploaded, downloaded, left;
     int64_t last_announce; /* seconds since 1970, by the store's clock */
-    bool paused;           /* BEP 21; the store has this field only when it is set */
+    bool paused;           /* BEP 21; the store has this field only when it is true */
 };
 
 struct swarm_user {

@@ -13,7 +13,7 @@ struct udp_options {
     struct sock_addr listen; /* [::] receives IPv4 too */
     size_t workers;          /* number of loops; 0: one for each processor */
     struct tracker *tracker; /* borrowed */
-    uint8_t key[16];         /* the key for connection ids, until the store gives another */
+    uint8_t key[16];         /* the key for connection ids, until the store gives another key */
     /* The cache through which trackers share the key; borrowed; NULL: the key is not shared. */
     struct cache *cache;
     /* Private mode: most requests that wait for the store; further requests are dropped. */

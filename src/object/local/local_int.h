@@ -232,7 +232,7 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
  * change_apply(). */
 struct row_change {
     struct local_bucket *b;
-    struct str key;    /* empty: the change is one of the bucket itself */
+    struct str key;    /* empty: the bucket itself is changed */
     struct row row;    /* database key of the object's row of TAG_OBJECT; set by change_key() */
     enum meta_set set; /* the fields of the meta that the change sets */
     /* The change makes room, so it is allowed on a full disk (docs/local-storage.md, P7). */
@@ -427,8 +427,8 @@ struct kept_parts {
 /* Appends the upload's row to `value`. ERR_NOT_FOUND: there is no such upload. */
 int upload_there(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN], struct buf *value,
                  struct err *err) MUST_CHECK;
-/* Deletes the rows of all parts of the upload, and their references to blobs except for the parts
- * in `kept` (may be NULL). */
+/* Deletes the rows of all parts of the upload. Also removes the references to blobs that the parts
+ * have, except those of the parts in `kept` (may be NULL). */
 int upload_drop_parts(struct row_change *c, const unsigned char id[UPLOAD_ID_LEN],
                       const struct kept_parts *kept, struct err *err) MUST_CHECK;
 bool local_row_expired(struct str key, struct str value, int64_t now_wall_ms);

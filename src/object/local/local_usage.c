@@ -172,7 +172,8 @@ int usage_mend(struct local_bucket *b, bool *was_wrong, struct err *err)
     *was_wrong = code == 0 && !is_nothing(&m.missing);
     if (!*was_wrong)
         return code;
-    /* Writes since the comparison change rows and counts alike, so the difference holds. */
+    /* A write after the comparison changes rows and counts by the same amount, so the difference
+     * stays the same. */
     code = change_apply(&m.change, err);
     if (code == ERR_NO_BUCKET)
         *was_wrong = false; /* the bucket was removed meanwhile */

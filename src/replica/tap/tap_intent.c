@@ -362,8 +362,8 @@ int intent_check(void *ctx, const struct capture *c, struct err *err)
     return c->lease ? lease_check(t->o.lease, c->lease, err) : 0;
 }
 
-/* Ends one intent. If the change cannot be recorded now, the intent's task records it when it comes
- * due. */
+/* Ends one intent. If the change cannot be recorded now, the intent's task records the change when
+ * the task comes due. */
 static void intent_end_one(struct taps *t, struct intent *in, enum outcome outcome)
 {
     struct err err = {0};

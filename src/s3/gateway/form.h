@@ -16,7 +16,7 @@
  * Checking: UserKeyMustBeSpecified (no key), InvalidArgument (a field of the signature is missing),
  * InvalidPolicyDocument (malformed), AccessDenied ("Invalid according to Policy: ..."),
  * InvalidAccessKeyId, SignatureDoesNotMatch. Reading: EntityTooLarge, EntityTooSmall,
- * MalformedPOSTRequest (the body ends without its boundary). One owner at a time. */
+ * MalformedPOSTRequest (the body ends without its boundary). A form has one owner at a time. */
 #ifndef S3_GATEWAY_FORM_H
 #define S3_GATEWAY_FORM_H
 

@@ -1,5 +1,6 @@
 /* Server-side encryption: chooses the key that wraps an object's key, decides which requests may
- * unwrap it, and writes the headers of answers about it. docs/encryption.md has the invariants. */
+ * unwrap the object's key, and writes the headers of answers about the encryption.
+ * docs/encryption.md has the invariants. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/ids.h"

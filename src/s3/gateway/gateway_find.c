@@ -256,7 +256,7 @@ static bool row_fits(const struct call *c, const struct operation *op)
 }
 
 /* Handles an unknown sub-resource. In a change, a storage that ignores the sub-resource does the
- * plain operation, so the change is announced as both (docs/forward.md, F11). A read with an
+ * plain operation, so both possible changes are announced (docs/forward.md, F11). A read with an
  * unknown sub-resource is not an operation that weir knows. */
 static void look_beyond(struct call *c)
 {

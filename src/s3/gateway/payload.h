@@ -17,7 +17,8 @@
  * Errors (codes of error.h) of reading: those of framing.h; IncompleteBody; BadDigest;
  * XAmzContentSHA256Mismatch. Errors of payload_init: InvalidDigest (malformed Content-MD5),
  * BadDigest (malformed checksum), InvalidRequest (several checksums), MissingContentLength and
- * InvalidArgument (x-amz-decoded-content-length is missing or malformed). One owner at a time. */
+ * InvalidArgument (x-amz-decoded-content-length is missing or malformed). A payload has one owner
+ * at a time. */
 #ifndef S3_GATEWAY_PAYLOAD_H
 #define S3_GATEWAY_PAYLOAD_H
 
