@@ -130,6 +130,18 @@ def test_values_that_no_header_can_have_are_refused(alice):
     assert alice.call("GET", REPO + "/refs/dev/objects?path=e")[0] == 404
 
 
+def test_times_after_the_year_9999_are_refused(alice):
+    """A record with the greatest time of all could not be read again, nor could the listing of its branch."""
+    last = 253402300799  # the end of the year 9999
+    body = {"physical_address": alice.stat["physical_address"], "checksum": "x", "size_bytes": 6}
+    for time, status in (last, 201), (last + 1, 400):
+        assert alice.call("PUT", f"{REPO}/branches/dev/objects?path=t{time}", {**body, "mtime": time})[0] == status
+        assert alice.call("POST", REPO + "/branches/dev/commits",
+                          {"message": "m", "date": time, "allow_empty": True})[0] == status
+    assert alice.made("GET", REPO + "/refs/dev/objects/ls")["results"][0]["mtime"] == last
+    assert alice.made("GET", REPO + "/refs/dev/commits")["results"][0]["creation_date"] == last
+
+
 def test_a_token_ends_with_its_user(alice, tenant, server, weir):
     token = tenant("dave").login()
     assert alice.call("GET", "/user", token=token)[0] == 200

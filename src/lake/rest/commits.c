@@ -11,7 +11,7 @@ static const struct rest_row commit_rows[] = {
      .body = REST_FIELDS({"message", "What the commit says.", .required = true},
                          {"metadata", "Metadata of the commit.", REST_MAP},
                          {"date", "The commit's time, in seconds since 1970; default: now.",
-                          REST_INTEGER, .min = 0, .max = INT64_MAX / MS_PER_S},
+                          REST_INTEGER, .min = 0, .max = WEB_TIME_MAX},
                          {"allow_empty", "Commit also when nothing has changed.", REST_BOOLEAN},
                          {"force", "Also in a read-only repository.", REST_BOOLEAN},
                          {"paths", "Commit only these paths, or prefixes that end with '/'.",

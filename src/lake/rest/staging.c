@@ -32,7 +32,7 @@ static const struct rest_row staging_rows[] = {
          {"user_metadata", "The object's metadata.", REST_MAP},
          {"content_type", "The object's media type."},
          {"mtime", "When it was written, in seconds since 1970.", REST_INTEGER, .min = 0,
-          .max = INT64_MAX / MS_PER_S},
+          .max = WEB_TIME_MAX},
          {"force", "Also in a read-only repository.", REST_BOOLEAN}),
      .answer = web_stats_fields},
 };

@@ -16,7 +16,7 @@ static rest_fn upload_object, upload_preflight, path_remove, paths_remove, objec
         {"size_bytes", "Its size in bytes.", REST_INTEGER, .required = true,                       \
          .min = 0,     .max = INT64_MAX},                                                          \
         {"mtime", "When it was written, in seconds since 1970; default: now.", REST_INTEGER,       \
-         .min = 0, .max = INT64_MAX / MS_PER_S},                                                   \
+         .min = 0, .max = WEB_TIME_MAX},                                                           \
         {"metadata", "Its user metadata.", REST_MAP}, {"content_type", "Its media type."},         \
     {                                                                                              \
         "force", "Also in a read-only repository.", REST_BOOLEAN                                   \

@@ -11,6 +11,8 @@
 #include "s3/access/policy_table.h"
 
 enum { WEB_TOKEN_MS = 7 * MS_PER_DAY, WEB_LINK_MS = MS_PER_DAY };
+/* The last second of the year 9999, which is the latest time that an answer can show (clock.h). */
+#define WEB_TIME_MAX INT64_C(253402300799)
 
 /* --- rows --- */
 
