@@ -28,8 +28,8 @@ struct conf_tls {
 };
 
 /* The next three structs are the remote storages and users that the file lists (docs/config.md).
- * `line` is the line in the file of the entry's first value. `given` has a bit for each field that
- * the file sets; only conf/ uses it. */
+ * `line` is the number of the line where the entry's first value stands in the file. `given` has a
+ * bit for each field that the file sets; only conf/ uses it. */
 struct conf_credential {
     const char *user; /* name of the user to whom the keys on the storage belong */
     const char *access_key, *secret_key;

@@ -15,7 +15,7 @@ enum {
 
 static const char letters[] = {[SSE_C] = 'c', [SSE_S3] = 's', [SSE_KMS] = 'k'};
 
-/* Makes the key for one wrapping. The salt makes it unique, so the nonce may be constant. */
+/* Makes the key for one wrapping. The salt makes the key unique, so the nonce may be constant. */
 static void envelope_wrapping_key(const struct sealed_key *with, enum sse_kind kind,
                                   const unsigned char salt[SEALED_SALT_LEN], struct sealed_key *out)
 {

@@ -394,8 +394,8 @@ static int resolve_new(const struct inquiry *q, const struct route_ask *ask, str
     return 0;
 }
 
-/* Answers a request that names no bucket: it goes where the user's buckets without a bucket policy
- * would be made. */
+/* Answers a request that names no bucket: the request goes where a new bucket of the user would be
+ * made if no bucket policy named it. */
 static int resolve_service(const struct inquiry *q, struct target *t)
 {
     t->kind = q->code == 0 && storage_can(q->leads, STORAGE_FORWARDS) ? TARGET_RAW : TARGET_NONE;

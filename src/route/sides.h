@@ -22,7 +22,8 @@ struct side_pair {
 /* The thing that a request reads or changes. */
 struct side_ask {
     enum thing_kind thing;
-    struct str key, version; /* the object, if the thing belongs to one; version may be empty */
+    /* The object, if the thing belongs to an object; version may be empty. */
+    struct str key, version;
     struct str user; /* id of the user who asks, whose credentials are used to look at the sides */
 };
 

@@ -1,8 +1,8 @@
 /* Keeps a copy in memory of something in the store up to date. The copy is loaded at the start,
- * when a message says that it has changed, and when it is asked for. After a load has failed, it is
- * tried again, with a growing delay, until it succeeds: a message comes only once, and the store
- * may be unable to answer at that moment (a Redis that still loads its data accepts subscriptions
- * before reads). Any thread may call. */
+ * when a message says that it has changed, and when it is asked for. After a load has failed,
+ * loading is tried again, with a growing delay, until it succeeds: a message comes only once, and
+ * the store may be unable to answer at that moment (a Redis that still loads its data accepts
+ * subscriptions before reads). Any thread may call. */
 #ifndef STORE_RELOAD_H
 #define STORE_RELOAD_H
 

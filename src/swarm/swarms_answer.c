@@ -23,8 +23,8 @@ static uint32_t run_others(const struct run *r)
     return r->count - (r->self >= 0);
 }
 
-/* Copies `count` addresses from the place `start` on. After the last peer of the run it continues
- * with the first. */
+/* Copies `count` addresses from the place `start` on. After the last peer of the run the copy
+ * continues with the first peer. */
 static void copy_round(const struct run *r, uint32_t start, size_t count, uint8_t *to)
 {
     size_t first = size_min(count, r->count - start), stride = r->p->stride;

@@ -339,7 +339,7 @@ static void count_swarm_peers(struct swarm *w, enum family f, bool seeder, int b
 }
 
 /* Counts the peers of an address among `count` peers from the place `from` on. After the last peer
- * it continues with the first. */
+ * the count continues with the first peer. */
 static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t from, uint32_t count)
 {
     size_t host = p->stride == COMPACT6_LEN ? 8 : 4;

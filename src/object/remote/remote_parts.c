@@ -13,7 +13,7 @@ struct part_source {
     const struct object_info *object;
 };
 
-/* The peer's answer about the part with one number. */
+/* The peer's answer about one part number. */
 struct part_answer {
     enum { PART_TOLD, PART_MISSING, PART_NOT_TOLD /* the peer gives no sizes of parts */ } kind;
     uint64_t size; /* PART_TOLD: bytes */

@@ -256,7 +256,7 @@ static int replicate_show_run(struct api_client *r, const struct invocation *inv
 
 /* --- add --- */
 
-/* Writes the request's body. The arguments are BUCKET STORAGE, or with --user STORAGE alone. */
+/* Writes the request's body. The arguments are BUCKET and STORAGE; with --user only STORAGE. */
 static int replicate_fill_add(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     const char *priority = invocation_flag(inv, "priority");

@@ -19,8 +19,8 @@ struct switch_run {
  * again. ERR_AGAIN: the step must wait, and the error says why. ERR_END: there is nothing left to
  * do. */
 
-/* Returns 0 when every change of the storage that the switch leaves is recorded, even if it is not
- * copied yet (S2, S8). ERR_AGAIN: the step must wait. */
+/* Returns 0 when every change of the storage that the switch leaves is recorded, even if the change
+ * is not copied yet (S2, S8). ERR_AGAIN: the step must wait. */
 int switch_settled(struct switch_run *x, struct err *err) MUST_CHECK;
 /* Sets *out to the uploads that are open on the storage that the switch leaves, as switch_uploads()
  * does. */

@@ -166,8 +166,8 @@ struct filtered {
     struct str user;  /* owner of a bucket that is made */
     unsigned changes; /* a set of enum thing_kind */
 };
-/* Returns whether a policy may ask for the change. Policies of users count for new buckets. False
- * is certain. */
+/* Returns whether a policy may ask for the change. Policies of users count for new buckets. False:
+ * certainly no policy asks for it. */
 bool filter_has(const struct filter *f, const struct filtered *what);
 int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
 /* Returns the tap of a local storage; NULL: the storage has no tap. */

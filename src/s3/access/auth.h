@@ -104,7 +104,7 @@ bool auth_signs(const struct identity *auth, struct str header);
 /* --- parts that form.h and the fuzz targets use --- */
 
 /* The parts of a credential such as "AKID/20130524/us-east-1/s3/aws4_request". An access key may
- * have '/' in it. Parsing does not check the parts; ERR_PARSE: there are too few. */
+ * have '/' in it. Parsing does not check the parts; ERR_PARSE: there are too few parts. */
 struct auth_credential {
     struct str access_key;
     struct sign_scope scope;

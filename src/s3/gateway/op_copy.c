@@ -216,7 +216,7 @@ bool copy_shares(const struct call *c, const struct copy_source *s)
 }
 
 /* Finds the kind of checksum that the copy needs and its source does not have; DIGEST_MD5: none.
- * The source's own checksum is copied, unless the request asks for another one. */
+ * The source's own checksum is copied, unless the request asks for another kind. */
 static int checksum_to_make(struct call *c, struct put_options *o, enum digest_kind *out,
                             struct err *err)
 {

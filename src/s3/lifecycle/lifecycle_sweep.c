@@ -149,8 +149,8 @@ static bool sweep_is_refusal(int code)
     return code == ERR_CONFLICT || code == ERR_NOT_FOUND || code == ERR_DENIED;
 }
 
-/* Compares the page's configuration with the stored one (docs/lifecycle.md, C2). Returns ERR_AGAIN
- * when the stored one has changed since the page began. */
+/* Compares the page's configuration with the stored configuration (docs/lifecycle.md, C2). Returns
+ * ERR_AGAIN when the stored configuration has changed since the page began. */
 static int unchanged(struct page *p, struct err *err)
 {
     struct bucket *b = p->s->b;

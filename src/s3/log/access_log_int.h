@@ -96,7 +96,7 @@ int log_rows_write(struct access_log *l, struct log_lines **lines, size_t count,
                    struct err *err) MUST_CHECK;
 /* Finds the sources that have waiting rows. Called when the access log starts. */
 int log_rows_load(struct access_log *l, struct err *err) MUST_CHECK;
-/* Finds a source by its name; NULL: it has no waiting rows. */
+/* Finds a source by its name; NULL: the source has no waiting rows. */
 struct log_pending *log_pending_find(struct access_log *l, struct str name);
 /* The rows that become one log object. log_rows_read() fills the struct from the first row whose
  * sequence is at least `from`. `sequences` is empty when no row waits. */

@@ -30,8 +30,8 @@ struct notify_options {
      * million. */
     uint64_t max_pending;
     uint64_t call_timeout_ms; /* 0: 10 s */
-    /* Milliseconds to wait after the first failure; later waits double, up to 128 times as long. 0:
-     * 500. */
+    /* Milliseconds to wait after the first failure; each further failure doubles the wait, up to
+     * 128 times this value. 0: 500. */
     uint64_t retry_ms;
     bool direct; /* do not use the proxy that the environment names */
     const struct log *log;
