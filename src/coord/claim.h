@@ -21,7 +21,7 @@ struct claim {
 int claim_take(struct replications *r, const struct claim *c, bool force,
                struct err *err) MUST_CHECK;
 /* Checks that the folder has claimed the storage name. ERR_NOT_FOUND: no folder has claimed it.
- * ERR_CONFLICT: another folder has; the error's text says which folder. */
+ * ERR_CONFLICT: another folder has claimed it; the error's text says which folder. */
 int claim_check(struct replications *r, const struct claim *c, struct err *err) MUST_CHECK;
 
 #endif

@@ -42,7 +42,7 @@ struct policies {
 };
 
 /* All policies. A view is never changed once it is installed. It has every change up to its epoch.
- * Changes that were made while it was read may be in it or not; `w:epochs` has them. */
+ * Changes that were made while the view was read may be in the view or not; `w:epochs` has them. */
 struct replication_view {
     _Atomic(size_t) refs;
     int64_t epoch;

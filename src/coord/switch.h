@@ -64,8 +64,9 @@ bool switch_is_open(const struct bucket_switch *s); /* in progress, or being che
 
 /* Plans a switch, or changes the options of a switch of the same kind that is not in progress. A
  * switch that is done is replaced; its history stays. `task` is queued with the switch. `route` is
- * as in replication_add(). ERR_NOT_FOUND: there is no such replication. ERR_INVALID: the options
- * contradict each other. ERR_CONFLICT: the bucket cannot be switched; the text says why. */
+ * the main storage, as for replication_add(). ERR_NOT_FOUND: there is no such replication.
+ * ERR_INVALID: the options contradict each other. ERR_CONFLICT: the bucket cannot be switched; the
+ * text says why. */
 int switch_plan(struct replications *r, const struct replication_id *id,
                 const struct switch_options *o, const struct task *task, struct str route,
                 struct err *err) MUST_CHECK;

@@ -1,5 +1,5 @@
-/* Starts child processes with vfork and exec. Unlike fork, vfork does not copy the page tables,
- * which is slow in a process with gigabytes mapped. Until exec the child shares the memory of our
+/* Starts child processes with vfork and exec. Unlike fork, vfork does not copy the page tables; in
+ * a process with gigabytes mapped that copy is slow. Until exec the child shares the memory of our
  * process, so it only makes system calls. */
 #include "os/child.h"
 #include "base/clock.h"

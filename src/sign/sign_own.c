@@ -41,7 +41,7 @@ static void names_insert(struct str *names, size_t count, struct str name)
     names[count] = name;
 }
 
-/* Returns the names of the headers that are signed, sorted and each once, such as
+/* Returns the names of the headers that are signed, sorted, and each name once, such as
  * "host;x-amz-date". With `all` every header is signed. */
 static struct str names_of(struct arena *a, const struct http_header *headers, size_t count,
                            bool all)

@@ -347,8 +347,8 @@ static int subs_start_thread(struct redis_subs *s, struct err *err)
 }
 
 /* Waits until Redis has answered the SUBSCRIBE. If the connection fails or the deadline passes
- * before, marks the subscription as lapsed: its fn learns that messages were missed once the
- * subscription is made. */
+ * before, marks the subscription as lapsed: once the subscription is made, its fn learns that
+ * messages were missed. */
 static int await(struct redis_subs *s, struct redis_sub *sub, uint64_t deadline_ns, struct err *err)
 {
     uint64_t lapses = s->lapses;

@@ -464,7 +464,7 @@ void swarm_clear(struct swarm *w)
 }
 
 /* Drops peers past the timeout. The loop goes backwards, because swarm_drop() fills the gap with
- * peers from behind it. */
+ * peers from behind the gap. */
 static void trim_swarm(struct swarm *w)
 {
     uint32_t oldest = 0;

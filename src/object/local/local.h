@@ -148,7 +148,8 @@ struct local_finding {
 };
 
 struct local_scrub {
-    /* Called for each finding. An error that it returns ends the scrub with that error. */
+    /* Called for each finding. An error that the function returns ends the scrub with that
+     * error. */
     int (*finding)(void *ctx, const struct local_finding *f, struct err *err);
     /* Called after every object, with the place to resume from; an error stops the scrub. May be
      * NULL. */

@@ -25,8 +25,8 @@ static int guard_ask(const struct row_change *c, const struct object_guard *g,
     return code;
 }
 
-/* Checks the conditions of a removal that names no version. They are about the current version,
- * which may be a marker. ERR_NOT_FOUND: there is no current version. */
+/* Checks the conditions of a removal that names no version. The conditions are about the current
+ * version, which may be a marker. ERR_NOT_FOUND: there is no current version. */
 static int judge_current(struct remove_change *p, const struct stored *current, struct err *err)
 {
     struct row_change *c = &p->change;

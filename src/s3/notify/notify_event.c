@@ -1,5 +1,5 @@
-/* Events: finds the rules that match an event, and writes its record, as AWS does, and its rows in
- * the outbox. */
+/* Events: finds the rules that match an event, and writes the event's record in AWS's form, and the
+ * event's rows in the outbox. */
 #include "s3/notify/notify_int.h"
 
 #include "base/bytes.h"
