@@ -54,6 +54,7 @@ int lake_cli_rows(struct api_client *r, const char *path, size_t max, struct out
 int lake_cli_max(const struct invocation *inv, size_t *out, struct err *err) MUST_CHECK;
 
 extern const struct command lake_repo_commands[], lake_branch_commands[], lake_tag_commands[],
-    lake_commit_commands[], lake_merge_commands[], lake_object_commands[], lake_copy_commands[];
+    lake_commit_commands[], lake_merge_commands[], lake_object_commands[], lake_copy_commands[],
+    lake_gc_commands[];
 
 #endif

@@ -17,6 +17,7 @@ static const struct flag repo_list_flags[] = {
 
 static const struct flag repo_delete_flags[] = {
     {"force", FLAG_SWITCH, NULL, NULL, "Delete also a read-only repository."},
+    {"purge", FLAG_SWITCH, NULL, NULL, "Remove the objects of its namespace too, a while later."},
     CLIENT_FLAGS,
     {0},
 };
@@ -68,12 +69,19 @@ static int repo_show_run(struct api_client *r, const struct invocation *inv, str
 static int repo_delete_run(struct api_client *r, const struct invocation *inv, struct output *table,
                            struct err *err)
 {
-    const char *pattern = invocation_flag(inv, "force") ? "{repo}?force=true" : "{repo}";
+    struct buf path = {0};
     struct lake_uri uri;
     int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_REPO, err);
 
     (void)table;
-    return code == 0 ? lake_cli_one(r, "DELETE", lake_cli_path(r, &uri, pattern), NULL, err) : code;
+    if (code < 0)
+        return code;
+    buf_append_z(&path, lake_cli_path(r, &uri, "{repo}"));
+    manage_query(&path, "force", invocation_flag(inv, "force") ? "true" : NULL);
+    manage_query(&path, "purge", invocation_flag(inv, "purge") ? "true" : NULL);
+    code = lake_cli_one(r, "DELETE", path.p, NULL, err);
+    buf_release(&path);
+    return code;
 }
 
 static const struct manage_call repo_create = {MANAGE_COLUMNS(repo_columns),

@@ -2,6 +2,7 @@
 #include "lake/names.h"
 #include "lake/repo_meta.h"
 #include "lake/rest/web.h"
+#include "lake/tasks.h"
 
 static rest_fn repo_page, repo_begin, repo_show, repo_drop, repo_meta_show, repo_meta_add,
     repo_meta_drop;
@@ -29,7 +30,9 @@ static const struct rest_row repo_rows[] = {
      WEB_OP("getRepository"), WEB_IN_REPO, .answer = web_repo_fields},
     {HTTP_DELETE, "/api/v1/repositories/{repository}", REST_USER,
      "Deletes the repository. Its name is free at once; its objects stay in the namespace.",
-     repo_drop, WEB_OP("deleteRepository"), WEB_IN_REPO, .query = REST_FIELDS(WEB_FORCE),
+     repo_drop, WEB_OP("deleteRepository"), WEB_IN_REPO,
+     .query = REST_FIELDS(
+         WEB_FORCE, {"purge", "Remove the namespace's objects too, a while later.", REST_BOOLEAN}),
      .status = 204},
     {HTTP_GET, "/api/v1/repositories/{repository}/metadata", REST_USER,
      "The repository's metadata.", repo_meta_show, WEB_OP("getRepositoryMetadata"), WEB_IN_REPO,
@@ -167,15 +170,21 @@ static int repo_show(struct rest_call *c, struct err *err)
     return code;
 }
 
+/* Deletes the repository. What is left of it is removed by a task; if the task cannot be added now,
+ * the to-delete list is worked off later all the same. */
 static int repo_drop(struct rest_call *c, struct err *err)
 {
     struct lake_repo repo;
+    struct err ignored = {0};
     int code =
         web_repo(c, (struct web_ask){S3_ACTION_DELETE_BUCKET, STR_EMPTY, STR_EMPTY}, &repo, err);
 
-    return code == 0 ? lake_repo_delete(web_of(c)->lake, c->arena, repo.id, rest_bool(c, "force"),
-                                        false, err)
-                     : code;
+    if (code == 0)
+        code = lake_repo_delete(web_of(c)->lake, c->arena, repo.id, rest_bool(c, "force"),
+                                rest_bool(c, "purge"), err);
+    if (code == 0 && lake_task_add_delete(web_of(c)->services->queue, &ignored) < 0)
+        log_info(http_request_log(c->req), "lake.delete_later", log_z("error", ignored.text));
+    return code;
 }
 
 /* --- metadata --- */
