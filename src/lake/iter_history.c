@@ -140,6 +140,13 @@ static int history_iter_next(struct lake_iter *iter, struct lake_item *out, stru
     return lake_commit_get(iter->lake, &iter->arena, &it->repo, out->id, &it->commit, err);
 }
 
+size_t lake_history_commits(const struct lake_iter *iter)
+{
+    const struct history_iter *it = container_of(iter, struct history_iter, iter);
+
+    return it->given.count + it->graph.nodes.len;
+}
+
 static void history_release(struct history_iter *it)
 {
     graph_release(&it->graph);

@@ -35,4 +35,7 @@ void lake_iter_scan_seek(struct kv_scan *scan, const char *kind, struct str name
 int lake_iter_leaves(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                      struct err *err) MUST_CHECK;
 
+/* How many commits a history holds in memory (iter_history.c). */
+size_t lake_history_commits(const struct lake_iter *it);
+
 #endif

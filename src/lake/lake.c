@@ -1,5 +1,6 @@
 /* Opening the lake, and reading the records that every operation begins with. */
 #include "lake/change.h"
+#include "lake/log_pauses.h"
 
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->kv = o->kv;
     l->queue = commit_queue_new();
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
+    l->logs = log_pauses_new(LAKE_PAUSED_COMMITS);
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
     l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
@@ -31,6 +33,7 @@ void lake_close(struct lake *l)
     loop_stop(&l->cleaner);
     tree_cache_close(l->cache);
     commit_queue_free(l->queue);
+    log_pauses_free(l->logs);
     commit_cache_free(l->commits);
     compactions_free(l->compactions);
     free(l);

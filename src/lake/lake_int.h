@@ -14,6 +14,7 @@ enum {
     LAKE_HEAD_TRIES = 10,                 /* R4 of docs/lake.md, C5, and other changes of a head */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE, /* how long a change of a branch is tried again */
     LAKE_CLAIM_FRESH_MS = MS_PER_MINUTE,
+    LAKE_PAUSED_COMMITS = 200000,  /* commits that paused logs hold together, about 50 bytes each */
     LAKE_COMMITS_BYTES = 16 << 20, /* memory of the commits that were read lately */
 };
 
@@ -24,6 +25,7 @@ struct lake {
     struct loop cleaner;        /* clean.c: drops the tokens on the cleanup list */
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
+    struct log_pauses *logs; /* log_pauses.c: walks that wait for their next page */
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
      * from it. Tests set it. */
     int64_t claim_fresh_ms;

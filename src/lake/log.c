@@ -1,6 +1,6 @@
 /* The log of a ref: its history, filtered and in pages. */
-#include "lake/iter.h"
-#include "lake/lake_int.h"
+#include "lake/iter_int.h"
+#include "lake/log_pauses.h"
 
 /* A log under way. */
 struct log_walk {
@@ -11,8 +11,11 @@ struct log_walk {
     struct lake_iter *history;
     struct tree_store trees;
     bool has_trees;
-    bool stopped;      /* the commit `stop_at` was passed */
-    struct arena work; /* emptied with every commit */
+    bool stopped;  /* the commit `stop_at` was passed */
+    bool has_next; /* the page begins with the commit `next`, which the history has passed */
+    char next[LAKE_ID_LEN];
+    struct lake_commit first; /* that commit */
+    struct arena work;        /* emptied with every commit */
 };
 
 /* --- does a commit touch a path? --- */
@@ -88,6 +91,17 @@ static int log_wants(struct log_walk *w, const struct lake_commit *c, bool *out,
 
 /* --- the walk --- */
 
+/* Gives the commit with which a page begins that continues a paused walk. */
+static int log_take_next(struct log_walk *w, const struct lake_commit **out, struct err *err)
+{
+    struct str id = str_n(w->next, sizeof(w->next));
+
+    w->has_next = false;
+    w->stopped = str_eq(id, w->stop_at);
+    *out = &w->first;
+    return lake_commit_get(w->lake, &w->work, w->repo, id, &w->first, err);
+}
+
 /* Gives the next commit of the log; its strings are borrowed until the next call. */
 static int log_next(struct log_walk *w, const struct lake_commit **out, struct err *err)
 {
@@ -95,6 +109,8 @@ static int log_next(struct log_walk *w, const struct lake_commit **out, struct e
     bool wanted = false;
     int code = 0;
 
+    if (w->has_next)
+        return log_take_next(w, out, err);
     while (code == 0 && !wanted) {
         if (w->stopped)
             return ERR_END;
@@ -109,16 +125,76 @@ static int log_next(struct log_walk *w, const struct lake_commit **out, struct e
     return code;
 }
 
+/* --- pauses --- */
+
+static void log_key_add(struct buf *key, struct str part)
+{
+    buf_appendf(key, "%zu:", part.len);
+    buf_append_str(key, part);
+}
+
+/* Appends the key of the walk that a page behind `after` continues: all that the walk depends on.
+ */
+static void log_key(const struct log_walk *w, struct str after, struct buf *key)
+{
+    const struct lake_log_options *o = w->o;
+
+    buf_appendf(key, "%d %lld %zu ", o->first_parent, (long long)o->since_ms, o->object_count);
+    log_key_add(key, w->repo->partition);
+    log_key_add(key, w->from);
+    log_key_add(key, w->stop_at);
+    log_key_add(key, after);
+    for (size_t i = 0; i < o->object_count; i++)
+        log_key_add(key, o->objects[i]);
+    for (size_t i = 0; i < o->prefix_count; i++)
+        log_key_add(key, o->prefixes[i]);
+}
+
+/* Continues a walk that an earlier page has paused. */
+static bool log_resume(struct log_walk *w)
+{
+    struct log_pause pause;
+    struct buf key = {0};
+
+    log_key(w, w->o->after, &key);
+    w->has_next = log_pauses_take(w->lake->logs, buf_str(&key), &pause);
+    if (w->has_next) {
+        w->history = pause.history;
+        memcpy(w->next, pause.next, sizeof(w->next));
+    }
+    buf_release(&key);
+    return w->has_next;
+}
+
+/* Keeps the walk for the page that begins behind `after` with the commit `next`. */
+static void log_keep_walk(struct log_walk *w, struct str after, struct str next)
+{
+    struct log_pause pause = {.history = w->history};
+    struct buf key = {0};
+
+    if (next.len != LAKE_ID_LEN)
+        return;
+    memcpy(pause.next, next.p, LAKE_ID_LEN);
+    log_key(w, after, &key);
+    log_pauses_put(w->lake->logs, buf_str(&key), &pause, lake_history_commits(w->history));
+    w->history = NULL;
+    buf_release(&key);
+}
+
+/* --- a page --- */
+
 /* Opens the history. On a page that is not the first, the history begins behind `after`. Along
- * first parents that is one step; otherwise commits beside `after` may follow it, so the history is
- * walked from its beginning. */
+ * first parents that is one step. Otherwise commits beside `after` may follow it, so an earlier
+ * page's walk goes on, or the history is walked from its beginning. */
 static int log_open_history(struct log_walk *w, struct err *err)
 {
     bool jump = w->o->first_parent && w->o->after.len;
     struct lake_history h = {jump ? w->o->after : w->from, w->o->first_parent, w->o->since_ms};
     struct lake_item item;
-    int code = lake_iter_history(&w->history, w->lake, w->repo, &h, err);
 
+    if (w->o->after.len && !jump && log_resume(w))
+        return 0;
+    int code = lake_iter_history(&w->history, w->lake, w->repo, &h, err);
     if (code < 0 || w->o->after.len == 0)
         return code;
     lake_iter_seek(w->history, w->o->after);
@@ -177,6 +253,8 @@ int lake_log(struct lake *l, struct arena *a, const struct lake_repo *r, struct 
             break;
         code = log_keep(&w, a, c, &(*out)[(*count)++], err);
     }
+    if (code == 0 && *more && limit > 0 && !o->first_parent)
+        log_keep_walk(&w, (*out)[limit - 1].id, c->id);
     log_close(&w);
     return code == ERR_END ? 0 : code;
 }

@@ -1,6 +1,7 @@
 /* Histories, logs and merge bases. */
 #include "base/ids.h"
 #include "lake/iter.h"
+#include "lake/log_pauses.h"
 #include "unit/lake/lake_lab.h"
 
 #include <inttypes.h>
@@ -294,6 +295,109 @@ LAKE_LAB_TEST(lake_log, a_log_has_pages_and_ends_where_it_is_told)
     expect_log(&g, "main", &(struct lake_log_options){.limit = 0}, "", true);
 }
 
+/* Appends the letters of all pages of a log. */
+static void read_pages(struct letters *g, struct lake *lake, struct lake_log_options o,
+                       struct buf *got)
+{
+    struct lake_commit *list = NULL;
+    struct err err = {0};
+    size_t count = 0;
+    bool more = true;
+
+    while (more) {
+        CHECK_OK(lake_log(lake, &g->lab->arena, &g->lab->repo, STR("main"), &o, &list, &count,
+                          &more, &err));
+        for (size_t i = 0; i < count; i++)
+            buf_append_char(got, letter_of(g, list[i].id));
+        CHECK(!more || count == o.limit);
+        o.after = count ? list[count - 1].id : STR_EMPTY;
+    }
+}
+
+LAKE_LAB_TEST(lake_log, pages_together_are_the_whole_log)
+{
+    struct letters g = {.lab = lab};
+    struct buf got = {0};
+
+    /* Two long lines side by side, so that commits beside `after` follow it. */
+    letters_add(&g, "a: b:a c:a d:b e:c f:d g:e h:f i:g j:h k:i l:jk", NULL);
+    lake_lab_set_head(lab, "main", g.ids['l']);
+    for (size_t limit = 1; limit < 14; limit++) {
+        for (int turn = 0; turn < 2; turn++) {
+            read_pages(&g, lab->lake, (struct lake_log_options){.limit = limit}, &got);
+            CHECK_STR(buf_str(&got), STR("lkjihgfedcba"));
+            buf_reset(&got);
+        }
+        read_pages(&g, lab->lake, (struct lake_log_options){.limit = limit, .stop_at = g.ids['d']},
+                   &got);
+        CHECK_STR(buf_str(&got), STR("lkjihgfed"));
+        buf_reset(&got);
+        read_pages(&g, lab->lake, (struct lake_log_options){.limit = limit, .first_parent = true},
+                   &got);
+        CHECK_STR(buf_str(&got), STR("ljhfdba"));
+        buf_reset(&got);
+    }
+    buf_release(&got);
+}
+
+LAKE_LAB_TEST(lake_log, two_readers_of_one_log_do_not_disturb_each_other)
+{
+    struct letters g = {.lab = lab};
+    struct lake_log_options o = {.limit = 2};
+
+    letters_add(&g, "a: b:a c:a d:b e:c f:de", NULL);
+    lake_lab_set_head(lab, "main", g.ids['f']);
+    expect_log(&g, "main", &o, "fe", true);
+    expect_log(&g, "main", &o, "fe", true);
+    o.after = g.ids['e'];
+    expect_log(&g, "main", &o, "dc", true); /* takes the walk that was paused */
+    expect_log(&g, "main", &o, "dc", true); /* finds none, and walks from the beginning */
+    struct lake_log_options other = {.limit = 1, .after = g.ids['e'], .since_ms = 3500};
+    expect_log(&g, "main", &other, "d", false);
+    o.after = g.ids['c'];
+    expect_log(&g, "main", &o, "ba", false);
+}
+
+/* A walk from the head of "main". */
+static struct log_pause pause_of(struct lake_lab *lab)
+{
+    struct lake_history h = {.from = lake_lab_head(lab, "main")};
+    struct log_pause pause = {0};
+    struct err err = {0};
+
+    CHECK_OK(lake_iter_history(&pause.history, lab->lake, &lab->repo, &h, &err));
+    return pause;
+}
+
+LAKE_LAB_TEST(lake_log, paused_walks_are_given_once_and_the_oldest_are_dropped)
+{
+    struct log_pauses *p = log_pauses_new(7000); /* three walks, as each counts for 2000 */
+    struct log_pause pause;
+
+    CHECK(!log_pauses_take(p, STR("a"), &pause));
+    for (const char *key = "abcd"; *key; key++) {
+        pause = pause_of(lab);
+        log_pauses_put(p, str_n(key, 1), &pause, 10);
+    }
+    CHECK(!log_pauses_take(p, STR("a"), &pause));
+    CHECK(log_pauses_take(p, STR("c"), &pause));
+    lake_iter_free(pause.history);
+    CHECK(!log_pauses_take(p, STR("c"), &pause));
+    pause = pause_of(lab);
+    log_pauses_put(p, STR("d"), &pause, 10); /* in place of the other */
+    pause = pause_of(lab);
+    log_pauses_put(p, STR("huge"), &pause, 100000); /* too large to be kept */
+    CHECK(!log_pauses_take(p, STR("huge"), &pause));
+    CHECK(log_pauses_take(p, STR("b"), &pause));
+    lake_iter_free(pause.history);
+    pause = pause_of(lab);
+    log_pauses_put(p, STR("e"), &pause, 10);
+    CHECK(log_pauses_take(p, STR("e"), &pause));
+    lake_iter_free(pause.history);
+    log_pauses_free(p);
+    log_pauses_free(NULL);
+}
+
 LAKE_LAB_TEST(lake_log, a_log_needs_a_commit)
 {
     struct lake_commit *list = NULL;
@@ -400,6 +504,13 @@ LAKE_LAB_TEST(lake_log, a_log_of_paths_has_the_commits_that_changed_them)
     expect_log_of(&g, NULL, "y", "c");
     expect_log_of(&g, "y", "x/o", "dca");
     expect_log_of(&g, NULL, "", "nfdcba");
+
+    struct str prefix = STR("x/");
+    struct buf got = {0};
+    read_pages(&g, lab->lake,
+               (struct lake_log_options){.limit = 1, .prefixes = &prefix, .prefix_count = 1}, &got);
+    CHECK_STR(buf_str(&got), STR("nfdba"));
+    buf_release(&got);
 }
 
 LAKE_LAB_TEST(lake_log, a_log_of_paths_reads_no_node_for_commits_with_the_same_tree)
