@@ -135,7 +135,7 @@ static void log_key_add(struct buf *key, struct str part)
 
 /* Appends the key of the walk that a page behind `after` continues: all that the walk depends on.
  */
-static void log_key(const struct log_walk *w, struct str after, struct buf *key)
+static void log_walk_key(const struct log_walk *w, struct str after, struct buf *key)
 {
     const struct lake_log_options *o = w->o;
 
@@ -156,7 +156,7 @@ static bool log_resume(struct log_walk *w)
     struct log_pause pause;
     struct buf key = {0};
 
-    log_key(w, w->o->after, &key);
+    log_walk_key(w, w->o->after, &key);
     w->has_next = log_pauses_take(w->lake->logs, buf_str(&key), &pause);
     if (w->has_next) {
         w->history = pause.history;
@@ -175,7 +175,7 @@ static void log_keep_walk(struct log_walk *w, struct str after, struct str next)
     if (next.len != LAKE_ID_LEN)
         return;
     memcpy(pause.next, next.p, LAKE_ID_LEN);
-    log_key(w, after, &key);
+    log_walk_key(w, after, &key);
     log_pauses_put(w->lake->logs, buf_str(&key), &pause, lake_history_commits(w->history));
     w->history = NULL;
     buf_release(&key);
