@@ -2,7 +2,8 @@
  * describes it to users. Each file has a table of its routes at its top, in the form of
  * rest/rest.h; the rooms have tables of their own.
  *
- * Every /api/v1 call needs HTTP Basic authentication with an administrator's keys. */
+ * Every /api/v1 call needs HTTP Basic authentication with an administrator's keys, except the calls
+ * of a table with a dialect (rest/rest.h), which checks its callers itself. */
 #ifndef API_API_H
 #define API_API_H
 

@@ -99,12 +99,13 @@ static void link_mac(const struct lake_web *w, const struct web_link *link, stru
     buf_release(&text);
 }
 
-struct str web_link_sign(const struct lake_web *w, struct arena *a, const struct web_link *link)
+struct str web_link_sign(const struct lake_web *w, struct arena *a, const struct web_link *link,
+                         int64_t now_ms)
 {
     unsigned char bytes[LINK_TIME_LEN + HMAC_SHA256_LEN];
     struct buf text = BUF_INIT(4 * KIB);
 
-    be64_write(bytes, (uint64_t)clock_wall_ms());
+    be64_write(bytes, (uint64_t)now_ms);
     link_mac(w, link, str_n(bytes, LINK_TIME_LEN), bytes + LINK_TIME_LEN);
     buf_append_str(&text, link->address);
     buf_append_char(&text, ',');
@@ -129,7 +130,7 @@ static bool link_cut(struct str key, struct str *address, struct str *signature)
 }
 
 int web_link_check(const struct lake_web *w, const struct web_link *wanted, struct str key,
-                   struct err *err)
+                   int64_t now_ms, struct err *err)
 {
     struct web_link link = *wanted;
     unsigned char mac[HMAC_SHA256_LEN];
@@ -143,7 +144,7 @@ int web_link_check(const struct lake_web *w, const struct web_link *wanted, stru
         return code;
     }
     link_mac(w, &link, str_n(bytes.p, LINK_TIME_LEN), mac);
-    int64_t age = clock_wall_ms() - (int64_t)be64_read(bytes.p);
+    int64_t age = now_ms - (int64_t)be64_read(bytes.p);
     if (str_eq_secret(str_n(mac, sizeof(mac)), str_skip(buf_str(&bytes), LINK_TIME_LEN)))
         code = age <= WEB_LINK_MS
                    ? 0

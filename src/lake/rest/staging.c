@@ -48,7 +48,7 @@ struct str web_new_link(struct rest_call *c, const struct lake_repo *repo)
     struct web_link link = link_of(c, repo);
 
     link.address = lake_new_address(c->arena);
-    return web_link_sign(web_of(c), c->arena, &link);
+    return web_link_sign(web_of(c), c->arena, &link, clock_wall_ms());
 }
 
 static int staging_give(struct rest_call *c, struct err *err)
@@ -85,7 +85,7 @@ int web_link_key(struct rest_call *c, const struct lake_repo *repo, struct str a
     if (!str_starts(address, space))
         return err_set(err, ERR_INVALID, "the physical address is not in the namespace");
     *key = str_skip(address, space.len);
-    return web_link_check(web_of(c), &link, *key, err);
+    return web_link_check(web_of(c), &link, *key, clock_wall_ms(), err);
 }
 
 /* Reads what is known about the object at a key below the namespace. */

@@ -158,11 +158,12 @@ struct web_link {
     struct str address; /* a new address below the namespace */
 };
 /* Returns "<address>,<signature>", in the arena. The object is stored under that key. */
-struct str web_link_sign(const struct lake_web *w, struct arena *a, const struct web_link *link);
+struct str web_link_sign(const struct lake_web *w, struct arena *a, const struct web_link *link,
+                         int64_t now_ms);
 /* Checks a key that a client says it has uploaded to; `wanted` has no address. ERR_INVALID: it was
  * not signed for this branch and path, or more than a day ago. */
 int web_link_check(const struct lake_web *w, const struct web_link *wanted, struct str key,
-                   struct err *err) MUST_CHECK;
+                   int64_t now_ms, struct err *err) MUST_CHECK;
 
 /* Makes a new signed key for the path of the call (staging.c). */
 struct str web_new_link(struct rest_call *c, const struct lake_repo *repo);

@@ -70,6 +70,7 @@ void api_lab_start(struct api_lab *l)
     l->swarm.services = &l->services;
     l->rooms[0] = (struct room_instance){&replica_room, &l->replica};
     l->rooms[1] = (struct room_instance){&swarm_room, &l->swarm};
+    l->rooms[2] = (struct room_instance){&lake_room, &l->lake};
     CHECK_OK(api_start(&l->api,
                        &(struct api_options){.conf = l->conf,
                                              .db = l->db,

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "coord/replication.h"
 #include "http/client.h"
+#include "lake/room.h"
 #include "replica/room.h"
 #include "swarm/room.h"
 #include "unit/test.h"
@@ -25,7 +26,8 @@ struct api_lab {
     struct services services;
     struct replica_room replica; /* the rooms' states; none of their parts runs */
     struct swarm_room swarm;
-    struct room_instance rooms[2];
+    struct lake_room lake;
+    struct room_instance rooms[3];
     struct credentials root;
     struct api *api;
     struct client *client;

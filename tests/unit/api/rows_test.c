@@ -43,12 +43,21 @@ static void check_apart(const struct rest_row *row, const struct rest_field *som
                 complain_of(row, "in two places:", f->name);
 }
 
-static void check_types(const struct rest_row *row, const struct rest_field *fields, bool body)
+/* Where a value of a request stands, as bits. */
+enum { IN_PATH = 1, IN_QUERY = 2, IN_BODY = 4, ANYWHERE = 7 };
+
+static const unsigned places[] = {
+    [REST_STRING] = ANYWHERE,  [REST_INTEGER] = ANYWHERE,
+    [REST_BOOLEAN] = ANYWHERE, [REST_STRINGS] = IN_QUERY | IN_BODY,
+    [REST_NUMBER] = IN_BODY,   [REST_TIME] = IN_BODY,
+    [REST_OBJECT] = IN_BODY,   [REST_OBJECTS] = IN_BODY,
+    [REST_MAP] = IN_BODY,      [REST_ANY] = IN_BODY,
+};
+
+static void check_types(const struct rest_row *row, const struct rest_field *fields, unsigned place)
 {
     for (const struct rest_field *f = fields; f && f->name; f++) {
-        bool text = f->type == REST_STRING || f->type == REST_INTEGER || f->type == REST_BOOLEAN;
-        if (!text &&
-            !(body && (f->type == REST_NUMBER || f->type == REST_TIME || f->type == REST_STRINGS)))
+        if (!(places[f->type] & place))
             complain_of(row, "a request cannot have the type of", f->name);
         if (f->sometimes || f->nullable)
             complain_of(row, "of answers alone:", f->name);
@@ -60,10 +69,10 @@ static void check_path(const struct rest_row *row)
     const struct rest_field *f = row->in_path;
     struct str rest = str_z(row->path), before, name;
 
-    while (str_cut(rest, '{', &before, &rest)) {
+    while (f && str_cut(rest, '{', &before, &rest)) {
         str_cut(rest, '}', &name, &rest);
-        if (!f || !f->name || !str_eq(name, str_z(f->name)))
-            complain_of(row, "not in the order of the path:", f && f->name ? f->name : "nothing");
+        if (!f->name || !str_eq(name, str_z(f->name)))
+            complain_of(row, "not in the order of the path:", f->name ? f->name : "nothing");
         else
             f++;
     }
@@ -81,27 +90,37 @@ static void check_answer(const struct rest_row *row)
         complain_of(row, "JSON and", row->media);
     if (!row->list != !row->items)
         complain_of(row, "list and items belong together:", row->list ? row->list : "");
-    if (!row->list && (row->by_place || row->page_usual || row->page_max))
+    if (!row->list && (row->by_place || row->by_source || row->page_usual || row->page_max))
         complain_of(row, "pages without", "a list");
     check_fields(row, row->answer);
     check_fields(row, row->items);
 }
 
-static void check_row(const struct rest_row *row)
+/* Calls below /api are for administrators, or the table's dialect checks who calls. */
+static void check_access(const struct rest_row *row, const struct rest_dialect *dialect)
 {
-    static const struct rest_field paging[] = {{"after", "Paging."}, {"limit", "Paging."}, {0}};
+    bool below = str_starts(str_z(row->path), STR("/api"));
+
+    if (dialect ? !below || (row->access != REST_USER && row->access != REST_ANYONE)
+                : (row->access == REST_ADMIN) != below)
+        complain_of(row, "what is under /api is for", "administrators or a dialect");
+}
+
+static void check_row(const struct rest_row *row, const struct rest_dialect *dialect)
+{
+    static const struct rest_field own[] = {{"after", "Paging."}, {"limit", "Paging."}, {0}};
+    const struct rest_field *paging = dialect ? dialect->paging : own;
 
     if (row->access == REST_NOT_SAID || !row->run || !row->doc ||
         !str_ends(str_z(row->doc), STR(".")))
         complain_of(row, "no access, function or", "sentence");
-    if ((row->access == REST_ADMIN) != str_starts(str_z(row->path), STR("/api")))
-        complain_of(row, "what is under /api is for", "administrators");
-    if ((row->body || row->raw_body) && (row->quick || row->method == HTTP_GET))
+    check_access(row, dialect);
+    if ((row->body || row->raw_body || row->stream_body) && (row->quick || row->method == HTTP_GET))
         complain_of(row, "no body here:", row->method == HTTP_GET ? "GET" : "quick");
     check_path(row);
-    check_types(row, row->in_path, false);
-    check_types(row, row->query, false);
-    check_types(row, row->body, true);
+    check_types(row, row->in_path, IN_PATH);
+    check_types(row, row->query, IN_QUERY);
+    check_types(row, row->body, IN_BODY);
     check_fields(row, row->in_path);
     check_fields(row, row->query);
     check_fields(row, row->body);
@@ -128,14 +147,14 @@ static bool same_place(const struct rest_row *a, const struct rest_row *b)
 
 /* The rows that were checked. */
 struct checked {
-    const struct rest_row *rows[256];
+    const struct rest_row *rows[512];
     size_t count;
 };
 
 static void check_table(struct checked *c, const struct rest_table *table)
 {
     for (const struct rest_row *row = table->rows; row < table->rows + table->count; row++) {
-        check_row(row);
+        check_row(row, table->dialect);
         for (size_t i = 0; i < c->count; i++)
             if (same_place(c->rows[i], row))
                 complain_of(row, "the same place as", c->rows[i]->path);
