@@ -3,6 +3,7 @@
  * because objects of the lake may lie in replicated buckets. */
 #include "lake/room.h"
 
+#include "lake/actions.h"
 #include "lake/commands/commands.h"
 
 #include "route/route.h"
@@ -35,6 +36,8 @@ static int open_room_lake(struct lake_room *r, struct err *err)
     services_path(s, "lake-gc", &folder);
     r->gc_folder = buf_take(&folder);
     o.folder = r->gc_folder;
+    r->actions = lake_actions_new(&(struct lake_actions_options){.queue = s->queue, .log = s->log});
+    o.hooks = lake_actions_hooks(r->actions);
     return lake_open(&r->lake, &o, err);
 }
 
@@ -54,6 +57,7 @@ static bool lake_part_stop(void *state, struct services *s)
     lake_web_close(&r->web);
     lake_space_close(r->space);
     lake_close(r->lake);
+    lake_actions_free(r->actions);
     free(r->folder);
     free(r->gc_folder);
     r->space = NULL;
@@ -91,6 +95,7 @@ static bool lake_work_stop(void *state, struct services *s)
     struct lake_room *r = state;
 
     lake_keeper_stop(&r->keeper);
+    lake_actions_abort(r->actions);
     return true;
 }
 
@@ -98,7 +103,8 @@ static void lake_list_tasks(void *state, room_tasks *out)
 {
     struct lake_room *r = state;
 
-    lake_tasks_list(r->lake, out);
+    r->tasks = (struct lake_tasks){r->lake, r->actions};
+    lake_tasks_list(&r->tasks, out);
 }
 
 static const struct room_part lake_parts[] = {

@@ -19,10 +19,12 @@ enum { LAKE_QUEUE_WEIGHT = 2 };
 struct lake_room {
     const struct services *services;
     struct lake *lake;
-    struct lake_space *space; /* repositories as buckets */
-    struct lake_web web;      /* the REST API of lakeFS */
-    char *folder;             /* where tree nodes of remote storages are kept */
-    char *gc_folder;          /* where collections sort */
+    struct lake_space *space;     /* repositories as buckets */
+    struct lake_web web;          /* the REST API of lakeFS */
+    char *folder;                 /* where tree nodes of remote storages are kept */
+    char *gc_folder;              /* where collections sort */
+    struct lake_actions *actions; /* hooks of repositories */
+    struct lake_tasks tasks;
     struct lake_keeper keeper;
 };
 

@@ -1,5 +1,6 @@
 /* The lake's tasks. */
 #include "lake/tasks.h"
+#include "lake/actions.h"
 #include "lake/delete.h"
 #include "lake/gc.h"
 #include "lake/import.h"
@@ -54,7 +55,21 @@ int lake_task_add_import(struct queue *q, const struct lake_repo *r, struct str 
     return task_add_repo(q, LAKE_TASK_IMPORT, r, id, err);
 }
 
+int lake_task_add_hooks(struct queue *q, struct str payload, struct err *err)
+{
+    struct task t = {.type = STR(LAKE_TASK_HOOKS), .payload = payload, .queue = STR(LAKE_QUEUE)};
+
+    return queue_add(q, &t, 0, err);
+}
+
 /* --- running --- */
+
+static struct lake *lake_task_lake(const struct task_run *run)
+{
+    const struct lake_tasks *t = run->ctx;
+
+    return t->lake;
+}
 
 static bool lake_task_ended(void *ctx)
 {
@@ -69,7 +84,7 @@ static int lake_task_repo(struct task_run *run, struct lake_repo *out, struct st
 
     if (!str_cut(run->task->payload, '\n', &id, &rest) || !str_cut(rest, '\n', &partition, thing))
         return err_set(err, ERR_INVALID, "the payload names no repository");
-    int code = lake_repo_get(run->ctx, run->arena, id, out, err);
+    int code = lake_repo_get(lake_task_lake(run), run->arena, id, out, err);
     return code == 0 && !str_eq(out->partition, partition) ? ERR_NOT_FOUND : code;
 }
 
@@ -84,7 +99,7 @@ static int lake_task_result(struct task_run *run, int code)
 
 static int lake_task_delete(struct task_run *run, struct err *err)
 {
-    return lake_task_result(run, lake_delete_work(run->ctx, lake_task_ended, run, err));
+    return lake_task_result(run, lake_delete_work(lake_task_lake(run), lake_task_ended, run, err));
 }
 
 static int lake_task_gc(struct task_run *run, struct err *err)
@@ -96,7 +111,7 @@ static int lake_task_gc(struct task_run *run, struct err *err)
     if (code == ERR_NOT_FOUND)
         return 0;
     if (code == 0)
-        code = lake_gc_work(run->ctx, &repo, lake_task_ended, run, err);
+        code = lake_gc_work(lake_task_lake(run), &repo, lake_task_ended, run, err);
     return lake_task_result(run, code);
 }
 
@@ -109,21 +124,29 @@ static int lake_task_import(struct task_run *run, struct err *err)
     if (code == ERR_NOT_FOUND)
         return 0;
     if (code == 0)
-        code = lake_import_work(run->ctx, &repo, id, lake_task_ended, run, err);
+        code = lake_import_work(lake_task_lake(run), &repo, id, lake_task_ended, run, err);
     return lake_task_result(run, code);
+}
+
+static int lake_task_hooks(struct task_run *run, struct err *err)
+{
+    const struct lake_tasks *t = run->ctx;
+
+    return lake_actions_work(t->actions, t->lake, run->task->payload, err);
 }
 
 static const struct task_handler lake_handlers[] = {
     {.type = LAKE_TASK_DELETE, .fn = lake_task_delete},
     {.type = LAKE_TASK_GC, .fn = lake_task_gc},
     {.type = LAKE_TASK_IMPORT, .fn = lake_task_import},
+    {.type = LAKE_TASK_HOOKS, .fn = lake_task_hooks},
 };
 
-void lake_tasks_list(struct lake *l, room_tasks *out)
+void lake_tasks_list(struct lake_tasks *t, room_tasks *out)
 {
     for (size_t i = 0; i < ARRAY_SIZE(lake_handlers); i++) {
         struct task_handler handler = lake_handlers[i];
-        handler.ctx = l;
+        handler.ctx = t;
         vec_push(out, handler);
     }
 }

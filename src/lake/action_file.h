@@ -1,0 +1,59 @@
+/* Action files: YAML files in the folder `_lakefs_actions` of a repository say which webhooks are
+ * called before and after changes. docs/lake-keeping.md ("Hooks") has the format.
+ *
+ * The reader is strict: unknown members, repeated keys, anchors and aliases are errors, so that a
+ * mistake in a file is found and does not pass for a hook that never runs. No I/O; any thread. */
+#ifndef LAKE_ACTION_FILE_H
+#define LAKE_ACTION_FILE_H
+
+#include "base/proto.h"
+
+enum {
+    ACTION_BYTES_MAX = 64 << 10, /* of a file */
+    ACTION_NODES_MAX = 4096,     /* values of a file */
+    ACTION_DEPTH_MAX = 16,
+    ACTION_HOOKS_MAX = 64,
+    ACTION_EVENTS_MAX = 32,
+    ACTION_TIMEOUT_MS = 60 * 1000, /* of a hook that names none */
+    ACTION_TIMEOUT_MAX_MS = 10 * 60 * 1000,
+};
+
+/* When a hook runs, by the hooks of the same action before it. */
+enum action_when { ACTION_ON_SUCCESS, ACTION_ON_FAILURE, ACTION_ALWAYS, ACTION_NEVER };
+
+struct action_hook {
+    struct str id, type;
+    enum action_when when;
+    struct str url; /* of a webhook; http or https */
+    uint64_t timeout_ms;
+    struct str_pairs headers, query; /* values may have {{ ENV.NAME }} */
+};
+
+struct action_event {
+    struct str name;      /* such as "pre-commit" */
+    struct str *branches; /* patterns; none: every branch */
+    size_t branch_count;
+};
+
+struct action {
+    struct str name, description;
+    struct action_event *events;
+    size_t event_count;
+    struct action_hook *hooks;
+    size_t hook_count;
+};
+
+/* Reads a file. Everything is in the arena. ERR_INVALID: the text says what is wrong, and where. */
+int action_read(struct action *out, struct arena *a, struct str text, struct err *err) MUST_CHECK;
+
+/* Whether the action is for the event on the branch; an empty branch matches every pattern. */
+bool action_matches(const struct action *act, struct str event, struct str branch);
+
+/* Gives the value of a variable; NULL: there is none. */
+typedef const char *action_lookup_fn(void *ctx, const char *name);
+/* Appends the text with every {{ ENV.NAME }} replaced. ERR_INVALID: a name does not begin with
+ * LAKEFSACTION_, or there is no such variable. */
+int action_expand(struct buf *out, struct str text, action_lookup_fn *lookup, void *ctx,
+                  struct err *err) MUST_CHECK;
+
+#endif

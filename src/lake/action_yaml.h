@@ -1,0 +1,24 @@
+/* A small tree of a YAML document, read under limits. For action_file.c and action_yaml.c alone. */
+#ifndef LAKE_ACTION_YAML_H
+#define LAKE_ACTION_YAML_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum action_kind { ACTION_TEXT, ACTION_MAP, ACTION_LIST };
+
+struct action_node {
+    enum action_kind kind;
+    size_t line;                      /* from 1 */
+    struct str key;                   /* of a member of a map */
+    struct str text;                  /* of ACTION_TEXT */
+    struct action_node *first, *next; /* children; sibling */
+};
+
+/* Reads one document. ERR_INVALID: the text has the line. Keys of a map differ. */
+int action_yaml_read(struct action_node **out, struct arena *a, struct str text,
+                     struct err *err) MUST_CHECK;
+/* Finds a member of a map; NULL: there is none. */
+const struct action_node *action_yaml_member(const struct action_node *map, const char *key);
+
+#endif

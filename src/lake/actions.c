@@ -1,0 +1,257 @@
+/* Hooks of repositories: runs before and after events. */
+#include "lake/actions_int.h"
+#include "lake/tasks.h"
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { RUN_FORGET_EVERY = 100 }; /* one of so many runs removes old ones */
+
+/* A run under way. */
+struct action_run {
+    struct action_call *call;
+    struct lake_run record;
+    struct err first; /* of the first hook that failed */
+};
+
+/* --- running --- */
+
+static bool run_wants(const struct action_hook *h, bool has_failed)
+{
+    return h->when == ACTION_ALWAYS || (h->when == ACTION_ON_SUCCESS && !has_failed) ||
+           (h->when == ACTION_ON_FAILURE && has_failed);
+}
+
+static int run_hook(struct action_run *run, const struct action *act, size_t act_index,
+                    size_t hook_index, bool *has_failed, struct err *err)
+{
+    struct action_call *c = run->call;
+    const struct action_hook *h = &act->hooks[hook_index];
+    struct lake_hook_run record = {.run = run->record.id,
+                                   .id = arena_fmt(c->arena, "%04zu_%04zu", act_index, hook_index),
+                                   .hook = h->id,
+                                   .action = act->name,
+                                   .started_ms = clock_wall_ms()};
+    struct err failure = {0};
+
+    record.skipped = !run_wants(h, *has_failed);
+    int code = record.skipped ? 0 : action_send(c, act, h, &record, &failure);
+    record.ended_ms = clock_wall_ms();
+    record.passed = code == 0 && !record.skipped;
+    if (code < 0) {
+        *has_failed = true;
+        run->record.passed = false;
+        if (run->first.code == 0)
+            err_set(&run->first, ERR_PRECONDITION,
+                    "hook run id '" STR_FMT "' failed on action '" STR_FMT "' hook '" STR_FMT
+                    "': %s",
+                    STR_ARG(record.id), STR_ARG(act->name), STR_ARG(h->id), failure.text);
+    }
+    return action_put_hook_run(c, &record, err);
+}
+
+static int run_action(struct action_run *run, const struct action *act, size_t index,
+                      struct err *err)
+{
+    bool has_failed = false;
+    int code = 0;
+
+    for (size_t i = 0; i < act->hook_count && code == 0; i++)
+        code = run_hook(run, act, index, i, &has_failed, err);
+    return code;
+}
+
+/* Action files that cannot be read fail the run, since a mistake in a file must not switch its
+ * hooks off. */
+static int run_actions(struct action_run *run, struct err *err)
+{
+    struct action *actions;
+    size_t count;
+    int code = action_find(run->call, &actions, &count, &run->first);
+
+    if (code == ERR_INVALID || code == ERR_NOT_FOUND) {
+        run->record.passed = false;
+        return 0;
+    }
+    if (code < 0) {
+        *err = run->first;
+        return code;
+    }
+    if (count == 0)
+        return ERR_END;
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = run_action(run, &actions[i], i, err);
+    return code;
+}
+
+/* Runs the hooks of the event and records the run. ERR_END: there are none. ERR_PRECONDITION: one
+ * failed. */
+static int run_event(struct action_call *c, struct err *err)
+{
+    char id[32 + 1];
+    struct action_run run = {.call = c};
+
+    action_run_id(id);
+    run.record = (struct lake_run){.id = arena_str(c->arena, str_z(id)),
+                                   .event = action_event_name(c->arena, c->event, c->is_pre),
+                                   .branch = action_event_is_tag(c->event) ? STR_EMPTY : c->ref,
+                                   .commit_id = c->commit_id,
+                                   .started_ms = clock_wall_ms(),
+                                   .passed = true};
+    int code = run_actions(&run, err);
+    if (code < 0)
+        return code;
+    run.record.ended_ms = clock_wall_ms();
+    code = action_put_run(c, &run.record, err);
+    if (code == 0 && random_below(RUN_FORGET_EVERY) == 0)
+        code = action_forget_runs(c, err);
+    if (code < 0 || run.record.passed)
+        return code;
+    return err_set(err, ERR_PRECONDITION, STR_FMT " hook aborted, run id '%s': %s",
+                   STR_ARG(run.record.event), id, run.first.text);
+}
+
+/* --- before events --- */
+
+static struct action_call action_call_of(struct lake_actions *x, struct lake *l, struct arena *a,
+                                         const struct lake_hook_call *c)
+{
+    return (struct action_call){.actions = x,
+                                .lake = l,
+                                .arena = a,
+                                .repo = c->repo,
+                                .event = c->event,
+                                .ref = c->ref,
+                                .source = c->source,
+                                .commit = c->commit,
+                                .commit_id = c->commit ? c->commit->id : c->commit_id};
+}
+
+static int actions_pre(void *ctx, struct lake *l, struct arena *a, const struct lake_hook_call *c,
+                       struct err *err)
+{
+    struct action_call call = action_call_of(ctx, l, a, c);
+
+    call.is_pre = true;
+    int code = run_event(&call, err);
+    return code == ERR_END ? 0 : code;
+}
+
+/* --- behind events --- */
+
+static void post_write(struct buf *out, const struct action_call *c)
+{
+    struct json_out w;
+
+    json_out_init(&w, out);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "repository", c->repo->id);
+    json_out_member_str(&w, "partition", c->repo->partition);
+    json_out_member_i64(&w, "event", c->event);
+    json_out_member_str(&w, "ref", c->ref);
+    json_out_member_str(&w, "source", c->source);
+    json_out_member_str(&w, "commit", c->commit_id);
+    json_out_member_bool(&w, "makes_commit", c->commit != NULL);
+    json_out_close(&w, '}');
+}
+
+static int post_add(struct action_call *c, struct err *err)
+{
+    struct buf payload = BUF_INIT(TASK_PAYLOAD_MAX);
+    bool any = false;
+    int code = c->actions->o.queue ? action_any(c, &any, err) : 0;
+
+    if (code == 0 && any) {
+        post_write(&payload, c);
+        code = buf_error(&payload);
+    }
+    if (code == 0 && any)
+        code = lake_task_add_hooks(c->actions->o.queue, buf_str(&payload), err);
+    buf_release(&payload);
+    return code;
+}
+
+static void actions_post(void *ctx, struct lake *l, const struct lake_hook_call *c)
+{
+    struct lake_actions *x = ctx;
+    struct arena a = {0};
+    struct action_call call = action_call_of(x, l, &a, c);
+    struct err err = {0};
+
+    if (post_add(&call, &err) < 0)
+        log_warn(x->o.log, "lake.hooks_lost", log_s("repository", c->repo->id),
+                 log_s("ref", c->ref), log_z("error", err.text));
+    arena_release(&a);
+}
+
+/* Fills the call from the payload. ERR_NOT_FOUND: repository or commit are gone. */
+static int post_read(struct action_call *c, const json_t *root, struct lake_repo *repo,
+                     struct lake_commit *commit, struct err *err)
+{
+    int64_t event = json_get_i64(root, "event", -1);
+    int code = event < 0 || event > LAKE_ON_DELETE_TAG
+                   ? err_set(err, ERR_INVALID, "the payload names no event")
+                   : lake_repo_get(c->lake, c->arena, json_get_str(root, "repository", STR_EMPTY),
+                                   repo, err);
+
+    if (code == 0 && !str_eq(repo->partition, json_get_str(root, "partition", STR_EMPTY)))
+        code = ERR_NOT_FOUND;
+    if (code < 0)
+        return code;
+    c->repo = repo;
+    c->event = (enum lake_event)event;
+    c->ref = json_get_str(root, "ref", STR_EMPTY);
+    c->source = json_get_str(root, "source", STR_EMPTY);
+    c->commit_id = json_get_str(root, "commit", STR_EMPTY);
+    if (!json_get_bool(root, "makes_commit", false))
+        return 0;
+    c->commit = commit;
+    return lake_commit_get(c->lake, c->arena, repo, c->commit_id, commit, err);
+}
+
+int lake_actions_work(struct lake_actions *x, struct lake *l, struct str payload, struct err *err)
+{
+    struct arena a = {0};
+    struct action_call c = {.actions = x, .lake = l, .arena = &a};
+    struct lake_repo repo;
+    struct lake_commit commit;
+    json_t *root = NULL;
+    int code = json_read(&root, payload, err);
+
+    code = code < 0 ? err_code(err, ERR_INVALID) : post_read(&c, root, &repo, &commit, err);
+    if (code == 0)
+        code = run_event(&c, err);
+    json_decref(root);
+    arena_release(&a);
+    return code == ERR_END || code == ERR_NOT_FOUND || code == ERR_PRECONDITION ? 0 : code;
+}
+
+/* --- life --- */
+
+struct lake_actions *lake_actions_new(const struct lake_actions_options *o)
+{
+    struct lake_actions *x = xzalloc(sizeof(*x));
+
+    x->o = *o;
+    x->hooks = (struct lake_hooks){.pre = actions_pre, .post = actions_post, .ctx = x};
+    return x;
+}
+
+void lake_actions_free(struct lake_actions *x)
+{
+    free(x);
+}
+
+const struct lake_hooks *lake_actions_hooks(struct lake_actions *x)
+{
+    return &x->hooks;
+}
+
+void lake_actions_abort(struct lake_actions *x)
+{
+    x->is_ending = true;
+}

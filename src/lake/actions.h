@@ -1,0 +1,63 @@
+/* Hooks of repositories: webhooks that action files name (lake/action_file.h) are called before and
+ * after changes of branches and tags (lake/hooks.h).
+ *
+ * The action files of an event are those of the tree that the event is about: the tree of the
+ * commit that is made, or of the commit that the branch or the tag is at. Before an event its hooks
+ * run while the caller waits, and any failure refuses the change with ERR_PRECONDITION. Hooks
+ * behind an event are a task on the queue.
+ *
+ * Every call of hooks is a run with a record, newest first: partition `actions`, keys
+ * "<partition>/runs/<run>" and "<partition>/tasks/<run>/<hook run>". */
+#ifndef LAKE_ACTIONS_H
+#define LAKE_ACTIONS_H
+
+#include "lake/hooks.h"
+
+struct queue;
+struct lake_actions;
+
+struct lake_actions_options {
+    struct queue *queue; /* gets tasks of hooks behind events; NULL: these are not run. Borrowed */
+    const char *(*lookup)(const char *name); /* values of variables; NULL: the environment */
+    const struct log *log;
+};
+struct lake_actions *lake_actions_new(const struct lake_actions_options *o);
+void lake_actions_free(struct lake_actions *x); /* NULL is fine; no call may be running */
+/* The interface for lake_options.hooks; it lives as long as `x`. */
+const struct lake_hooks *lake_actions_hooks(struct lake_actions *x);
+/* Makes calls that wait for a peer return soon. */
+void lake_actions_abort(struct lake_actions *x);
+
+/* Runs the hooks behind an event, which a task's payload describes. The outcome is in the record of
+ * the run. ERR_INVALID: the payload is malformed. */
+int lake_actions_work(struct lake_actions *x, struct lake *l, struct str payload,
+                      struct err *err) MUST_CHECK;
+
+/* --- records --- */
+
+struct lake_run {
+    struct str id, event, branch, commit_id;
+    int64_t started_ms, ended_ms;
+    bool passed;
+};
+struct lake_hook_run {
+    struct str id, run, hook, action;
+    int64_t started_ms, ended_ms;
+    bool passed, skipped;
+    struct str output; /* what was sent and answered, without secrets; at most 4 KiB */
+};
+
+/* Lists runs, the newest first, from behind the run `page->after` on. `branch` and `commit_id`
+ * (empty: any) choose among them. */
+int lake_run_list(struct lake *l, struct arena *a, const struct lake_repo *r,
+                  const struct lake_page *page, struct str branch, struct str commit_id,
+                  struct lake_run **out, size_t *count, bool *more, struct err *err) MUST_CHECK;
+int lake_run_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
+                 struct lake_run *out, struct err *err) MUST_CHECK;
+int lake_hook_run_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct str run,
+                       const struct lake_page *page, struct lake_hook_run **out, size_t *count,
+                       bool *more, struct err *err) MUST_CHECK;
+int lake_hook_run_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str run,
+                      struct str id, struct lake_hook_run *out, struct err *err) MUST_CHECK;
+
+#endif

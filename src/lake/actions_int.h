@@ -1,0 +1,56 @@
+/* The inside of hooks, for the files action*.c alone. */
+#ifndef LAKE_ACTIONS_INT_H
+#define LAKE_ACTIONS_INT_H
+
+#include "lake/action_file.h"
+#include "lake/actions.h"
+#include "lake/lake_int.h"
+
+enum { ACTION_OUTPUT_MAX = 4 << 10, ACTION_FILES_MAX = 100, ACTION_RUNS_KEPT = 1000 };
+
+struct lake_actions {
+    struct lake_actions_options o;
+    struct lake_hooks hooks;
+    _Atomic(bool) is_ending;
+};
+
+/* An event whose hooks run. */
+struct action_call {
+    struct lake_actions *actions;
+    struct lake *lake;
+    struct arena *arena;
+    const struct lake_repo *repo;
+    bool is_pre;
+    enum lake_event event;
+    struct str ref, source, commit_id;
+    const struct lake_commit *commit; /* NULL: the event makes none */
+};
+
+/* --- events (action_event.c) --- */
+
+/* The name of the event in action files; in the arena. */
+struct str action_event_name(struct arena *a, enum lake_event event, bool is_pre);
+bool action_event_is_tag(enum lake_event event);
+/* Reads the action files of the event's tree that match. ERR_INVALID: the text names the file that
+ * cannot be read. */
+int action_find(struct action_call *c, struct action **out, size_t *count,
+                struct err *err) MUST_CHECK;
+/* Whether the event's tree has any action file. */
+int action_any(struct action_call *c, bool *out, struct err *err) MUST_CHECK;
+
+/* --- webhooks (action_send.c) --- */
+
+/* Calls a webhook and fills out->output. ERR_PRECONDITION: it refused, or could not be asked. */
+int action_send(struct action_call *c, const struct action *act, const struct action_hook *h,
+                struct lake_hook_run *out, struct err *err) MUST_CHECK;
+
+/* --- records (action_record.c) --- */
+
+void action_run_id(char out[32 + 1]);
+int action_put_run(struct action_call *c, const struct lake_run *run, struct err *err) MUST_CHECK;
+int action_put_hook_run(struct action_call *c, const struct lake_hook_run *h,
+                        struct err *err) MUST_CHECK;
+/* Removes the oldest runs past ACTION_RUNS_KEPT. */
+int action_forget_runs(struct action_call *c, struct err *err) MUST_CHECK;
+
+#endif
