@@ -20,9 +20,11 @@ static const struct rest_row server_rows[] = {
      .storeless = true, .media = "text/plain; version=0.0.4; charset=utf-8"},
     {HTTP_GET, "/api/v1", REST_ADMIN, "This list.", server_routes, .quick = true, .storeless = true,
      .list = "routes", .by_place = true,
-     .items = REST_FIELDS({"method", "The HTTP method."}, {"path", "The path, with {parameters}."},
-                          {"open", "May anyone call it?", REST_BOOLEAN},
-                          {"doc", "What the call does."})},
+     .items = REST_FIELDS(
+         {"method", "The HTTP method."}, {"path", "The path, with {parameters}."},
+         {"open", "May anyone call it?", REST_BOOLEAN},
+         {"own", "Is it weir's own? Otherwise another API speaks here, as lakeFS's.", REST_BOOLEAN},
+         {"doc", "What the call does."})},
     {HTTP_GET, "/api/v1/version", REST_ADMIN, "Name and version of the program.", server_version,
      .quick = true, .storeless = true,
      .answer = REST_FIELDS({"name", "\"weir\"."}, {"version", "The version."})},
@@ -131,7 +133,9 @@ static int server_routes(struct rest_call *c, struct err *err)
                 continue;
             json_out_member_str(c->w, "method", str_z(http_method_name(row->method)));
             json_out_member_str(c->w, "path", str_z(row->path));
-            json_out_member_bool(c->w, "open", row->access != REST_ADMIN);
+            json_out_member_bool(c->w, "open",
+                                 row->access == REST_ANYONE || row->access == REST_TOKEN);
+            json_out_member_bool(c->w, "own", !api->tables[i].dialect);
             json_out_member_str(c->w, "doc", str_z(row->doc));
             rest_item_end(c);
         }

@@ -50,7 +50,7 @@ def test_version(weir):
     (["store"], "weir: 'store' is the beginning of several commands; it goes on with one of status, accept, restore"),
     (["backup"], "weir: backup needs DIR; `weir help backup` says more"),
     (["serve", "--only", "gateway,cook"],
-     "weir: serve: --only takes gateway, worker, tracker, archive (commas between several), not 'cook'"),
+     "weir: serve: --only takes gateway, worker, tracker (commas between several), not 'cook'"),
 ])
 def test_wrong_use_is_one_line_and_status_2(weir, args, text):
     run = weir(*args)
@@ -79,7 +79,7 @@ def complete(*words):
 def test_completion_of_commands_flags_and_values():
     assert complete("weir", "") == [
         "serve", "status", "backup", "user", "storage", "bucket", "webhook", "store", "task", "replicate", "switch",
-        "diff", "torrent", "swarm", "config", "help", "version"]
+        "diff", "torrent", "swarm", "lake", "config", "help", "version"]
     assert complete("weir", "s") == ["serve", "status", "storage", "store", "switch", "swarm"]
     assert complete("weir", "config", "--js") == ["--json"]
     assert complete("weir", "serve", "--log.l") == ["--log.level"]

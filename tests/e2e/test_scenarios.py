@@ -500,6 +500,7 @@ KEYS_OF_REDIS = [
     (QUEUE, r"asynq:\{\w+\}:(processed|failed)(:\d{4}-\d\d-\d\d)?", "string", NUMBER),
     (QUEUE, r"asynq:\{\w+\}:(paused|unique:.*)", "string", r".+"),
     (LOCK, f"lk:{PART}:{PART}:{PART}", "string", r"\w+"), (LOCK, f"lk[bsu]:.+", "string", r"\w+"),
+    (APP, f"kv:{PART}:h", "hash", ANY), (APP, f"kv:{PART}:z", "zset", r"(?s).+"),  # docs/kv.md
     (APP, f"s:up:{PART}:{PART}", "set", f"{PART}:.+"), (APP, f"s:{PART}:{PART}:{PART}(:.*)?", "string", r"(?s).*"),
     (APP, f"b:{PART}(:[ta])?", "hash", {f"{PART}(:{PART})?": NUMBER}),
     (APP, f"[a-z0-9.-]{{3,}}:{PART}(:{PART})?(:[ta])?", "hash", {f"{PART}(:{PART})?": NUMBER}),
