@@ -299,13 +299,12 @@ class Lake:
         if answer.status >= 400 and answer.json is not None:
             assert isinstance(answer.json.get("message"), str), answer.json
 
-    def call(self, method, target, body=None, /, status=None, **more):
-        """Makes a call that succeeds, or that answers with `status`. Returns the JSON, or else the bytes."""
+    def call(self, method, target, body=None, /, **more):
+        """Makes a call that succeeds. Returns the JSON, or else the bytes."""
         operation = operation_of(method, target)
         assert operation, f"{method} {target} is not an operation"
         answer = self.send(method, target, body, **more)
-        wanted = status or operation.status
-        assert answer.status == wanted, f"{operation}: {answer.status} {answer.body[:500]!r}"
+        assert answer.status == operation.status, f"{operation}: {answer.status} {answer.body[:500]!r}"
         return answer.json if answer.json is not None else answer.body
 
     def fails(self, method, target, status, message, /, body=None, **more):

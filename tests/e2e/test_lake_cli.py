@@ -239,6 +239,21 @@ def test_garbage_collection(run, serve, weir, tmp_path):
     assert gc("report", "lake://repo", "--json")[0]["bodies_removed"] == 1
 
 
+def test_imports(run, raw, server):
+    s3 = server.s3()
+    s3.create_bucket(Bucket="source")
+    for key in ("dir/a", "dir/b", "one"):
+        s3.put_object(Bucket="source", Key=key, Body=key.encode())
+    done = run("import", "s3://source/dir/", "lake://repo/main/in/", "--message", "M", "--meta", "k=v", "--json")[0]
+    assert done["completed"] == "yes" and done["ingested_objects"] == 2
+    assert run("show", "lake://repo/main", "--json")[0]["id"] == done["commit_id"]
+    run("import", "s3://source/one", "lake://repo/main/one", "--object")
+    assert paths(run) == ["in/a", "in/b", "one"] and raw("cat", "lake://repo/main/one") == "one"
+    started = run("import", "s3://source/dir/", "lake://repo/main/in/", "--no-wait", "--json")[0]
+    assert started["id"]
+    assert "no bucket" in run("import", "s3://none/x", "lake://repo/main/x", status=1)
+
+
 def test_places_that_are_malformed(run):
     for text in ("lake://", "lake:///main", ""):
         assert "is not a place in the lake" in run("repo", "show", text, status=1)

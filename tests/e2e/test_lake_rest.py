@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from conftest import free_port, runner
+from conftest import free_port, runner, wait_for
 from lake_lab import OPERATION, PREFIX, REFUSED, Lake, openapi, quote
 
 R = "/repositories/repo"
@@ -883,3 +883,162 @@ def test_the_first_calls_of_the_hadoop_file_system(signing):
     assert lake.paths(prefix="dir/", delimiter="/", amount=1000) == ["dir/file"]
     lake.call("POST", B + "/objects/delete", {"paths": ["dir/file"]})
     assert lake.paths() == []
+
+
+# --- uploads in parts ---
+
+def test_an_upload_in_parts_goes_straight_to_the_storage(signing):
+    lake, parts = signing, B + "/staging/pmpu"
+    assert lake.call("GET", "/config")["storage_config"]["pre_sign_multipart_upload"] is True
+    data = [b"a" * (5 << 20), b"b" * 10]
+    begun = lake.call("POST", parts, path="big", parts=1)
+    assert len(begun["presigned_urls"]) == 1
+    address = {"physical_address": begun["physical_address"]}
+    upload_id = quote(begun["upload_id"])
+    etags = [upload(begun["presigned_urls"][0], data[0])]
+    second = lake.call("PUT", f"{parts}/{upload_id}/parts/2", address, path="big")["presigned_url"]
+    etags.append(upload(second, data[1]))
+    lake.put("small", b"0123456789")
+    source = {"repository": "repo", "ref": "main", "path": "small", "range": "bytes=2-4"}
+    copied = lake.send("PUT", f"{parts}/{upload_id}/parts/3/copy", {**address, "copy_source": source}, path="big")
+    assert copied.status == 204
+    etags.append(copied.headers["ETag"].strip('"'))
+    # The second part is too small to be followed by a third one.
+    listed = [{"part_number": i + 1, "etag": etag} for i, etag in enumerate(etags)]
+    whole = {**address, "parts": listed, "user_metadata": {"k": "v"}, "content_type": "text/plain"}
+    lake.fails("PUT", f"{parts}/{upload_id}", 400, "", body=whole, path="big")
+    whole["parts"] = [listed[0], listed[2]]
+    stats = lake.call("PUT", f"{parts}/{upload_id}", whole, path="big")
+    assert stats["size_bytes"] == len(data[0]) + 3 and stats["metadata"] == {"k": "v"}
+    assert lake.get("big") == data[0] + b"234"
+
+
+def test_an_upload_in_parts_that_is_malformed_or_given_up(signing):
+    lake, parts = signing, B + "/staging/pmpu"
+    begun = lake.call("POST", parts, path="a", parts=0)
+    assert begun["presigned_urls"] == []
+    address, one = {"physical_address": begun["physical_address"]}, f"{parts}/{quote(begun['upload_id'])}"
+    part = [{"part_number": 1, "etag": "x"}]
+    lake.fails("PUT", one, 400, "not given for this path", body={**address, "parts": part}, path="b")
+    lake.fails("PUT", one, 400, "part_number", body={**address, "parts": [{"part_number": 0, "etag": "x"}]}, path="a")
+    lake.fails("PUT", one, 400, "parts must have", body={**address, "parts": []}, path="a")
+    lake.fails("PUT", one + "/parts/0", 400, "partNumber must be", body=address, path="a")
+    lake.call("DELETE", one, address, path="a")
+    lake.fails("DELETE", one, 404, "upload not found", body=address, path="a")
+    lake.fails("PUT", one, 404, "upload not found", body={**address, "parts": part}, path="a")
+    assert lake.paths() == []
+
+
+# --- imports ---
+
+def finished(lake, wanted):
+    return wait_for(lambda: (s := lake.call("GET", B + "/import", id=wanted))["completed"] and s, "the import")
+
+
+def test_objects_are_imported_without_a_copy(lake):
+    s3 = lake.server.s3()
+    s3.create_bucket(Bucket="source")
+    for key in ("dir/a", "dir/sub/b", "single"):
+        s3.put_object(Bucket="source", Key=key, Body=key.encode())
+    lake.put("kept")
+    lake.put("in/gone")
+    lake.commit()
+    body = {"paths": [{"type": "common_prefix", "path": "s3://source/dir/", "destination": "in/"},
+                      {"type": "object", "path": "s3://source/single", "destination": "one"}],
+            "commit": {"message": "imported", "metadata": {"k": "v"}}}
+    status = finished(lake, lake.call("POST", B + "/import", body)["id"])
+    assert "error" not in status and status["ingested_objects"] == 3
+    assert status["commit"]["message"] == "imported" and status["commit"]["metadata"]["k"] == "v"
+    assert lake.paths() == ["in/a", "in/sub/b", "kept", "one"] and lake.get("in/sub/b") == b"dir/sub/b"
+    assert lake.call("GET", F + "/objects/stat", path="one")["physical_address"] == "s3://source/single"
+
+
+def test_imports_that_cannot_be(lake, other):
+    good = {"type": "object", "path": "s3://lake-data/x", "destination": "x"}
+
+    def refused(status, message, who=lake, **changes):
+        who.fails("POST", B + "/import", status, message,
+                  body={"paths": [{**good, **changes}], "commit": {"message": "m"}})
+    refused(400, "type must be", type="folder")
+    refused(400, "s3://bucket/key", path="file:///etc/passwd")
+    refused(400, "no bucket", path="s3://nowhere/x")
+    refused(400, "repository's bucket", path="s3://repo/main/x")
+    lake.fails("POST", B + "/import", 400, "paths must have", body={"paths": [], "commit": {"message": "m"}})
+    lake.fails("GET", B + "/import", 404, "not found", id="none")
+    lake.fails("DELETE", B + "/import", 404, "not found", id="none")
+    bob = other("bob")
+    bob.repo("bobs", namespace="s3://bob-data/bobs")
+    s3 = lake.server.s3()
+    s3.create_bucket(Bucket="private")
+    s3.put_object(Bucket="private", Key="x", Body=b"1")
+    for source in ({"type": "object", "path": "s3://private/x", "destination": "x"},
+                   {"type": "common_prefix", "path": "s3://private/", "destination": "y/"}):
+        bob.fails("POST", "/repositories/bobs/branches/main/import", 401, "insufficient permissions",
+                  body={"paths": [source], "commit": {"message": "m"}})
+
+
+# --- garbage collection ---
+
+def test_rules_of_garbage_collection(lake):
+    for path in (R + "/settings/gc_rules", R + "/gc/rules"):
+        put = "PUT" if "settings" in path else "POST"
+        lake.fails("GET", path, 404, "not found")
+        rules = {"default_retention_days": 21, "branches": [{"branch_id": "dev", "retention_days": 7},
+                                                             {"branch_id": "main", "retention_days": 28}]}
+        lake.call(put, path, rules)
+        assert lake.call("GET", path) == rules
+        lake.fails(put, path, 400, "two rules", body={**rules, "branches": rules["branches"] * 2})
+        lake.fails(put, path, 400, "retention_days", body={**rules, "branches": [{"branch_id": "x"}]})
+        lake.fails(put, path, 400, "default_retention_days must be", body={**rules, "default_retention_days": -1})
+        lake.call("DELETE", path)
+    lake.call("GET", R + "/gc/rules/set_allowed")
+
+
+# --- trees ---
+
+def test_files_of_trees(lake, other):
+    lake.put("a")
+    tree = lake.commit()["meta_range_id"]
+    place = lake.call("GET", f"{R}/metadata/meta_range/{tree}")["location"]
+    assert place == f"s3://lake-data/repo/_lakefs/{tree}" == lake.call("GET", f"{R}/metadata/range/{tree}")["location"]
+    assert lake.call("GET", f"{R}/metadata/object/meta_range/{tree}")[:8] == b"weirTRE1"
+    lake.fails("GET", f"{R}/metadata/object/meta_range/{'0' * 64}", 404, "file not found")
+    lake.fails("GET", f"{R}/metadata/object/meta_range/dummy", 400, "64 hex digits")
+    lake.fails("GET", f"{R}/metadata/object/leaf/{tree}", 400, "type must be")
+    bob = other("bob")
+    set_policy(lake, allow(bob, ["s3:GetObject", "s3:ListBucket"], "repo", "repo/main/*"))
+    bob.fails("GET", f"{R}/metadata/object/meta_range/{tree}", 401, "insufficient permissions")
+
+
+# --- pull requests ---
+
+def test_pull_requests(lake, other):
+    pulls = R + "/pulls"
+    lake.branch("dev")
+    lake.put("a", branch="dev")
+    lake.commit(branch="dev")
+    body = {"title": "T", "description": "D", "source_branch": "dev", "destination_branch": "main"}
+    first, second = (lake.call("POST", pulls, body)["id"] for _ in range(2))
+    one = lake.call("GET", f"{pulls}/{first}")
+    assert (one["status"], one["title"], one["description"], one["author"]) == ("open", "T", "D", "root")
+    assert "closed_date" not in one
+    assert [p["id"] for p in lake.pages(pulls, amount=1)] == [first, second]
+    lake.call("PATCH", f"{pulls}/{second}", {"status": "closed", "title": "new"})
+    assert [p["id"] for p in lake.pages(pulls, status="open")] == [first]
+    closed = list(lake.pages(pulls, status="closed"))
+    assert [(p["id"], p["title"]) for p in closed] == [(second, "new")] and closed[0]["closed_date"]
+    lake.fails("PUT", f"{pulls}/{second}/merge", 409, "not open")
+    done = lake.call("PUT", f"{pulls}/{first}/merge")["reference"]
+    assert lake.call("GET", R + "/commits/main")["id"] == done and lake.paths() == ["a"]
+    merged = lake.call("GET", f"{pulls}/{first}")
+    assert (merged["status"], merged["merged_commit_id"]) == ("merged", done)
+    lake.fails("PATCH", f"{pulls}/{first}", 409, "merged", body={"status": "open"})
+    lake.fails("POST", pulls, 400, "same branch", body={**body, "source_branch": "main"})
+    lake.fails("POST", pulls, 404, "branch not found", body={**body, "source_branch": "none"})
+    lake.fails("POST", pulls, 400, "title is required", body={})
+    lake.fails("GET", f"{pulls}/none", 404, "pull request not found")
+    bob = other("bob")
+    set_policy(lake, allow(bob, "s3:ListBucket", "repo"))
+    assert bob.call("GET", f"{pulls}/{second}")["title"] == "new"
+    bob.fails("PATCH", f"{pulls}/{second}", 401, "insufficient permissions", body={"status": "open"})
+    bob.fails("POST", pulls, 401, "insufficient permissions", body=body)

@@ -285,3 +285,17 @@ int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err 
     web_bucket_release(&b);
     return code == 0 && !(may && same) ? web_forbidden(c, err) : code;
 }
+
+int web_need_below(struct rest_call *c, const struct web_key_ask *ask, struct err *err)
+{
+    const struct user *user = web_user(c);
+    struct web_bucket b;
+    int code = user->admin ? 0 : web_bucket_open(&b, c, ask->bucket, err);
+
+    if (code < 0 || user->admin)
+        return code;
+    struct str owner =
+        bucket_can(b.bucket, STORAGE_CREDENTIALS) ? ask->user : arena_str(c->arena, b.info.owner);
+    web_bucket_release(&b);
+    return str_eq(owner, user->id) ? 0 : web_forbidden(c, err);
+}

@@ -15,7 +15,8 @@ static rest_fn server_healthy, server_config, server_lakefs_version, server_stor
         {"pre_sign_support_ui", "Always false.", REST_BOOLEAN},                                    \
         {"import_support", "Can objects be imported?", REST_BOOLEAN},                              \
         {"import_validity_regex", "What the source of an import must match."},                     \
-        {"pre_sign_multipart_upload", "Always false.", REST_BOOLEAN},                              \
+        {"pre_sign_multipart_upload", "Can clients upload parts by presigned URLs?",               \
+         REST_BOOLEAN},                                                                            \
         {"blockstore_id", "Always empty."}, {"blockstore_description", "Always empty."})
 
 static const struct rest_field version_config_fields[] = {{"version", "The version of weir."}, {0}};
@@ -80,7 +81,7 @@ static void write_storage_config(struct rest_call *c)
     json_out_member_bool(w, "pre_sign_support_ui", false);
     json_out_member_bool(w, "import_support", true);
     json_out_member_str(w, "import_validity_regex", STR("^s3://"));
-    json_out_member_bool(w, "pre_sign_multipart_upload", false);
+    json_out_member_bool(w, "pre_sign_multipart_upload", presigns);
     json_out_member_str(w, "blockstore_id", STR(""));
     json_out_member_str(w, "blockstore_description", STR(""));
 }

@@ -101,6 +101,10 @@ struct web_key_ask {
  * the same bucket. S3_ACTION_PUT_OBJECT asks for a key that need not exist. ERR_NO_BUCKET: there is
  * no such bucket. ERR_DENIED: the answer was sent. */
 int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err *err) MUST_CHECK;
+/* Checks that the caller may read every object of a bucket. Policies decide key by key, so only the
+ * bucket's owner can be sure to; on a storage with credentials of its own it is `ask->user`, in
+ * whose name the objects are read later. ERR_DENIED: the answer was sent. */
+int web_need_below(struct rest_call *c, const struct web_key_ask *ask, struct err *err) MUST_CHECK;
 /* Checks that the caller is an administrator of weir. If not, the answer was sent, and the result
  * is ERR_DENIED. */
 int web_need_admin(struct rest_call *c, struct err *err) MUST_CHECK;
@@ -204,6 +208,7 @@ struct str web_address(struct arena *a, const struct lake_repo *r, const struct 
 
 extern const struct rest_table web_server_rows, web_auth_rows, web_user_rows, web_repo_rows,
     web_branch_rows, web_tag_rows, web_commit_rows, web_merge_rows, web_diff_rows, web_object_rows,
-    web_upload_rows, web_staging_rows, web_setting_rows, web_gc_rows, web_refused_rows;
+    web_upload_rows, web_staging_rows, web_setting_rows, web_gc_rows, web_import_rows,
+    web_multipart_rows, web_tree_rows, web_pull_rows, web_refused_rows;
 
 #endif
