@@ -20,8 +20,9 @@ class Postgres:
         programs = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
         self.programs = pathlib.Path(programs[-1]) if programs else pathlib.Path()
         self.user = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
-        # That user cannot enter the folder of a test.
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-test-postgres-", suffix=f"-{os.getpid()}"))
+        # That user cannot enter the folder of a test, nor TMPDIR, which belongs to the run of all tests.
+        place = "/dev/shm" if self.user and os.path.isdir("/dev/shm") else None
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-test-postgres-", suffix=f"-{os.getpid()}", dir=place))
         if self.user:
             shutil.chown(self.folder, self.user)
         self.port, self.process = free_port(), None
