@@ -118,6 +118,10 @@ int gc_files_judge(struct gc_run *g, bool *out, struct err *err) MUST_CHECK;
 int gc_exclude(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the files on the list, and their rows. */
 int gc_remove(struct gc_run *g, struct err *err) MUST_CHECK;
+/* Adds the bodies that records of uploads name (gc_uploads.c). */
+int gc_mark_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
+/* Aborts old uploads that no branch can receive any more. */
+int gc_remove_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the lists of earlier runs that only looked. */
 int gc_remove_old_lists(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the marks of the run. */

@@ -426,6 +426,8 @@ int gc_mark(struct gc_run *g, struct err *err)
             mark_list(g, STR(LAKE_BODIES "/"), g->state.cutoff_ms, mark_candidate, candidates, err);
     if (code == 0)
         code = mark_branches(g, err);
+    if (code == 0) /* behind the tokens, because records of uploads outlive their stage */
+        code = gc_mark_uploads(g, err);
     if (code == 0)
         code = mark_trees(g, err);
     if (code == 0)

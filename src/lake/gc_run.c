@@ -21,6 +21,7 @@ static const struct proto_field report_fields[] = {
     PROTO_FIELD(14, PROTO_U64, struct lake_gc_report, nodes_dead_bytes),
     PROTO_FIELD(15, PROTO_U64, struct lake_gc_report, nodes_removed),
     PROTO_FIELD(16, PROTO_STR, struct lake_gc_report, error),
+    PROTO_FIELD(17, PROTO_U64, struct lake_gc_report, uploads_aborted),
     {0},
 };
 
@@ -184,6 +185,8 @@ static int run_remove(struct gc_run *g, struct err *err)
 {
     int code = gc_remove(g, err);
 
+    if (code == 0)
+        code = gc_remove_uploads(g, err);
     if (code == 0)
         code = gc_remove_marks(g, err);
     g->report.stage = LAKE_GC_DONE;

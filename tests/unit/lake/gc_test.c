@@ -4,6 +4,7 @@
 #include "unit/lake/steps.h"
 
 #include "base/clock.h"
+#include "lake/place.h"
 
 /* --- bodies --- */
 
@@ -89,6 +90,85 @@ GC_LAB_TEST(lake_gc, full_addresses_inside_the_namespace_count_and_others_are_ne
     gc_lab_collect(&h, false);
     CHECK(!gc_lab_has_file(&h, STR("data/hour/x")));
     CHECK(gc_lab_has_file(&there, STR("data/hour/y")));
+    hand_release(&h);
+}
+
+/* --- uploads --- */
+
+static struct str begin_upload(struct hand *h, struct str key)
+{
+    struct object_meta meta = {.owner = STR(LAKE_LAB_OWNER)};
+    struct lake_place p;
+    struct err err = {0};
+    struct str id;
+
+    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, key, LAKE_PLACE_READ, &err));
+    CHECK_OK(lake_place_end(
+        &p, p.bucket->ops->upload_begin(p.bucket, &h->arena, p.key, &meta, &id, &err), &err));
+    return id;
+}
+
+/* Puts the record of an upload to the branch. */
+static void put_upload(struct hand *h, const char *branch, struct str address, struct str id)
+{
+    struct str name = arena_fmt(&h->arena, "%s/path", branch);
+    struct buf key = {0}, record = {0};
+    struct err err = {0};
+
+    buf_append_str(&key, name);
+    buf_append_char(&key, 0);
+    buf_append_str(&key, id);
+    proto_put_bytes(&record, 1, address);
+    proto_put_bytes(&record, 2, id);
+    proto_put_time(&record, 5, clock_wall_ms());
+    CHECK_OK(kv_set(h->lake->kv,
+                    lake_key_in(&h->arena, h->repo.partition, "uploads", buf_str(&key)),
+                    buf_str(&record), &err));
+    buf_release(&key);
+    buf_release(&record);
+}
+
+static size_t count_uploads(struct hand *h)
+{
+    struct list_options o = {.limit = 100};
+    struct upload_list list = {0};
+    struct lake_place p;
+    struct err err = {0};
+
+    CHECK_OK(
+        lake_place_open_below(&p, h->lake, &h->arena, &h->repo, STR("x"), LAKE_PLACE_READ, &err));
+    CHECK_OK(lake_place_end(&p, p.bucket->ops->list_uploads(p.bucket, &h->arena, &o, &list, &err),
+                            &err));
+    return list.count;
+}
+
+GC_LAB_TEST(lake_gc, uploads_of_branches_stay_and_others_are_aborted)
+{
+    struct hand h = hand_of(lab);
+
+    put_upload(&h, "main", STR("data/h/b"), begin_upload(&h, STR("data/h/b")));
+    put_upload(&h, "gone", STR("data/h/c"), begin_upload(&h, STR("data/h/c")));
+    begin_upload(&h, STR("data/h/a")); /* no record names it */
+    begin_upload(&h, STR("elsewhere"));
+    lab->lake->o.gc_grace_ms = MS_PER_HOUR;
+    CHECK_INT(gc_lab_collect(&h, false).uploads_aborted, 0);
+    lab->lake->o.gc_grace_ms = 1;
+    CHECK_INT(gc_lab_collect(&h, true).uploads_aborted, 0);
+    CHECK_INT(gc_lab_collect(&h, false).uploads_aborted, 2);
+    CHECK_INT(count_uploads(&h), 2);
+    CHECK_INT(gc_lab_collect(&h, false).uploads_aborted, 0);
+    hand_release(&h);
+}
+
+/* Its parts were put together, and the process died before the object was staged. */
+GC_LAB_TEST(lake_gc, the_body_of_an_upload_that_can_be_finished_again_stays)
+{
+    struct hand h = hand_of(lab);
+
+    gc_lab_put_file(&h, STR("data/h/made"), STR("body"));
+    put_upload(&h, "main", STR("data/h/made"), STR("id"));
+    CHECK_INT(gc_lab_collect(&h, false).bodies_dead, 0);
+    CHECK(gc_lab_has_file(&h, STR("data/h/made")));
     hand_release(&h);
 }
 
