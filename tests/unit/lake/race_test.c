@@ -511,7 +511,8 @@ static void other_compacts(void *ctx)
     while ((code = lake_compact(o->lake, &o->arena, &o->repo, STR("main"), &o->err)) == ERR_AGAIN) {
     }
     CHECK_INT(code, 0);
-    CHECK_INT(hand_read_branch(o, "main").sealed_count, 1);
+    /* the cleaner may have compacted the first four of them before the fifth was sealed */
+    CHECK(hand_read_branch(o, "main").sealed_count <= 2);
     other_cleans(o);
 }
 
