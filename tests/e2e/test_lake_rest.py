@@ -2,8 +2,10 @@
 import base64
 import hashlib
 import hmac
+import http.server
 import json
 import re
+import threading
 import time
 import urllib.request
 
@@ -975,6 +977,62 @@ def test_imports_that_cannot_be(lake, other):
                    {"type": "common_prefix", "path": "s3://private/", "destination": "y/"}):
         bob.fails("POST", "/repositories/bobs/branches/main/import", 401, "insufficient permissions",
                   body={"paths": [source], "commit": {"message": "m"}})
+
+
+# --- hooks ---
+
+ACTION = """
+name: check
+on:
+  pre-commit:
+    branches: [main]
+hooks:
+  - id: ask
+    type: webhook
+    properties:
+      url: %s
+"""
+
+
+@pytest.fixture
+def judge():
+    """A server that is asked by hooks: judge.status is its answer, judge.asked what it was sent."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            judged.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(judged.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+    judged = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    judged.asked, judged.status = [], 200
+    threading.Thread(target=judged.serve_forever, daemon=True).start()
+    yield judged
+    judged.shutdown()
+    judged.server_close()
+
+
+def test_runs_of_hooks(lake, judge):
+    lake.put("_lakefs_actions/check.yaml", (ACTION % f"http://127.0.0.1:{judge.server_port}/").encode())
+    first = lake.commit("first")
+    judge.status = 500
+    lake.put("a")
+    lake.fails("POST", B + "/commits", 412, "", body={"message": "refused"})
+    runs = list(lake.pages(R + "/actions/runs", amount=1))
+    assert [(r["event_type"], r["status"], r["branch"]) for r in runs] == [
+        ("pre-commit", "failed", "main"), ("pre-commit", "completed", "main")]
+    assert [q["commit_message"] for q in judge.asked] == ["first", "refused"]
+    newest = runs[0]
+    assert lake.call("GET", f"{R}/actions/runs/{newest['run_id']}") == newest
+    hooks = list(lake.pages(f"{R}/actions/runs/{newest['run_id']}/hooks"))
+    assert [(h["hook_id"], h["action"], h["status"]) for h in hooks] == [("ask", "check", "failed")]
+    output = lake.call("GET", f"{R}/actions/runs/{newest['run_id']}/hooks/{hooks[0]['hook_run_id']}/output")
+    assert b"500" in output
+    assert list(lake.pages(R + "/actions/runs", branch="other")) == []
+    lake.fails("GET", R + "/actions/runs/none", 404, "not found")
+    assert lake.call("GET", B)["commit_id"] == first["id"]
 
 
 # --- garbage collection ---

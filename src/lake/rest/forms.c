@@ -50,7 +50,9 @@ const struct rest_field web_stats_fields[] = {
 };
 
 const struct rest_field web_merge_fields[] = {
-    {"reference", "The id of the merge's commit."},
+    {"reference", "The id of the merge's commit; empty: there is none."},
+    {"message", "Why the merge was refused.", .sometimes = true},
+    {"conflicts", "Paths that both sides changed.", REST_STRINGS, .sometimes = true},
     {0},
 };
 

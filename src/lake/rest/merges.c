@@ -70,9 +70,8 @@ static enum tree_strategy merge_strategy(struct str name)
                                               : TREE_NO_STRATEGY;
 }
 
-/* Answers 409 with the paths that both sides changed. */
-static int merge_refuse(struct rest_call *c, const struct lake_conflicts *conflicts,
-                        const struct err *err)
+int web_merge_refuse(struct rest_call *c, const struct lake_conflicts *conflicts,
+                     const struct err *err)
 {
     rest_status(c, 409);
     json_out_member_str(c->w, "reference", STR(""));
@@ -109,7 +108,7 @@ static int merge_into(struct rest_call *c, struct err *err)
         return code;
     code = lake_merge(web_of(c)->lake, c->arena, &repo, source, dest, &o, &commit, &conflicts, err);
     if (code == ERR_CONFLICT)
-        return merge_refuse(c, &conflicts, err);
+        return web_merge_refuse(c, &conflicts, err);
     if (code == 0)
         json_out_member_str(c->w, "reference", commit.id);
     return code;

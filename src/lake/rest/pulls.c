@@ -52,7 +52,8 @@ static const struct rest_row pull_rows[] = {
          {"title", "A new title."}, {"description", "A new description."}),
      .answer = REST_FIELDS({"*", "Nothing.", .sometimes = true})},
     {HTTP_PUT, PULLS "/{pull_request}/merge", REST_USER, "Merges an open pull request.", pull_merge,
-     WEB_OP("mergePullRequest"), .in_path = pull_path, .answer = web_merge_fields},
+     WEB_OP("mergePullRequest"), .in_path = pull_path, .status = 200, .other_status = 409,
+     .answer = web_merge_fields},
 };
 const struct rest_table web_pull_rows = WEB_ROWS(pull_rows);
 
@@ -189,6 +190,8 @@ static int pull_merge(struct rest_call *c, struct err *err)
     if (code == 0)
         code =
             lake_pull_merge(web_of(c)->lake, c->arena, &repo, pull.id, &o, &pull, &conflicts, err);
+    if (code == ERR_CONFLICT)
+        return web_merge_refuse(c, &conflicts, err);
     if (code == 0)
         json_out_member_str(c->w, "reference", pull.commit_id);
     return code;

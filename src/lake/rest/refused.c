@@ -85,14 +85,6 @@ static const struct rest_row refused_rows[] = {
             LATER_REASON),
     REFUSED(HTTP_POST, "/repositories/{repository}/commits", REST_USER, "CreateCommitRecord",
             LATER_REASON),
-    REFUSED(HTTP_GET, "/repositories/{repository}/actions/runs", REST_USER, "listRepositoryRuns",
-            LATER_REASON),
-    REFUSED(HTTP_GET, "/repositories/{repository}/actions/runs/{run_id}", REST_USER, "getRun",
-            LATER_REASON),
-    REFUSED(HTTP_GET, "/repositories/{repository}/actions/runs/{run_id}/hooks", REST_USER,
-            "listRunHooks", LATER_REASON),
-    REFUSED(HTTP_GET, "/repositories/{repository}/actions/runs/{run_id}/hooks/{hook_run_id}/output",
-            REST_USER, "getRunHookOutput", LATER_REASON),
 };
 const struct rest_table web_refused_rows = WEB_ROWS(refused_rows);
 

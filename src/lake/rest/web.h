@@ -187,6 +187,10 @@ int web_pairs(struct rest_call *c, const json_t *map, struct str_pairs *out,
 int web_strs(struct rest_call *c, const json_t *list, const struct str **out, size_t *count,
              struct err *err) MUST_CHECK;
 
+/* Answers 409 to a merge that was refused, with the paths that both sides have changed
+ * (merges.c). */
+int web_merge_refuse(struct rest_call *c, const struct lake_conflicts *conflicts,
+                     const struct err *err);
 void web_write_pairs(struct json_out *w, const char *name, const struct str_pairs *pairs);
 void web_write_user(struct json_out *w, const struct user *user);
 void web_write_repo(struct json_out *w, const struct lake_repo *r);
@@ -209,6 +213,6 @@ struct str web_address(struct arena *a, const struct lake_repo *r, const struct 
 extern const struct rest_table web_server_rows, web_auth_rows, web_user_rows, web_repo_rows,
     web_branch_rows, web_tag_rows, web_commit_rows, web_merge_rows, web_diff_rows, web_object_rows,
     web_upload_rows, web_staging_rows, web_setting_rows, web_gc_rows, web_import_rows,
-    web_multipart_rows, web_tree_rows, web_pull_rows, web_refused_rows;
+    web_multipart_rows, web_tree_rows, web_pull_rows, web_run_rows, web_refused_rows;
 
 #endif
