@@ -1100,3 +1100,25 @@ def test_pull_requests(lake, other):
     assert bob.call("GET", f"{pulls}/{second}")["title"] == "new"
     bob.fails("PATCH", f"{pulls}/{second}", 401, "insufficient permissions", body={"status": "open"})
     bob.fails("POST", pulls, 401, "insufficient permissions", body=body)
+
+
+def test_a_commit_is_added_by_its_record(lake):
+    lake.put("a")
+    head = lake.commit("one", metadata={"k": "v"}, date=1700000000)
+    # The same commit in another repository, which has its parent and its objects.
+    lake.call("POST", "/repositories", {"name": "copy", "storage_namespace": "s3://lake-data/copy"}, bare="true")
+    copy = "/repositories/copy"
+    record = {"commit_id": head["id"], "version": 1, "committer": head["committer"], "message": "one",
+              "metarange_id": head["meta_range_id"], "creation_date": 1700000000, "parents": head["parents"],
+              "metadata": {"k": "v"}, "generation": 2}
+    lake.fails("POST", copy + "/commits", 400, "no commit " + head["parents"][0], body=record)
+    parent = lake.call("GET", R + "/commits/main~1")
+    lake.call("POST", copy + "/commits", {**record, "commit_id": parent["id"], "committer": parent["committer"],
+                                          "message": parent["message"], "metarange_id": "", "metadata": {},
+                                          "creation_date": parent["creation_date"], "parents": [], "generation": 1})
+    lake.fails("POST", copy + "/commits", 400, "would be", body={**record, "message": "other"})
+    lake.fails("POST", copy + "/commits", 400, "generation of this commit is 2", body={**record, "generation": 3})
+    lake.call("POST", copy + "/commits", record)
+    assert lake.call("GET", f"{copy}/commits/{head['id']}") == head
+    lake.fails("POST", copy + "/commits", 409, "commit already exists", body=record)
+    assert list(lake.pages(copy + "/branches")) == []

@@ -1,7 +1,8 @@
 /* Calls about commits: making them, reading them, and the history of a ref. */
+#include "lake/commit_record.h"
 #include "lake/rest/web.h"
 
-static rest_fn commit_make, commit_show, commit_log;
+static rest_fn commit_make, commit_show, commit_log, commit_add;
 
 static const struct rest_row commit_rows[] = {
     {HTTP_POST, "/api/v1/repositories/{repository}/branches/{branch}/commits", REST_USER,
@@ -31,6 +32,23 @@ static const struct rest_row commit_rows[] = {
          {"since", "Only commits since this time (RFC 3339)."},
          {"stop_at", "The history ends with this commit."}),
      .list = "results", .by_source = true, .items = web_commit_fields},
+    {HTTP_POST, "/api/v1/repositories/{repository}/commits", REST_USER,
+     "Adds a commit by its record, for tools that move histories. No ref changes.", commit_add,
+     WEB_OP("CreateCommitRecord"), WEB_IN_REPO, .status = 204,
+     .body = REST_FIELDS({"commit_id", "The commit's id.", .required = true},
+                         {"version", "The version of its form.", REST_INTEGER, .required = true,
+                          .min = 0, .max = 1},
+                         {"committer", "The name of the user who made it.", .required = true},
+                         {"message", "What the commit says.", .required = true},
+                         {"metarange_id", "The id of its tree.", .required = true},
+                         {"creation_date", "When it was made, in seconds since 1970.", REST_INTEGER,
+                          .required = true, .min = 0, .max = WEB_TIME_MAX},
+                         {"parents", "The ids of its parents.", REST_STRINGS, .required = true,
+                          .min = 0, .max = LAKE_PARENTS_MAX},
+                         {"metadata", "Its metadata.", REST_MAP},
+                         {"generation", "One more than the greatest generation of its parents.",
+                          REST_INTEGER, .required = true, .min = 1, .max = INT32_MAX},
+                         {"force", "Also in a read-only repository.", REST_BOOLEAN})},
 };
 const struct rest_table web_commit_rows = WEB_ROWS(commit_rows);
 
@@ -122,4 +140,34 @@ static int commit_log(struct rest_call *c, struct err *err)
     }
     rest_page_end(c, more && !rest_bool(c, "limit"), count ? commits[count - 1].id : STR_EMPTY);
     return 0;
+}
+
+/* Adds a commit. It may name any tree of the repository, so the caller must be allowed to read all
+ * of it. */
+static int commit_add(struct rest_call *c, struct err *err)
+{
+    struct lake_commit commit = {
+        .id = rest_text(c, "commit_id"),
+        .committer = rest_text(c, "committer"),
+        .message = rest_text(c, "message"),
+        .created_ms = rest_integer(c, "creation_date") * MS_PER_S,
+        .tree = rest_text(c, "metarange_id"),
+        .version = (int32_t)rest_integer(c, "version"),
+        .generation = (int32_t)rest_integer(c, "generation"),
+    };
+    const struct str *parents = NULL;
+    struct lake_repo repo;
+    int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_BUCKET_POLICY, STR_EMPTY, STR_EMPTY},
+                        &repo, err);
+
+    if (code == 0)
+        code = web_need_whole(c, &repo, err);
+    if (code == 0)
+        code = web_pairs(c, rest_json(c, "metadata"), &commit.metadata, err);
+    if (code == 0)
+        code = web_strs(c, rest_strings(c, "parents"), &parents, &commit.parent_count, err);
+    commit.parents = (struct str *)(uintptr_t)parents;
+    return code == 0 ? lake_commit_add_record(web_of(c)->lake, c->arena, &repo, &commit,
+                                              rest_bool(c, "force"), err)
+                     : code;
 }

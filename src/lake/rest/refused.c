@@ -83,8 +83,6 @@ static const struct rest_row refused_rows[] = {
             LATER_REASON),
     REFUSED(HTTP_GET, "/repositories/{repository}/restore", REST_USER, "restoreStatus",
             LATER_REASON),
-    REFUSED(HTTP_POST, "/repositories/{repository}/commits", REST_USER, "CreateCommitRecord",
-            LATER_REASON),
 };
 const struct rest_table web_refused_rows = WEB_ROWS(refused_rows);
 

@@ -1,0 +1,80 @@
+/* Adds a commit by its record. The record must be the one that weir itself would have made: others
+ * rely on ids, parents and generations. */
+#include "lake/commit_record.h"
+
+#include "lake/lake_int.h"
+#include "lake/names.h"
+
+static int record_check_id(const struct lake_commit *c, struct err *err)
+{
+    char id[LAKE_ID_LEN + 1];
+
+    if (c->version != 0 && c->version != 1)
+        return err_set(err, ERR_INVALID, "a commit has the version 0 or 1");
+    if (c->tree.len && !lake_is_commit_id(c->tree))
+        return err_set(err, ERR_INVALID, "the id of a tree has 64 hex digits");
+    lake_commit_id(id, c);
+    return str_eq(str_z(id), c->id)
+               ? 0
+               : err_set(err, ERR_INVALID, "the id of this commit would be %s", id);
+}
+
+static int record_check_parents(struct lake *l, struct arena *a, const struct lake_repo *r,
+                                const struct lake_commit *c, struct err *err)
+{
+    int32_t generation = 1;
+
+    for (size_t i = 0; i < c->parent_count; i++) {
+        struct lake_commit parent;
+        int code = lake_commit_get(l, a, r, c->parents[i], &parent, err);
+        if (code == ERR_NOT_FOUND)
+            return err_set(err, ERR_INVALID, "the repository has no commit " STR_FMT,
+                           STR_ARG(str_head(c->parents[i], LAKE_ID_LEN)));
+        if (code < 0)
+            return code;
+        if (parent.generation >= generation)
+            generation = parent.generation + 1;
+    }
+    return c->generation == generation
+               ? 0
+               : err_set(err, ERR_INVALID, "the generation of this commit is %d", (int)generation);
+}
+
+static int record_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
+                            const struct lake_commit *c, struct err *err)
+{
+    struct str first = lake_commit_first_parent(c);
+    struct buf record = {0};
+    struct lake_tx tx;
+    size_t failed = 0;
+
+    lake_commit_write(&record, c);
+    lake_tx_init(&tx, a);
+    lake_tx_check_repo(&tx, r);
+    lake_tx_put_if(&tx, lake_key_commit(a, r->partition, c->id), arena_str(a, buf_str(&record)),
+                   KV_ABSENT, STR_EMPTY);
+    if (first.len)
+        lake_tx_put(&tx, lake_key_first(a, r->partition, first), STR(""));
+    buf_release(&record);
+    int code = lake_tx_write(l, &tx, &failed, err);
+    if (code != ERR_PRECONDITION)
+        return code;
+    return failed == 0 ? err_set(err, ERR_NOT_FOUND, "repository not found")
+                       : err_set(err, ERR_EXISTS, "commit already exists");
+}
+
+int lake_commit_add_record(struct lake *l, struct arena *a, const struct lake_repo *r,
+                           const struct lake_commit *c, bool force, struct err *err)
+{
+    int code = lake_check_writable(r, force, err);
+
+    if (code == 0)
+        code = lake_check_message(c->message, err);
+    if (code == 0)
+        code = lake_check_metadata(&c->metadata, err);
+    if (code == 0)
+        code = record_check_id(c, err);
+    if (code == 0)
+        code = record_check_parents(l, a, r, c, err);
+    return code == 0 ? record_write_new(l, a, r, c, err) : code;
+}

@@ -1,0 +1,14 @@
+/* Adding a commit by its record, as it was in another repository: for tools that move histories. No
+ * ref changes. */
+#ifndef LAKE_COMMIT_RECORD_H
+#define LAKE_COMMIT_RECORD_H
+
+#include "lake/lake.h"
+
+/* Adds the record. ERR_INVALID: the id is not that of the record, a parent is not in the
+ * repository, or the generation is not one more than the greatest of the parents'. ERR_EXISTS: the
+ * repository has the commit. ERR_DENIED: the repository is read-only, and not `force`. */
+int lake_commit_add_record(struct lake *l, struct arena *a, const struct lake_repo *r,
+                           const struct lake_commit *c, bool force, struct err *err) MUST_CHECK;
+
+#endif
