@@ -200,6 +200,15 @@ def test_copies_between_files_and_the_lake(run, tmp_path):
     assert "inside one repository" in run("cp", "lake://repo/main/copy", "lake://other/main/copy", status=1)
 
 
+def test_an_object_is_moved(run, raw, tmp_path):
+    put(run, tmp_path, "a", "1")
+    first = run("stat", "lake://repo/main/a", "--json")[0]["physical_address"]
+    run("mv", "lake://repo/main/a", "lake://repo/main/dir/")
+    assert paths(run) == ["dir/a"] and raw("cat", "lake://repo/main/dir/a") == "1"
+    assert run("stat", "lake://repo/main/dir/a", "--json")[0]["physical_address"] == first
+    assert "not found" in run("mv", "lake://repo/main/a", "lake://repo/main/b", status=1)
+
+
 def test_folders_are_copied_with_all_that_is_below(run, server, tmp_path):
     tree = {"a": "1", "sub/b": "2", "sub/deep/c": "3", "ä b": "4"}
     for name, text in tree.items():

@@ -624,6 +624,20 @@ def test_copies_move_no_byte(lake):
     lake.fails("POST", B + "/objects/copy", 400, "dest_path is required", body={"src_path": "a"})
 
 
+def test_a_move_is_one_step(lake):
+    first = lake.put("a", b"1")
+    lake.commit()
+    lake.branch("dev")
+    moved = lake.call("POST", B + "/objects/copy", {"src_path": "a", "move": True}, dest_path="b")
+    assert moved["physical_address"] == first["physical_address"] and lake.paths() == ["b"]
+    assert [(d["type"], d["path"]) for d in lake.pages(B + "/diff")] == [("removed", "a"), ("added", "b")]
+    for body, path, status, message in [
+            ({"src_path": "a", "src_ref": "dev"}, "c", 400, "of the branch itself"),
+            ({"src_path": "b"}, "b", 400, "the same path"), ({"src_path": "a"}, "c", 404, "not found")]:
+        lake.fails("POST", B + "/objects/copy", status, message, body={**body, "move": True}, dest_path=path)
+    assert lake.paths() == ["b"]
+
+
 def test_metadata_of_an_object_is_replaced(lake):
     lake.put("a", headers={"x-lakefs-meta-k": "v"})
     lake.commit()

@@ -1,4 +1,4 @@
-/* weir lake cp: copies objects between files and the lake, and inside a repository. */
+/* weir lake cp and mv: copies objects between files and the lake, and inside a repository. */
 #include "lake/commands/cli.h"
 #include "os/file.h"
 
@@ -274,7 +274,7 @@ static int download_folder(struct copying *c, const struct lake_uri *from, const
 /* --- inside a repository --- */
 
 static int copy_inside(struct copying *c, const struct lake_uri *from, const struct lake_uri *to,
-                       struct err *err)
+                       bool move, struct err *err)
 {
     struct lake_cli_body body;
     json_t *answer = NULL;
@@ -285,6 +285,8 @@ static int copy_inside(struct copying *c, const struct lake_uri *from, const str
     lake_cli_body_begin(&body);
     json_out_member_str(&body.w, "src_path", from->path);
     json_out_member_str(&body.w, "src_ref", from->ref);
+    if (move)
+        json_out_member_bool(&body.w, "move", true);
     int code = lake_cli_send(
         c->client, "POST",
         lake_cli_path(c->client, to, "{repo}/branches/{ref}/objects/copy?dest_path={path}"), &body,
@@ -326,7 +328,8 @@ static int copy_to_lake(struct copying *c, const char *source, const char *desti
     if (recursive)
         return upload_folder(c, source, &to, err);
     copy_add_name(c, &to, lake_uri_is(source) ? from.path : str_z(source));
-    return lake_uri_is(source) ? copy_inside(c, &from, &to, err) : upload_file(c, source, &to, err);
+    return lake_uri_is(source) ? copy_inside(c, &from, &to, false, err)
+                               : upload_file(c, source, &to, err);
 }
 
 static int copy_from_lake(struct copying *c, const char *source, const char *destination,
@@ -364,7 +367,24 @@ static int copy_run(struct api_client *r, const struct invocation *inv, struct o
                    destination);
 }
 
+static int move_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                    struct err *err)
+{
+    struct copying c = {.client = r, .table = table, .fd = -1};
+    struct lake_uri from, to;
+    int code = lake_uri_parse(&from, inv->args.items[0], LAKE_URI_PATH, err);
+
+    if (code == 0)
+        code = lake_uri_parse(&to, inv->args.items[1], LAKE_URI_REF, err);
+    if (code < 0)
+        return code;
+    copy_add_name(&c, &to, from.path);
+    return copy_inside(&c, &from, &to, true, err);
+}
+
 static const struct manage_call copy_call = {MANAGE_COLUMNS(copy_columns), .run = copy_run};
+
+static const struct manage_call move_call = {MANAGE_COLUMNS(copy_columns), .run = move_run};
 
 const struct command lake_copy_commands[] = {
     {.name = "lake cp",
@@ -384,5 +404,16 @@ const struct command lake_copy_commands[] = {
                  "weir lake cp ./2026 lake://weather/main/2026 --recursive\n"
                  "weir lake cp lake://weather/main~1/a.csv lake://weather/main/a.csv",
      .call = &copy_call},
+    {.name = "lake mv",
+     .arguments = "OBJECT PLACE",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = client_flags,
+     .configured = true,
+     .summary = "Move an object of a branch to another path",
+     .help = "Gives an object of a branch another path, in one step and without moving a byte. A "
+             "place that ends with '/' gets the name of the object.",
+     .examples = "weir lake mv lake://weather/main/a.csv lake://weather/main/2026/",
+     .call = &move_call},
     {0},
 };

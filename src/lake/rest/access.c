@@ -173,21 +173,41 @@ static struct str web_key(struct rest_call *c, struct web_ask ask)
                : STR("");
 }
 
+int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lake_repo *r,
+                  struct err *err)
+{
+    struct web_bucket *gate = arena_new(c->arena, struct web_bucket);
+    int code = gate ? 0 : err_code(err, ERR_NO_MEMORY);
+
+    if (code == 0 && !web_user(c)->admin)
+        code = web_bucket_open(gate, c, r->id, err);
+    if (code < 0)
+        return code == ERR_NO_BUCKET ? err_set(err, ERR_NOT_FOUND, "repository not found") : code;
+    *out = gate;
+    return 0;
+}
+
 /* Decides about a repository. Everything in it belongs to its owner. */
+bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask)
+{
+    return web_user(c)->admin || web_bucket_may(c, gate, ask.action, web_key(c, ask), NULL);
+}
+
+void web_gate_close(struct web_bucket *gate)
+{
+    if (gate)
+        web_bucket_release(gate);
+}
+
 static int web_judge(struct rest_call *c, const struct lake_repo *r, struct web_ask ask, bool *may,
                      struct err *err)
 {
-    struct web_bucket b;
+    struct web_bucket *gate = NULL;
+    int code = web_gate_open(&gate, c, r, err);
 
-    *may = web_user(c)->admin;
-    if (*may)
-        return 0;
-    int code = web_bucket_open(&b, c, r->id, err);
-    if (code < 0)
-        return code == ERR_NO_BUCKET ? err_set(err, ERR_NOT_FOUND, "repository not found") : code;
-    *may = web_bucket_may(c, &b, ask.action, web_key(c, ask), NULL);
-    web_bucket_release(&b);
-    return 0;
+    *may = code == 0 && web_gate_may(c, gate, ask);
+    web_gate_close(gate);
+    return code;
 }
 
 int web_need(struct rest_call *c, const struct lake_repo *r, struct web_ask ask, struct err *err)

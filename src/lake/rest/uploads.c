@@ -1,4 +1,4 @@
-/* Calls that change objects of a branch: upload, removal, copy, and new metadata. */
+/* Calls that change objects of a branch: upload, removal, and new metadata. */
 #include "lake/body.h"
 #include "lake/keep.h"
 #include "lake/lake_int.h"
@@ -7,8 +7,8 @@
 #include "route/space.h"
 #include "s3/gateway/form.h"
 
-static rest_fn upload_object, upload_preflight, path_remove, paths_remove, object_copy,
-    object_stage_address, object_set_metadata;
+static rest_fn upload_object, upload_preflight, path_remove, paths_remove, object_stage_address,
+    object_set_metadata;
 
 #define STAGE_FIELDS                                                                               \
     {"physical_address", "Where its bytes lie: s3://bucket/key.", .required = true},               \
@@ -48,15 +48,6 @@ static const struct rest_row upload_rows[] = {
          {"errors", "The paths that were not removed.", REST_OBJECTS,
           .members = REST_FIELDS({"path", "The path."}, {"status_code", "A status.", REST_INTEGER},
                                  {"message", "Why it was not removed."})})},
-    {HTTP_POST, "/api/v1/repositories/{repository}/branches/{branch}/objects/copy", REST_USER,
-     "Copies an object of any ref of the repository. No byte is moved.", object_copy,
-     WEB_OP("copyObject"), WEB_IN_BRANCH, .status = 201,
-     .query = REST_FIELDS({"dest_path", "The path of the copy.", .required = true}),
-     .body = REST_FIELDS({"src_path", "The path to copy.", .required = true},
-                         {"src_ref", "The ref to copy from; default: the branch."},
-                         {"force", "Also in a read-only repository.", REST_BOOLEAN},
-                         {"shallow", "Has no effect: a copy moves no byte.", REST_BOOLEAN}),
-     .answer = web_stats_fields},
     {HTTP_PUT, "/api/v1/repositories/{repository}/branches/{branch}/objects", REST_USER,
      "Makes an object of bytes that lie somewhere already. The caller must be allowed to read "
      "them, unless they are in the repository's namespace.",
@@ -245,7 +236,7 @@ static bool drop_is_there(const struct lake_put *puts, size_t count, struct str 
 
 /* Chooses the paths that can be removed, and writes an error for each of the others. An empty path
  * is no error, as in lakeFS. */
-static size_t drop_choose(struct rest_call *c, const struct lake_repo *repo,
+static size_t drop_choose(struct rest_call *c, const struct web_bucket *gate,
                           const struct str *paths, size_t count, struct lake_put *out)
 {
     struct str branch = rest_text(c, "branch");
@@ -255,7 +246,7 @@ static size_t drop_choose(struct rest_call *c, const struct lake_repo *repo,
         struct err err = {0};
         if (!paths[i].len || drop_is_there(out, chosen, paths[i]))
             continue;
-        if (!web_may(c, repo, (struct web_ask){S3_ACTION_DELETE_OBJECT, branch, paths[i]}))
+        if (!web_gate_may(c, gate, (struct web_ask){S3_ACTION_DELETE_OBJECT, branch, paths[i]}))
             drop_write_error(c->w, paths[i], 401, "insufficient permissions");
         else if (lake_check_path(paths[i], &err) < 0)
             drop_write_error(c->w, paths[i], 400, err.text);
@@ -269,6 +260,7 @@ static int paths_remove(struct rest_call *c, struct err *err)
 {
     struct lake_stage_options o = {.force = rest_bool(c, "force")};
     struct str branch = rest_text(c, "branch");
+    struct web_bucket *gate = NULL;
     struct lake_put *puts = NULL;
     const struct str *paths;
     struct lake_repo repo;
@@ -277,47 +269,22 @@ static int paths_remove(struct rest_call *c, struct err *err)
 
     if (code == 0)
         code = web_find_repo(c, &repo, err);
-    if (code == 0) {
-        puts = arena_array(c->arena, count + 1, sizeof(*puts));
-        code = puts ? 0 : err_code(err, ERR_NO_MEMORY);
-    }
+    if (code == 0)
+        code = web_gate_open(&gate, c, &repo, err);
     if (code < 0)
         return code;
+    puts = arena_array(c->arena, count + 1, sizeof(*puts));
     json_out_key(c->w, "errors");
     json_out_open(c->w, '[');
-    count = drop_choose(c, &repo, paths, count, puts);
+    count = puts ? drop_choose(c, gate, paths, count, puts) : 0;
     json_out_close(c->w, ']');
+    web_gate_close(gate);
+    if (!puts)
+        return err_code(err, ERR_NO_MEMORY);
     return count ? lake_stage(web_of(c)->lake, c->arena, &repo, branch, puts, count, &o, err) : 0;
 }
 
 /* --- objects of bytes that are there --- */
-
-static int object_copy(struct rest_call *c, struct err *err)
-{
-    struct lake_object from, to = {.path = rest_text(c, "dest_path")};
-    struct str ref = rest_text(c, "src_ref"), path = rest_text(c, "src_path");
-    bool force = rest_bool(c, "force");
-    struct lake_keep keep;
-    struct lake_repo repo;
-    int code = web_writable(c, to.path, force, &repo, err);
-
-    if (!ref.len)
-        ref = rest_text(c, "branch");
-    if (code == 0)
-        code = web_need(c, &repo, (struct web_ask){S3_ACTION_GET_OBJECT, ref, path}, err);
-    if (code == 0)
-        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &repo, err);
-    if (code == 0)
-        code = lake_stat(web_of(c)->lake, c->arena, &repo, ref, path, &from, err);
-    if (code < 0)
-        return code;
-    to.entry = from.entry;
-    to.entry.modified_ms = clock_wall_ms();
-    code = web_stage(c, &repo, &to, &keep, force, err);
-    if (code == 0)
-        web_write_stats(c, &repo, &to, &(struct web_stats_options){.metadata = true});
-    return code;
-}
 
 static int object_set_metadata(struct rest_call *c, struct err *err)
 {

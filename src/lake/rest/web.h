@@ -86,6 +86,13 @@ int web_need(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
              struct err *err) MUST_CHECK;
 /* Whether the caller may do this in the repository. An error of the storage counts as no. */
 bool web_may(struct rest_call *c, const struct lake_repo *r, struct web_ask ask);
+/* The same for many questions about one repository, whose documents are read once: *out is in the
+ * arena, and web_gate_close() ends its use. */
+struct web_bucket;
+int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lake_repo *r,
+                  struct err *err) MUST_CHECK;
+bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask);
+void web_gate_close(struct web_bucket *gate); /* NULL is fine */
 /* Checks that the caller may read every object of the repository, whatever its ref. A call that
  * names bytes or a tree by an address of the namespace needs this, because the address does not
  * tell which ref leads there. ERR_DENIED: the answer was sent. */
@@ -212,7 +219,8 @@ struct str web_address(struct arena *a, const struct lake_repo *r, const struct 
 
 extern const struct rest_table web_server_rows, web_auth_rows, web_user_rows, web_repo_rows,
     web_branch_rows, web_tag_rows, web_commit_rows, web_merge_rows, web_diff_rows, web_object_rows,
-    web_upload_rows, web_staging_rows, web_setting_rows, web_gc_rows, web_import_rows,
-    web_multipart_rows, web_tree_rows, web_pull_rows, web_run_rows, web_refused_rows;
+    web_upload_rows, web_copy_rows, web_staging_rows, web_setting_rows, web_gc_rows,
+    web_import_rows, web_multipart_rows, web_tree_rows, web_pull_rows, web_run_rows,
+    web_refused_rows;
 
 #endif

@@ -1,0 +1,94 @@
+/* Calls that copy and move objects inside a repository, by their entries alone. */
+#include "lake/keep.h"
+#include "lake/names.h"
+#include "lake/rest/web.h"
+
+static rest_fn object_copy;
+
+static const struct rest_row copy_rows[] = {
+    {HTTP_POST, "/api/v1/repositories/{repository}/branches/{branch}/objects/copy", REST_USER,
+     "Copies an object of any ref of the repository, or moves one of the branch. No byte is moved.",
+     object_copy, WEB_OP("copyObject"), WEB_IN_BRANCH, .status = 201,
+     .query = REST_FIELDS({"dest_path", "The path of the copy.", .required = true}),
+     .body = REST_FIELDS(
+         {"src_path", "The path to copy.", .required = true},
+         {"src_ref", "The ref to copy from; default: the branch."},
+         {"move", "Remove the source, which is on the branch, in the same step.", REST_BOOLEAN},
+         {"force", "Also in a read-only repository.", REST_BOOLEAN},
+         {"shallow", "Has no effect: a copy moves no byte.", REST_BOOLEAN}),
+     .answer = web_stats_fields},
+};
+const struct rest_table web_copy_rows = WEB_ROWS(copy_rows);
+
+/* A copy: its source, which was read, and its destination. */
+struct copy_job {
+    struct lake_repo repo;
+    struct str ref; /* of the source */
+    struct lake_object from, to;
+    bool force;
+};
+
+/* Checks what the caller may do, and reads the repository. */
+static int copy_check(struct copy_job *j, struct rest_call *c, struct err *err)
+{
+    bool move = rest_bool(c, "move");
+    struct str branch = rest_text(c, "branch"), path = rest_text(c, "src_path");
+    int code = web_writable(c, j->to.path, j->force, &j->repo, err);
+
+    j->ref = rest_text(c, "src_ref").len ? rest_text(c, "src_ref") : branch;
+    if (code == 0 && move && !str_eq(j->ref, branch))
+        code = err_set(err, ERR_INVALID, "only an object of the branch itself can be moved");
+    if (code == 0 && move && str_eq(path, j->to.path))
+        code = err_set(err, ERR_INVALID, "source and destination are the same path");
+    if (code == 0)
+        code = web_need(c, &j->repo, (struct web_ask){S3_ACTION_GET_OBJECT, j->ref, path}, err);
+    if (code == 0 && move)
+        code = web_need(c, &j->repo, (struct web_ask){S3_ACTION_DELETE_OBJECT, branch, path}, err);
+    return code;
+}
+
+/* Refuses a move whose source was changed since it was read. */
+static int move_judge(void *ctx, struct str path, const struct lake_object *present,
+                      struct err *err)
+{
+    const struct copy_job *j = ctx;
+
+    if (!str_eq(path, j->from.path))
+        return 0;
+    return present && str_eq(present->entry.address, j->from.entry.address)
+               ? 0
+               : err_set(err, ERR_CONFLICT, "the source was changed meanwhile");
+}
+
+/* Stages the new entry and the removal of the old one, both or none. */
+static int move_stage(struct copy_job *j, struct rest_call *c, const struct lake_keep *keep,
+                      struct err *err)
+{
+    struct lake_put puts[] = {{j->to.path, &j->to.entry}, {j->from.path, NULL}};
+    struct lake_stage_options o = {.judge = move_judge, .ctx = j, .force = j->force, .keep = keep};
+
+    return lake_stage(web_of(c)->lake, c->arena, &j->repo, rest_text(c, "branch"), puts,
+                      ARRAY_SIZE(puts), &o, err);
+}
+
+static int object_copy(struct rest_call *c, struct err *err)
+{
+    struct copy_job j = {.to = {.path = rest_text(c, "dest_path")}, .force = rest_bool(c, "force")};
+    struct str path = rest_text(c, "src_path");
+    struct lake_keep keep;
+    int code = copy_check(&j, c, err);
+
+    if (code == 0)
+        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &j.repo, err);
+    if (code == 0)
+        code = lake_stat(web_of(c)->lake, c->arena, &j.repo, j.ref, path, &j.from, err);
+    if (code < 0)
+        return code;
+    j.to.entry = j.from.entry;
+    j.to.entry.modified_ms = clock_wall_ms();
+    code = rest_bool(c, "move") ? move_stage(&j, c, &keep, err)
+                                : web_stage(c, &j.repo, &j.to, &keep, j.force, err);
+    if (code == 0)
+        web_write_stats(c, &j.repo, &j.to, &(struct web_stats_options){.metadata = true});
+    return code;
+}
