@@ -60,6 +60,7 @@ E2E = {
     "in_sync": ("replica", 10, ""),
     "kv": ("kv", 15, ""),
     "lake_cli": ("lake cli", 40, ""),
+    "lake_keeping": ("lake", 150, ""),
     "lake_rest": ("lake api", 60, ""),
     "lake_rights": ("lake s3", 15, ""),
     "lake_s3": ("lake s3 route", 60, "clients"),
