@@ -66,7 +66,9 @@ static const struct field credential_fields[] = {
 static const struct field user_fields[] = {
     {"access_key", TEXT, "The user's access key.", USER(access_key), true},
     {"secret_key", SECRET, "The user's secret key.", USER(secret_key), true},
-    {"id", TEXT, "What owns buckets; the name when left out.", USER(id), false},
+    {"id", TEXT,
+     "The user's id, which is recorded as the owner of buckets; the name when left out.", USER(id),
+     false},
     {"display_name", TEXT, "The name that S3 shows.", USER(display_name), false},
     {"email", TEXT, "An e-mail address, for grants by address.", USER(email), false},
     {"admin", BOOL, "May use every bucket and the management API.", USER(admin), false},

@@ -78,8 +78,10 @@ const struct conf_key conf_keys[] = {
      .fallback = "",
      .choices = web_schemes,
      .flags = CONF_OPTIONAL,
-     .doc = "The URL under which clients reach the S3 endpoint, for web seeds in torrents; empty: "
-            "the URL of the request that asks for the torrent.",
+     .doc =
+         "The URL under which clients reach the S3 endpoint, for web seeds in torrents and "
+         "for presigned URLs of the lake. Empty: a torrent gets the URL of the request that asks "
+         "for it, and the lake makes no presigned URLs.",
      FIELD(s3.url)},
     {.name = "s3.signature_v2",
      .type = CONF_BOOL,
@@ -126,7 +128,8 @@ const struct conf_key conf_keys[] = {
      .type = CONF_DURATION,
      .fallback = "0s",
      .max = 24 * MS_PER_HOUR,
-     .doc = "How often lifecycle rules are applied; 0s for once in 24h, or twice in a shorter day.",
+     .doc = "How often lifecycle rules are applied. 0s: once in 24h, or, if s3.lifecycle.day is "
+            "shorter than 24h, twice in each such day.",
      FIELD(s3.lifecycle.interval_ms)},
     {.name = "s3.logging.interval",
      .type = CONF_DURATION,
@@ -145,7 +148,8 @@ const struct conf_key conf_keys[] = {
      .fallback = "24h",
      .min = MS_PER_S,
      .max = 30 * 24 * (uint64_t)MS_PER_HOUR,
-     .doc = "How old an event may become that its webhook does not accept, before it is dropped.",
+     .doc = "How long weir tries to deliver an event that its webhook does not accept; an older "
+            "event is dropped.",
      FIELD(s3.notifications.max_age_ms)},
     {.name = "s3.notifications.max_pending",
      .type = CONF_INTEGER,
@@ -262,9 +266,8 @@ const struct conf_key conf_keys[] = {
      .min = 1,
      .max = 1000000000,
      .unit = "torrents",
-     .doc =
-         "Public mode: torrents in memory at most. Those that were added stay past it, and leave "
-         "no room for others.",
+     .doc = "Public mode: torrents in memory at most. Torrents that an administrator has added are "
+            "kept even above this number, and count in it.",
      FIELD(tracker.max_torrents)},
     {.name = "tracker.max_peers",
      .type = CONF_INTEGER,
@@ -415,7 +418,7 @@ const struct conf_key conf_keys[] = {
      .min = 1,
      .max = 1024,
      .unit = "connections",
-     .doc = "How many connections to Redis each of the four databases may open.",
+     .doc = "How many connections to Redis each database may open.",
      FIELD(store.redis.connections)},
     {.name = "store.redis.tls.ca",
      .type = CONF_PATH,
@@ -496,6 +499,7 @@ const struct conf_key conf_keys[] = {
     {.name = "lake.gc.grace",
      .type = CONF_DURATION,
      .fallback = "24h",
+     .min = 1,
      .max = 365 * (uint64_t)MS_PER_DAY,
      .doc = "How old an object that nothing refers to must be before collection removes it; less "
             "than 24h is for tests.",
@@ -559,8 +563,9 @@ const struct conf_key conf_keys[] = {
      .min = 4,
      .max = 16384,
      .unit = "threads",
-     .doc = "Most threads for requests that wait (disk, storages); they come and go with the load. "
-            "Four times as many may wait for slow peers besides.",
+     .doc = "The largest number of threads for requests that wait for a disk or a storage; threads "
+            "start and end with the load. Besides, up to four times as many threads may wait for "
+            "clients or servers that are slow.",
      FIELD(http.threads)},
     {.name = "http.waiting",
      .type = CONF_INTEGER,

@@ -12,9 +12,10 @@
 /* --- statements (postgres_sql.c) --- */
 
 enum sql_name {
-    SQL_SESSION,       /* the settings of a new connection */
-    SQL_TABLES,        /* makes the tables unless they are there */
-    SQL_LAYOUT,        /* whether rows can be found in the tables kv_0 to kv_99 */
+    SQL_SESSION, /* the settings of a new connection */
+    SQL_TABLES,  /* makes the tables unless they are there */
+    SQL_LAYOUT,  /* whether the server splits the table kv into kv_0 to kv_99 as sql_table_of() does
+                  */
     SQL_FUNCTION_TEXT, /* the body of the function that is there */
     SQL_FUNCTION,      /* makes the function */
     SQL_PROBE,

@@ -30,10 +30,11 @@ struct gc_state {
 /* The encoded state of a new repository. */
 struct str gc_state_new(struct arena *a, enum gc_phase phase);
 struct kv_name gc_key_state(struct arena *a, struct str partition);
-/* Reads the state. The row of a repository that has none is made. */
+/* Reads the state. If the repository has no row of a state yet, the row is made first. */
 int gc_state_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct gc_state *out,
                   struct err *err) MUST_CHECK;
-/* Adds the change of the state to a write, if it is still *from; *from becomes the new state. */
+/* Adds a put of the state *to to the write, which fails unless the stored state is still *from.
+ * Sets *from to the new state at once, before the write has run. */
 void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_state *from,
                      const struct gc_state *to);
 

@@ -54,7 +54,8 @@ struct tree_spine {
     bool has_entered[NODE_LEVEL_MAX + 1];
 };
 
-/* Places the spine at the first item of the root; the root "" is at the end at once. */
+/* Places the spine at the first item of the root. If `root` is "", which is the empty tree, the
+ * spine is at the end. */
 int tree_spine_open(struct tree_spine *s, struct tree_store *t, struct str root,
                     struct err *err) MUST_CHECK;
 void tree_spine_close(struct tree_spine *s);

@@ -78,8 +78,9 @@ static int sides_find(void *ctx, struct arena *a, const struct storage *at, stru
     if (code < 0)
         return sides_unavailable(err);
     const struct replication *r = replication_view_switch(view, at->name, bucket);
-    if (r && taps_epoch(s->o.taps) <
-                 0) /* just started: changes may be answered before they are recorded */
+    /* A process that has not read the policies yet does not know of the switch. It would answer a
+     * change before the change is recorded, and nobody could tell later which side is newer. */
+    if (r && taps_epoch(s->o.taps) < 0)
         code = err_set(err, ERR_UNAVAILABLE, "the policies are being read");
     else if (r)
         code = fill_pair(s, r, out, err);

@@ -31,8 +31,9 @@ int journal_add(struct journal *j, const struct journal_entry *e);
 void journal_read(const struct journal *j, int slot, struct journal_entry *out);
 void journal_remove(struct journal *j, int slot);
 
-/* Calls `fn` for each entry. No entry is added or removed meanwhile, so `fn` must not use the
- * journal. */
+/* Calls `fn` for each entry, under the journal's lock, so `fn` must not add or remove entries.
+ * Meanwhile no slot is used again. But an entry that is being added may be left out, and an entry
+ * that is being removed may still be given. */
 void journal_each(struct journal *j, void (*fn)(void *ctx, int slot, const struct journal_entry *e),
                   void *ctx);
 

@@ -118,7 +118,8 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
         size_t first = out.count;
         if (e->outcome != OUTCOME_REFUSED)
             changes_add(&out, w->changes, w->storage, w->bucket, w->key, 0);
-        /* A change whose outcome is not known is late (R4). */
+        /* A change whose outcome is not known must not outrank a later write to the other
+         * storage, so it is recorded as late (R4). */
         for (size_t n = first; n < out.count; n++)
             out.items[n].late = e->outcome == OUTCOME_UNKNOWN;
         if (e->in && e->last && !e->in->left)

@@ -89,8 +89,8 @@ struct form_result {
 };
 
 /* Checks the form's policy and its signature, and sets the bounds of the file's length. A form
- * without a policy is anonymous, and only its key is checked. Returns 0, an S3 code, or the error
- * of auth_options.find_key. */
+ * with neither a policy nor a signature is anonymous, and only its key is checked. A signature
+ * without a policy is refused. Returns 0, an S3 code, or the error of auth_options.find_key. */
 int form_check(struct form_result *out, struct form *f, const struct form_options *o,
                struct err *err) MUST_CHECK;
 
