@@ -368,7 +368,8 @@ static void check_redis_url(struct load *l)
 {
     if (names_database(str_z(l->conf->store.redis.url)))
         problem_of(l, "store.redis.url",
-                   "must not name a database; store.redis.appDB, queueDB, lockDB and configDB do");
+                   "must not name a database; store.redis.appDB, queueDB, lockDB, configDB and "
+                   "swarmDB do");
 }
 
 static void check_storage_classes(struct load *l)

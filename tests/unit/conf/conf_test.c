@@ -192,7 +192,7 @@ TEST(conf, keys_that_belong_together_come_together)
 TEST(conf, the_url_of_redis_names_no_database)
 {
     static const char want[] = "weir.yaml:1: store.redis.url must not name a database; "
-                               "store.redis.appDB, queueDB, lockDB and configDB do\n";
+                               "store.redis.appDB, queueDB, lockDB, configDB and swarmDB do\n";
 
     expect_problems("store.redis.url: redis://host/0\n", want);
     expect_problems("store.redis.url: rediss://u:p@host:1/3\n", want);
