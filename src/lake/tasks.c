@@ -5,6 +5,7 @@
 #include "lake/gc.h"
 #include "lake/import.h"
 #include "lake/lake_int.h"
+#include "lake/refs_task.h"
 #include "lake/room.h"
 
 enum {
@@ -53,6 +54,11 @@ int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err
 int lake_task_add_import(struct queue *q, const struct lake_repo *r, struct str id, struct err *err)
 {
     return task_add_repo(q, LAKE_TASK_IMPORT, r, id, err);
+}
+
+int lake_task_add_refs(struct queue *q, const struct lake_repo *r, struct str id, struct err *err)
+{
+    return task_add_repo(q, LAKE_TASK_REFS, r, id, err);
 }
 
 int lake_task_add_hooks(struct queue *q, struct str payload, struct err *err)
@@ -115,7 +121,11 @@ static int lake_task_gc(struct task_run *run, struct err *err)
     return lake_task_result(run, code);
 }
 
-static int lake_task_import(struct task_run *run, struct err *err)
+/* Runs a task that has a record of its own in the repository. */
+static int lake_task_recorded(struct task_run *run,
+                              int (*work)(struct lake *l, const struct lake_repo *r, struct str id,
+                                          bool (*ended)(void *ctx), void *ctx, struct err *err),
+                              struct err *err)
 {
     struct lake_repo repo;
     struct str id;
@@ -124,8 +134,18 @@ static int lake_task_import(struct task_run *run, struct err *err)
     if (code == ERR_NOT_FOUND)
         return 0;
     if (code == 0)
-        code = lake_import_work(lake_task_lake(run), &repo, id, lake_task_ended, run, err);
+        code = work(lake_task_lake(run), &repo, id, lake_task_ended, run, err);
     return lake_task_result(run, code);
+}
+
+static int lake_task_import(struct task_run *run, struct err *err)
+{
+    return lake_task_recorded(run, lake_import_work, err);
+}
+
+static int lake_task_refs(struct task_run *run, struct err *err)
+{
+    return lake_task_recorded(run, lake_refs_task_work, err);
 }
 
 static int lake_task_hooks(struct task_run *run, struct err *err)
@@ -140,6 +160,7 @@ static const struct task_handler lake_handlers[] = {
     {.type = LAKE_TASK_GC, .fn = lake_task_gc},
     {.type = LAKE_TASK_IMPORT, .fn = lake_task_import},
     {.type = LAKE_TASK_HOOKS, .fn = lake_task_hooks},
+    {.type = LAKE_TASK_REFS, .fn = lake_task_refs},
 };
 
 void lake_tasks_list(struct lake_tasks *t, room_tasks *out)

@@ -1,6 +1,7 @@
 /* The lake's tasks on the queue (docs/queue.md): what is left of deleted repositories, collections,
- * imports, and hooks behind events. A task names a repository and its partition, so that a task of
- * a deleted repository does nothing to another one of the same name. */
+ * imports, dumps and restores of refs, and hooks behind events. A task names a repository and its
+ * partition, so that a task of a deleted repository does nothing to another one of the same name.
+ */
 #ifndef LAKE_TASKS_H
 #define LAKE_TASKS_H
 
@@ -12,6 +13,7 @@
 #define LAKE_TASK_GC     "lake:gc"
 #define LAKE_TASK_IMPORT "lake:import"
 #define LAKE_TASK_HOOKS  "lake:hooks"
+#define LAKE_TASK_REFS   "lake:refs"
 
 struct lake_actions;
 
@@ -23,6 +25,10 @@ int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err
 /* Adds the task that carries out an import (lake_import_start()). */
 int lake_task_add_import(struct queue *q, const struct lake_repo *r, struct str id,
                          struct err *err) MUST_CHECK;
+
+/* Adds the task that carries out a dump or a restore of refs (lake_refs_task_start()). */
+int lake_task_add_refs(struct queue *q, const struct lake_repo *r, struct str id,
+                       struct err *err) MUST_CHECK;
 
 /* Adds the task that runs the hooks behind an event (lake_actions_work()). */
 int lake_task_add_hooks(struct queue *q, struct str payload, struct err *err) MUST_CHECK;

@@ -55,6 +55,6 @@ int lake_cli_max(const struct invocation *inv, size_t *out, struct err *err) MUS
 
 extern const struct command lake_repo_commands[], lake_branch_commands[], lake_tag_commands[],
     lake_commit_commands[], lake_merge_commands[], lake_object_commands[], lake_copy_commands[],
-    lake_gc_commands[], lake_import_commands[];
+    lake_gc_commands[], lake_import_commands[], lake_refs_commands[];
 
 #endif

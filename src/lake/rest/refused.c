@@ -11,7 +11,6 @@ static rest_fn op_refused;
 #define GC_REASON      "weir collects garbage by itself"
 #define SYMLINK_REASON "weir makes no symlink files"
 #define USAGE_REASON   "weir counts usage in its metrics"
-#define LATER_REASON   "this weir does not have it yet"
 
 /* A row of an operation that is refused. Its path has no described values, because nothing is read
  * from it. */
@@ -74,15 +73,6 @@ static const struct rest_row refused_rows[] = {
             "prepareGarbageCollectionUncommitted", GC_REASON),
     REFUSED(HTTP_GET, "/usage-report/summary", REST_USER, "getUsageReportSummary", USAGE_REASON),
     REFUSED(HTTP_GET, "/oidc/callback", REST_ANYONE, "oauthCallback", LOGIN_REASON),
-    REFUSED(HTTP_PUT, "/repositories/{repository}/refs/dump", REST_USER, "dumpRefs", LATER_REASON),
-    REFUSED(HTTP_PUT, "/repositories/{repository}/refs/restore", REST_USER, "restoreRefs",
-            LATER_REASON),
-    REFUSED(HTTP_POST, "/repositories/{repository}/dump", REST_USER, "dumpSubmit", LATER_REASON),
-    REFUSED(HTTP_GET, "/repositories/{repository}/dump", REST_USER, "dumpStatus", LATER_REASON),
-    REFUSED(HTTP_POST, "/repositories/{repository}/restore", REST_USER, "restoreSubmit",
-            LATER_REASON),
-    REFUSED(HTTP_GET, "/repositories/{repository}/restore", REST_USER, "restoreStatus",
-            LATER_REASON),
 };
 const struct rest_table web_refused_rows = WEB_ROWS(refused_rows);
 

@@ -170,6 +170,40 @@ void sst_file_end(struct sst_file *f, struct buf *out, char id[LAKE_ID_LEN + 1])
     free(f);
 }
 
+void sst_file_empty(struct buf *out, const char *type, char id[LAKE_ID_LEN + 1])
+{
+    static const char separator[8] = {0}; /* RocksDB's trailer of a key */
+    struct block_writer data = {0}, index = {0}, properties = {0}, metaindex = {0};
+    struct buf handle = {0};
+    struct node_hash hash;
+    struct node_id bytes;
+    char tail[FOOTER] = {1}; /* CRC-32C */
+
+    vec_push(&data.restarts, 0);
+    sst_block(out, &data, &handle);
+    block_writer_add(&index, str_n(separator, sizeof(separator)), buf_str(&handle));
+    struct buf index_handle = {0};
+    sst_block(out, &index, &index_handle);
+    block_writer_add(&properties, STR("rocksdb.num.entries"), str_n("", 1));
+    block_writer_add(&properties, STR("type"), str_z(type));
+    sst_block(out, &properties, &handle);
+    block_writer_add(&metaindex, STR("rocksdb.properties"), buf_str(&handle));
+    sst_block(out, &metaindex, &handle);
+    memcpy(tail + 1, handle.p, handle.len);
+    memcpy(tail + 1 + handle.len, index_handle.p, index_handle.len);
+    le32_write(tail + 41, 2);
+    le32_write(tail + 45, UINT32_C(0x85f4cff7)); /* the magic number of such tables */
+    le32_write(tail + 49, UINT32_C(0x88e241b7));
+    buf_append(out, tail, sizeof(tail));
+    node_hash_init(&hash);
+    node_hash_begin(&hash);
+    node_hash_end(&hash, str_z(type), &bytes);
+    node_id_text(id, &bytes);
+    node_hash_release(&hash);
+    buf_release(&handle);
+    buf_release(&index_handle);
+}
+
 /* --- sets --- */
 
 struct sst_range {

@@ -18,6 +18,10 @@ void sst_file_add(struct sst_file *f, struct str key, struct str value);
 /* Ends the table, puts its bytes into `out` and its id, by lakeFS's rule, into `id`. */
 void sst_file_end(struct sst_file *f, struct buf *out, char id[LAKE_ID_LEN + 1]);
 
+/* Makes a table without records as pebble does, which RocksDB's writer refuses to make: one data
+ * block, which is empty, and an index whose only key is empty. */
+void sst_file_empty(struct buf *out, const char *type, char id[LAKE_ID_LEN + 1]);
+
 /* Puts the set into the world as a metarange with this many ranges, and gives its id. */
 void sst_set(struct world *w, const struct set *s, unsigned ranges, const struct sst_options *o,
              char root[LAKE_ID_LEN + 1]);

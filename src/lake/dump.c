@@ -1,0 +1,259 @@
+/* Dumping refs: the rows of a repository become the records of three trees. */
+#include "lake/dump.h"
+
+#include "lake/id_set.h"
+#include "lake/lake_int.h"
+#include "lake/manifest.h"
+
+#include "base/vec.h"
+
+enum { DUMP_NOTE_EVERY = 1000 }; /* rows between two reports of the progress */
+
+struct dump {
+    struct lake *lake;
+    const struct lake_repo *repo;
+    struct kv_view *view;
+    struct tree_store store;
+    const struct lake_progress *progress;
+    uint64_t rows;
+    struct id_set *chosen; /* the commits of the dump; NULL: all */
+};
+
+struct dump_rows;
+
+/* One kind of rows, "<kind>/<id>". */
+struct dump_kind {
+    const char *kind;
+    /* Fills identity and data of a row. ERR_AGAIN: the row is not in the dump. */
+    int (*read)(struct dump_rows *rows, struct str record, struct tree_record *out,
+                struct err *err);
+};
+
+/* A scan of rows that gives the records of a tree. */
+struct dump_rows {
+    struct dump *dump;
+    const struct dump_kind *kind;
+    struct kv_scan *scan;
+    struct arena arena; /* of the present row */
+    struct buf data;
+};
+
+/* --- rows --- */
+
+static int dump_read_commit(struct dump_rows *rows, struct str record, struct tree_record *out,
+                            struct err *err)
+{
+    const struct id_set *chosen = rows->dump->chosen;
+
+    if (chosen && !id_set_has(chosen, out->key))
+        return ERR_AGAIN;
+    out->identity = out->key;
+    out->data = record;
+    return 0;
+}
+
+/* A record without identity would be a removal, so a ref without a commit has another one. */
+static void dump_identify(struct tree_record *out, struct str commit_id)
+{
+    out->identity = commit_id.len ? commit_id : out->key;
+}
+
+static int dump_read_tag(struct dump_rows *rows, struct str record, struct tree_record *out,
+                         struct err *err)
+{
+    struct lake_tag tag;
+    int code = lake_tag_read(&tag, record, err);
+
+    if (code < 0)
+        return code;
+    dump_identify(out, tag.commit_id);
+    out->data = record;
+    return 0;
+}
+
+/* The tokens of a branch stay behind. */
+static int dump_read_branch(struct dump_rows *rows, struct str record, struct tree_record *out,
+                            struct err *err)
+{
+    struct lake_branch b;
+    int code = lake_branch_read(&b, &rows->arena, record, err);
+
+    if (code < 0)
+        return code;
+    struct lake_branch kept = {.id = b.id, .commit_id = b.commit_id, .hidden = b.hidden};
+    buf_reset(&rows->data);
+    lake_branch_write(&rows->data, &kept);
+    dump_identify(out, b.commit_id);
+    out->data = buf_str(&rows->data);
+    return buf_error(&rows->data);
+}
+
+static const struct dump_kind dump_commits = {"commits", dump_read_commit};
+static const struct dump_kind dump_tags = {"tags", dump_read_tag};
+static const struct dump_kind dump_branches = {"branches", dump_read_branch};
+
+static int dump_rows_next(void *ctx, struct tree_record *out, struct err *err)
+{
+    struct dump_rows *rows = ctx;
+    struct dump *d = rows->dump;
+    struct str key, record;
+    int code;
+
+    do {
+        arena_reset(&rows->arena);
+        code = kv_scan_next(rows->scan, &key, &record, err);
+        if (code == 0) {
+            out->key = str_skip(key, strlen(rows->kind->kind) + 1);
+            code = rows->kind->read(rows, record, out, err);
+        }
+    } while (code == ERR_AGAIN);
+    if (code == 0 && ++d->rows % DUMP_NOTE_EVERY == 0)
+        code = lake_progress_note(d->progress, d->rows, err);
+    return code;
+}
+
+static int dump_rows_open(struct dump_rows *rows, struct dump *d, const struct dump_kind *kind,
+                          struct err *err)
+{
+    struct lake_page all = {.limit = LAKE_LIST_MAX};
+
+    *rows = (struct dump_rows){.dump = d, .kind = kind};
+    return lake_rows_open(&rows->scan, d->lake, d->view, &rows->arena, d->repo->partition,
+                          kind->kind, &all, err);
+}
+
+static void dump_rows_close(struct dump_rows *rows)
+{
+    kv_scan_free(rows->scan);
+    arena_release(&rows->arena);
+    buf_release(&rows->data);
+}
+
+/* Writes the tree of one kind of rows; its id goes to the arena. */
+static int dump_tree(struct dump *d, struct arena *a, const struct dump_kind *kind, struct str *id,
+                     struct err *err)
+{
+    struct dump_rows rows;
+    struct tree_changes changes = {dump_rows_next, &rows};
+    struct tree_write_options o = {.writers = d->lake->o.writers};
+    struct tree_result result;
+    int code = dump_rows_open(&rows, d, kind, err);
+
+    if (code == 0)
+        code = tree_apply(&d->store, STR_EMPTY, &changes, &o, &result, err);
+    dump_rows_close(&rows);
+    if (code == 0)
+        *id = arena_str(a, str_z(result.root));
+    return code;
+}
+
+/* --- commits without a moment --- */
+
+/* Without moments, a scan may see a commit and miss its parent, when both were made while it ran.
+ * So the ids that one scan sees are completed by their ancestors: those were written before their
+ * children, so they are there by now. All refs of the dump were read before, so their commits are
+ * among the ids of the scan. */
+
+static int choose_scanned(struct dump *d, struct err *err)
+{
+    struct dump_rows rows;
+    struct tree_record record;
+    struct id_set *chosen = d->chosen;
+    int code = dump_rows_open(&rows, d, &dump_commits, err);
+
+    d->chosen = NULL; /* the scan gives every commit */
+    while (code == 0 && (code = dump_rows_next(&rows, &record, err)) == 0)
+        id_set_add(chosen, record.key);
+    dump_rows_close(&rows);
+    d->chosen = chosen;
+    return code == ERR_END ? 0 : code;
+}
+
+/* Adds the ancestors of a commit as far as they are not chosen. */
+static int choose_ancestors(struct dump *d, struct arena *a, const struct lake_commit *c,
+                            struct err *err)
+{
+    VEC(struct str) open = {0};
+    struct lake_commit next = *c;
+    int code = 0;
+
+    for (;;) {
+        for (size_t i = 0; i < next.parent_count; i++)
+            if (id_set_add(d->chosen, next.parents[i]))
+                vec_push(&open, next.parents[i]);
+        if (!open.len || code < 0)
+            break;
+        struct str id = vec_pop(&open);
+        next.parent_count = 0;
+        code = lake_commit_get(d->lake, a, d->repo, id, &next, err);
+    }
+    vec_release(&open);
+    return code;
+}
+
+static int choose_missing(struct dump *d, struct err *err)
+{
+    struct dump_rows rows;
+    struct tree_record record;
+    struct arena a = {0};
+    int code = dump_rows_open(&rows, d, &dump_commits, err);
+
+    while (code == 0 && (code = dump_rows_next(&rows, &record, err)) == 0) {
+        struct lake_commit c;
+        arena_reset(&a);
+        code = lake_commit_read(&c, &a, record.data, err);
+        if (code == 0)
+            code = choose_ancestors(d, &a, &c, err);
+    }
+    dump_rows_close(&rows);
+    arena_release(&a);
+    return code == ERR_END ? 0 : code;
+}
+
+static int dump_choose(struct dump *d, struct err *err)
+{
+    int code = choose_scanned(d, err);
+
+    if (code == 0)
+        code = choose_missing(d, err);
+    d->rows = 0;
+    return code;
+}
+
+/* --- the dump --- */
+
+/* Branches and tags are read before the commits that they name. */
+static int dump_trees(struct dump *d, struct arena *a, struct lake_refs *out, struct err *err)
+{
+    struct id_set chosen = {0};
+    int code = dump_tree(d, a, &dump_branches, &out->branches, err);
+
+    if (code == 0)
+        code = dump_tree(d, a, &dump_tags, &out->tags, err);
+    if (code == 0 && !(d->lake->kv->can & KV_MOMENTS)) {
+        d->chosen = &chosen;
+        code = dump_choose(d, err);
+    }
+    if (code == 0)
+        code = dump_tree(d, a, &dump_commits, &out->commits, err);
+    id_set_release(&chosen);
+    return code;
+}
+
+int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
+              const struct lake_progress *p, struct lake_refs *out, struct err *err)
+{
+    struct dump d = {.lake = l, .repo = r, .progress = p};
+    int code = lake_tree_store(l, r, &d.store, err);
+
+    if (code < 0)
+        return code;
+    code = kv_view_open(&d.view, l->kv, err);
+    if (code == 0)
+        code = dump_trees(&d, a, out, err);
+    kv_view_close(l->kv, d.view);
+    lake_tree_store_release(l, &d.store);
+    if (code == 0)
+        code = lake_manifest_write(l, r, out, err);
+    return code < 0 ? code : lake_progress_note(p, d.rows, err);
+}

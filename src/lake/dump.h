@@ -1,0 +1,41 @@
+/* Dump and restore of refs: all commits, tags and branches of a repository are written as three
+ * trees into its namespace, and are read back from there into a bare repository.
+ * docs/lake-moving.md tells the story.
+ *
+ * A record of such a tree has the id of the commit, the tag or the branch as its key, and the
+ * record of the key-value store as its data. lakeFS writes the same records into its own tables, so
+ * its dumps are restored too. The ids of the three trees are also in the namespace, in the file
+ * `_lakefs/refs_manifest.json`. The collector leaves the trees alone that the file names.
+ *
+ * Staged changes, settings, pull requests and the repository's metadata are not in a dump. */
+#ifndef LAKE_DUMP_H
+#define LAKE_DUMP_H
+
+#include "lake/lake.h"
+#include "lake/progress.h"
+
+/* The roots of the three trees; "" is the empty tree. */
+struct lake_refs {
+    struct str commits, tags, branches;
+};
+
+/* Dumps the refs and writes the manifest; the ids are in the arena. Every commit that a dumped ref
+ * or a dumped commit names is in the dump, whatever is written meanwhile. Where the key-value store
+ * has moments, the dump is one moment. */
+int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
+              const struct lake_progress *p, struct lake_refs *out, struct err *err) MUST_CHECK;
+
+/* Restores the refs into a repository that has no default branch yet. The whole dump is checked
+ * before the first row is written. The default branch is written last; a restore that was stopped
+ * before is begun again. The repository's collector is held until the end.
+ * ERR_INVALID: the repository is not bare, or the dump is not sound: an id is wrong, a ref leads to
+ * a commit that is missing, or the repository's default branch is missing. ERR_CORRUPT: a tree
+ * cannot be read. ERR_DENIED: the repository is read-only, and not `force`. */
+int lake_restore(struct lake *l, const struct lake_repo *r, const struct lake_refs *refs,
+                 bool force, const struct lake_progress *p, struct err *err) MUST_CHECK;
+
+/* Reads the ids of the last dump from the manifest. ERR_NOT_FOUND: the namespace has none. */
+int lake_manifest_read(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct lake_refs *out, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,20 @@
+/* How a long call reports its progress, and how it learns that its caller wants to stop. */
+#ifndef LAKE_PROGRESS_H
+#define LAKE_PROGRESS_H
+
+#include "base/err.h"
+
+struct lake_progress {
+    /* Is told again and again how many rows were read or written so far. Returns false when the
+     * caller wants to stop. */
+    bool (*goes_on)(void *ctx, uint64_t rows);
+    void *ctx;
+};
+
+/* Reports the progress; `p` may be NULL. ERR_CANCELED: the caller wants to stop. */
+static inline int lake_progress_note(const struct lake_progress *p, uint64_t rows, struct err *err)
+{
+    return p && !p->goes_on(p->ctx, rows) ? err_code(err, ERR_CANCELED) : 0;
+}
+
+#endif

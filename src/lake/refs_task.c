@@ -1,0 +1,199 @@
+/* Dumps and restores as tasks. */
+#include "lake/refs_task.h"
+
+#include "lake/lake_int.h"
+
+#include "base/clock.h"
+#include "base/ids.h"
+
+enum {
+    REFS_TASK_KEPT_MS = MS_PER_DAY,
+    REFS_TASK_NOTE_MS = MS_PER_S, /* between two notes of the progress */
+};
+
+#define REFS_TASKS "tasks"
+
+/* --- records --- */
+
+static const struct proto_field refs_task_fields[] = {
+    PROTO_FIELD(1, PROTO_STR, struct lake_refs_task, id),
+    PROTO_FIELD(2, PROTO_BOOL, struct lake_refs_task, done),
+    PROTO_FIELD(3, PROTO_TIME, struct lake_refs_task, updated_ms),
+    PROTO_FIELD(4, PROTO_U64, struct lake_refs_task, rows),
+    PROTO_FIELD(5, PROTO_STR, struct lake_refs_task, error),
+    PROTO_FIELD(100, PROTO_U32, struct lake_refs_task, kind),
+    PROTO_FIELD(101, PROTO_STR, struct lake_refs_task, refs.commits),
+    PROTO_FIELD(102, PROTO_STR, struct lake_refs_task, refs.tags),
+    PROTO_FIELD(103, PROTO_STR, struct lake_refs_task, refs.branches),
+    PROTO_FIELD(104, PROTO_BOOL, struct lake_refs_task, force),
+    {0},
+};
+
+static struct kv_name refs_task_key(struct arena *a, const struct lake_repo *r, struct str id)
+{
+    return lake_key_in(a, r->partition, REFS_TASKS, id);
+}
+
+static struct str refs_task_encode(struct arena *a, struct lake_refs_task *t)
+{
+    struct buf record = {0};
+
+    t->updated_ms = clock_wall_ms();
+    proto_write(&record, refs_task_fields, t);
+    struct str value = buf_error(&record) < 0 ? STR_EMPTY : arena_str(a, buf_str(&record));
+    buf_release(&record);
+    return value;
+}
+
+static int refs_task_decode(struct lake_refs_task *out, struct str record, struct err *err)
+{
+    *out = (struct lake_refs_task){0};
+    return proto_read(out, refs_task_fields, NULL, record, NULL) < 0
+               ? err_set(err, ERR_CORRUPT, "the record of a task is damaged")
+               : 0;
+}
+
+static int refs_task_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
+                          struct lake_refs_task *out, struct err *err)
+{
+    struct kv_value row;
+    int code = id.len && id.len < LAKE_NAME_MAX
+                   ? kv_get(l->kv, NULL, a, refs_task_key(a, r, id), &row, err)
+                   : ERR_NOT_FOUND;
+
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, code, "task not found");
+    if (code == 0)
+        code = refs_task_decode(out, row.bytes, err);
+    if (code == 0)
+        out->stamp = row.stamp;
+    return code;
+}
+
+/* Writes the record if it is still the one that was read. */
+static int refs_task_save(struct lake *l, struct arena *a, const struct lake_repo *r,
+                          struct lake_refs_task *t, struct err *err)
+{
+    struct str value = refs_task_encode(a, t);
+
+    if (!value.p)
+        return err_code(err, ERR_NO_MEMORY);
+    int code = kv_set_if(l->kv, refs_task_key(a, r, t->id), value, &t->stamp, err);
+    if (code == ERR_PRECONDITION)
+        return err_set(err, ERR_BUSY, "another process works on the task");
+    t->stamp = value;
+    return code;
+}
+
+/* Removes records that nobody asks for any more. A failure is of no importance: the next task tries
+ * again. */
+static void refs_task_forget_old(struct lake *l, struct arena *a, const struct lake_repo *r)
+{
+    struct kv_range range = {.prefix = STR(REFS_TASKS "/")};
+    struct kv_scan *scan = NULL;
+    struct lake_refs_task old;
+    struct err err = {0};
+    struct str key, value;
+    int code = kv_scan_open(&scan, l->kv, NULL, r->partition, &range, &err);
+
+    while (code == 0 && (code = kv_scan_next(scan, &key, &value, &err)) == 0)
+        if (refs_task_decode(&old, value, &err) == 0 &&
+            old.updated_ms + REFS_TASK_KEPT_MS < clock_wall_ms())
+            code = kv_remove(l->kv, (struct kv_name){r->partition, arena_str(a, key)}, &err);
+    kv_scan_free(scan);
+}
+
+int lake_refs_task_start(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         const struct lake_refs_task *wanted, struct str *id, struct err *err)
+{
+    struct lake_refs_task t = {.kind = wanted->kind, .refs = wanted->refs, .force = wanted->force};
+    char text[ID_TIME_LEN + 1];
+
+    refs_task_forget_old(l, a, r);
+    id_time(text);
+    *id = t.id = arena_lower(a, str_z(text));
+    struct str value = refs_task_encode(a, &t);
+    return value.p ? lake_put_new(l, a, r, refs_task_key(a, r, t.id), value, err)
+                   : err_code(err, ERR_NO_MEMORY);
+}
+
+int lake_refs_task_get(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       enum lake_refs_kind kind, struct str id, struct lake_refs_task *out,
+                       struct err *err)
+{
+    int code = refs_task_load(l, a, r, id, out, err);
+
+    return code == 0 && out->kind != kind ? err_set(err, ERR_NOT_FOUND, "task not found") : code;
+}
+
+/* --- work --- */
+
+struct refs_work {
+    struct lake *lake;
+    const struct lake_repo *repo;
+    struct lake_refs_task task;
+    bool (*ended)(void *ctx);
+    void *ctx;
+    uint64_t note_ns; /* when the progress is noted next, clock_mono_ns() */
+    /* Each note of the progress is in the arena that the note before the last one was in. */
+    struct arena notes[2];
+    unsigned note;
+};
+
+/* A note that fails is of no importance; the end of the task is written in any case. */
+static bool refs_work_goes_on(void *ctx, uint64_t rows)
+{
+    struct refs_work *w = ctx;
+    struct err ignored = {0};
+
+    if (w->ended && w->ended(w->ctx))
+        return false;
+    w->task.rows = rows;
+    if (clock_mono_ns() < w->note_ns)
+        return true;
+    w->note_ns = clock_mono_ns() + REFS_TASK_NOTE_MS * NS_PER_MS;
+    struct arena *a = &w->notes[w->note++ % ARRAY_SIZE(w->notes)];
+    arena_reset(a);
+    return refs_task_save(w->lake, a, w->repo, &w->task, &ignored) != ERR_BUSY;
+}
+
+/* Whether another try would fail in the same way. */
+static bool refs_work_is_final(int code)
+{
+    static const int final[] = {ERR_INVALID, ERR_NOT_FOUND, ERR_DENIED, ERR_TOO_LARGE, ERR_CORRUPT};
+
+    for (size_t i = 0; i < ARRAY_SIZE(final); i++)
+        if (code == final[i])
+            return true;
+    return false;
+}
+
+static int refs_work_run(struct refs_work *w, struct arena *a, struct err *err)
+{
+    struct lake_progress p = {refs_work_goes_on, w};
+
+    return w->task.kind == LAKE_REFS_DUMP
+               ? lake_dump(w->lake, a, w->repo, &p, &w->task.refs, err)
+               : lake_restore(w->lake, w->repo, &w->task.refs, w->task.force, &p, err);
+}
+
+int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id,
+                        bool (*ended)(void *ctx), void *ctx, struct err *err)
+{
+    struct arena a = {0};
+    struct refs_work w = {.lake = l, .repo = r, .ended = ended, .ctx = ctx};
+    int code = refs_task_load(l, &a, r, id, &w.task, err);
+
+    if (code == 0 && !w.task.done) {
+        code = refs_work_run(&w, &a, err);
+        if (code == 0 || refs_work_is_final(code)) {
+            w.task.done = true;
+            w.task.error = code < 0 ? arena_str(&a, str_z(err->text)) : STR_EMPTY;
+            code = refs_task_save(l, &a, r, &w.task, err);
+        }
+    }
+    arena_release(&w.notes[0]);
+    arena_release(&w.notes[1]);
+    arena_release(&a);
+    return code == ERR_NOT_FOUND ? 0 : code; /* the task or its repository was removed */
+}

@@ -1,0 +1,37 @@
+/* Dumps and restores of refs that run as tasks. Such a task is a record `tasks/<id>` in the
+ * repository's partition and a task on the queue (lake/tasks.h). Records are kept for 24 hours. */
+#ifndef LAKE_REFS_TASK_H
+#define LAKE_REFS_TASK_H
+
+#include "lake/dump.h"
+
+enum lake_refs_kind { LAKE_REFS_DUMP, LAKE_REFS_RESTORE };
+
+struct lake_refs_task {
+    struct str id;
+    uint32_t kind; /* enum lake_refs_kind */
+    bool done;
+    int64_t updated_ms;
+    uint64_t rows;         /* rows that were moved so far */
+    struct str error;      /* why the task has failed for good; empty: it has not */
+    struct lake_refs refs; /* the dump: the result, or the dump that is restored */
+    bool force;
+    struct str stamp; /* not in the record */
+};
+
+/* Writes the record of a new task of this kind; `refs` and `force` are for a restore alone. *id is
+ * in the arena. */
+int lake_refs_task_start(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         const struct lake_refs_task *wanted, struct str *id,
+                         struct err *err) MUST_CHECK;
+/* ERR_NOT_FOUND: there is no such task of this kind. */
+int lake_refs_task_get(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       enum lake_refs_kind kind, struct str id, struct lake_refs_task *out,
+                       struct err *err) MUST_CHECK;
+/* Carries the task out. A task that fails for good is noted in its record, and the call returns 0;
+ * other errors are worth another try. `ended` is asked again and again whether the caller wants to
+ * stop; then the call returns ERR_CANCELED, and the task begins again with the next call. */
+int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id,
+                        bool (*ended)(void *ctx), void *ctx, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,384 @@
+/* Restoring refs: the records of a dump's trees become rows of a bare repository.
+ *
+ * Every tree is read twice: once to check the whole dump, and once to write its rows. The default
+ * branch makes the repository whole, so it is written last, in one step with the end of the hold on
+ * the collector. A restore that was stopped before that step begins again from the start. */
+#include "lake/dump.h"
+
+#include "lake/gc_int.h"
+#include "lake/lineage.h"
+#include "lake/names.h"
+
+/* What is written together at most. */
+enum { RESTORE_BATCH = 1000, RESTORE_BATCH_BYTES = 8 << 20 };
+
+struct restore {
+    struct lake *lake;
+    struct lake_repo repo; /* read again when its record changes */
+    struct arena arena;    /* of the record */
+    struct tree_store store;
+    const struct lake_refs *refs;
+    const struct lake_progress *progress;
+    uint64_t rows;
+    struct lineage lineage;
+    bool has_default; /* the dump has the repository's default branch */
+    struct arena batch;
+    struct lake_tx tx;
+};
+
+/* --- reading the trees --- */
+
+/* Calls fn() for each record of the tree. The arena is emptied before each. */
+static int restore_each(struct restore *s, struct str root,
+                        int (*fn)(struct restore *s, struct arena *a, const struct tree_record *r,
+                                  struct err *err),
+                        struct err *err)
+{
+    struct tree_iter *it = NULL;
+    struct tree_record record;
+    struct arena a = {0};
+    int code = tree_iter_open(&it, &s->store, root, err);
+
+    while (code == 0 && (code = tree_iter_next(it, &record, err)) == 0) {
+        arena_reset(&a);
+        code = fn(s, &a, &record, err);
+    }
+    tree_iter_close(it);
+    arena_release(&a);
+    return code == ERR_END ? 0 : code;
+}
+
+/* The id in a record must be its key. */
+static int restore_check_key(struct str key, struct str id, const char *kind, struct err *err)
+{
+    return str_eq(key, id)
+               ? 0
+               : err_set(err, ERR_INVALID, "the dump has the %s " STR_FMT " under another name",
+                         kind, STR_ARG(str_head(id, LAKE_NAME_MAX)));
+}
+
+static int restore_read_commit(struct lake_commit *out, struct arena *a,
+                               const struct tree_record *r, struct err *err)
+{
+    int code = lake_commit_read(out, a, r->data, err);
+
+    return code < 0 ? code : restore_check_key(r->key, out->id, "commit", err);
+}
+
+/* --- checking --- */
+
+static int restore_check_commit(struct restore *s, struct arena *a, const struct tree_record *r,
+                                struct err *err)
+{
+    struct lake_commit c;
+    int code = restore_read_commit(&c, a, r, err);
+
+    if (code == 0 && c.tree.len && !lake_is_commit_id(c.tree))
+        code =
+            err_set(err, ERR_INVALID, "the commit " STR_FMT " has no id of a tree", STR_ARG(c.id));
+    return code < 0 ? code : lineage_add(&s->lineage, &c, err);
+}
+
+static int restore_check_head(const struct restore *s, const char *kind, struct str name,
+                              struct str commit_id, struct err *err)
+{
+    return !commit_id.len || lineage_find(&s->lineage, commit_id)
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "the %s " STR_FMT " leads to a commit that is not in the dump", kind,
+                         STR_ARG(name));
+}
+
+static int restore_check_tag(struct restore *s, struct arena *a, const struct tree_record *r,
+                             struct err *err)
+{
+    struct lake_tag tag;
+    int code = lake_tag_read(&tag, r->data, err);
+
+    if (code == 0)
+        code = restore_check_key(r->key, tag.id, "tag", err);
+    if (code == 0)
+        code = lake_check_tag(tag.id, err);
+    return code < 0 ? code : restore_check_head(s, "tag", tag.id, tag.commit_id, err);
+}
+
+static int restore_check_branch(struct restore *s, struct arena *a, const struct tree_record *r,
+                                struct err *err)
+{
+    struct lake_branch b;
+    int code = lake_branch_read(&b, a, r->data, err);
+
+    if (code == 0)
+        code = restore_check_key(r->key, b.id, "branch", err);
+    if (code == 0)
+        code = lake_check_branch(b.id, err);
+    if (code == 0)
+        code = restore_check_head(s, "branch", b.id, b.commit_id, err);
+    s->has_default = s->has_default || str_eq(r->key, s->repo.default_branch);
+    return code;
+}
+
+static int restore_check_dump(struct restore *s, struct err *err)
+{
+    int code = restore_each(s, s->refs->commits, restore_check_commit, err);
+
+    if (code == 0)
+        code = lineage_settle(&s->lineage, err);
+    if (code == 0)
+        code = restore_each(s, s->refs->tags, restore_check_tag, err);
+    if (code == 0)
+        code = restore_each(s, s->refs->branches, restore_check_branch, err);
+    if (code == 0 && !s->has_default)
+        code = err_set(err, ERR_INVALID,
+                       "the dump has no branch " STR_FMT
+                       ", which is the repository's default branch; make the bare repository with "
+                       "a default branch that the dump has",
+                       STR_ARG(s->repo.default_branch));
+    return code;
+}
+
+/* A repository is bare as long as it has no default branch: that branch cannot be deleted. */
+static int restore_check_bare(struct restore *s, struct err *err)
+{
+    struct kv_name name = lake_key_branch(&s->arena, s->repo.partition, s->repo.default_branch);
+    struct kv_value row = {0};
+    int code = kv_get_many(s->lake->kv, NULL, &s->arena, &name, 1, &row, err);
+
+    return code == 0 && kv_is_there(&row)
+               ? err_set(err, ERR_INVALID, "the repository is not bare: it has the branch " STR_FMT,
+                         STR_ARG(s->repo.default_branch))
+               : code;
+}
+
+/* --- writing --- */
+
+static void restore_batch_begin(struct restore *s)
+{
+    arena_reset(&s->batch);
+    lake_tx_init(&s->tx, &s->batch);
+    lake_tx_check_repo(&s->tx, &s->repo);
+}
+
+/* Reads the repository's record again, after a write has found it changed. */
+static int restore_repo_again(struct restore *s, struct err *err)
+{
+    struct lake_repo old = s->repo;
+
+    return lake_repo_again(s->lake, &s->arena, &old, &s->repo, err);
+}
+
+/* Takes rows out of the write that are there already: an earlier try has put them. */
+static int restore_skip_present(struct restore *s, struct err *err)
+{
+    struct kv_name *names = arena_array(&s->batch, s->tx.count, sizeof(*names));
+    struct kv_value *rows = arena_array(&s->batch, s->tx.count, sizeof(*rows));
+    size_t kept = 0;
+
+    if (!names || !rows)
+        return err_code(err, ERR_NO_MEMORY);
+    for (size_t i = 0; i < s->tx.count; i++)
+        names[i] = s->tx.changes[i].name;
+    int code = kv_get_many(s->lake->kv, NULL, &s->batch, names, s->tx.count, rows, err);
+    for (size_t i = 0; code == 0 && i < s->tx.count; i++)
+        if (s->tx.changes[i].when != KV_ABSENT || !kv_is_there(&rows[i]))
+            s->tx.changes[kept++] = s->tx.changes[i];
+    if (code == 0)
+        s->tx.count = kept;
+    return code;
+}
+
+/* Prepares another try of a write whose change `failed` was refused, and returns ERR_AGAIN. */
+static int restore_batch_again(struct restore *s, size_t failed, struct err *err)
+{
+    int code = failed == 0 ? restore_repo_again(s, err) : restore_skip_present(s, err);
+
+    s->tx.changes[0].stamp = s->repo.stamp;
+    return code < 0 ? code : ERR_AGAIN;
+}
+
+/* Makes the changes that were collected. */
+static int restore_batch_write(struct restore *s, struct err *err)
+{
+    size_t failed = 0;
+    int code = ERR_AGAIN;
+
+    lake_step_begin("lake.restore_row");
+    while (code == ERR_AGAIN) {
+        code = lake_tx_write(s->lake, &s->tx, &failed, err);
+        if (code == ERR_PRECONDITION)
+            code = restore_batch_again(s, failed, err);
+    }
+    lake_step_end("lake.restore_row");
+    if (code == 0)
+        code = lake_progress_note(s->progress, s->rows, err);
+    restore_batch_begin(s);
+    return code;
+}
+
+static int restore_row_end(struct restore *s, struct err *err)
+{
+    s->rows++;
+    return s->tx.count < RESTORE_BATCH && s->batch.used < RESTORE_BATCH_BYTES
+               ? 0
+               : restore_batch_write(s, err);
+}
+
+/* Moves the encoded record into the batch. */
+static struct str restore_encoded(struct restore *s, struct buf *record)
+{
+    struct str value = arena_str(&s->batch, buf_str(record));
+
+    s->tx.failed = s->tx.failed || buf_error(record) < 0;
+    buf_release(record);
+    return value;
+}
+
+/* A commit never changes, so putting it twice does no harm. Its mark as a first parent is put with
+ * the commit itself, and so once. */
+static int restore_put_commit(struct restore *s, struct arena *a, const struct tree_record *r,
+                              struct err *err)
+{
+    struct lake_commit c;
+    struct buf record = {0};
+    int code = restore_read_commit(&c, a, r, err);
+
+    if (code < 0)
+        return code;
+    const struct lineage_commit *known = lineage_find(&s->lineage, c.id);
+    if (!known)
+        return err_set(err, ERR_CORRUPT, "the dump has changed while it was read");
+    c.generation = known->generation;
+    lake_commit_write(&record, &c);
+    lake_tx_put(&s->tx, lake_key_commit(&s->batch, s->repo.partition, c.id),
+                restore_encoded(s, &record));
+    if (known->is_first)
+        lake_tx_put(&s->tx, lake_key_first(&s->batch, s->repo.partition, c.id), STR(""));
+    return restore_row_end(s, err);
+}
+
+static int restore_put_tag(struct restore *s, struct arena *a, const struct tree_record *r,
+                           struct err *err)
+{
+    struct lake_tag tag;
+    struct buf record = {0};
+    int code = lake_tag_read(&tag, r->data, err);
+
+    if (code < 0)
+        return code;
+    lake_tag_write(&record, &tag);
+    lake_tx_put_if(&s->tx, lake_key_tag(&s->batch, s->repo.partition, tag.id),
+                   restore_encoded(s, &record), KV_ABSENT, STR_EMPTY);
+    return restore_row_end(s, err);
+}
+
+/* Adds the row of a branch to the write, with a new staging token. */
+static void restore_add_branch(struct restore *s, const struct lake_branch *from)
+{
+    struct lake_branch b = {
+        .id = from->id, .commit_id = from->commit_id, .hidden = from->hidden, .revision = 1};
+    struct buf record = {0};
+
+    b.staging = lake_new_token(&s->batch, &s->repo, b.id);
+    lake_branch_write(&record, &b);
+    lake_tx_put_if(&s->tx, lake_key_branch(&s->batch, s->repo.partition, b.id),
+                   restore_encoded(s, &record), KV_ABSENT, STR_EMPTY);
+}
+
+static int restore_put_branch(struct restore *s, struct arena *a, const struct tree_record *r,
+                              struct err *err)
+{
+    struct lake_branch b;
+    int code = 0;
+
+    if (str_eq(r->key, s->repo.default_branch))
+        return 0;
+    code = lake_branch_read(&b, a, r->data, err);
+    if (code < 0)
+        return code;
+    restore_add_branch(s, &b);
+    return restore_row_end(s, err);
+}
+
+/* Puts the default branch, and lets the collector go, in one step. ERR_AGAIN: the repository's
+ * record or the state of the collector has changed. */
+static int restore_try_default(struct restore *s, const struct lake_branch *b, struct err *err)
+{
+    struct gc_state state, next;
+    int code = gc_state_load(s->lake, &s->batch, &s->repo, &state, err);
+
+    if (code < 0)
+        return code;
+    restore_add_branch(s, b);
+    next = state;
+    next.phase = GC_IDLE;
+    if (state.phase == GC_HELD)
+        gc_state_change(&s->tx, &s->repo, &state, &next);
+    lake_step_begin("lake.restore_row");
+    code = lake_tx_write(s->lake, &s->tx, NULL, err);
+    lake_step_end("lake.restore_row");
+    restore_batch_begin(s);
+    return code == ERR_PRECONDITION ? ERR_AGAIN : code;
+}
+
+static int restore_put_default(struct restore *s, struct err *err)
+{
+    struct tree_record record;
+    struct arena a = {0};
+    struct lake_branch b;
+    int code = tree_get(&s->store, &a, s->refs->branches, s->repo.default_branch, &record, err);
+
+    if (code == 0)
+        code = lake_branch_read(&b, &a, record.data, err);
+    while (code == 0 && (code = restore_try_default(s, &b, err)) == ERR_AGAIN) {
+        code = restore_repo_again(s, err);
+        if (code == 0) /* another restore may have ended first */
+            code = restore_check_bare(s, err);
+        restore_batch_begin(s);
+    }
+    arena_release(&a);
+    return code < 0 ? code : lake_progress_note(s->progress, ++s->rows, err);
+}
+
+static int restore_write_dump(struct restore *s, struct err *err)
+{
+    restore_batch_begin(s);
+    int code = restore_each(s, s->refs->commits, restore_put_commit, err);
+    if (code == 0)
+        code = restore_batch_write(s, err);
+    if (code == 0)
+        code = restore_each(s, s->refs->tags, restore_put_tag, err);
+    if (code == 0)
+        code = restore_each(s, s->refs->branches, restore_put_branch, err);
+    if (code == 0)
+        code = restore_batch_write(s, err);
+    return code < 0 ? code : restore_put_default(s, err);
+}
+
+/* --- the restore --- */
+
+static int restore_run(struct restore *s, bool force, struct err *err)
+{
+    int code = lake_check_writable(&s->repo, force, err);
+
+    if (code == 0)
+        code = restore_check_bare(s, err);
+    if (code == 0)
+        code = restore_check_dump(s, err);
+    return code < 0 ? code : restore_write_dump(s, err);
+}
+
+int lake_restore(struct lake *l, const struct lake_repo *r, const struct lake_refs *refs,
+                 bool force, const struct lake_progress *p, struct err *err)
+{
+    struct restore s = {.lake = l, .repo = *r, .refs = refs, .progress = p};
+    int code = lake_tree_store(l, r, &s.store, err);
+
+    if (code < 0)
+        return code;
+    code = restore_run(&s, force, err);
+    lineage_release(&s.lineage);
+    lake_tree_store_release(l, &s.store);
+    arena_release(&s.batch);
+    arena_release(&s.arena);
+    return code;
+}
