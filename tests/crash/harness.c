@@ -156,6 +156,8 @@ int crash_main(int argc, char **argv, const struct crash_test *t)
     }
     printf("seed %llu, %llu changes\n", (unsigned long long)seed,
            (unsigned long long)t->state->changes);
+    if (t->tell)
+        t->tell(t->state);
     if (failed == 0)
         end(t);
     printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);

@@ -41,6 +41,8 @@ struct crash_test {
     void (*after)(struct crash *c, bool power);
     /* Runs in a second child; prints what is wrong, unless c->lie. True: all is well. */
     bool (*check)(struct crash *c);
+    /* Prints what the runs have done, behind the last of them. May be NULL. */
+    void (*tell)(const struct crash *c);
 };
 
 /* The test of a program whose functions are called reset, work, hear and check. Further members

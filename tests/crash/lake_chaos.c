@@ -1,20 +1,21 @@
 /* The lake under kills, pauses and loss of power (harness.h), checked against a model.
  *
- * Eight threads make random operations on three branches: they stage, remove, stage batches, reset,
- * commit all or some paths, merge, make and delete branches and tags, raise counters by conditional
- * writes, list and read. Threads wait at random at the named steps of the lake (lake/step.h). Then
- * the process is killed, at a random moment or before or behind a step. In every second run the
- * power fails too. The engines take turns: embedded, Redis, PostgreSQL. On the servers the threads
- * are two processes in every second run.
+ * Eight threads make random operations on three branches: they stage, remove, stage batches, reset
+ * paths, prefixes and whole branches, commit all or some paths, merge, revert, cherry-pick, set
+ * heads back, make and delete branches and tags, raise counters and win prizes by conditional
+ * writes, list and read. Other branches, and a repository, are deleted and made again all the time
+ * (lake_twins.c). Threads wait at random at the named steps of the lake (lake/step.h). Then the
+ * process is killed, at a random moment or before or behind a step. In every second run the power
+ * fails too. The engines take turns: embedded, Redis, PostgreSQL. On the servers the threads are
+ * two processes in every second run.
  *
  * Each read is judged by the model (lake_model.h) while the threads work, and what is left after
- * the kill is judged by lake_chaos_check.c: L1 to L7 of docs/lake.md, and that nothing is left over
+ * the kill is judged by lake_chaos_check.c: L1 to L8 of docs/lake.md, and that nothing is left over
  * in the key-value store. Liars acknowledge changes before they make them. */
-#include "crash/lake_chaos.h"
+#include "crash/lake_worker.h"
 
 #include "base/clock.h"
 #include "os/file.h"
-#include "os/thread.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -30,19 +31,6 @@ enum {
     DROP_AGAIN_MS = 3000,
     CACHE_BYTES = 4 << 20,
     SETUP_WAIT_US = 1000,
-    QUIET_US = 3000,
-};
-
-struct worker {
-    struct thread thread;
-    struct chaos_lake *at;
-    struct lake_repo repo;
-    unsigned id;
-    uint64_t random;
-    int pipe;
-    bool lie;
-    struct arena arena; /* of one operation */
-    struct arena own;   /* of the repository's record */
 };
 
 struct model *chaos_model(struct chaos *s)
@@ -70,7 +58,10 @@ static int chaos_node_write(void *ctx, struct str id, struct str bytes, struct e
     char path[256];
 
     chaos_node_path(path, ctx, id);
-    return file_write_durable(path, bytes, 0600, err);
+    lake_step_begin("lake.node");
+    int code = file_write_durable(path, bytes, 0600, err);
+    lake_step_end("lake.node");
+    return code;
 }
 
 static int chaos_place(void *ctx, const struct lake_repo *r, struct node_place *out,
@@ -111,420 +102,31 @@ int chaos_content(struct chaos_lake *l, struct arena *a, const struct lake_repo 
     return code;
 }
 
-/* --- workers --- */
-
-static uint32_t worker_random(struct worker *w, uint32_t below)
-{
-    w->random = w->random * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(w->random >> 33) % below;
-}
-
-/* Ends the process: a promise is broken. */
-static void worker_fail(const struct worker *w, const char *what, const struct err *err)
-{
-    printf("%s, thread %u: %s: %s\n", w->at->kv->driver, w->id, what, err ? err->text : "");
-    fflush(stdout);
-    _exit(4);
-}
-
-/* An operation must have succeeded. */
-static void worker_must(const struct worker *w, int code, const char *what, const struct err *err)
-{
-    struct err said = *err;
-
-    if (code == 0)
-        return;
-    err_set(&said, code, "%s: %s", err_name(code), err->text);
-    worker_fail(w, what, &said);
-}
-
-/* Operations that change heads may lose a race, or meet a branch with changes. */
-static int worker_raced(const struct worker *w, int code, const char *what, const struct err *err)
-{
-    if (code != ERR_NOT_MODIFIED && code != ERR_INVALID && code != ERR_BUSY && code != ERR_CONFLICT)
-        worker_must(w, code, what, err);
-    return code;
-}
-
-/* A branch that is not left to a merge, if there is one. */
-static unsigned worker_branch(struct worker *w)
-{
-    unsigned b = worker_random(w, MODEL_BRANCHES);
-
-    for (unsigned i = 0; i < MODEL_BRANCHES && w->at->model->quiet[b]; i++)
-        b = (b + 1) % MODEL_BRANCHES;
-    return b;
-}
-
-static struct model_prefix *worker_prefix(struct worker *w, unsigned branch)
-{
-    return &w->at->model->prefixes[branch][w->id];
-}
-
-static struct str worker_path(struct worker *w, unsigned branch, unsigned thread, unsigned number)
-{
-    return arena_fmt(&w->arena, "%s/%u/%u", model_branches[branch], thread, number);
-}
-
-static const struct lake_entry *worker_entry(struct worker *w, uint32_t value)
-{
-    struct lake_entry *e = arena_new(&w->arena, struct lake_entry);
-
-    *e = (struct lake_entry){
-        .address = arena_fmt(&w->arena, "data/%u-%u", w->id, ++w->at->model->last_name),
-        .address_type = LAKE_RELATIVE,
-        .modified_ms = 1700000000000,
-        .size = value,
-        .etag = arena_fmt(&w->arena, "%u", value),
-        .content_type = STR("text/plain")};
-    return e;
-}
-
-/* --- staging --- */
-
-/* Stages changes of own paths; each is a new value or, one time in three, a removal. */
-static void worker_stage(struct worker *w, unsigned count)
-{
-    unsigned branch = worker_branch(w);
-    struct model_prefix *p = worker_prefix(w, branch);
-    struct model_state next = *model_now(p);
-    struct lake_put puts[MODEL_PATHS];
-    struct err err = {0};
-
-    if (model_is_full(p))
-        return;
-    for (unsigned i = 0; i < count; i++) {
-        unsigned number = worker_random(w, MODEL_PATHS);
-        uint32_t value = worker_random(w, 3) ? ++w->at->model->last_value : 0;
-        next.values[number] = value;
-        puts[i] = (struct lake_put){worker_path(w, branch, w->id, number),
-                                    value ? worker_entry(w, value) : NULL};
-    }
-    model_begin(w->at->model, p, &next);
-    if (w->lie)
-        model_ack(w->at->model, p);
-    worker_must(w,
-                lake_stage(w->at->lake, &w->arena, &w->repo, str_z(model_branches[branch]), puts,
-                           count, NULL, &err),
-                "stage", &err);
-    if (!w->lie)
-        model_ack(w->at->model, p);
-}
-
-static void worker_stage_one(struct worker *w)
-{
-    worker_stage(w, 1);
-}
-
-static void worker_stage_many(struct worker *w)
-{
-    worker_stage(w, 2 + worker_random(w, MODEL_PATHS - 1));
-}
-
-static int judge_number(void *ctx, struct str path, const struct lake_object *present,
-                        struct err *err)
-{
-    uint64_t number = 0;
-
-    if (present && str_u64(present->entry.etag, &number) != 0)
-        return err_code(err, ERR_CORRUPT);
-    return number == *(const uint32_t *)ctx ? 0 : err_code(err, ERR_PRECONDITION);
-}
-
-static uint32_t worker_read_counter(struct worker *w, struct model_counter *c, struct str path)
-{
-    uint32_t least = c->acked;
-    struct lake_object found;
-    struct err err = {0};
-    uint64_t number = 0;
-    int code = lake_stat(w->at->lake, &w->arena, &w->repo, STR("main"), path, &found, &err);
-
-    if (code != ERR_NOT_FOUND) {
-        worker_must(w, code, "stat of a counter", &err);
-        worker_must(w, str_u64(found.entry.etag, &number), "a counter's number", &err);
-    }
-    if (number < least || number > c->begun)
-        worker_fail(w, "a counter has a number that it cannot have", NULL);
-    return (uint32_t)number;
-}
-
-static void worker_count(struct worker *w)
-{
-    unsigned n = worker_random(w, MODEL_COUNTERS);
-    struct model_counter *c = &w->at->model->counters[n];
-    struct str path = arena_fmt(&w->arena, "count/%u", n);
-    uint32_t now = worker_read_counter(w, c, path);
-    struct lake_stage_options o = {.judge = judge_number, .ctx = &now};
-    struct lake_put put = {path, worker_entry(w, now + 1)};
-    struct err err = {0};
-
-    if (w->at->model->quiet[0] || now + 1 - c->base >= MODEL_COUNTS)
-        return;
-    model_raise(&c->begun, now + 1);
-    int code = lake_stage(w->at->lake, &w->arena, &w->repo, STR("main"), &put, 1, &o, &err);
-    if (code == ERR_PRECONDITION)
-        return;
-    worker_must(w, code, "raise of a counter", &err);
-    if (atomic_exchange(&c->won[now + 1 - c->base], true))
-        worker_fail(w, "two threads raised a counter to the same number", NULL);
-    model_raise(&c->acked, now + 1);
-}
-
-/* --- resets --- */
-
-/* The paths that were not reset are as they were; the others are as in a commit. */
-static bool reset_is_right(const struct model_prefix *p, const struct model_state *seen,
-                           uint32_t floor, int number)
-{
-    const struct model_state *was = model_now(p);
-
-    if (number < 0)
-        return model_find(p, seen, floor, p->acked) >= 0;
-    for (int i = 0; i < MODEL_PATHS; i++)
-        if (i != number && seen->values[i] != was->values[i])
-            return false;
-    for (uint32_t i = floor; i <= p->acked; i++)
-        if (p->states[i].values[number] == seen->values[number])
-            return true;
-    return false;
-}
-
-static void worker_reset(struct worker *w, int number)
-{
-    unsigned branch = worker_branch(w);
-    struct model_prefix *p = worker_prefix(w, branch);
-    struct str name = str_z(model_branches[branch]);
-    struct str path = number < 0 ? arena_fmt(&w->arena, "%s/%u/", model_branches[branch], w->id)
-                                 : worker_path(w, branch, w->id, (unsigned)number);
-    uint32_t floor = p->floor;
-    struct content seen;
-    struct err err = {0};
-
-    if (model_is_full(p))
-        return;
-    model_begin(w->at->model, p, NULL);
-    worker_must(w,
-                lake_reset(w->at->lake, &w->arena, &w->repo, name,
-                           number < 0 ? LAKE_RESET_PREFIX : LAKE_RESET_PATH, path, false, &err),
-                "reset", &err);
-    worker_must(w, chaos_content(w->at, &w->arena, &w->repo, name, &seen, &err), "list", &err);
-    if (!reset_is_right(p, &seen.prefixes[branch][w->id], floor, number))
-        worker_fail(w, "a reset gave a state that no commit can have", NULL);
-    model_fill(p, &seen.prefixes[branch][w->id]);
-    model_ack(w->at->model, p);
-}
-
-static void worker_reset_path(struct worker *w)
-{
-    worker_reset(w, (int)worker_random(w, MODEL_PATHS));
-}
-
-static void worker_reset_prefix(struct worker *w)
-{
-    worker_reset(w, -1);
-}
-
-/* A hard reset of a branch to its own head changes nothing but the epoch. */
-static void worker_hard_reset(struct worker *w)
-{
-    struct str name = str_z(model_branches[worker_random(w, MODEL_BRANCHES)]);
-    struct err err = {0};
-
-    worker_raced(w, lake_hard_reset(w->at->lake, &w->arena, &w->repo, name, name, false, &err),
-                 "hard reset", &err);
-}
-
-/* --- reading --- */
-
-static void worker_list(struct worker *w)
-{
-    unsigned branch = worker_random(w, MODEL_BRANCHES), thread = 0;
-    struct model *m = w->at->model;
-    struct model_range range;
-    struct content seen;
-    struct err err = {0};
-
-    model_range_begin(m, branch, &range);
-    worker_must(
-        w, chaos_content(w->at, &w->arena, &w->repo, str_z(model_branches[branch]), &seen, &err),
-        "list", &err);
-    model_range_end(m, branch, &range);
-    const char *wrong = model_judge(m, branch, &seen, &range, w->at->kv->can & KV_MOMENTS, &thread);
-    if (wrong) {
-        err_set(&err, ERR_CORRUPT, "listing of %s, prefix of thread %u", model_branches[branch],
-                thread);
-        worker_fail(w, wrong, &err);
-    }
-}
-
-/* Reads a path of any thread. */
-static void worker_stat(struct worker *w)
-{
-    unsigned branch = worker_random(w, MODEL_BRANCHES), thread = worker_random(w, MODEL_THREADS),
-             number = worker_random(w, MODEL_PATHS);
-    const struct model_prefix *p = &w->at->model->prefixes[branch][thread];
-    struct model_range range;
-    struct lake_object found = {0};
-    struct err err = {0};
-    uint64_t value = 0;
-
-    model_range_begin(w->at->model, branch, &range);
-    int code = lake_stat(w->at->lake, &w->arena, &w->repo, str_z(model_branches[branch]),
-                         worker_path(w, branch, thread, number), &found, &err);
-    model_range_end(w->at->model, branch, &range);
-    if (code != ERR_NOT_FOUND) {
-        worker_must(w, code, "stat", &err);
-        worker_must(w, str_u64(found.entry.etag, &value), "an object's value", &err);
-    }
-    for (uint32_t i = range.from[thread]; i <= range.to[thread]; i++)
-        if (p->states[i].values[number] == value)
-            return;
-    err_set(&err, ERR_CORRUPT, "%s/%u/%u = %u", model_branches[branch], thread, number,
-            (unsigned)value);
-    worker_fail(w, "a path has a value that it cannot have", &err);
-}
-
-/* --- commits --- */
-
-static void worker_note_commit(struct worker *w, unsigned branch, struct str id,
-                               const struct model_range *r, bool is_whole)
-{
-    struct model *m = w->at->model;
-    uint32_t i = m->commit_count++;
-
-    if (i >= MODEL_COMMITS)
-        return;
-    struct model_commit *c = &m->commits[i];
-    c->range = *r;
-    c->branch = branch;
-    c->is_whole = is_whole;
-    snprintf(c->id, sizeof(c->id), STR_FMT, STR_ARG(id));
-}
-
-static void worker_commit_some(struct worker *w, unsigned branch, const struct str *paths)
-{
-    struct lake_commit_options o = {.message = STR("chaos"),
-                                    .committer = STR("tester"),
-                                    .paths = paths,
-                                    .path_count = paths ? 1 : 0};
-    struct model_range range;
-    struct lake_commit c;
-    struct err err = {0};
-
-    model_range_begin(w->at->model, branch, &range);
-    for (unsigned i = 0; paths && i < MODEL_THREADS; i++)
-        range.from[i] = i == w->id ? range.from[i] : 0;
-    int code =
-        lake_commit(w->at->lake, &w->arena, &w->repo, str_z(model_branches[branch]), &o, &c, &err);
-    model_range_end(w->at->model, branch, &range);
-    worker_raced(w, code, "commit", &err);
-    if (code == 0 || code == ERR_NOT_MODIFIED)
-        model_raise_floors(w->at->model, branch, &range);
-    if (code == 0)
-        worker_note_commit(w, branch, c.id, &range, paths == NULL);
-}
-
-static void worker_commit(struct worker *w)
-{
-    worker_commit_some(w, worker_random(w, MODEL_BRANCHES), NULL);
-}
-
-/* Commits the thread's own prefix alone. */
-static void worker_commit_own(struct worker *w)
-{
-    unsigned branch = worker_random(w, MODEL_BRANCHES);
-    struct str prefix = arena_fmt(&w->arena, "%s/%u/", model_branches[branch], w->id);
-
-    worker_commit_some(w, branch, &prefix);
-}
-
-/* Merges a branch into an earlier one. Writers leave the destination alone for a moment, as a merge
- * refuses a branch with changes. */
-static void worker_merge(struct worker *w)
-{
-    unsigned source = 1 + worker_random(w, MODEL_BRANCHES - 1), dest = worker_random(w, source);
-    struct lake_merge_options o = {.committer = STR("tester")};
-    struct lake_conflicts conflicts = {0};
-    struct model_range range;
-    struct lake_commit c;
-    struct err err = {0};
-
-    w->at->model->quiet[dest]++;
-    usleep(QUIET_US);
-    worker_commit_some(w, dest, NULL);
-    model_range_begin(w->at->model, dest, &range);
-    int code = lake_merge(w->at->lake, &w->arena, &w->repo, str_z(model_branches[source]),
-                          str_z(model_branches[dest]), &o, &c, &conflicts, &err);
-    model_range_end(w->at->model, dest, &range);
-    w->at->model->quiet[dest]--;
-    if (worker_raced(w, code, "merge", &err) == 0)
-        worker_note_commit(w, dest, c.id, &range, true);
-}
-
-/* --- names --- */
-
-static void worker_tag(struct worker *w)
-{
-    struct model *m = w->at->model;
-    uint32_t i = m->tag_count++;
-    struct lake_tag made;
-    struct err err = {0};
-
-    if (i >= MODEL_TAGS)
-        return;
-    struct model_tag *t = &m->tags[i];
-    t->state = TAG_UNKNOWN;
-    snprintf(t->name, sizeof(t->name), "tag-%u", ++m->last_name);
-    worker_must(w,
-                lake_tag_create(w->at->lake, &w->arena, &w->repo, str_z(t->name),
-                                str_z(model_branches[worker_random(w, MODEL_BRANCHES)]), false,
-                                &made, &err),
-                "tag", &err);
-    snprintf(t->id, sizeof(t->id), STR_FMT, STR_ARG(made.commit_id));
-    t->state = TAG_MADE;
-    if (worker_random(w, 2))
-        return;
-    t->state = TAG_UNKNOWN;
-    worker_must(w, lake_tag_delete(w->at->lake, &w->arena, &w->repo, str_z(t->name), false, &err),
-                "removal of a tag", &err);
-    t->state = TAG_IS_REMOVED;
-}
-
-/* A new branch has the content of its commit; writes to it stay there; then it goes. */
-static void worker_fleeting(struct worker *w)
-{
-    struct model *m = w->at->model;
-    struct lake_branch_options o = {.name = arena_fmt(&w->arena, "fleeting-%u", ++m->last_name),
-                                    .source =
-                                        str_z(model_branches[worker_random(w, MODEL_BRANCHES)])};
-    struct lake_put put = {STR("count/0"), worker_entry(w, 7)};
-    struct content head, now;
-    struct lake_branch b;
-    struct err err = {0};
-    struct lake *l = w->at->lake;
-    struct arena *a = &w->arena;
-
-    worker_must(w, lake_branch_create(l, a, &w->repo, &o, &b, &err), "branch", &err);
-    worker_must(w, chaos_content(w->at, a, &w->repo, b.commit_id, &head, &err), "list", &err);
-    worker_must(w, chaos_content(w->at, a, &w->repo, o.name, &now, &err), "list", &err);
-    if (memcmp(&head, &now, sizeof(now)) != 0)
-        worker_fail(w, "a new branch differs from its commit", NULL);
-    worker_must(w, lake_stage(l, a, &w->repo, o.name, &put, 1, NULL, &err), "stage", &err);
-    worker_must(w, lake_branch_delete(l, a, &w->repo, o.name, false, &err), "deletion", &err);
-    if (lake_branch_get(l, a, &w->repo, o.name, &b, &err) != ERR_NOT_FOUND)
-        worker_fail(w, "a deleted branch is there", &err);
-}
-
 /* --- the child that works --- */
 
 static const struct {
     unsigned weight;
     void (*fn)(struct worker *w);
 } operations[] = {
-    {36, worker_stage_one},   {12, worker_stage_many}, {8, worker_count}, {3, worker_reset_path},
-    {2, worker_reset_prefix}, {1, worker_hard_reset},  {12, worker_list}, {14, worker_stat},
-    {8, worker_commit},       {2, worker_commit_own},  {3, worker_merge}, {1, worker_tag},
+    {36, worker_stage_one},
+    {12, worker_stage_many},
+    {8, worker_count},
+    {5, worker_prize},
+    {3, worker_reset_path},
+    {2, worker_reset_prefix},
+    {1, worker_reset_all},
+    {1, worker_hard_reset_same},
+    {1, worker_hard_reset_back},
+    {1, worker_revert},
+    {1, worker_cherry_pick},
+    {12, worker_list},
+    {14, worker_stat},
+    {8, worker_commit},
+    {2, worker_commit_own},
+    {3, worker_merge},
+    {1, worker_tag},
     {1, worker_fleeting},
+    {10, worker_twin},
 };
 
 static void worker_step(struct worker *w)
@@ -660,6 +262,21 @@ static void reset(struct crash *c)
     kv_engines_reset();
 }
 
+static void tell(const struct crash *c)
+{
+    const struct chaos *s = container_of((struct crash *)c, struct chaos, crash);
+    static const char *const names[] = {"merges",         "reverts", "cherry-picks", "resets",
+                                        "heads set back", "prizes",  "deletions"};
+
+    for (int i = 0; i < MADE_KINDS; i++) {
+        uint32_t made = 0;
+        for (int e = 0; e < KV_ENGINES; e++)
+            made += s->models[e].made[i];
+        printf("%s%u %s", i ? ", " : "", made, names[i]);
+    }
+    printf("\n");
+}
+
 int main(int argc, char **argv)
 {
     struct chaos *s = shared_memory(sizeof(*s));
@@ -672,7 +289,8 @@ int main(int argc, char **argv)
                               .work = work,
                               .hear = hear,
                               .after = after,
-                              .check = chaos_check};
+                              .check = chaos_check,
+                              .tell = tell};
 
     kv_engines_init();
     int status = crash_main(argc, argv, &test);

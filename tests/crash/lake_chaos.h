@@ -39,7 +39,25 @@ void chaos_lake_open(struct chaos_lake *out, struct chaos *s, uint64_t drop_agai
 int chaos_content(struct chaos_lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
                   struct content *out, struct err *err) MUST_CHECK;
 
-bool chaos_check(struct crash *c); /* lake_chaos_check.c */
+/* --- what messages of commits say (lake_worker_heads.c) --- */
+
+#define CHAOS_REVERT "revert " /* behind it: the id of the commit that was picked */
+#define CHAOS_PICK   "pick "
+enum tree_strategy chaos_merge_strategy(struct str message);
+/* What a commit must hold that is a revert or a cherry-pick. False: it cannot be, or *err. */
+bool chaos_pick(struct chaos_lake *l, struct arena *a, const struct lake_repo *r,
+                const struct lake_commit *c, bool is_revert, struct content *want, struct err *err);
+
+/* --- lake_chaos_check.c --- */
+
+bool chaos_check(struct crash *c);
+bool chaos_range_is_empty(struct kv *kv, struct str partition, struct str prefix);
+
+/* --- lake_twins.c --- */
+
+/* Judges the twins after a kill, deletes them, and removes what they leave. Prints what is wrong,
+ * unless `is_quiet`. True: all is well. */
+bool twins_check(struct chaos_lake *l, struct arena *a, bool is_quiet);
 
 /* --- lake_chaos_steps.c --- */
 

@@ -3,10 +3,14 @@
  *   1. Every acknowledged commit is in the history of its branch by first parents (L7), and holds
  *      states of the branch's prefixes that are not older than those acknowledged before it began
  *      (L3), of one moment, and never older than those of the commit before it.
- *   2. A merge has exactly what a merge of its two parents over their base must have (L6).
- *   3. Each prefix is in its last acknowledged state, or in the one that was under way (L4).
- *   4. Counters have the greatest number that was won, or a later one; tags have their commits.
- *   5. Once the cleaner has run, the cleanup list is empty and no token but those of branches has a
+ *   2. A merge has exactly what a merge of its two parents over their base must have, and so have
+ *      reverts and cherry-picks (L6).
+ *   3. Each prefix is in its last acknowledged state, or in the one that was under way (L4). A
+ *      change of a whole branch that was under way was made in all prefixes, or in none (L6).
+ *   4. Counters have the greatest number that was won, or a later one; prizes have their winners;
+ *      tags have their commits.
+ *   5. Twins have what lake_twins.c says.
+ *   6. Once the cleaner has run, the cleanup list is empty and no token but those of branches has a
  *      row. */
 #include "crash/lake_chaos.h"
 
@@ -51,9 +55,11 @@ static void check_must(struct checking *k, int code, const char *what, const str
 static struct content check_read(struct checking *k, struct str ref)
 {
     struct content found = {0};
+    struct arena a = {0};
     struct err err = {0};
 
-    check_must(k, chaos_content(&k->lake, &k->arena, &k->repo, ref, &found, &err), "listing", &err);
+    check_must(k, chaos_content(&k->lake, &a, &k->repo, ref, &found, &err), "listing", &err);
+    arena_release(&a);
     return found;
 }
 
@@ -64,7 +70,8 @@ static struct model_commit *check_find(struct checking *k, struct str id)
     struct model *m = k->lake.model;
 
     for (uint32_t i = 0; i < m->commit_count && i < MODEL_COMMITS; i++)
-        if (m->commits[i].branch == k->branch && str_eq(str_z(m->commits[i].id), id))
+        if (m->commits[i].branch == k->branch && !m->commits[i].is_gone &&
+            str_eq(str_z(m->commits[i].id), id))
             return &m->commits[i];
     return NULL;
 }
@@ -112,10 +119,23 @@ static void check_merge(struct checking *k, const struct lake_commit *c,
         return;
     base = check_read(k, base_commit.id);
     struct content dest = check_read(k, c->parents[0]), source = check_read(k, c->parents[1]);
-    if (!content_merge(&want, &base, &source, &dest))
+    if (!content_merge(&want, &base, &source, &dest, chaos_merge_strategy(c->message)))
         check_say(k, "a merge with a conflict was made", arena_z(&k->arena, c->id));
     else if (memcmp(&want, found, sizeof(want)) != 0)
         check_say(k, "a merge has another result", arena_z(&k->arena, c->id));
+}
+
+static void check_pick(struct checking *k, const struct lake_commit *c, bool is_revert,
+                       const struct content *found)
+{
+    struct content want;
+    struct arena a = {0};
+    struct err err = {0};
+
+    if (!chaos_pick(&k->lake, &a, &k->repo, c, is_revert, &want, &err) ||
+        memcmp(&want, found, sizeof(want)) != 0)
+        check_say(k, "a revert or a cherry-pick has another result", arena_z(&k->arena, c->id));
+    arena_release(&a);
 }
 
 /* A plain commit leaves the paths of other branches as they were. */
@@ -140,6 +160,10 @@ static void check_commit(struct checking *k, const struct lake_commit *c)
     check_states(k, c, &found);
     if (c->parent_count == 2)
         check_merge(k, c, &found);
+    else if (str_starts(c->message, STR(CHAOS_REVERT)))
+        check_pick(k, c, true, &found);
+    else if (str_starts(c->message, STR(CHAOS_PICK)))
+        check_pick(k, c, false, &found);
     else if (c->parent_count == 1)
         check_plain(k, c, &found);
 }
@@ -171,7 +195,7 @@ static void check_history(struct checking *k)
     struct lake_commit *chain = check_chain(k, &count);
 
     for (uint32_t i = 0; i < m->commit_count && i < MODEL_COMMITS; i++)
-        acked += m->commits[i].branch == k->branch && m->commits[i].id[0];
+        acked += m->commits[i].branch == k->branch && m->commits[i].id[0] && !m->commits[i].is_gone;
     for (size_t i = count; i-- > 0 && k->good;) {
         found += check_find(k, chain[i].id) != NULL;
         check_commit(k, &chain[i]);
@@ -182,19 +206,56 @@ static void check_history(struct checking *k)
 
 /* --- the present --- */
 
-/* A reset that was under way has made no difference, or all of it: then the prefix is as in the
- * head. A reset of one path leaves the others. */
+/* Whether the paths of these bits are as in `other`, and the rest as it was. */
+static bool state_mixes(const struct model_state *now, const struct model_state *was,
+                        const struct model_state *other, uint32_t paths)
+{
+    for (int i = 0; i < MODEL_PATHS; i++)
+        if (now->values[i] != (paths >> i & 1 ? other : was)->values[i])
+            return false;
+    return true;
+}
+
+/* A change of unknown outcome that was under way has made no difference, or all of it: then its
+ * paths are as in the head. */
 static bool prefix_is_right(const struct model_prefix *p, const struct model_state *now,
                             const struct model_state *head)
 {
-    const struct model_state *was = model_now(p);
-
     if (p->filled == p->begun)
         return model_find(p, now, p->acked, p->begun) >= 0;
-    for (int i = 0; i < MODEL_PATHS; i++)
-        if (now->values[i] != was->values[i] && now->values[i] != head->values[i])
-            return false;
-    return true;
+    return state_mixes(now, model_now(p), head, 0) ||
+           state_mixes(now, model_now(p), head, p->unknown);
+}
+
+/* A change of the whole branch was under way: it was made, or it was not. */
+static void check_changing(struct checking *k, const struct content *head,
+                           const struct content *now)
+{
+    const struct model_prefix *prefixes = k->lake.model->prefixes[k->branch];
+    const struct model_state *seen = now->prefixes[k->branch];
+    bool is_old = true,
+         is_new = memcmp(seen, head->prefixes[k->branch], sizeof(now->prefixes[0])) == 0;
+
+    for (unsigned i = 0; i < MODEL_THREADS; i++)
+        is_old = is_old &&
+                 model_find(&prefixes[i], &seen[i], prefixes[i].acked, prefixes[i].filled) >= 0;
+    if (!is_old && !is_new)
+        check_say(k, "a change of the whole branch was made in part", NULL);
+}
+
+static void check_shared(struct checking *k, const struct content *head, const struct content *now)
+{
+    struct model *m = k->lake.model;
+    bool is_changing = m->is_changing[0]; /* then they may also be as in the head */
+
+    for (unsigned i = 0; i < MODEL_COUNTERS; i++)
+        if ((now->counters[i] < m->counters[i].acked || now->counters[i] > m->counters[i].begun) &&
+            !(is_changing && now->counters[i] == head->counters[i]))
+            check_say(k, "a counter has a number that it cannot have", NULL);
+    for (unsigned i = 0; i < MODEL_PRIZES; i++)
+        if (m->prizes[i] && now->prizes[i] != m->prizes[i] &&
+            !(is_changing && now->prizes[i] == head->prizes[i]))
+            check_say(k, "a prize has another winner", NULL);
 }
 
 static void check_present(struct checking *k, const struct content *head, const struct content *now)
@@ -208,18 +269,10 @@ static void check_present(struct checking *k, const struct content *head, const 
             snprintf(text, sizeof(text), "of thread %u", i);
             check_say(k, "a prefix is in a state that it cannot be in", text);
         }
-    for (unsigned i = 0; k->branch == 0 && i < MODEL_COUNTERS; i++)
-        if (now->counters[i] < m->counters[i].acked || now->counters[i] > m->counters[i].begun)
-            check_say(k, "a counter has a number that it cannot have", NULL);
-}
-
-static void counters_restart(struct model *m, const struct content *now)
-{
-    for (unsigned i = 0; i < MODEL_COUNTERS; i++) {
-        struct model_counter *c = &m->counters[i];
-        memset(c->won, 0, sizeof(c->won));
-        c->acked = c->begun = c->base = now->counters[i];
-    }
+    if (m->is_changing[k->branch])
+        check_changing(k, head, now);
+    if (k->branch == 0)
+        check_shared(k, head, now);
 }
 
 static void check_branch(struct checking *k)
@@ -240,9 +293,8 @@ static void check_branch(struct checking *k)
                    now = check_read(k, str_z(model_branches[k->branch]));
     check_present(k, &head, &now);
     model_restart(m, k->branch, &head, &now);
-    m->quiet[k->branch] = 0;
     if (k->branch == 0)
-        counters_restart(m, &now);
+        model_set_shared(m, &now);
     snprintf(m->checked[k->branch], sizeof(m->checked[0]), STR_FMT, STR_ARG(k->record.commit_id));
 }
 
@@ -290,17 +342,23 @@ static void remove_fleeting(struct checking *k)
 
 /* --- leftovers --- */
 
-static bool partition_is_empty(struct checking *k, struct str partition)
+bool chaos_range_is_empty(struct kv *kv, struct str partition, struct str prefix)
 {
+    struct kv_range range = {.prefix = prefix};
     struct kv_scan *scan = NULL;
     struct str key, value;
     struct err err = {0};
 
-    must(kv_scan_open(&scan, k->lake.kv, NULL, partition, NULL, &err), &err);
+    must(kv_scan_open(&scan, kv, NULL, partition, &range, &err), &err);
     int code = kv_scan_next(scan, &key, &value, &err);
     kv_scan_free(scan);
     must(code == ERR_END ? 0 : code, &err);
     return code == ERR_END;
+}
+
+static bool partition_is_empty(struct checking *k, struct str partition)
+{
+    return chaos_range_is_empty(k->lake.kv, partition, STR_EMPTY);
 }
 
 static bool branches_name(struct checking *k, struct str token)
@@ -376,6 +434,7 @@ bool chaos_check(struct crash *c)
         m->commit_count = 0;
         check_tags(&k);
         remove_fleeting(&k);
+        k.good = twins_check(&k.lake, &k.arena, k.quiet) && k.good;
         clean_all(&k);
         check_tokens(&k);
     }

@@ -15,9 +15,9 @@ struct str __wrap_lake_new_token(struct arena *a, const struct lake_repo *r, str
 
 enum { PAUSE_ONE_IN = 12, PAUSE_MAX_US = 6000 };
 
-const char *const chaos_steps[] = {"lake.stage",   "lake.seal",         "lake.node",
-                                   "lake.publish", "lake.drop",         "lake.reset",
-                                   "lake.compact", "lake.delete_branch"};
+const char *const chaos_steps[] = {
+    "lake.stage", "lake.seal",    "lake.node",          "lake.publish",     "lake.drop",
+    "lake.reset", "lake.compact", "lake.delete_branch", "lake.delete_repo", "lake.drop_repo"};
 const size_t chaos_step_count = ARRAY_SIZE(chaos_steps);
 
 static struct chaos *chaos; /* NULL: steps do nothing */

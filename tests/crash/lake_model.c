@@ -31,6 +31,10 @@ bool content_add(struct content *c, struct str path, struct str etag)
         c->counters[number] = (uint32_t)value;
         return true;
     }
+    if (sscanf(text, "prize/%u%c", &number, &rest) == 1 && number < MODEL_PRIZES) {
+        c->prizes[number] = (uint32_t)value;
+        return true;
+    }
     if (sscanf(text, "%15[a-z]/%u/%u%c", branch, &thread, &number, &rest) != 3)
         return false;
     for (unsigned b = 0; b < MODEL_BRANCHES; b++)
@@ -43,14 +47,17 @@ bool content_add(struct content *c, struct str path, struct str etag)
 }
 
 /* One path of a merge. */
-static bool value_merge(uint32_t *out, uint32_t base, uint32_t source, uint32_t dest)
+static bool value_merge(uint32_t *out, uint32_t base, uint32_t source, uint32_t dest,
+                        enum tree_strategy strategy)
 {
-    *out = base == dest ? source : dest;
-    return source == dest || base == dest || base == source;
+    bool is_conflict = source != dest && base != dest && base != source;
+
+    *out = base == dest || (is_conflict && strategy == TREE_SOURCE_WINS) ? source : dest;
+    return !is_conflict || strategy != TREE_NO_STRATEGY;
 }
 
 bool content_merge(struct content *out, const struct content *base, const struct content *source,
-                   const struct content *dest)
+                   const struct content *dest, enum tree_strategy strategy)
 {
     enum { VALUES = sizeof(struct content) / sizeof(uint32_t) };
     const uint32_t *b = (const uint32_t *)base, *s = (const uint32_t *)source,
@@ -58,7 +65,7 @@ bool content_merge(struct content *out, const struct content *base, const struct
     bool good = true;
 
     for (size_t i = 0; i < VALUES; i++)
-        good = value_merge((uint32_t *)out + i, b[i], s[i], d[i]) && good;
+        good = value_merge((uint32_t *)out + i, b[i], s[i], d[i], strategy) && good;
     return good;
 }
 
@@ -74,17 +81,26 @@ const struct model_state *model_now(const struct model_prefix *p)
     return &p->states[p->acked];
 }
 
+static void model_begin_at(struct model *m, struct model_prefix *p, uint32_t i)
+{
+    p->began_at[i] = ++m->clock;
+    p->ended_at[i] = 0;
+    p->begun = i;
+}
+
 void model_begin(struct model *m, struct model_prefix *p, const struct model_state *next)
 {
     uint32_t i = p->begun + 1;
 
-    p->began_at[i] = ++m->clock;
-    p->ended_at[i] = 0;
-    if (next)
-        p->states[i] = *next;
-    p->begun = i;
-    if (next)
-        p->filled = i;
+    p->states[i] = *next;
+    model_begin_at(m, p, i);
+    p->filled = i;
+}
+
+void model_begin_unknown(struct model *m, struct model_prefix *p, uint32_t paths)
+{
+    p->unknown = paths;
+    model_begin_at(m, p, p->begun + 1);
 }
 
 void model_fill(struct model_prefix *p, const struct model_state *next)
@@ -97,6 +113,75 @@ void model_ack(struct model *m, struct model_prefix *p)
 {
     p->ended_at[p->begun] = ++m->clock;
     p->acked = p->begun;
+}
+
+/* --- gates --- */
+
+bool gate_enter(struct model_gate *g)
+{
+    g->inside++;
+    if (!g->is_closed)
+        return true;
+    g->inside--;
+    return false;
+}
+
+void gate_leave(struct model_gate *g)
+{
+    g->inside--;
+}
+
+bool gate_close(struct model_gate *g)
+{
+    if (atomic_exchange(&g->is_closed, true))
+        return false;
+    while (g->inside > 0)
+        usleep(FILL_WAIT_US);
+    return true;
+}
+
+void gate_open(struct model_gate *g)
+{
+    g->is_closed = false;
+}
+
+/* --- changes of a whole branch --- */
+
+bool model_whole_close(struct model *m, unsigned branch)
+{
+    bool is_full = false;
+
+    if (!gate_close(&m->writers[branch]))
+        return false;
+    for (unsigned i = 0; i < MODEL_THREADS; i++)
+        is_full = is_full || model_is_full(&m->prefixes[branch][i]);
+    if (is_full)
+        gate_open(&m->writers[branch]);
+    return !is_full;
+}
+
+void model_whole_open(struct model *m, unsigned branch)
+{
+    gate_open(&m->writers[branch]);
+}
+
+void model_whole_begin(struct model *m, unsigned branch)
+{
+    m->is_changing[branch] = true;
+    for (unsigned i = 0; i < MODEL_THREADS; i++)
+        model_begin_unknown(m, &m->prefixes[branch][i], (1u << MODEL_PATHS) - 1);
+}
+
+void model_whole_end(struct model *m, unsigned branch, const struct content *seen)
+{
+    for (unsigned i = 0; i < MODEL_THREADS; i++) {
+        struct model_prefix *p = &m->prefixes[branch][i];
+        model_fill(p, seen ? &seen->prefixes[branch][i] : model_now(p));
+        model_ack(m, p);
+    }
+    if (branch == 0 && seen)
+        model_set_shared(m, seen);
+    m->is_changing[branch] = false;
 }
 
 /* --- observations --- */
@@ -189,4 +274,19 @@ void model_restart(struct model *m, unsigned branch, const struct content *head,
         p->begun = p->filled = p->acked = 1;
         p->floor = 0;
     }
+    m->quiet[branch] = 0;
+    m->is_changing[branch] = false;
+    memset(&m->writers[branch], 0, sizeof(m->writers[branch]));
+    memset(&m->heads[branch], 0, sizeof(m->heads[branch]));
+}
+
+void model_set_shared(struct model *m, const struct content *now)
+{
+    for (unsigned i = 0; i < MODEL_COUNTERS; i++) {
+        struct model_counter *c = &m->counters[i];
+        memset(c->won, 0, sizeof(c->won));
+        c->acked = c->begun = c->base = now->counters[i];
+    }
+    for (unsigned i = 0; i < MODEL_PRIZES; i++)
+        m->prizes[i] = now->prizes[i];
 }
