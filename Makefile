@@ -6,6 +6,7 @@
 #                                    SAN=address or SAN=thread; the last line has the count
 #   make bench [ROOM=http|db|…]      measures beside nginx, redis-server, RGW, … [ROUNDS=5] [SECONDS=2] [STRICT=1] [FULL=1]
 #   make chaos [ROOM=…]              the kill and race tests at full length [RUNS=200] [SEED=n]
+#   make lake-long                   the lake's tests at full size: 10,000 seeds of trees, 10 M objects, 1 M commits
 #   make lakefs-sdk CHECKOUT=dir     the Python package of a checkout of treeverse/lakeFS against weir [ARGS=--plain]
 #   make s3-tests CHECKOUT=dir       a checkout of ceph/s3-tests against weir [SELECT=core|all|headers] [ARGS=…]
 #   make fuzz [TARGET=…]             every fuzz target for a while [SECONDS=60]
@@ -25,7 +26,7 @@ quietly := | sed '/^ninja: \(no work to do\|Entering directory\)/d'
 san_address := -Db_sanitize=address,undefined -Db_lundef=false
 san_thread  := -Db_sanitize=thread -Db_lundef=false
 
-.PHONY: build weir run install install-files help check test bench chaos fuzz lint s3-tests lakefs-sdk setup-build setup-test \
+.PHONY: build weir run install install-files help check test bench chaos fuzz lint s3-tests lake-long lakefs-sdk setup-build setup-test \
         setup-bench setup-fuzz setup-lint setup-s3tests setup-lakefs
 
 build: $(BUILD)/build.ninja
@@ -72,6 +73,11 @@ fuzz: setup-build setup-fuzz
 s3-tests: setup-s3tests weir
 	@[ -n "$(CHECKOUT)" ] || { echo "CHECKOUT= names a checkout of ceph/s3-tests"; exit 2; }
 	@tools/s3-tests --checkout $(CHECKOUT) --build $(BUILD) --select $(or $(SELECT),core) $(ARGS)
+
+lake-long: setup-test build
+	@TREE_SEEDS=10000 $(BUILD)/tests/unit_tests -t lake_tree lake_merge
+	@TREE_OBJECTS=10000000 $(BUILD)/tests/unit_tests -t -v lake_tree_large
+	@LAKE_MANY_COMMITS=1000000 $(BUILD)/tests/unit_tests -t lake_many_embedded
 
 lakefs-sdk: setup-lakefs weir
 	@[ -n "$(CHECKOUT)" ] || { echo "CHECKOUT= names a checkout of treeverse/lakeFS"; exit 2; }

@@ -17,7 +17,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
-RACES = ("os", "http", "db", "store", "replica", "swarm", "api")
+RACES = ("os", "http", "db", "store", "kv", "lake", "replica", "swarm", "api")
 COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million commands
 LONG_RUN = 10  # kills of others for one run in which everything that replicates is killed
 CHAOS_SETUPS = {"plain": 120, "mixed": 60}  # seconds of such a run

@@ -287,3 +287,73 @@ GC_LAB_TEST(lake_import, imported_bodies_are_never_collected)
     buf_release(&bytes);
     hand_release(&h);
 }
+
+/* --- one tree by every history --- */
+
+enum { SAME_OBJECTS = 40 };
+
+/* Stages the objects from number `from` on, each `step`-th of them, in one call. */
+static void stage_same(struct hand *h, const char *branch, const struct lake_objects *all,
+                       size_t from, size_t step)
+{
+    struct lake_put puts[SAME_OBJECTS];
+    size_t count = 0;
+    struct err err = {0};
+
+    for (size_t i = from; i < all->count; i += step)
+        puts[count++] = (struct lake_put){all->items[i].path, &all->items[i].entry};
+    CHECK_OK(lake_stage(h->lake, &h->arena, &h->repo, str_z(branch), puts, count, NULL, &err));
+}
+
+static void commit_with_detours(struct hand *h, const char *branch, const struct lake_objects *all)
+{
+    for (size_t i = 0; i < 4; i++) {
+        hand_put(h, branch, "in/007", "another content"); /* is replaced by the fourth commit */
+        hand_put(h, branch, "in/detour", "d");
+        stage_same(h, branch, all, i, 4);
+        hand_commit(h, branch, "there");
+        hand_remove(h, branch, "in/detour");
+        hand_commit(h, branch, "and back");
+    }
+}
+
+static struct str tree_of(struct hand *h, const char *branch)
+{
+    struct lake_commit c;
+    struct err err = {0};
+
+    CHECK_OK(lake_commit_get(h->lake, &h->arena, &h->repo, hand_read_branch(h, branch).commit_id,
+                             &c, &err));
+    return c.tree;
+}
+
+GC_LAB_TEST(lake_import, the_same_entries_by_four_histories_have_one_id)
+{
+    static const char *const branches[] = {"at-once", "detours", "left", "right"};
+    struct lake_import_path paths[] = {{false, STR("s3://" SOURCE "/in/"), STR("in/")}};
+    struct lake_list_options all = {.limit = LAKE_LIST_MAX};
+    struct hand h = hand_of(lab);
+    struct lake_objects page;
+    struct err err = {0};
+
+    make_source(lab);
+    for (int i = 0; i < SAME_OBJECTS; i++)
+        put_source(&h, arena_fmt(&h.arena, "in/%03d", i).p, i % 3 ? "content" : "");
+    for (size_t i = 0; i < ARRAY_SIZE(branches); i++)
+        hand_branch(&h, branches[i], "main");
+    import(&h, paths, 1);
+    CHECK_OK(lake_list(h.lake, &h.arena, &h.repo, STR("main"), &all, &page, &err));
+    CHECK_INT(page.count, SAME_OBJECTS);
+    stage_same(&h, "at-once", &page, 0, 1);
+    hand_commit(&h, "at-once", "all");
+    commit_with_detours(&h, "detours", &page);
+    stage_same(&h, "left", &page, 0, 2);
+    hand_commit(&h, "left", "even");
+    stage_same(&h, "right", &page, 1, 2);
+    hand_commit(&h, "right", "odd");
+    hand_merge(&h, "right", "left");
+    CHECK(tree_of(&h, "main").len > 0);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_STR(tree_of(&h, branches[i]), tree_of(&h, "main"));
+    hand_release(&h);
+}

@@ -92,31 +92,81 @@ static const uint32_t table[][3] = {
     {1, 1, 0}, {1, 2, 0}, {1, 1, 1}, {1, 1, 2}, {1, 2, 1}, {1, 2, 2}, {1, 2, 3},
 };
 
-TEST(lake_merge, the_table_holds_at_every_place_of_a_leaf)
-{
-    /* Neighbours have equal identities, so a comparison by identity alone would be seen. Eleven
-     * neighbouring places include the first, a middle and the last key of some leaf. */
-    static const enum tree_strategy strategies[] = {TREE_NO_STRATEGY, TREE_SOURCE_WINS,
-                                                    TREE_DEST_WINS};
-    static const unsigned places[] = {0,   1,   2,   100, 101, 102, 103, 104,
-                                      105, 106, 107, 108, 109, 110, 510, 511};
+/* --- places of leaves --- */
 
+enum { LEAVES_MAX = SET_KEYS, LEAF_PLACES = 9 };
+
+/* The leaves of a tree that has every key: leaf i has the keys from starts[i] to starts[i + 1]. */
+struct leaf_starts {
+    unsigned starts[LEAVES_MAX + 1], count;
+};
+
+static int leaf_note(void *ctx, const struct node_visit *v, struct err *err)
+{
+    struct leaf_starts *l = ctx;
+
+    if (v->level == 0) {
+        l->starts[l->count + 1] = l->starts[l->count] + (unsigned)v->objects;
+        l->count++;
+    }
+    return 0;
+}
+
+static void set_fill(struct set *s, uint32_t version)
+{
+    for (unsigned n = 0; n < SET_KEYS; n++)
+        s->versions[n] = version;
+}
+
+/* First, middle and last keys of the first leaf, of one in the middle, and of the last. */
+static void leaf_places(unsigned out[LEAF_PLACES])
+{
+    struct leaf_starts l = {0};
+    struct tree_result tree;
+    struct world w;
+    struct set all;
+    struct err err = {0};
+
+    merge_world(&w);
+    set_fill(&all, 1);
+    set_build(&w, &all, &tree);
+    CHECK_OK(tree_walk(&w.store, str_z(tree.root), NULL, leaf_note, &l, &err));
+    CHECK_INT(l.starts[l.count], SET_KEYS);
+    CHECK(l.count > 2);
+    const unsigned leaves[] = {0, l.count / 2, l.count - 1};
+    for (unsigned i = 0; i < LEAF_PLACES; i++) {
+        unsigned first = l.starts[leaves[i / 3]], last = l.starts[leaves[i / 3] + 1] - 1;
+        out[i] = i % 3 == 0 ? first : i % 3 == 1 ? (first + last) / 2 : last;
+    }
+    world_close(&w);
+}
+
+/* Neighbours have equal identities, so a comparison by identity alone would be seen. */
+static void check_row(const uint32_t row[3], unsigned place, enum tree_strategy strategy)
+{
+    struct set sets[3];
+    struct world w;
+
+    for (int i = 0; i < 3; i++) {
+        set_fill(&sets[i], 1);
+        sets[i].versions[place] = row[i];
+    }
+    sets[1].versions[300] = 4; /* so that no shortcut is taken */
+    sets[2].versions[200] = 5;
+    merge_world(&w);
+    check_merge(&w, sets, strategy, TREE_NO_STRATEGY);
+    world_close(&w);
+}
+
+TEST(lake_merge, each_row_of_the_table_holds_at_first_middle_and_last_keys_of_leaves)
+{
+    unsigned places[LEAF_PLACES];
+
+    leaf_places(places);
     for (size_t row = 0; row < ARRAY_SIZE(table); row++)
-        for (size_t place = 0; place < ARRAY_SIZE(places); place++)
-            for (size_t s = 0; s < ARRAY_SIZE(strategies); s++) {
-                struct set sets[3];
-                struct world w;
-                for (int i = 0; i < 3; i++) {
-                    for (unsigned n = 0; n < SET_KEYS; n++)
-                        sets[i].versions[n] = 1;
-                    sets[i].versions[places[place]] = table[row][i];
-                }
-                sets[1].versions[300] = 4; /* so that no shortcut is taken */
-                sets[2].versions[200] = 5;
-                merge_world(&w);
-                check_merge(&w, sets, strategies[s], TREE_NO_STRATEGY);
-                world_close(&w);
-            }
+        for (size_t i = 0; i < LEAF_PLACES; i++)
+            for (int s = TREE_NO_STRATEGY; s <= TREE_DEST_WINS; s++)
+                check_row(table[row], places[i], (enum tree_strategy)s);
 }
 
 TEST_TIMEOUT(lake_merge, random_sets_merge_as_the_table_says_and_equal_sets_have_one_id, 1800)

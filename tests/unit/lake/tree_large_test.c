@@ -85,7 +85,7 @@ TEST_TIMEOUT(lake_tree_large, one_changed_key_of_a_million_writes_at_most_four_n
 
 /* --- random changes --- */
 
-enum { LARGE_KEYS = 20000, LARGE_SEEDS = 20 };
+enum { LARGE_KEYS = 20000, LARGE_SEEDS = 20, LARGE_LOOKUPS = 500 };
 
 /* A set of objects: versions[n] is the version of object n; 0: the set does not have it. */
 struct large {
@@ -153,6 +153,46 @@ static size_t large_count_diff(struct world *w, struct str left, struct str righ
     return count;
 }
 
+static void large_check_record(const struct tree_record *got, uint64_t n, uint8_t version)
+{
+    struct many m = {.version = version};
+    struct tree_record want;
+
+    many_record(&m, n, &want);
+    CHECK_STR(got->key, want.key);
+    CHECK_STR(got->identity, want.identity);
+    CHECK_STR(got->data, want.data);
+}
+
+/* The tree has the records of the set: listed in their order, and looked up one by one. */
+static void large_check(struct world *w, struct str root, const struct large *s, uint64_t *state)
+{
+    struct arena a = ARENA_INIT(1 << 20);
+    struct tree_iter *it;
+    struct tree_record r;
+    struct err err = {0};
+
+    CHECK_OK(tree_iter_open(&it, &w->store, root, &err));
+    for (unsigned n = 0; n < LARGE_KEYS; n++)
+        if (s->versions[n]) {
+            CHECK_OK(tree_iter_next(it, &r, &err));
+            large_check_record(&r, n, s->versions[n]);
+        }
+    CHECK_ERR(tree_iter_next(it, &r, &err), ERR_END);
+    tree_iter_close(it);
+    for (unsigned i = 0; i < LARGE_LOOKUPS; i++) {
+        struct many m = {0};
+        unsigned n = random_next(state) % LARGE_KEYS;
+        many_record(&m, n, &r);
+        int code = tree_get(&w->store, &a, root, str_z(m.key), &r, &err);
+        CHECK_INT(code, s->versions[n] ? 0 : ERR_NOT_FOUND);
+        if (code == 0)
+            large_check_record(&r, n, s->versions[n]);
+        arena_reset(&a);
+    }
+    arena_release(&a);
+}
+
 /* Two branches change the base; each, and their merge, is the tree that is built from nothing. */
 static void check_large(uint64_t seed)
 {
@@ -188,6 +228,7 @@ static void check_large(uint64_t seed)
     CHECK_OK(tree_merge(&w.store, &m, NULL, &got, &err));
     large_apply(&w, STR_EMPTY, &nothing, merged, &built);
     CHECK_STR(str_z(got.root), str_z(built.root));
+    large_check(&w, str_z(got.root), merged, &state);
     free(sets);
     world_close(&w);
 }
