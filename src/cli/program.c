@@ -71,8 +71,8 @@ static const struct command last_commands[] = {
      .max_args = 3,
      .flags = help_flags,
      .summary = "Show the commands, or one of them",
-     .help = "Lists the commands, or says all about one. The flags write what is made from the "
-             "same tables.",
+     .help = "Lists the commands, or says all about one. With a flag it writes a page or a script "
+             "that is made from the tables of commands and keys.",
      .examples = "weir help\n"
                  "weir help config\n"
                  "weir help --man | man -l -",
@@ -111,12 +111,13 @@ static void list_roles(struct program *p, const struct room *const *rooms, size_
     vec_push(&p->roles, NULL);
 }
 
-/* Makes the help of --only: "Run these of gateway, worker and tracker; default: all." */
+/* Makes the help of --only: "Run only these roles, of gateway, worker and tracker; default: all."
+ */
 static void describe_roles(struct program *p)
 {
     size_t count = p->roles.len - 1;
 
-    buf_append_z(&p->roles_doc, "Run these of ");
+    buf_append_z(&p->roles_doc, "Run only these roles, of ");
     for (size_t i = 0; i < count; i++)
         buf_appendf(&p->roles_doc, "%s%s",
                     i == 0           ? ""

@@ -6,20 +6,20 @@ static const char *const framings[] = {"plain", "trailer", NULL};
 
 #define LIMIT_FLAGS                                                                                \
     {"requests-per-minute", FLAG_TEXT, "N", NULL,                                                  \
-     "Requests a minute that replication may make there, all workers together; 0: any number."},   \
+     "Requests a minute to the storage by replication, all workers together; 0: any number."},     \
     {                                                                                              \
         "bytes-per-second", FLAG_TEXT, "SIZE", NULL,                                               \
-            "Bytes a second that replication may move there, such as 64MiB; 0: any number."        \
+            "Bytes a second that replication may move, such as 64MiB; 0: any number."              \
     }
 
 static const struct flag storage_add_flags[] = {
     {"endpoint", FLAG_TEXT, "URL", NULL, "A remote storage: http://host[:port] or https://..."},
-    {"region", FLAG_TEXT, "REGION", NULL, "Its region; default: us-east-1."},
+    {"region", FLAG_TEXT, "REGION", NULL, "The remote storage's region; default: us-east-1."},
     {"virtual-host", FLAG_SWITCH, NULL, NULL,
-     "Address buckets as bucket.host instead of host/bucket."},
+     "Put a bucket's name into the URL as bucket.host, not as host/bucket."},
     {"ca", FLAG_FILE, "FILE", NULL,
-     "File of certificates to check its certificate against, on weir's machine."},
-    {"no-verify", FLAG_SWITCH, NULL, NULL, "Do not check its certificate."},
+     "File of certificates, on weir's machine, against which the endpoint is checked."},
+    {"no-verify", FLAG_SWITCH, NULL, NULL, "Do not check the endpoint's certificate."},
     {"framing", FLAG_CHOICES, "KIND", framings,
      "How uploads are sent. trailer: with a checksum after the body (AWS, weir, Ceph from 20 "
      "on); default: plain."},
@@ -29,10 +29,11 @@ static const struct flag storage_add_flags[] = {
      "Longest wait until an answer begins: 1s to 1h; default: 60s."},
     {"idle-timeout", FLAG_TEXT, "TIME", NULL,
      "Longest pause in a body, either way: 1s to 1h; default: 30s."},
-    {"user", FLAG_TEXT, "USER", NULL, "The user of weir who has the following keys there."},
-    {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
-    {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
-    {"main", FLAG_SWITCH, NULL, NULL, "Make it the main storage."},
+    {"user", FLAG_TEXT, "USER", NULL,
+     "The user of weir to whom --access-key and --secret-key belong."},
+    {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key on the storage."},
+    {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key on the storage."},
+    {"main", FLAG_SWITCH, NULL, NULL, "Make the new storage the main storage."},
     LIMIT_FLAGS,
     CLIENT_FLAGS,
     {0},
@@ -42,15 +43,16 @@ static const struct flag storage_set_flags[] = {LIMIT_FLAGS, CLIENT_FLAGS, {0}};
 
 static const struct flag storage_remove_flags[] = {
     {"force", FLAG_SWITCH, NULL, NULL,
-     "Also when policies or replications use it, or when a local storage has buckets."},
+     "Remove the storage even when policies or replications use it, or when it is local and has "
+     "buckets."},
     CLIENT_FLAGS,
     {0},
 };
 
 static const struct flag storage_key_flags[] = {
-    {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key there."},
-    {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key there."},
-    {"remove", FLAG_SWITCH, NULL, NULL, "Remove the user's keys there instead."},
+    {"access-key", FLAG_TEXT, "KEY", NULL, "The user's access key on the storage."},
+    {"secret-key", FLAG_TEXT, "SECRET", NULL, "The user's secret key on the storage."},
+    {"remove", FLAG_SWITCH, NULL, NULL, "Remove the user's keys on the storage instead."},
     CLIENT_FLAGS,
     {0},
 };
@@ -267,7 +269,7 @@ const struct command storage_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "List the storages",
-     .help = "Lists the storages; buckets without a routing policy are on the main one.",
+     .help = "Lists the storages. Buckets without a routing policy are on the main storage.",
      .examples = "weir storage list",
      .call = &list},
     {.name = "storage remove",
@@ -277,8 +279,8 @@ const struct command storage_commands[] = {
      .flags = storage_remove_flags,
      .configured = true,
      .summary = "Forget a storage",
-     .help = "Makes weir forget a storage; what it holds stays where it is. A remote storage "
-             "can be added again. A local one cannot, because its folder is not empty. The "
+     .help = "Makes weir forget a storage; the objects on it stay where they are. A remote storage "
+             "can be added again. A local storage cannot, because its folder is not empty. The "
              "main storage and the storage in the data folder cannot be removed.\n\nA storage "
              "that routing policies or replications use, or a local storage with buckets, is "
              "removed only with --force. Requests whose route leads there then get 503. The "
@@ -305,7 +307,8 @@ const struct command storage_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Make a storage the main one",
-     .help = "Buckets without a routing policy are made, and looked for, on the main storage. "
+     .help = "Makes NAME the main storage. Buckets without a routing policy are made, and looked "
+             "for, on the main storage. "
              "No bucket is moved. While the main storage is remote, the owner of a local "
              "bucket still finds it, but others need a routing policy for the bucket (weir "
              "bucket route BUCKET local --user OWNER).",
@@ -334,7 +337,7 @@ const struct command storage_commands[] = {
              " to weir, by S3 event notifications. The command shows the path on weir's API to"
              " POST to, and the token to show: as bearer token, as the password of any user, "
              "or in the query as token=TOKEN. `weir replicate add --notify` sets this up; "
-             "MinIO also needs it in the configuration of its webhook.",
+             "MinIO also needs path and token in the configuration of its webhook.",
      .examples = "weir storage notify minio",
      .call = &show_notify},
     {.name = "storage test",

@@ -232,8 +232,8 @@ const struct command task_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Take no more tasks from a queue",
-     .help = "Workers take no more tasks from the queue until it is resumed. Tasks that run go"
-             " on.",
+     .help = "Pauses the queue: workers take no more tasks from it until it is resumed. Tasks that "
+             "run go on.",
      .examples = "weir task pause migrate_obj_copy1",
      .call = &pause_queue},
     {.name = "task resume",

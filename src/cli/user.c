@@ -4,8 +4,10 @@
 
 static const struct flag user_add_flags[] = {
     {"id", FLAG_TEXT, "ID", NULL, "The id that owns buckets and stands in ACLs; default: random."},
-    {"display-name", FLAG_TEXT, "NAME", NULL, "The name that S3 shows."},
-    {"email", FLAG_TEXT, "ADDRESS", NULL, "An e-mail address, for grants by address."},
+    {"display-name", FLAG_TEXT, "NAME", NULL,
+     "The name that S3 answers show for the user; default: NAME."},
+    {"email", FLAG_TEXT, "ADDRESS", NULL,
+     "The user's e-mail address, by which access lists may name the user."},
     {"admin", FLAG_SWITCH, NULL, NULL, "The user may use every bucket and the API."},
     {"access-key", FLAG_TEXT, "KEY", NULL, "The access key; default: a new one."},
     {"secret-key", FLAG_TEXT, "SECRET", NULL, "The secret key that goes with --access-key."},

@@ -20,7 +20,7 @@ struct api_client {
 #define CLIENT_FLAGS                                                                               \
     {"json", FLAG_SWITCH, NULL, NULL, "Write JSON for programs instead of a table for people."},   \
         {"url", FLAG_TEXT, "URL", NULL,                                                            \
-         "Address of the API of the weir to call; default: by api.listen."},                       \
+         "Address of the API of the weir to call; default: the address of api.listen."},           \
     {                                                                                              \
         "insecure", FLAG_SWITCH, NULL, NULL, "Do not check the certificate of an https:// URL."    \
     }

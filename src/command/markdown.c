@@ -79,39 +79,47 @@ static void write_group_row(void *ctx, const char *prefix, const char *name, con
 void help_keys(const struct command_table *table, FILE *out)
 {
     (void)table;
-    fputs(
-        "# Configuration\n\n"
-        "Written by `weir help --keys`; a test fails when this page is stale.\n\n"
-        "Values come in layers, each over the one before: built-in defaults, the YAML file, the\n"
-        "environment (`WEIR_S3_LISTEN` for `s3.listen`), flags (`--s3.listen VALUE`). `weir "
-        "config`\n"
-        "shows every value and where it came from, secrets masked. The file is the one that\n"
-        "`--config` names, else `$WEIR_CONFIG`, else `./weir.yaml`, else `/etc/weir/weir.yaml`.\n"
-        "In it, nested maps and dotted names mean the same:\n\n"
-        "```yaml\ns3:\n  listen: 0.0.0.0:9000\nlog.level: debug\n```\n\n"
-        "Aliases, anchors, tags, lists, a second document and a key given twice are refused.\n"
-        "Anything wrong is one line with file, line and key; then weir does not start (status 2).\n"
-        "On SIGHUP the keys marked *reload* are taken over; others keep their value until the "
-        "next\n"
-        "start, and a line in the log names them. Certificates are read again even when their\n"
-        "paths stay. A file that is wrong changes nothing.\n"
-        "Keys marked *secret* are not taken from flags. Relative paths are relative to the folder\n"
-        "in which weir was started.\n\n"
-        "| key | takes | default | | |\n|---|---|---|---|---|\n",
-        out);
+    fputs("# Configuration\n\n"
+          "Written by `weir help --keys`; a test fails when this page is stale.\n\n"
+          "A value comes from one of four layers: the built-in defaults, the YAML file, the "
+          "environment\n"
+          "(`WEIR_S3_LISTEN` for `s3.listen`), and flags (`--s3.listen VALUE`). A later layer "
+          "overrides an\n"
+          "earlier one. `weir config` shows every value and where it came from, and masks secrets. "
+          "The file\n"
+          "is the one that `--config` names, else `$WEIR_CONFIG`, else `./weir.yaml`, else\n"
+          "`/etc/weir/weir.yaml`. In the file, nested maps and dotted names mean the same:\n\n"
+          "```yaml\ns3:\n  listen: 0.0.0.0:9000\nlog.level: debug\n```\n\n"
+          "Aliases, anchors, tags, lists, a second document and a key that is given twice are "
+          "refused. "
+          "When\n"
+          "something is wrong, weir prints one line for each problem, with file, line and key, and "
+          "does not\n"
+          "start (status 2). On SIGHUP weir reads the configuration again and uses the new values "
+          "of the keys\n"
+          "marked *reload*. Other keys keep their values until the next start, and a line in the "
+          "log names the\n"
+          "keys that differ. Certificates are read again even when their paths are the same. A "
+          "file that is\n"
+          "wrong changes nothing. Keys marked *secret* cannot be given as flags. Relative paths "
+          "begin at the\n"
+          "folder in which weir was started.\n\n"
+          "| key | takes | default | | |\n|---|---|---|---|---|\n",
+          out);
     for (size_t i = 0; i < conf_key_count; i++)
         write_key_row(out, &conf_keys[i]);
-    fputs(
-        "\n## Storages and users\n\n"
-        "Storages behind other S3 endpoints, and users, may be in the file too. They are not "
-        "stored, are\n"
-        "there as long as the file says so, and cannot be changed by commands. NAME and USER are\n"
-        "names of your choice; a storage's credentials are by users' names.\n\n"
-        "```yaml\nstorages:\n  ceph:\n    url: https://s3.example.org\n    credentials:\n"
-        "      alice: {access_key: AKIAEXAMPLE, secret_key: secret-on-ceph}\n"
-        "users:\n  alice: {access_key: alice, secret_key: secret-here}\n```\n\n"
-        "| key | |\n|---|---|\n",
-        out);
+    fputs("\n## Storages and users\n\n"
+          "The file may also list users, and storages behind other S3 endpoints. weir does not "
+          "store them: "
+          "they\n"
+          "exist as long as the file lists them, and commands cannot change them. NAME is a name "
+          "of your\n"
+          "choice. USER is the name of a user of weir, whose keys on the storage follow.\n\n"
+          "```yaml\nstorages:\n  ceph:\n    url: https://s3.example.org\n    credentials:\n"
+          "      alice: {access_key: AKIAEXAMPLE, secret_key: secret-on-ceph}\n"
+          "users:\n  alice: {access_key: alice, secret_key: secret-here}\n```\n\n"
+          "| key | |\n|---|---|\n",
+          out);
     conf_groups_document(write_group_row, out);
 }
 

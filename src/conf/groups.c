@@ -33,29 +33,46 @@ struct field {
 #define CREDENTIAL(member) offsetof(struct conf_credential, member)
 
 static const struct field storage_fields[] = {
-    {"url", TEXT, "The endpoint: http://host[:port] or https://host[:port].", STORAGE(url), true},
-    {"region", TEXT, "Its region; us-east-1 when left out.", STORAGE(region), false},
-    {"style", STYLE, "Where it wants the bucket's name: path (host/bucket) or host (bucket.host).",
+    {"url", TEXT, "The storage's endpoint: http://host[:port] or https://host[:port].",
+     STORAGE(url), true},
+    {"region", TEXT,
+     "The region for which weir signs requests to the storage; us-east-1 when left out.",
+     STORAGE(region), false},
+    {"style", STYLE,
+     "Where URLs have the bucket's name: path (host/bucket) or host (bucket.host); path when left "
+     "out.",
      STORAGE(virtual_host), false},
-    {"framing", FRAMING, "trailer: it takes checksums behind a body; plain when left out.",
+    {"framing", FRAMING,
+     "trailer: the storage accepts checksums that follow a body; plain: it does not. plain when "
+     "left out.",
      STORAGE(trailers), false},
-    {"ca", TEXT, "Certificates that it is checked against, an absolute path.", STORAGE(ca), false},
-    {"insecure", BOOL, "Do not check its certificate.", STORAGE(insecure), false},
+    {"ca", TEXT,
+     "Absolute path of the certificates against which the endpoint is checked; the system's when "
+     "left out.",
+     STORAGE(ca), false},
+    {"insecure", BOOL, "true: the endpoint's certificate is not checked; false when left out.",
+     STORAGE(insecure), false},
     {"connect_timeout", DURATION,
-     "For a connection, with name look-up and TLS: 100ms to 60s; 3s when left out.",
+     "How long connecting may take, with name look-up and TLS: 100ms to 60s; 3s when left out.",
      STORAGE(connect_timeout_ms), false},
-    {"response_timeout", DURATION, "Until an answer begins: 1s to 1h; 60s when left out.",
+    {"response_timeout", DURATION,
+     "How long an answer may take to begin: 1s to 1h; 60s when left out.",
      STORAGE(response_timeout_ms), false},
     {"idle_timeout", DURATION,
-     "Without progress of a body, either way: 1s to 1h; 30s when left out.",
+     "How long a body, either way, may make no progress: 1s to 1h; 30s when left out.",
      STORAGE(idle_timeout_ms), false},
     {"requests_per_minute", NUMBER,
-     "What replication may ask of it, all workers together; any number when left out.",
+     "How many requests a minute replication may send to the storage, all workers together; any "
+     "number when left out.",
      STORAGE(requests_per_minute), false},
     {"bytes_per_second", SIZE,
-     "What replication may read and write there, all workers together; any number when left out.",
+     "How many bytes a second replication may read and write on the storage, all workers together; "
+     "any number when left out.",
      STORAGE(bytes_per_second), false},
-    {"main", BOOL, "Buckets without a routing policy are there.", STORAGE(main), false},
+    {"main", BOOL,
+     "true: this is the main storage, where buckets without a routing policy are; false when left "
+     "out.",
+     STORAGE(main), false},
 };
 
 static const struct field credential_fields[] = {
@@ -69,9 +86,13 @@ static const struct field user_fields[] = {
     {"id", TEXT,
      "The user's id, which is recorded as the owner of buckets; the name when left out.", USER(id),
      false},
-    {"display_name", TEXT, "The name that S3 shows.", USER(display_name), false},
-    {"email", TEXT, "An e-mail address, for grants by address.", USER(email), false},
-    {"admin", BOOL, "May use every bucket and the management API.", USER(admin), false},
+    {"display_name", TEXT, "The name that S3 answers show for the user.", USER(display_name),
+     false},
+    {"email", TEXT, "The user's e-mail address, by which access lists may name the user.",
+     USER(email), false},
+    {"admin", BOOL,
+     "true: the user may use every bucket and the management API; false when left out.",
+     USER(admin), false},
 };
 
 static const struct {

@@ -22,7 +22,7 @@ int services_need_replication(const struct services *s, struct err *err)
     if (s->replications)
         return 0;
     return err_set(err, ERR_UNSUPPORTED,
-                   "replication is off: it needs the four databases of the store on one server; "
+                   "replication is off: it needs four databases of the store on one server; "
                    "set store.redis.appDB, queueDB, lockDB and configDB to numbers, which are "
                    "databases of store.redis.url, and start weir again");
 }

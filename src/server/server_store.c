@@ -62,7 +62,7 @@ static void join_stores(struct server *s)
     s->services.joined = store_join(s->services.stores, JOINED_DATABASES, &err) == 0;
     if (!s->services.joined)
         log_warn(&s->log, "replication.off", log_z("error", err.text),
-                 log_z("why", "it needs the four databases of the store on one server: give "
+                 log_z("why", "it needs four databases of the store on one server: give "
                               "store.redis.appDB, queueDB, lockDB and configDB as numbers"));
 }
 

@@ -111,7 +111,7 @@ def test_a_store_on_two_servers_has_no_replications(serve, redis, weir):
     server = serve("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}",
                    f"--store.redis.lockDB=redis://127.0.0.1:{redis.port}/7", "--store.redis.appDB=unix:///nowhere").ready()
     run = runner(server, weir)
-    assert "replication is off: it needs the four databases of the store on one server" in run(
+    assert "replication is off: it needs four databases of the store on one server" in run(
         "replicate", "add", "photos", "disk2", status=1)
 
 

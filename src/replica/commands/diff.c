@@ -374,10 +374,12 @@ const struct command diff_commands[] = {
      .configured = true,
      .summary = "Compare two or more buckets",
      .help =
-         "Compares names, sizes and ETags; where all buckets keep versions, of every version. "
+         "Compares the names, sizes and ETags of objects; where all buckets keep versions, it "
+         "compares every version. "
          "ETags of objects that were uploaded in parts cannot be compared: then checksums decide, "
          "or the bytes. The check runs in the background; weir diff report shows what it found. "
-         "The same locations are the same check.",
+         "A second check of the same locations replaces the first one, and is refused while the "
+         "first one runs.",
      .examples = "weir diff check local:photos disk2:photos --watch\nweir diff check local:photos "
                  "ceph:photos-copy --contents",
      .call = &diff_check_call},
@@ -385,7 +387,7 @@ const struct command diff_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "List the checks and how far they are",
-     .help = "States: checking, ready, fixing, failed.",
+     .help = "Lists the checks. The states are checking, ready, fixing and failed.",
      .examples = "weir diff list",
      .call = &diff_list_call},
     {.name = "diff report",

@@ -536,11 +536,13 @@ const struct command switch_commands[] = {
      .flags = switch_start_flags,
      .configured = true,
      .summary = "Switch a bucket to the storage that it is replicated to, without downtime",
-     .help = "Clients are served all the time. They write to the new storage, and read from "
-             "the storage that has the object. Uploads that were begun are finished where they"
-             " were begun, and then copied. The switch is done when nothing is left to "
-             "copy.\n\nThe bucket must have one replication, under the same name, whose first "
-             "copy is done. weir switch abort goes back at any time and loses nothing.",
+     .help =
+         "Switches the bucket's clients to the storage to which the bucket is replicated, without "
+         "downtime. Clients are served all the time. They write to the new storage, and read from "
+         "the storage that has the object. Uploads that were begun are finished where they"
+         " were begun, and then copied. The switch is done when nothing is left to "
+         "copy.\n\nThe bucket must have one replication, under the same name, whose first "
+         "copy is done. weir switch abort goes back at any time and loses nothing.",
      .examples = "weir switch start photos --watch\nweir switch start photos --continue "
                  "--multipart-ttl 6h",
      .call = &switch_start_call},
@@ -551,13 +553,16 @@ const struct command switch_commands[] = {
      .flags = switch_plan_flags,
      .configured = true,
      .summary = "Switch a bucket to the storage that it is replicated to, with downtime",
-     .help = "When the switch begins, the bucket is blocked for all clients (503) until every "
-             "change is copied and both buckets have been compared. If they differ, or if it "
-             "takes too long (--max-duration), the bucket stays on the old storage, and weir "
-             "switch show says why.\n\nWithout --start-at, --cron and --on-init-done the "
-             "switch begins at once. To change a plan that has not begun, has failed or was "
-             "skipped, plan again. The column uploads shows the uploads that are open on the "
-             "old storage.",
+     .help =
+         "Plans a switch of the bucket's clients to the storage to which the bucket is replicated, "
+         "with downtime. When the switch begins, the bucket is blocked for all clients (503) until "
+         "every "
+         "change is copied and both buckets have been compared. If the buckets differ, or if the "
+         "switch takes too long (--max-duration), the bucket stays on the old storage, and weir "
+         "switch show says why.\n\nWithout --start-at, --cron and --on-init-done the "
+         "switch begins at once. To change a plan that has not begun, has failed or was "
+         "skipped, plan again. The column uploads shows the uploads that are open on the "
+         "old storage.",
      .examples = "weir switch plan photos --watch\nweir switch plan photos --cron \"0 3 * * 6\" "
                  "--max-duration 30m --max-event-lag 1000 --continue",
      .call = &switch_plan_call},
@@ -567,9 +572,10 @@ const struct command switch_commands[] = {
      .flags = switch_list_flags,
      .configured = true,
      .summary = "List the switches and where they are",
-     .help = "States: not_started, in_progress, check_in_progress (both buckets are compared),"
-             " done, error, skipped (the conditions were not met at its time), going_back (it "
-             "was given up). Lag is the number of changes that are not copied yet.",
+     .help = "Lists the switches. The states are not_started, in_progress, check_in_progress (both "
+             "buckets are compared),"
+             " done, error, skipped (its conditions were not met when it was to begin), and "
+             "going_back (it was given up). Lag is the number of changes that are not copied yet.",
      .examples = "weir switch list\nweir switch list --json",
      .call = &switch_list_call},
     {.name = "switch show",
@@ -591,7 +597,8 @@ const struct command switch_commands[] = {
      .flags = switch_set_flags,
      .configured = true,
      .summary = "Change how long a switch waits for uploads",
-     .help = "Works at any time before the switch is done, also while it waits. Uploads that "
+     .help = "Changes how long a switch waits for open uploads. The command works at any time "
+             "before the switch is done, also during the wait. Uploads that "
              "are still open on the old storage when the time is over stay there: their "
              "clients get 404 NoSuchUpload and must begin anew.",
      .examples = "weir switch set photos --multipart-ttl 10m\nweir switch set photos "
@@ -604,8 +611,9 @@ const struct command switch_commands[] = {
      .flags = switch_select_flags,
      .configured = true,
      .summary = "Give up a switch",
-     .help = "A switch without downtime goes back: clients use the old storage again, and what"
-             " they wrote to the new one is copied there. A switch with downtime ends its "
+     .help = "Gives up the switch of a bucket. A switch without downtime goes back: clients use "
+             "the old storage again, and objects that they wrote to the new storage are copied "
+             "there. A switch with downtime ends its "
              "block of the bucket. A switch that has not begun or has ended is forgotten.",
      .examples = "weir switch abort photos --watch",
      .call = &switch_abort_call},

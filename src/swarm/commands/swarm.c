@@ -28,7 +28,7 @@ static const struct flag swarm_torrent_add_flags[] = {
 };
 
 static const struct flag swarm_feed_read_flags[] = {
-    {"max", FLAG_TEXT, "N", NULL, "Records to show at most; default: 1000."},
+    {"max", FLAG_TEXT, "N", NULL, "Show at most N records; default: 1000."},
     CLIENT_FLAGS,
     {0},
 };
@@ -272,9 +272,9 @@ const struct command swarm_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Approve clients by the beginning of their peer id",
-     .help =
-         "As long as the list is empty, all clients are approved. In public mode the list is used "
-         "only with tracker.approved_clients.",
+     .help = "Adds CLIENT, the beginning of a peer id, to the list of approved clients. As long as "
+             "the list is empty, all clients are approved. In public mode the list is used "
+             "only with tracker.approved_clients.",
      .examples = "weir swarm client add -- -TR3",
      .call = &add_client},
     {.name = "swarm client list",
@@ -291,7 +291,7 @@ const struct command swarm_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "No longer approve clients",
-     .help = "Takes the beginning of a peer id off the list.",
+     .help = "Takes CLIENT, the beginning of a peer id, off the list of approved clients.",
      .examples = "weir swarm client remove -- -TR3",
      .call = &remove_client},
     {.name = "swarm torrent add",
@@ -301,8 +301,9 @@ const struct command swarm_commands[] = {
      .flags = swarm_torrent_add_flags,
      .configured = true,
      .summary = "Track a torrent",
-     .help = "A torrent is named by 40 hexadecimal digits, 64 of version 2, or a magnet link. A "
-             "torrent that is tracked already gets the factors.",
+     .help = "Makes the tracker track a torrent. TORRENT is an info hash (40 hexadecimal digits, "
+             "or 64 for version 2) or a magnet link. For a torrent that is tracked already, the "
+             "command changes the factors.",
      .examples =
          "weir swarm torrent add 0123456789abcdef0123456789abcdef01234567\nweir swarm torrent add "
          "'magnet:?xt=urn:btih:0123456789abcdef0123456789abcdef01234567' --down 0",
@@ -336,10 +337,9 @@ const struct command swarm_commands[] = {
     {.name = "swarm check",
      .flags = client_flags,
      .configured = true,
-     .summary = "Look for what the tracker's invariants forbid",
-     .help =
-         "Reads everything that the tracker keeps in the store. The exit status is 1 when there "
-         "are findings.",
+     .summary = "Check that the tracker's data in the store are consistent",
+     .help = "Reads everything that the tracker keeps in the store, and shows what contradicts the "
+             "invariants of docs/swarm.md. The exit status is 1 when there are such findings.",
      .examples = "weir swarm check",
      .call = &check},
     {.name = "swarm feed add",
@@ -350,8 +350,8 @@ const struct command swarm_commands[] = {
      .configured = true,
      .summary = "Add a consumer of the feed of deltas",
      .help =
-         "From now on each accepted private announce becomes a record, which is kept until every "
-         "consumer has acknowledged it.",
+         "Adds the consumer NAME to the feed. From then on each announce that the private tracker "
+         "accepts becomes a record, which is kept until every consumer has acknowledged it.",
      .examples = "weir swarm feed add site",
      .call = &add_consumer},
     {.name = "swarm feed list",
@@ -368,7 +368,7 @@ const struct command swarm_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Remove a consumer of the feed",
-     .help = "Also removes the records that waited for this consumer alone.",
+     .help = "Removes the consumer, and the records that waited for this consumer alone.",
      .examples = "weir swarm feed remove site",
      .call = &remove_consumer},
     {.name = "swarm feed read",
@@ -378,7 +378,8 @@ const struct command swarm_commands[] = {
      .flags = swarm_feed_read_flags,
      .configured = true,
      .summary = "Show the records that a consumer has not acknowledged",
-     .help = "Reading changes nothing.",
+     .help = "Shows the oldest records that the consumer has not acknowledged. Reading changes "
+             "nothing.",
      .examples = "weir swarm feed read site --max 100 --json",
      .run = command_swarm_feed_read},
     {.name = "swarm feed acknowledge",
