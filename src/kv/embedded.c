@@ -328,7 +328,7 @@ int kv_open_embedded(struct kv **out, struct db *db, const struct log *log, stru
 
     e->kv.ops = &embedded_ops;
     e->kv.driver = "embedded";
-    e->kv.can = KV_FENCES | KV_MOMENTS | KV_DROPS | KV_ALONE;
+    e->kv.can = KV_FENCES | KV_MOMENTS | KV_DROPS | KV_ALONE | KV_AT_HAND;
     e->db = db;
     e->rows = db_cf(db, kv_cf_spec()->name);
     return kv_opened(out, &e->kv, log, err);

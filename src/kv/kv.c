@@ -168,6 +168,11 @@ void kv_close(struct kv *kv)
 
 /* --- reading --- */
 
+bool kv_is_at_hand(const struct kv *kv)
+{
+    return kv->can & KV_AT_HAND && atomic_load_explicit(&kv->prepared, memory_order_acquire);
+}
+
 int kv_view_open(struct kv_view **out, struct kv *kv, struct err *err)
 {
     int code = kv_prepare(kv, err);

@@ -45,6 +45,8 @@ enum kv_can {
     KV_DROPS = 4,
     /* No other process can change the rows. */
     KV_ALONE = 8,
+    /* A read waits for no server and for no writer. */
+    KV_AT_HAND = 16,
 };
 
 struct kv_ops;
@@ -115,6 +117,10 @@ static inline void kv_key_behind(struct buf *out, struct str key)
 }
 
 /* --- reading --- */
+
+/* Whether reads of single rows wait for nothing now: the driver has KV_AT_HAND and was found fit.
+ */
+bool kv_is_at_hand(const struct kv *kv);
 
 /* Opens a view. A driver without KV_MOMENTS gives a view that shows the newest state. Calls that
  * take a view accept NULL, which means the newest state. */

@@ -200,21 +200,25 @@ static int body_check(const struct lake_entry *entry, const struct get_result *g
     return 0;
 }
 
-int lake_body_get(struct lake *l, struct arena *a, const struct lake_repo *r,
-                  const struct lake_entry *entry, const struct object_range *range,
-                  struct get_result *out, struct err *err)
+/* Opens the object that the entry names. */
+static int body_open_entry(struct lake *l, struct arena *a, const struct lake_repo *r,
+                           const struct lake_entry *entry, const struct object_range *range,
+                           enum lake_place_use use, struct get_result *out, struct err *err)
 {
-    struct get_result got = {0};
     struct lake_place p;
-    int code = lake_address_open(&p, l, a, r, entry, LAKE_PLACE_READ, err);
+    int code = lake_address_open(&p, l, a, r, entry, use, err);
 
     if (code == 0)
         code = lake_place_end(
-            &p, p.bucket->ops->get(p.bucket, a, p.key, STR_EMPTY, NULL, range, &got, err), err);
+            &p, p.bucket->ops->get(p.bucket, a, p.key, STR_EMPTY, NULL, range, out, err), err);
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
         return body_gone(entry, "are gone", err);
-    if (code == 0)
-        code = body_check(entry, &got, err);
+    return code < 0 ? code : body_check(entry, out, err);
+}
+
+/* Gives the caller what it wants of the object that was opened with this result. */
+static int body_give(struct get_result got, int code, struct get_result *out)
+{
     if (code < 0) {
         reader_close(got.body);
         return code;
@@ -225,6 +229,30 @@ int lake_body_get(struct lake *l, struct arena *a, const struct lake_repo *r,
     out->partial = got.partial;
     out->part_checksum = got.part_checksum;
     return 0;
+}
+
+int lake_body_get(struct lake *l, struct arena *a, const struct lake_repo *r,
+                  const struct lake_entry *entry, const struct object_range *range,
+                  struct get_result *out, struct err *err)
+{
+    struct get_result got = {0};
+    int code = body_open_entry(l, a, r, entry, range, LAKE_PLACE_READ, &got, err);
+
+    return body_give(got, code, out);
+}
+
+int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r,
+                      const struct lake_entry *entry, const struct object_range *range,
+                      struct get_result *out, struct err *err)
+{
+    struct get_result got = {0};
+    int code = body_open_entry(l, a, r, entry, range, LAKE_PLACE_READ_NOW, &got, err);
+
+    /* Reading several parts may wait. The entry of an imported object does not say that its body
+     * has parts. */
+    if (code == 0 && got.info.part_count && !entry->part_count)
+        code = ERR_AGAIN;
+    return body_give(got, code, out);
 }
 
 /* --- removing --- */

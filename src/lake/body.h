@@ -36,6 +36,10 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
 int lake_body_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_entry *entry, const struct object_range *range,
                   struct get_result *out, struct err *err) MUST_CHECK;
+/* The same without waiting, neither here nor where the body is read. ERR_AGAIN: that cannot be. */
+int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r,
+                      const struct lake_entry *entry, const struct object_range *range,
+                      struct get_result *out, struct err *err) MUST_CHECK;
 
 /* Removes the body of an entry that was not staged. A failure is logged: the body is collected
  * later. */

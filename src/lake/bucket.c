@@ -67,8 +67,16 @@ struct lake_at lake_bucket_at(const struct lake_bucket *b, struct str key)
 struct str lake_bucket_key(const struct lake_bucket *b, struct arena *a, struct str ref,
                            struct str path)
 {
-    return b->ref.len ? arena_str(a, path)
-                      : arena_fmt(a, STR_FMT "/" STR_FMT, STR_ARG(ref), STR_ARG(path));
+    if (b->ref.len)
+        return arena_str(a, path);
+    char *key = arena_alloc(a, ref.len + 1 + path.len + 1);
+    if (!key)
+        return STR_EMPTY;
+    memcpy(key, ref.p, ref.len);
+    key[ref.len] = '/';
+    if (path.len)
+        memcpy(key + ref.len + 1, path.p, path.len);
+    return str_n(key, ref.len + 1 + path.len);
 }
 
 /* --- checks --- */
@@ -206,6 +214,8 @@ const struct bucket_ops lake_bucket_ops = {
     .usage = bucket_usage,
     .head = lake_bucket_head,
     .get = lake_bucket_get,
+    .head_now = lake_bucket_head_now,
+    .get_now = lake_bucket_get_now,
     .put = lake_bucket_put,
     .copy = lake_bucket_copy,
     .remove = lake_bucket_remove,

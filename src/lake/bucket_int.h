@@ -112,6 +112,12 @@ int lake_bucket_head(struct bucket *b, struct arena *a, struct str key, struct s
 int lake_bucket_get(struct bucket *b, struct arena *a, struct str key, struct str version,
                     const struct object_conditions *c, const struct object_range *range,
                     struct get_result *out, struct err *err);
+int lake_bucket_head_now(struct bucket *b, struct arena *a, struct str key, struct str version,
+                         const struct object_conditions *c, struct get_result *out,
+                         struct err *err);
+int lake_bucket_get_now(struct bucket *b, struct arena *a, struct str key, struct str version,
+                        const struct object_conditions *c, const struct object_range *range,
+                        struct get_result *out, struct err *err);
 int lake_bucket_object_parts(struct bucket *b, struct arena *a, const struct object_info *object,
                              uint32_t after, size_t limit, struct part_list *out, struct err *err);
 int lake_bucket_put(struct bucket *b, struct arena *a, struct str key, struct reader *body,

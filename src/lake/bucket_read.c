@@ -5,56 +5,96 @@
 #include "lake/names.h"
 #include "object/condition.h"
 
-/* Finds the entry of a key, fills out->info, and judges the conditions. */
-static int bucket_find(struct lake_bucket *b, struct arena *a, struct str key,
-                       const struct object_conditions *c, struct lake_object *found,
-                       struct get_result *out, struct err *err)
+/* A read of one key. */
+struct bucket_read {
+    struct lake_bucket *b;
+    struct arena *a;
+    struct str key, version;
+    const struct object_conditions *conditions;
+    bool now; /* ERR_AGAIN instead of waiting */
+    struct lake_object found;
+};
+
+/* Finds the entry of the key. */
+static int bucket_read_entry(struct bucket_read *r, struct err *err)
 {
-    struct lake_at at = lake_bucket_at(b, key);
+    struct lake_bucket *b = r->b;
+    struct lake_at at = lake_bucket_at(b, r->key);
     int code =
         b->ref.len || at.path.len ? lake_check_path(at.path, err) : err_code(err, ERR_NOT_FOUND);
 
     if (code < 0)
         return code;
-    code = lake_stat(b->lake, a, &b->repo, at.ref, at.path, found, err);
-    if (code == ERR_INVALID || code == ERR_NOT_FOUND) { /* no ref may be such an expression */
-        code = lake_bucket_check_there(b, a, err);
-        return code < 0 ? code : err_code(err, ERR_NOT_FOUND);
-    }
+    code = (r->now ? lake_stat_now : lake_stat)(b->lake, r->a, &b->repo, at.ref, at.path, &r->found,
+                                                err);
+    if (code != ERR_INVALID && code != ERR_NOT_FOUND)
+        return code;
+    code = lake_bucket_check_there(b, r->a, err); /* no ref may be such an expression */
+    return code < 0 ? code : err_code(err, ERR_NOT_FOUND);
+}
+
+/* Finds the entry of the key, fills out->info, and judges the conditions. */
+static int bucket_find(struct bucket_read *r, struct get_result *out, struct err *err)
+{
+    const struct lake_entry *entry = &r->found.entry;
+    int code = lake_bucket_check_version(r->version, err);
+
+    *out = (struct get_result){0};
     if (code == 0)
-        code = lake_entry_info(&found->entry, a, arena_str(a, key), false, &out->info, err);
+        code = bucket_read_entry(r, err);
+    if (code == 0)
+        code = lake_entry_info(entry, r->a, arena_str(r->a, r->key), false, &out->info, err);
     if (code < 0)
         return code;
     if (!out->info.meta.owner.len)
-        out->info.meta.owner = b->repo.owner;
-    out->len = found->entry.size;
-    struct condition_state state = {true, found->entry.etag, found->entry.modified_ms,
-                                    found->entry.size};
-    return conditions_judge_read(c, &state, err);
+        out->info.meta.owner = r->b->repo.owner;
+    out->len = entry->size;
+    struct condition_state state = {true, entry->etag, entry->modified_ms, entry->size};
+    return conditions_judge_read(r->conditions, &state, err);
+}
+
+static int bucket_open(struct bucket_read *r, const struct object_range *range,
+                       struct get_result *out, struct err *err)
+{
+    int code = bucket_find(r, out, err);
+
+    return code < 0 ? code
+                    : (r->now ? lake_body_get_now : lake_body_get)(
+                          r->b->lake, r->a, &r->b->repo, &r->found.entry, range, out, err);
 }
 
 int lake_bucket_head(struct bucket *bucket, struct arena *a, struct str key, struct str version,
                      const struct object_conditions *c, struct get_result *out, struct err *err)
 {
-    struct lake_object found;
-    int code = lake_bucket_check_version(version, err);
+    struct bucket_read r = {lake_bucket_of(bucket), a, key, version, c};
 
-    *out = (struct get_result){0};
-    return code < 0 ? code : bucket_find(lake_bucket_of(bucket), a, key, c, &found, out, err);
+    return bucket_find(&r, out, err);
+}
+
+int lake_bucket_head_now(struct bucket *bucket, struct arena *a, struct str key, struct str version,
+                         const struct object_conditions *c, struct get_result *out, struct err *err)
+{
+    struct bucket_read r = {lake_bucket_of(bucket), a, key, version, c, .now = true};
+
+    return bucket_find(&r, out, err);
 }
 
 int lake_bucket_get(struct bucket *bucket, struct arena *a, struct str key, struct str version,
                     const struct object_conditions *c, const struct object_range *range,
                     struct get_result *out, struct err *err)
 {
-    struct lake_bucket *b = lake_bucket_of(bucket);
-    struct lake_object found;
-    int code = lake_bucket_check_version(version, err);
+    struct bucket_read r = {lake_bucket_of(bucket), a, key, version, c};
 
-    *out = (struct get_result){0};
-    if (code == 0)
-        code = bucket_find(b, a, key, c, &found, out, err);
-    return code < 0 ? code : lake_body_get(b->lake, a, &b->repo, &found.entry, range, out, err);
+    return bucket_open(&r, range, out, err);
+}
+
+int lake_bucket_get_now(struct bucket *bucket, struct arena *a, struct str key, struct str version,
+                        const struct object_conditions *c, const struct object_range *range,
+                        struct get_result *out, struct err *err)
+{
+    struct bucket_read r = {lake_bucket_of(bucket), a, key, version, c, .now = true};
+
+    return bucket_open(&r, range, out, err);
 }
 
 /* Lists the parts by the sizes that the entry has. */
@@ -91,20 +131,21 @@ int lake_bucket_object_parts(struct bucket *bucket, struct arena *a,
                              struct part_list *out, struct err *err)
 {
     struct lake_bucket *b = lake_bucket_of(bucket);
-    struct get_result head = {0};
-    struct lake_object found;
+    struct bucket_read r = {b, a, object->key};
+    const struct lake_entry *entry = &r.found.entry;
+    struct get_result head;
     struct lake_place p;
-    int code = bucket_find(b, a, object->key, NULL, &found, &head, err);
+    int code = bucket_find(&r, &head, err);
 
     *out = (struct part_list){0};
-    if (code == 0 && !str_eq(found.entry.etag, object->etag))
+    if (code == 0 && !str_eq(entry->etag, object->etag))
         code = err_code(err, ERR_NOT_FOUND);
-    if (code < 0 || found.entry.part_count == 0)
+    if (code < 0 || entry->part_count == 0)
         return code;
-    code = lake_address_open(&p, b->lake, a, &b->repo, &found.entry, LAKE_PLACE_READ, err);
+    code = lake_address_open(&p, b->lake, a, &b->repo, entry, LAKE_PLACE_READ, err);
     if (code < 0)
         return code;
     code = p.bucket->ops->object_parts ? parts_of_body(&p, a, after, limit, out, err)
-                                       : parts_of_entry(&found.entry, a, after, limit, out, err);
+                                       : parts_of_entry(entry, a, after, limit, out, err);
     return lake_place_end(&p, code, err);
 }

@@ -42,6 +42,7 @@ struct cache_kind {
     enum cache_sort sort;
     int (*load)(void *ctx, void **value, size_t *bytes, struct err *err);
     void (*free)(void *value);
+    bool reads; /* load() reads a file, so it may wait */
 };
 
 struct cache_stripe {
@@ -311,17 +312,30 @@ static int slot_load(struct tree_cache *c, struct cache_slot *s, void *ctx, stru
     return 0;
 }
 
-/* Finds the value of the key, or loads it; of several callers one loads and the others wait. */
+/* Whether a thread that must not wait has to leave the slot alone. A value that only has to be
+ * computed is loaded by that thread too. */
+static bool slot_waits(const struct cache_slot *s, const struct cache_kind *kind)
+{
+    return s ? s->state == SLOT_LOADING : kind->reads;
+}
+
+/* Finds the value of the key, or loads it; of several callers one loads and the others wait.
+ * ERR_AGAIN: `now` is set, and the caller would have to wait. */
 static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str key,
-                    const struct cache_kind *kind, void *ctx, struct err *err)
+                    const struct cache_kind *kind, void *ctx, bool now, struct err *err)
 {
     uint64_t hash = hash_xxh3(key, c->seed);
     struct cache_stripe *stripe = stripe_of(c, hash);
     int code = 0;
 
+    *out = NULL;
     mutex_lock(&stripe->lock);
     struct cache_slot *s = slot_find(stripe, hash, key);
     bool found = s != NULL;
+    if (now && slot_waits(s, kind)) {
+        mutex_unlock(&stripe->lock);
+        return ERR_AGAIN;
+    }
     if (found) {
         stripe->hits++;
         s->refs++;
@@ -439,7 +453,7 @@ static void node_unload(void *value)
     node_free(value);
 }
 
-static const struct cache_kind node_kind = {CACHE_NODES, node_load, node_unload};
+static const struct cache_kind node_kind = {CACHE_NODES, node_load, node_unload, true};
 
 int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot **hold,
                const struct node **out, struct err *err)
@@ -447,7 +461,7 @@ int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot
     struct node_load load = {t, id, STR_EMPTY};
     char room[CACHE_KEY_MAX];
     struct str key = node_cache_key(room, t->scope, id);
-    int code = slot_get(hold, t->cache, key, &node_kind, &load, err);
+    int code = slot_get(hold, t->cache, key, &node_kind, &load, t->now, err);
 
     if (code == 0)
         *out = (*hold)->value;
@@ -465,7 +479,7 @@ void cache_written(struct tree_store *t, const struct node_id *id, unsigned leve
         cache_disk_name(name, t->scope, id);
         cache_disk_put(t->cache->disk, name, file);
     }
-    if (level > 0 && slot_get(&hold, t->cache, key, &node_kind, &load, NULL) == 0)
+    if (level > 0 && slot_get(&hold, t->cache, key, &node_kind, &load, false, NULL) == 0)
         cache_release(t->cache, &hold);
 }
 
@@ -503,7 +517,7 @@ static void block_unload(void *value)
     free(raw);
 }
 
-static const struct cache_kind block_kind = {CACHE_BLOCKS, block_load, block_unload};
+static const struct cache_kind block_kind = {CACHE_BLOCKS, block_load, block_unload, false};
 
 enum { BLOCK_CACHE_KEY = 17 };
 
@@ -515,13 +529,13 @@ static struct str block_cache_key(char room[BLOCK_CACHE_KEY], const struct node 
     return str_n(room, BLOCK_CACHE_KEY);
 }
 
-int cache_block(struct tree_cache *c, const struct node *n, size_t block, struct cache_slot **hold,
+int cache_block(struct tree_store *t, const struct node *n, size_t block, struct cache_slot **hold,
                 struct str *out, struct err *err)
 {
-    struct block_load load = {c, n, block};
+    struct block_load load = {t->cache, n, block};
     char room[BLOCK_CACHE_KEY];
     struct str key = block_cache_key(room, n, block);
-    int code = slot_get(hold, c, key, &block_kind, &load, err);
+    int code = slot_get(hold, t->cache, key, &block_kind, &load, t->now, err);
 
     if (code == 0)
         *out = buf_str((*hold)->value);

@@ -12,11 +12,12 @@ struct pool;
 struct cache_slot; /* a hold */
 
 /* Gives the open node; it is read when it is not in memory, once for all who wait for it.
- * ERR_CORRUPT: the node is damaged or gone. */
+ * ERR_CORRUPT: the node is damaged or gone. ERR_AGAIN: it is not in memory, and t->now is set. */
 int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot **hold,
                const struct node **out, struct err *err) MUST_CHECK;
-/* Gives a decoded block of an open node, and keeps it for others. */
-int cache_block(struct tree_cache *c, const struct node *n, size_t block, struct cache_slot **hold,
+/* Gives a decoded block of an open node, and keeps it for others. ERR_AGAIN: another thread is
+ * decoding it, and t->now is set. */
+int cache_block(struct tree_store *t, const struct node *n, size_t block, struct cache_slot **hold,
                 struct str *out, struct err *err) MUST_CHECK;
 /* Gives the block if it is in memory; else false. */
 bool cache_block_peek(struct tree_cache *c, const struct node *n, size_t block,

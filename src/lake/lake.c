@@ -12,6 +12,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->kv = o->kv;
     l->queue = commit_queue_new();
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
+    l->branches = branch_cache_new();
     l->logs = log_pauses_new(LAKE_PAUSED_COMMITS);
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
     l->compactions = compactions_new();
@@ -35,6 +36,7 @@ void lake_close(struct lake *l)
     commit_queue_free(l->queue);
     log_pauses_free(l->logs);
     commit_cache_free(l->commits);
+    branch_cache_free(l->branches);
     compactions_free(l->compactions);
     free(l);
 }

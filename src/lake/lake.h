@@ -165,6 +165,10 @@ struct lake_object {
 /* Reads the entry of a path at a ref. ERR_NOT_FOUND: the ref does not have it. */
 int lake_stat(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
               struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
+/* The same without waiting (docs/lake-s3.md, S7). ERR_AGAIN: what the answer needs is not in
+ * memory, or the branch changes at this moment; lake_stat() may wait for it. */
+int lake_stat_now(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
+                  struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
 
 struct lake_list_options {
     struct str prefix, delimiter, after; /* the listing begins behind `after` */

@@ -3,6 +3,7 @@
 #ifndef LAKE_LAKE_INT_H
 #define LAKE_LAKE_INT_H
 
+#include "lake/branch_cache.h"
 #include "lake/commit_cache.h"
 #include "lake/commit_queue.h"
 #include "lake/lake.h"
@@ -25,6 +26,7 @@ struct lake {
     struct loop cleaner;        /* clean.c: drops the tokens on the cleanup list */
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
+    struct branch_cache *branches;
     struct log_pauses *logs; /* log_pauses.c: walks that wait for their next page */
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
      * from it. Tests set it. */

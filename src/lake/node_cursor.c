@@ -32,7 +32,7 @@ static int cursor_decode(struct node_cursor *c, size_t block, struct str *bytes,
     struct tree_cache *cache = c->store->cache;
 
     if (c->keep || c->node->level > 0)
-        return cache_block(cache, c->node, block, &c->block_hold, bytes, err);
+        return cache_block(c->store, c->node, block, &c->block_hold, bytes, err);
     if (cache_block_peek(cache, c->node, block, &c->block_hold, bytes))
         return 0;
     buf_reset(&c->own);

@@ -7,11 +7,16 @@
 
 enum { PLACE_TRIES = 3 }; /* how often a place is looked for while its bucket moves */
 
+static bool place_is_read(const struct lake_place *p)
+{
+    return p->use == LAKE_PLACE_READ || p->use == LAKE_PLACE_READ_NOW;
+}
+
 static int place_resolve(struct lake_place *p, struct err *err)
 {
     struct route_ask ask = {.user = p->user,
                             .bucket = p->name,
-                            .may_wait = true,
+                            .may_wait = p->use != LAKE_PLACE_READ_NOW,
                             .sides = p->lake->o.sides,
                             .arena = p->arena};
     int code = route_resolve(p->lake->o.routes, &ask, &p->target, err);
@@ -36,7 +41,7 @@ static int place_choose(struct lake_place *p, struct storage **out, struct err *
     struct side_choice choice = {.storage = p->target.storage};
     int code = 0;
 
-    if (p->target.sides.route && p->use == LAKE_PLACE_READ)
+    if (p->target.sides.route && place_is_read(p))
         code = sides->read(sides->ctx, p->arena, &p->target.sides, &ask, &choice, err);
     else if (p->target.sides.route)
         code = sides->write(sides->ctx, p->arena, &p->target.sides, &ask, false, &choice, err);
@@ -56,6 +61,9 @@ static int place_find(struct lake_place *p, struct err *err)
     if (s == p->target.storage)
         p->bucket = target_take_bucket(&p->target);
     p->target.storage = s;
+    if (p->use == LAKE_PLACE_READ_NOW &&
+        !(p->bucket ? bucket_can(p->bucket, STORAGE_AT_HAND) : storage_can(s, STORAGE_AT_HAND)))
+        return ERR_AGAIN;
     return p->bucket ? 0 : storage_open_bucket(&p->bucket, s, p->user, p->name, err);
 }
 
@@ -89,7 +97,7 @@ static int place_announce(struct lake_place *p, struct err *err)
                          .key_count = 1};
     struct err ignored = {0};
 
-    if (!capture || p->use == LAKE_PLACE_READ)
+    if (!capture || place_is_read(p))
         return 0;
     int code = capture->begin(capture->ctx, &i, &p->capture, err);
     if (code < 0)
@@ -115,20 +123,20 @@ static void lake_place_drop(struct lake_place *p)
 int lake_place_open(struct lake_place *out, struct lake *l, struct arena *a, struct str user,
                     struct str bucket, struct str key, enum lake_place_use use, struct err *err)
 {
-    int code = ERR_AGAIN;
+    int code = ERR_AGAIN, tries = use == LAKE_PLACE_READ_NOW ? 1 : PLACE_TRIES;
 
     *out = (struct lake_place){
         .key = key, .lake = l, .arena = a, .name = bucket, .user = user, .use = use};
     if (!l->o.routes)
         return err_set(err, ERR_UNAVAILABLE, "the lake has no storages");
-    for (int i = 0; i < PLACE_TRIES && code == ERR_AGAIN; i++) {
+    for (int i = 0; i < tries && code == ERR_AGAIN; i++) {
         code = place_find(out, err);
         if (code == 0)
             code = place_announce(out, err);
         if (code < 0)
             lake_place_drop(out);
     }
-    return code == ERR_AGAIN
+    return code == ERR_AGAIN && use != LAKE_PLACE_READ_NOW
                ? err_set(err, ERR_BUSY, "the bucket " STR_FMT " is moving to another storage",
                          STR_ARG(bucket))
                : code;

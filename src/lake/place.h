@@ -23,7 +23,14 @@
 #include "route/resolve.h"
 #include "s3/gateway/capture.h"
 
-enum lake_place_use { LAKE_PLACE_READ, LAKE_PLACE_PUT, LAKE_PLACE_REMOVE };
+enum lake_place_use {
+    LAKE_PLACE_READ,
+    /* To read without waiting. ERR_AGAIN: the place cannot be found, or the object cannot be read,
+     * without waiting. */
+    LAKE_PLACE_READ_NOW,
+    LAKE_PLACE_PUT,
+    LAKE_PLACE_REMOVE,
+};
 
 struct lake_place {
     struct bucket *bucket; /* a reference, which the end releases */

@@ -82,8 +82,9 @@ static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, siz
 static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree *t, struct err *err)
 {
     struct tree_record record;
-    int code = t->root.len ? tree_get(&t->store, a, t->root, p->path, &record, err) : ERR_NOT_FOUND;
 
+    t->store.now = p->now;
+    int code = t->root.len ? tree_get(&t->store, a, t->root, p->path, &record, err) : ERR_NOT_FOUND;
     if (code == ERR_NOT_FOUND)
         return 0;
     if (code < 0)
@@ -97,6 +98,22 @@ static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree 
     return 0;
 }
 
+/* Checks that the branch is still *b, by the records of the repository and the branch that were
+ * read behind the rows. Records whose bytes are known need not be decoded. ERR_AGAIN: it is not. */
+static int paths_check_branch(struct arena *a, const struct lake_repo *r,
+                              const struct lake_branch *b, const struct kv_value *values,
+                              struct err *err)
+{
+    struct lake_branch now;
+    struct lake_repo repo;
+    bool is_same = kv_is_there(&values[1]) && str_eq(values[1].stamp, b->stamp);
+
+    if (is_same && kv_is_there(&values[0]) && str_eq(values[0].stamp, r->stamp))
+        return 0;
+    int code = lake_decode_branch(a, r, values, &repo, &now, err);
+    return code == 0 && !is_same ? ERR_AGAIN : code;
+}
+
 /* Reads the rows of some paths in all tokens, and the branch behind them. `asks` has a flag for
  * each path: the tree is to be asked. */
 static int paths_read_rows(struct lake *l, struct arena *a, const struct lake_repo *r,
@@ -106,8 +123,6 @@ static int paths_read_rows(struct lake *l, struct arena *a, const struct lake_re
     size_t layers = 1 + b->sealed_count, total = count * layers;
     struct kv_name *names = arena_array(a, total + 2, sizeof(*names));
     struct kv_value *values = arena_array(a, total + 2, sizeof(*values));
-    struct lake_branch now;
-    struct lake_repo repo;
 
     if (!names || !values)
         return err_code(err, ERR_NO_MEMORY);
@@ -121,9 +136,7 @@ static int paths_read_rows(struct lake *l, struct arena *a, const struct lake_re
     if (code == 0)
         code = kv_get_many(l->kv, NULL, a, names, total + 2, values, err);
     if (code == 0)
-        code = lake_decode_branch(a, r, &values[total], &repo, &now, err);
-    if (code == 0 && !str_eq(now.stamp, b->stamp))
-        return ERR_AGAIN;
+        code = paths_check_branch(a, r, b, &values[total], err);
     for (size_t i = 0; i < count && code == 0; i++)
         code = path_judge_rows(&paths[i], &values[i * layers], layers, &asks[i], err);
     return code;
@@ -165,46 +178,113 @@ int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- reading one path of a ref --- */
 
-static int stat_commit(struct lake *l, struct arena *a, const struct lake_repo *r,
-                       const struct lake_ref *ref, struct lake_path *p, struct err *err)
+enum { LOOK_SEALED_MAX = 16 }; /* most sealed tokens that are read on a thread that must not wait */
+
+/* One path that is looked up at a ref. */
+struct look {
+    struct lake *lake;
+    struct arena *arena;
+    const struct lake_repo *repo;
+    struct str ref;
+    struct lake_path path;
+};
+
+static int look_at_commit(struct look *k, const struct lake_ref *ref, struct err *err)
 {
-    struct head_tree tree;
-    int code = head_tree_open(&tree, l, a, r, ref->commit_id, err);
+    struct head_tree tree = {0};
+    int code = lake_check_expired(k->lake, k->arena, k->repo, ref, err);
 
     if (code == 0)
-        code = path_ask_tree(p, a, &tree, err);
-    head_tree_release(&tree, l);
+        code = head_tree_open(&tree, k->lake, k->arena, k->repo, ref->commit_id, err);
+    if (code == 0)
+        code = path_ask_tree(&k->path, k->arena, &tree, err);
+    head_tree_release(&tree, k->lake);
     return code;
+}
+
+static int look_at_branch(struct look *k, const struct lake_branch *b, struct err *err)
+{
+    if (k->path.now && b->sealed_count > LOOK_SEALED_MAX)
+        return ERR_AGAIN;
+    return lake_read_paths(k->lake, k->arena, k->repo, b, &k->path, 1, err);
+}
+
+/* Reads the branch until it stays the same meanwhile. A thread that must not wait tries once. */
+static int look_until_same(struct look *k, struct lake_branch *b, struct err *err)
+{
+    uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
+    struct str name = b->id;
+    struct lake_repo now;
+    int code;
+
+    while ((code = look_at_branch(k, b, err)) == ERR_AGAIN && !k->path.now) {
+        code = clock_mono_ms() > deadline
+                   ? err_code(err, ERR_BUSY)
+                   : lake_read_branch(k->lake, NULL, k->arena, k->repo, name, &now, b, err);
+        if (code < 0)
+            return code;
+    }
+    if (code == 0)
+        branch_cache_put(k->lake->branches, k->repo->partition, b);
+    return code;
+}
+
+/* Reads the path where the ref leads. Walking to ancestors may take long. */
+static int look_by_ref(struct look *k, struct err *err)
+{
+    struct lake_ref at;
+
+    if (k->path.now && (str_chr(k->ref, '~') >= 0 || str_chr(k->ref, '^') >= 0))
+        return ERR_AGAIN;
+    int code = lake_ref_resolve(k->lake, k->arena, k->repo, k->ref, &at, err);
+    if (code < 0)
+        return code;
+    return at.staged ? look_until_same(k, &at.branch, err) : look_at_commit(k, &at, err);
+}
+
+/* Reads the path of a branch that is in the cache (docs/lake-s3.md, S7). Returns false if the ref
+ * has to be resolved: it is not such a branch, or is another one by now, or is gone. A ref that
+ * could be a commit's id is always resolved, because a commit comes before a branch. */
+static bool look_by_cache(struct look *k, int *code, struct err *err)
+{
+    struct cached_branch *b = lake_is_commit_id(k->ref)
+                                  ? NULL
+                                  : branch_cache_get(k->lake->branches, k->repo->partition, k->ref);
+
+    if (!b)
+        return false;
+    *code = look_at_branch(k, &b->branch, err);
+    cached_branch_unref(b);
+    return *code != ERR_NOT_FOUND && (*code != ERR_AGAIN || k->path.now);
+}
+
+static int look_run(struct look *k, struct lake_object *out, struct err *err)
+{
+    struct lake_path *p = &k->path;
+    int code = lake_check_path(p->path, err);
+
+    if (code == 0 && !look_by_cache(k, &code, err))
+        code = look_by_ref(k, err);
+    if (code == 0 && !p->is_there)
+        code = err_set(err, ERR_NOT_FOUND, "path not found");
+    return code < 0 ? code : lake_object_read(out, k->arena, p->path, p->identity, p->data, err);
 }
 
 int lake_stat(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
               struct str path, struct lake_object *out, struct err *err)
 {
-    uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
-    struct lake_path p = {.path = path};
-    struct lake_repo now;
-    struct lake_ref at;
-    int code = lake_check_path(path, err);
+    struct look k = {.lake = l, .arena = a, .repo = r, .ref = ref, .path.path = path};
 
-    if (code == 0)
-        code = lake_ref_resolve(l, a, r, ref, &at, err);
-    if (code < 0)
-        return code;
-    if (!at.staged)
-        code = lake_check_expired(l, a, r, &at, err);
-    if (code == 0 && !at.staged)
-        code = stat_commit(l, a, r, &at, &p, err);
-    while (at.staged && (code = lake_read_paths(l, a, r, &at.branch, &p, 1, err)) == ERR_AGAIN) {
-        struct str name = at.branch.id;
-        code = clock_mono_ms() > deadline
-                   ? err_code(err, ERR_BUSY)
-                   : lake_read_branch(l, NULL, a, r, name, &now, &at.branch, err);
-        if (code < 0)
-            break;
-    }
-    if (code == 0 && !p.is_there)
-        code = err_set(err, ERR_NOT_FOUND, "path not found");
-    return code < 0 ? code : lake_object_read(out, a, path, p.identity, p.data, err);
+    return look_run(&k, out, err);
+}
+
+int lake_stat_now(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
+                  struct str path, struct lake_object *out, struct err *err)
+{
+    struct look k = {
+        .lake = l, .arena = a, .repo = r, .ref = ref, .path = {.path = path, .now = true}};
+
+    return kv_is_at_hand(l->kv) ? look_run(&k, out, err) : ERR_AGAIN;
 }
 
 /* --- a moment of a branch --- */

@@ -26,6 +26,7 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
 struct lake_path {
     struct str path;
     bool asks_below; /* the caller needs `is_below`, also where the staging token has the path */
+    bool now;        /* the tree is asked without waiting: ERR_AGAIN if that cannot be */
     /* The answer. */
     struct kv_value staged;    /* the row of the staging token */
     bool is_below;             /* the layers below the staging token have the path */

@@ -61,6 +61,8 @@ struct tree_store {
     /* The sizes at which nodes are aimed, in bytes; 0: those of docs/lake-trees.md. Trees with
      * other sizes have other ids; tests make deep trees of few records by small sizes. */
     size_t leaf_bytes, index_bytes;
+    /* Readers of the tree never wait: a node that is not in memory is ERR_AGAIN. */
+    bool now;
 };
 
 /* --- reading --- */

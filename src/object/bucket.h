@@ -319,6 +319,15 @@ struct bucket_ops {
     int (*get)(struct bucket *b, struct arena *a, struct str key, struct str version,
                const struct object_conditions *c, const struct object_range *range,
                struct get_result *out, struct err *err);
+    /* As head() and get(), but never wait. ERR_AGAIN: the answer would have to wait, or is not
+     * known without waiting; the caller calls head() or get() on a thread that may wait. NULL:
+     * there is no such way. Buckets with STORAGE_AT_HAND need none: their head() and get() do not
+     * wait. */
+    int (*head_now)(struct bucket *b, struct arena *a, struct str key, struct str version,
+                    const struct object_conditions *c, struct get_result *out, struct err *err);
+    int (*get_now)(struct bucket *b, struct arena *a, struct str key, struct str version,
+                   const struct object_conditions *c, const struct object_range *range,
+                   struct get_result *out, struct err *err);
     /* Stores the body under the key. `size` UINT64_MAX: not known. */
     int (*put)(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);

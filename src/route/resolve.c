@@ -433,10 +433,10 @@ static int resolve_in_space(const struct bucket_space *space, const struct route
     t->storage = s;
     if (ask->make)
         return 0;
-    if (!ask->may_wait)
-        return ERR_AGAIN;
     if (ask->knows && ask->knows(ask->ctx, s, ask->bucket, &owner))
         return 0;
+    if (!ask->may_wait)
+        return ERR_AGAIN;
     int code = storage_open_bucket(&t->bucket, s, ask->user, ask->bucket, err);
     if (code == ERR_NO_BUCKET) /* the bucket was removed just now */
         t->kind = TARGET_NONE;

@@ -6,8 +6,10 @@
  * searched before storages, so a bucket of a space hides buckets of the same name on storages. No
  * bucket can be made on a storage under a name that a space has.
  *
- * Reading a bucket of a space may wait even where a local storage would not, so the gateway first
- * moves such requests to its pool of threads. */
+ * Opening and reading a bucket of a space may wait even where a local storage would not, so
+ * requests for it move to the gateway's pool of threads. A request for an object that is to be read
+ * tries first whether the bucket can be read without waiting (get_now() in object/bucket.h),
+ * provided that the gateway has the bucket open. */
 #ifndef ROUTE_SPACE_H
 #define ROUTE_SPACE_H
 

@@ -2,7 +2,8 @@
 writers; GET, PUT and LIST beside a plain bucket; trees of ten million objects beside one million; lookups and branches
 beside git.
 
-LAKE=objects (1000000) sets the size of the commits. FULL=1 also measures trees of ten times as many objects."""
+LAKE=objects (1000000) sets the size of the commits. FULL=1 also measures trees of ten times as many objects.
+MEASURES=get4k,list measures only what begins with one of these names."""
 import base64
 import concurrent.futures
 import json
@@ -34,6 +35,12 @@ if os.environ.get("FULL") == "1":
 COMMIT_ROUNDS = 3
 LOOKUPS, BRANCHES = 20000, 200
 LISTED = 1000  # objects of a listing, which is one page
+
+
+def wanted(*names):
+    """Whether MEASURES asks for one of these measures."""
+    asked = os.environ.get("MEASURES")
+    return not asked or any(name.startswith(one) for name in names for one in asked.split(","))
 
 
 def stage(lab, target, way, threads, batch=1):
@@ -156,27 +163,30 @@ def list_page(lab, weir, bucket, prefix):
 
 def measure_s3(lab):
     weir, body = start_lake(lab), os.urandom(SMALL)
-    results = lab.interleave({
-        "get, lake": lambda: get_signed(lab, weir, "/repo/main/listed-00500"),
-        "get": lambda: get_signed(lab, weir, "/box/listed-00500"),
-        "list, lake": lambda: list_page(lab, weir, "/repo", "main/"),
-        "list": lambda: list_page(lab, weir, "/box", ""),
-        "put, lake": lambda: put_small(lab, weir, body, "/repo/main"),
-        "put": lambda: put_small(lab, weir, body),
-    })
-    for name in ("get", "list"):
-        yield Measure(f"lake/{name}{'4k' if name == 'get' else ''}_vs_local",
-                      ratios(results, name + ", lake", name, "cpu_us"),
+    loads = {
+        "get4k": (lambda: get_signed(lab, weir, "/repo/main/listed-00500"),
+                  lambda: get_signed(lab, weir, "/box/listed-00500")),
+        "list": (lambda: list_page(lab, weir, "/repo", "main/"), lambda: list_page(lab, weir, "/box", "")),
+        "put4k": (lambda: put_small(lab, weir, body, "/repo/main"), lambda: put_small(lab, weir, body)),
+    }
+    results = lab.interleave({key: load for name, (ours, peer) in loads.items() if wanted(name)
+                              for key, load in ((name + ", lake", ours), (name, peer))})
+    for name in filter(wanted, ("get4k", "list")):
+        yield Measure(f"lake/{name}_vs_local", ratios(results, name + ", lake", name, "cpu_us"),
                       *(f"{median(results, one, 'cpu_us'):.0f} us CPU" for one in (name + ", lake", name)))
-    yield Measure("lake/put4k_vs_local", ratios(results, "put, lake", "put", "rate"), put_text(results, "put, lake"),
-                  put_text(results, "put"))
+    if wanted("put4k"):
+        yield Measure("lake/put4k_vs_local", ratios(results, "put4k, lake", "put4k", "rate"),
+                      put_text(results, "put4k, lake"), put_text(results, "put4k"))
     lab.stop(weir.server)
 
 
 def measure(lab):
     objects = int(os.environ.get("LAKE") or 1000000)
-    yield from measure_stages(lab)
-    yield from measure_s3(lab)
-    yield from measure_commits(lab, objects)
-    if os.environ.get("FULL") == "1":
+    if wanted("stage"):
+        yield from measure_stages(lab)
+    if wanted("get4k", "list", "put4k"):
+        yield from measure_s3(lab)
+    if wanted("commit", "long_commit", "lookup", "branch", "one_commit"):
+        yield from measure_commits(lab, objects)
+    if os.environ.get("FULL") == "1" and wanted(*TREE_BOUNDS):
         yield from measure_trees(lab, objects)

@@ -76,6 +76,9 @@ enum operation_flags {
     OP_AT_ROUTE = 256,
     OP_MERGED = 512, /* a listing; in a bucket on two storages it is merged from both sides */
     OP_EARLY = 1024, /* answers 200 before it succeeds; the body ends with the result */
+    /* With OP_FAST: reads an object by head_now() or get_now(), where the bucket has them and
+     * nothing may wait. */
+    OP_READS_NOW = 2048,
 };
 
 struct call_param {

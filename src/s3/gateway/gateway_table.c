@@ -82,8 +82,8 @@ const struct operation operations[] = {
     {S3_OP_CopyObject,                HTTP_PUT,    LEVEL_OBJECT,  NULL, "x-amz-copy-source", "OBJECT", op_copy_object, OP_COPIES | OP_WHOLE | OP_EARLY, THINGS_OF_OBJECT},
     {S3_OP_PutObject,                 HTTP_PUT,    LEVEL_OBJECT,  NULL, NULL, "OBJECT", op_put_object, OP_WHOLE, THINGS_OF_OBJECT},
     {S3_OP_GetObject,                 HTTP_GET,    LEVEL_OBJECT,  "info_hash", NULL, "OBJECT", op_http_seed, OP_ASKS},
-    {S3_OP_GetObject,                 HTTP_GET,    LEVEL_OBJECT,  NULL, NULL, "OBJECT", op_get_object, OP_FAST | OP_ASKS},
-    {S3_OP_HeadObject,                HTTP_HEAD,   LEVEL_OBJECT,  NULL, NULL, "OBJECT", op_head_object, OP_FAST | OP_ASKS},
+    {S3_OP_GetObject,                 HTTP_GET,    LEVEL_OBJECT,  NULL, NULL, "OBJECT", op_get_object, OP_FAST | OP_ASKS | OP_READS_NOW},
+    {S3_OP_HeadObject,                HTTP_HEAD,   LEVEL_OBJECT,  NULL, NULL, "OBJECT", op_head_object, OP_FAST | OP_ASKS | OP_READS_NOW},
     {S3_OP_DeleteObject,              HTTP_DELETE, LEVEL_OBJECT,  NULL, NULL, "OBJECT", op_delete_object, OP_WHOLE, THING_OBJECT, 0, "versionId"},
 };
 /* clang-format on */

@@ -112,6 +112,15 @@ static int find_facts(struct call *c, struct call_target *t, struct str bucket, 
     return code;
 }
 
+/* Whether reading from the bucket may wait. */
+static bool target_waits(const struct call *c, const struct call_target *t)
+{
+    bool reads_now = c->op && c->op->flags & OP_READS_NOW && t->bucket->ops->get_now;
+
+    return (t->policy && policy_is_large(t->policy)) ||
+           !(reads_now || bucket_can(t->bucket, STORAGE_AT_HAND));
+}
+
 static int open_here(struct call *c, struct call_target *t, struct str bucket, struct err *err)
 {
     struct str expected = expected_owner(c, t);
@@ -126,9 +135,7 @@ static int open_here(struct call *c, struct call_target *t, struct str bucket, s
     }
     if (code == 0 && expected.len && !str_eq(expected, t->info.owner))
         code = s3_fail(err, S3_ACCESS_DENIED);
-    bool waits = code == 0 && ((t->policy && policy_is_large(t->policy)) ||
-                               !bucket_can(t->bucket, STORAGE_AT_HAND));
-    return waits && !http_may_block(c->http) ? ERR_AGAIN : code;
+    return code == 0 && !http_may_block(c->http) && target_waits(c, t) ? ERR_AGAIN : code;
 }
 
 int call_open(struct call *c, struct call_target *t, struct str bucket, struct err *err)

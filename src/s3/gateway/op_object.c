@@ -190,9 +190,33 @@ static int object_read_asked(struct call *c, struct object_conditions *condition
     return code < 0 ? code : range_read(c, range, err);
 }
 
-int op_get_object(struct call *c, struct err *err)
+/* Whether the object is read by get_now() or head_now(). */
+static bool object_is_read_now(const struct call *c)
+{
+    return c->target.bucket->ops->get_now && !http_may_block(c->http);
+}
+
+static int object_open_body(struct call *c, const struct object_conditions *conditions,
+                            const struct object_range *range, struct get_result *got,
+                            struct err *err)
 {
     struct bucket *b = c->target.bucket;
+
+    return (object_is_read_now(c) ? b->ops->get_now : b->ops->get)(b, c->a, c->key, c->version,
+                                                                   conditions, range, got, err);
+}
+
+static int object_look_up(struct call *c, const struct object_conditions *conditions,
+                          struct get_result *got, struct err *err)
+{
+    struct bucket *b = c->target.bucket;
+
+    return (object_is_read_now(c) ? b->ops->head_now : b->ops->head)(b, c->a, c->key, c->version,
+                                                                     conditions, got, err);
+}
+
+int op_get_object(struct call *c, struct err *err)
+{
     struct object_conditions conditions;
     struct object_range range;
     struct get_result got = {0};
@@ -200,7 +224,7 @@ int op_get_object(struct call *c, struct err *err)
 
     if (code < 0)
         return code;
-    code = b->ops->get(b, c->a, c->key, c->version, &conditions, &range, &got, err);
+    code = object_open_body(c, &conditions, &range, &got, err);
     if (code == ERR_AGAIN)
         return code;
     int judged = object_judge(c, &got, code, err);
@@ -223,7 +247,6 @@ static int send_head(struct call *c, struct get_result *got)
 
 int op_head_object(struct call *c, struct err *err)
 {
-    struct bucket *b = c->target.bucket;
     struct object_conditions conditions;
     struct object_range range;
     struct get_result got = {0};
@@ -232,9 +255,9 @@ int op_head_object(struct call *c, struct err *err)
     if (code < 0)
         return code;
     if (range.kind == RANGE_ALL)
-        code = b->ops->head(b, c->a, c->key, c->version, &conditions, &got, err);
+        code = object_look_up(c, &conditions, &got, err);
     else
-        code = b->ops->get(b, c->a, c->key, c->version, &conditions, &range, &got, err);
+        code = object_open_body(c, &conditions, &range, &got, err);
     reader_close(got.body);
     got.body = NULL;
     if (code == ERR_AGAIN)

@@ -18,7 +18,7 @@ KV_LAB_TEST(kv, driver_open)
 
 KV_LAB_TEST(kv, driver_open_says_what_it_can)
 {
-    static const unsigned can[] = {KV_FENCES | KV_MOMENTS | KV_DROPS | KV_ALONE,
+    static const unsigned can[] = {KV_FENCES | KV_MOMENTS | KV_DROPS | KV_ALONE | KV_AT_HAND,
                                    KV_FENCES | KV_DROPS, 0};
 
     CHECK_INT(lab->kv->can, can[lab->driver]);

@@ -57,14 +57,28 @@ static void lake_gate_stop(struct lake_gate *t)
     db_close(db);
 }
 
+/* Runs a test. `waits`: every request is served on a thread that may wait. */
+static void lake_gate_run(void (*test)(struct lake_gate *t, struct gate *g), bool waits)
+{
+    struct lake_gate t;
+
+    gate_set_waits(waits);
+    lake_gate_start(&t);
+    test(&t, &t.g);
+    lake_gate_stop(&t);
+}
+
+/* A test in both ways in which a repository is read: without waiting where that can be, and always
+ * on a thread that may wait. */
 #define LAKE_GATE_TEST(name)                                                                       \
     static void lake_gate_##name(struct lake_gate *t, struct gate *g);                             \
     TEST(lake_gateway, name)                                                                       \
     {                                                                                              \
-        struct lake_gate t;                                                                        \
-        lake_gate_start(&t);                                                                       \
-        lake_gate_##name(&t, &t.g);                                                                \
-        lake_gate_stop(&t);                                                                        \
+        lake_gate_run(lake_gate_##name, false);                                                    \
+    }                                                                                              \
+    TEST(lake_gateway_waits, name)                                                                 \
+    {                                                                                              \
+        lake_gate_run(lake_gate_##name, true);                                                     \
     }                                                                                              \
     static void lake_gate_##name(struct lake_gate *t, struct gate *g)
 

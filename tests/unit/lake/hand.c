@@ -150,11 +150,20 @@ struct str hand_merge(struct hand *h, const char *source, const char *dest)
 
 /* --- reading --- */
 
-void hand_expect(struct hand *h, const char *ref, const char *path, const char *content)
+typedef int hand_stat_fn(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
+                         struct str path, struct lake_object *out, struct err *err);
+
+/* Expects the content; `now` allows that the answer would have to wait. */
+static void hand_expect_by(struct hand *h, hand_stat_fn *stat, bool now, const char *ref,
+                           const char *path, const char *content)
 {
     struct lake_object o;
-    int code = lake_stat(h->lake, &h->arena, &h->repo, str_z(ref), str_z(path), &o, &h->err);
+    int code = stat(h->lake, &h->arena, &h->repo, str_z(ref), str_z(path), &o, &h->err);
 
+    if (now && !(lake_kv(h->lake)->can & KV_AT_HAND))
+        CHECK_INT(code, ERR_AGAIN);
+    if (now && code == ERR_AGAIN)
+        return;
     if (!content) {
         CHECK_INT(code, ERR_NOT_FOUND);
         return;
@@ -162,6 +171,12 @@ void hand_expect(struct hand *h, const char *ref, const char *path, const char *
     if (code < 0)
         test_fail(__FILE__, __LINE__, "%s/%s: %s", ref, path, h->err.text);
     CHECK_STR(o.entry.etag, str_z(content));
+}
+
+void hand_expect(struct hand *h, const char *ref, const char *path, const char *content)
+{
+    hand_expect_by(h, lake_stat_now, true, ref, path, content);
+    hand_expect_by(h, lake_stat, false, ref, path, content);
 }
 
 void hand_expect_list(struct hand *h, const char *ref, const char *want)

@@ -36,7 +36,8 @@ void hand_branch(struct hand *h, const char *name, const char *source);
 int hand_try_merge(struct hand *h, const char *source, const char *dest);
 struct str hand_merge(struct hand *h, const char *source, const char *dest);
 
-/* The content of the path must be this; NULL: there must be no such path. */
+/* The content of the path must be this; NULL: there must be no such path. It is read in both ways,
+ * without waiting and with. */
 void hand_expect(struct hand *h, const char *ref, const char *path, const char *content);
 /* The ref's paths must be these, with a blank between them. */
 void hand_expect_list(struct hand *h, const char *ref, const char *want);

@@ -400,7 +400,7 @@ LAKE_LAB_TEST(lake_race, a_reader_that_meets_a_commit_and_its_drop_finds_the_obj
     struct hand h = hand_of(lab), other = hand_second(lab);
 
     kv_spy_begin(h.lake);
-    for (unsigned n = 1; n <= 3; n++) {
+    for (unsigned n = 1; n <= 6; n++) { /* hand_expect() reads twice */
         char path[] = {'a', (char)('0' + n), '\0'};
         hand_put(&h, "main", path, "x");
         hold_reader(&other, KV_SPY_GET, n);

@@ -33,7 +33,7 @@ void conform_a_bucket_is_there_until_it_is_removed(struct lab *lab)
     struct put_result out;
     str_reader_init(&r, STR("x"));
     CHECK_ERR(b->ops->put(b, &a, STR("k"), &r.reader, 1, &o, &out, &err), ERR_NO_BUCKET);
-    CHECK_ERR(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err), ERR_NO_BUCKET);
+    CHECK_ERR(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err), ERR_NO_BUCKET);
     CHECK_ERR(b->ops->info(b, &a, &info, &err), ERR_NO_BUCKET);
     b->ops->unref(b);
     arena_release(&a);

@@ -67,6 +67,13 @@ BUCKET_CONFORMANCE(X)
 struct str lab_bytes(size_t len, uint64_t seed);
 struct bucket *lab_bucket(struct storage *s, const char *name); /* made; the caller unrefs it */
 struct put_result lab_put(struct bucket *b, struct arena *a, const char *key, struct str body);
+/* head() and get() of the bucket. A bucket that has head_now() and get_now() must give the same
+ * answer by them, or ERR_AGAIN. */
+int lab_head(struct bucket *b, struct arena *a, struct str key, struct str version,
+             const struct object_conditions *c, struct get_result *out, struct err *err);
+int lab_get(struct bucket *b, struct arena *a, struct str key, struct str version,
+            const struct object_conditions *c, const struct object_range *range,
+            struct get_result *out, struct err *err);
 /* The body must be `want`; a NULL p: there must be none. */
 void lab_expect(struct bucket *b, const char *key, struct str version, struct str want);
 /* The keys (prefixes in brackets) must be these, separated by a blank; markers have a "!" behind

@@ -14,7 +14,7 @@ void conform_what_was_put_is_read_back(struct lab *lab)
     CHECK_STR(put.etag, STR("5d41402abc4b2a76b9719d911017c592"));
     CHECK_INT(put.version.len, 0);
     CHECK_INT(put.size, 5);
-    CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
     CHECK(!got.body);
     CHECK_STR(got.info.key, STR("k"));
     CHECK_STR(got.info.version, STR("null"));
@@ -80,7 +80,7 @@ void conform_metadata_comes_back_as_given(struct lab *lab)
 
     str_reader_init(&r, STR("x"));
     CHECK_OK(b->ops->put(b, &a, STR("k"), &r.reader, 1, &o, &put, &err));
-    CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
     CHECK_INT(got.info.meta.header_count, 3);
     for (size_t i = 0; i < 3; i++) {
         CHECK_STR(got.info.meta.headers[i].name, headers[i].name);
@@ -120,7 +120,7 @@ void conform_what_is_opaque_comes_back_as_given(struct lab *lab)
         lab_expect(b, "k", STR_EMPTY, STR_EMPTY);
     } else {
         CHECK_OK(code);
-        CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+        CHECK_OK(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
         CHECK_STR(got.info.etag, STR("my-etag"));
         CHECK_STR(got.info.meta.acl, o.meta.acl);
         CHECK_STR(got.info.meta.owner, o.meta.owner);
@@ -206,7 +206,7 @@ void conform_a_body_that_verify_refuses_leaves_nothing(struct lab *lab)
     o.verify = fill;
     str_reader_init(&r, STR("abc"));
     CHECK_OK(b->ops->put(b, &a, STR("k"), &r.reader, 3, &o, &put, &err));
-    CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
     CHECK_STR(got.info.meta.checksum.value, STR(SHA256_OF_ABC));
     b->ops->unref(b);
     arena_release(&a);
@@ -219,7 +219,7 @@ static void expect_range(struct bucket *b, struct object_range range, struct str
     struct get_result got;
     struct buf body = BUF_INIT(0);
     struct err err = {0};
-    int code = b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, &range, &got, &err);
+    int code = lab_get(b, &a, STR("k"), STR_EMPTY, NULL, &range, &got, &err);
 
     if (!want.p) {
         CHECK_ERR(code, ERR_RANGE);
@@ -272,7 +272,7 @@ static int64_t modified_of(struct bucket *b, const char *key)
     struct get_result got;
     struct err err = {0};
 
-    CHECK_OK(b->ops->head(b, &a, str_z(key), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, str_z(key), STR_EMPTY, NULL, &got, &err));
     arena_release(&a);
     return got.info.modified_ms;
 }
@@ -313,11 +313,11 @@ void conform_conditional_reads_follow_the_rfc(struct lab *lab)
     struct err err = {0};
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        int head = b->ops->head(b, &a, STR("k"), STR_EMPTY, &cases[i].c, &got, &err);
+        int head = lab_head(b, &a, STR("k"), STR_EMPTY, &cases[i].c, &got, &err);
         if (head != cases[i].want)
             test_fail(__FILE__, __LINE__, "case %zu: %s", i, err_name(head));
         CHECK_STR(got.info.etag, put.etag);
-        int code = b->ops->get(b, &a, STR("k"), STR_EMPTY, &cases[i].c, NULL, &got, &err);
+        int code = lab_get(b, &a, STR("k"), STR_EMPTY, &cases[i].c, NULL, &got, &err);
         CHECK_INT(code, cases[i].want);
         reader_close(got.body);
     }
@@ -418,7 +418,7 @@ void conform_keys_that_cannot_be_are_refused(struct lab *lab)
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         str_reader_init(&r, STR("x"));
         CHECK_ERR(b->ops->put(b, &a, bad[i], &r.reader, 1, &o, &put, &err), ERR_INVALID);
-        CHECK_ERR(b->ops->head(b, &a, bad[i], STR_EMPTY, NULL, &got, &err), ERR_INVALID);
+        CHECK_ERR(lab_head(b, &a, bad[i], STR_EMPTY, NULL, &got, &err), ERR_INVALID);
     }
     b->ops->unref(b);
     arena_release(&a);

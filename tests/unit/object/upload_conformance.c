@@ -18,7 +18,7 @@ static void expect_parts(const struct lab *lab, struct bucket *b, struct arena *
     struct err err = {0};
     uint32_t after = 0;
 
-    CHECK_OK(b->ops->head(b, a, str_z(key), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(lab_head(b, a, str_z(key), STR_EMPTY, NULL, &got, &err));
     CHECK_OK(b->ops->object_parts(b, a, &got.info, 0, 1000, &list, &err));
     CHECK_INT(list.count, count);
     CHECK(!list.more);
@@ -60,18 +60,18 @@ void conform_parts_become_an_object(struct lab *lab)
     buf_append_str(&whole, second);
     buf_append_str(&whole, third);
     lab_expect(b, "k", STR_EMPTY, buf_str(&whole));
-    CHECK_OK(b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, &part, &got, &err));
+    CHECK_OK(lab_get(b, &a, STR("k"), STR_EMPTY, NULL, &part, &got, &err));
     CHECK_INT(got.info.part_count, 3);
     CHECK_INT(got.first, first.len);
     CHECK_OK(reader_read_all(got.body, &body, &err));
     CHECK(str_eq(buf_str(&body), second));
     reader_close(got.body);
     part.first = 3;
-    CHECK_ERR(b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, &part, &got, &err), ERR_RANGE);
+    CHECK_ERR(lab_get(b, &a, STR("k"), STR_EMPTY, NULL, &part, &got, &err), ERR_RANGE);
     if (b->ops->object_parts)
         expect_parts(lab, b, &a, "k", parts, 3);
     middle.last = whole.len - 20;
-    CHECK_OK(b->ops->get(b, &a, STR("k"), STR_EMPTY, NULL, &middle, &got, &err));
+    CHECK_OK(lab_get(b, &a, STR("k"), STR_EMPTY, NULL, &middle, &got, &err));
     CHECK(!reader_as_file(got.body, &file) || file.len == got.len);
     buf_reset(&body);
     CHECK_OK(reader_read_all(got.body, &body, &err));
@@ -192,7 +192,7 @@ static struct upload_part part_from(struct bucket *b, struct arena *a, const str
     struct upload_part out = {0};
     struct err err = {0};
 
-    CHECK_OK(b->ops->head(b, a, str_z(key), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(lab_head(b, a, str_z(key), STR_EMPTY, NULL, &got, &err));
     CHECK_OK(b->ops->upload_part_copy(b, a, u, number, b, &got.info, &range, &out, &err));
     return out;
 }
@@ -313,8 +313,8 @@ void conform_a_reader_keeps_what_it_reads(struct lab *lab)
 
     CHECK_OK(finish(b, &a, &u, parts, 2, &out, &err));
     lab_put(b, &a, "single", one);
-    CHECK_OK(b->ops->get(b, &a, STR("single"), STR_EMPTY, NULL, NULL, &single, &err));
-    CHECK_OK(b->ops->get(b, &a, STR("parts"), STR_EMPTY, NULL, NULL, &chain, &err));
+    CHECK_OK(lab_get(b, &a, STR("single"), STR_EMPTY, NULL, NULL, &single, &err));
+    CHECK_OK(lab_get(b, &a, STR("parts"), STR_EMPTY, NULL, NULL, &chain, &err));
     lab_put(b, &a, "single", STR("new"));
     lab_remove(b, &a, "parts", STR_EMPTY);
     CHECK_OK(reader_read_all(single.body, &body, &err));

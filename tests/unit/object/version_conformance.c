@@ -28,10 +28,10 @@ void conform_versions_are_kept_newest_first(struct lab *lab)
     lab_expect(b, "k", two.version, large);
     lab_expect(b, "k", three.version, STR("three"));
     lab_expect(b, "k", STR("null"), STR_EMPTY);
-    CHECK_OK(b->ops->head(b, &a, STR("k"), two.version, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, STR("k"), two.version, NULL, &got, &err));
     CHECK(!got.info.is_latest);
     CHECK_STR(got.info.version, two.version);
-    CHECK_OK(b->ops->head(b, &a, STR("k"), three.version, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, STR("k"), three.version, NULL, &got, &err));
     CHECK(lab->wire || got.info.is_latest);
     lab_expect_list(b, &lab_everything, true, "k* k k");
     lab_remove(b, &a, "k", three.version);
@@ -58,10 +58,10 @@ void conform_a_marker_hides_and_its_removal_brings_back(struct lab *lab)
                          second = lab_remove(b, &a, "k", STR_EMPTY);
     CHECK(marker.is_marker && second.is_marker);
     CHECK(marker.version.len > 0 && !str_eq(marker.version, second.version));
-    CHECK_ERR(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err), ERR_NOT_FOUND);
+    CHECK_ERR(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err), ERR_NOT_FOUND);
     CHECK(got.info.is_marker);
     CHECK_STR(got.info.version, second.version);
-    CHECK_ERR(b->ops->head(b, &a, STR("k"), marker.version, NULL, &got, &err), ERR_NOT_FOUND);
+    CHECK_ERR(lab_head(b, &a, STR("k"), marker.version, NULL, &got, &err), ERR_NOT_FOUND);
     CHECK(got.info.is_marker && !got.info.is_latest);
     lab_expect(b, "k", put.version, STR("x"));
     lab_expect_list(b, &lab_everything, false, "");
@@ -233,13 +233,13 @@ void conform_meta_of_a_version_can_be_set(struct lab *lab)
     struct put_result old = lab_put(b, &a, "k", STR("old"));
     lab_put(b, &a, "k", STR("new"));
     CHECK_OK(b->ops->set_meta(b, &a, STR("k"), old.version, META_TAGS, &meta, NULL, &err));
-    CHECK_OK(b->ops->head(b, &a, STR("k"), old.version, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, STR("k"), old.version, NULL, &got, &err));
     CHECK_STR(got.info.meta.tags, STR("a=1"));
     CHECK_INT(got.info.meta.acl.len, 0);
-    CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
     CHECK_INT(got.info.meta.tags.len, 0);
     CHECK_OK(b->ops->set_meta(b, &a, STR("k"), STR_EMPTY, META_ACL, &meta, NULL, &err));
-    CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+    CHECK_OK(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
     CHECK(lab->wire || str_eq(got.info.meta.acl, STR("acl")));
     lab_expect(b, "k", STR_EMPTY, STR("new"));
     lab_expect(b, "k", old.version, STR("old"));
@@ -297,7 +297,7 @@ void conform_a_copy_onto_itself_changes_the_metadata(struct lab *lab)
         lab_put(b, &a, "k", bodies[i]);
         CHECK_OK(copy_to(b, &a, "k", b, "k", (struct put_options){.meta.tags = STR("t=1")}, &err));
         lab_expect(b, "k", STR_EMPTY, bodies[i]);
-        CHECK_OK(b->ops->head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
+        CHECK_OK(lab_head(b, &a, STR("k"), STR_EMPTY, NULL, &got, &err));
         CHECK_STR(got.info.meta.tags, STR("t=1"));
     }
     b->ops->unref(b);

@@ -76,6 +76,19 @@ void gate_set_capture(const struct change_capture *wanted)
     first_capture = wanted;
 }
 
+static bool gate_waits;
+
+void gate_set_waits(bool waits)
+{
+    gate_waits = waits;
+}
+
+/* Serves a request on a thread that may wait. */
+static int handle_waiting(struct http_request *req, void *ctx)
+{
+    return http_may_block(req) ? gateway_handle(req, ctx) : ERR_AGAIN;
+}
+
 void gate_start(struct gate *g)
 {
     capture = first_capture;
@@ -114,7 +127,9 @@ void gate_start_in(struct gate *g, const char *dir)
                                                        .capture = capture,
                                                        .allow_v2 = true,
                                                        .key_file = g->key_file});
-    lab_start(&g->lab, (struct http_server_options){.handler = gateway_handle, .ctx = g->gateway});
+    lab_start(&g->lab,
+              (struct http_server_options){.handler = gate_waits ? handle_waiting : gateway_handle,
+                                           .ctx = g->gateway});
     g->fd = lab_dial(&g->lab);
 }
 

@@ -41,6 +41,8 @@ void gate_stop_serving(struct gate *g);
 void gate_notify(struct gate *g, const struct notify_options *limits);
 /* For gate_start(), not for gate_start_in(); NULL: none. */
 void gate_set_capture(const struct change_capture *capture);
+/* Whether gateways that are started from now on serve every request on a thread that may wait. */
+void gate_set_waits(bool waits);
 /* The access log ended and opened again, with this interval. */
 void gate_access_log(struct gate *g, uint64_t interval_ms, uint64_t waiting_max);
 
