@@ -61,6 +61,7 @@ E2E = {
     "kv": ("kv", 15, ""),
     "lake_cli": ("lake cli", 40, ""),
     "lake_keeping": ("lake", 150, ""),
+    "lake_kills": ("lake kv", 220, ""),
     "lake_moves": ("lake cli", 60, ""),
     "lake_rest": ("lake api", 60, ""),
     "lake_rights": ("lake s3", 15, ""),
