@@ -96,16 +96,12 @@ static int document_write(struct lake_bucket *b, struct arena *a, const char *na
     int code;
 
     do {
-        struct buf record = {0};
         code = lake_repo_again(b->lake, a, &b->repo, &now, err);
         if (code < 0)
             break;
         now.documents++;
-        lake_repo_write(&record, &now);
         lake_tx_init(&tx, a);
-        lake_tx_put_if(&tx, lake_key_repo(a, now.id), arena_str(a, buf_str(&record)), KV_SAME,
-                       now.stamp);
-        buf_release(&record);
+        lake_tx_put_repo(&tx, &now);
         if (document.len)
             lake_tx_put(&tx, document_row(a, &now, name), document);
         else

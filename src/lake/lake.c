@@ -13,6 +13,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->queue = commit_queue_new();
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
     l->branches = branch_cache_new();
+    l->stages = stage_cache_new();
     l->logs = log_pauses_new(LAKE_PAUSED_COMMITS);
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
     l->compactions = compactions_new();
@@ -37,6 +38,7 @@ void lake_close(struct lake *l)
     log_pauses_free(l->logs);
     commit_cache_free(l->commits);
     branch_cache_free(l->branches);
+    stage_cache_free(l->stages);
     compactions_free(l->compactions);
     free(l);
 }

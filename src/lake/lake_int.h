@@ -8,6 +8,7 @@
 #include "lake/commit_queue.h"
 #include "lake/lake.h"
 #include "lake/protect.h"
+#include "lake/stage_cache.h"
 #include "lake/step.h"
 #include "os/loop.h"
 
@@ -27,7 +28,8 @@ struct lake {
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
     struct branch_cache *branches;
-    struct log_pauses *logs; /* log_pauses.c: walks that wait for their next page */
+    struct stage_cache *stages; /* stage.c: the records that stages read last */
+    struct log_pauses *logs;    /* log_pauses.c: walks that wait for their next page */
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
      * from it. Tests set it. */
     int64_t claim_fresh_ms;
@@ -80,6 +82,9 @@ void lake_tx_check(struct lake_tx *tx, struct kv_name name, struct str stamp);
 /* Every write into a repository carries this check: the repository's record is the one that was
  * read, so the repository was not deleted or made again meanwhile. */
 void lake_tx_check_repo(struct lake_tx *tx, const struct lake_repo *r);
+/* Puts the changed record of the repository, if the stored one is still the one that was read
+ * (r->stamp). */
+void lake_tx_put_repo(struct lake_tx *tx, const struct lake_repo *r);
 /* Puts the branch's record with its revision one higher, if it is still the one that was read
  * (b->stamp). */
 void lake_tx_put_branch(struct lake_tx *tx, const struct lake_repo *r, struct lake_branch *b);

@@ -217,14 +217,31 @@ static void rule_write(struct buf *out, const struct lake_protection_rule *rule)
     buf_release(&entry);
 }
 
-int lake_protection_set(struct lake *l, struct arena *a, const struct lake_repo *r,
-                        const struct lake_protection *p, const struct str *if_match,
+/* Encodes all rules into the arena. */
+static int rules_encode(struct arena *a, const struct lake_protection *p, struct str *out,
                         struct err *err)
 {
     struct buf record = BUF_INIT(KV_VALUE_MAX);
+
+    for (size_t i = 0; i < p->count; i++)
+        rule_write(&record, &p->rules[i]);
+    int code = buf_error(&record);
+    *out = record.len ? arena_str(a, buf_str(&record)) : STR("");
+    buf_release(&record);
+    return code < 0 ? err_code(err, code) : 0;
+}
+
+/* Writes the rules and counts the change in the repository's record, in one step. So a stage that
+ * checks the repository's record checks the rules, too. ERR_AGAIN: the record has changed. */
+static int rules_put(struct lake *l, struct arena *a, const struct lake_repo *r, struct str rules,
+                     const struct str *if_match, struct err *err)
+{
+    enum { REPO_PUT, RULES_PUT };
+    struct lake_repo now;
     struct kv_value row;
     struct lake_tx tx;
-    int code = rules_check(p, err);
+    size_t failed = REPO_PUT;
+    int code = lake_repo_again(l, a, r, &now, err);
 
     if (code == 0)
         code = rules_load(l, a, r, &row, err);
@@ -232,24 +249,32 @@ int lake_protection_set(struct lake *l, struct arena *a, const struct lake_repo 
         return code;
     if (if_match && !str_eq(*if_match, rules_checksum(a, &row)))
         return err_set(err, ERR_PRECONDITION, "the rules of protected branches have changed");
-    for (size_t i = 0; i < p->count; i++)
-        rule_write(&record, &p->rules[i]);
+    now.rules++;
     lake_tx_init(&tx, a);
-    lake_tx_check_repo(&tx, r);
-    lake_tx_put_if(&tx, lake_key_protection(a, r->partition),
-                   record.len ? arena_str(a, buf_str(&record)) : STR(""),
+    lake_tx_put_repo(&tx, &now);
+    lake_tx_put_if(&tx, lake_key_protection(a, r->partition), rules,
                    !if_match           ? KV_ALWAYS
                    : kv_is_there(&row) ? KV_SAME
                                        : KV_ABSENT,
                    row.stamp);
-    code = buf_error(&record);
-    buf_release(&record);
-    if (code < 0)
-        return err_code(err, code);
-    size_t failed = 0;
     code = lake_tx_write(l, &tx, &failed, err);
-    if (code != ERR_PRECONDITION)
+    if (code == ERR_PRECONDITION && failed == RULES_PUT)
+        return err_set(err, code, "the rules of protected branches have changed");
+    return code == ERR_PRECONDITION ? ERR_AGAIN : code;
+}
+
+int lake_protection_set(struct lake *l, struct arena *a, const struct lake_repo *r,
+                        const struct lake_protection *p, const struct str *if_match,
+                        struct err *err)
+{
+    struct str rules;
+    int code = rules_check(p, err);
+
+    if (code == 0)
+        code = rules_encode(a, p, &rules, err);
+    if (code < 0)
         return code;
-    return failed == 0 ? err_set(err, ERR_NOT_FOUND, "repository not found")
-                       : err_set(err, code, "the rules of protected branches have changed");
+    while ((code = rules_put(l, a, r, rules, if_match, err)) == ERR_AGAIN) {
+    }
+    return code;
 }

@@ -2,8 +2,9 @@
  *
  * The rules of a repository are one row, `settings/protected_branches`, in lakeFS's message
  * BranchProtectionRules. A rule has a pattern of branch names, where `*` stands for any bytes and
- * `?` for one byte, and a set of enum lake_protect. Every change of a branch reads the row in the
- * same round trip as the branch, so a rule holds from the moment on at which it was set. */
+ * `?` for one byte, and a set of enum lake_protect. A rule holds from the moment on at which it was
+ * set: every change of a branch reads the row, or checks the repository's record, which counts the
+ * changes of the rules. */
 #ifndef LAKE_PROTECT_H
 #define LAKE_PROTECT_H
 

@@ -13,6 +13,7 @@ static const struct proto_field repo_fields[] = {
     PROTO_FIELD(8, PROTO_STR, struct lake_repo, storage_id),
     PROTO_FIELD(100, PROTO_STR, struct lake_repo, owner),
     PROTO_FIELD(101, PROTO_U64, struct lake_repo, documents),
+    PROTO_FIELD(102, PROTO_U64, struct lake_repo, rules),
     {0},
 };
 

@@ -32,6 +32,7 @@ struct lake_repo {
     struct str storage_id;
     struct str owner;   /* id of the user who owns the repository */
     uint64_t documents; /* grows with every change of the bucket's documents */
+    uint64_t rules;     /* grows with every change of the rules of protected branches */
     /* Not in the record; lake_repo_get() sets them. */
     struct str partition; /* "<id>-<token>" */
     struct str stamp;     /* for KV_SAME */

@@ -132,7 +132,23 @@ static int stage_prepare(struct staging *s, const struct lake_put *puts, size_t 
 
 /* --- one try --- */
 
-/* K1: the repository, the branch and the rules of protection, in one round trip. */
+/* K1 without a round trip: the records as a stage read them last. The write checks both, and the
+ * repository's record counts the changes of the rules, which allowed the write when the records
+ * were kept. So only a write that depends on nothing else can use them. */
+static bool stage_recall(struct staging *s)
+{
+    struct stage_records r;
+
+    if (!(s->lake->kv->can & KV_FENCES) || s->was_refused || s->path_count > 0 || s->o->keep ||
+        !stage_cache_get(s->lake->stages, s->arena, s->asked->partition, s->name, &r))
+        return false;
+    struct kv_value values[] = {{r.repo, r.repo}, {r.branch, r.branch}};
+    return lake_decode_branch(s->arena, s->asked, values, &s->repo, &s->branch, NULL) == 0 &&
+           lake_check_writable(&s->repo, s->o->force, NULL) == 0;
+}
+
+/* K1: the repository, the branch and the rules of protection, in one round trip. The repository is
+ * read first: rules that change later change its record, too. */
 static int stage_read(struct staging *s, struct err *err)
 {
     struct arena *a = s->arena;
@@ -148,6 +164,9 @@ static int stage_read(struct staging *s, struct err *err)
         code = lake_check_writable(&s->repo, s->o->force, err);
     if (code == 0)
         code = lake_judge_protection(&values[2], s->name, LAKE_PROTECT_STAGING, err);
+    if (code == 0)
+        stage_cache_put(s->lake->stages, s->asked->partition, s->name,
+                        &(struct stage_records){s->repo.stamp, s->branch.stamp});
     return code;
 }
 
@@ -223,6 +242,8 @@ static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err
     lake_step_end("lake.stage");
     if (code == ERR_PRECONDITION && s->o->keep && failed == STAGE_KEEP_CHECK)
         return err_set(err, ERR_BUSY, "a collection began or ended meanwhile; try again");
+    if (code == ERR_PRECONDITION)
+        stage_cache_forget(s->lake->stages, s->asked->partition, s->name);
     return code == ERR_PRECONDITION ? ERR_AGAIN : code;
 }
 
@@ -254,7 +275,7 @@ static int stage_try(struct staging *s, struct err *err)
 {
     bool is_fenced = (s->lake->kv->can & KV_FENCES) || s->path_count > 0 || s->o->keep;
     struct lake_tx tx;
-    int code = stage_read(s, err);
+    int code = stage_recall(s) ? 0 : stage_read(s, err);
 
     if (code == 0 && s->path_count)
         code =

@@ -71,6 +71,14 @@ static struct str tx_encoded(struct lake_tx *tx, struct buf *record)
     return value.p ? value : STR("");
 }
 
+void lake_tx_put_repo(struct lake_tx *tx, const struct lake_repo *r)
+{
+    struct buf record = {0};
+
+    lake_repo_write(&record, r);
+    lake_tx_put_if(tx, lake_key_repo(tx->arena, r->id), tx_encoded(tx, &record), KV_SAME, r->stamp);
+}
+
 void lake_tx_put_branch(struct lake_tx *tx, const struct lake_repo *r, struct lake_branch *b)
 {
     struct buf record = {0};

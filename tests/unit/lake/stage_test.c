@@ -1,5 +1,6 @@
 /* Staging, reading and listing a branch: staged rows over sealed rows over the tree of its head. */
 #include "unit/lake/hand.h"
+#include "unit/lake/kv_spy.h"
 #include "unit/lake/steps.h"
 
 #include "lake/change.h"
@@ -281,21 +282,82 @@ LAKE_LAB_TEST(lake_stage, a_condition_is_judged_in_the_step_of_the_write)
     hand_release(&h);
 }
 
+/* --- records that a stage has in memory (K1) --- */
+
+static void note_call(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+LAKE_LAB_TEST(lake_stage, with_fences_a_further_stage_is_one_round_trip)
+{
+    struct hand h = hand_of(lab);
+    bool has_read = false;
+
+    hand_put(&h, "main", "a", "x");
+    kv_spy_begin(h.lake);
+    kv_spy_plan(KV_SPY_GET, 1, note_call, &has_read);
+    hand_put(&h, "main", "b", "x");
+    CHECK_INT(kv_spy_happened(), !(lake_kv(h.lake)->can & KV_FENCES));
+    CHECK_INT(has_read, !(lake_kv(h.lake)->can & KV_FENCES));
+    kv_spy_end(h.lake);
+    hand_expect_list(&h, "main", "a b");
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_stage, records_in_memory_that_are_old_are_read_again)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab);
+
+    hand_put(&h, "main", "a", "x");
+    hand_commit(&other, "main", "of another process");
+    hand_put(&h, "main", "b", "x");
+    hand_expect_diff(&h, "main", "+b");
+    hand_expect_list(&h, "main@", "a");
+    hand_branch(&h, "short", "main");
+    hand_put(&h, "short", "c", "x");
+    CHECK_INT(
+        lake_branch_delete(other.lake, &other.arena, &other.repo, STR("short"), false, &other.err),
+        0);
+    CHECK_INT(hand_try_put(&h, "short", "d", "x"), ERR_NOT_FOUND);
+    CHECK_INT(hand_try_put(&h, "short", "d", "x"), ERR_NOT_FOUND);
+    hand_branch(&other, "short", "main");
+    hand_put(&h, "short", "e", "x");
+    hand_expect_diff(&other, "short", "+e");
+    hand_release(&other);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_stage, rules_that_another_process_sets_hold_at_once)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct lake_protection_rule rule = {STR("main"), LAKE_PROTECT_STAGING};
+    struct lake_protection rules = {.rules = &rule, .count = 1}, none = {0};
+
+    hand_put(&h, "main", "a", "x");
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(
+            lake_protection_set(other.lake, &other.arena, &other.repo, &rules, NULL, &other.err),
+            0);
+        CHECK_INT(hand_try_put(&h, "main", "b", "x"), ERR_DENIED);
+        CHECK_INT(hand_try_put(&h, "main", "b", "x"), ERR_DENIED);
+        CHECK_INT(
+            lake_protection_set(other.lake, &other.arena, &other.repo, &none, NULL, &other.err), 0);
+        hand_put(&h, "main", "c", "x");
+    }
+    hand_expect_list(&h, "main", "a c");
+    hand_release(&other);
+    hand_release(&h);
+}
+
 /* --- protection and the read-only flag --- */
 
-static void protect(struct hand *h, const char *pattern, const char *actions, size_t count)
+static void protect(struct hand *h, const char *pattern, unsigned what)
 {
-    struct kv_name name = {h->repo.partition, STR("settings/protected_branches")};
-    struct buf blocked = {0}, rule = {0}, rules = {0};
+    struct lake_protection_rule rule = {str_z(pattern), what};
+    struct lake_protection rules = {.rules = &rule, .count = 1};
 
-    proto_put_bytes(&blocked, 1, str_n(actions, count));
-    proto_put_bytes(&rule, 1, str_z(pattern));
-    proto_put_bytes(&rule, 2, buf_str(&blocked));
-    proto_put_bytes(&rules, 1, buf_str(&rule));
-    CHECK_INT(kv_set(lake_kv(h->lake), name, buf_str(&rules), &h->err), 0);
-    buf_release(&blocked);
-    buf_release(&rule);
-    buf_release(&rules);
+    CHECK_INT(lake_protection_set(h->lake, &h->arena, &h->repo, &rules, NULL, &h->err), 0);
 }
 
 LAKE_LAB_TEST(lake_stage, a_protected_branch_takes_no_writes)
@@ -304,7 +366,7 @@ LAKE_LAB_TEST(lake_stage, a_protected_branch_takes_no_writes)
 
     hand_branch(&h, "release-1", "main");
     hand_put(&h, "release-1", "a", "x");
-    protect(&h, "release-*", "\0\1", 2);
+    protect(&h, "release-*", LAKE_PROTECT_STAGING | LAKE_PROTECT_COMMIT);
     hand_put(&h, "main", "a", "x");
     CHECK_INT(hand_try_put(&h, "release-1", "a", "y"), ERR_DENIED);
     CHECK_INT(hand_try_commit(&h, "release-1", "no"), ERR_DENIED);
@@ -314,10 +376,10 @@ LAKE_LAB_TEST(lake_stage, a_protected_branch_takes_no_writes)
     CHECK_INT(
         lake_hard_reset(h.lake, &h.arena, &h.repo, STR("release-1"), STR("main"), false, &h.err),
         ERR_DENIED);
-    protect(&h, "releas?-1", "\1", 1); /* commits alone */
+    protect(&h, "releas?-1", LAKE_PROTECT_COMMIT);
     hand_put(&h, "release-1", "a", "y");
     CHECK_INT(hand_try_commit(&h, "release-1", "no"), ERR_DENIED);
-    protect(&h, "*-2", "\0\1", 2);
+    protect(&h, "*-2", LAKE_PROTECT_STAGING | LAKE_PROTECT_COMMIT);
     hand_commit(&h, "release-1", "yes");
     hand_release(&h);
 }
