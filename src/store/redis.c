@@ -19,6 +19,7 @@ struct redis {
     struct redis_endpoint endpoint; /* its TLS context and master are owned by this struct */
     uint64_t timeout_ns;
     struct redis_pool pool;
+    struct redis_groups groups;
     struct redis_subs subs;
 };
 
@@ -148,38 +149,16 @@ static int receive_all(struct redis_conn *c, struct arena *arena, struct trip *t
     return 0;
 }
 
-/* Takes a connection from the pool and sends the trip on it; *out is that connection. A send that
- * failed did not deliver the last byte, so nothing of a `whole` trip ran. If the connection had
- * been idle before, the send is tried once more on a new one (docs/store-redis.md, R3). */
-static int send_trip(struct redis *r, struct redis_conn **out, struct trip *trip,
-                     uint64_t deadline_ns, struct err *err)
+bool redis_is_replica(const struct reply *r)
 {
-    for (bool fresh = false;; fresh = true) {
-        struct redis_conn *c = NULL;
-        bool reused;
-        int rc = redis_pool_take(&r->pool, fresh, deadline_ns, &c, err);
-        if (rc < 0)
-            return rc;
-        rc = redis_conn_send(c, buf_str(&trip->wire), deadline_ns, err);
-        if (rc == 0) {
-            *out = c;
-            return 0;
-        }
-        reused = c->reused;
-        redis_pool_drop(&r->pool, c);
-        if (!trip->whole)
-            return rc;
-        if (!reused || rc == ERR_TIMEOUT)
-            return err_wrap(err, ERR_UNAVAILABLE, "not sent");
-    }
+    return reply_is_error(r, "READONLY") || reply_is_error(r, "MASTERDOWN");
 }
 
 /* Whether the server said that it is a replica, so that this connection must not be used again. */
 static bool turned_away(const struct trip *trip)
 {
     for (size_t i = 0; i < trip->count; i++)
-        if (reply_is_error(&trip->replies[i], "READONLY") ||
-            reply_is_error(&trip->replies[i], "MASTERDOWN"))
+        if (redis_is_replica(&trip->replies[i]))
             return true;
     return false;
 }
@@ -201,19 +180,12 @@ static int make_trip(struct redis *r, struct arena *arena, struct trip *trip, ui
         rc = err_code(err, ERR_NO_MEMORY);
         goto out;
     }
-    rc = send_trip(r, &c, trip, deadline_ns, err);
+    rc = redis_pool_send(&r->pool, &c, buf_str(&trip->wire), trip->whole, deadline_ns, err);
     if (rc < 0)
         goto out;
     BUG_ON(!c);
     rc = receive_all(c, arena, trip, deadline_ns, err);
-    /* The connection is closed. After a failure the next call would get this call's reply
-     * (docs/store-redis.md, R6). A replica's host name may lead to another server by now (R9). */
-    if (rc < 0 || turned_away(trip)) {
-        redis_master_doubt(r->endpoint.master, c->generation);
-        redis_pool_drop(&r->pool, c);
-    } else {
-        redis_pool_give(&r->pool, c);
-    }
+    redis_pool_end(&r->pool, c, rc < 0 || turned_away(trip));
 out:
     buf_release(&trip->wire);
     return rc;
@@ -367,6 +339,44 @@ static void write_evalsha(struct buf *wire, const struct script_run *run)
     free(argv);
 }
 
+/* Runs a script by its digest. */
+static int eval_by_digest(struct redis *r, struct arena *arena, struct reply **out,
+                          const struct script_run *run, uint64_t deadline_ns, struct err *err)
+{
+    struct trip trip = {.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 1};
+    int rc;
+
+    write_evalsha(&trip.wire, run);
+    if (run->script->grouped && buf_error(&trip.wire) == 0) {
+        rc = redis_group_call(&r->groups, arena, out, buf_str(&trip.wire), deadline_ns, err);
+        buf_release(&trip.wire);
+        return rc;
+    }
+    rc = make_trip(r, arena, &trip, deadline_ns, err);
+    if (rc == 0)
+        *out = trip.replies;
+    return rc;
+}
+
+/* Loads the script and runs it, in one write. */
+static int eval_by_source(struct redis *r, struct arena *arena, struct reply **out,
+                          const struct script_run *run, uint64_t deadline_ns, struct err *err)
+{
+    struct trip trip = {.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 2};
+    int rc;
+
+    resp_write(&trip.wire, (struct str[]){STR("SCRIPT"), STR("LOAD"), run->script->source}, 3);
+    write_evalsha(&trip.wire, run);
+    rc = make_trip(r, arena, &trip, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    /* An error of the first reply says that the script does not compile. */
+    *out = &trip.replies[trip.replies[0].type != REPLY_ERROR];
+    return reply_is_error(*out, "NOSCRIPT")
+               ? err_set(err, ERR_UNAVAILABLE, "redis forgets scripts as soon as they are loaded")
+               : 0;
+}
+
 /* Runs a script by its digest. If Redis does not know the script (first use, restarted, flushed),
  * the script did not run. Then SCRIPT LOAD and the run are sent together in one write, perhaps on
  * another connection (docs/store-redis.md, R7). */
@@ -374,29 +384,14 @@ static int redis_eval(struct store *s, struct arena *arena, struct reply **out,
                       const struct script_run *run, struct err *err)
 {
     struct redis *r = container_of(s, struct redis, store);
-    struct trip trip = {.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 1};
     uint64_t deadline_ns = deadline_of(r);
-    struct reply *reply;
-    int rc;
+    struct reply *reply = NULL;
+    int rc = eval_by_digest(r, arena, &reply, run, deadline_ns, err);
 
-    write_evalsha(&trip.wire, run);
-    rc = make_trip(r, arena, &trip, deadline_ns, err);
-    if (rc < 0)
-        return rc;
-    if (reply_is_error(&trip.replies[0], "NOSCRIPT")) {
-        trip = (struct trip){.wire = BUF_INIT(MAX_WIRE), .whole = true, .count = 2};
-        resp_write(&trip.wire, (struct str[]){STR("SCRIPT"), STR("LOAD"), run->script->source}, 3);
-        write_evalsha(&trip.wire, run);
-        rc = make_trip(r, arena, &trip, deadline_ns, err);
-        if (rc < 0)
-            return rc;
-        if (trip.replies[0].type == REPLY_ERROR) /* the script does not compile */
-            trip.replies[1] = trip.replies[0];
-    }
-    reply = &trip.replies[trip.count - 1];
-    if (reply_is_error(reply, "NOSCRIPT"))
-        return err_set(err, ERR_UNAVAILABLE, "redis forgets scripts as soon as they are loaded");
-    rc = redis_refused(reply, err);
+    if (rc == 0 && reply_is_error(reply, "NOSCRIPT"))
+        rc = eval_by_source(r, arena, &reply, run, deadline_ns, err);
+    if (rc == 0)
+        rc = redis_refused(reply, err);
     if (rc == 0)
         *out = reply;
     return rc;
@@ -426,6 +421,7 @@ static void redis_close(struct store *s)
     struct redis *r = container_of(s, struct redis, store);
 
     redis_subs_release(&r->subs);
+    redis_groups_release(&r->groups);
     redis_pool_release(&r->pool);
     redis_free(r);
 }
@@ -499,6 +495,7 @@ int store_open_redis(struct store **out, const struct store_redis_options *o, st
     r->store.number = r->target.database;
     redis_pool_init(&r->pool, &r->endpoint,
                     o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS, o->log);
+    redis_groups_init(&r->groups, &r->pool);
     redis_subs_init(&r->subs, &r->store, &r->endpoint, o->log);
     r->subs.timeout_ns = r->timeout_ns;
     r->subs.pool = &r->pool;

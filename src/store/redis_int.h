@@ -91,6 +91,8 @@ int redis_conn_receive(struct redis_conn *c, struct arena *arena, struct reply *
 /* Returns the code for an error reply whose first word is in the table of refusals (LOADING,
  * NOAUTH, OOM, ...); 0 for any other text. A refused command did not run. */
 int redis_refusal(struct str text);
+/* Whether the server says by this reply that it is a replica. */
+bool redis_is_replica(const struct reply *r);
 
 /* --- back-off: how long Redis is not tried again after it could not be reached --- */
 
@@ -210,10 +212,36 @@ void redis_pool_release(struct redis_pool *p); /* no connection may be in use */
  * ERR_DENIED and ERR_INVALID are those of redis_conn_open(). */
 int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, struct redis_conn **out,
                     struct err *err) MUST_CHECK;
+/* Takes a connection and sends the bytes on it; *out is that connection. `whole` says that Redis
+ * runs nothing before the last byte has arrived. Then a send that failed is ERR_UNAVAILABLE, and if
+ * the connection had been idle before, the send is tried once more on a new one (R3). Otherwise
+ * ERR_CLOSED and ERR_TIMEOUT mean that some of it may have run. */
+int redis_pool_send(struct redis_pool *p, struct redis_conn **out, struct str wire, bool whole,
+                    uint64_t deadline_ns, struct err *err) MUST_CHECK;
+/* Ends the use of a connection. `doubtful`: not all replies were read, or the server says that it
+ * is a replica. Such a connection is closed. After a failure the next call would get this call's
+ * reply (R6), and a replica's host name may lead to another server by now (R9). */
+void redis_pool_end(struct redis_pool *p, struct redis_conn *c, bool doubtful);
 /* Gives the connection back to the pool, for further calls. */
 void redis_pool_give(struct redis_pool *p, struct redis_conn *c);
 void redis_pool_drop(struct redis_pool *p, struct redis_conn *c); /* closes the connection */
 void redis_pool_is_back(struct redis_pool *p); /* called when Redis answers: ends the back-off */
+
+/* --- groups: calls of several threads that are sent together (redis_group.c) --- */
+
+struct redis_groups {
+    struct redis_pool *pool; /* borrowed */
+    struct mutex lock;       /* class "store.redis.groups"; guards the members below */
+    struct list waiting;     /* calls that wait for a group, the oldest first */
+    unsigned flights;        /* groups that are on their way */
+};
+
+void redis_groups_init(struct redis_groups *g, struct redis_pool *pool);
+void redis_groups_release(struct redis_groups *g); /* no call may be running */
+/* Makes a call whose bytes are `wire`, which is one command. ERR_CLOSED and ERR_TIMEOUT: it may
+ * have run. */
+int redis_group_call(struct redis_groups *g, struct arena *arena, struct reply **out,
+                     struct str wire, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 
 /* --- subscriptions --- */
 

@@ -152,6 +152,38 @@ int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, stru
     }
 }
 
+int redis_pool_send(struct redis_pool *p, struct redis_conn **out, struct str wire, bool whole,
+                    uint64_t deadline_ns, struct err *err)
+{
+    for (bool fresh = false;; fresh = true) {
+        struct redis_conn *c = NULL;
+        int rc = redis_pool_take(p, fresh, deadline_ns, &c, err);
+        if (rc < 0)
+            return rc;
+        rc = redis_conn_send(c, wire, deadline_ns, err);
+        if (rc == 0) {
+            *out = c;
+            return 0;
+        }
+        bool reused = c->reused;
+        redis_pool_drop(p, c);
+        if (!whole)
+            return rc;
+        if (!reused || rc == ERR_TIMEOUT)
+            return err_wrap(err, ERR_UNAVAILABLE, "not sent");
+    }
+}
+
+void redis_pool_end(struct redis_pool *p, struct redis_conn *c, bool doubtful)
+{
+    if (!doubtful) {
+        redis_pool_give(p, c);
+        return;
+    }
+    redis_master_doubt(p->endpoint->master, c->generation);
+    redis_pool_drop(p, c);
+}
+
 void redis_pool_give(struct redis_pool *p, struct redis_conn *c)
 {
     struct redis_conn *oldest = NULL;

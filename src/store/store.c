@@ -84,7 +84,8 @@ void scripts_init(struct script *out, const struct script_row *rows, size_t coun
                                  .source = str_z(rows[i].source),
                                  .readonly = rows[i].flags & SCRIPT_READS,
                                  .relaxed = rows[i].flags & SCRIPT_RELAXED,
-                                 .always = rows[i].flags & SCRIPT_ALWAYS};
+                                 .always = rows[i].flags & SCRIPT_ALWAYS,
+                                 .grouped = rows[i].flags & SCRIPT_GROUPED};
         script_init(&out[i]);
     }
 }

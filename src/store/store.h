@@ -111,13 +111,15 @@ struct script {
     bool readonly; /* the script only reads */
     bool relaxed;  /* each run is relaxed (struct script_run) */
     bool always;   /* the script runs even while the store is halted (struct store_watch) */
+    bool grouped;  /* on Redis, runs of several threads are sent together; if the connection is lost
+                      then, all of them may have run */
     char sha1[41]; /* hexadecimal; set by script_init(), once, at the start */
 };
 void script_init(struct script *script);
 
-/* A row of a room's scripts.def. The flags set the members readonly, relaxed and always of struct
- * script. */
-enum script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2, SCRIPT_ALWAYS = 4 };
+/* A row of a room's scripts.def. The flags set the members readonly, relaxed, always and grouped of
+ * struct script. */
+enum script_flags { SCRIPT_READS = 1, SCRIPT_RELAXED = 2, SCRIPT_ALWAYS = 4, SCRIPT_GROUPED = 8 };
 struct script_row {
     const char *name, *source;
     unsigned flags;

@@ -202,7 +202,7 @@ TEST(redis_failure, a_server_that_accepts_and_says_nothing_is_unavailable)
 
 /* Killed under load. Every worker appends ids of its own to one list and notes the code of each;
  * afterwards the list tells what really ran. */
-enum { WORKERS = 4, ROUNDS = 4, STEPS = 150, TIMEOUT_MS = 3000 };
+enum { WORKERS = 16, ROUNDS = 4, STEPS = 150, TIMEOUT_MS = 3000 };
 
 struct attempt {
     char id[32];
@@ -212,6 +212,7 @@ struct attempt {
 
 struct load {
     struct store *store;
+    const struct script *script; /* appends an id; NULL: by a command */
     struct mutex lock;
     struct cond changed;
     size_t acknowledged, failed; /* guarded by lock */
@@ -225,17 +226,38 @@ struct worker {
     VEC(struct attempt) attempts;
 };
 
+static int append_by_command(struct load *l, const char *id)
+{
+    char line[64];
+    const char *got;
+
+    snprintf(line, sizeof(line), "RPUSH ids %s", id);
+    return ask(l->store, line, &got);
+}
+
+/* The script answers with the id, so an answer that reached another caller is found. */
+static int append_by_script(struct load *l, const char *id)
+{
+    struct str keys[] = {STR("ids")}, args[] = {str_z(id)};
+    struct script_run run = {.script = l->script, .keys = {keys, 1}, .args = {args, 1}};
+    struct arena arena = {0};
+    struct reply *reply;
+    int code = store_eval(l->store, &arena, &reply, &run, NULL);
+
+    if (code == 0)
+        CHECK_STR(reply->str, str_z(id));
+    arena_release(&arena);
+    return code;
+}
+
 static void work(void *ctx)
 {
     struct worker *w = ctx;
 
     for (int i = 0; !w->load->stop; i++) {
         struct attempt a = {0};
-        char line[64];
-        const char *got;
         snprintf(a.id, sizeof(a.id), "%d-%d", w->number, i);
-        snprintf(line, sizeof(line), "RPUSH ids %s", a.id);
-        a.code = ask(w->load->store, line, &got);
+        a.code = (w->load->script ? append_by_script : append_by_command)(w->load, a.id);
         vec_push(&w->attempts, a);
         mutex_lock(&w->load->lock);
         *(a.code ? &w->load->failed : &w->load->acknowledged) += 1;
@@ -287,17 +309,17 @@ static void check_attempt(const struct attempt *a)
         test_fail(__FILE__, __LINE__, "a call ended with %s", err_name(a->code));
 }
 
-TEST(redis_failure, killed_under_load_every_code_keeps_its_promise)
+static void kill_under_load(const struct script *script)
 {
     const char *extra[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
     struct redis_server server = {.extra = extra};
-    struct load load = {0};
+    struct load load = {.script = script};
     struct worker workers[WORKERS] = {0};
     struct err err = {0};
 
     need_redis_server(&server);
-    load.store = store_with(
-        (struct store_redis_options){.url = str_z(server.url), .timeout_ms = TIMEOUT_MS});
+    load.store = store_with((struct store_redis_options){
+        .url = str_z(server.url), .max_connections = script ? 2 : 0, .timeout_ms = TIMEOUT_MS});
     mutex_init(&load.lock, "test.load");
     cond_init(&load.changed);
     for (int i = 0; i < WORKERS; i++) {
@@ -325,4 +347,20 @@ TEST(redis_failure, killed_under_load_every_code_keeps_its_promise)
     cond_release(&load.changed);
     mutex_release(&load.lock);
     redis_server_kill(&server);
+}
+
+TEST(redis_failure, killed_under_load_every_code_keeps_its_promise)
+{
+    kill_under_load(NULL);
+}
+
+TEST(redis_failure, killed_under_load_every_run_of_a_group_keeps_its_promise)
+{
+    struct script append = {.name = "test/append",
+                            .source = STR("redis.call('RPUSH', KEYS[1], ARGV[1])"
+                                          "return ARGV[1]"),
+                            .grouped = true};
+
+    script_init(&append);
+    kill_under_load(&append);
 }

@@ -248,7 +248,7 @@ static void check_eval(struct store *s, const struct script *script, struct str 
     arena_release(&arena);
 }
 
-TEST(redis, scripts_are_loaded_when_redis_does_not_know_them)
+static void load_scripts(bool grouped)
 {
     struct script append = {.name = "test/append",
                             .source = STR("redis.call('APPEND', KEYS[1], ARGV[1])"
@@ -258,6 +258,7 @@ TEST(redis, scripts_are_loaded_when_redis_does_not_know_them)
 
     script_init(&append);
     script_init(&broken);
+    append.grouped = broken.grouped = grouped;
     need_redis_server(&server);
     struct store *s = store_at(server.url);
     check_eval(s, &append, STR("k"), STR("a"), "\"a\"");
@@ -272,6 +273,16 @@ TEST(redis, scripts_are_loaded_when_redis_does_not_know_them)
                "symbol near '<eof>'");
     store_close(s);
     redis_server_kill(&server);
+}
+
+TEST(redis, scripts_are_loaded_when_redis_does_not_know_them)
+{
+    load_scripts(false);
+}
+
+TEST(redis, scripts_of_groups_are_loaded_when_redis_does_not_know_them)
+{
+    load_scripts(true);
 }
 
 struct spin {
