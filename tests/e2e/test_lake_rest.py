@@ -7,11 +7,12 @@ import json
 import re
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import pytest
 
-from conftest import free_port, runner, wait_for
+from conftest import free_port, runner, secret, wait_for
 from lake_lab import OPERATION, PREFIX, REFUSED, Lake, openapi, quote
 
 R = "/repositories/repo"
@@ -692,6 +693,24 @@ def test_a_presigned_upload_is_linked(signing):
     assert redirect.status == 302
     with urllib.request.urlopen(redirect.headers["Location"]) as answer:
         assert answer.read() == b"12345"
+
+
+def test_a_presigned_upload_cannot_be_repeated(signing):
+    """The URL is good for a while after the link, and must not change what was linked."""
+    lake = signing
+    given = lake.call("GET", B + "/staging/backing", path="a", presign="true")
+    etag = upload(given["presigned_url"], b"first")
+
+    def again(url):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            upload(url, b"other")
+        return caught.value.code
+    assert again(given["presigned_url"]) == 412
+    lake.call("PUT", B + "/staging/backing", {"staging": given, "checksum": etag, "size_bytes": 5}, path="a")
+    assert again(given["presigned_url"]) == 412
+    assert again(given["presigned_url"].replace("x-weir-if-none-match=%2A", "x-weir-if-none-match=none")) == 403
+    assert again(given["presigned_url"].replace("x-weir-if-none-match=%2A&", "")) == 403
+    assert lake.get("a") == b"first"
 
 
 def test_a_link_is_good_for_its_branch_path_and_object_alone(signing):

@@ -51,6 +51,14 @@ struct str web_new_link(struct rest_call *c, const struct lake_repo *repo)
     return web_link_sign(web_of(c), c->arena, &link, clock_wall_ms());
 }
 
+/* The condition is signed with the URL. So the URL is good for one upload, and once the object is
+ * there nobody can replace it, also not after the link. */
+static int staging_presign(struct rest_call *c, const struct lake_repo *repo, struct str address,
+                           struct web_presigned *out, struct err *err)
+{
+    return web_presign_query(c, repo, "PUT", address, STR("x-weir-if-none-match=%2A"), out, err);
+}
+
 static int staging_give(struct rest_call *c, struct err *err)
 {
     struct web_presigned url = {0};
@@ -65,7 +73,7 @@ static int staging_give(struct rest_call *c, struct err *err)
     if (arena_error(c->arena) < 0)
         return err_code(err, ERR_NO_MEMORY);
     if (rest_bool(c, "presign"))
-        code = web_presign(c, &repo, "PUT", address, &url, err);
+        code = staging_presign(c, &repo, address, &url, err);
     if (code < 0)
         return code;
     json_out_member_str(c->w, "physical_address", address);

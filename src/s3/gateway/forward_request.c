@@ -224,7 +224,7 @@ static bool is_signature(const struct call *c, struct str name)
 {
     if (c->claimed) /* a preflight needs no query (docs/forward.md, F10) */
         return true;
-    if (str_ieq(str_head(name, 6), STR("x-amz-")))
+    if (str_ieq(str_head(name, 6), STR("x-amz-")) || call_hoists(c, name))
         return true;
     return c->auth.kind == AUTH_V2_QUERY && is_one_of(name, presigned_v2, ARRAY_SIZE(presigned_v2));
 }

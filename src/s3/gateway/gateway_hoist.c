@@ -1,7 +1,8 @@
 /* Handles headers that came as query parameters. A program that presigns an address may put x-amz-*
  * headers into its query instead of naming them in X-Amz-SignedHeaders, so that users of the
  * address need not send them. SDKs do that by default and call it hoisting. Such parameters are
- * signed with the query and mean the same as the headers. */
+ * signed with the query and mean the same as the headers. The parameter x-weir-if-none-match means
+ * the header If-None-Match, for addresses that can be written to once. */
 #include "s3/gateway/gateway_int.h"
 
 /* Parameters of a presigned request's signature itself. */
@@ -26,10 +27,19 @@ static bool is_of_signature(struct str parameter)
     return false;
 }
 
-static bool is_hoisted(const struct call *c, struct str parameter)
+#define IF_NONE_MATCH_PARAMETER STR("x-weir-if-none-match")
+
+bool call_hoists(const struct call *c, struct str parameter)
 {
-    return c->hoists && str_ieq(str_head(parameter, 6), STR("x-amz-")) &&
-           !is_of_signature(parameter);
+    return c->hoists && !is_of_signature(parameter) &&
+           (str_ieq(str_head(parameter, 6), STR("x-amz-")) ||
+            str_ieq(parameter, IF_NONE_MATCH_PARAMETER));
+}
+
+/* Returns the name of the header that a parameter stands for. */
+static struct str hoisted_name(struct str parameter)
+{
+    return str_ieq(parameter, IF_NONE_MATCH_PARAMETER) ? STR("if-none-match") : parameter;
 }
 
 /* Whether the request is presigned with signature version 4, by the same test as in auth.c. As
@@ -67,24 +77,24 @@ static bool is_of_nothing(struct call *c, const struct call_param *p)
 
 static int hoist(struct http_head *to, const struct call_param *p, struct err *err)
 {
-    struct str there = STR_EMPTY, value = str_trim(p->value);
+    struct str there = STR_EMPTY, name = hoisted_name(p->name), value = str_trim(p->value);
 
-    if (!http_field_is_valid(p->name, value))
+    if (!http_field_is_valid(name, value))
         return err_set(err, S3_INVALID_ARGUMENT,
                        "The parameter \"" STR_FMT "\" stands for a header and cannot be one.",
                        STR_ARG(str_head(p->name, 64)));
     for (size_t i = 0; i < to->header_count && !there.p; i++)
-        if (str_ieq(to->headers[i].name, p->name))
+        if (str_ieq(to->headers[i].name, name))
             there = to->headers[i].value;
     if (there.p)
         return str_eq(there, value)
                    ? 0
                    : err_set(err, S3_INVALID_REQUEST,
                              "The values of " STR_FMT " in the query and in the header differ.",
-                             STR_ARG(str_head(p->name, 64)));
+                             STR_ARG(str_head(name, 64)));
     if (to->header_count == HTTP_MAX_HEADERS)
         return err_set(err, S3_INVALID_REQUEST, "The request has too many headers.");
-    to->headers[to->header_count++] = (struct http_header){p->name, value};
+    to->headers[to->header_count++] = (struct http_header){name, value};
     return 0;
 }
 
@@ -95,7 +105,7 @@ int call_hoist(struct call *c, struct err *err)
 
     c->hoists = is_presigned(c);
     for (size_t i = 0; i < c->query_count && code == 0; i++) {
-        if (!is_hoisted(c, c->query[i].name) || is_of_nothing(c, &c->query[i]))
+        if (!call_hoists(c, c->query[i].name) || is_of_nothing(c, &c->query[i]))
             continue;
         if (!head) {
             head = arena_new(c->a, struct http_head);

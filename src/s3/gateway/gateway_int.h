@@ -242,6 +242,8 @@ static inline void call_be(struct call *c, const struct user *user)
 /* Adds the headers that came as parameters to c->head. The signature is checked over the request's
  * own head, without them. InvalidRequest: a header and a parameter contradict each other. */
 int call_hoist(struct call *c, struct err *err) MUST_CHECK;
+/* Whether the parameter stands for a header. */
+bool call_hoists(const struct call *c, struct str parameter);
 
 /* --- gateway_target.c: where the request's bucket is, and what is known of it --- */
 

@@ -100,6 +100,11 @@ PAIR_TEST(headers_that_were_hoisted_into_a_query_arrive_as_headers)
     gate_presign(&request, ALICE, "PUT /box/copy?x-amz-copy-source=box%2Fkey", NULL);
     gate_ask(&p->front, NOBODY, request.p, NULL, NONE, 200);
     check_kept(p, "/box/copy", STR("hello"));
+    buf_reset(&request);
+    gate_presign(&request, ALICE, "PUT /box/once?x-weir-if-none-match=%2A", NULL);
+    gate_ask(&p->front, NOBODY, request.p, NULL, STR("first"), 200);
+    gate_ask(&p->front, NOBODY, request.p, NULL, STR("second"), 412);
+    check_kept(p, "/box/once", STR("first"));
     buf_release(&request);
 }
 

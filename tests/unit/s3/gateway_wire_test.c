@@ -106,6 +106,20 @@ GATE_TEST(headers_that_were_hoisted_into_a_presigned_query_count)
     CHECK(!gate_header(g, "x-amz-meta-colour").p);
 }
 
+GATE_TEST(an_address_that_was_presigned_for_a_new_object_is_good_once)
+{
+    static const char address[] = "PUT /box/key?x-weir-if-none-match=%2A";
+
+    ask_presigned(g, address, NULL, NULL, STR("first"), 200);
+    ask_presigned(g, address, NULL, NULL, STR("second"), 412);
+    ask_presigned(g, address, NULL, "if-none-match: *", STR("second"), 412);
+    ask_presigned(g, address, NULL, "if-none-match: \"other\"", STR("second"), 400);
+    GATE_ERROR(g, "InvalidRequest");
+    ask_presigned(g, address, NULL, "connection: if-none-match", STR("second"), 412);
+    gate_do(g, "GET /box/key", 200);
+    CHECK_STR(g->body, STR("first"));
+}
+
 GATE_TEST(a_header_and_its_parameter_say_the_same)
 {
     ask_presigned(g, "PUT /box/key?x-amz-meta-a=1", "x-amz-meta-a: 1", "x-amz-meta-a: 1", STR("x"),
