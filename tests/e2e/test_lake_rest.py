@@ -122,7 +122,7 @@ def test_a_user_logs_in_with_keys_and_calls_with_the_token(server):
     access, secret_key = server.keys
     login = lake.call("POST", "/auth/login", {"access_key_id": access, "secret_access_key": secret_key})
     header, claims = token_parts(login["token"])
-    assert header == {"alg": "HS256", "typ": "JWT"}
+    assert header == {"alg": "HS256", "kid": access, "typ": "JWT"}
     assert (claims["iss"], claims["aud"], claims["sub"]) == ("auth", "login", "root")
     assert claims["exp"] == login["token_expiration"]
     assert abs(claims["exp"] - claims["iat"] - 7 * 86400) <= 1 and abs(claims["iat"] - time.time()) < 60
@@ -157,6 +157,22 @@ def test_a_removed_user_has_no_token_any_more(server, weir, other):
     assert by_token.call("GET", "/user")["user"]["id"] == "alice"
     runner(server, weir)("user", "remove", "alice")
     by_token.fails("GET", "/user", 401, "error authenticating request")
+
+
+def test_a_token_ends_with_its_key(server, weir, other):
+    run, alice = runner(server, weir), other("alice")
+    second = run("user", "key", "alice", "--json")[0]
+    keys = [alice.keys, (second["access_key"], second["secret_key"])]
+    tokens = [Lake(server, token=alice.call("POST", "/auth/login", {"access_key_id": a, "secret_access_key": s})["token"])
+              for a, s in keys]
+    run("user", "key", "alice", "--remove", keys[0][0])
+    tokens[0].fails("GET", "/user", 401, "error authenticating request")
+    assert tokens[1].call("GET", "/user")["user"]["id"] == "alice"
+    # A later key of the same name is another key.
+    made = server.post("/api/v1/users/alice/keys", {"access_key": keys[0][0], "secret_key": secret("another-secret")},
+                       keys=server.keys)
+    assert made.status == 201, made.body
+    tokens[0].fails("GET", "/user", 401, "error authenticating request")
 
 
 def test_guesses_of_keys_are_limited(server):

@@ -34,13 +34,13 @@ const struct rest_table web_auth_rows = WEB_ROWS(auth_rows);
 static int auth_login(struct rest_call *c, struct err *err)
 {
     int64_t expires_ms = clock_wall_ms() + WEB_TOKEN_MS;
+    struct user_key key = {rest_text(c, "access_key_id"), rest_text(c, "secret_access_key")};
     struct user user;
-    int code =
-        web_login(c, rest_text(c, "access_key_id"), rest_text(c, "secret_access_key"), &user, err);
+    int code = web_login(c, key.access, key.secret, &user, err);
 
     if (code < 0)
         return code;
-    struct str token = web_token(web_of(c), c->arena, &user, expires_ms);
+    struct str token = web_token(web_of(c), c->arena, &user, &key, expires_ms);
     if (!token.len)
         return err_code(err, ERR_NO_MEMORY);
     json_out_member_str(c->w, "token", token);

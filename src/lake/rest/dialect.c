@@ -92,14 +92,22 @@ int web_login(struct rest_call *c, struct str access, struct str secret, struct 
     return code < 0 ? err_set(err, code, "the users have not been loaded yet") : 0;
 }
 
+/* Finds the caller by the key that the token was made for. The token ends with that key. */
 static int web_by_token(struct rest_call *c, struct str token, struct user *out, struct err *err)
 {
     struct lake_web *w = web_of(c);
-    struct str id;
-    int code = web_token_user(w, c->arena, token, clock_wall_ms(), &id);
+    struct user_key key = {0};
+    struct str id = STR_EMPTY;
+    int code = web_token_access(c->arena, token, &key.access);
 
     if (code == 0)
-        code = users_by_id(w->services->users, c->arena, id, out, err);
+        code = users_by_key(w->services->users, c->arena, key.access, out, &key.secret, err);
+    if (code == 0) {
+        code = web_token_user(w, c->arena, token, &key, clock_wall_ms(), &id);
+        secure_zero((char *)(uintptr_t)key.secret.p, key.secret.len);
+    }
+    if (code == 0 && !str_eq(id, out->id))
+        code = ERR_DENIED;
     return code == ERR_DENIED || code == ERR_NOT_FOUND ? web_unauthorized(c) : code;
 }
 

@@ -138,13 +138,18 @@ struct str web_bare_etag(struct str etag);
 
 /* --- tokens (token.c) --- */
 
-/* Writes a token for the user, which is good until `expires_ms`, into the arena. */
+/* Writes a token for the user who has logged in with `key`, into the arena. It is good until
+ * `expires_ms`, but not longer than the key. */
 struct str web_token(const struct lake_web *w, struct arena *a, const struct user *user,
-                     int64_t expires_ms);
-/* Gets the id of the user whom the token was made for. A later user of the same name has another
- * id. ERR_DENIED: the token is malformed, forged or out of date. */
-int web_token_user(const struct lake_web *w, struct arena *a, struct str token, int64_t now_ms,
-                   struct str *out) MUST_CHECK;
+                     const struct user_key *key, int64_t expires_ms);
+/* Gets the access key that a token names. Nothing of the token was checked. ERR_DENIED: it is
+ * malformed. */
+int web_token_access(struct arena *a, struct str token, struct str *out) MUST_CHECK;
+/* Gets the id of the user whom the token was made for, with this key. A later user of the same name
+ * has another id. ERR_DENIED: the token is malformed, forged or out of date, or it was made for
+ * another key. */
+int web_token_user(const struct lake_web *w, struct arena *a, struct str token,
+                   const struct user_key *key, int64_t now_ms, struct str *out) MUST_CHECK;
 
 /* --- presigned URLs and signed addresses (presign.c) --- */
 

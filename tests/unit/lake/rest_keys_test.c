@@ -17,18 +17,45 @@ static struct lake_web web_with_key(const char *key)
 /* --- tokens --- */
 
 static const struct user alice = {.id = {"u-1", 3}, .name = {"alice", 5}};
+static const struct user_key alices = {{"AK", 2}, {"secret", 6}};
 
 TEST(lake_rest_token, a_token_names_its_user_until_it_ends)
 {
     struct lake_web w = web_with_key("k"), other = web_with_key("l");
     struct arena a = ARENA_INIT(0);
-    struct str token = web_token(&w, &a, &alice, NOW), user;
+    struct str token = web_token(&w, &a, &alice, &alices, NOW), user;
 
-    CHECK_INT(web_token_user(&w, &a, token, NOW - MS_PER_S, &user), 0);
+    CHECK_INT(web_token_user(&w, &a, token, &alices, NOW - MS_PER_S, &user), 0);
     CHECK_STR(user, STR("u-1"));
-    CHECK_ERR(web_token_user(&w, &a, token, NOW, &user), ERR_DENIED);
-    CHECK_ERR(web_token_user(&w, &a, token, NOW + WEB_TOKEN_MS, &user), ERR_DENIED);
-    CHECK_ERR(web_token_user(&other, &a, token, NOW - MS_PER_S, &user), ERR_DENIED);
+    CHECK_ERR(web_token_user(&w, &a, token, &alices, NOW, &user), ERR_DENIED);
+    CHECK_ERR(web_token_user(&w, &a, token, &alices, NOW + WEB_TOKEN_MS, &user), ERR_DENIED);
+    CHECK_ERR(web_token_user(&other, &a, token, &alices, NOW - MS_PER_S, &user), ERR_DENIED);
+    arena_release(&a);
+}
+
+TEST(lake_rest_token, a_token_ends_with_its_key)
+{
+    static const struct user_key others[] = {{{"AK", 2}, {"secreT", 6}},
+                                             {{"BK", 2}, {"secret", 6}}};
+    struct lake_web w = web_with_key("k");
+    struct arena a = ARENA_INIT(0);
+    struct str token = web_token(&w, &a, &alice, &alices, NOW), found;
+
+    CHECK_INT(web_token_access(&a, token, &found), 0);
+    CHECK_STR(found, alices.access);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        CHECK_ERR(web_token_user(&w, &a, token, &others[i], 0, &found), ERR_DENIED);
+    arena_release(&a);
+}
+
+TEST(lake_rest_token, the_access_key_of_a_malformed_token_is_not_found)
+{
+    static const char *const texts[] = {"", ".", "..", "a.b.c", "W10.e30.x", "e30.e30.x"};
+    struct arena a = ARENA_INIT(0);
+    struct str found;
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        CHECK_ERR(web_token_access(&a, str_z(texts[i]), &found), ERR_DENIED);
     arena_release(&a);
 }
 
@@ -36,18 +63,18 @@ TEST(lake_rest_token, a_token_with_any_byte_changed_is_refused)
 {
     struct lake_web w = web_with_key("k");
     struct arena a = ARENA_INIT(0);
-    struct str token = web_token(&w, &a, &alice, NOW), user;
+    struct str token = web_token(&w, &a, &alice, &alices, NOW), user;
     char *text = arena_z(&a, token);
 
     for (size_t i = 0; i < token.len; i++) {
         char before = text[i];
         text[i] = before == 'A' ? 'B' : 'A';
-        CHECK_ERR(web_token_user(&w, &a, str_n(text, token.len), 0, &user), ERR_DENIED);
+        CHECK_ERR(web_token_user(&w, &a, str_n(text, token.len), &alices, 0, &user), ERR_DENIED);
         text[i] = before;
     }
     for (size_t len = 0; len < token.len; len++)
-        CHECK_ERR(web_token_user(&w, &a, str_head(token, len), 0, &user), ERR_DENIED);
-    CHECK_INT(web_token_user(&w, &a, token, 0, &user), 0);
+        CHECK_ERR(web_token_user(&w, &a, str_head(token, len), &alices, 0, &user), ERR_DENIED);
+    CHECK_INT(web_token_user(&w, &a, token, &alices, 0, &user), 0);
     arena_release(&a);
 }
 
@@ -55,12 +82,13 @@ TEST(lake_rest_token, a_token_with_any_byte_changed_is_refused)
 static struct str signed_token(struct arena *a, const char *header, const char *claims)
 {
     struct buf text = {0};
-    unsigned char mac[HMAC_SHA256_LEN];
+    unsigned char own[HMAC_SHA256_LEN], mac[HMAC_SHA256_LEN];
 
+    hmac_sha256(STR("k"), STR("AK\0secret"), own);
     base64url_encode(&text, str_z(header));
     buf_append_char(&text, '.');
     base64url_encode(&text, str_z(claims));
-    hmac_sha256(STR("k"), buf_str(&text), mac);
+    hmac_sha256(str_n(own, sizeof(own)), buf_str(&text), mac);
     buf_append_char(&text, '.');
     base64url_encode(&text, str_n(mac, sizeof(mac)));
     struct str token = arena_str(a, buf_str(&text));
@@ -74,18 +102,21 @@ TEST(lake_rest_token, the_claims_of_a_token_are_checked)
         const char *header, *claims;
         int code;
     } cases[] = {
-        {"{\"alg\":\"HS256\"}",
+        {"{\"alg\":\"HS256\",\"kid\":\"AK\"}",
          "{\"iss\":\"auth\",\"aud\":\"login\",\"uid\":\"u\",\"exp\":2000000000}", 0},
-        {"{\"alg\":\"none\"}",
+        {"{\"alg\":\"none\",\"kid\":\"AK\"}",
          "{\"iss\":\"auth\",\"aud\":\"login\",\"uid\":\"u\",\"exp\":2000000000}", ERR_DENIED},
-        {"{\"alg\":\"HS256\"}",
+        {"{\"alg\":\"HS256\",\"kid\":\"AK\"}",
          "{\"iss\":\"other\",\"aud\":\"login\",\"uid\":\"u\",\"exp\":2000000000}", ERR_DENIED},
-        {"{\"alg\":\"HS256\"}",
+        {"{\"alg\":\"HS256\",\"kid\":\"AK\"}",
          "{\"iss\":\"auth\",\"aud\":\"reset\",\"uid\":\"u\",\"exp\":2000000000}", ERR_DENIED},
-        {"{\"alg\":\"HS256\"}", "{\"iss\":\"auth\",\"aud\":\"login\",\"uid\":\"u\"}", ERR_DENIED},
-        {"{\"alg\":\"HS256\"}", "{\"iss\":\"auth\",\"aud\":\"login\",\"exp\":2000000000}",
+        {"{\"alg\":\"HS256\",\"kid\":\"AK\"}", "{\"iss\":\"auth\",\"aud\":\"login\",\"uid\":\"u\"}",
          ERR_DENIED},
-        {"{\"alg\":\"HS256\"}", "[]", ERR_DENIED},
+        {"{\"alg\":\"HS256\",\"kid\":\"AK\"}",
+         "{\"iss\":\"auth\",\"aud\":\"login\",\"exp\":2000000000}", ERR_DENIED},
+        {"{\"alg\":\"HS256\",\"kid\":\"AK\"}", "[]", ERR_DENIED},
+        {"{\"alg\":\"HS256\"}",
+         "{\"iss\":\"auth\",\"aud\":\"login\",\"uid\":\"u\",\"exp\":2000000000}", ERR_DENIED},
         {"", "{}", ERR_DENIED},
     };
     struct lake_web w = web_with_key("k");
@@ -93,7 +124,7 @@ TEST(lake_rest_token, the_claims_of_a_token_are_checked)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct str user, token = signed_token(&a, cases[i].header, cases[i].claims);
-        CHECK_INT(web_token_user(&w, &a, token, NOW, &user), cases[i].code);
+        CHECK_INT(web_token_user(&w, &a, token, &alices, NOW, &user), cases[i].code);
     }
     arena_release(&a);
 }
