@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from conftest import runner, secret
+from conftest import free_port, runner, secret
 
 pytest.importorskip("boto3")
 
@@ -100,6 +100,107 @@ def test_an_address_is_staged_by_the_user_to_whom_it_was_given(alice, bob):
 
 def test_an_address_in_a_repository_is_refused(alice, bob):
     assert stage(alice, "s3://repo/main/secret") == 400
+
+
+# --- denials for some paths of a ref ---
+
+def deny(owner, *resources, actions=("s3:GetObject",)):
+    """Lets bob do everything in the repository, but denies him the actions on the resources."""
+    bob = {"Principal": {"AWS": "arn:aws:iam:::user/bob"}}
+    owner.s3.put_bucket_policy(Bucket="repo", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {**bob, "Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"],
+         "Resource": ["arn:aws:s3:::repo", "arn:aws:s3:::repo/main/*", "arn:aws:s3:::repo/dev*/*"]},
+        {**bob, "Effect": "Deny", "Action": list(actions), "Resource": [f"arn:aws:s3:::repo/{r}" for r in resources]}]}))
+
+
+# Calls that take all of main: each makes main/secret readable, or staged, elsewhere.
+TAKES = {
+    "branch": ("POST", REPO + "/branches", {"name": "dev-2", "source": "main"}),
+    "tag": ("POST", REPO + "/tags", {"id": "dev-tag", "ref": "main"}),
+    "merge": ("POST", REPO + "/refs/main/merge/dev", {}),
+    "cherry-pick": ("POST", REPO + "/branches/dev/cherry-pick", {"ref": "main"}),
+    "hard reset": ("PUT", REPO + "/branches/dev/hard_reset?ref=main", None),
+}
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_a_denial_is_not_evaded_by_another_ref(alice, bob, name):
+    deny(alice, "main/secret")
+    assert bob.call("GET", REPO + "/refs/main/objects?path=secret")[0] == 401
+    assert bob.call(*TAKES[name])[0] == 401
+    for ref in ("dev", "dev-2", "dev-tag"):
+        assert bob.call("GET", f"{REPO}/refs/{ref}/objects?path=secret")[0] == 404
+    deny(alice, "*/secret")
+    assert bob.call(*TAKES[name])[0] in (200, 201, 204)
+    for ref in ("dev", "dev-2", "dev-tag"):
+        assert bob.call("GET", f"{REPO}/refs/{ref}/objects?path=secret")[0] == 401
+
+
+def test_a_denial_is_not_evaded_by_a_pull_request(alice, bob):
+    deny(alice, "main/secret")
+    made = bob.made("POST", REPO + "/pulls", {"title": "t", "source_branch": "main", "destination_branch": "dev"})
+    assert bob.call("PUT", f"{REPO}/pulls/{made['id']}/merge")[0] == 401
+    deny(alice, "*/secret")
+    assert bob.call("PUT", f"{REPO}/pulls/{made['id']}/merge")[0] == 200
+
+
+def test_a_denial_is_not_evaded_by_the_address_of_the_bytes(alice, bob):
+    address, tree = alice.stat["physical_address"], alice.commit["meta_range_id"]
+    path = f"{REPO}/branches/dev/commits?source_metarange={tree}"
+    deny(alice, "*/secret")
+    allow_all = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam:::user/bob"}, "Action": "s3:*",
+                 "Resource": ["arn:aws:s3:::repo", "arn:aws:s3:::repo/*"]}
+    policy = json.loads(alice.s3.get_bucket_policy(Bucket="repo")["Policy"])
+    policy["Statement"][0] = allow_all
+    alice.s3.put_bucket_policy(Bucket="repo", Policy=json.dumps(policy))
+    assert stage(bob, address) == 401
+    assert bob.call("POST", path, {"message": "m"})[0] == 401
+    assert bob.call("GET", f"{REPO}/metadata/object/meta_range/{tree}")[0] == 401
+    alice.s3.put_bucket_policy(Bucket="repo", Policy=json.dumps({**policy, "Statement": [allow_all]}))
+    assert stage(bob, address) == 201
+
+
+def test_a_denial_to_write_is_not_evaded_by_a_whole_branch(alice, bob):
+    alice.made("POST", REPO + "/refs/main/merge/dev", {})
+    bob_writes = REPO + "/branches/dev/objects?path=locked/x"
+    calls = [("POST", REPO + "/refs/dev/merge/main", {}),
+             ("POST", REPO + "/branches/main/cherry-pick", {"ref": "dev"}),
+             ("PUT", REPO + "/branches/main", {"type": "reset"}),
+             ("PUT", REPO + "/branches/main", {"type": "common_prefix", "path": "lock"}),
+             ("PUT", REPO + "/branches/main", {"type": "object", "path": "locked/x"})]
+    deny(alice, "main/locked/*", actions=["s3:PutObject"])
+    assert bob.call("POST", REPO + "/branches/main/objects?path=locked/x", "x")[0] == 401
+    assert bob.call("POST", bob_writes, "x")[0] == 201
+    bob.made("POST", REPO + "/branches/dev/commits", {"message": "m"})
+    for call in calls:
+        assert bob.call(*call)[0] == 401, call
+    # Other paths can be reset, and a denial on every ref denies the write before the merge.
+    assert bob.call("PUT", REPO + "/branches/main", {"type": "common_prefix", "path": "free/"})[0] == 204
+    deny(alice, "*/locked/*", actions=["s3:PutObject"])
+    assert bob.call("POST", bob_writes, "y")[0] == 401
+    assert bob.call(*calls[0])[0] == 200
+
+
+def test_a_denial_to_remove_keeps_the_branch(alice, bob):
+    deny(alice, "dev/locked/*", actions=["s3:DeleteObject"])
+    assert bob.call("DELETE", REPO + "/branches/dev")[0] == 401
+    deny(alice, "main/locked/*", actions=["s3:DeleteObject"])
+    assert bob.call("DELETE", REPO + "/branches/dev")[0] == 204
+
+
+def test_a_listing_signs_no_address_that_the_caller_may_not_read(serve, weir):
+    port = free_port()
+    server = serve("--s3.listen", f"127.0.0.1:{port}", "--s3.url", f"http://127.0.0.1:{port}").ready()
+    alice, bob = (Tenant(server, runner(server, weir)("user", "add", name, "--json")[0]) for name in ("alice", "bob"))
+    alice.s3.create_bucket(Bucket="data")
+    alice.made("POST", "/repositories", {"name": "repo", "storage_namespace": "s3://data/ns"})
+    for path in ("open", "secret"):
+        alice.s3.put_object(Bucket="repo", Key=f"main/{path}", Body=path.encode())
+    deny(alice, "main/secret")
+    rows = bob.made("GET", REPO + "/refs/main/objects/ls?presign=true")["results"]
+    signed = {row["path"]: row["physical_address"].startswith("http") for row in rows}
+    assert signed == {"open": True, "secret": False}
+    assert "physical_address_expiry" not in rows[1]
 
 
 def test_a_remote_storage_is_asked_whether_the_caller_may_read(alice, bob, serve, server, weir):

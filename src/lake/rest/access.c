@@ -126,23 +126,27 @@ static bool web_condition(void *ctx, enum policy_key key, struct str suffix,
     return q->value.p != NULL;
 }
 
-static bool web_bucket_may(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
-                           struct str key, const struct object_info *object)
+/* Fills in the question whether the caller may do the action on the key. The question is used by
+ * the request and must live as long. */
+static struct access_request web_ask_bucket(struct web_question *q, struct rest_call *c,
+                                            const struct web_bucket *b, enum s3_action action,
+                                            struct str key)
 {
     const struct user *user = web_user(c);
     bool on_object = s3_actions[action].on == S3_ON_OBJECT;
-    struct web_question q = {
+
+    *q = (struct web_question){
         .facts = {c->req, user, clock_wall_ms(), str_z(web_of(c)->services->conf->s3.region),
                   b->info.owner, c->arena},
         .prefix = on_object ? STR_EMPTY : key,
     };
-    struct access_request r = {
+    return (struct access_request){
         .ask = {.who = {.id = user->id, .name = user->name},
                 .action = action,
                 .bucket = b->info.name,
                 .key = on_object ? key : STR_EMPTY,
                 .value = web_condition,
-                .ctx = &q,
+                .ctx = q,
                 .arena = c->arena},
         .bucket_owner = b->info.owner,
         .policy = b->policy,
@@ -151,6 +155,13 @@ static bool web_bucket_may(struct rest_call *c, const struct web_bucket *b, enum
         .block = b->block,
         .ownership = b->ownership,
     };
+}
+
+static bool web_bucket_may(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
+                           struct str key, const struct object_info *object)
+{
+    struct web_question q;
+    struct access_request r = web_ask_bucket(&q, c, b, action, key);
     struct acl acl = {0};
 
     if (object && object->meta.owner.len) {
@@ -226,6 +237,67 @@ bool web_may(struct rest_call *c, const struct lake_repo *r, struct web_ask ask)
     return web_judge(c, r, ask, &may, &ignored) == 0 && may;
 }
 
+/* --- whole refs --- */
+
+/* Whether the caller may do the action on everything below `key`, or at least on everything that
+ * may be done below `other` (empty: there is no other). */
+static bool web_gate_may_below(struct rest_call *c, const struct web_bucket *gate,
+                               enum s3_action action, struct str key, struct str other)
+{
+    struct web_question q;
+
+    if (web_user(c)->admin)
+        return true;
+    struct access_request r = web_ask_bucket(&q, c, gate, action, key);
+    return access_allowed(&r) && !access_denied_beyond(&r, key, other);
+}
+
+int web_need_below_ref(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
+                       struct err *err)
+{
+    struct web_bucket *gate = NULL;
+    int code = web_gate_open(&gate, c, r, err);
+    bool may = code == 0 && web_gate_may_below(c, gate, ask.action, web_key(c, ask), STR_EMPTY);
+
+    web_gate_close(gate);
+    return code == 0 && !may ? web_forbidden(c, err) : code;
+}
+
+int web_need_take(struct rest_call *c, const struct lake_repo *r, struct str from, struct str to,
+                  struct err *err)
+{
+    struct str source = web_key(c, (struct web_ask){.ref = from});
+    struct str dest = web_key(c, (struct web_ask){.ref = to});
+    struct web_bucket *gate = NULL;
+    int code = web_gate_open(&gate, c, r, err);
+    bool may = code == 0 && web_gate_may_below(c, gate, S3_ACTION_PUT_OBJECT, dest, source) &&
+               web_gate_may_below(c, gate, S3_ACTION_GET_OBJECT, source, dest);
+
+    web_gate_close(gate);
+    return code == 0 && !may ? web_forbidden(c, err) : code;
+}
+
+/* No ref has this name, so only a rule for all refs allows it. */
+#define EVERY_REF STR("*")
+
+int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *err)
+{
+    struct web_ask ask = {S3_ACTION_GET_OBJECT, EVERY_REF, STR_EMPTY};
+    struct web_bucket *gate = NULL;
+    struct web_question q;
+    int code = web_gate_open(&gate, c, r, err);
+    bool may = code == 0 && web_gate_may(c, gate, ask);
+
+    if (may && !web_user(c)->admin) {
+        struct access_request all = web_ask_bucket(&q, c, gate, ask.action, web_key(c, ask));
+        may = !access_denied_beyond(&all, STR_EMPTY, STR_EMPTY);
+    }
+    web_gate_close(gate);
+    return code == 0 && !may ? web_forbidden(c, err) : code;
+}
+
+/* --- finding repositories --- */
+
 int web_find_repo(struct rest_call *c, struct lake_repo *out, struct err *err)
 {
     struct str id = rest_text(c, "repository");
@@ -239,14 +311,6 @@ int web_repo(struct rest_call *c, struct web_ask ask, struct lake_repo *out, str
     int code = web_find_repo(c, out, err);
 
     return code == 0 ? web_need(c, out, ask, err) : code;
-}
-
-/* No ref has this name, so only a rule for all refs allows it. */
-#define EVERY_REF STR("*")
-
-int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *err)
-{
-    return web_need(c, r, (struct web_ask){S3_ACTION_GET_OBJECT, EVERY_REF, STR_EMPTY}, err);
 }
 
 /* --- other buckets --- */

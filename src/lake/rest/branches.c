@@ -69,10 +69,10 @@ static int branch_make(struct rest_call *c, struct err *err)
     };
     struct lake_branch branch;
     struct lake_repo repo;
-    int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, o.name, STR_EMPTY}, &repo, err);
+    int code = web_find_repo(c, &repo, err);
 
     if (code == 0)
-        code = web_need(c, &repo, (struct web_ask){S3_ACTION_GET_OBJECT, o.source, STR_EMPTY}, err);
+        code = web_need_take(c, &repo, o.source, o.name, err);
     if (code == 0)
         code = lake_branch_create(web_of(c)->lake, c->arena, &repo, &o, &branch, err);
     return code == 0 ? rest_send(c, branch.commit_id) : code;
@@ -96,8 +96,11 @@ static int branch_drop(struct rest_call *c, struct err *err)
 {
     struct str name = rest_text(c, "branch");
     struct lake_repo repo;
-    int code = web_repo(c, (struct web_ask){S3_ACTION_DELETE_OBJECT, name, STR_EMPTY}, &repo, err);
+    int code = web_find_repo(c, &repo, err);
 
+    if (code == 0)
+        code = web_need_below_ref(c, &repo,
+                                  (struct web_ask){S3_ACTION_DELETE_OBJECT, name, STR_EMPTY}, err);
     return code == 0 ? lake_branch_delete(web_of(c)->lake, c->arena, &repo, name,
                                           rest_bool(c, "force"), err)
                      : code;
@@ -114,9 +117,13 @@ static int branch_reset(struct rest_call *c, struct err *err)
 {
     struct str name = rest_text(c, "branch"), path = rest_text(c, "path");
     enum lake_reset_kind kind = reset_kind(rest_text(c, "type"));
+    struct web_ask ask = {S3_ACTION_PUT_OBJECT, name, kind == LAKE_RESET_ALL ? STR_EMPTY : path};
     struct lake_repo repo;
-    int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, name, STR_EMPTY}, &repo, err);
+    int code = web_find_repo(c, &repo, err);
 
+    if (code == 0)
+        code = kind == LAKE_RESET_PATH ? web_need(c, &repo, ask, err)
+                                       : web_need_below_ref(c, &repo, ask, err);
     if (code == 0 && kind != LAKE_RESET_ALL && !path.len)
         code = err_set(err, ERR_INVALID, "path is required");
     return code == 0 ? lake_reset(web_of(c)->lake, c->arena, &repo, name, kind, path,
@@ -128,10 +135,10 @@ static int branch_move(struct rest_call *c, struct err *err)
 {
     struct str name = rest_text(c, "branch"), ref = rest_text(c, "ref");
     struct lake_repo repo;
-    int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, name, STR_EMPTY}, &repo, err);
+    int code = web_find_repo(c, &repo, err);
 
     if (code == 0)
-        code = web_need(c, &repo, (struct web_ask){S3_ACTION_GET_OBJECT, ref, STR_EMPTY}, err);
+        code = web_need_take(c, &repo, ref, name, err);
     return code == 0 ? lake_hard_reset(web_of(c)->lake, c->arena, &repo, name, ref,
                                        rest_bool(c, "force"), err)
                      : code;

@@ -52,6 +52,17 @@ static const struct rest_row commit_rows[] = {
 };
 const struct rest_table web_commit_rows = WEB_ROWS(commit_rows);
 
+/* Checks that the caller may give the branch another tree, which may be any of the repository. */
+static int commit_need_tree(struct rest_call *c, const struct lake_repo *repo, struct str branch,
+                            struct err *err)
+{
+    int code = web_need_whole(c, repo, err);
+
+    return code == 0 ? web_need_below_ref(
+                           c, repo, (struct web_ask){S3_ACTION_PUT_OBJECT, branch, STR_EMPTY}, err)
+                     : code;
+}
+
 static int commit_make(struct rest_call *c, struct err *err)
 {
     struct str branch = rest_text(c, "branch");
@@ -68,7 +79,7 @@ static int commit_make(struct rest_call *c, struct err *err)
     int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, branch, STR_EMPTY}, &repo, err);
 
     if (code == 0 && o.source_tree.len)
-        code = web_need_whole(c, &repo, err);
+        code = commit_need_tree(c, &repo, branch, err);
     if (code == 0)
         code = web_pairs(c, rest_json(c, "metadata"), &o.metadata, err);
     if (code == 0 && rest_given(c, "paths"))

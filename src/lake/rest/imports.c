@@ -101,8 +101,11 @@ static int import_begin(struct rest_call *c, struct err *err)
     const json_t *metadata = json_object_get(commit, "metadata");
     struct lake_repo repo;
     struct str id;
-    int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, o.branch, STR_EMPTY}, &repo, err);
+    int code = web_find_repo(c, &repo, err);
 
+    if (code == 0)
+        code = web_need_below_ref(c, &repo,
+                                  (struct web_ask){S3_ACTION_PUT_OBJECT, o.branch, STR_EMPTY}, err);
     if (code == 0)
         code = import_read_paths(c, &repo, &o, err);
     if (code == 0 && json_is_object(metadata))

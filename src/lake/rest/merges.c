@@ -98,10 +98,10 @@ static int merge_into(struct rest_call *c, struct err *err)
     struct lake_conflicts conflicts = {0};
     struct lake_commit commit;
     struct lake_repo repo;
-    int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, dest, STR_EMPTY}, &repo, err);
+    int code = web_find_repo(c, &repo, err);
 
     if (code == 0)
-        code = web_need(c, &repo, (struct web_ask){S3_ACTION_GET_OBJECT, source, STR_EMPTY}, err);
+        code = web_need_take(c, &repo, source, dest, err);
     if (code == 0)
         code = web_pairs(c, rest_json(c, "metadata"), &o.metadata, err);
     if (code < 0)
@@ -159,11 +159,10 @@ static int pick_options(struct rest_call *c, struct lake_pick_options *out, stru
 /* Checks that the caller may write to the branch and read the commit. */
 static int pick_repo(struct rest_call *c, struct lake_repo *out, struct err *err)
 {
-    struct web_ask write = {S3_ACTION_PUT_OBJECT, rest_text(c, "branch"), STR_EMPTY};
-    struct web_ask read = {S3_ACTION_GET_OBJECT, rest_text(c, "ref"), STR_EMPTY};
-    int code = web_repo(c, write, out, err);
+    int code = web_find_repo(c, out, err);
 
-    return code == 0 ? web_need(c, out, read, err) : code;
+    return code == 0 ? web_need_take(c, out, rest_text(c, "ref"), rest_text(c, "branch"), err)
+                     : code;
 }
 
 static int branch_revert(struct rest_call *c, struct err *err)

@@ -201,15 +201,15 @@ static int object_head(struct rest_call *c, struct err *err)
 
 /* --- stats --- */
 
-/* Writes the stats of an object, with a presigned URL as its address if the call asks for it. */
+/* Writes the stats of an object, with a presigned URL as its address if `presign` is set. */
 static int object_write(struct rest_call *c, const struct lake_repo *repo,
-                        const struct lake_object *o, struct err *err)
+                        const struct lake_object *o, bool presign, struct err *err)
 {
     struct web_stats_options how = {.metadata = !rest_given(c, "user_metadata") ||
                                                 rest_bool(c, "user_metadata")};
     struct web_presigned url;
 
-    if (rest_bool(c, "presign") && !o->is_prefix) {
+    if (presign && !o->is_prefix) {
         int code = web_presign(c, repo, "GET", web_address(c->arena, repo, &o->entry), &url, err);
         if (code < 0)
             return code;
@@ -226,7 +226,27 @@ static int object_stat(struct rest_call *c, struct err *err)
     struct lake_repo repo;
     int code = object_find(c, &repo, &object, err);
 
-    return code == 0 ? object_write(c, &repo, &object, err) : code;
+    return code == 0 ? object_write(c, &repo, &object, rest_bool(c, "presign"), err) : code;
+}
+
+/* Writes the objects of a page. A presigned URL lets its holder read the object, so only objects
+ * that the caller may read get one; the others are shown with their address. */
+static int object_write_page(struct rest_call *c, const struct lake_repo *repo,
+                             const struct lake_objects *found, struct err *err)
+{
+    struct web_ask ask = {.action = S3_ACTION_GET_OBJECT, .ref = rest_text(c, "ref")};
+    bool presign = rest_bool(c, "presign");
+    struct web_bucket *gate = NULL;
+    int code = presign ? web_gate_open(&gate, c, repo, err) : 0;
+
+    for (size_t i = 0; code == 0 && i < found->count; i++) {
+        ask.path = found->items[i].path;
+        rest_row_begin(c);
+        code = object_write(c, repo, &found->items[i], presign && web_gate_may(c, gate, ask), err);
+        rest_item_end(c);
+    }
+    web_gate_close(gate);
+    return code;
 }
 
 static int object_page(struct rest_call *c, struct err *err)
@@ -240,11 +260,8 @@ static int object_page(struct rest_call *c, struct err *err)
 
     if (code == 0)
         code = lake_list(web_of(c)->lake, c->arena, &repo, ref, &o, &found, err);
-    for (size_t i = 0; code == 0 && i < found.count; i++) {
-        rest_row_begin(c);
-        code = object_write(c, &repo, &found.items[i], err);
-        rest_item_end(c);
-    }
+    if (code == 0)
+        code = object_write_page(c, &repo, &found, err);
     rest_page_end(c, found.more, found.next);
     return code;
 }

@@ -182,11 +182,7 @@ static int pull_merge(struct rest_call *c, struct err *err)
     int code = pull_find(c, &repo, &pull, err);
 
     if (code == 0)
-        code = web_need(c, &repo,
-                        (struct web_ask){S3_ACTION_PUT_OBJECT, pull.destination, STR_EMPTY}, err);
-    if (code == 0)
-        code =
-            web_need(c, &repo, (struct web_ask){S3_ACTION_GET_OBJECT, pull.source, STR_EMPTY}, err);
+        code = web_need_take(c, &repo, pull.source, pull.destination, err);
     if (code == 0)
         code =
             lake_pull_merge(web_of(c)->lake, c->arena, &repo, pull.id, &o, &pull, &conflicts, err);

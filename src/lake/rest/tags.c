@@ -51,10 +51,10 @@ static int tag_make(struct rest_call *c, struct err *err)
     struct str name = rest_text(c, "id"), ref = rest_text(c, "ref");
     struct lake_repo repo;
     struct lake_tag tag;
-    int code = web_repo(c, (struct web_ask){S3_ACTION_PUT_OBJECT, name, STR_EMPTY}, &repo, err);
+    int code = web_find_repo(c, &repo, err);
 
     if (code == 0)
-        code = web_need(c, &repo, (struct web_ask){S3_ACTION_GET_OBJECT, ref, STR_EMPTY}, err);
+        code = web_need_take(c, &repo, ref, name, err);
     if (code == 0)
         code = lake_tag_create(web_of(c)->lake, c->arena, &repo, name, ref, rest_bool(c, "force"),
                                &tag, err);
@@ -81,8 +81,11 @@ static int tag_drop(struct rest_call *c, struct err *err)
 {
     struct str name = rest_text(c, "tag");
     struct lake_repo repo;
-    int code = web_repo(c, (struct web_ask){S3_ACTION_DELETE_OBJECT, name, STR_EMPTY}, &repo, err);
+    int code = web_find_repo(c, &repo, err);
 
+    if (code == 0)
+        code = web_need_below_ref(c, &repo,
+                                  (struct web_ask){S3_ACTION_DELETE_OBJECT, name, STR_EMPTY}, err);
     return code == 0
                ? lake_tag_delete(web_of(c)->lake, c->arena, &repo, name, rest_bool(c, "force"), err)
                : code;

@@ -93,6 +93,16 @@ int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lak
                   struct err *err) MUST_CHECK;
 bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask);
 void web_gate_close(struct web_bucket *gate); /* NULL is fine */
+/* Checks that the caller may do the action on everything below "<ref>/<path>": the action is
+ * allowed there, and the policy denies it nowhere below. */
+int web_need_below_ref(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
+                       struct err *err) MUST_CHECK;
+/* Checks that the caller may make the branch or tag `to`, or change it as a whole, by taking from
+ * the ref `from`: may write below "<to>/" and read below "<from>/". A denial that covers some paths
+ * of one of them must cover the same paths of the other, so that nobody reads or writes through
+ * one ref what the policy denies on the other (docs/security.md, "Repositories of the lake"). */
+int web_need_take(struct rest_call *c, const struct lake_repo *r, struct str from, struct str to,
+                  struct err *err) MUST_CHECK;
 /* Checks that the caller may read every object of the repository, whatever its ref. A call that
  * names bytes or a tree by an address of the namespace needs this, because the address does not
  * tell which ref leads there. ERR_DENIED: the answer was sent. */

@@ -201,6 +201,11 @@ bool access_denied(const struct access_request *r)
     return r->policy && policy_evaluate(r->policy, &r->ask) == POLICY_DENY && !keeps_the_policy(r);
 }
 
+bool access_denied_beyond(const struct access_request *r, struct str from, struct str to)
+{
+    return r->policy && policy_denies_beyond(r->policy, &r->ask, from, to) && !keeps_the_policy(r);
+}
+
 bool access_allowed(const struct access_request *r)
 {
     bool owner = is_bucket_owner(r);

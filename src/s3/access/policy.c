@@ -334,9 +334,15 @@ static bool has_action(const struct statement *s, enum s3_action action)
     return s->actions[action / 64] >> (action % 64) & 1;
 }
 
+bool statement_concerns(const struct statement *s, const struct policy_who *who,
+                        enum s3_action action)
+{
+    return has_action(s, action) && is_about(s, who);
+}
+
 static bool applies(const struct statement *s, const struct policy_request *r, struct str resource)
 {
-    return has_action(s, r->action) && is_about(s, &r->who) && covers(s, r, resource) &&
+    return statement_concerns(s, &r->who, r->action) && covers(s, r, resource) &&
            conditions_hold(s->conditions, r);
 }
 
@@ -349,7 +355,7 @@ bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum
 {
     for (size_t i = 0; i < p->count; i++) {
         const struct statement *s = &p->statements[i];
-        if (s->effect == POLICY_ALLOW && has_action(s, action) && is_about(s, who))
+        if (s->effect == POLICY_ALLOW && statement_concerns(s, who, action))
             return true;
     }
     return false;

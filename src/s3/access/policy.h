@@ -85,6 +85,14 @@ bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum
  * it, else POLICY_NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);
 
+/* Whether the policy denies the request's action on a key that begins with `from`, but does not
+ * deny it on the key that begins with `to` instead and goes on in the same way. `to` empty: whether
+ * it denies the action on any key that begins with `from`. Conditions of statements are taken to
+ * hold. The answer may be true where there is no such key, but never false where there is one.
+ * r->key has no effect. */
+bool policy_denies_beyond(const struct policy *p, const struct policy_request *r, struct str from,
+                          struct str to);
+
 /* Whether the policy allows something to everybody, without a condition that limits who may use the
  * permission (S3: "The meaning of public"). */
 bool policy_is_public(const struct policy *p);

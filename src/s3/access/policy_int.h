@@ -135,6 +135,11 @@ struct policy {
     bool large;     /* the policy's JSON has more than POLICY_FAST_BYTES */
 };
 
+/* Whether the statement is about the action of the user, on some resource and under some
+ * conditions. */
+bool statement_concerns(const struct statement *s, const struct policy_who *who,
+                        enum s3_action action);
+
 int principals_compile(struct statement *s, struct arena *a, const json_t *json,
                        struct err *err) MUST_CHECK;
 

@@ -3,6 +3,7 @@
 #include "s3/access/policy_int.h"
 #include "unit/test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* What the request under test has: at most four keys. */
@@ -631,6 +632,143 @@ TEST(policy, one_that_cannot_allow_an_asker_anything_says_so)
         CHECK(!policy_is_large(p));
         arena_release(&a);
     }
+}
+
+/* --- what is denied below two beginnings of keys --- */
+
+static struct policy_request beyond_request(struct arena *a, struct facts *facts)
+{
+    return (struct policy_request){.who = {STR("bob"), STR("Bob"), STR_EMPTY},
+                                   .action = S3_ACTION_GET_OBJECT,
+                                   .bucket = STR("bkt"),
+                                   .value = value_of,
+                                   .ctx = facts,
+                                   .arena = a};
+}
+
+static bool is_beyond(const char *statement, const char *from, const char *to)
+{
+    struct arena a = {0};
+    struct err err = {0};
+    struct facts facts = {.rows = {{POLICY_KEY_USER_NAME, "", {STR("Bob")}}}};
+    struct policy_request r = beyond_request(&a, &facts);
+    struct policy *p;
+    struct str json = arena_fmt(&a, "{\"Version\":\"2012-10-17\",\"Statement\":[%s]}", statement);
+
+    CHECK_OK(policy_compile(&p, &a, json, STR("bkt"), &err));
+    bool beyond = policy_denies_beyond(p, &r, str_z(from), str_z(to));
+    arena_release(&a);
+    return beyond;
+}
+
+#define DENY_BOB(resources)                                                                        \
+    "{\"Effect\":\"Deny\",\"Principal\":{\"AWS\":\"bob\"},\"Action\":\"s3:GetObject\","            \
+    "\"Resource\":[" resources "]}"
+#define ARN "\"arn:aws:s3:::bkt/"
+
+TEST(policy, what_is_denied_below_one_beginning_may_not_be_below_another)
+{
+    static const struct {
+        const char *statement, *from, *to;
+        bool beyond;
+    } cases[] = {
+        {DENY_BOB(ARN "main/secret/*\""), "main/", "mine/", true},
+        {DENY_BOB(ARN "main/secret/*\""), "main/", "", true},
+        {DENY_BOB(ARN "main/secret/*\""), "main/", "main/", false},
+        {DENY_BOB(ARN "main/secret/*\""), "mine/", "other/", false},
+        {DENY_BOB(ARN "main/secret/*\""), "mine/", "", false},
+        {DENY_BOB(ARN "*/secret/*\""), "main/", "mine/", false},
+        {DENY_BOB(ARN "*/secret/*\""), "main/", "", true},
+        {DENY_BOB(ARN "m*/secret/*\""), "main/", "mine/", false},
+        {DENY_BOB(ARN "m*/secret/*\""), "main/", "other/", true},
+        {DENY_BOB(ARN "ma?n/x\""), "main/", "maan/", false},
+        {DENY_BOB(ARN "ma?n/x\""), "main/", "mine/", true},
+        {DENY_BOB(ARN "m\u00e4?n/x\""), "m\u00e4\u00fcn/", "", true},
+        {DENY_BOB(ARN "main/a\"," ARN "mine/a\""), "main/", "mine/", false},
+        {DENY_BOB(ARN "main/a\"," ARN "mine/b\""), "main/", "mine/", true},
+        {DENY_BOB(ARN "main/a\"," ARN "mine/*\""), "main/", "mine/", false},
+        {DENY_BOB(ARN "main/${aws:username}/*\""), "main/Bob/", "", true},
+        {DENY_BOB(ARN "main/${aws:username}/*\""), "main/Eve/", "", false},
+        {"{\"Effect\":\"Allow\",\"Principal\":\"*\",\"Action\":\"s3:*\",\"Resource\":\"*\"}",
+         "main/", "", false},
+        {"{\"Effect\":\"Deny\",\"Principal\":{\"AWS\":\"eve\"},\"Action\":\"s3:*\",\"Resource\":\"*"
+         "\"}",
+         "main/", "", false},
+        {"{\"Effect\":\"Deny\",\"Principal\":\"*\",\"Action\":\"s3:PutObject\",\"Resource\":\"*\"}",
+         "main/", "", false},
+        {"{\"Effect\":\"Deny\",\"Principal\":\"*\",\"Action\":\"s3:*\",\"NotResource\":" ARN
+         "main/*\"}",
+         "main/", "", false},
+        {"{\"Effect\":\"Deny\",\"Principal\":\"*\",\"Action\":\"s3:*\",\"NotResource\":" ARN
+         "main/*\"}",
+         "main/", "mine/", false},
+        {"{\"Effect\":\"Deny\",\"Principal\":\"*\",\"Action\":\"s3:*\",\"NotResource\":" ARN
+         "main/*\"}",
+         "mine/", "main/", true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        if (is_beyond(cases[i].statement, cases[i].from, cases[i].to) != cases[i].beyond)
+            test_fail(__FILE__, __LINE__, "%s: '%s' '%s'", cases[i].statement, cases[i].from,
+                      cases[i].to);
+}
+
+/* Whether some key below `from` is denied, and not the same key below `to`, of all keys that go on
+ * with up to three letters. */
+static bool beyond_by_trying(const struct policy *p, struct policy_request r, const char *from,
+                             const char *to)
+{
+    static const char letters[] = "ab/";
+
+    for (int n = 0; n < 40; n++) { /* 1 + 3 + 9 + 27 rests */
+        char rest[4] = "", key[16];
+        int len = n < 1 ? 0 : n < 4 ? 1 : n < 13 ? 2 : 3;
+        for (int i = 0, left = n; i < len; i++, left /= 3)
+            rest[i] = letters[left % 3];
+        snprintf(key, sizeof(key), "%s%s", from, rest);
+        r.key = str_z(key);
+        if (policy_evaluate(p, &r) != POLICY_DENY)
+            continue;
+        snprintf(key, sizeof(key), "%s%s", to, rest);
+        r.key = str_z(key);
+        if (!*to || policy_evaluate(p, &r) != POLICY_DENY)
+            return true;
+    }
+    return false;
+}
+
+TEST(policy, no_denial_below_a_beginning_is_missed)
+{
+    static const char *const begins[] = {"a/", "b/", "ab/"};
+    static const char signs[] = "ab/*?";
+    unsigned seed = 5;
+    size_t found = 0;
+
+    for (int round = 0; round < 3000; round++) {
+        char pattern[2][8] = {"", ""};
+        struct arena a = {0};
+        struct err err = {0};
+        struct facts facts = {0};
+        struct policy_request r = beyond_request(&a, &facts);
+        struct policy *p;
+        for (int k = 0; k < 2; k++)
+            for (int i = 0, len = 1 + rand_r(&seed) % 6; i < len; i++)
+                pattern[k][i] = signs[rand_r(&seed) % 5];
+        struct str json = arena_fmt(
+            &a,
+            "{\"Statement\":{\"Effect\":\"Deny\",\"Principal\":\"*\",\"Action\":\"s3:*\",\"%s\":["
+            "\"arn:aws:s3:::bkt/%s\",\"arn:aws:s3:::bkt/%s\"]}}",
+            round % 3 ? "Resource" : "NotResource", pattern[0], pattern[1]);
+        CHECK_OK(policy_compile(&p, &a, json, STR("bkt"), &err));
+        const char *from = begins[rand_r(&seed) % 3];
+        const char *to = round % 4 ? begins[rand_r(&seed) % 3] : "";
+        bool beyond = beyond_by_trying(p, r, from, to);
+        found += beyond;
+        if (beyond && !policy_denies_beyond(p, &r, str_z(from), str_z(to)))
+            test_fail(__FILE__, __LINE__, "%s %s: '%s' '%s'", pattern[0], pattern[1], from, to);
+        arena_release(&a);
+    }
+    CHECK(found > 100);
 }
 
 TEST(policy, public_is_what_everybody_may_without_a_fixed_origin)
