@@ -38,48 +38,19 @@ const struct command *command_find(const struct command_table *table, struct str
     return NULL;
 }
 
-/* Appends the words that may follow `group` in names of commands, separated by ", ". Appends
- * nothing when there is no such group. The commands of one group are next to each other in the
- * table. */
-static void list_group(const struct command_table *table, struct str group, struct buf *out)
-{
-    struct str before = STR_EMPTY, word, name;
-
-    for (size_t i = 0; i < table->count; i++) {
-        name = str_z(table->rows[i].name);
-        if (!str_starts(name, group) || name.len == group.len || name.p[group.len] != ' ')
-            continue;
-        str_cut(str_skip(name, group.len + 1), ' ', &word, &(struct str){0});
-        if (!str_eq(word, before))
-            buf_appendf(out, "%s" STR_FMT, out->len ? ", " : "", STR_ARG(word));
-        before = word;
-    }
-}
-
+/* Whether the word begins the names of several commands. */
 static bool is_group(const struct command_table *table, struct str word)
 {
-    struct buf list = {0};
-    bool found;
-
-    list_group(table, word, &list);
-    found = list.len > 0;
-    buf_release(&list);
-    return found;
+    for (size_t i = 0; i < table->count; i++)
+        if (help_in_group(&table->rows[i], word))
+            return true;
+    return false;
 }
 
 int command_unknown(const struct command_table *table, struct str typed)
 {
     struct nearest near = NEAREST_INIT(typed);
-    struct buf list = {0};
 
-    list_group(table, typed, &list);
-    if (list.len) {
-        complain(EXIT_USAGE,
-                 "'" STR_FMT "' is the beginning of several commands; it goes on with one of %s",
-                 STR_ARG(typed), list.p);
-        buf_release(&list);
-        return EXIT_USAGE;
-    }
     for (size_t i = 0; i < table->count; i++)
         nearest_offer(&near, table->rows[i].name);
     if (near.best)
@@ -88,10 +59,26 @@ int command_unknown(const struct command_table *table, struct str typed)
     return complain(EXIT_USAGE, "no command '" STR_FMT "'; `weir help` lists them", STR_ARG(typed));
 }
 
-/* Returns the command whose name argv begins with, or complains and returns NULL. *words is the
- * number of words in the name. */
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* Shows the commands of a group, whose name was given alone or with --help. */
+static int show_group(const struct command_table *table, struct str group, const char *next)
+{
+    bool asked = next && is_help(next);
+    FILE *out = asked ? stdout : stderr;
+
+    fprintf(out, "usage: weir " STR_FMT " COMMAND [FLAGS] [ARGUMENTS]\n\n", STR_ARG(group));
+    help_group(table, group, out);
+    return asked ? EXIT_DONE : EXIT_USAGE;
+}
+
+/* Finds the command whose name argv begins with. If there is none, it says so and returns NULL, and
+ * *status is the exit status. *words is the number of words in the name. */
 static const struct command *find_in_argv(const struct command_table *table, int argc, char **argv,
-                                          int *words)
+                                          int *words, int *status)
 {
     struct buf name = BUF_INIT(4096);
     const struct command *found = NULL;
@@ -103,7 +90,9 @@ static const struct command *find_in_argv(const struct command_table *table, int
     if (buf_error(&name) == 0)
         found = command_find(table, buf_str(&name));
     if (!found)
-        command_unknown(table, buf_str(&name));
+        *status = is_group(table, buf_str(&name))
+                      ? show_group(table, buf_str(&name), argv[*words + 1])
+                      : command_unknown(table, buf_str(&name));
     buf_release(&name);
     return found;
 }
@@ -171,62 +160,97 @@ static int check_choices(const struct command *c, const struct flag *flag, const
     return status;
 }
 
-/* Parses the flag argv[*at]. When the flag's value is the next word, *at moves to that word. */
-static int invocation_parse_flag(struct invocation *inv, int argc, char **argv, int *at)
+/* The words behind the command's name, and the place of the present one. */
+struct words {
+    char **items;
+    int count, at;
+};
+
+/* Adds a flag. `joined` is its value if that stands in the same word; NULL: the next word is. */
+static int invocation_add_flag(struct invocation *inv, const struct flag *flag, const char *joined,
+                               struct words *w)
+{
+    const char *command = inv->command->name, *value = joined;
+
+    if (flag->type == FLAG_SWITCH) {
+        if (joined)
+            return complain(EXIT_USAGE, "%s: --%s takes no value", command, flag->name);
+        vec_push(&inv->flags, ((struct given_flag){flag, ""}));
+        return 0;
+    }
+    if (!value && w->at + 1 >= w->count)
+        return complain(EXIT_USAGE, "%s: --%s needs a value", command, flag->name);
+    if (!value)
+        value = w->items[++w->at];
+    vec_push(&inv->flags, ((struct given_flag){flag, value}));
+    return flag->type == FLAG_CHOICES ? check_choices(inv->command, flag, value) : 0;
+}
+
+/* Adds a configuration key that was given as --KEY VALUE. */
+static int invocation_add_key(struct invocation *inv, struct str name, const char *joined,
+                              struct words *w)
+{
+    if (!joined && w->at + 1 >= w->count)
+        return complain(EXIT_USAGE, "%s: --" STR_FMT " needs a value", inv->command->name,
+                        STR_ARG(name));
+    const char *value = joined ? joined : w->items[++w->at];
+    vec_push(&inv->keys, ((struct conf_flag){name, str_z(value)}));
+    return 0;
+}
+
+/* Parses the present word, which begins with two dashes. */
+static int invocation_parse_flag(struct invocation *inv, struct words *w)
 {
     const struct command *c = inv->command;
     struct str name, value;
-    bool joined = str_cut(str_z(argv[*at] + 2), '=', &name, &value);
+    bool joined = str_cut(str_z(w->items[w->at] + 2), '=', &name, &value);
     const struct flag *flag = flag_find(c->flags, name);
-    bool is_key = !flag && c->configured && conf_key_find(name);
 
+    if (!flag && c->configured && conf_key_find(name))
+        return invocation_add_key(inv, name, joined ? value.p : NULL, w);
     if (!flag && c->configured)
         flag = flag_find(config_flags, name);
     if (!flag && str_eq(name, STR("help")))
         flag = &help_flag;
-    if (!flag && !is_key)
-        return unknown_flag(c, name);
-    if (flag && flag->type == FLAG_SWITCH) {
-        if (joined)
-            return complain(EXIT_USAGE, "%s: --%s takes no value", c->name, flag->name);
-        vec_push(&inv->flags, ((struct given_flag){flag, ""}));
-        return 0;
-    }
-    if (!joined) {
-        if (*at + 1 >= argc)
-            return complain(EXIT_USAGE, "%s: --" STR_FMT " needs a value", c->name, STR_ARG(name));
-        value = str_z(argv[++*at]);
-    }
-    if (is_key) {
-        vec_push(&inv->keys, ((struct conf_flag){name, value}));
-        return 0;
-    }
-    vec_push(&inv->flags, ((struct given_flag){flag, value.p}));
-    return flag->type == FLAG_CHOICES ? check_choices(c, flag, value.p) : 0;
+    return flag ? invocation_add_flag(inv, flag, joined ? value.p : NULL, w)
+                : unknown_flag(c, name);
+}
+
+/* Parses the present word, which is a dash, a letter and perhaps the flag's value. */
+static int invocation_parse_letter(struct invocation *inv, struct words *w)
+{
+    const char *word = w->items[w->at];
+
+    if (is_help(word))
+        return invocation_add_flag(inv, &help_flag, NULL, w);
+    for (const struct flag *f = inv->command->flags; f && f->type != FLAG_END; f++)
+        if (f->letter && f->letter == word[1] && (f->type != FLAG_SWITCH || !word[2]))
+            return invocation_add_flag(inv, f, word[2] ? word + 2 : NULL, w);
+    return complain(EXIT_USAGE, "%s: no flag %s; `weir help %s` lists the flags",
+                    inv->command->name, word, inv->command->name);
 }
 
 static int invocation_parse(struct invocation *inv, int argc, char **argv)
 {
     const struct command *c = inv->command;
-    int status = 0, at = 0;
+    struct words w = {argv, argc, 0};
+    int status = 0;
 
-    for (; at < argc && status == 0; at++) {
-        if (strcmp(argv[at], "--") == 0) {
-            at++;
+    for (; w.at < argc && status == 0; w.at++) {
+        const char *word = argv[w.at];
+        if (strcmp(word, "--") == 0) {
+            w.at++;
             break;
         }
-        if (strcmp(argv[at], "-h") == 0)
-            vec_push(&inv->flags, ((struct given_flag){&help_flag, ""}));
-        else if (argv[at][0] == '-' && argv[at][1] == '-')
-            status = invocation_parse_flag(inv, argc, argv, &at);
-        else if (argv[at][0] == '-' && argv[at][1])
-            status = complain(EXIT_USAGE, "%s: no flag %s; flags begin with two dashes", c->name,
-                              argv[at]);
+        if (word[0] == '-' && word[1] == '-')
+            status = invocation_parse_flag(inv, &w);
+        else if (word[0] == '-' && word[1])
+            status = invocation_parse_letter(inv, &w);
         else
-            vec_push(&inv->args, argv[at]);
+            vec_push(&inv->args, word);
     }
-    for (; at < argc && status == 0; at++)
-        vec_push(&inv->args, argv[at]);
+    for (; w.at < argc && status == 0; w.at++)
+        vec_push(&inv->args, argv[w.at]);
     if (status != 0 || invocation_flag(inv, "help"))
         return status;
     if (inv->args.len < c->min_args)
@@ -241,21 +265,21 @@ static int invocation_parse(struct invocation *inv, int argc, char **argv)
 int cli_main(const struct command_table *table, int argc, char **argv, const char *const *environ)
 {
     struct invocation inv = {.table = table, .environ = environ};
-    int words = 1, status;
+    int words = 1, status = EXIT_USAGE;
 
     if (argc < 2) {
         help_overview(table, stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    if (is_help(argv[1])) {
         help_overview(table, stdout);
         return EXIT_DONE;
     }
     if (strcmp(argv[1], "--version") == 0)
         argv[1] += 2;
-    inv.command = find_in_argv(table, argc, argv, &words);
+    inv.command = find_in_argv(table, argc, argv, &words, &status);
     if (!inv.command)
-        return EXIT_USAGE;
+        return status;
     status = invocation_parse(&inv, argc - 1 - words, argv + 1 + words);
     if (status == 0 && invocation_flag(&inv, "help"))
         help_command(inv.command, stdout);

@@ -4,9 +4,9 @@
  *
  *     weir COMMAND [FLAGS] [ARGUMENTS]
  *
- * Flags are --name, --name=VALUE or --name VALUE. They may come anywhere after the command's name;
- * "--" ends them. Commands that load the configuration take --config FILE and --KEY VALUE for every
- * key.
+ * Flags are --name, --name=VALUE or --name VALUE; some are also a letter, -m VALUE. They may come
+ * anywhere after the command's name; "--" ends them. Commands that load the configuration take
+ * --config FILE and --KEY VALUE for every key.
  *
  * The exit status is 0 for success, 1 for failure, and 2 when the command or the configuration was
  * wrong and nothing was begun. `weir serve` ends with 3 when a disk has failed and a new start may
@@ -36,6 +36,7 @@ struct flag {
     const char *value; /* name of the value in the help, such as "FILE" */
     const char *const *choices;
     const char *doc; /* a full sentence */
+    char letter;     /* the flag is also given as '-' and this letter; 0: it is not */
 };
 
 struct invocation;

@@ -21,7 +21,7 @@ void help_wrap(FILE *out, const char *text, int indent, int width)
     fputc('\n', out);
 }
 
-static bool in_group(const struct command *c, struct str group)
+bool help_in_group(const struct command *c, struct str group)
 {
     struct str name = str_z(c->name);
 
@@ -34,12 +34,12 @@ bool help_group(const struct command_table *table, struct str group, FILE *out)
     size_t width = 0;
 
     for (size_t i = 0; i < table->count; i++)
-        if (in_group(&table->rows[i], group))
+        if (help_in_group(&table->rows[i], group))
             width = size_max(width, strlen(table->rows[i].name));
     if (!width)
         return false;
     for (size_t i = 0; i < table->count; i++)
-        if (in_group(&table->rows[i], group))
+        if (help_in_group(&table->rows[i], group))
             fprintf(out, "  %-*s  %s\n", (int)width, table->rows[i].name, table->rows[i].summary);
     fputs("\n`weir help COMMAND` says more about one of them.\n", out);
     return true;
@@ -61,6 +61,8 @@ void help_usage(const struct command *c, FILE *out)
 
 void help_flag_name(struct buf *out, const struct flag *flag)
 {
+    if (flag->letter)
+        buf_appendf(out, "-%c, ", flag->letter);
     buf_appendf(out, "--%s%s%s", flag->name, flag->value ? " " : "",
                 flag->value ? flag->value : "");
 }

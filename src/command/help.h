@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 void help_overview(const struct command_table *table, FILE *out);
+/* Whether the command's name has more words than `group`, and begins with it. */
+bool help_in_group(const struct command *c, struct str group);
 /* Writes a list of the commands whose names begin with `group`, such as "swarm user". Returns false
  * when there are none. */
 bool help_group(const struct command_table *table, struct str group, FILE *out);

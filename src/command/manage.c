@@ -10,6 +10,15 @@ enum {
     POLL_MS = 500,
 };
 
+static int manage_complain(const struct invocation *inv, const struct manage_call *call,
+                           const struct err *err)
+{
+    for (const struct manage_hint *h = call->hints; h && h->words; h++)
+        if (strstr(err->text, h->words))
+            return complain(EXIT_FAILED, "%s: %s; %s", inv->command->name, err->text, h->advice);
+    return complain(EXIT_FAILED, "%s: %s", inv->command->name, err->text);
+}
+
 int manage(struct invocation *inv, const struct manage_call *call)
 {
     static const struct output_column none[] = {{""}};
@@ -30,7 +39,7 @@ int manage(struct invocation *inv, const struct manage_call *call)
         api_client_close(&remote);
     }
     if (code < 0 && *err.text)
-        complain(EXIT_FAILED, "%s: %s", inv->command->name, err.text);
+        manage_complain(inv, call, &err);
     if (code < 0)
         status = EXIT_FAILED;
     if ((code == 0 || table.cells.len) && shows) {

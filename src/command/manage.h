@@ -7,6 +7,11 @@
 #include "command/output.h"
 #include "command/client.h"
 
+/* Advice that is added to an error whose text contains `words`. */
+struct manage_hint {
+    const char *words, *advice;
+};
+
 /* A call to the API, and the parts of its answer that are shown. */
 struct manage_call {
     const char *method;
@@ -28,6 +33,7 @@ struct manage_call {
      * are used then. */
     int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
                struct err *err);
+    const struct manage_hint *hints; /* ended by an empty one; the first that fits is shown */
 };
 
 /* Sets `columns` and `column_count` in the initializer of a call. */

@@ -43,11 +43,10 @@ def test_version(weir):
     (["config", "--jsn"], "weir: config: no flag --jsn; did you mean --json?"),
     (["config", "--log.levle=info"], "weir: config: no flag --log.levle; did you mean --log.level?"),
     (["version", "--log.level=info"], "weir: version: no flag --log.level; `weir help version` lists them"),
-    (["config", "-x"], "weir: config: no flag -x; flags begin with two dashes"),
+    (["config", "-x"], "weir: config: no flag -x; `weir help config` lists the flags"),
     (["config", "--config"], "weir: config: --config needs a value"),
     (["config", "--json=yes"], "weir: config: --json takes no value"),
     (["config", "more"], "weir: config: unexpected argument 'more'; `weir help config` says more"),
-    (["store"], "weir: 'store' is the beginning of several commands; it goes on with one of status, accept, restore"),
     (["backup"], "weir: backup needs DIR; `weir help backup` says more"),
     (["serve", "--only", "gateway,cook"],
      "weir: serve: --only takes gateway, worker, tracker (commas between several), not 'cook'"),
@@ -55,6 +54,18 @@ def test_version(weir):
 def test_wrong_use_is_one_line_and_status_2(weir, args, text):
     run = weir(*args)
     assert (run.returncode, run.stderr, run.stdout) == (2, text + "\n", "")
+
+
+@pytest.mark.parametrize("group, commands", [("store", ["status", "accept", "restore"]), ("lake", ["repo create", "commit"]),
+                                             ("lake branch", ["create", "protect"])])
+def test_a_group_alone_shows_its_commands(weir, group, commands):
+    words = group.split()
+    run, asked, helped = weir(*words), weir(*words, "--help"), weir("help", *words)
+    assert (run.returncode, run.stdout, asked.returncode, asked.stderr) == (2, "", 0, "")
+    assert run.stderr == asked.stdout and asked.stdout.startswith(f"usage: weir {group} COMMAND")
+    assert asked.stdout.endswith(helped.stdout)
+    for command in commands:
+        assert f"  {group} {command} " in asked.stdout
 
 
 def test_the_man_page_has_no_roff_errors_and_every_key(weir):

@@ -1,9 +1,12 @@
 """The commands of the lake: weir lake ... against a running weir."""
 import json
+import os
+import pty
+import subprocess
 
 import pytest
 
-from conftest import runner, wait_for
+from conftest import BUILD, DEADLINE, clean_env, runner, wait_for
 from lake_lab import Lake
 
 
@@ -261,6 +264,130 @@ def test_imports(run, raw, server):
     started = run("import", "s3://source/dir/", "lake://repo/main/in/", "--no-wait", "--json")[0]
     assert started["id"]
     assert "no bucket" in run("import", "s3://none/x", "lake://repo/main/x", status=1)
+
+
+def test_letters_stand_for_flags(run, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/a").write_text("a")
+    run("cp", "-r", tmp_path / "folder", "lake://repo/main/up")
+    assert run("commit", "lake://repo/main", "-m", "by letter", "--json")[0]["message"] == "by letter"
+    assert [c["message"] for c in run("log", "-n1", "lake://repo/main", "--json")] == ["by letter"]
+    run("branch", "create", "lake://repo/dev", "-s", "main~1")
+    assert paths(run, "lake://repo/dev") == []
+    run("merge", "lake://repo/main", "lake://repo/dev", "-m", "merged")
+    assert [r["path"] for r in run("ls", "-r", "lake://repo/dev", "--json")] == ["up/a"]
+    run("rm", "-r", "lake://repo/dev/up/")
+    assert paths(run, "lake://repo/dev") == []
+
+
+def test_errors_say_what_to_do(run, tmp_path):
+    for args, advice in [
+            (["commit", "lake://repo/main"], "-m TEXT"),
+            (["log", "lake://none/main"], "`weir lake repo list`"),
+            (["branch", "show", "lake://repo/none"], "`weir lake branch list`"),
+            (["repo", "create", "new", "s3://none/x"], "`weir bucket list`")]:
+        assert advice in run(*args, status=1)
+    put(run, tmp_path, "a")
+    assert "`weir lake reset`" in run("reset", "lake://repo/main", "--to", "main", status=1)
+    run("branch", "protect", "lake://repo", "main")
+    assert "merge it" in run("commit", "lake://repo/main", "-m", "m", status=1)
+
+
+def on_terminal(server, args):
+    """Runs `weir lake ...` with a terminal as standard error, and returns what it wrote there."""
+    ours, theirs = pty.openpty()
+    done = subprocess.run([str(BUILD / "weir"), "lake", *map(str, args), "--data", server.data, "--url", server.url],
+                          stdout=subprocess.PIPE, stderr=theirs, timeout=DEADLINE, env=clean_env())
+    os.close(theirs)
+    text = b""
+    try:
+        while piece := os.read(ours, 65536):
+            text += piece
+    except OSError:  # the other side is closed
+        pass
+    os.close(ours)
+    assert done.returncode == 0, text
+    return text.decode()
+
+
+def test_progress_is_shown_on_a_terminal(run, server, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for i in range(3):
+        (tmp_path / f"folder/{i}").write_text("x" * 1000)
+    up = on_terminal(server, ["cp", "-r", tmp_path / "folder", "lake://repo/main/up"])
+    down = on_terminal(server, ["cp", "-r", "lake://repo/main/up", tmp_path / "back"])
+    for text in (up, down):
+        assert "1 files, 1000 bytes" in text and "3 files, 3000 bytes" in text
+        assert text.endswith("\r\033[K")
+
+
+def test_many_objects_are_copied_to_a_folder(run, server, tmp_path):
+    """A listing has more than one page."""
+    lake = Lake(server)
+    lake.put("file")
+    for i in range(1003):
+        lake.call("POST", "/repositories/repo/branches/main/objects/copy", {"src_path": "file"}, dest_path=f"many/{i:04}")
+    rows = run("cp", "-r", "lake://repo/main/many/", tmp_path / "many", "--json")
+    assert len(rows) == 1003 == len(list((tmp_path / "many").iterdir()))
+
+
+# What each command that shows something writes with --json: its arguments, and the members of a row.
+SHOWN = [
+    (["repo", "create", "second", "s3://lake-data/second"], "id default_branch storage_namespace read_only created"),
+    (["repo", "list"], "id default_branch storage_namespace read_only created"),
+    (["repo", "show", "lake://repo"], "id default_branch storage_namespace read_only created"),
+    (["branch", "list", "lake://repo"], "id commit_id"),
+    (["branch", "show", "lake://repo/main"], "id commit_id"),
+    (["branch", "create", "lake://repo/new"], "id commit_id"),
+    (["branch", "protect", "lake://repo", "x*"], "pattern"),
+    (["tag", "create", "lake://repo/v2", "main"], "id commit_id"),
+    (["tag", "list", "lake://repo"], "id commit_id"),
+    (["log", "lake://repo/main"], "id created committer message"),
+    (["show", "lake://repo/main"], "id created committer message parents metadata"),
+    (["diff", "lake://repo/main"], "type path size_bytes"),
+    (["diff", "lake://repo/main~1", "main"], "type path size_bytes"),
+    (["ls", "lake://repo/main"], "path size_bytes modified checksum"),
+    (["stat", "lake://repo/main/a"], "path size_bytes modified checksum content_type physical_address metadata"),
+    (["cp", "lake://repo/main/a", "lake://repo/main/copy"], "source destination bytes"),
+    (["mv", "lake://repo/main/copy", "lake://repo/main/moved"], "source destination bytes"),
+    (["commit", "lake://repo/main", "-m", "m"], "id created committer message parents metadata"),
+    (["revert", "lake://repo/main", "main"], None),
+    (["cherry-pick", "lake://repo/dev", "main~1"], "id created committer message"),
+    (["merge", "lake://repo/main", "lake://repo/dev"], "reference"),
+    (["gc", "rules", "lake://repo", "--days", "9"], "branch_id retention_days"),
+    (["gc", "report", "lake://repo"], None),
+    (["import", "s3://lake-data/none/", "lake://repo/dev/in/", "--no-wait"], "id completed ingested_objects commit_id"),
+]
+
+
+def test_every_command_writes_json(run, raw, tmp_path):
+    run("branch", "create", "lake://repo/dev")
+    put(run, tmp_path, "a")
+    run("commit", "lake://repo/main", "-m", "first")
+    put(run, tmp_path, "b")
+    for args, members in SHOWN:
+        text = raw(*args, "--json")
+        rows = json.loads(text) if text else []
+        assert isinstance(rows, list), args
+        if members:
+            assert rows, args
+            for row in rows:
+                assert set(row) == set(members.split()), args
+                assert all(isinstance(v, (str, int, dict, list)) for v in row.values()), args
+
+
+def test_the_table_has_every_command_that_shows_something(weir):
+    listed = {line.split("  ")[1].strip() for line in weir("help", "lake").stdout.splitlines() if line.startswith("  lake")}
+    silent = {"lake repo delete", "lake branch delete", "lake tag delete", "lake reset", "lake cat", "lake rm", "lake gc run"}
+    elsewhere = {"lake dump", "lake restore", "lake migrate", "lake diagnose"}  # they have tests of their own
+    shown = {"lake " + " ".join(a for a in args[:2] if a.isalpha() or a == "cherry-pick") for args, _ in SHOWN}
+    assert listed - silent - elsewhere == shown
+
+
+def test_every_command_has_examples(weir):
+    for name in (line.split("  ")[1].strip() for line in weir("help", "lake").stdout.splitlines() if line.startswith("  lake")):
+        text = weir("help", *name.split()).stdout
+        assert f"usage: weir {name} " in text and f"\n  weir {name} " in text, name
 
 
 def test_places_that_are_malformed(run):

@@ -3,7 +3,8 @@
 
 static const struct flag branch_create_flags[] = {
     {"source", FLAG_TEXT, "REF", NULL,
-     "The ref that the branch begins with; default: the repository's default branch."},
+     "The ref that the branch begins with; default: the repository's default branch.",
+     .letter = 's'},
     {"hidden", FLAG_SWITCH, NULL, NULL, "Leave the branch out of lists."},
     CLIENT_FLAGS,
     {0},
@@ -137,14 +138,14 @@ static int branch_protect_run(struct api_client *r, const struct invocation *inv
 }
 
 static const struct manage_call branch_create = {MANAGE_COLUMNS(branch_columns),
-                                                 .run = branch_create_run};
+                                                 .run = branch_create_run, .hints = lake_cli_hints};
 static const struct manage_call branch_list = {MANAGE_COLUMNS(branch_columns),
-                                               .run = branch_list_run};
+                                               .run = branch_list_run, .hints = lake_cli_hints};
 static const struct manage_call branch_show = {MANAGE_COLUMNS(branch_columns),
-                                               .run = branch_show_run};
-static const struct manage_call branch_delete = {.run = branch_delete_run};
-static const struct manage_call branch_protect = {MANAGE_COLUMNS(pattern_columns),
-                                                  .run = branch_protect_run};
+                                               .run = branch_show_run, .hints = lake_cli_hints};
+static const struct manage_call branch_delete = {.run = branch_delete_run, .hints = lake_cli_hints};
+static const struct manage_call branch_protect = {
+    MANAGE_COLUMNS(pattern_columns), .run = branch_protect_run, .hints = lake_cli_hints};
 
 const struct command lake_branch_commands[] = {
     {.name = "lake branch create",

@@ -19,6 +19,17 @@ const struct command *const lake_commands[] = {
     NULL,
 };
 
+const struct manage_hint lake_cli_hints[] = {
+    {"repository not found", "`weir lake repo list` lists the repositories"},
+    {"branch not found", "`weir lake branch list` lists the branches"},
+    {"tag not found", "`weir lake tag list` lists the tags"},
+    {"dirty branch", "`weir lake commit` keeps the changes, `weir lake reset` throws them away"},
+    {"protected branch", "write to another branch and merge it"},
+    {"must specify 1-based parent number", "--parent N says which side of the merge stays"},
+    {"the namespace's bucket", "`weir bucket list` lists the buckets"},
+    {0},
+};
+
 /* --- places --- */
 
 bool lake_uri_is(const char *text)

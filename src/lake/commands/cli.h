@@ -53,6 +53,9 @@ int lake_cli_rows(struct api_client *r, const char *path, size_t max, struct out
 /* Reads the flag --max; 0: it was not given. */
 int lake_cli_max(const struct invocation *inv, size_t *out, struct err *err) MUST_CHECK;
 
+/* What to do about errors that all commands of the lake may meet. */
+extern const struct manage_hint lake_cli_hints[];
+
 extern const struct command lake_repo_commands[], lake_branch_commands[], lake_tag_commands[],
     lake_commit_commands[], lake_merge_commands[], lake_object_commands[], lake_copy_commands[],
     lake_gc_commands[], lake_import_commands[], lake_refs_commands[];

@@ -2,7 +2,7 @@
 #include "lake/commands/cli.h"
 
 static const struct flag commit_flags[] = {
-    {"message", FLAG_TEXT, "TEXT", NULL, "What the commit says."},
+    {"message", FLAG_TEXT, "TEXT", NULL, "What the commit says.", .letter = 'm'},
     {"meta", FLAG_TEXT, "KEY=VALUE", NULL, "Metadata of the commit; may be given several times."},
     {"path", FLAG_TEXT, "PATH", NULL,
      "Commit only this path, or what is below it if it ends with '/'; may be given several times."},
@@ -12,7 +12,7 @@ static const struct flag commit_flags[] = {
 };
 
 static const struct flag log_flags[] = {
-    {"max", FLAG_TEXT, "N", NULL, "Show at most N commits; default: 100."},
+    {"max", FLAG_TEXT, "N", NULL, "Show at most N commits; default: 100.", .letter = 'n'},
     {"path", FLAG_TEXT, "PATH", NULL,
      "Only commits that changed this path, or something below it if it ends with '/'; may be given "
      "several times."},
@@ -26,7 +26,7 @@ static const struct flag diff_flags[] = {
     {"prefix", FLAG_TEXT, "TEXT", NULL, "Only paths that begin with TEXT."},
     {"two-dot", FLAG_SWITCH, NULL, NULL,
      "Compare the refs themselves, and not with their common ancestor."},
-    {"max", FLAG_TEXT, "N", NULL, "Show at most N paths; default: all."},
+    {"max", FLAG_TEXT, "N", NULL, "Show at most N paths; default: all.", .letter = 'n'},
     CLIENT_FLAGS,
     {0},
 };
@@ -61,7 +61,7 @@ static int lake_commit_run(struct api_client *r, const struct invocation *inv, s
     int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_REF, err);
 
     if (code == 0 && !invocation_flag(inv, "message"))
-        code = err_set(err, ERR_INVALID, "a commit needs --message TEXT");
+        code = err_set(err, ERR_INVALID, "a commit needs a message: -m TEXT, or --message TEXT");
     if (code < 0)
         return code;
     lake_cli_body_begin(&body);
@@ -171,10 +171,13 @@ static int lake_diff_run(struct api_client *r, const struct invocation *inv, str
 }
 
 static const struct manage_call commit_call = {MANAGE_COLUMNS(commit_columns),
-                                               .run = lake_commit_run};
-static const struct manage_call log_call = {MANAGE_COLUMNS(log_columns), .run = lake_log_run};
-static const struct manage_call show_call = {MANAGE_COLUMNS(commit_columns), .run = lake_show_run};
-static const struct manage_call diff_call = {MANAGE_COLUMNS(diff_columns), .run = lake_diff_run};
+                                               .run = lake_commit_run, .hints = lake_cli_hints};
+static const struct manage_call log_call = {MANAGE_COLUMNS(log_columns), .run = lake_log_run,
+                                            .hints = lake_cli_hints};
+static const struct manage_call show_call = {MANAGE_COLUMNS(commit_columns), .run = lake_show_run,
+                                             .hints = lake_cli_hints};
+static const struct manage_call diff_call = {MANAGE_COLUMNS(diff_columns), .run = lake_diff_run,
+                                             .hints = lake_cli_hints};
 
 const struct command lake_commit_commands[] = {
     {.name = "lake commit",
@@ -185,9 +188,8 @@ const struct command lake_commit_commands[] = {
      .configured = true,
      .summary = "Commit the changes of a branch",
      .help = "Commits what was written to the branch since its head, and shows the commit.",
-     .examples =
-         "weir lake commit lake://weather/main --message 'January'\n"
-         "weir lake commit lake://weather/main --message 'Fix' --meta ticket=7 --path 2026/",
+     .examples = "weir lake commit lake://weather/main -m 'January'\n"
+                 "weir lake commit lake://weather/main -m 'Fix' --meta ticket=7 --path 2026/",
      .call = &commit_call},
     {.name = "lake log",
      .arguments = "REF",

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 static const struct flag copy_flags[] = {
-    {"recursive", FLAG_SWITCH, NULL, NULL, "Copy a folder, or all objects below a place."},
+    {"recursive", FLAG_SWITCH, NULL, NULL, "Copy a folder, or all objects below a place.",
+     .letter = 'r'},
     {"type", FLAG_TEXT, "TYPE", NULL, "The media type of uploaded objects, such as text/csv."},
     CLIENT_FLAGS,
     {0},
@@ -27,28 +28,45 @@ struct copying {
     struct output *table;
     const char *type;  /* media type of uploads; NULL: not given */
     bool shows;        /* standard error is a terminal */
+    uint64_t files;    /* that were copied */
+    uint64_t bytes;    /* of these files */
     const char *name;  /* the file that is being copied */
-    uint64_t total;    /* its size in bytes */
+    uint64_t total;    /* its size in bytes; 0: not known yet */
     int fd;            /* the file that is being written; -1: none */
     uint64_t received; /* bytes written to it */
 };
 
 /* --- progress --- */
 
+/* Begins the line of progress anew, with the files that were copied. */
+static void copy_show_files(const struct copying *c)
+{
+    fprintf(stderr, "\r\033[K");
+    if (c->files)
+        fprintf(stderr, "%llu files, %llu bytes; ", (unsigned long long)c->files,
+                (unsigned long long)c->bytes);
+}
+
 static void copy_progress(void *ctx, uint64_t sent, uint64_t received)
 {
     struct copying *c = ctx;
     uint64_t done = sent > received ? sent : received;
 
-    if (c->shows && c->total)
-        fprintf(stderr, "\r%s: %llu of %llu bytes (%u %%)\033[K", c->name, (unsigned long long)done,
-                (unsigned long long)c->total, (unsigned)(done * 100 / c->total));
+    if (!c->shows)
+        return;
+    copy_show_files(c);
+    fprintf(stderr, "%s: %llu bytes", c->name, (unsigned long long)done);
+    if (c->total)
+        fprintf(stderr, " of %llu (%u %%)", (unsigned long long)c->total,
+                (unsigned)(done * 100 / c->total));
 }
 
 static void copy_done(struct copying *c, const char *source, const char *destination)
 {
+    c->files++;
+    c->bytes += c->total;
     if (c->shows)
-        fprintf(stderr, "\r\033[K");
+        copy_show_files(c);
     output_cell(c->table, str_z(source));
     output_cell(c->table, str_z(destination));
     output_cellf(c->table, "%llu", (unsigned long long)c->total);
@@ -184,6 +202,7 @@ static int download_file(struct copying *c, const struct lake_uri *from, const c
 
     c->name = file;
     c->received = 0;
+    c->total = 0;
     c->fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (c->fd < 0)
         return err_errno(err, errno, "%s", part);
@@ -250,24 +269,41 @@ static int download_item(struct copying *c, const struct lake_uri *from, struct 
     return code == 0 ? download_file(c, &object, file, err) : code;
 }
 
-static int download_folder(struct copying *c, const struct lake_uri *from, const char *folder,
-                           struct err *err)
+static int download_items(struct copying *c, const struct lake_uri *from, const json_t *page,
+                          const char *folder, struct err *err)
 {
-    struct manage_list list = {
-        .path = lake_cli_path(c->client, from,
-                              "{repo}/refs/{ref}/objects/ls?amount=1000&user_metadata=false&"
-                              "prefix={path}"),
-        .name = "results"};
-    json_t *all = NULL, *item;
+    const json_t *item;
     size_t i;
-    int code = manage_pages(c->client, &list, &all, err);
+    int code = 0;
 
-    json_array_foreach(all, i, item)
+    json_array_foreach(page, i, item)
     {
         if (code == 0)
             code = download_item(c, from, json_get_str(item, "path", STR_EMPTY), folder, err);
     }
-    json_decref(all);
+    return code;
+}
+
+/* Downloads page by page, so that files come before a long listing has ended. */
+static int download_folder(struct copying *c, const struct lake_uri *from, const char *folder,
+                           struct err *err)
+{
+    enum { PAGE = 1000 };
+    const char *path =
+        lake_cli_path(c->client, from,
+                      "{repo}/refs/{ref}/objects/ls?amount=1000&user_metadata=false&prefix={path}");
+    struct manage_list list = {.path = path, .name = "results", .max = PAGE, .more = true};
+    int code = 0;
+
+    while (code == 0 && list.more) {
+        json_t *page = NULL;
+        code = manage_pages(c->client, &list, &page, err);
+        if (code == 0)
+            code = download_items(c, from, page, folder, err);
+        const json_t *last = json_array_get(page, json_array_size(page) - 1);
+        list.after = arena_z(&c->client->arena, json_get_str(last, "path", STR("")));
+        json_decref(page);
+    }
     return code;
 }
 
@@ -359,12 +395,17 @@ static int copy_run(struct api_client *r, const struct invocation *inv, struct o
                         .shows = isatty(STDERR_FILENO),
                         .fd = -1};
 
+    int code = ERR_INVALID;
+
     if (lake_uri_is(destination))
-        return copy_to_lake(&c, source, destination, recursive, err);
-    if (lake_uri_is(source))
-        return copy_from_lake(&c, source, destination, recursive, err);
-    return err_set(err, ERR_INVALID, "neither '%s' nor '%s' begins with lake://", source,
-                   destination);
+        code = copy_to_lake(&c, source, destination, recursive, err);
+    else if (lake_uri_is(source))
+        code = copy_from_lake(&c, source, destination, recursive, err);
+    else
+        err_set(err, code, "neither '%s' nor '%s' begins with lake://", source, destination);
+    if (c.shows)
+        fprintf(stderr, "\r\033[K");
+    return code;
 }
 
 static int move_run(struct api_client *r, const struct invocation *inv, struct output *table,
@@ -382,9 +423,11 @@ static int move_run(struct api_client *r, const struct invocation *inv, struct o
     return copy_inside(&c, &from, &to, true, err);
 }
 
-static const struct manage_call copy_call = {MANAGE_COLUMNS(copy_columns), .run = copy_run};
+static const struct manage_call copy_call = {MANAGE_COLUMNS(copy_columns), .run = copy_run,
+                                             .hints = lake_cli_hints};
 
-static const struct manage_call move_call = {MANAGE_COLUMNS(copy_columns), .run = move_run};
+static const struct manage_call move_call = {MANAGE_COLUMNS(copy_columns), .run = move_run,
+                                             .hints = lake_cli_hints};
 
 const struct command lake_copy_commands[] = {
     {.name = "lake cp",

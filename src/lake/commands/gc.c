@@ -151,10 +151,12 @@ static int gc_report_run(struct api_client *r, const struct invocation *inv, str
                      : code;
 }
 
-static const struct manage_call gc_rules = {MANAGE_COLUMNS(gc_rule_columns), .run = gc_rules_run};
-static const struct manage_call gc_run = {MANAGE_COLUMNS(gc_report_columns), .run = gc_run_run};
+static const struct manage_call gc_rules = {MANAGE_COLUMNS(gc_rule_columns), .run = gc_rules_run,
+                                            .hints = lake_cli_hints};
+static const struct manage_call gc_run = {MANAGE_COLUMNS(gc_report_columns), .run = gc_run_run,
+                                          .hints = lake_cli_hints};
 static const struct manage_call gc_report = {MANAGE_COLUMNS(gc_report_columns),
-                                             .run = gc_report_run};
+                                             .run = gc_report_run, .hints = lake_cli_hints};
 
 const struct command lake_gc_commands[] = {
     {.name = "lake gc rules",

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static const struct flag import_flags[] = {
-    {"message", FLAG_TEXT, "TEXT", NULL, "What the import's commit says."},
+    {"message", FLAG_TEXT, "TEXT", NULL, "What the import's commit says.", .letter = 'm'},
     {"meta", FLAG_TEXT, "KEY=VALUE", NULL, "Metadata of the commit; may be given several times."},
     {"object", FLAG_SWITCH, NULL, NULL, "SOURCE is one object, and not the beginning of keys."},
     {"no-wait", FLAG_SWITCH, NULL, NULL, "Do not wait for the end of the import."},
@@ -106,7 +106,7 @@ static int lake_import_run(struct api_client *r, const struct invocation *inv, s
 }
 
 static const struct manage_call import_call = {MANAGE_COLUMNS(import_columns),
-                                               .run = lake_import_run};
+                                               .run = lake_import_run, .hints = lake_cli_hints};
 
 const struct command lake_import_commands[] = {
     {.name = "lake import",

@@ -4,7 +4,7 @@
 static const char *const strategies[] = {"source-wins", "dest-wins", NULL};
 
 static const struct flag merge_flags[] = {
-    {"message", FLAG_TEXT, "TEXT", NULL, "What the merge's commit says."},
+    {"message", FLAG_TEXT, "TEXT", NULL, "What the merge's commit says.", .letter = 'm'},
     {"meta", FLAG_TEXT, "KEY=VALUE", NULL, "Metadata of the commit; may be given several times."},
     {"strategy", FLAG_CHOICES, "SIDE", strategies,
      "The side that wins where both have changed a path; default: such a merge is refused."},
@@ -16,7 +16,7 @@ static const struct flag merge_flags[] = {
 
 static const struct flag pick_flags[] = {
     {"parent", FLAG_TEXT, "N", NULL, "Of a merge: the number of the parent to compare with."},
-    {"message", FLAG_TEXT, "TEXT", NULL, "What the new commit says."},
+    {"message", FLAG_TEXT, "TEXT", NULL, "What the new commit says.", .letter = 'm'},
     CLIENT_FLAGS,
     {0},
 };
@@ -55,7 +55,9 @@ static int merge_refused(struct api_client *r, const struct client_response *res
         buf_appendf(&paths, " and %zu more", json_array_size(list) - SHOWN);
     int code = api_client_error(r, response, err);
     if (paths.len)
-        code = err_set(err, ERR_PEER, "conflict found: both sides have changed %s", paths.p);
+        code = err_set(err, ERR_PEER,
+                       "conflict found: both sides have changed %s; --strategy chooses a side",
+                       paths.p);
     buf_release(&paths);
     json_decref(answer);
     return code;
@@ -200,11 +202,13 @@ static int reset_run(struct api_client *r, const struct invocation *inv, struct 
                          err);
 }
 
-static const struct manage_call merge_call = {MANAGE_COLUMNS(merge_columns), .run = lake_merge_run};
-static const struct manage_call revert_call = {MANAGE_COLUMNS(pick_columns), .run = revert_run};
-static const struct manage_call cherry_pick_call = {MANAGE_COLUMNS(pick_columns),
-                                                    .run = cherry_pick_run};
-static const struct manage_call reset_call = {.run = reset_run};
+static const struct manage_call merge_call = {MANAGE_COLUMNS(merge_columns), .run = lake_merge_run,
+                                              .hints = lake_cli_hints};
+static const struct manage_call revert_call = {MANAGE_COLUMNS(pick_columns), .run = revert_run,
+                                               .hints = lake_cli_hints};
+static const struct manage_call cherry_pick_call = {
+    MANAGE_COLUMNS(pick_columns), .run = cherry_pick_run, .hints = lake_cli_hints};
+static const struct manage_call reset_call = {.run = reset_run, .hints = lake_cli_hints};
 
 const struct command lake_merge_commands[] = {
     {.name = "lake merge",

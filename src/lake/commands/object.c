@@ -4,15 +4,16 @@
 #include <stdio.h>
 
 static const struct flag ls_flags[] = {
-    {"recursive", FLAG_SWITCH, NULL, NULL, "List all objects below, and not folders."},
-    {"max", FLAG_TEXT, "N", NULL, "Show at most N lines; default: all."},
+    {"recursive", FLAG_SWITCH, NULL, NULL, "List all objects below, and not folders.",
+     .letter = 'r'},
+    {"max", FLAG_TEXT, "N", NULL, "Show at most N lines; default: all.", .letter = 'n'},
     CLIENT_FLAGS,
     {0},
 };
 
 static const struct flag rm_flags[] = {
-    {"recursive", FLAG_SWITCH, NULL, NULL,
-     "Remove all objects whose paths begin with the place's."},
+    {"recursive", FLAG_SWITCH, NULL, NULL, "Remove all objects whose paths begin with the place's.",
+     .letter = 'r'},
     CLIENT_FLAGS,
     {0},
 };
@@ -149,10 +150,12 @@ static int rm_run(struct api_client *r, const struct invocation *inv, struct out
                         err);
 }
 
-static const struct manage_call ls_call = {MANAGE_COLUMNS(ls_columns), .run = ls_run};
-static const struct manage_call stat_call = {MANAGE_COLUMNS(stat_columns), .run = stat_run};
-static const struct manage_call cat_call = {.run = cat_run};
-static const struct manage_call rm_call = {.run = rm_run};
+static const struct manage_call ls_call = {MANAGE_COLUMNS(ls_columns), .run = ls_run,
+                                           .hints = lake_cli_hints};
+static const struct manage_call stat_call = {MANAGE_COLUMNS(stat_columns), .run = stat_run,
+                                             .hints = lake_cli_hints};
+static const struct manage_call cat_call = {.run = cat_run, .hints = lake_cli_hints};
+static const struct manage_call rm_call = {.run = rm_run, .hints = lake_cli_hints};
 
 const struct command lake_object_commands[] = {
     {.name = "lake ls",

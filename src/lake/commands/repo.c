@@ -84,11 +84,13 @@ static int repo_delete_run(struct api_client *r, const struct invocation *inv, s
     return code;
 }
 
-static const struct manage_call repo_create = {MANAGE_COLUMNS(repo_columns),
-                                               .run = repo_create_run};
-static const struct manage_call repo_list = {MANAGE_COLUMNS(repo_columns), .run = repo_list_run};
-static const struct manage_call repo_show = {MANAGE_COLUMNS(repo_columns), .run = repo_show_run};
-static const struct manage_call repo_delete = {.run = repo_delete_run};
+static const struct manage_call repo_create = {MANAGE_COLUMNS(repo_columns), .run = repo_create_run,
+                                               .hints = lake_cli_hints};
+static const struct manage_call repo_list = {MANAGE_COLUMNS(repo_columns), .run = repo_list_run,
+                                             .hints = lake_cli_hints};
+static const struct manage_call repo_show = {MANAGE_COLUMNS(repo_columns), .run = repo_show_run,
+                                             .hints = lake_cli_hints};
+static const struct manage_call repo_delete = {.run = repo_delete_run, .hints = lake_cli_hints};
 
 const struct command lake_repo_commands[] = {
     {.name = "lake repo create",

@@ -46,9 +46,11 @@ static int tag_delete_run(struct api_client *r, const struct invocation *inv, st
                : code;
 }
 
-static const struct manage_call tag_create = {MANAGE_COLUMNS(tag_columns), .run = tag_create_run};
-static const struct manage_call tag_list = {MANAGE_COLUMNS(tag_columns), .run = tag_list_run};
-static const struct manage_call tag_delete = {.run = tag_delete_run};
+static const struct manage_call tag_create = {MANAGE_COLUMNS(tag_columns), .run = tag_create_run,
+                                              .hints = lake_cli_hints};
+static const struct manage_call tag_list = {MANAGE_COLUMNS(tag_columns), .run = tag_list_run,
+                                            .hints = lake_cli_hints};
+static const struct manage_call tag_delete = {.run = tag_delete_run, .hints = lake_cli_hints};
 
 const struct command lake_tag_commands[] = {
     {.name = "lake tag create",

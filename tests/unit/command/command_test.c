@@ -8,8 +8,8 @@
 static const char *const colours[] = {"red", "green", NULL};
 static const struct flag paint_flags[] = {
     {"colour", FLAG_CHOICES, "COLOUR", colours, "Which."},
-    {"dry", FLAG_SWITCH, NULL, NULL, "Do nothing."},
-    {"out", FLAG_FILE, "FILE", NULL, "Where."},
+    {"dry", FLAG_SWITCH, NULL, NULL, "Do nothing.", .letter = 'y'},
+    {"out", FLAG_FILE, "FILE", NULL, "Where.", .letter = 'o'},
     {0},
 };
 
@@ -91,6 +91,33 @@ TEST(command, flags_may_stand_anywhere_and_join_their_value_or_not)
     CHECK(!seen.dry);
 }
 
+TEST(command, a_flag_may_be_a_letter)
+{
+    CHECK_INT(run("paint north -y -o x south"), 7);
+    CHECK_STR(str_z(seen.args), STR("[north][south]"));
+    CHECK_STR(str_z(seen.out), STR("x"));
+    CHECK(seen.dry);
+    CHECK_INT(run("paint north -ox --out=y"), 7);
+    CHECK_STR(str_z(seen.out), STR("y"));
+    CHECK_INT(run("paint - -o -"), 7);
+    CHECK_STR(str_z(seen.args), STR("[-]"));
+    CHECK_STR(str_z(seen.out), STR("-"));
+    CHECK_INT(run("paint -- -y"), 7);
+    CHECK(!seen.dry);
+}
+
+TEST(command, the_help_shows_letters)
+{
+    struct buf name = {0};
+
+    help_flag_name(&name, &paint_flags[2]);
+    CHECK_STR(buf_str(&name), STR("-o, --out FILE"));
+    buf_reset(&name);
+    help_flag_name(&name, &paint_flags[0]);
+    CHECK_STR(buf_str(&name), STR("--colour COLOUR"));
+    buf_release(&name);
+}
+
 TEST(command, keys_are_flags_of_commands_that_load_the_configuration)
 {
     CHECK_INT(run("paint x --log.level debug"), 7);
@@ -107,7 +134,9 @@ TEST(command, a_group_has_commands_of_two_words)
     CHECK_INT(run("use"), 7);
     CHECK_INT(run("user"), EXIT_USAGE);
     CHECK_INT(run("user ad"), EXIT_USAGE);
-    CHECK_INT(run("user --help"), EXIT_USAGE);
+    CHECK_INT(run("user --help"), EXIT_DONE);
+    CHECK_INT(run("user -h"), EXIT_DONE);
+    CHECK_INT(run("user --dry"), EXIT_USAGE);
     CHECK_INT(seen.calls, 0);
 }
 
@@ -121,6 +150,8 @@ TEST(command, wrong_use_runs_nothing)
         "paint x --dry=1",
         "paint x --out",
         "paint x -d",
+        "paint x -yo",
+        "paint x -o",
         "user add",
         "user list x",
         "paint x --colour blue",
