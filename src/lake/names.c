@@ -80,16 +80,19 @@ int lake_check_message(struct str message, struct err *err)
                          LAKE_MESSAGE_MAX);
 }
 
+int lake_refuse_metadata(struct err *err)
+{
+    return err_set(err, ERR_INVALID, "metadata has at most %d keys and %d bytes", LAKE_METADATA_MAX,
+                   LAKE_META_BYTES);
+}
+
 int lake_check_metadata(const struct str_pairs *p, struct err *err)
 {
     size_t bytes = 0;
 
     for (size_t i = 0; i < p->count; i++)
         bytes += p->pairs[i].key.len + p->pairs[i].value.len;
-    if (p->count > LAKE_METADATA_MAX || bytes > LAKE_META_BYTES)
-        return err_set(err, ERR_INVALID, "metadata has at most %d keys and %d bytes",
-                       LAKE_METADATA_MAX, LAKE_META_BYTES);
-    return 0;
+    return p->count > LAKE_METADATA_MAX || bytes > LAKE_META_BYTES ? lake_refuse_metadata(err) : 0;
 }
 
 int lake_check_space(struct str space, struct str *bucket, struct str *prefix, struct err *err)

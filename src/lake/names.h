@@ -12,6 +12,7 @@ int lake_check_tag(struct str name, struct err *err) MUST_CHECK;
 int lake_check_path(struct str path, struct err *err) MUST_CHECK;
 int lake_check_message(struct str message, struct err *err) MUST_CHECK;
 int lake_check_metadata(const struct str_pairs *p, struct err *err) MUST_CHECK;
+int lake_refuse_metadata(struct err *err); /* the error of metadata that is too large */
 /* Checks a storage namespace, s3://<bucket>[/<prefix>], and gives its parts; the prefix has no
  * slash at its end. */
 int lake_check_space(struct str space, struct str *bucket, struct str *prefix,

@@ -208,6 +208,29 @@ def test_repositories_are_made_listed_and_deleted(server):
     lake.fails("DELETE", "/repositories/weather", 404, "repository not found")
 
 
+def test_a_page_of_repositories_costs_no_more_than_it_may_show(server, other):
+    """A user who sees few of many repositories gets pages with few rows, and reaches them all."""
+    root, bob = Lake(server), other("bob")
+    root.repo("aaa")
+    bob.repo("zzz", namespace="s3://bob-data/zzz")
+
+    def make(part):
+        for i in part:
+            root.call("POST", "/repositories", {"name": f"many-{i}", "storage_namespace": f"s3://lake-data/many/{i}"})
+    threads = [threading.Thread(target=make, args=(range(k, 1000, 4),)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    first = bob.call("GET", "/repositories", amount=100)
+    assert first["results"] == [] and first["pagination"]["has_more"]
+    assert [r["id"] for r in bob.pages("/repositories", amount=100)] == ["zzz"]
+    assert [r["id"] for r in root.pages("/repositories", search="zz")] == ["zzz"]
+    assert len(list(root.pages("/repositories", amount=1000))) == 1002
+    one = root.call("GET", "/repositories", amount=1, after="aaa")
+    assert [r["id"] for r in one["results"]] == ["many-0"] and one["pagination"]["next_offset"] == "many-0"
+
+
 @pytest.mark.parametrize("body, status, message", [
     ({"name": "Up", "storage_namespace": "s3://lake-data/x"}, 400, ""),
     ({"name": "ab", "storage_namespace": "s3://lake-data/x"}, 400, ""),

@@ -1,5 +1,6 @@
 /* The forms of values in requests and answers: pages, maps, repositories, refs, commits, objects.
  */
+#include "lake/names.h"
 #include "lake/rest/web.h"
 
 #include <stdlib.h>
@@ -78,6 +79,8 @@ int web_pairs(struct rest_call *c, const json_t *map, struct str_pairs *out, str
     *out = (struct str_pairs){0};
     if (!map || json_object_size(map) == 0)
         return 0;
+    if (json_object_size(map) > LAKE_METADATA_MAX)
+        return lake_refuse_metadata(err);
     out->pairs = arena_array(c->arena, json_object_size(map), sizeof(*out->pairs));
     if (!out->pairs)
         return err_code(err, ERR_NO_MEMORY);

@@ -44,18 +44,27 @@ static const struct rest_row repo_rows[] = {
     {HTTP_DELETE, "/api/v1/repositories/{repository}/metadata", REST_USER,
      "Removes keys of the repository's metadata.", repo_meta_drop,
      WEB_OP("deleteRepositoryMetadata"), WEB_IN_REPO, .status = 204,
-     .body = REST_FIELDS({"keys", "The keys.", REST_STRINGS, .required = true})},
+     .body =
+         REST_FIELDS({"keys", "The keys.", REST_STRINGS, .required = true, .max = LAKE_BATCH_MAX})},
 };
 const struct rest_table web_repo_rows = WEB_ROWS(repo_rows);
 
 /* --- lists --- */
 
+/* Whether the caller may list the repository. One that never had a policy or another document shows
+ * itself to its owner alone, so its documents need not be read. */
+static bool repo_is_shown(struct rest_call *c, const struct lake_repo *r)
+{
+    if (r->documents == 0 && !web_user(c)->admin)
+        return str_eq(r->owner, web_user(c)->id);
+    return web_may(c, r, (struct web_ask){S3_ACTION_LIST_BUCKET, STR_EMPTY, STR_EMPTY});
+}
+
 static bool repo_is_asked_for(struct rest_call *c, const struct lake_repo *r)
 {
     struct str search = rest_text(c, "search");
 
-    return (!search.len || str_find(r->id, search) >= 0) &&
-           web_may(c, r, (struct web_ask){S3_ACTION_LIST_BUCKET, STR_EMPTY, STR_EMPTY});
+    return (!search.len || str_find(r->id, search) >= 0) && repo_is_shown(c, r);
 }
 
 /* Writes those of a page of the source that the caller sees. Returns whether there is one more than
@@ -77,24 +86,28 @@ static bool repo_write_page(struct rest_call *c, const struct lake_repo *repos, 
     return false;
 }
 
+/* Lists a page. It looks at no more than LAKE_LIST_MAX repositories, however few of them the caller
+ * sees. So a page may have less than it was asked for, or nothing, and still be followed by another
+ * one. */
 static int repo_page(struct rest_call *c, struct err *err)
 {
-    struct lake_page page = {rest_text(c, "prefix"), rest_after(c), LAKE_LIST_MAX};
+    struct lake_page page = {rest_text(c, "prefix"), rest_after(c), rest_limit(c)};
     struct lake_repo *repos = NULL;
-    size_t count, written = 0;
+    size_t count, seen = 0, written = 0;
     struct str last = STR_EMPTY;
     bool more = true, full = false;
     int code = 0;
 
-    while (more && !full) {
+    while (more && !full && seen < LAKE_LIST_MAX) {
         code = lake_repo_list(web_of(c)->lake, c->arena, &page, &repos, &count, &more, err);
         if (code < 0)
             return code;
         full = repo_write_page(c, repos, count, &written, &last);
         if (count)
             page.after = repos[count - 1].id;
+        seen += count;
     }
-    rest_page_end(c, full, last);
+    rest_page_end(c, full || more, full ? last : page.after);
     return 0;
 }
 
