@@ -242,6 +242,20 @@ static int send_not_found(struct api *api, struct http_request *req, int code,
     return rest_send_failure(req, code, err);
 }
 
+/* Answers a request for a path of a dialect that has no row. `found` is the result of rest_find().
+ */
+static int send_no_path(const struct rest_dialect *d, struct http_request *req, int found,
+                        const struct err *err)
+{
+    struct rest_match match = {.dialect = d};
+
+    if (found == ERR_NOT_FOUND)
+        return rest_match_refuse(&match, req, 404, "not_found", d->no_path);
+    if (found == ERR_UNSUPPORTED)
+        return rest_match_refuse(&match, req, 405, "method_not_allowed", "method not allowed");
+    return rest_match_fail(&match, req, found, err);
+}
+
 /* Whether only administrators may call the row. A row that does not say who may call it is for
  * administrators. The calls of a dialect check who calls by themselves. */
 static bool is_for_admins(const struct rest_match *match)
@@ -251,7 +265,8 @@ static bool is_for_admins(const struct rest_match *match)
     return !match->dialect && access != REST_ANYONE && access != REST_TOKEN;
 }
 
-/* Handles a request. Only administrators can find out which paths under /api do not exist. */
+/* Handles a request. Only administrators can find out which paths under /api do not exist, except
+ * in the part of a dialect. */
 static int api_handle(struct http_request *req, void *ctx)
 {
     struct api *api = ctx;
@@ -259,6 +274,11 @@ static int api_handle(struct http_request *req, void *ctx)
     struct rest_match match;
     struct err err = {0};
     int found = rest_find(&match, api->tables, api->table_count, req, &err);
+    const struct rest_dialect *other =
+        found < 0 ? rest_dialect_of(api->tables, api->table_count, head->path) : NULL;
+
+    if (other)
+        return send_no_path(other, req, found, &err);
     bool admin = found == 0 ? is_for_admins(&match) : str_starts(head->path, STR("/api"));
     int code = admin ? api_check_auth(api, req) : 0;
 

@@ -53,8 +53,11 @@ static int claim_open(struct lake_place *p, struct claim *c, struct str key,
 
 static int claim_in_use(const struct claim *c, struct str owner, struct err *err)
 {
+    struct str line, rest;
+
+    str_cut(owner, '\n', &line, &rest); /* a claim is a line of text */
     return err_set(err, ERR_IN_USE, "storage namespace already in use: " STR_FMT " (" STR_FMT ")",
-                   STR_ARG(c->repo->space), STR_ARG(str_head(str_trim(owner), 128)));
+                   STR_ARG(c->repo->space), STR_ARG(str_head(line, 128)));
 }
 
 static int claim_see(struct claim *c, struct str key, struct claim_seen *out, struct err *err)

@@ -271,7 +271,8 @@ static int commit_settle(struct committing *k, enum overlap *overlap, size_t *ne
     while ((*overlap = commit_overlap(k, newer)) == OVERLAP_REBUILD) {
         bool counts = !k->is_built || k->branch.epoch != k->epoch;
         if ((counts && k->rebuilds++ > LAKE_HEAD_TRIES) || clock_mono_ms() > k->deadline_ms)
-            return err_set(err, ERR_BUSY, "other changes of the branch won every race");
+            return err_set(err, ERR_BUSY,
+                           "too many tries: other changes of the branch won every race");
         int code = commit_build(k, err);
         if (code < 0)
             return code;
@@ -333,7 +334,8 @@ static int commit_run(struct committing *k, struct lake_commit *out, struct err 
 
     while (code == 0 && (code = commit_try(k, out, err)) == ERR_AGAIN) {
         if (clock_mono_ms() > k->deadline_ms)
-            return err_set(err, ERR_BUSY, "other changes of the branch won every race");
+            return err_set(err, ERR_BUSY,
+                           "too many tries: other changes of the branch won every race");
         lake_pause_short();
         code =
             lake_read_branch(k->lake, NULL, k->arena, k->asked, k->name, &k->repo, &k->branch, err);

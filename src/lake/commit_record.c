@@ -60,7 +60,7 @@ static int record_write_new(struct lake *l, struct arena *a, const struct lake_r
     if (code != ERR_PRECONDITION)
         return code;
     return failed == 0 ? err_set(err, ERR_NOT_FOUND, "repository not found")
-                       : err_set(err, ERR_EXISTS, "commit already exists");
+                       : err_set(err, ERR_EXISTS, "commit already exists: not unique");
 }
 
 int lake_commit_add_record(struct lake *l, struct arena *a, const struct lake_repo *r,

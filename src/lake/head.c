@@ -144,7 +144,8 @@ int head_change_run(struct head_change *h, struct lake_commit *out, struct err *
 
     for (unsigned tries = 0; code == 0 && (code = head_try(h, out, err)) == ERR_AGAIN; tries++) {
         if (tries == LAKE_HEAD_TRIES)
-            code = err_set(err, ERR_BUSY, "other changes of the branch won every race");
+            code = err_set(err, ERR_BUSY,
+                           "too many tries: other changes of the branch won every race");
         else
             code = 0;
         lake_pause_short();

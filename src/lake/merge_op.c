@@ -47,7 +47,7 @@ static int merging_find_trees(struct merging *g, struct head_change *h, struct c
     int code = lake_merge_base(l, a, &h->repo, source, h->branch.commit_id, &base, err);
 
     if (code == ERR_NOT_FOUND)
-        return err_set(err, ERR_INVALID, "the refs have no common ancestor");
+        return err_set(err, ERR_INVALID, "no merge base: the refs have no common ancestor");
     if (code == 0)
         code = lake_commit_tree(l, a, &h->repo, source, &m->merge.source, err);
     if (code == 0)

@@ -26,8 +26,8 @@ static int picking_parent(const struct picking *p, const struct lake_commit *c, 
         return err_set(err, ERR_INVALID, "commit " STR_FMT " has no parent %d", STR_ARG(c->id), n);
     if (n == 0 && c->parent_count > 1)
         return err_set(err, p->is_revert ? ERR_CONFLICT : ERR_INVALID,
-                       "commit " STR_FMT " is a merge: the number of the parent is needed",
-                       STR_ARG(c->id));
+                       "must specify 1-based parent number for %s merge commit " STR_FMT,
+                       p->is_revert ? "reverting" : "cherry-picking", STR_ARG(c->id));
     if (n == 0 && c->parent_count == 0)
         return 0;
     size_t index = n ? (size_t)n - 1 : 0;

@@ -147,7 +147,8 @@ int lake_reset(struct lake *l, struct arena *a, const struct lake_repo *r, struc
     bool is_all = kind == LAKE_RESET_ALL || (kind == LAKE_RESET_PREFIX && path.len == 0);
     while ((code = is_all ? reset_all(&t, err) : reset_some(&t, err)) == ERR_AGAIN) {
         if (clock_mono_ms() > deadline)
-            return err_set(err, ERR_BUSY, "other changes of the branch won every race");
+            return err_set(err, ERR_BUSY,
+                           "too many tries: other changes of the branch won every race");
         lake_pause_short();
     }
     if (code < 0)

@@ -63,7 +63,7 @@ int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct
         else if (code < 0 || out->sealed_count < LAKE_SEALED_FULL)
             return code;
     }
-    return err_set(err, ERR_BUSY, "the branch changed with every try");
+    return err_set(err, ERR_BUSY, "too many tries: the branch changed with every one");
 }
 
 /* Whether a row differs from the record that the tree has under its path. */

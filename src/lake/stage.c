@@ -314,7 +314,7 @@ int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struc
     while ((code = stage_try(&s, err)) == ERR_AGAIN) {
         s.was_refused = true;
         if (clock_mono_ms() > deadline)
-            return err_set(err, ERR_BUSY, "the branch changed with every try");
+            return err_set(err, ERR_BUSY, "too many tries: the branch changed with every one");
     }
     lake_compact_ask(l, &s.repo, &s.branch);
     if (code == 0 && s.o->removed)

@@ -146,6 +146,17 @@ static int find_in_table(struct rest_match *best, const struct rest_table *table
     return 0;
 }
 
+const struct rest_dialect *rest_dialect_of(const struct rest_table *tables, size_t count,
+                                           struct str path)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct rest_dialect *d = tables[i].dialect;
+        if (d && d->below && str_starts(path, str_z(d->below)))
+            return d;
+    }
+    return NULL;
+}
+
 int rest_find(struct rest_match *out, const struct rest_table *tables, size_t count,
               struct http_request *req, struct err *err)
 {

@@ -165,6 +165,10 @@ struct rest_dialect {
     /* Writes the members of a list's answer that tell whether there is another page. */
     void (*write_page)(struct json_out *w, const struct rest_page *page, struct str next);
     size_t body_max; /* the longest JSON body, in bytes */
+    /* Paths that begin with this belong to the dialect, also where no row has them. Anybody may
+     * learn there that a path does not exist. NULL: there are none. */
+    const char *below;
+    const char *no_path; /* the message for a path that no row has */
     /* Requests are read as many programs do: members that the row does not have are ignored, null
      * means that a member is absent, an absent body is an empty object, "True" and "1" are true in
      * a query, and a number of items that is out of bounds becomes the nearest allowed number (0
@@ -318,6 +322,9 @@ struct rest_match {
  * escaped NUL. */
 int rest_find(struct rest_match *out, const struct rest_table *tables, size_t count,
               struct http_request *req, struct err *err) MUST_CHECK;
+/* Returns the dialect that a path without a row belongs to; NULL: it is weir's own. */
+const struct rest_dialect *rest_dialect_of(const struct rest_table *tables, size_t count,
+                                           struct str path);
 /* Appends the methods that rows have for the request's path, such as "GET, POST". */
 void rest_allowed(struct buf *out, const struct rest_table *tables, size_t count,
                   struct http_request *req);

@@ -189,6 +189,31 @@ def test_a_page_of_another_site_changes_nothing(lake):
     assert lake.paths() == []
 
 
+def test_paths_that_no_operation_has(lake, other):
+    """Many clients and proxies take . and .. out of a path, so that another path arrives."""
+    stranger = Lake(lake.server, ("AKNOBODY", "wrong-secret"))
+    stranger.authorization = lambda: None
+    for client in (lake, other("alice"), stranger):
+        for path in (R + "/refs/commits", R + "/nothing", "/repositories/a/b/c/d/e/f"):
+            answer = client.send("GET", path)
+            assert (answer.status, answer.json) == (404, {"message": "invalid API endpoint"}), path
+        assert client.send("DELETE", F + "/commits").status == 405
+        assert client.send("GET", R + "/refs/%zz/commits").status == 400
+    assert stranger.send("GET", "/nothing").status == 401
+
+
+def test_refs_that_cannot_be(lake):
+    for ref in ("%00", "main%00", ".", "..", "%2e%2e", "a%20b", "~1", "x" * 300):
+        status, words = (400, "a bad escape in the path") if "%00" in ref else (404, "not found")
+        for path in ("/commits", "/objects/ls"):
+            lake.fails("GET", f"{R}/refs/{ref}{path}", status, words)
+        assert lake.send("GET", f"{R}/branches/{ref}").status in (400, 404), ref
+        assert lake.send("POST", f"{R}/branches/{ref}/commits", {"message": "m"}).status in (400, 404), ref
+        assert lake.send("POST", f"{R}/branches/{ref}/objects", b"x", path="a").status in (400, 404), ref
+        assert lake.send("GET", f"/repositories/{ref}").status in (400, 404), ref
+    assert [b["id"] for b in lake.pages(R + "/branches")] == ["main"]
+
+
 # --- repositories ---
 
 def test_repositories_are_made_listed_and_deleted(server):
@@ -251,6 +276,12 @@ def test_a_page_of_repositories_costs_no_more_than_it_may_show(server, other):
 def test_repositories_that_cannot_be_made(lake, body, status, message):
     lake.fails("POST", "/repositories", status, message, body=body)
     assert [r["id"] for r in lake.pages("/repositories")] == ["repo"]
+
+
+def test_the_error_of_a_namespace_in_use_is_one_line(lake):
+    answer = lake.send("POST", "/repositories", {"name": "fine", "storage_namespace": "s3://lake-data/repo"})
+    assert answer.status == 400 and re.fullmatch(r"storage namespace already in use: s3://lake-data/repo \(.*\)",
+                                                 answer.json["message"])
 
 
 def test_a_read_only_repository_changes_by_force_alone(lake):

@@ -169,5 +169,7 @@ const struct rest_dialect lake_dialect = {
     .page_max = LAKE_LIST_MAX,
     .write_page = web_write_page,
     .body_max = WEB_BODY_MAX,
+    .below = "/api/v1/repositories",
+    .no_path = "invalid API endpoint",
     .lenient = true,
 };

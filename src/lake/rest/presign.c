@@ -136,7 +136,7 @@ int web_link_check(const struct lake_web *w, const struct web_link *wanted, stru
     unsigned char mac[HMAC_SHA256_LEN];
     struct buf bytes = BUF_INIT(LINK_TIME_LEN + HMAC_SHA256_LEN);
     struct str signature;
-    int code = err_set(err, ERR_INVALID, "the physical address was not given for this path");
+    int code = err_set(err, ERR_INVALID, "link address invalid: it was not given for this path");
 
     if (!link_cut(key, &link.address, &signature) || base64url_decode(&bytes, signature) < 0 ||
         bytes.len != LINK_TIME_LEN + HMAC_SHA256_LEN) {
@@ -148,7 +148,7 @@ int web_link_check(const struct lake_web *w, const struct web_link *wanted, stru
     if (str_eq_secret(str_n(mac, sizeof(mac)), str_skip(buf_str(&bytes), LINK_TIME_LEN)))
         code = age <= WEB_LINK_MS
                    ? 0
-                   : err_set(err, ERR_INVALID, "the physical address has expired; ask for another");
+                   : err_set(err, ERR_INVALID, "link address expired; ask for another");
     buf_release(&bytes);
     return code;
 }

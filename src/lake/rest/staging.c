@@ -91,7 +91,7 @@ int web_link_key(struct rest_call *c, const struct lake_repo *repo, struct str a
     struct str space = arena_fmt(c->arena, STR_FMT "/", STR_ARG(repo->space));
 
     if (!str_starts(address, space))
-        return err_set(err, ERR_INVALID, "the physical address is not in the namespace");
+        return err_set(err, ERR_INVALID, "link address invalid: it is not in the namespace");
     *key = str_skip(address, space.len);
     return web_link_check(web_of(c), &link, *key, clock_wall_ms(), err);
 }

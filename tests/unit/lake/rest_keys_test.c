@@ -150,7 +150,7 @@ TEST(lake_rest_link, an_address_is_good_for_its_repository_branch_path_and_day)
     CHECK_OK(web_link_check(&w, &link, key, NOW, &err));
     CHECK_OK(web_link_check(&w, &link, key, NOW + WEB_LINK_MS, &err));
     CHECK_ERR(web_link_check(&w, &link, key, NOW + WEB_LINK_MS + 1, &err), ERR_INVALID);
-    CHECK(str_find(str_z(err.text), STR("has expired")) >= 0);
+    CHECK(str_find(str_z(err.text), STR("link address expired")) >= 0);
     CHECK_ERR(web_link_check(&other, &link, key, NOW, &err), ERR_INVALID);
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         CHECK_ERR(web_link_check(&w, &others[i], key, NOW, &err), ERR_INVALID);
