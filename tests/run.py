@@ -62,7 +62,7 @@ E2E = {
     "lake_cli": ("lake cli", 40, ""),
     "lake_keeping": ("lake", 150, ""),
     "lake_kills": ("lake kv", 220, ""),
-    "lake_moves": ("lake cli", 60, ""),
+    "lake_moves": ("lake cli", 80, ""),
     "lake_rest": ("lake api", 60, ""),
     "lake_rights": ("lake s3", 15, ""),
     "lake_s3": ("lake s3 route", 60, "clients"),

@@ -76,6 +76,10 @@ struct lake_repo_options {
     bool read_only;
     bool bare;    /* no first commit and no branch: for restore */
     bool claimed; /* the caller has claimed the namespace */
+    /* Of a repository whose partition has been filled already (lake/migrate.h); empty and 0: a new
+     * token, and the present time. */
+    struct str token;
+    int64_t created_ms;
 };
 /* Calls fn() with the name of a repository whenever this process has made or deleted it, or may
  * have done so. fn() may wait. Set once, before the first change. */

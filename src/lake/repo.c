@@ -62,8 +62,8 @@ static int repo_make(struct arena *a, const struct lake_repo_options *o, struct 
     *out = (struct lake_repo){.id = o->id,
                               .space = space,
                               .default_branch = o->default_branch,
-                              .created_ms = clock_wall_ms(),
-                              .token = arena_lower(a, str_z(token)),
+                              .created_ms = o->created_ms ? o->created_ms : clock_wall_ms(),
+                              .token = o->token.len ? o->token : arena_lower(a, str_z(token)),
                               .read_only = o->read_only,
                               .storage_id = o->storage_id,
                               .owner = o->owner};

@@ -86,6 +86,7 @@ static int lake_work_start(void *state, struct services *s, struct err *err)
 {
     struct lake_room *r = state;
 
+    r->mover = lake_mover_new(r->lake);
     return services_has_role(s, "worker") ? lake_keeper_start(&r->keeper, r->lake, s->queue, err)
                                           : 0;
 }
@@ -95,6 +96,8 @@ static bool lake_work_stop(void *state, struct services *s)
     struct lake_room *r = state;
 
     lake_keeper_stop(&r->keeper);
+    lake_mover_free(r->mover);
+    r->mover = NULL;
     lake_actions_abort(r->actions);
     return true;
 }

@@ -4,6 +4,7 @@
 #define LAKE_ROOM_H
 
 #include "lake/lake.h"
+#include "lake/mover.h"
 #include "lake/rest/rest.h"
 #include "lake/space.h"
 #include "lake/tasks.h"
@@ -26,6 +27,7 @@ struct lake_room {
     struct lake_actions *actions; /* hooks of repositories */
     struct lake_tasks tasks;
     struct lake_keeper keeper;
+    struct lake_mover *mover; /* the migration that was asked for */
 };
 
 /* The table of the lake's metrics and the function that fills in their numbers (lake/metrics.c),

@@ -2,7 +2,6 @@
 #include "unit/lake/moves_lab.h"
 
 #include "lake/iter.h"
-#include "lake/node.h"
 #include "os/thread.h"
 #include "unit/lake/sst_file.h"
 
@@ -320,38 +319,6 @@ GC_LAB_TEST(lake_dump, a_dump_that_is_not_sound_changes_nothing)
 
 /* --- dumps of lakeFS --- */
 
-/* Puts a tree of lakeFS's tables into the namespace: one range and its metarange. */
-static struct str dump_put_tables(struct hand *h, const struct moves_tree *t)
-{
-    struct sst_options range = {.type = "ranges"}, meta = {.type = "metaranges"};
-    struct buf bytes = BUF_INIT(NODE_FILE_MAX), value = {0}, data = {0};
-    char id[LAKE_ID_LEN + 1];
-    struct sst_file *f = sst_file_new(&range);
-
-    for (size_t i = 0; i < t->count; i++) {
-        buf_reset(&value);
-        node_record_write(&value, t->records[i].identity, t->records[i].data);
-        sst_file_add(f, t->records[i].key, buf_str(&value));
-    }
-    sst_file_end(f, &bytes, id);
-    gc_lab_put_file(h, arena_fmt(&h->arena, "_lakefs/%s", id), buf_str(&bytes));
-    proto_put_bytes(&data, 1, t->records[0].key);
-    proto_put_bytes(&data, 2, t->records[t->count - 1].key);
-    proto_put_number(&data, 3, (int64_t)bytes.len);
-    proto_put_number(&data, 4, (int64_t)t->count);
-    buf_reset(&value);
-    node_record_write(&value, str_z(id), buf_str(&data));
-    f = sst_file_new(&meta);
-    sst_file_add(f, t->records[t->count - 1].key, buf_str(&value));
-    buf_reset(&bytes);
-    sst_file_end(f, &bytes, id);
-    gc_lab_put_file(h, arena_fmt(&h->arena, "_lakefs/%s", id), buf_str(&bytes));
-    buf_release(&bytes);
-    buf_release(&value);
-    buf_release(&data);
-    return arena_str(&h->arena, str_z(id));
-}
-
 /* The tree of an object whose body is in the namespace. */
 static struct str dump_put_objects(struct hand *h)
 {
@@ -366,7 +333,7 @@ static struct str dump_put_objects(struct hand *h)
     t.records[0] = (struct tree_record){STR("old/path"), STR("an identity of lakeFS"),
                                         arena_str(&h->arena, buf_str(&data))};
     buf_release(&data);
-    return dump_put_tables(h, &t);
+    return moves_put_tables(h, &t);
 }
 
 /* Version 0 has the first parent last, and no generations. lakeFS's branches have no tokens in a
@@ -402,8 +369,8 @@ GC_LAB_TEST(lake_dump, a_dump_of_lakefs_is_restored)
     sst_file_empty(&bytes, "metaranges", empty);
     gc_lab_put_file(&h, arena_fmt(&h.arena, "_lakefs/%s", empty), buf_str(&bytes));
     buf_release(&bytes);
-    struct lake_refs refs = {dump_put_tables(&h, &commits), str_z(empty),
-                             dump_put_tables(&h, &branches)};
+    struct lake_refs refs = {moves_put_tables(&h, &commits), str_z(empty),
+                             moves_put_tables(&h, &branches)};
     CHECK_INT(moves_try_restore(&h, &refs), 0);
 
     struct lake_commit c;

@@ -2,6 +2,8 @@
 #include "unit/lake/moves_lab.h"
 
 #include "lake/delete.h"
+#include "lake/node.h"
+#include "unit/lake/sst_file.h"
 
 #include <stdlib.h>
 
@@ -111,4 +113,37 @@ struct str moves_write_tree(struct hand *h, struct moves_tree *t)
     CHECK_OK(tree_apply(&store, STR_EMPTY, &changes, NULL, &result, &err));
     lake_tree_store_release(h->lake, &store);
     return arena_str(&h->arena, str_z(result.root));
+}
+
+/* --- tables of lakeFS --- */
+
+struct str moves_put_tables(struct hand *h, const struct moves_tree *t)
+{
+    struct sst_options range = {.type = "ranges"}, meta = {.type = "metaranges"};
+    struct buf bytes = BUF_INIT(NODE_FILE_MAX), value = {0}, data = {0};
+    char id[LAKE_ID_LEN + 1];
+    struct sst_file *f = sst_file_new(&range);
+
+    for (size_t i = 0; i < t->count; i++) {
+        buf_reset(&value);
+        node_record_write(&value, t->records[i].identity, t->records[i].data);
+        sst_file_add(f, t->records[i].key, buf_str(&value));
+    }
+    sst_file_end(f, &bytes, id);
+    gc_lab_put_file(h, arena_fmt(&h->arena, "_lakefs/%s", id), buf_str(&bytes));
+    proto_put_bytes(&data, 1, t->records[0].key);
+    proto_put_bytes(&data, 2, t->records[t->count - 1].key);
+    proto_put_number(&data, 3, (int64_t)bytes.len);
+    proto_put_number(&data, 4, (int64_t)t->count);
+    buf_reset(&value);
+    node_record_write(&value, str_z(id), buf_str(&data));
+    f = sst_file_new(&meta);
+    sst_file_add(f, t->records[t->count - 1].key, buf_str(&value));
+    buf_reset(&bytes);
+    sst_file_end(f, &bytes, id);
+    gc_lab_put_file(h, arena_fmt(&h->arena, "_lakefs/%s", id), buf_str(&bytes));
+    buf_release(&bytes);
+    buf_release(&value);
+    buf_release(&data);
+    return arena_str(&h->arena, str_z(id));
 }

@@ -26,5 +26,8 @@ void moves_add_branch(struct hand *h, struct moves_tree *t, struct str key,
                       const struct lake_branch *b);
 /* Writes the tree into the namespace; the id is in the hand's arena. */
 struct str moves_write_tree(struct hand *h, struct moves_tree *t);
+/* Puts the tree into the namespace as lakeFS has it: one range and its metarange. The records must
+ * be sorted. */
+struct str moves_put_tables(struct hand *h, const struct moves_tree *t);
 
 #endif

@@ -1,0 +1,55 @@
+/* Migration from a lakeFS of before 0.80, which kept its records in five tables of PostgreSQL. All
+ * repositories of the source are read in one moment and become repositories of this lake. The
+ * source is not changed. docs/lake-moving.md tells the story.
+ *
+ * Repositories are moved one after the other. A repository is copied into a partition that nothing
+ * leads to yet; then everything is read again from both sides and compared; its own record is
+ * written last, so it appears whole or not at all. A row `repos/<name>` in the partition
+ * `lake-migrate` changes with every write, so a migration that was stopped goes on where it was. */
+#ifndef LAKE_MIGRATE_H
+#define LAKE_MIGRATE_H
+
+#include "lake/lake.h"
+#include "lake/progress.h"
+
+/* How far one repository is. */
+enum lake_migrate_state {
+    LAKE_MIGRATE_COPYING,
+    LAKE_MIGRATE_COMPARING,
+    LAKE_MIGRATE_DONE,    /* the repository was moved by this run */
+    LAKE_MIGRATE_PRESENT, /* an earlier run has moved it */
+    LAKE_MIGRATE_FAILED,
+};
+
+struct lake_migrate_repo {
+    struct str id;
+    enum lake_migrate_state state;
+    uint64_t commits, tags, branches, staged; /* rows in the source, as far as they are known */
+    uint64_t left;    /* staged rows that were left behind, because no path is empty or so long */
+    struct str error; /* why the repository failed */
+};
+
+/* Rows of the source that belong to no repository. */
+struct lake_migrate_totals {
+    uint64_t uploads;                    /* rows of gateway_multiparts */
+    uint64_t orphan_tokens, orphan_rows; /* staged rows whose token no branch has; left behind */
+    uint64_t
+        homeless; /* commits, branches and tags of repositories that are missing; left behind */
+};
+
+struct lake_migrate_options {
+    const char *url;                      /* postgres://user:password@host/database */
+    struct str owner;                     /* id of the user who will own the repositories */
+    const struct lake_progress *progress; /* NULL: none */
+    /* Is told each change of a repository's state; the strings are borrowed for the call. */
+    void (*told)(void *ctx, const struct lake_migrate_repo *r);
+    void *ctx;
+};
+
+/* Moves all repositories. A repository that cannot be moved is told as failed, and the others are
+ * moved all the same. The errors of this call are those of the whole: ERR_INVALID (the source has
+ * no tables of lakeFS), ERR_DENIED, ERR_UNAVAILABLE, ERR_CANCELED and those of kv/kv.h. */
+int lake_migrate(struct lake *l, const struct lake_migrate_options *o,
+                 struct lake_migrate_totals *out, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,156 @@
+/* Copying the rows of one repository. Every batch of rows is one write together with the mark that
+ * says how far the copy is, so a copy that was stopped goes on behind the last batch. */
+#include "lake/migrate_int.h"
+
+enum { COPY_BATCH = 500, COPY_BATCH_BYTES = 8 << 20 };
+
+/* --- marks --- */
+
+static const struct proto_field mark_fields[] = {
+    PROTO_FIELD(1, PROTO_STR, struct migrate_mark, token),
+    PROTO_FIELD(2, PROTO_U32, struct migrate_mark, stage),
+    PROTO_FIELD(3, PROTO_STR, struct migrate_mark, last),
+    PROTO_FIELD(4, PROTO_STR, struct migrate_mark, branch),
+    {0},
+};
+
+static struct kv_name mark_key(struct migrate_repo *m)
+{
+    return lake_key_in(&m->arena, MIGRATE_PARTITION, "repos", m->repo.id);
+}
+
+int migrate_mark_load(struct migrate_repo *m, struct err *err)
+{
+    struct kv_name name = mark_key(m);
+    struct kv_value row = {0};
+    int code = kv_get_many(m->lake->kv, NULL, &m->arena, &name, 1, &row, err);
+
+    m->mark = (struct migrate_mark){0};
+    if (code < 0 || !kv_is_there(&row))
+        return code;
+    if (proto_read(&m->mark, mark_fields, NULL, row.bytes, NULL) < 0)
+        return err_set(err, ERR_CORRUPT, "the mark of the migration is damaged");
+    m->mark.stamp = row.stamp;
+    return 0;
+}
+
+void migrate_mark_put(struct migrate_repo *m, struct lake_tx *tx)
+{
+    struct buf record = {0};
+
+    proto_write(&record, mark_fields, &m->mark);
+    lake_tx_put_if(tx, mark_key(m), arena_str(tx->arena, buf_str(&record)),
+                   m->mark.stamp.p ? KV_SAME : KV_ABSENT, m->mark.stamp);
+    buf_release(&record);
+}
+
+/* The stamp is the value itself, and is kept apart from the write, whose memory is used again. */
+void migrate_mark_written(struct migrate_repo *m)
+{
+    struct buf record = {0};
+
+    proto_write(&record, mark_fields, &m->mark);
+    m->mark.stamp = arena_str(&m->arena, buf_str(&record));
+    buf_release(&record);
+}
+
+/* --- batches --- */
+
+static void copy_begin(struct migrate_repo *m)
+{
+    arena_reset(&m->batch);
+    lake_tx_init(&m->tx, &m->batch);
+}
+
+/* Writes the rows of the batch and the mark. */
+static int copy_write(struct migrate_repo *m, struct err *err)
+{
+    size_t failed = 0, mark_at = m->tx.count;
+
+    migrate_mark_put(m, &m->tx);
+    lake_step_begin("lake.migrate_row");
+    int code = lake_tx_write(m->lake, &m->tx, &failed, err);
+    lake_step_end("lake.migrate_row");
+    if (code == ERR_PRECONDITION)
+        return failed == mark_at
+                   ? err_set(err, ERR_BUSY, "another process migrates the repository")
+                   : err_set(err, ERR_EXISTS, "the row " STR_FMT " of " STR_FMT " is there already",
+                             STR_ARG(m->tx.changes[failed].name.key),
+                             STR_ARG(m->tx.changes[failed].name.partition));
+    if (code == 0)
+        migrate_mark_written(m);
+    copy_begin(m);
+    return code;
+}
+
+int migrate_mark_save(struct migrate_repo *m, struct err *err)
+{
+    copy_begin(m);
+    return copy_write(m, err);
+}
+
+/* --- rows --- */
+
+struct copy {
+    const struct migrate_table *table;
+    struct str partition;
+};
+
+static int copy_row(struct migrate_repo *m, struct arena *a, const struct source_row *from,
+                    void *ctx, struct err *err)
+{
+    const struct copy *c = ctx;
+    struct migrate_row row = {0};
+    int code = c->table->read(m, a, from, STR_EMPTY, &row, err);
+
+    if (code < 0 || row.left)
+        return code;
+    struct kv_name name = lake_key_in(&m->batch, c->partition, c->table->kind, row.name);
+    lake_tx_put_if(&m->tx, name, arena_str(&m->batch, row.value), KV_ABSENT, STR_EMPTY);
+    if (row.is_first)
+        lake_tx_put(&m->tx, lake_key_first(&m->batch, c->partition, row.name), STR(""));
+    m->mark.last = str_skip(name.key, strlen(c->table->kind) + 1);
+    return m->tx.count < COPY_BATCH && m->batch.used < COPY_BATCH_BYTES ? 0 : copy_write(m, err);
+}
+
+/* Copies a table behind the key `after`; `of` is the repository or the token. */
+static int copy_table(struct migrate_repo *m, enum migrate_stage stage, struct str of,
+                      struct str partition, struct str after, struct err *err)
+{
+    struct copy c = {&migrate_tables[stage], partition};
+
+    copy_begin(m);
+    m->mark.stage = stage;
+    int code = migrate_each(m, c.table->select, of, after, copy_row, &c, err);
+    return code == 0 && m->tx.count ? copy_write(m, err) : code;
+}
+
+static int copy_token(struct migrate_repo *m, const struct lake_branch *b, struct err *err)
+{
+    struct str after =
+        str_eq(m->mark.branch, b->id) ? arena_str(&m->arena, m->mark.last) : STR_EMPTY;
+
+    m->mark.branch = arena_str(&m->arena, b->id);
+    return copy_table(m, MIGRATE_STAGED, b->staging, arena_str(&m->arena, b->staging), after, err);
+}
+
+int migrate_copy(struct migrate_repo *m, struct err *err)
+{
+    enum migrate_stage first = m->mark.stage;
+    struct str last = arena_str(&m->arena, m->mark.last);
+    int code = 0;
+
+    for (enum migrate_stage stage = first; code == 0 && stage < MIGRATE_STAGED; stage++)
+        code = copy_table(m, stage, m->repo.id, m->repo.partition,
+                          stage == first ? last : STR_EMPTY, err);
+    if (code == 0 && first <= MIGRATE_STAGED) {
+        if (first < MIGRATE_STAGED)
+            m->mark.branch = m->mark.last = STR_EMPTY;
+        code = migrate_each_branch(m, m->mark.branch, copy_token, err);
+    }
+    if (code < 0 || first >= MIGRATE_COPIED)
+        return code;
+    m->mark.stage = MIGRATE_COPIED;
+    m->mark.last = m->mark.branch = STR_EMPTY;
+    return migrate_mark_save(m, err);
+}

@@ -1,0 +1,11 @@
+/* The table gateway_multiparts of an old lakeFS. For the files migrate*.c alone. */
+#ifndef LAKE_MIGRATE_UPLOAD_H
+#define LAKE_MIGRATE_UPLOAD_H
+
+#include "lake/migrate_int.h"
+
+/* Copies all rows and compares them; *count is their number. A source without the table has none.
+ */
+int migrate_uploads(struct lake *l, struct source *s, uint64_t *count, struct err *err) MUST_CHECK;
+
+#endif
