@@ -480,7 +480,7 @@ const struct conf_key conf_keys[] = {
      .fallback = "64MiB",
      .min = 1 * MIB,
      .max = 1024 * GIB,
-     .doc = "Memory for nodes of the lake's trees that were read.",
+     .doc = "Memory for tree nodes of the lake that were read.",
      FIELD(lake.memory)},
     {.name = "lake.disk",
      .type = CONF_SIZE,
@@ -501,9 +501,9 @@ const struct conf_key conf_keys[] = {
      .fallback = "10m",
      .min = 100,
      .max = 24 * MS_PER_HOUR,
-     .doc =
-         "When staged changes that were committed are removed a second time, on PostgreSQL alone "
-         "(docs/lake.md, C6); less than 10m is for tests.",
+     .doc = "On PostgreSQL, weir removes the staged changes of a commit twice, because a late "
+            "write may come in between (docs/lake.md, C6); this is the time between both removals. "
+            "Less than 10m is for tests.",
      FIELD(lake.drop_again_ms)},
     {.name = "lake.gc.grace",
      .type = CONF_DURATION,
