@@ -126,6 +126,64 @@ TEST(lake_cache, a_node_is_read_once_for_all_who_wait_and_an_error_is_not_kept)
     world_close(&w);
 }
 
+/* A place whose readers look up the path meanwhile, without waiting. */
+struct impatient {
+    struct node_place real;
+    struct tree_store now;
+    const char *root;
+    unsigned asked;
+};
+
+/* Looks up a path without waiting. */
+static int impatient_get(struct impatient *p)
+{
+    struct arena a = ARENA_INIT(1 << 16);
+    struct tree_record record;
+    struct err err = {0};
+    char room[64];
+    int code = tree_get(&p->now, &a, str_z(p->root), set_key(room, 77), &record, &err);
+
+    arena_release(&a);
+    return code;
+}
+
+/* Reads a node. Who waited for it here would wait for ever. */
+static int impatient_read(void *ctx, struct str id, struct buf *out, struct err *err)
+{
+    struct impatient *p = ctx;
+
+    CHECK_INT(impatient_get(p), ERR_AGAIN);
+    p->asked++;
+    return p->real.read(p->real.ctx, id, out, err);
+}
+
+TEST(lake_cache, who_must_not_wait_gets_what_is_in_memory_and_reads_nothing)
+{
+    struct tree_stats stats;
+    struct tree_result r;
+    struct set s;
+    struct world w;
+    struct err err = {0};
+
+    cache_world(&w, 1 << 20, NULL, 0);
+    cache_set(&w, &s, &r);
+    CHECK_OK(tree_stats(&w.store, str_z(r.root), &stats, &err));
+    cache_reopen(&w, 1 << 20, NULL, 0);
+    struct impatient p = {.real = w.store.place, .now = w.store, .root = r.root};
+    p.now.now = true;
+    CHECK_INT(impatient_get(&p), ERR_AGAIN);
+    CHECK_INT(w.reads, 0);
+    w.store.place = (struct node_place){.read = impatient_read, .ctx = &p};
+    struct getter waits = {.w = &w, .root = r.root};
+    getter_run(&waits);
+    CHECK_INT(waits.code, 0);
+    CHECK_INT(p.asked, stats.height);
+    CHECK_INT(impatient_get(&p), 0);
+    CHECK_INT(w.reads, stats.height);
+    w.store.place = p.real;
+    world_close(&w);
+}
+
 TEST(lake_cache, nodes_of_a_far_place_are_on_disk_after_a_restart)
 {
     char folder[FOLDER_MAX];

@@ -51,6 +51,17 @@ static void put_object(struct lake_lab *lab, const char *key, const char *conten
     CHECK_OK(lake_place_end(&p, lake_place_put(&p, str_z(content), NULL, &err), &err));
 }
 
+/* Opens a place of the bucket to read it without waiting, and ends it. */
+static int open_now(struct lake_lab *lab)
+{
+    struct lake_place p;
+    struct err err = {0};
+    int code = lake_place_open_below(&p, lab->lake, &lab->arena, &lab->repo, STR("k"),
+                                     LAKE_PLACE_READ_NOW, &err);
+
+    return code < 0 ? code : lake_place_end(&p, 0, &err);
+}
+
 /* --- nodes --- */
 
 static int write_node(struct lake_lab *lab, struct str bytes, struct err *err)
@@ -96,6 +107,7 @@ static void check_nodes(struct lake_lab *lab, bool far)
     buf_release(&bytes);
     CHECK_OK(lake_tree_store(lab->lake, &lab->repo, &t, &err));
     CHECK_INT(t.place.is_far, far);
+    CHECK_INT(open_now(lab), far ? ERR_AGAIN : 0);
     CHECK_STR(t.scope, lab->repo.partition);
     lake_tree_store_release(lab->lake, &t);
 }
@@ -380,6 +392,7 @@ static void check_switched(struct lake_lab *lab)
     struct err err = {0};
 
     lab->lake->o.sides = &sides;
+    CHECK_INT(open_now(lab), ERR_AGAIN); /* finding the side may wait */
     CHECK_OK(write_node(lab, STR("x"), &err));
     expect_object(lab, s.route, NODE_KEY, "x");
     expect_object(lab, s.other, NODE_KEY, NULL);

@@ -1,5 +1,6 @@
 /* Objects of a repository that are read without waiting (docs/lake-s3.md, S7). */
 #include "unit/lake/front_lab.h"
+#include "unit/lake/hand.h"
 #include "unit/lake/kv_spy.h"
 
 #include "lake/change.h"
@@ -92,18 +93,28 @@ FRONT_TEST(lake_read_now, what_is_at_hand_is_read_at_every_kind_of_ref)
     b->ops->unref(b);
 }
 
-FRONT_TEST(lake_read_now, a_node_that_is_not_in_memory_is_not_waited_for)
+static int now_stat(struct hand *h, const char *path)
 {
-    struct bucket *b = front_lab_bucket(f);
-    int code = front_at_hand(f) ? 0 : ERR_AGAIN;
+    struct lake_object found;
 
-    now_put(b, "main/a", "body");
-    CHECK_INT(now_read(b, "main/a", "body"), code);
-    front_lab_commit(f, "main");
-    CHECK_INT(now_read(b, "main/a", "body"), ERR_AGAIN); /* the leaf was written, but not read */
-    lab_expect(b, "main/a", STR_EMPTY, STR("body"));
-    CHECK_INT(now_read(b, "main/a", "body"), code);
-    b->ops->unref(b);
+    return lake_stat_now(h->lake, &h->arena, &h->repo, STR("main"), str_z(path), &found, &h->err);
+}
+
+LAKE_LAB_TEST(lake_read_now, a_node_that_is_not_in_memory_is_not_waited_for)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab); /* with a cache of its own */
+    int code = lake_kv(h.lake)->can & KV_AT_HAND ? 0 : ERR_AGAIN;
+
+    hand_put(&h, "main", "committed", "c");
+    hand_commit(&h, "main", "m");
+    hand_put(&h, "main", "staged", "s");
+    hand_expect(&other, "main", "staged", "s"); /* the branch is known, its tree is not */
+    CHECK_INT(now_stat(&other, "staged"), code);
+    CHECK_INT(now_stat(&other, "committed"), ERR_AGAIN);
+    hand_expect(&other, "main", "committed", "c");
+    CHECK_INT(now_stat(&other, "committed"), code);
+    hand_release(&other);
+    hand_release(&h);
 }
 
 static void now_notices(void *ctx)
@@ -191,5 +202,45 @@ FRONT_TEST(lake_read_now, a_branch_with_many_sealed_tokens_is_read_by_threads_th
     CHECK_INT(branch.sealed_count, TOKENS);
     CHECK_INT(now_read(b, "main/00", "body"), ERR_AGAIN);
     lab_expect(b, "main/00", STR_EMPTY, STR("body"));
+    b->ops->unref(b);
+}
+
+/* Puts an object of two parts into the bucket of the namespace, and stages an entry that leads
+ * there, as an import does. */
+static void now_import_parts(struct front_lab *f, struct bucket *b)
+{
+    struct arena *a = &f->lake.arena;
+    struct lake_entry entry = {.address = STR("s3://" LAKE_LAB_BUCKET "/outside"),
+                               .address_type = LAKE_FULL,
+                               .size = LAKE_LAB_PART_MIN + 1,
+                               .etag = STR("e")};
+    struct lake_put put = {STR("imported"), &entry};
+    struct bucket *from = NULL;
+    struct put_options o = {0};
+    struct put_result done;
+    struct err err = {0};
+
+    CHECK_OK(storage_open_bucket(&from, f->lake.storage, STR(LAKE_LAB_OWNER), STR(LAKE_LAB_BUCKET),
+                                 &err));
+    struct upload_info u = lab_upload(from, a, "outside");
+    struct upload_part parts[] = {lab_part(from, a, &u, 1, lab_bytes(LAKE_LAB_PART_MIN, 1)),
+                                  lab_part(from, a, &u, 2, STR("x"))};
+    CHECK_OK(from->ops->upload_finish(from, a, &u, parts, ARRAY_SIZE(parts), &o, &done, &err));
+    CHECK_OK(lake_stage(f->lake.lake, a, &f->lake.repo, STR("main"), &put, 1, NULL, &err));
+    from->ops->unref(from);
+}
+
+FRONT_TEST(lake_read_now, a_body_in_parts_of_which_the_entry_knows_nothing_is_read_by_others)
+{
+    struct bucket *b = front_lab_bucket(f);
+    struct get_result got;
+    struct err err = {0};
+
+    now_import_parts(f, b);
+    CHECK_INT(now_read(b, "main/imported", ""), ERR_AGAIN);
+    CHECK_OK(
+        b->ops->get(b, &f->lake.arena, STR("main/imported"), STR_EMPTY, NULL, NULL, &got, &err));
+    CHECK_INT(got.len, LAKE_LAB_PART_MIN + 1);
+    reader_close(got.body);
     b->ops->unref(b);
 }

@@ -29,6 +29,7 @@ struct storm {
      */
     _Atomic(unsigned) begun[THREADS_MAX], ended[THREADS_MAX];
     _Atomic(unsigned) won[IDS_MAX]; /* how many threads have made an object */
+    _Atomic(unsigned) answered_now; /* reads that did not have to wait */
     /* Ids of commits that were acknowledged. */
     struct mutex lock;
     char ids[IDS_MAX][LAKE_ID_LEN + 1];
@@ -262,6 +263,44 @@ static void reader_lists(struct storm_thread *t)
     }
 }
 
+/* Reads without waiting where that can be. */
+static int reader_stat(struct storm_thread *t, struct str path, struct lake_object *out)
+{
+    struct hand *h = &t->hand;
+    int code = lake_stat_now(h->lake, &h->arena, &h->repo, STR("main"), path, out, &h->err);
+
+    if (code != ERR_AGAIN) {
+        t->storm->answered_now++;
+        return code;
+    }
+    return lake_stat(h->lake, &h->arena, &h->repo, STR("main"), path, out, &h->err);
+}
+
+static void reader_reads(struct storm_thread *t)
+{
+    struct storm *s = t->storm;
+    struct hand *h = &t->hand;
+    struct lake_object o;
+    uint64_t number;
+    char path[16];
+
+    for (unsigned i = 0; s->writers > 0; i++) {
+        unsigned writer = i % 4, before = s->ended[writer];
+        snprintf(path, sizeof(path), "still/%02u", i % 100);
+        CHECK_INT(reader_stat(t, str_z(path), &o), 0);
+        snprintf(path, sizeof(path), "count/%02u", writer);
+        int code = reader_stat(t, str_z(path), &o);
+        if (code == 0) {
+            CHECK_INT(str_u64(o.entry.etag, &number), 0);
+            check_number(s, writer, (unsigned)number, before);
+        } else { /* it was removed, or is not there yet */
+            CHECK_INT(code, ERR_NOT_FOUND);
+            CHECK(before == 0 || s->begun[writer] >= 7);
+        }
+        arena_reset(&h->arena);
+    }
+}
+
 static void run_readers(struct lake_lab *lab, unsigned rounds)
 {
     struct storm *s = calloc(1, sizeof(*s));
@@ -280,7 +319,10 @@ static void run_readers(struct lake_lab *lab, unsigned rounds)
         storm_add(s, committer_commits);
     for (unsigned i = 0; i < 2; i++)
         storm_add(s, reader_lists);
+    for (unsigned i = 0; i < 2; i++)
+        storm_add(s, reader_reads);
     storm_run(s);
+    CHECK_INT(s->answered_now > 0, (lab->lake->kv->can & KV_AT_HAND) != 0);
     snprintf(content, sizeof(content), "%u", rounds);
     for (unsigned i = 0; i < 4; i++) { /* L4 */
         snprintf(path, sizeof(path), "count/%02u", i);
