@@ -426,7 +426,7 @@ TEST_FOUR(cache, the_check_finds_what_the_invariants_forbid)
     cache_close(c);
 }
 
-/* docs/torrents.md, "Taking one off". */
+/* docs/torrents.md, "Taking a torrent off the tracker". */
 TEST_FOUR(cache, the_torrent_of_an_object_that_was_withdrawn_is_not_offered_again)
 {
     struct cache *c = cache_on(f);
