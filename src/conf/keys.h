@@ -47,7 +47,8 @@ const struct conf_key *conf_key_find(struct str name);
 /* Appends the name of the key's environment variable: "WEIR_S3_LISTEN" for s3.listen. */
 void conf_key_env(const struct conf_key *key, struct buf *out);
 
-/* Appends which values are allowed: "a duration such as 30s, from 1s to 1h". */
+/* Appends which values are allowed: "a duration such as 500ms, 30s or 5m, from 1s to
+ * 1h". */
 void conf_key_allowed(const struct conf_key *key, struct buf *out);
 
 #endif

@@ -190,7 +190,9 @@ void conf_key_allowed(const struct conf_key *key, struct buf *out)
     } else if (key->type == CONF_STRING && key->max) {
         buf_appendf(out, " of %ju to %ju characters", (uintmax_t)key->min, (uintmax_t)key->max);
     } else if (type->number || key->type == CONF_DATABASE) {
-        buf_append_z(out, " from ");
+        /* Sizes and durations have examples, behind which the bounds need a comma. */
+        bool examples = key->type == CONF_SIZE || key->type == CONF_DURATION;
+        buf_append_z(out, examples ? ", from " : " from ");
         append_number(out, key->type, key->min);
         buf_append_z(out, " to ");
         append_number(out, key->type, key->max);

@@ -77,10 +77,10 @@ def test_a_wrong_file_is_told_by_line_and_nothing_starts(weir, tmp_path, command
 
 
 @pytest.mark.parametrize("args, env, problem", [
-    (["--db.cache=1k"], {}, "flag --db.cache: db.cache must be a size such as 64KiB or 16MiB from 1MiB to 1TiB; "
+    (["--db.cache=1k"], {}, "flag --db.cache: db.cache must be a size such as 64KiB or 16MiB, from 1MiB to 1TiB; "
                             "it is '1k'"),
     ([], {"WEIR_SHUTDOWN_TIMEOUT": "soon"}, "environment WEIR_SHUTDOWN_TIMEOUT: shutdown.timeout must be a duration "
-                                            "such as 500ms, 30s or 5m from 0ms to 1h; it is 'soon'"),
+                                            "such as 500ms, 30s or 5m, from 0ms to 1h; it is 'soon'"),
     ([], {"WEIR_LOG_LEVL": "info"}, "environment WEIR_LOG_LEVL: not a key; did you mean WEIR_LOG_LEVEL?"),
     (["--secret_key=correct-horse"], {}, "flag --secret_key: secrets are not taken from flags, which everybody can "
                                          "see with ps; use the file or the environment"),

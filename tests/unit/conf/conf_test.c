@@ -122,7 +122,7 @@ TEST(conf, all_problems_are_told_at_once)
                     "weir.yaml:4: store.engine must be one of embedded or redis; it is "
                     "'memcached'\n"
                     "weir.yaml:5: store.redis.timeout must be a duration such as 500ms, 30s or "
-                    "5m from 50ms to 1m; it is '5'\n");
+                    "5m, from 50ms to 1m; it is '5'\n");
 }
 
 TEST(conf, each_type_says_what_is_allowed)
@@ -131,7 +131,7 @@ TEST(conf, each_type_says_what_is_allowed)
                     "weir.yaml:1: s3.listen must be an address such as 127.0.0.1:9000, "
                     "[::1]:9000, :9000 or unix:/path, or off; it is '9000'\n");
     expect_problems("db.cache: 1\n",
-                    "weir.yaml:1: db.cache must be a size such as 64KiB or 16MiB from 1MiB to "
+                    "weir.yaml:1: db.cache must be a size such as 64KiB or 16MiB, from 1MiB to "
                     "1TiB; it is '1'\n");
     expect_problems("http.threads: -1\n",
                     "weir.yaml:1: http.threads must be a whole number from 4 to 16384; it is "
