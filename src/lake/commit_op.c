@@ -6,6 +6,8 @@
 #include "lake/names.h"
 #include "lake/read.h"
 
+#include "base/clock.h"
+
 /* A commit under way. */
 struct committing {
     struct lake *lake;
@@ -388,10 +390,13 @@ static int commit_staged(struct lake *l, struct arena *a, const struct lake_repo
 int lake_commit(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                 const struct lake_commit_options *o, struct lake_commit *out, struct err *err)
 {
+    uint64_t begun_ns = clock_mono_ns();
     int code = commit_check_options(o, branch, err);
 
     if (code < 0)
         return code;
-    return o->source_tree.len ? head_commit_tree(l, a, r, branch, o, out, err)
+    code = o->source_tree.len ? head_commit_tree(l, a, r, branch, o, out, err)
                               : commit_staged(l, a, r, branch, o, out, err);
+    lake_notes_add(l->notes, LAKE_NOTE_COMMIT, r->id, begun_ns, code, err);
+    return code;
 }

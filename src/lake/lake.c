@@ -14,6 +14,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
     l->branches = branch_cache_new();
     l->stages = stage_cache_new();
+    l->notes = lake_notes_new();
     l->logs = log_pauses_new(LAKE_PAUSED_COMMITS);
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
     l->compactions = compactions_new();
@@ -36,6 +37,7 @@ void lake_close(struct lake *l)
     tree_cache_close(l->cache);
     commit_queue_free(l->queue);
     log_pauses_free(l->logs);
+    lake_notes_free(l->notes);
     commit_cache_free(l->commits);
     branch_cache_free(l->branches);
     stage_cache_free(l->stages);

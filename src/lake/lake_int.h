@@ -7,6 +7,7 @@
 #include "lake/commit_cache.h"
 #include "lake/commit_queue.h"
 #include "lake/lake.h"
+#include "lake/notes.h"
 #include "lake/protect.h"
 #include "lake/stage_cache.h"
 #include "lake/step.h"
@@ -29,6 +30,7 @@ struct lake {
     struct commit_cache *commits;
     struct branch_cache *branches;
     struct stage_cache *stages; /* stage.c: the records that stages read last */
+    struct lake_notes *notes;   /* notes.c: operations that were slow or failed */
     struct log_pauses *logs;    /* log_pauses.c: walks that wait for their next page */
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
      * from it. Tests set it. */

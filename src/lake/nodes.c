@@ -3,6 +3,8 @@
 #include "lake/names.h"
 #include "lake/place.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 
 /* The home of one repository's nodes, behind a struct node_place. */
@@ -20,18 +22,26 @@ static int node_home_open(struct lake_place *p, struct node_home *h, struct aren
     return lake_place_open_below(p, h->lake, a, h->repo, key, use, err);
 }
 
-static int node_read(void *ctx, struct str id, struct buf *out, struct err *err)
+static int node_fetch(struct node_home *h, struct str id, struct buf *out, struct err *err)
 {
-    struct node_home *h = ctx;
     struct arena a = {0};
     struct lake_place p;
-
-    if (h->given.read)
-        return h->given.read(h->given.ctx, id, out, err);
     int code = node_home_open(&p, h, &a, id, LAKE_PLACE_READ, err);
+
     if (code == 0)
         code = lake_place_end(&p, lake_place_read(&p, out, NULL, err), err);
     arena_release(&a);
+    return code;
+}
+
+static int node_read(void *ctx, struct str id, struct buf *out, struct err *err)
+{
+    struct node_home *h = ctx;
+    uint64_t begun_ns = clock_mono_ns();
+    int code =
+        h->given.read ? h->given.read(h->given.ctx, id, out, err) : node_fetch(h, id, out, err);
+
+    lake_notes_add(h->lake->notes, LAKE_NOTE_NODE_READ, h->repo->id, begun_ns, code, err);
     return code;
 }
 
@@ -50,11 +60,13 @@ static int node_put(struct node_home *h, struct str id, struct str bytes, struct
 static int node_write(void *ctx, struct str id, struct str bytes, struct err *err)
 {
     struct node_home *h = ctx;
+    uint64_t begun_ns = clock_mono_ns();
 
     lake_step_begin("lake.node");
     int code =
         h->given.write ? h->given.write(h->given.ctx, id, bytes, err) : node_put(h, id, bytes, err);
     lake_step_end("lake.node");
+    lake_notes_add(h->lake->notes, LAKE_NOTE_NODE_WRITE, h->repo->id, begun_ns, code, err);
     return code;
 }
 

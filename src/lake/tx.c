@@ -115,21 +115,37 @@ static int tx_check(const struct lake_tx *tx, struct err *err)
                : 0;
 }
 
+/* Notes the write for the diagnosis. */
+static int tx_note(struct lake *l, const struct lake_tx *tx, uint64_t begun_ns, int code,
+                   const struct err *err)
+{
+    struct str partition = tx->count ? tx->changes[tx->count - 1].name.partition : STR_EMPTY;
+
+    lake_notes_add(l->notes, LAKE_NOTE_WRITE, partition, begun_ns, code, err);
+    return code;
+}
+
 int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err *err)
 {
+    uint64_t begun_ns = clock_mono_ns();
     int code = tx_check(tx, err);
 
-    return code < 0 ? code : kv_write(l->kv, tx->changes, tx->count, failed, err);
+    if (code < 0)
+        return code;
+    code = kv_write(l->kv, tx->changes, tx->count, failed, err);
+    return tx_note(l, tx, begun_ns, code, err);
 }
 
 int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *names, size_t count,
                       struct kv_value *out, struct err *err)
 {
+    uint64_t begun_ns = clock_mono_ns();
     int code = tx_check(tx, err);
 
-    return code < 0 ? code
-                    : kv_write_get(l->kv, tx->changes, tx->count, NULL, tx->arena, names, count,
-                                   out, err);
+    if (code < 0)
+        return code;
+    code = kv_write_get(l->kv, tx->changes, tx->count, NULL, tx->arena, names, count, out, err);
+    return tx_note(l, tx, begun_ns, code, err);
 }
 
 /* One try. ERR_AGAIN: the repository's record has changed, or a collection has. */

@@ -4,6 +4,7 @@ import hashlib
 import json
 import struct
 import subprocess
+import tarfile
 
 import pytest
 
@@ -315,3 +316,31 @@ def test_a_migration_is_for_administrators_and_one_at_a_time(server, weir, postg
     assert lake.send("POST", "/lake/migration", {"url": old.url}).status == 429
     wait_for(lambda: not lake.send("GET", "/lake/migration").json["running"], "the migration")
     assert alice.paths("empty", repo="alpha") == ["only"]
+
+
+# --- diagnosis ---
+
+def test_a_diagnosis_has_no_secrets(server, weir, tmp_path):
+    lake, run = Lake(server), runner(server, weir)
+    lake.repo()
+    lake.put("hush/hush", b"hush")
+    lake.commit("a message with hush")
+    lake.put("staged", b"x")
+    keys = run("user", "add", "alice", "--json")[0]
+    file = tmp_path / "lake.tar"
+    shown = run("lake", "diagnose", file, "--json")[0]
+    assert shown["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(file) as archive:
+        files = {m.name: archive.extractfile(m).read() for m in archive.getmembers()}
+    everything = b"".join(files.values())
+    for word in (keys["secret_key"], server.keys[1], "hush"):
+        assert word.encode() not in everything
+    rows = {name: json.loads(text) for name, text in files.items()}
+    assert rows["about.json"][0]["users"] == 2 and rows["about.json"][0]["repositories"] == 1
+    assert [(b["branch"], b["staged_rows"]) for b in rows["branches.json"]] == [("main", 1)]
+    assert {e["entity"]: e["rows"] for e in rows["partitions.json"] if e["partition"].startswith("repo-")}["commits"] == 2
+    assert [t["nodes"] for t in rows["trees.json"]] == [1, 1] and rows["errors.json"] == []
+    assert next(o for o in rows["operations.json"] if o["operation"] == "commit")["count"] == 1
+    alice = Lake(server, (keys["access_key"], keys["secret_key"]))
+    assert alice.send("GET", "/lake/diagnosis").status == 401
+    assert "No such file" in run("lake", "diagnose", tmp_path / "none" / "lake.tar", status=1)

@@ -6,9 +6,19 @@
 #define LAKE_SCHEME "lake://"
 
 const struct command *const lake_commands[] = {
-    lake_repo_commands,   lake_branch_commands, lake_tag_commands,     lake_commit_commands,
-    lake_merge_commands,  lake_object_commands, lake_copy_commands,    lake_gc_commands,
-    lake_import_commands, lake_refs_commands,   lake_migrate_commands, NULL,
+    lake_repo_commands,
+    lake_branch_commands,
+    lake_tag_commands,
+    lake_commit_commands,
+    lake_merge_commands,
+    lake_object_commands,
+    lake_copy_commands,
+    lake_gc_commands,
+    lake_import_commands,
+    lake_refs_commands,
+    lake_migrate_commands,
+    lake_diagnose_commands,
+    NULL,
 };
 
 const struct manage_hint lake_cli_hints[] = {

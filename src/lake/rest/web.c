@@ -4,12 +4,11 @@
 #include "route/seal.h"
 
 const struct rest_table *const lake_routes[] = {
-    &web_server_rows,    &web_auth_rows,      &web_user_rows,    &web_repo_rows,
-    &web_branch_rows,    &web_tag_rows,       &web_commit_rows,  &web_merge_rows,
-    &web_diff_rows,      &web_object_rows,    &web_upload_rows,  &web_copy_rows,
-    &web_staging_rows,   &web_setting_rows,   &web_gc_rows,      &web_import_rows,
-    &web_multipart_rows, &web_tree_rows,      &web_pull_rows,    &web_run_rows,
-    &web_refs_rows,      &web_migration_rows, &web_refused_rows, NULL,
+    &web_server_rows, &web_auth_rows,      &web_user_rows,      &web_repo_rows,    &web_branch_rows,
+    &web_tag_rows,    &web_commit_rows,    &web_merge_rows,     &web_diff_rows,    &web_object_rows,
+    &web_upload_rows, &web_copy_rows,      &web_staging_rows,   &web_setting_rows, &web_gc_rows,
+    &web_import_rows, &web_multipart_rows, &web_tree_rows,      &web_pull_rows,    &web_run_rows,
+    &web_refs_rows,   &web_migration_rows, &web_diagnosis_rows, &web_refused_rows, NULL,
 };
 
 struct lake_web *web_of(const struct rest_call *c)
