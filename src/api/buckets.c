@@ -19,7 +19,8 @@ static const struct rest_row bucket_rows[] = {
      .quick = true, .list = "policies", .by_place = true,
      .items = REST_FIELDS({"user", "The user's name; empty: the user was removed."},
                           {"user_id", "The user's id; empty: the bucket is blocked for everybody."},
-                          {"bucket", "The bucket; empty: the policy is for new buckets."},
+                          {"bucket", "The bucket; empty: the policy is for all buckets of the user "
+                                     "that have no policy of their own."},
                           {"storage", "Where the policy leads, or where the bucket is blocked."},
                           {"blocked", "Is this a block and not a policy?", REST_BOOLEAN})},
     {HTTP_POST, "/api/v1/buckets/{name}/route", REST_ADMIN,
@@ -33,8 +34,8 @@ static const struct rest_row bucket_rows[] = {
                       "(false).",
                       REST_BOOLEAN})},
     {HTTP_POST, "/api/v1/users/{name}/route", REST_ADMIN,
-     "Make new buckets of the user on a storage.", user_route_set, .status = 204,
-     .in_path = REST_FIELDS({"name", "The user's name."}),
+     "Route all buckets of the user that have no policy of their own to a storage.", user_route_set,
+     .status = 204, .in_path = REST_FIELDS({"name", "The user's name."}),
      .body = REST_FIELDS(
          {"storage", "The storage's name; empty: remove the policy.", .required = true})},
 };

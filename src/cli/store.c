@@ -65,10 +65,10 @@ const struct command store_commands[] = {
      .summary = "Show whether the store is the one that weir knows",
      .help = "Shows the state of the coordination store (known, empty, other, older), the "
              "installation that this weir knows and the one that the store has, and whether "
-             "replications are being compared because the store went back in time. Also shows "
-             "when weir last copied the configuration to the data folder, and how many changes"
-             " the copy has. While the store is not the known one, weir serves only health "
-             "(docs/store-redis.md).",
+             "replications are being compared because the store went back in time. Also shows when "
+             "weir last copied the configuration to the data folder (copied_at), and the count of "
+             "changes at that time (copied_config). While the store is not the known one, weir "
+             "serves only health (docs/store-redis.md).",
      .examples = "weir store status",
      .call = &status},
     {.name = "store accept",

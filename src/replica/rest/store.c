@@ -16,9 +16,12 @@ static const struct rest_field store_answer[] = {
     {"round", "How often the store was found to be older than it had been.", REST_INTEGER},
     {"comparing", "Are replications being compared, since the store may lack changes?",
      REST_BOOLEAN},
-    {"config", "Rows of configuration in the store.", REST_INTEGER},
+    {"config", "Count of changes of the configuration in the store.", REST_INTEGER},
     {"copied_at", "When the configuration was last copied to the data folder.", REST_TIME},
-    {"copied_config", "Rows of configuration in that copy.", REST_INTEGER},
+    {"copied_config",
+     "Count of changes of the configuration when that copy was made; of two copies the higher "
+     "count is newer.",
+     REST_INTEGER},
     {0},
 };
 

@@ -33,7 +33,7 @@ static const struct rest_row swarm_torrent_rows[] = {
      "Add a torrent; one that is known gets the multipliers.", swarm_torrent_add, .status = 201,
      .body = REST_FIELDS(
          {"torrent", "40 or 64 hexadecimal digits, or a magnet link.", .required = true},
-         {"id", "The torrent's id; random when left out.", REST_INTEGER, .min = 0,
+         {"id", "The torrent's id; the next free number when left out.", REST_INTEGER, .min = 0,
           .max = INT64_MAX},
          {"up_multiplier", "Uploads are credited times this; 1 when left out.", REST_NUMBER},
          {"down_multiplier", "Downloads are charged times this; 1 when left out.", REST_NUMBER}),

@@ -32,7 +32,8 @@ static const struct rest_row swarm_user_rows[] = {
      "Add a user. A user whose passkey is known gets the slots and multipliers.", swarm_user_add,
      .status = 201,
      .body = REST_FIELDS(
-         {"id", "The user's id; random when left out.", REST_INTEGER, .min = 0, .max = INT64_MAX},
+         {"id", "The user's id; the next free number when left out.", REST_INTEGER, .min = 0,
+          .max = INT64_MAX},
          {"passkey", "32 letters and digits; random when left out.", .secret = true},
          {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER, .min = -1,
           .max = INT64_MAX, .usual = -1},
