@@ -97,7 +97,10 @@ static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err
     c.next.sealed_count = count + 1;
     c.next.epoch++;
     c.draft = d;
-    return branch_change_write(t->lake, t->arena, &c, NULL, err);
+    int code = branch_change_write(t->lake, t->arena, &c, NULL, err);
+    if (code == 0)
+        t->branch = c.next; /* lake_compact_ask() looks at the number of its sealed tokens */
+    return code;
 }
 
 static int reset_some(struct resetting *t, struct err *err)
