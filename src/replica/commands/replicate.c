@@ -4,10 +4,11 @@
 #include "store/store.h"
 
 #define SELECT_FLAGS                                                                               \
-    {"user", FLAG_TEXT, "NAME", NULL, "Only of this user; without a BUCKET: the user's policy."},  \
-        {"to", FLAG_TEXT, "STORAGE", NULL, "Only to this storage."},                               \
+    {"user", FLAG_TEXT, "NAME", NULL,                                                              \
+     "Only replications of this user; without a BUCKET: the user's policy."},                      \
+        {"to", FLAG_TEXT, "STORAGE", NULL, "Only replications to this storage."},                  \
     {                                                                                              \
-        "to-bucket", FLAG_TEXT, "BUCKET", NULL, "Only to a bucket of this name."                   \
+        "to-bucket", FLAG_TEXT, "BUCKET", NULL, "Only replications to a bucket of this name."      \
     }
 #define WATCH_FLAG                                                                                 \
     {                                                                                              \
@@ -19,7 +20,8 @@ static const struct flag replicate_add_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL,
      "The user whose bucket it is; default: its owner. Without a BUCKET: all buckets of the user."},
     {"from", FLAG_TEXT, "STORAGE", NULL, "The source; default: where the bucket's route leads."},
-    {"to-bucket", FLAG_TEXT, "BUCKET", NULL, "Another name at the destination."},
+    {"to-bucket", FLAG_TEXT, "BUCKET", NULL,
+     "The bucket's name at the destination, if it differs."},
     {"priority", FLAG_TEXT, "N", NULL,
      "0 to 5; changes of a higher priority are copied sooner; default: 0."},
     {"notify", FLAG_TEXT, "URL|ARN", NULL,
@@ -411,7 +413,7 @@ const struct command replicate_commands[] = {
      .configured = true,
      .summary = "Show a replication and what it could not copy",
      .help = "Shows everything about one replication, with the objects that failed for good "
-             "and the reasons. weir task run tries one of them again.",
+             "and the reasons. `weir task run` tries one of these objects again.",
      .examples = "weir replicate show photos --to disk2",
      .call = &replicate_show_call},
     {.name = "replicate pause",
@@ -421,7 +423,8 @@ const struct command replicate_commands[] = {
      .flags = replicate_select_flags,
      .configured = true,
      .summary = "Pause a replication",
-     .help = "Copies nothing until the replication is resumed. Changes are still recorded, so "
+     .help = "Pauses the replication: nothing is copied until it is resumed. Changes are still "
+             "recorded, so "
              "none is missed.",
      .examples = "weir replicate pause photos --to disk2",
      .call = &replicate_pause_call},

@@ -22,7 +22,7 @@
     }
 #define WATCH_FLAG                                                                                 \
     {                                                                                              \
-        "watch", FLAG_SWITCH, NULL, NULL, "Show the progress until it is done or has failed."      \
+        "watch", FLAG_SWITCH, NULL, NULL, "Show the progress until the switch has ended."          \
     }
 
 static const struct flag switch_start_flags[] = {
@@ -38,9 +38,9 @@ static const struct flag switch_plan_flags[] = {
     SELECT_FLAGS,
     {"start-at", FLAG_TEXT, "TIME", NULL, "When to begin, such as 2026-01-31T03:00:00Z."},
     {"cron", FLAG_TEXT, "LINE", NULL,
-     "When it may begin, as a cron line in UTC such as \"0 3 * * 6\"; tried each time until it is "
-     "done."},
-    {"on-init-done", FLAG_SWITCH, NULL, NULL, "Wait until everything has been copied once."},
+     "When the switch may begin, as a cron line in UTC such as \"0 3 * * 6\"; it is tried each "
+     "time until it is done."},
+    {"on-init-done", FLAG_SWITCH, NULL, NULL, "Begin when everything has been copied once."},
     {"max-duration", FLAG_TEXT, "DURATION", NULL,
      "Give up when the bucket has been blocked for that long. The wait for uploads does not "
      "count, as it does not hold up clients."},
@@ -49,7 +49,8 @@ static const struct flag switch_plan_flags[] = {
     {"multipart-ttl", FLAG_TEXT, "DURATION", NULL,
      "How long to wait, without downtime, for uploads that are still open on the old storage at "
      "the end; 0s: not at all; default: 1h, or --max-duration if that is shorter."},
-    {"skip-check", FLAG_SWITCH, NULL, NULL, "Do not compare both buckets before it is done."},
+    {"skip-check", FLAG_SWITCH, NULL, NULL,
+     "Do not compare both buckets before the switch is done."},
     CONTINUE_FLAG,
     WATCH_FLAG,
     CLIENT_FLAGS,
