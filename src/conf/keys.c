@@ -352,7 +352,8 @@ const struct conf_key conf_keys[] = {
      .choices = web_schemes,
      .flags = CONF_OPTIONAL,
      .doc = "The URL of tracker.http that is written into torrents; its host is used for "
-            "tracker.udp too. Empty: torrents name the addresses on which the tracker listens.",
+            "tracker.udp too. Empty: torrents name the address on which the tracker listens or, if "
+            "it listens on all addresses, the host that the request used.",
      FIELD(tracker.url)},
     {.name = "tracker.hash_at_once",
      .type = CONF_SIZE,
