@@ -1,10 +1,9 @@
-/* The manifest of a dump. */
+/* The manifest of a dump. It lies beside the nodes, so it is read and written as they are. */
 #include "lake/manifest.h"
 
 #include "lake/lake_int.h"
-#include "lake/place.h"
 
-#define MANIFEST_KEY STR(LAKE_NODES "/refs_manifest.json")
+#define MANIFEST_NAME STR("refs_manifest.json")
 enum { MANIFEST_MAX = 64 << 10 }; /* bytes */
 
 void lake_refs_json(struct json_out *w, const struct lake_refs *refs)
@@ -19,20 +18,20 @@ int lake_manifest_write(struct lake *l, const struct lake_repo *r, const struct 
 {
     struct buf text = {0};
     struct json_out w;
-    struct arena a = {0};
-    struct lake_place p;
+    struct tree_store store;
+    int code = lake_tree_store(l, r, &store, err);
 
+    if (code < 0)
+        return code;
     json_out_init(&w, &text);
     json_out_open(&w, '{');
     lake_refs_json(&w, refs);
     json_out_close(&w, '}');
-    int code = buf_error(&text);
+    code = buf_error(&text);
     if (code == 0)
-        code = lake_place_open_below(&p, l, &a, r, MANIFEST_KEY, LAKE_PLACE_PUT, err);
-    if (code == 0)
-        code = lake_place_end(&p, lake_place_put(&p, buf_str(&text), NULL, err), err);
+        code = store.place.write(store.place.ctx, MANIFEST_NAME, buf_str(&text), err);
     buf_release(&text);
-    arena_release(&a);
+    lake_tree_store_release(l, &store);
     return code;
 }
 
@@ -56,15 +55,17 @@ int lake_manifest_read(struct lake *l, struct arena *a, const struct lake_repo *
                        struct lake_refs *out, struct err *err)
 {
     struct buf text = BUF_INIT(MANIFEST_MAX);
-    struct lake_place p;
-    int code = lake_place_open_below(&p, l, a, r, MANIFEST_KEY, LAKE_PLACE_READ, err);
+    struct tree_store store;
+    int code = lake_tree_store(l, r, &store, err);
 
-    if (code == 0)
-        code = lake_place_end(&p, lake_place_read(&p, &text, NULL, err), err);
+    if (code < 0)
+        return code;
+    code = store.place.read(store.place.ctx, MANIFEST_NAME, &text, err);
     if (code == ERR_NOT_FOUND)
         err_set(err, code, "the namespace has no dump: it has no file _lakefs/refs_manifest.json");
     if (code == 0)
         code = manifest_parse(out, a, buf_str(&text), err);
     buf_release(&text);
+    lake_tree_store_release(l, &store);
     return code;
 }

@@ -1,6 +1,7 @@
 /* A lake for load programs. */
 #include "lake_bench.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "db/db.h"
 #include "os/file.h"
@@ -8,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum { FOLDER_OBJECTS = 1000, CACHE_BYTES = 64 << 20 };
 
@@ -17,6 +19,31 @@ void bench_must(int code, const struct err *err)
         return;
     fprintf(stderr, "%s: %s\n", err_name(code), err->text);
     exit(2);
+}
+
+/* --- timing --- */
+
+static double cpu_now(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+struct span span_begin(void)
+{
+    return (struct span){clock_mono_ns(), cpu_now()};
+}
+
+void span_end(const struct span *s, const char *name, uint64_t ops)
+{
+    double seconds = (double)(clock_mono_ns() - s->began_ns) / 1e9, cpu = cpu_now() - s->cpu;
+
+    printf("%s_seconds %.4f\n%s_cpu %.4f\n%s_cpu_us %.3f\n", name, seconds, name, cpu, name,
+           cpu * 1e6 / (double)ops);
+    fflush(stdout);
 }
 
 /* --- nodes --- */

@@ -23,6 +23,15 @@ void bench_must(int code, const struct err *err);
 void lake_bench_open(struct lake_bench *b, const char *target, const char *folder);
 void lake_bench_close(struct lake_bench *b);
 
+/* Time and CPU of the process since span_begin(). The end prints them as figures that begin with
+ * `name`; the CPU also for each of `ops` operations. */
+struct span {
+    uint64_t began_ns;
+    double cpu;
+};
+struct span span_begin(void);
+void span_end(const struct span *s, const char *name, uint64_t ops);
+
 /* Object n: its path, its entry, and the bytes of its staged row. `version` makes another content.
  * In the arena. */
 struct str bench_path(struct arena *a, uint64_t n);

@@ -17,7 +17,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -37,36 +36,6 @@ struct commit_bench {
     double seconds;
     unsigned writer_count;
 };
-
-/* --- timing --- */
-
-static double cpu_now(void)
-{
-    struct rusage u;
-
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
-struct span {
-    uint64_t began_ns;
-    double cpu;
-};
-
-static struct span span_begin(void)
-{
-    return (struct span){clock_mono_ns(), cpu_now()};
-}
-
-static void span_end(const struct span *s, const char *name, uint64_t ops)
-{
-    double seconds = (double)(clock_mono_ns() - s->began_ns) / 1e9, cpu = cpu_now() - s->cpu;
-
-    printf("%s_seconds %.4f\n%s_cpu %.4f\n%s_cpu_us %.3f\n", name, seconds, name, cpu, name,
-           cpu * 1e6 / (double)ops);
-    fflush(stdout);
-}
 
 /* --- staging everything --- */
 

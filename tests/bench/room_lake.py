@@ -1,6 +1,6 @@
 """lake/: staging beside the same rows by hand and beside lakeFS's earlier SQL way; commits beside the limit and beside
 writers; GET, PUT and LIST beside a plain bucket; trees of ten million objects beside one million; lookups and branches
-beside git.
+beside git; a restore of refs beside the same rows.
 
 LAKE=objects (1000000) sets the size of the commits. FULL=1 also measures trees of ten times as many objects.
 MEASURES=get4k,list measures only what begins with one of these names."""
@@ -25,6 +25,7 @@ BOUNDS = {
     "lake/stage_redis_vs_raw": (">=", 0.6), "lake/stage_postgres_vs_raw": (">=", 0.45), "lake/stage64_vs_sql": (">=", 5),
     "lake/commit_1m_vs_limit": (">=", 0.4), "lake/long_commit_rate": (">=", 0.6),
     "lake/long_commit_p50": ("<=", 1.3), "lake/long_commit_p99": ("<=", 2.0),
+    "lake/restore_vs_kv": ("<=", 3),
     "lake/lookup_vs_git": ("<=", 0.2), "lake/branch_vs_git": ("<=", 0.5),
     "lake/get4k_vs_local": ("<=", 1.6), "lake/put4k_vs_local": (">=", 0.45), "lake/list_vs_local": ("<=", 1.5),
 }
@@ -34,6 +35,7 @@ if os.environ.get("FULL") == "1":
 
 COMMIT_ROUNDS = 3
 LOOKUPS, BRANCHES = 20000, 200
+DUMPED = 200000  # commits of a dump
 LISTED = 1000  # objects of a listing, which is one page
 
 
@@ -122,6 +124,22 @@ def measure_trees(lab, objects):
                       f"{large[figure + '_cpu_us']:.1f} us CPU a change", f"{small[figure + '_cpu_us']:.1f} us CPU a change")
 
 
+def refs(lab):
+    folder = lab.folder("refs")
+    figures = lab.run([lab.program("tests/bench/bench_lake_refs"), folder, str(DUMPED)])
+    shutil.rmtree(folder)
+    return figures
+
+
+def measure_refs(lab):
+    rounds = [refs(lab) for _ in range(lab.rounds)]
+
+    def text(name):
+        return " s, ".join(f"{statistics.median(one[name + figure] for one in rounds):.2f}" for figure in ("_seconds", "_cpu")) + " s CPU"
+    yield Measure("lake/restore_vs_kv", [one["restore_cpu"] / one["hand_cpu"] for one in rounds], text("restore"), text("hand"))
+    yield Measure("lake/dump", [one["dump_cpu_us"] for one in rounds], text("dump"), unit=" us CPU a ref")
+
+
 # --- through S3, beside a plain bucket ---
 
 def api_call(weir, api, path, body):
@@ -188,5 +206,7 @@ def measure(lab):
         yield from measure_s3(lab)
     if wanted("commit", "long_commit", "lookup", "branch", "one_commit"):
         yield from measure_commits(lab, objects)
+    if wanted("restore", "dump"):
+        yield from measure_refs(lab)
     if os.environ.get("FULL") == "1" and wanted(*TREE_BOUNDS):
         yield from measure_trees(lab, objects)
