@@ -67,6 +67,7 @@ def test_what_cannot_work_is_refused_with_what_to_do(idle, tmp_path):
     assert "leads to storage local, not to disk2" in refused("photos", "local", "--from", "disk2")
     assert "there is no storage none" in refused("photos", "disk2", "--from", "none")
     assert "'A_b' is not a valid bucket name" in refused("photos", "disk2", "--to-bucket", "A_b")
+    assert "its name has one letter" in refused("w", "disk2")
     assert "all buckets of a user keep their names" in refused("disk2", "--user", "root", "--to-bucket", "copy")
     assert "priority must be 0 to 5" in refused("photos", "disk2", "--priority", "6")
     assert "--priority takes a number" in refused("photos", "disk2", "--priority", "x")

@@ -88,6 +88,17 @@ static int adding_read_to_bucket(struct adding *x, struct err *err)
     return 0;
 }
 
+/* A bucket with a name of one letter, which some services allow, would have keys in Redis that
+ * belong to other things (docs/replication.md, "Keys"). */
+static int adding_check_name(struct str bucket, struct err *err)
+{
+    return bucket.len == 1 ? err_set(err, ERR_INVALID,
+                                     "the bucket '" STR_FMT "' cannot be replicated: its name has "
+                                     "one letter; copy it to a bucket with a longer name",
+                                     STR_ARG(bucket))
+                           : 0;
+}
+
 /* Checks that source and destination are buckets of storages, not of a space (route/space.h). */
 static int adding_check_space(const struct adding *x, struct str bucket, struct err *err)
 {
@@ -112,6 +123,8 @@ static int adding_read(struct adding *x, const struct rest_call *c, struct err *
     x->n.agent_url = rest_text(c, "notify");
     x->n.priority = (int)rest_integer(c, "priority");
     int code = adding_read_to_bucket(x, err);
+    if (code == 0)
+        code = adding_check_name(id->bucket, err);
     if (code == 0)
         code = adding_check_space(x, id->bucket, err);
     if (code == 0)
