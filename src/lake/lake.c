@@ -55,19 +55,26 @@ int lake_check_writable(const struct lake_repo *r, bool force, struct err *err)
     return r->read_only && !force ? err_set(err, ERR_DENIED, "read-only repository") : 0;
 }
 
-int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
-                       struct lake_repo *repo_now, struct lake_branch *out, struct err *err)
+int lake_decode_repo(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
+                     struct lake_repo *repo_now, struct err *err)
 {
-    int code =
-        kv_is_there(&values[0]) ? lake_repo_read(repo_now, a, values[0].bytes, err) : ERR_NOT_FOUND;
+    int code = kv_is_there(value) ? lake_repo_read(repo_now, a, value->bytes, err) : ERR_NOT_FOUND;
 
     if (code == 0 && !str_eq(repo_now->token, r->token))
         code = ERR_NOT_FOUND; /* the repository was deleted, and another one has its name */
     if (code == ERR_NOT_FOUND)
         return err_set(err, code, "repository not found");
+    repo_now->stamp = value->stamp;
+    return code;
+}
+
+int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
+                       struct lake_repo *repo_now, struct lake_branch *out, struct err *err)
+{
+    int code = lake_decode_repo(a, r, &values[0], repo_now, err);
+
     if (code < 0)
         return code;
-    repo_now->stamp = values[0].stamp;
     if (!kv_is_there(&values[1]))
         return err_set(err, ERR_NOT_FOUND, "branch not found");
     code = lake_branch_read(out, a, values[1].bytes, err);

@@ -118,6 +118,11 @@ int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
                      const struct lake_repo *r, struct str name, struct lake_repo *repo_now,
                      struct lake_branch *out, struct err *err) MUST_CHECK;
 
+/* Decodes the repository's record, which was read anew. ERR_NOT_FOUND: the repository was deleted,
+ * or made again. */
+int lake_decode_repo(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
+                     struct lake_repo *repo_now, struct err *err) MUST_CHECK;
+
 /* Decodes the two values that lake_read_branch() asks for, for callers that ask for more in the
  * same round trip: the repository's record, then the branch's. */
 int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,

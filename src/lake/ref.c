@@ -32,18 +32,32 @@ static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a
     return code == ERR_END ? ref_unknown(prefix, err) : code;
 }
 
-/* Reads the three rows that a name may mean in one round trip: a commit, a branch, a tag. */
+/* Checks that the repository was neither deleted nor made again, by its record as it is now. */
+static int ref_check_repo(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
+                          struct err *err)
+{
+    struct lake_repo now;
+
+    return kv_is_there(value) && str_eq(value->stamp, r->stamp)
+               ? 0
+               : lake_decode_repo(a, r, value, &now, err);
+}
+
+/* Reads the three rows that a name may mean in one round trip: a commit, a branch, a tag. The
+ * repository's record comes with them. */
 static int ref_find_name(struct lake *l, struct kv_view *view, struct arena *a,
                          const struct lake_repo *r, struct str name, struct lake_ref *out,
                          struct err *err)
 {
     struct kv_name names[] = {lake_key_commit(a, r->partition, name),
                               lake_key_branch(a, r->partition, name),
-                              lake_key_tag(a, r->partition, name)};
+                              lake_key_tag(a, r->partition, name), lake_key_repo(a, r->id)};
     struct kv_value values[ARRAY_SIZE(names)];
     struct lake_tag tag;
     int code = kv_get_many(l->kv, view, a, names, ARRAY_SIZE(names), values, err);
 
+    if (code == 0)
+        code = ref_check_repo(a, r, &values[3], err);
     *out = (struct lake_ref){.kind = LAKE_COMMIT, .commit_id = name};
     if (code < 0 || (lake_is_commit_id(name) && kv_is_there(&values[0])))
         return code;

@@ -163,6 +163,7 @@ FRONT_TEST(lake_read_now, a_branch_that_is_known_is_not_believed)
     struct lake *l = f->lake.lake;
     struct arena *a = &f->lake.arena;
     struct bucket *b = front_lab_bucket(f);
+    struct get_result got;
     struct err err = {0};
     int gone = front_at_hand(f) ? ERR_NOT_FOUND : ERR_AGAIN;
 
@@ -179,7 +180,11 @@ FRONT_TEST(lake_read_now, a_branch_that_is_known_is_not_believed)
     front_lab_tag(f, "work", "main"); /* the name means another thing now */
     lab_expect(b, "work/a", STR_EMPTY, STR("committed"));
     CHECK_OK(lake_repo_delete(l, a, STR("repo"), false, false, &err));
-    CHECK_INT(now_read(b, "main/a", ""), front_at_hand(f) ? ERR_NO_BUCKET : ERR_AGAIN);
+    static const char *const keys[] = {"main/a", "main@/a", "work/a"};
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        CHECK_INT(now_read(b, keys[i], ""), front_at_hand(f) ? ERR_NO_BUCKET : ERR_AGAIN);
+        CHECK_INT(b->ops->head(b, a, str_z(keys[i]), STR_EMPTY, NULL, &got, &err), ERR_NO_BUCKET);
+    }
     b->ops->unref(b);
 }
 
