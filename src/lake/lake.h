@@ -28,6 +28,9 @@
 enum {
     LAKE_NAME_MAX = 255,  /* bytes of a branch's or a tag's name */
     LAKE_PATH_MAX = 1024, /* bytes of a path */
+    /* Bytes of a key "<ref>/<path>" of a repository's bucket. A ref may be longer than a name, as
+     * main~1 is. */
+    LAKE_KEY_MAX = LAKE_PATH_MAX + 2 * LAKE_NAME_MAX,
     LAKE_MESSAGE_MAX = 64 << 10,
     LAKE_META_BYTES = 2048, /* bytes of metadata, keys and values together */
     LAKE_BATCH_MAX = 1000,  /* paths of one stage or removal */

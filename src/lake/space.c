@@ -315,6 +315,7 @@ int lake_space_open(struct lake_space **out, const struct lake_space_options *o,
     s->storage = (struct storage){.ops = &space_storage_ops, .name = STR("lake")};
     s->space = (struct bucket_space){.kind = "lake",
                                      .storage = &s->storage,
+                                     .key_max = LAKE_KEY_MAX,
                                      .has = space_has,
                                      .look = o->lake->kv->can & KV_ALONE ? NULL : space_look_now,
                                      .ctx = s};

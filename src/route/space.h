@@ -27,6 +27,7 @@ struct bucket_space {
      * bucket that was opened for one user serves requests of all users, so the bucket must not
      * depend on the user. */
     struct storage *storage;
+    size_t key_max; /* bytes of a key of its buckets; at least as many as in S3 */
     /* Returns whether the space has a bucket of this name. Every request asks this, so it must
      * answer from memory, with one look-up in a hash table, and never wait. Any thread may call
      * it. */

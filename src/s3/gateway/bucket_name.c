@@ -80,11 +80,11 @@ int bucket_name_read(struct str *out, struct str text, struct err *err)
     return 0;
 }
 
-int object_key_check(struct str key, struct err *err)
+int object_key_check(struct str key, size_t max, struct err *err)
 {
     if (key.len == 0)
         return err_set(err, S3_INVALID_ARGUMENT, "The object key is empty");
-    if (key.len > S3_KEY_MAX)
+    if (key.len > max)
         return s3_fail(err, S3_KEY_TOO_LONG_ERROR);
     if (!str_is_utf8(key) || str_chr(key, '\0') >= 0)
         return s3_fail(err, S3_INVALID_URI);

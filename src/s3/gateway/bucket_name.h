@@ -22,9 +22,9 @@ int bucket_name_check(struct str name, struct err *err) MUST_CHECK;
 int bucket_name_read(struct str *out, struct str text, struct err *err) MUST_CHECK;
 bool bucket_name_fits(struct str name); /* would bucket_name_read() accept the name? */
 
-/* Checks that an object may have the key: 1 to S3_KEY_MAX bytes of UTF-8 without NUL.
- * KeyTooLongError: the key is too long. InvalidURI: the key is not UTF-8, or has a NUL.
- * InvalidArgument: the key is empty. */
-int object_key_check(struct str key, struct err *err) MUST_CHECK;
+/* Checks that an object may have the key: 1 to `max` bytes of UTF-8 without NUL. KeyTooLongError:
+ * the key is too long. InvalidURI: the key is not UTF-8, or has a NUL. InvalidArgument: the key is
+ * empty. */
+int object_key_check(struct str key, size_t max, struct err *err) MUST_CHECK;
 
 #endif
