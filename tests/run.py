@@ -60,6 +60,7 @@ E2E = {
     "in_sync": ("replica", 10, ""),
     "kv": ("kv", 15, ""),
     "lake_cli": ("lake cli", 40, ""),
+    "lake_clients": ("lake api", 10, ""),
     "lake_keeping": ("lake", 150, ""),
     "lake_kills": ("lake kv", 220, ""),
     "lake_limits": ("lake api s3", 25, ""),

@@ -1,4 +1,4 @@
-"""lakeFS's REST API: every operation of the table, rights, and the first calls of lakeFS's clients."""
+"""lakeFS's REST API: every operation of the table, and rights."""
 import base64
 import hashlib
 import hmac
@@ -942,17 +942,7 @@ def test_administrators_manage_users(server, other):
         bob.fails(method, path, 401, "insufficient permissions", body=body)
 
 
-# --- the first calls of clients ---
-
-def test_the_first_calls_of_lakectl(lake):
-    config = lake.call("GET", "/config")
-    assert config.get("version_config", {}).get("version_context", "lakeFS") == "lakeFS"
-    assert len(config["storage_config_list"]) == 1
-    lake.call("POST", "/statistics", {"events": [{"class": "lakectl", "name": "repo_list", "count": 1}]})
-    assert lake.call("GET", "/repositories", amount=100)["pagination"]["max_per_page"] == 1000
-    lake.call("GET", R)
-    lake.call("GET", B + "/objects/stage_allowed", path="a")
-
+# --- the Python package ---
 
 def test_the_first_calls_of_the_python_package(lake):
     storage = lake.call("GET", "/config")["storage_config"]
@@ -972,22 +962,6 @@ def test_the_first_calls_of_the_python_package(lake):
     lake.call("POST", R + "/refs/tx-1/merge/main", {"squash_merge": True})
     lake.call("DELETE", R + "/branches/tx-1")
     assert lake.paths() == ["a", "b"]
-
-
-def test_the_first_calls_of_the_hadoop_file_system(signing):
-    lake = signing
-    assert lake.call("GET", R)["storage_namespace"].startswith("s3://")
-    assert lake.call("GET", "/config")["storage_config"]["blockstore_type"] == "s3"
-    assert lake.send("GET", F + "/objects/stat", path="dir/file").status == 404
-    assert lake.call("GET", F + "/objects/ls", prefix="dir/file/", amount=1)["results"] == []
-    given = lake.call("GET", B + "/staging/backing", path="dir/file", presign="true")
-    etag = upload(given["presigned_url"], b"x")
-    body = {"staging": {"physical_address": given["physical_address"]}, "checksum": etag, "size_bytes": 1}
-    lake.call("PUT", B + "/staging/backing", body, path="dir/file", headers={"If-None-Match": "*"})
-    assert lake.call("GET", F + "/objects/stat", path="dir/file", presign="true")["size_bytes"] == 1
-    assert lake.paths(prefix="dir/", delimiter="/", amount=1000) == ["dir/file"]
-    lake.call("POST", B + "/objects/delete", {"paths": ["dir/file"]})
-    assert lake.paths() == []
 
 
 # --- uploads in parts ---

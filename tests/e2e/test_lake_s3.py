@@ -356,6 +356,13 @@ def test_rclone_syncs_and_checks_a_branch(lake, repo, programs):
     assert sorted(programs.run(*rclone, "lsf", "-R", "--files-only", f":s3:{repo}/v1").splitlines()) == \
         ["a.txt", "big", "sub/b ü.txt"]
     assert programs.run(*rclone, "lsf", f":s3:{repo}").splitlines() == ["main/", "v1/"]
+    (programs.folder / "tree/a.txt").write_text("a")
+    (programs.folder / "tree/c.txt").unlink()
+    for ref in ("v1", "main@", "v1~0"):  # the commit, as it was before the second sync
+        programs.run(*rclone, "check", "tree", f":s3:{repo}/{ref}")
+        programs.run(*rclone, "check", "--download", "tree", f":s3:{repo}/{ref}")
+    programs.run(*rclone, "sync", f":s3:{repo}/v1", "back")
+    programs.run(*rclone, "check", "tree", "back")
     programs.run(*rclone, "copyto", branch + "/big", branch + "/copy")
     programs.run(*rclone, "moveto", branch + "/copy", branch + "/moved")
     programs.run(*rclone, "purge", branch)
@@ -371,9 +378,14 @@ def test_aws_copies_and_syncs(lake, repo, programs):
     programs.run(*aws, "s3", "sync", f"s3://{repo}/main@/tree", "back")
     assert (programs.folder / "back/big").read_bytes() == (programs.folder / "tree/big").read_bytes()
     assert programs.run(*aws, "s3", "ls", f"s3://{repo}").split() == ["PRE", "main/"]
+    lake.tag(repo, "v1")
+    for ref in ("v1", "v1~0"):
+        programs.run(*aws, "s3", "sync", f"s3://{repo}/{ref}/tree", f"of-{ref}")
+        assert (programs.folder / f"of-{ref}/sub/b ü.txt").read_text() == "b"
+        assert programs.run(*aws, "s3", "ls", f"s3://{repo}/{ref}/").split()[-1] == "a.txt"
     programs.run(*aws, "s3", "mv", f"s3://{repo}/main/a.txt", f"s3://{repo}/main/b.txt")
     programs.run(*aws, "s3", "rm", "--recursive", f"s3://{repo}/main/tree")
-    assert lake.keys(repo) == ["main/b.txt"] and "main~1/tree/big" not in lake.keys(repo)
+    assert lake.keys(repo, Prefix="main/") == ["main/b.txt"] and "main~1/tree/big" not in lake.keys(repo)
     assert lake.get(repo, "main@/a.txt") == b"a"
 
 
@@ -388,6 +400,10 @@ def test_s3cmd_puts_lists_and_removes(lake, repo, programs):
     programs.run(*s3cmd, "cp", f"s3://{repo}/v1/big", f"s3://{repo}/main/copy")
     programs.run(*s3cmd, "get", f"s3://{repo}/v1/big", "back")
     assert (programs.folder / "back").read_bytes() == (programs.folder / "tree/big").read_bytes()
+    programs.run(*s3cmd, "get", f"s3://{repo}/main@/a.txt", "head")
+    assert (programs.folder / "head").read_text() == "a"
+    assert "main~1/a.txt" not in programs.run(*s3cmd, "ls", "--recursive", f"s3://{repo}/main~1/")
+    assert "main~0/a.txt" in programs.run(*s3cmd, "ls", "--recursive", f"s3://{repo}/main~0/")
     assert "main/copy" in programs.run(*s3cmd, "ls", "--recursive", f"s3://{repo}/main/")
     programs.run(*s3cmd, "del", "--recursive", "--force", f"s3://{repo}/main/")
     assert lake.keys(repo, Prefix="main/") == [] and lake.keys(repo, Prefix="v1/") == ["v1/a.txt", "v1/big"]
