@@ -85,10 +85,12 @@ static int lake_part_start(void *state, struct services *s, struct err *err)
 static int lake_work_start(void *state, struct services *s, struct err *err)
 {
     struct lake_room *r = state;
+    int code =
+        services_has_role(s, "worker") ? lake_keeper_start(&r->keeper, r->lake, s->queue, err) : 0;
 
-    r->mover = lake_mover_new(r->lake);
-    return services_has_role(s, "worker") ? lake_keeper_start(&r->keeper, r->lake, s->queue, err)
-                                          : 0;
+    if (code == 0)
+        r->mover = lake_mover_new(r->lake);
+    return code;
 }
 
 static bool lake_work_stop(void *state, struct services *s)

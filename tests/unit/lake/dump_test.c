@@ -171,6 +171,75 @@ GC_LAB_TEST(lake_dump, a_dump_taken_during_writes_is_whole)
     hand_release(&h);
 }
 
+/* Commits that are made while a scan of all commits has passed its first page: some children are
+ * behind the place of the scan, and their parents before it. */
+enum { DUMP_MANY = 2500, DUMP_LATE = 60 };
+
+struct dump_late {
+    struct lake_lab *lab;
+    unsigned notes, added;
+};
+
+static bool dump_late_goes_on(void *ctx, uint64_t rows)
+{
+    struct dump_late *late = ctx;
+    struct str parent = lake_lab_head(late->lab, "main");
+
+    if (late->notes++ == 0)
+        for (; late->added < DUMP_LATE; late->added++)
+            parent = lake_lab_commit_at(late->lab, 1000 * late->added, "late", &parent, 1);
+    return true;
+}
+
+/* Writes many commits that are children of the branch's head. */
+static void dump_many(struct lake_lab *lab)
+{
+    struct str head = lake_lab_head(lab, "main");
+    struct arena a = {0};
+    struct err err = {0};
+
+    for (int i = 0; i < DUMP_MANY; i += 500) {
+        struct lake_tx tx;
+        arena_reset(&a);
+        lake_tx_init(&tx, &a);
+        for (int n = i; n < i + 500; n++) {
+            struct lake_commit c = {.message = arena_fmt(&a, "commit %d", n),
+                                    .parents = &head,
+                                    .parent_count = 1,
+                                    .version = 1,
+                                    .generation = 2};
+            char id[LAKE_ID_LEN + 1];
+            struct buf record = {0};
+            lake_commit_id(id, &c);
+            c.id = arena_str(&a, str_z(id));
+            lake_commit_write(&record, &c);
+            lake_tx_put(&tx, lake_key_commit(&a, lab->repo.partition, c.id),
+                        arena_str(&a, buf_str(&record)));
+            buf_release(&record);
+        }
+        CHECK_OK(lake_tx_write(lab->lake, &tx, NULL, &err));
+    }
+    arena_release(&a);
+}
+
+GC_LAB_TEST(lake_dump, a_scan_that_misses_a_parent_is_completed)
+{
+    struct hand h = hand_of(lab);
+    struct dump_late late = {.lab = lab};
+    struct lake_progress p = {dump_late_goes_on, &late};
+    struct lake_refs refs;
+
+    dump_many(lab);
+    CHECK_INT(lake_dump(h.lake, &h.arena, &h.repo, &p, &refs, &h.err), 0);
+    CHECK_INT(late.added, DUMP_LATE);
+    moves_make_bare(&h);
+    CHECK_INT(moves_try_restore(&h, &refs), 0);
+    CHECK(dump_count_commits(&h, false) > DUMP_MANY);
+    struct lake_refs again = moves_dump(&h);
+    moves_check_same(&refs, &again);
+    hand_release(&h);
+}
+
 /* --- a restore that is stopped --- */
 
 struct dump_stop {
