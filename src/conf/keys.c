@@ -521,6 +521,13 @@ const struct conf_key conf_keys[] = {
      .max = 24 * MS_PER_HOUR,
      .doc = "How long a day of a retention rule is; less than 24h is for tests.",
      FIELD(lake.gc_day_ms)},
+    {.name = "lake.hooks.hosts",
+     .type = CONF_STRING,
+     .fallback = "public",
+     .flags = CONF_OPTIONAL,
+     .doc = "Hosts that hooks of repositories may call: names, *.NAME, addresses, networks, and "
+            "the word public for every address of the Internet (docs/security.md).",
+     FIELD(lake.hooks_hosts)},
 
     {.name = "db.cache",
      .type = CONF_SIZE,

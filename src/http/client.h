@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "http/wire.h"
+#include "os/sock.h"
 
 struct client; /* shared by all threads; keeps libcurl handles for reuse */
 
@@ -43,7 +44,11 @@ struct client_request {
     /* Is called several times a second with the bytes that were sent and received so far. NULL:
      * nobody wants to know. */
     void (*on_progress)(void *ctx, uint64_t sent, uint64_t received);
-    void *ctx;        /* for on_body() and on_progress() */
+    /* Decides by the address that was resolved whether a connection may be made. When no address
+     * may be used, the call fails with ERR_DENIED. The address is that of the proxy if there is one
+     * (client_options.direct). NULL: every address may be used. */
+    bool (*may_connect)(void *ctx, const struct sock_addr *addr);
+    void *ctx;        /* for on_body(), on_progress() and may_connect() */
     bool no_retry;    /* never repeat the request. Otherwise GET, HEAD, PUT, DELETE and OPTIONS are
                          tried again after connection failures, time-outs, 429 and 5xx. Other methods
                          are tried again only if the request never reached the peer, or after 429 or

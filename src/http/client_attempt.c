@@ -171,6 +171,24 @@ static int attempt_progress(void *ctx, curl_off_t down_total, curl_off_t down, c
     return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
 }
 
+/* libcurl asks for a socket when it has resolved the name of the peer. */
+static curl_socket_t attempt_open_socket(void *ctx, curlsocktype purpose,
+                                         struct curl_sockaddr *address)
+{
+    struct attempt *a = ctx;
+    struct sock_addr to = {.len = address->addrlen};
+
+    if (address->addrlen > sizeof(to.sa))
+        return CURL_SOCKET_BAD;
+    memcpy(&to.sa, &address->addr, address->addrlen);
+    if (!a->request->may_connect(a->request->ctx, &to)) {
+        a->kept_out = true;
+        return CURL_SOCKET_BAD;
+    }
+    int fd = sock_new(address->family, address->socktype, address->protocol);
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
 /* Whether a header may be sent to another origin when a redirect leads there. */
 static bool is_harmless(struct str name)
 {
@@ -277,6 +295,10 @@ static void set_options(CURL *handle, struct attempt_transfer *t, const struct h
     curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, attempt_progress);
     curl_easy_setopt(handle, CURLOPT_XFERINFODATA, (void *)(uintptr_t)a->request);
+    if (a->request->may_connect) {
+        curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, attempt_open_socket);
+        curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, a);
+    }
     set_method(handle, a, h);
 }
 
@@ -313,6 +335,8 @@ static int failure(struct attempt *a, CURLcode rc, CURL *handle, const char *rea
     a->again = AGAIN_NEVER;
     if (a->stopped)
         return a->stopped; /* the callback that stopped the transfer has set the error's text */
+    if (a->kept_out && rc == CURLE_COULDNT_CONNECT)
+        return err_set(err, ERR_DENIED, "connections to its address are not allowed");
     for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
         if (failures[i].curl == rc) {
             code = failures[i].code;

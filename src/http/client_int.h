@@ -51,6 +51,7 @@ struct attempt {
 
     /* The error code with which one of our callbacks ended the transfer; 0: none did. */
     int stopped;
+    bool kept_out; /* may_connect() has refused an address */
     struct err *err;
     enum again again;
     struct str retry_after; /* the header's value; points into `head` */

@@ -17,6 +17,7 @@ struct webhook_call {
     size_t header_count;
     struct str secrets[SECRETS_MAX];
     size_t secret_count;
+    bool has_listed_name; /* the host may be called wherever its name leads */
 };
 
 /* Gives the value of a variable, and remembers it as a secret. */
@@ -178,11 +179,45 @@ static struct str webhook_output(const struct webhook_call *w, int status, struc
     return out;
 }
 
-/* A redirect is not followed: it could lead the request, with its secrets, to anywhere. */
+/* --- the host --- */
+
+static bool webhook_may_connect(void *ctx, const struct sock_addr *addr)
+{
+    const struct webhook_call *w = ctx;
+
+    return w->has_listed_name || hosts_have_address(&w->call->actions->hosts, addr);
+}
+
+/* Finds out whether the name of the host is listed. A URL that is read in one way here and could be
+ * read in another way by the HTTP client is refused. */
+static int webhook_judge_name(struct webhook_call *w, struct err *err)
+{
+    struct url url;
+    int code = url_parse(&url, w->hook->url, err);
+
+    if (code == 0 && (url.host.len == 0 || url.user.len || url.password.len))
+        code = err_set(err, ERR_INVALID, "the URL of a webhook has a host and no user");
+    for (size_t i = 0; code == 0 && i < url.host.len; i++)
+        if (strchr("%\\ ", url.host.p[i]))
+            code = err_set(err, ERR_INVALID, "the host of the webhook is malformed");
+    w->has_listed_name = code == 0 && hosts_have_name(&w->call->actions->hosts, url.host);
+    return code;
+}
+
+static struct str webhook_failure(struct webhook_call *w, const struct err *failure)
+{
+    return failure->code == ERR_DENIED
+               ? STR("the host may not be called; lake.hooks.hosts names the hosts that may")
+               : arena_str(w->call->arena, str_z(failure->text));
+}
+
+/* A redirect is not followed: it could lead the request, with its secrets, to anywhere. A proxy is
+ * not used: it would resolve the name of the host itself. */
 static int webhook_ask(struct webhook_call *w, struct str body, struct lake_hook_run *out,
                        struct err *err)
 {
-    struct client_options o = {.timeout_ms = w->hook->timeout_ms, .max_attempts = 1};
+    struct client_options o = {
+        .timeout_ms = w->hook->timeout_ms, .max_attempts = 1, .direct = true};
     struct client_request r = {.method = "POST",
                                .url = w->url.p,
                                .headers = w->headers,
@@ -190,6 +225,8 @@ static int webhook_ask(struct webhook_call *w, struct str body, struct lake_hook
                                .body = body,
                                .no_retry = true,
                                .no_redirect = true,
+                               .may_connect = webhook_may_connect,
+                               .ctx = w,
                                .cancel = &w->call->actions->is_ending};
     struct client *client = client_new(&o);
     struct client_response answer = {0};
@@ -198,8 +235,9 @@ static int webhook_ask(struct webhook_call *w, struct str body, struct lake_hook
 
     client_free(client);
     if (code < 0) {
-        out->output = webhook_output(w, 0, str_z(failure.text));
-        return err_set(err, ERR_PRECONDITION, "webhook request failed");
+        struct str why = webhook_failure(w, &failure);
+        out->output = webhook_output(w, 0, why);
+        return err_set(err, ERR_PRECONDITION, "webhook request failed: " STR_FMT, STR_ARG(why));
     }
     out->output = webhook_output(w, answer.status, answer.body);
     return answer.status / 100 == 2
@@ -221,7 +259,9 @@ int action_send(struct action_call *c, const struct action *act, const struct ac
         return err_set(err, ERR_PRECONDITION, "hooks of type '" STR_FMT "' are not served",
                        STR_ARG(str_head(h->type, 100)));
     }
-    code = webhook_set_headers(&w, err);
+    code = webhook_judge_name(&w, err);
+    if (code == 0)
+        code = webhook_set_headers(&w, err);
     if (code == 0)
         code = webhook_set_url(&w, err);
     if (code < 0) {

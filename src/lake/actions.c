@@ -11,14 +11,25 @@
 
 enum { RUN_FORGET_EVERY = 100 }; /* one of so many runs removes old ones */
 
-/* A run under way. */
+/* A run under way. The hooks of one file run in their order; files run at the same time. */
 struct action_run {
     struct action_call *call;
     struct lake_run record;
-    struct err first; /* of the first hook that failed */
+    struct err first; /* of the first file, in their order, that failed */
+    struct action *actions;
+    struct action_outcome *outcomes; /* one for each action */
+    size_t count;
+    _Atomic(size_t) next; /* index of the file that the next free thread takes */
 };
 
-/* --- running --- */
+/* How the hooks of one file ended. */
+struct action_outcome {
+    int code;           /* of the records */
+    struct err err;     /* beside `code` */
+    struct err failure; /* of the first hook that failed */
+};
+
+/* --- one file --- */
 
 static bool run_wants(const struct action_hook *h, bool has_failed)
 {
@@ -26,52 +37,90 @@ static bool run_wants(const struct action_hook *h, bool has_failed)
            (h->when == ACTION_ON_FAILURE && has_failed);
 }
 
-static int run_hook(struct action_run *run, const struct action *act, size_t act_index,
-                    size_t hook_index, bool *has_failed, struct err *err)
+static int run_hook(struct action_run *run, struct action_call *c, size_t file, size_t index,
+                    struct action_outcome *out)
 {
-    struct action_call *c = run->call;
-    const struct action_hook *h = &act->hooks[hook_index];
+    const struct action *act = &run->actions[file];
+    const struct action_hook *h = &act->hooks[index];
     struct lake_hook_run record = {.run = run->record.id,
-                                   .id = arena_fmt(c->arena, "%04zu_%04zu", act_index, hook_index),
+                                   .id = arena_fmt(c->arena, "%04zu_%04zu", file, index),
                                    .hook = h->id,
                                    .action = act->name,
                                    .started_ms = clock_wall_ms()};
     struct err failure = {0};
 
-    record.skipped = !run_wants(h, *has_failed);
+    record.skipped = !run_wants(h, out->failure.code < 0);
     int code = record.skipped ? 0 : action_send(c, act, h, &record, &failure);
     record.ended_ms = clock_wall_ms();
     record.passed = code == 0 && !record.skipped;
-    if (code < 0) {
-        *has_failed = true;
-        run->record.passed = false;
-        if (run->first.code == 0)
-            err_set(&run->first, ERR_PRECONDITION,
-                    "hook run id '" STR_FMT "' failed on action '" STR_FMT "' hook '" STR_FMT
-                    "': %s",
-                    STR_ARG(record.id), STR_ARG(act->name), STR_ARG(h->id), failure.text);
-    }
-    return action_put_hook_run(c, &record, err);
+    if (code < 0 && out->failure.code == 0)
+        err_set(&out->failure, ERR_PRECONDITION,
+                "hook run id '" STR_FMT "' failed on action '" STR_FMT "' hook '" STR_FMT "': %s",
+                STR_ARG(record.id), STR_ARG(act->name), STR_ARG(h->id), failure.text);
+    return action_put_hook_run(c, &record, &out->err);
 }
 
-static int run_action(struct action_run *run, const struct action *act, size_t index,
-                      struct err *err)
+static void run_file(struct action_run *run, size_t file)
 {
-    bool has_failed = false;
-    int code = 0;
+    struct action_outcome *out = &run->outcomes[file];
+    struct action_call c = *run->call;
+    struct arena a = {0};
 
-    for (size_t i = 0; i < act->hook_count && code == 0; i++)
-        code = run_hook(run, act, index, i, &has_failed, err);
-    return code;
+    c.arena = &a; /* the event's arena belongs to the thread of the event */
+    for (size_t i = 0; i < run->actions[file].hook_count && out->code == 0; i++)
+        out->code = run_hook(run, &c, file, i, out);
+    arena_release(&a);
+}
+
+/* --- all files --- */
+
+/* Runs files until none is left; several threads do this. */
+static void run_thread(void *ctx)
+{
+    struct action_run *run = ctx;
+    size_t file;
+
+    while ((file = atomic_fetch_add(&run->next, 1)) < run->count)
+        run_file(run, file);
+}
+
+/* A thread that cannot be started leaves its work to the others, of which the caller is one. */
+static void run_files(struct action_run *run)
+{
+    struct thread threads[ACTION_FILES_AT_ONCE - 1] = {0};
+    struct err ignored = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(threads) && i + 1 < run->count; i++)
+        if (thread_start(&threads[i], "lake-hooks", 0, run_thread, run, &ignored) < 0)
+            break;
+    run_thread(run);
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+        thread_join(&threads[i]);
+}
+
+/* Gathers the outcomes in the order of the files. */
+static int run_gather(struct action_run *run, struct err *err)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        const struct action_outcome *out = &run->outcomes[i];
+        if (out->code < 0) {
+            *err = out->err;
+            return out->code;
+        }
+        if (out->failure.code < 0 && run->record.passed) {
+            run->record.passed = false;
+            run->first = out->failure;
+        }
+    }
+    return 0;
 }
 
 /* Action files that cannot be read fail the run, since a mistake in a file must not switch its
  * hooks off. */
 static int run_actions(struct action_run *run, struct err *err)
 {
-    struct action *actions;
-    size_t count;
-    int code = action_find(run->call, &actions, &count, &run->first);
+    struct action_call *c = run->call;
+    int code = action_find(c, &run->actions, &run->count, &run->first);
 
     if (code == ERR_INVALID || code == ERR_NOT_FOUND) {
         run->record.passed = false;
@@ -81,11 +130,13 @@ static int run_actions(struct action_run *run, struct err *err)
         *err = run->first;
         return code;
     }
-    if (count == 0)
+    if (run->count == 0)
         return ERR_END;
-    for (size_t i = 0; i < count && code == 0; i++)
-        code = run_action(run, &actions[i], i, err);
-    return code;
+    run->outcomes = arena_array(c->arena, run->count, sizeof(*run->outcomes));
+    if (!run->outcomes)
+        return err_code(err, ERR_NO_MEMORY);
+    run_files(run);
+    return run_gather(run, err);
 }
 
 /* Runs the hooks of the event and records the run. ERR_END: there are none. ERR_PRECONDITION: one
@@ -232,13 +283,20 @@ int lake_actions_work(struct lake_actions *x, struct lake *l, struct str payload
 
 /* --- life --- */
 
-struct lake_actions *lake_actions_new(const struct lake_actions_options *o)
+int lake_actions_new(struct lake_actions **out, const struct lake_actions_options *o,
+                     struct err *err)
 {
     struct lake_actions *x = xzalloc(sizeof(*x));
+    int code = hosts_parse(&x->hosts, o->hosts, err);
 
+    if (code < 0) {
+        free(x);
+        return code;
+    }
     x->o = *o;
     x->hooks = (struct lake_hooks){.pre = actions_pre, .post = actions_post, .ctx = x};
-    return x;
+    *out = x;
+    return 0;
 }
 
 void lake_actions_free(struct lake_actions *x)

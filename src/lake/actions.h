@@ -19,9 +19,12 @@ struct lake_actions;
 struct lake_actions_options {
     struct queue *queue; /* gets tasks of hooks behind events; NULL: these are not run. Borrowed */
     const char *(*lookup)(const char *name); /* values of variables; NULL: the environment */
+    struct str hosts; /* lake.hooks.hosts: hosts that may be called (http/hosts.h); borrowed */
     const struct log *log;
 };
-struct lake_actions *lake_actions_new(const struct lake_actions_options *o);
+/* ERR_INVALID: `hosts` is not a list of hosts. */
+int lake_actions_new(struct lake_actions **out, const struct lake_actions_options *o,
+                     struct err *err) MUST_CHECK;
 void lake_actions_free(struct lake_actions *x); /* NULL is fine; no call may be running */
 /* The interface for lake_options.hooks; it lives as long as `x`. */
 const struct lake_hooks *lake_actions_hooks(struct lake_actions *x);

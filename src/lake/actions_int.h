@@ -2,15 +2,22 @@
 #ifndef LAKE_ACTIONS_INT_H
 #define LAKE_ACTIONS_INT_H
 
+#include "http/hosts.h"
 #include "lake/action_file.h"
 #include "lake/actions.h"
 #include "lake/lake_int.h"
 
-enum { ACTION_OUTPUT_MAX = 4 << 10, ACTION_FILES_MAX = 100, ACTION_RUNS_KEPT = 1000 };
+enum {
+    ACTION_OUTPUT_MAX = 4 << 10,
+    ACTION_FILES_MAX = 100,
+    ACTION_FILES_AT_ONCE = 16, /* action files of one event whose hooks run at the same time */
+    ACTION_RUNS_KEPT = 1000,
+};
 
 struct lake_actions {
     struct lake_actions_options o;
     struct lake_hooks hooks;
+    struct hosts hosts; /* that may be called */
     _Atomic(bool) is_ending;
 };
 

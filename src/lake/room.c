@@ -11,6 +11,16 @@
 #include <limits.h>
 #include <stdlib.h>
 
+static int open_room_actions(struct lake_room *r, struct err *err)
+{
+    const struct services *s = r->services;
+    struct lake_actions_options o = {
+        .queue = s->queue, .hosts = str_z(s->conf->lake.hooks_hosts), .log = s->log};
+    int code = lake_actions_new(&r->actions, &o, err);
+
+    return code == ERR_INVALID ? services_blame_key(s, "lake.hooks.hosts", code, err) : code;
+}
+
 static int open_room_lake(struct lake_room *r, struct err *err)
 {
     const struct services *s = r->services;
@@ -36,7 +46,9 @@ static int open_room_lake(struct lake_room *r, struct err *err)
     services_path(s, "lake-gc", &folder);
     r->gc_folder = buf_take(&folder);
     o.folder = r->gc_folder;
-    r->actions = lake_actions_new(&(struct lake_actions_options){.queue = s->queue, .log = s->log});
+    int code = open_room_actions(r, err);
+    if (code < 0)
+        return code;
     o.hooks = lake_actions_hooks(r->actions);
     return lake_open(&r->lake, &o, err);
 }

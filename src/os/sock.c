@@ -157,6 +157,11 @@ static int bind_to(int fd, const struct sock_addr *addr)
     return remove_stale(addr) ? bind(fd, sa, addr->len) : -1;
 }
 
+int sock_new(int family, int type, int protocol)
+{
+    return socket(family, type | SOCK_CLOEXEC, protocol);
+}
+
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err)
 {
     const struct sockaddr *sa = (const struct sockaddr *)&addr->sa;

@@ -32,6 +32,10 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16]);
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err) MUST_CHECK;
 int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
 
+/* Opens a socket of that kind, close-on-exec and not connected, for libraries that connect by
+ * themselves. Returns -1 when there is none. */
+int sock_new(int family, int type, int protocol);
+
 /* How long a call may wait. `canceled` is for calls during which there is no descriptor yet that
  * another thread could shut down. */
 struct sock_limit {

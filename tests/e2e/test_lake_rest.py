@@ -1091,7 +1091,9 @@ def judge():
     judged.server_close()
 
 
-def test_runs_of_hooks(lake, judge):
+def test_runs_of_hooks(serve, judge):
+    lake = Lake(serve("--lake.hooks.hosts=127.0.0.1").ready())
+    lake.repo()
     lake.put("_lakefs_actions/check.yaml", (ACTION % f"http://127.0.0.1:{judge.server_port}/").encode())
     first = lake.commit("first")
     judge.status = 500

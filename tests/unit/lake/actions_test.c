@@ -30,8 +30,8 @@ static void checker_serve(struct peer_conn *c, const void *ctx)
                  "HTTP/1.1 %d X\r\nContent-Length: 26\r\nConnection: close\r\n\r\n"
                  "answer with top-secret-one",
                  k->status);
-        peer_write_z(c, answer);
         k->calls++;
+        peer_write_z(c, answer);
     }
     peer_request_release(&r);
 }
@@ -56,13 +56,23 @@ struct scene {
     struct lake_actions *actions;
 };
 
+/* Lets hooks call these hosts. */
+static void scene_allow(struct scene *s, struct str hosts)
+{
+    struct lake_actions_options o = {.lookup = secret_of, .hosts = hosts};
+    struct err err = {0};
+
+    lake_actions_free(s->actions);
+    CHECK_OK(lake_actions_new(&s->actions, &o, &err));
+    s->hand.lake->o.hooks = lake_actions_hooks(s->actions);
+}
+
 static void scene_open(struct scene *s, struct lake_lab *lab)
 {
     *s = (struct scene){.hand = hand_of(lab), .checker = {.status = 200}};
     mutex_init(&s->checker.lock, "test");
     s->peer = peer_start(checker_serve, &s->checker, NULL);
-    s->actions = lake_actions_new(&(struct lake_actions_options){.lookup = secret_of});
-    s->hand.lake->o.hooks = lake_actions_hooks(s->actions);
+    scene_allow(s, STR("127.0.0.1"));
 }
 
 static void scene_close(struct scene *s)
@@ -264,5 +274,67 @@ GC_LAB_TEST(lake_actions, runs_are_listed_newest_first_and_can_be_chosen)
     CHECK_INT(count, 0);
     CHECK_ERR(lake_run_get(s.hand.lake, &s.hand.arena, &s.hand.repo, STR("absent"), &runs[0], &err),
               ERR_NOT_FOUND);
+    scene_close(&s);
+}
+
+/* --- hosts --- */
+
+GC_LAB_TEST(lake_actions, a_host_that_is_not_listed_is_not_called)
+{
+    struct scene s;
+    struct lake_hook_run h;
+    struct err err = {0};
+
+    scene_open(&s, lab);
+    scene_allow(&s, STR("public,10.0.0.0/8"));
+    scene_action(&s, "main", "pre-commit");
+    CHECK_INT(hand_try_commit(&s.hand, "main", "refused"), ERR_PRECONDITION);
+    CHECK_INT(s.checker.calls, 0);
+    CHECK(str_find(str_z(s.hand.err.text), STR("lake.hooks.hosts")) >= 0);
+    struct lake_run run = newest_run(&s, 1);
+    CHECK_OK(lake_hook_run_get(s.hand.lake, &s.hand.arena, &s.hand.repo, run.id, STR("0000_0000"),
+                               &h, &err));
+    CHECK(str_find(h.output, STR("the host may not be called")) >= 0);
+    scene_allow(&s, STR("public,127.0.0.0/8"));
+    hand_commit(&s.hand, "main", "accepted");
+    CHECK_INT(s.checker.calls, 1);
+    scene_close(&s);
+}
+
+/* --- several files --- */
+
+/* Answers when two requests have come, so hooks that wait for each other get no answer. */
+static void pair_serve(struct peer_conn *c, const void *ctx)
+{
+    struct checker *k = (struct checker *)ctx;
+    struct peer_request r = {0};
+
+    if (peer_read(c, &r)) {
+        k->calls++;
+        CHECK_SOON(k->calls >= 2);
+        peer_write_z(c, "HTTP/1.1 200 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    }
+    peer_request_release(&r);
+}
+
+GC_LAB_TEST(lake_actions, files_of_one_event_run_at_the_same_time)
+{
+    struct scene s;
+
+    scene_open(&s, lab);
+    struct peer *pair = peer_start(pair_serve, &s.checker, NULL);
+    for (int i = 0; i < 2; i++) {
+        struct str text = arena_fmt(&s.hand.arena,
+                                    "name: act%d\n"
+                                    "on: {pre-commit: {}}\n"
+                                    "hooks: [{id: ask, type: webhook, properties: {url: %s/}}]\n",
+                                    i, peer_url(pair));
+        gc_lab_put(&s.hand, "main", arena_fmt(&s.hand.arena, "_lakefs_actions/%d.yaml", i).p,
+                   text.p);
+    }
+    hand_commit(&s.hand, "main", "both");
+    CHECK_INT(s.checker.calls, 2);
+    CHECK(newest_run(&s, 1).passed);
+    peer_stop(pair);
     scene_close(&s);
 }
