@@ -26,6 +26,10 @@ static const struct shown {
     {"weir_http_requests_total{server=\"s3\"}", "s3 requests", COUNT},
     {"weir_db_changes_total", "db changes", COUNT},
     {"weir_db_disk_bytes", "db on disk", BYTES},
+    {"weir_lake_repositories", "repositories", COUNT},
+    {"weir_lake_collections_running", "collections running", COUNT},
+    {"weir_lake_collections_total", "collections", COUNT},
+    {"weir_lake_collected_bytes_total", "collected", BYTES},
 };
 
 static void status_add(struct output *table, const char *name, struct str value)

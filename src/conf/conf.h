@@ -118,6 +118,7 @@ struct conf {
         const char *space;     /* where namespaces of new repositories begin; "": not set */
         uint64_t drop_again_ms;
         uint64_t gc_grace_ms, gc_day_ms;
+        uint64_t gc_every_ms;    /* 0: no collection begins by itself */
         const char *hooks_hosts; /* hosts that hooks may call (http/hosts.h) */
     } lake;
     struct {

@@ -72,4 +72,21 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
 int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *ctx), void *ctx,
                  struct err *err) MUST_CHECK;
 
+/* --- rounds --- */
+
+/* How collections begin by themselves. */
+struct lake_gc_round_options {
+    uint64_t every_ms; /* from the beginning of a round to that of the next; at least 1 */
+    /* Makes a worker carry out the run that was asked for (lake_gc_work()). It is called again and
+     * again until the run has ended, and does nothing if the work is under way. */
+    int (*begin)(void *ctx, const struct lake_repo *r, struct err *err);
+    void *ctx;
+};
+/* Takes the next step of the present round, if there is one to take now: in a round, every
+ * repository that has rules is collected, one after the other, in the order of their names. Where a
+ * round stands is in the key-value store, so any number of processes may call this; they take turns
+ * by chance, and one round is under way for all of them. *wait_ms is when to call again. */
+int lake_gc_round(struct lake *l, const struct lake_gc_round_options *o, uint64_t *wait_ms,
+                  struct err *err) MUST_CHECK;
+
 #endif

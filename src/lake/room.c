@@ -97,11 +97,15 @@ static int lake_part_start(void *state, struct services *s, struct err *err)
 static int lake_work_start(void *state, struct services *s, struct err *err)
 {
     struct lake_room *r = state;
-    int code =
-        services_has_role(s, "worker") ? lake_keeper_start(&r->keeper, r->lake, s->queue, err) : 0;
+    int code = 0;
 
+    lake_tasks_init(&r->tasks, r->lake, r->actions);
+    if (services_has_role(s, "worker"))
+        code = lake_keeper_start(&r->keeper, r->lake, s->queue, s->conf->lake.gc_every_ms, err);
     if (code == 0)
         r->mover = lake_mover_new(r->lake);
+    else
+        lake_tasks_release(&r->tasks);
     return code;
 }
 
@@ -113,6 +117,7 @@ static bool lake_work_stop(void *state, struct services *s)
     lake_mover_free(r->mover);
     r->mover = NULL;
     lake_actions_abort(r->actions);
+    lake_tasks_release(&r->tasks);
     return true;
 }
 
@@ -120,7 +125,6 @@ static void lake_list_tasks(void *state, room_tasks *out)
 {
     struct lake_room *r = state;
 
-    r->tasks = (struct lake_tasks){r->lake, r->actions};
     lake_tasks_list(&r->tasks, out);
 }
 

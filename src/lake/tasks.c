@@ -108,6 +108,71 @@ static int lake_task_delete(struct task_run *run, struct err *err)
     return lake_task_result(run, lake_delete_work(lake_task_lake(run), lake_task_ended, run, err));
 }
 
+/* --- collections --- */
+
+void lake_tasks_init(struct lake_tasks *t, struct lake *l, struct lake_actions *actions)
+{
+    *t = (struct lake_tasks){.lake = l, .actions = actions};
+    mutex_init(&t->lock, "lake.tasks");
+}
+
+void lake_tasks_release(struct lake_tasks *t)
+{
+    if (t->lake)
+        mutex_release(&t->lock);
+    *t = (struct lake_tasks){0};
+}
+
+struct lake_gc_stats lake_tasks_gc_stats(struct lake_tasks *t)
+{
+    struct lake_gc_stats stats = {0};
+
+    if (!t->lake)
+        return stats;
+    mutex_lock(&t->lock);
+    stats = t->gc;
+    mutex_unlock(&t->lock);
+    return stats;
+}
+
+static void gc_stats_begin(struct lake_tasks *t)
+{
+    mutex_lock(&t->lock);
+    t->gc.running++;
+    mutex_unlock(&t->lock);
+}
+
+/* Counts what the run has done. A run that is put back for later is counted when it has ended. */
+static void gc_stats_end(struct lake_tasks *t, const struct lake_gc_report *report, int code)
+{
+    bool is_done = code == 0 && report->stage == LAKE_GC_DONE;
+    bool removes = is_done && !report->mark_only;
+
+    mutex_lock(&t->lock);
+    t->gc.running--;
+    t->gc.runs += is_done;
+    t->gc.failures += code < 0 && code != ERR_BUSY && code != ERR_CANCELED;
+    t->gc.bodies += removes ? report->bodies_removed : 0;
+    t->gc.nodes += removes ? report->nodes_removed : 0;
+    t->gc.uploads += removes ? report->uploads_aborted : 0;
+    t->gc.bytes += removes ? report->bodies_dead_bytes + report->nodes_dead_bytes : 0;
+    mutex_unlock(&t->lock);
+}
+
+static int lake_task_collect(struct task_run *run, const struct lake_repo *repo, struct err *err)
+{
+    struct lake_tasks *t = run->ctx;
+    struct lake_gc_report report = {0};
+    struct err ignored = {0};
+
+    gc_stats_begin(t);
+    int code = lake_gc_work(t->lake, repo, lake_task_ended, run, err);
+    if (code == 0 && lake_gc_report(t->lake, run->arena, repo, &report, &ignored) < 0)
+        report = (struct lake_gc_report){0};
+    gc_stats_end(t, &report, code);
+    return code;
+}
+
 static int lake_task_gc(struct task_run *run, struct err *err)
 {
     struct lake_repo repo;
@@ -117,9 +182,11 @@ static int lake_task_gc(struct task_run *run, struct err *err)
     if (code == ERR_NOT_FOUND)
         return 0;
     if (code == 0)
-        code = lake_gc_work(lake_task_lake(run), &repo, lake_task_ended, run, err);
+        code = lake_task_collect(run, &repo, err);
     return lake_task_result(run, code);
 }
+
+/* --- other work --- */
 
 /* Runs a task that has a record of its own in the repository. */
 static int lake_task_recorded(struct task_run *run,
@@ -189,24 +256,36 @@ static int keeper_look(struct lake_keeper *k, bool *has, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
+static int keeper_begin_gc(void *ctx, const struct lake_repo *r, struct err *err)
+{
+    struct lake_keeper *k = ctx;
+
+    return lake_task_add_gc(k->queue, r, err);
+}
+
 static struct loop_sleep lake_keeper_step(void *ctx)
 {
     struct lake_keeper *k = ctx;
+    struct lake_gc_round_options round = {k->gc_every_ms, keeper_begin_gc, k};
     struct err err = {0};
     bool has = false;
+    uint64_t wait_ms = KEEPER_EVERY_MS;
     int code = keeper_look(k, &has, &err);
 
     if (code == 0 && has)
         code = lake_task_add_delete(k->queue, &err);
+    if (code == 0 && k->gc_every_ms)
+        code = lake_gc_round(k->lake, &round, &wait_ms, &err);
     if (code == 0)
-        return loop_sleep_ms(KEEPER_EVERY_MS);
+        return loop_sleep_ms(wait_ms < KEEPER_EVERY_MS ? wait_ms : KEEPER_EVERY_MS);
     log_warn(k->lake->o.log, "lake.keeper", log_z("error", err.text));
     return loop_retry_ms(KEEPER_RETRY_MS);
 }
 
-int lake_keeper_start(struct lake_keeper *k, struct lake *l, struct queue *q, struct err *err)
+int lake_keeper_start(struct lake_keeper *k, struct lake *l, struct queue *q, uint64_t gc_every_ms,
+                      struct err *err)
 {
-    *k = (struct lake_keeper){.lake = l, .queue = q};
+    *k = (struct lake_keeper){.lake = l, .queue = q, .gc_every_ms = gc_every_ms};
     return loop_start(
         &k->loop, &(struct loop_options){.name = "lake-keeper", .step = lake_keeper_step, .ctx = k},
         err);

@@ -33,21 +33,37 @@ int lake_task_add_refs(struct queue *q, const struct lake_repo *r, struct str id
 /* Adds the task that runs the hooks behind an event (lake_actions_work()). */
 int lake_task_add_hooks(struct queue *q, struct str payload, struct err *err) MUST_CHECK;
 
+/* Collections that this process has carried out since its start. */
+struct lake_gc_stats {
+    uint64_t running; /* collections under way */
+    uint64_t runs, failures;
+    uint64_t bodies, nodes, uploads; /* files that were removed, uploads that were aborted */
+    uint64_t bytes;                  /* size of these files */
+};
+
 /* What the handlers of tasks work with; borrowed until the worker has stopped. */
 struct lake_tasks {
     struct lake *lake;
     struct lake_actions *actions;
+    struct mutex lock; /* lock class "lake.tasks"; guards the member below */
+    struct lake_gc_stats gc;
 };
+void lake_tasks_init(struct lake_tasks *t, struct lake *l, struct lake_actions *actions);
+void lake_tasks_release(struct lake_tasks *t); /* {0} is fine */
+/* Copies the counts. Any thread may call this; {0} has counted nothing. */
+struct lake_gc_stats lake_tasks_gc_stats(struct lake_tasks *t);
 /* Appends the handlers, for struct room. */
 void lake_tasks_list(struct lake_tasks *t, room_tasks *out);
 
-/* A thread that looks at the to-delete list and adds its task. */
+/* A thread that looks at the to-delete list and adds its task, and takes the steps of rounds of
+ * collections (lake_gc_round()). */
 struct lake_keeper {
     struct lake *lake;
     struct queue *queue;
+    uint64_t gc_every_ms; /* lake.gc.every; 0: there are no rounds */
     struct loop loop;
 };
-int lake_keeper_start(struct lake_keeper *k, struct lake *l, struct queue *q,
+int lake_keeper_start(struct lake_keeper *k, struct lake *l, struct queue *q, uint64_t gc_every_ms,
                       struct err *err) MUST_CHECK;
 void lake_keeper_stop(struct lake_keeper *k); /* {0} is fine */
 
