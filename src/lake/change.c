@@ -42,17 +42,23 @@ static void change_fill(struct lake_tx *tx, struct branch_change *c)
 static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct branch_change *c,
                               struct err *err)
 {
-    struct lake_keep keep;
+    struct lake_keep keep = {0};
+    int code = 0;
 
-    if (c->kept.len == 0 && !c->has_old_tree)
+    if (c->kept.len == 0 && !c->has_old_tree && !c->built)
         return 0;
-    int code = lake_keep_begin(&keep, l, tx->arena, c->repo, err);
+    if (c->built)
+        keep = *c->built;
+    else
+        code = lake_keep_begin(&keep, l, tx->arena, c->repo, err);
     if (code == 0 && c->has_old_tree && !keep.is_idle)
         code = err_set(err, ERR_BUSY, "a collection is under way; try again later");
     if (code < 0)
         return code;
     lake_tx_keep_state(tx, c->repo, &keep);
-    return lake_tx_keep_commit(tx, l, c->repo, &keep, c->kept, err);
+    if (c->built && c->commit && keep.is_marking) /* the run may not see the new commit */
+        code = lake_tx_keep_commit(tx, l, c->repo, &keep, c->commit->id, err);
+    return code < 0 ? code : lake_tx_keep_commit(tx, l, c->repo, &keep, c->kept, err);
 }
 
 /* The answer to a write was lost. The record says whether the write was made: its revision and its

@@ -3,6 +3,7 @@
 #ifndef LAKE_CHANGE_H
 #define LAKE_CHANGE_H
 
+#include "lake/keep.h"
 #include "lake/layers.h"
 
 /* --- draft tokens (draft.c) --- */
@@ -42,6 +43,9 @@ struct branch_change {
      * Empty: of none but its head. */
     struct str kept;
     bool has_old_tree; /* the commit's tree was there before, and no commit named it */
+    /* The state of the collector that was read before the first node of the commit's tree was put;
+     * NULL: no tree was built. */
+    const struct lake_keep *built;
 };
 /* Begins a change of the branch: `next` is a copy of the record. */
 struct branch_change branch_change_of(const struct lake_repo *r, const struct lake_branch *b,

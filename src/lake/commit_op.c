@@ -27,6 +27,7 @@ struct committing {
     struct str *tokens;
     size_t token_count;
     uint64_t epoch;
+    struct lake_keep keep; /* the state of the collector before the first node was put */
     /* The branch had all of `tokens` after they were read, so none was dropped meanwhile. */
     bool is_whole;
     struct lake_draft rest; /* rows of the paths that were not chosen */
@@ -77,6 +78,8 @@ static int commit_build_tree(struct committing *k, struct err *err)
     if (code == 0)
         code = commit_open_rows(k, &rows.walk, err);
     if (code == 0)
+        lake_tree_store_keep(&base.store, &k->keep);
+    if (code == 0)
         code = tree_apply(&base.store, base.root, &changes, &write, &result, err);
     layers_close(rows.walk);
     head_tree_release(&base, k->lake);
@@ -114,7 +117,10 @@ static int commit_build(struct committing *k, struct err *err)
     k->token_count = k->branch.sealed_count;
     k->epoch = k->branch.epoch;
     k->is_whole = false;
-    int code = commit_build_tree(k, err);
+    k->is_built = false;
+    int code = lake_keep_begin(&k->keep, k->lake, k->arena, &k->repo, err);
+    if (code == 0)
+        code = commit_build_tree(k, err);
     if (code == 0 && k->chosen.is_some)
         code = commit_build_rest(k, err);
     if (code == 0)
@@ -253,6 +259,7 @@ static int commit_publish(struct committing *k, size_t newer, const struct lake_
     c.next.sealed = sealed;
     c.next.sealed_count = newer;
     c.commit = commit;
+    c.built = &k->keep;
     if (k->chosen.is_some) { /* the rest of the rows moves to another token */
         if (k->rest.token.len)
             sealed[c.next.sealed_count++] = k->rest.token;
@@ -330,6 +337,23 @@ static int commit_begin(struct committing *k, struct err *err)
     return code;
 }
 
+/* Reads again what a lost race was about. A collection that has gone on meanwhile may have removed
+ * nodes of the tree (docs/lake-keeping.md, G17). */
+static int commit_look_again(struct committing *k, struct err *err)
+{
+    struct lake_keep now;
+    int code =
+        lake_read_branch(k->lake, NULL, k->arena, k->asked, k->name, &k->repo, &k->branch, err);
+
+    if (code == 0)
+        code = lake_keep_begin(&now, k->lake, k->arena, &k->repo, err);
+    if (code < 0)
+        return code;
+    k->is_built = k->is_built && lake_keep_covers(&k->keep, &now);
+    k->keep = now;
+    return 0;
+}
+
 static int commit_run(struct committing *k, struct lake_commit *out, struct err *err)
 {
     int code = commit_begin(k, err);
@@ -339,8 +363,7 @@ static int commit_run(struct committing *k, struct lake_commit *out, struct err 
             return err_set(err, ERR_BUSY,
                            "too many tries: other changes of the branch won every race");
         lake_pause_short();
-        code =
-            lake_read_branch(k->lake, NULL, k->arena, k->asked, k->name, &k->repo, &k->branch, err);
+        code = commit_look_again(k, err);
     }
     draft_give_up(&k->rest, k->lake, k->arena);
     return code;

@@ -14,6 +14,7 @@ int conflicts_merge(struct conflict_merge *m, struct lake *l, struct arena *a,
     if (m->conflicts)
         *m->conflicts = (struct lake_conflicts){0};
     m->arena = a;
+    lake_tree_store_keep(&store, m->keep);
     code = tree_merge(&store, &m->merge, &write, &result, err);
     lake_tree_store_release(l, &store);
     if (code == ERR_CONFLICT)

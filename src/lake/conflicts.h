@@ -10,6 +10,7 @@ struct conflict_merge {
     struct lake_conflicts *conflicts; /* out; NULL: the paths are not wanted */
     struct arena *arena;              /* set by conflicts_merge() */
     void *ctx;                        /* the caller's own */
+    const struct lake_keep *keep;     /* of the change that the merge is for */
 };
 
 /* Merges; *root is the tree, in the arena. ERR_CONFLICT: the paths are in m->conflicts. */

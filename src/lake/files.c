@@ -45,6 +45,9 @@ int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, 
     *out = (struct lake_files){0};
     if (code == 0)
         code = lake_place_open_below(&p, l, a, r, prefix, LAKE_PLACE_READ, err);
+    if (code == 0 && p.target.sides.route) /* some of its files are on another storage */
+        return lake_place_end(
+            &p, err_set(err, ERR_BUSY, "the bucket is being switched to another storage"), err);
     if (code == 0 && after.len)
         after = arena_fmt(a, STR_FMT STR_FMT, STR_ARG(str_head(p.key, skip)), STR_ARG(after));
     return code < 0 ? code : files_page(&p, a, after, skip, out, err);

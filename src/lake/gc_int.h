@@ -104,18 +104,39 @@ int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err) MUST_CH
 struct gc_dead {
     uint64_t size;
     int64_t modified_ms;
+    int64_t taken_ms; /* when the removal of a node began that nothing but this row protects; 0: it
+                         has not begun */
 };
+struct kv_name gc_key_dead_in(struct arena *a, struct str partition, struct str run,
+                              struct str key);
 struct kv_name gc_key_dead(struct arena *a, const struct gc_run *g, struct str key);
 struct str gc_dead_write(struct arena *a, const struct gc_dead *d);
 int gc_dead_read(struct gc_dead *out, struct str record, struct err *err) MUST_CHECK;
+
+/* Rows of the repository, read in slices (gc_remove.c); keys and values are in an arena. */
+enum { GC_SLICE = 100 };
+struct gc_slice {
+    struct kv_name names[GC_SLICE];
+    struct str values[GC_SLICE];
+    size_t count;
+};
+/* Reads the next rows whose keys begin with `prefix`, from the key `from` on. */
+int gc_slice_read(struct gc_slice *out, struct gc_run *g, struct arena *a, struct str prefix,
+                  struct str from, struct err *err) MUST_CHECK;
+/* Sets `from` to the smallest key behind the slice. */
+void gc_slice_next(const struct gc_slice *s, struct buf *from);
+/* What is done with a row: the function adds changes to the write of its slice. */
+typedef int gc_row_fn(struct gc_run *g, struct lake_tx *tx, struct kv_name name, struct str value,
+                      struct err *err);
+/* Calls fn() for every row whose key begins with `prefix`, and writes the changes slice by slice.
+ */
+int gc_each_row(struct gc_run *g, struct str prefix, gc_row_fn *fn, struct err *err) MUST_CHECK;
 
 /* Finds the commits that have expired, and marks them (gc_retain.c). */
 int gc_retain(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Lists files, tokens and trees, and puts the list of dead files (gc_mark.c). */
 int gc_mark(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Whether the storage of the namespace judges the condition of a removal in its own commit. */
-int gc_files_judge(struct gc_run *g, bool *out, struct err *err) MUST_CHECK;
-/* Takes kept bodies off the list (gc_remove.c). */
+/* Takes kept bodies off the list, and nodes of kept commits (gc_exclude.c). */
 int gc_exclude(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the files on the list, and their rows. */
 int gc_remove(struct gc_run *g, struct err *err) MUST_CHECK;

@@ -378,20 +378,14 @@ static int mark_node(struct gc_run *g, void *ctx, const struct lake_file *f, str
     return mark_batch_add(ctx, f->key, &d, err);
 }
 
-/* Nodes are named by their content, so a commit may put a dead node again at any time. Only a
- * storage that judges the condition of a removal inside its own commit can remove the old file and
- * never the new one. On other storages nodes stay. */
+/* Nodes are named by their content, so a commit may put a dead node again at any time (G17). */
 static int mark_nodes(struct mark_batch *b, struct err *err)
 {
     struct gc_run *g = b->run;
     int64_t latest = clock_wall_ms() - 2 * MS_PER_S; /* conditions compare whole seconds */
-    bool can = false;
-    int code = gc_files_judge(g, &can, err);
 
-    return code == 0 && can ? mark_list(g, STR(LAKE_NODES "/"),
-                                        g->state.cutoff_ms < latest ? g->state.cutoff_ms : latest,
-                                        mark_node, b, err)
-                            : code;
+    return mark_list(g, STR(LAKE_NODES "/"),
+                     g->state.cutoff_ms < latest ? g->state.cutoff_ms : latest, mark_node, b, err);
 }
 
 static int mark_put_list(struct gc_run *g, struct gc_sorter *candidates, struct err *err)

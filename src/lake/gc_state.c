@@ -1,6 +1,9 @@
 /* The state of a repository's collector, and what writers do about it. */
 #include "lake/address.h"
+#include "lake/change.h"
 #include "lake/gc_int.h"
+
+#include "base/clock.h"
 
 static const struct proto_field state_fields[] = {
     PROTO_FIELD(1, PROTO_U32, struct gc_state, phase),
@@ -98,6 +101,8 @@ int lake_keep_begin(struct lake_keep *out, struct lake *l, struct arena *a,
             .is_removing = state.phase == GC_CLOSED || state.phase == GC_REMOVING,
             .is_idle = state.phase == GC_IDLE || state.phase == GC_HELD,
             .cutoff_ms = state.cutoff_ms,
+            .number = state.number,
+            .run = state.run,
         };
     return code;
 }
@@ -155,6 +160,61 @@ void lake_tx_keep_body(struct lake_tx *tx, const struct lake_repo *r, const stru
     struct kv_name name = lake_key_in(tx->arena, r->partition, GC_KEPT_ROW, key);
     if (!keep_is_noted(tx, &name))
         lake_tx_put(tx, name, STR(""));
+}
+
+/* --- nodes --- */
+
+/* ERR_BUSY: the file is being removed, or the row has just changed. */
+static int keep_try_node(const struct lake_keep *keep, struct lake *l, struct arena *a,
+                         const struct lake_repo *r, struct str id, struct err *err)
+{
+    struct str key = arena_fmt(a, LAKE_NODES "/" STR_FMT, STR_ARG(id));
+    struct kv_name name = gc_key_dead_in(a, r->partition, keep->run, key);
+    struct gc_dead dead;
+    struct kv_value row;
+    struct lake_tx tx;
+    size_t failed = 0;
+    int code = kv_get(l->kv, NULL, a, name, &row, err);
+
+    if (code == 0)
+        code = gc_dead_read(&dead, row.bytes, err);
+    if (code < 0)
+        return code == ERR_NOT_FOUND ? 0 : code; /* it never was on the list, or is removed */
+    if (dead.taken_ms)
+        return err_set(err, ERR_BUSY, "a collection is removing node " STR_FMT "; try again later",
+                       STR_ARG(id));
+    lake_tx_init(&tx, a);
+    lake_tx_keep_state(&tx, r, keep);
+    lake_tx_remove(&tx, name, KV_SAME, row.stamp);
+    code = lake_tx_write(l, &tx, &failed, err);
+    return code != ERR_PRECONDITION ? code : failed == 0 ? ERR_AGAIN : err_code(err, ERR_BUSY);
+}
+
+int lake_keep_node(const struct lake_keep *keep, struct lake *l, const struct lake_repo *r,
+                   struct str id, struct err *err)
+{
+    uint64_t deadline_ms = clock_mono_ms() + l->node_wait_ms;
+    int code = keep->is_removing ? ERR_BUSY : 0;
+
+    while (code == ERR_BUSY) {
+        struct arena a = {0};
+        code = keep_try_node(keep, l, &a, r, id, err);
+        arena_release(&a);
+        if (code == ERR_BUSY && clock_mono_ms() > deadline_ms)
+            return code;
+        if (code == ERR_BUSY)
+            lake_pause_short();
+    }
+    return code;
+}
+
+/* Nodes that were put while a run was marking may be on its list, and are safe only if the commit
+ * was published while it was marking. All other steps from one state to the next remove no node
+ * that was put before: the run that begins has removed nothing yet, and a run that is removing, or
+ * has just ended, does not have these nodes on its list. */
+bool lake_keep_covers(const struct lake_keep *old, const struct lake_keep *now)
+{
+    return now->number == old->number || (now->number == old->number + 1 && !old->is_marking);
 }
 
 bool lake_entry_below(const struct lake_repo *r, const struct lake_entry *e, struct str *key)

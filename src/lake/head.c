@@ -121,6 +121,7 @@ static int head_write(struct head_change *h, const struct lake_commit *commit, s
     c.commit = h->is_old_commit ? NULL : commit;
     c.kept = h->kept;
     c.has_old_tree = h->has_old_tree;
+    c.built = h->is_old_commit ? NULL : &h->keep;
     return branch_change_write(h->lake, h->arena, &c, NULL, err);
 }
 
@@ -129,6 +130,8 @@ static int head_try(struct head_change *h, struct lake_commit *out, struct err *
     int code = head_prepare(h, err);
 
     *out = (struct lake_commit){0};
+    if (code == 0)
+        code = lake_keep_begin(&h->keep, h->lake, h->arena, &h->repo, err);
     if (code == 0)
         code = h->make(h->ctx, h, out, err);
     if (code == 0)

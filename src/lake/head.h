@@ -4,6 +4,7 @@
 #define LAKE_HEAD_H
 
 #include "lake/hooks.h"
+#include "lake/keep.h"
 #include "lake/lake_int.h"
 
 struct head_change {
@@ -28,7 +29,8 @@ struct head_change {
     /* As they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;
-    bool is_judged; /* the hooks have passed the tree `judged` */
+    struct lake_keep keep; /* the state of the collector before make() was called */
+    bool is_judged;        /* the hooks have passed the tree `judged` */
     struct str judged;
 };
 /* ERR_INVALID: the branch has uncommitted changes. ERR_BUSY: other changes won every race. */

@@ -272,8 +272,10 @@ static int import_make(void *ctx, struct head_change *h, struct lake_commit *out
     struct head_tree base;
     int code = head_tree_open(&base, h->lake, h->arena, &h->repo, h->branch.commit_id, err);
 
-    if (code == 0)
+    if (code == 0) {
+        lake_tree_store_keep(&base.store, &h->keep);
         code = import_apply(w, &base, &result, err);
+    }
     struct str tree = arena_str(h->arena, str_z(result.root));
     if (code == 0 && str_eq(tree, base.root))
         code = err_set(err, ERR_NOT_MODIFIED, "no changes");

@@ -27,6 +27,8 @@ struct lake_keep {
     bool is_removing;  /* bodies that nothing referred to are being removed */
     bool is_idle;      /* no run is under way */
     int64_t cutoff_ms; /* a run leaves younger files alone */
+    uint64_t number;   /* grows with every change of the state */
+    struct str run;    /* the run that is under way */
 };
 
 /* Reads the state of the repository's collector. An address must be read behind this call. */
@@ -44,6 +46,20 @@ int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_re
  * it then. A body outside of the namespace needs nothing. */
 void lake_tx_keep_body(struct lake_tx *tx, const struct lake_repo *r, const struct lake_keep *keep,
                        const struct lake_entry *e);
+
+/* --- nodes that are put --- */
+
+/* Whoever builds a tree reads the state before the first node is put, and the write that publishes
+ * the tree checks that it is still that state (lake/change.h). */
+
+/* Takes the node off the list of dead files, so that it can be put, if a run is about to remove the
+ * file of its name. Waits if that file is just being removed. ERR_AGAIN: the state is not the one
+ * that was read before. ERR_BUSY: the file has not been removed for a long time. */
+int lake_keep_node(const struct lake_keep *keep, struct lake *l, const struct lake_repo *r,
+                   struct str id, struct err *err) MUST_CHECK;
+/* Whether nodes that were put under `old` are safe under `now` too. If they are not, the tree must
+ * be built again. */
+bool lake_keep_covers(const struct lake_keep *old, const struct lake_keep *now);
 
 /* Gives the key of an entry's body below the namespace. Returns false when the body lies outside.
  */

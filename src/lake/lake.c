@@ -17,6 +17,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->notes = lake_notes_new();
     l->logs = log_pauses_new(LAKE_PAUSED_COMMITS);
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
+    l->node_wait_ms = LAKE_NODE_WAIT_MS;
     l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
     if (code == 0)

@@ -17,6 +17,7 @@ enum {
     LAKE_HEAD_TRIES = 10,                 /* R4 of docs/lake.md, C5, and other changes of a head */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE, /* how long a change of a branch is tried again */
     LAKE_CLAIM_FRESH_MS = MS_PER_MINUTE,
+    LAKE_NODE_WAIT_MS = 30 * MS_PER_S,
     LAKE_PAUSED_COMMITS = 200000,  /* commits that paused logs hold together, about 50 bytes each */
     LAKE_COMMITS_BYTES = 16 << 20, /* memory of the commits that were read lately */
 };
@@ -35,6 +36,7 @@ struct lake {
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
      * from it. Tests set it. */
     int64_t claim_fresh_ms;
+    uint64_t node_wait_ms; /* how long a commit waits for a node to be removed. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
     void (*repo_changed)(void *ctx, struct str id); /* lake_watch_repos() */
     void *repo_changed_ctx;
@@ -148,6 +150,9 @@ int lake_repo_again(struct lake *l, struct arena *a, const struct lake_repo *r,
  * is borrowed until then. */
 int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store *out,
                     struct err *err) MUST_CHECK;
+/* Tells the store that a tree is built under this state of the collector (lake/keep.h), which is
+ * borrowed until the release. */
+void lake_tree_store_keep(struct tree_store *t, const struct lake_keep *keep);
 void lake_tree_store_release(struct lake *l, struct tree_store *t);
 
 /* Refuses a change of a read-only repository ("read-only repository") unless `force`. */

@@ -71,7 +71,7 @@ static int merging_make(void *ctx, struct head_change *h, struct lake_commit *ou
 {
     struct merging *g = ctx;
     struct lake_merge_options o = *g->o;
-    struct conflict_merge m = {.conflicts = g->conflicts, .ctx = &o};
+    struct conflict_merge m = {.conflicts = g->conflicts, .ctx = &o, .keep = &h->keep};
     struct str source;
     int code = lake_ref_commit(h->lake, h->arena, &h->repo, g->source, &source, err);
 

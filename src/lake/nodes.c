@@ -1,4 +1,5 @@
 /* The node files of a repository's trees: `_lakefs/<id>` below its namespace. */
+#include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
 #include "lake/place.h"
@@ -12,6 +13,7 @@ struct node_home {
     struct lake *lake;
     const struct lake_repo *repo; /* borrowed until lake_tree_store_release() */
     struct node_place given;      /* what lake_options.place gave; given.write NULL: nothing */
+    const struct lake_keep *keep; /* of whoever builds a tree; NULL: nothing is put */
 };
 
 static int node_home_open(struct lake_place *p, struct node_home *h, struct arena *a, struct str id,
@@ -62,8 +64,12 @@ static int node_write(void *ctx, struct str id, struct str bytes, struct err *er
     struct node_home *h = ctx;
     uint64_t begun_ns = clock_mono_ns();
 
+    int code = h->keep ? lake_keep_node(h->keep, h->lake, h->repo, id, err) : 0;
+
+    if (code < 0)
+        return code;
     lake_step_begin("lake.node");
-    int code =
+    code =
         h->given.write ? h->given.write(h->given.ctx, id, bytes, err) : node_put(h, id, bytes, err);
     lake_step_end("lake.node");
     lake_notes_add(h->lake->notes, LAKE_NOTE_NODE_WRITE, h->repo->id, begun_ns, code, err);
@@ -101,6 +107,13 @@ int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store
     out->place = (struct node_place){.read = node_read, .write = node_write, .ctx = h};
     out->place.is_far = l->o.place ? h->given.is_far : node_is_far(l, r);
     return 0;
+}
+
+void lake_tree_store_keep(struct tree_store *t, const struct lake_keep *keep)
+{
+    struct node_home *h = t->place.ctx;
+
+    h->keep = keep;
 }
 
 void lake_tree_store_release(struct lake *l, struct tree_store *t)

@@ -40,7 +40,7 @@ static int picking_merge(const struct picking *p, struct head_change *h,
                          const struct lake_commit *c, struct str parent, struct str *tree,
                          struct err *err)
 {
-    struct conflict_merge m = {.conflicts = p->conflicts};
+    struct conflict_merge m = {.conflicts = p->conflicts, .keep = &h->keep};
     struct str before;
     int code = lake_commit_tree(h->lake, h->arena, &h->repo, parent, &before, err);
 

@@ -6,11 +6,11 @@
 #include "lake/files.h"
 #include "lake/place.h"
 
-void gc_lab_run(struct kv_lab *kv_lab, void (*fn)(struct lake_lab *lab))
+void gc_lab_run(struct kv_lab *kv_lab, enum lake_lab_nodes nodes, void (*fn)(struct lake_lab *lab))
 {
     struct lake_lab lab;
 
-    lake_lab_open(&lab, kv_lab, LAKE_LAB_STORAGE);
+    lake_lab_open(&lab, kv_lab, nodes);
     lab.lake->o.folder = test_dir();
     lab.lake->o.gc_grace_ms = 1;
     fn(&lab);

@@ -8,15 +8,28 @@
 
 /* Opens a lake with a storage whose collector has a grace of 1 ms, calls the function, closes it.
  */
-void gc_lab_run(struct kv_lab *kv_lab, void (*fn)(struct lake_lab *lab));
+void gc_lab_run(struct kv_lab *kv_lab, enum lake_lab_nodes nodes, void (*fn)(struct lake_lab *lab));
 
 #define GC_LAB_TEST(suite, name)                                                                   \
     static void gc_##suite##_##name(struct lake_lab *lab);                                         \
     KV_LAB_TEST(suite, name)                                                                       \
     {                                                                                              \
-        gc_lab_run(lab, gc_##suite##_##name);                                                      \
+        gc_lab_run(lab, LAKE_LAB_STORAGE, gc_##suite##_##name);                                    \
     }                                                                                              \
     static void gc_##suite##_##name(struct lake_lab *lab)
+
+/* The same, and once more in the suite <suite>_far, with the namespace on a remote storage. */
+#define GC_PLACES_TEST(suite, name)                                                                \
+    static void gc_##suite##_##name(struct lake_lab *lab);                                         \
+    static void far_##suite##_##name(struct kv_lab *lab)                                           \
+    {                                                                                              \
+        gc_lab_run(lab, LAKE_LAB_REMOTE, gc_##suite##_##name);                                     \
+    }                                                                                              \
+    TEST(suite##_far, name)                                                                        \
+    {                                                                                              \
+        kv_lab_run(KV_LAB_EMBEDDED, far_##suite##_##name);                                         \
+    }                                                                                              \
+    GC_LAB_TEST(suite, name)
 
 /* Puts a body at a new address and stages it. The entry is in the hand's arena. */
 struct lake_entry gc_lab_put(struct hand *h, const char *branch, const char *path,

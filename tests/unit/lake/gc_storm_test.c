@@ -219,7 +219,7 @@ static void reset_all(struct hand *h)
                             false, &err));
 }
 
-GC_LAB_TEST(lake_gc_storm, collections_beside_everything_lose_nothing_and_leave_nothing)
+GC_PLACES_TEST(lake_gc_storm, collections_beside_everything_lose_nothing_and_leave_nothing)
 {
     static void (*const work[])(struct gc_storm_thread * t) = {
         storm_write, storm_write, storm_copy, storm_merge, storm_refs, storm_collect};

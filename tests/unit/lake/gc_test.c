@@ -8,7 +8,7 @@
 
 /* --- bodies --- */
 
-GC_LAB_TEST(lake_gc, bodies_that_no_ref_names_are_removed)
+GC_PLACES_TEST(lake_gc, bodies_that_no_ref_names_are_removed)
 {
     struct hand h = hand_of(lab);
     struct lake_entry old = gc_lab_put(&h, "main", "a", "one");
@@ -32,7 +32,7 @@ GC_LAB_TEST(lake_gc, bodies_that_no_ref_names_are_removed)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, bodies_of_sealed_tokens_and_of_removed_objects_in_commits_stay)
+GC_PLACES_TEST(lake_gc, bodies_of_sealed_tokens_and_of_removed_objects_in_commits_stay)
 {
     struct hand h = hand_of(lab);
     struct lake_repo repo;
@@ -52,7 +52,7 @@ GC_LAB_TEST(lake_gc, bodies_of_sealed_tokens_and_of_removed_objects_in_commits_s
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, files_within_the_grace_and_files_of_others_stay)
+GC_PLACES_TEST(lake_gc, files_within_the_grace_and_files_of_others_stay)
 {
     struct hand h = hand_of(lab);
 
@@ -68,7 +68,7 @@ GC_LAB_TEST(lake_gc, files_within_the_grace_and_files_of_others_stay)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, full_addresses_inside_the_namespace_count_and_others_are_never_touched)
+GC_PLACES_TEST(lake_gc, full_addresses_inside_the_namespace_count_and_others_are_never_touched)
 {
     struct hand h = hand_of(lab);
     struct lake_repo other = lake_lab_repo(lab, "other");
@@ -142,7 +142,7 @@ static size_t count_uploads(struct hand *h)
     return list.count;
 }
 
-GC_LAB_TEST(lake_gc, uploads_of_branches_stay_and_others_are_aborted)
+GC_PLACES_TEST(lake_gc, uploads_of_branches_stay_and_others_are_aborted)
 {
     struct hand h = hand_of(lab);
 
@@ -161,7 +161,7 @@ GC_LAB_TEST(lake_gc, uploads_of_branches_stay_and_others_are_aborted)
 }
 
 /* Its parts were put together, and the process died before the object was staged. */
-GC_LAB_TEST(lake_gc, the_body_of_an_upload_that_can_be_finished_again_stays)
+GC_PLACES_TEST(lake_gc, the_body_of_an_upload_that_can_be_finished_again_stays)
 {
     struct hand h = hand_of(lab);
 
@@ -209,7 +209,7 @@ static int try_branch(struct hand *h, const char *name, struct str source)
     return lake_branch_create(h->lake, &h->arena, &h->repo, &o, &b, &h->err);
 }
 
-GC_LAB_TEST(lake_gc, commits_past_their_retention_expire_for_good)
+GC_PLACES_TEST(lake_gc, commits_past_their_retention_expire_for_good)
 {
     struct hand h = hand_of(lab);
     struct lake_tag tag;
@@ -240,7 +240,7 @@ GC_LAB_TEST(lake_gc, commits_past_their_retention_expire_for_good)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, tags_and_branches_keep_old_commits_and_branch_rules_come_first)
+GC_PLACES_TEST(lake_gc, tags_and_branches_keep_old_commits_and_branch_rules_come_first)
 {
     struct hand h = hand_of(lab);
     struct lake_gc_branch_rule rule = {STR("main"), 7};
@@ -266,7 +266,7 @@ GC_LAB_TEST(lake_gc, tags_and_branches_keep_old_commits_and_branch_rules_come_fi
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, commits_without_a_branch_live_by_the_default_rule)
+GC_PLACES_TEST(lake_gc, commits_without_a_branch_live_by_the_default_rule)
 {
     struct hand h = hand_of(lab);
     struct err err = {0};
@@ -289,7 +289,7 @@ GC_LAB_TEST(lake_gc, commits_without_a_branch_live_by_the_default_rule)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, an_expired_merge_base_still_merges)
+GC_PLACES_TEST(lake_gc, an_expired_merge_base_still_merges)
 {
     struct hand h = hand_of(lab);
     struct lake_merge_options o = {.committer = STR("tester")};
@@ -313,7 +313,7 @@ GC_LAB_TEST(lake_gc, an_expired_merge_base_still_merges)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, rules_are_kept_as_they_were_set)
+GC_PLACES_TEST(lake_gc, rules_are_kept_as_they_were_set)
 {
     struct lake_gc_branch_rule branches[] = {{STR("b"), 2}, {STR("a"), 0}};
     struct lake_gc_rules rules = {21, branches, 2}, got;
@@ -338,7 +338,7 @@ GC_LAB_TEST(lake_gc, rules_are_kept_as_they_were_set)
 
 /* --- a run that only looks --- */
 
-GC_LAB_TEST(lake_gc, a_run_that_only_looks_changes_nothing)
+GC_PLACES_TEST(lake_gc, a_run_that_only_looks_changes_nothing)
 {
     struct hand h = hand_of(lab);
     struct chain c;
@@ -378,7 +378,7 @@ static void beside_branch(void *ctx)
 }
 
 /* The collector has found that the commit is to expire, and comes to write that down. */
-GC_LAB_TEST(lake_gc, a_branch_made_while_marking_keeps_its_commit)
+GC_PLACES_TEST(lake_gc, a_branch_made_while_marking_keeps_its_commit)
 {
     struct hand h = hand_of(lab);
     struct chain c;
@@ -396,7 +396,7 @@ GC_LAB_TEST(lake_gc, a_branch_made_while_marking_keeps_its_commit)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, a_branch_that_comes_behind_the_mark_is_refused)
+GC_PLACES_TEST(lake_gc, a_branch_that_comes_behind_the_mark_is_refused)
 {
     struct hand h = hand_of(lab);
     struct chain c;
@@ -422,7 +422,7 @@ static void beside_stage(void *ctx)
     b->code = gc_lab_stage(b->hand, "main", "again", &b->entry, &b->keep);
 }
 
-GC_LAB_TEST(lake_gc, a_body_that_gets_a_name_again_while_marking_is_kept)
+GC_PLACES_TEST(lake_gc, a_body_that_gets_a_name_again_while_marking_is_kept)
 {
     struct hand h = hand_of(lab);
     struct beside b = {.hand = &h, .code = -1};
@@ -451,7 +451,7 @@ static void beside_check(void *ctx)
     b->code = lake_keep_check_file(&b->keep, &b->hand->repo, &b->entry, 1, &err);
 }
 
-GC_LAB_TEST(lake_gc, an_old_body_without_a_name_is_refused_while_bodies_are_removed)
+GC_PLACES_TEST(lake_gc, an_old_body_without_a_name_is_refused_while_bodies_are_removed)
 {
     struct hand h = hand_of(lab);
     struct beside b = {.hand = &h};
@@ -465,7 +465,7 @@ GC_LAB_TEST(lake_gc, an_old_body_without_a_name_is_refused_while_bodies_are_remo
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, a_state_that_was_read_before_the_run_is_refused)
+GC_PLACES_TEST(lake_gc, a_state_that_was_read_before_the_run_is_refused)
 {
     struct hand h = hand_of(lab);
     struct lake_keep keep;
@@ -489,7 +489,7 @@ static void beside_commit(void *ctx)
     b->code = 0;
 }
 
-GC_LAB_TEST(lake_gc, a_commit_beside_the_run_loses_nothing)
+GC_PLACES_TEST(lake_gc, a_commit_beside_the_run_loses_nothing)
 {
     for (unsigned n = 1; n <= 4; n++) {
         struct hand h = hand_of(lab);
@@ -529,7 +529,7 @@ static void beside_compact(void *ctx)
     b->code = 0;
 }
 
-GC_LAB_TEST(lake_gc, rows_that_move_to_another_token_are_found)
+GC_PLACES_TEST(lake_gc, rows_that_move_to_another_token_are_found)
 {
     struct hand h = hand_of(lab);
     struct beside b = {.hand = &h, .code = -1};
@@ -618,7 +618,7 @@ static bool patience_ends(void *ctx)
 }
 
 /* The run is stopped after every number of questions in turn, and always by another process. */
-GC_LAB_TEST(lake_gc, a_run_that_is_stopped_anywhere_goes_on)
+GC_PLACES_TEST(lake_gc, a_run_that_is_stopped_anywhere_goes_on)
 {
     struct hand h = hand_of(lab), other = hand_second(lab);
     struct err err = {0};
@@ -663,7 +663,7 @@ static void beside_take_over(void *ctx)
     CHECK_INT(report.stage, LAKE_GC_DONE);
 }
 
-GC_LAB_TEST(lake_gc, a_process_that_was_overtaken_stops)
+GC_PLACES_TEST(lake_gc, a_process_that_was_overtaken_stops)
 {
     struct hand h = hand_of(lab), other = hand_second(lab);
     struct lake_gc_report report;
@@ -685,7 +685,7 @@ GC_LAB_TEST(lake_gc, a_process_that_was_overtaken_stops)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, a_bare_repository_is_not_collected_before_its_refs_are_restored)
+GC_PLACES_TEST(lake_gc, a_bare_repository_is_not_collected_before_its_refs_are_restored)
 {
     struct lake_repo_options o = {.id = STR("bare"),
                                   .owner = STR(LAKE_LAB_OWNER),
@@ -707,7 +707,7 @@ GC_LAB_TEST(lake_gc, a_bare_repository_is_not_collected_before_its_refs_are_rest
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_gc, nothing_is_left_in_the_store_behind_a_run)
+GC_PLACES_TEST(lake_gc, nothing_is_left_in_the_store_behind_a_run)
 {
     struct hand h = hand_of(lab);
     struct chain c;

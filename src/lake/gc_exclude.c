@@ -1,0 +1,94 @@
+/* Taking files off the list of dead files that got a name again while the list was made. */
+#include "lake/gc_int.h"
+#include "lake/read.h"
+
+/* --- bodies --- */
+
+static int exclude_body(struct gc_run *g, struct lake_tx *tx, struct kv_name name, struct str value,
+                        struct err *err)
+{
+    struct str key = str_skip(name.key, sizeof(GC_KEPT_ROW "/") - 1);
+
+    lake_tx_remove(tx, gc_key_dead(tx->arena, g, key), KV_ALWAYS, STR_EMPTY);
+    return 0;
+}
+
+/* --- nodes --- */
+
+/* A walk through the tree of a commit that is kept. Nodes are looked up many at a time. */
+struct exclusion {
+    struct gc_run *run;
+    struct tree_store store;
+    struct arena arena;
+    struct kv_name names[GC_SLICE];
+    size_t count;
+};
+
+/* Takes the nodes that were gathered off the list, if they are on it. */
+static int exclusion_write(struct exclusion *x, struct err *err)
+{
+    struct kv_value rows[GC_SLICE];
+    struct lake_tx tx;
+    int code = x->count
+                   ? kv_get_many(x->run->lake->kv, NULL, &x->arena, x->names, x->count, rows, err)
+                   : 0;
+
+    lake_tx_init(&tx, &x->arena);
+    for (size_t i = 0; code == 0 && i < x->count; i++)
+        if (kv_is_there(&rows[i]))
+            lake_tx_remove(&tx, x->names[i], KV_ALWAYS, STR_EMPTY);
+    if (code == 0 && tx.count)
+        code = gc_run_write(x->run, &tx, err);
+    x->count = 0;
+    arena_reset(&x->arena);
+    return code;
+}
+
+static bool exclusion_has(void *ctx, const struct node_visit *v)
+{
+    struct exclusion *x = ctx;
+
+    return gc_ids_has(&x->run->nodes, v->id);
+}
+
+static int exclusion_visit(void *ctx, const struct node_visit *v, struct err *err)
+{
+    struct exclusion *x = ctx;
+    struct str key = arena_fmt(&x->arena, LAKE_NODES "/" STR_FMT, STR_ARG(v->id));
+
+    gc_ids_add(&x->run->nodes, v->id);
+    x->names[x->count++] = gc_key_dead(&x->arena, x->run, key);
+    return x->count < GC_SLICE ? 0 : exclusion_write(x, err);
+}
+
+/* Takes the nodes of a commit off the list that was made, or got a name, while the run was marking.
+ */
+static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name name,
+                          struct str value, struct err *err)
+{
+    struct exclusion x = {.run = g};
+    struct str root = STR_EMPTY;
+    int code = 0;
+
+    if (!str_eq(value, GC_KEPT))
+        return 0;
+    code = lake_commit_tree(g->lake, tx->arena, g->repo,
+                            str_skip(name.key, sizeof(GC_COMMITS "/") - 1), &root, err);
+    if (code == 0 && root.len)
+        code = lake_tree_store(g->lake, g->repo, &x.store, err);
+    if (code < 0 || root.len == 0)
+        return code;
+    code = tree_walk(&x.store, root, exclusion_has, exclusion_visit, &x, err);
+    if (code == 0)
+        code = exclusion_write(&x, err);
+    lake_tree_store_release(g->lake, &x.store);
+    arena_release(&x.arena);
+    return code;
+}
+
+int gc_exclude(struct gc_run *g, struct err *err)
+{
+    int code = gc_each_row(g, STR(GC_KEPT_ROW "/"), exclude_body, err);
+
+    return code < 0 ? code : gc_each_row(g, STR(GC_COMMITS "/"), exclude_commit, err);
+}
