@@ -14,7 +14,7 @@ struct body_pass {
     struct reader reader;
     struct reader *from;
     struct arena *arena;
-    const struct lake_place *place;
+    struct lake_place *place;
     const struct put_options *asked;
     bool hashes; /* the storage does not compute the MD5 of what it gets */
     struct md5 md5;
@@ -77,8 +77,11 @@ static int body_pass_verify(void *ctx, struct object_meta *meta, struct err *err
 
 struct put_options body_pass_options(struct body_pass *b)
 {
-    return (struct put_options){
-        .verify = body_pass_verify, .ctx = b, .md5 = b->hashes ? NULL : b->asked->md5};
+    return (struct put_options){.verify = body_pass_verify,
+                                .ctx = b,
+                                .md5 = b->hashes ? NULL : b->asked->md5,
+                                .seal = lake_place_seal_key,
+                                .seal_ctx = b->place};
 }
 
 struct object_checksum body_pass_checksum(const struct body_pass *b)
@@ -148,7 +151,10 @@ int lake_body_put(struct lake *l, struct arena *a, const struct lake_repo *r, st
     if (code == 0) {
         struct put_options own = body_pass_options(b);
         own.meta = body_meta(a, r, &o->meta);
-        code = p.bucket->ops->put(p.bucket, a, p.key, body_pass_reader(b), size, &own, &put, err);
+        code = lake_place_seal(&p, &own.meta, err);
+        if (code == 0)
+            code =
+                p.bucket->ops->put(p.bucket, a, p.key, body_pass_reader(b), size, &own, &put, err);
     }
     if (code == 0) {
         struct object_checksum sum = body_pass_checksum(b);
@@ -171,6 +177,10 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
     if (p.bucket->ops != from->bucket->ops || p.bucket->storage != from->bucket->storage)
         code = ERR_UNSUPPORTED;
     if (code == 0)
+        code = lake_place_seal(&p, &own.meta, err);
+    if (code == 0 && own.meta.encryption.len) /* only the caller can open the source */
+        code = ERR_UNSUPPORTED;
+    if (code == 0)
         code = lake_place_may(&p, err);
     if (code == 0)
         code = p.bucket->ops->copy(p.bucket, a, p.key, from->bucket, from->info, &own, &put, err);
@@ -191,10 +201,6 @@ static int body_gone(const struct lake_entry *entry, const char *why, struct err
  * change after they were imported. */
 static int body_check(const struct lake_entry *entry, const struct get_result *got, struct err *err)
 {
-    if (got->unlock)
-        return err_set(err, ERR_UNSUPPORTED,
-                       "the object at " STR_FMT " is encrypted, and the lake does not have its key",
-                       STR_ARG(str_head(entry->address, 255)));
     if (got->info.size != entry->size)
         return body_gone(entry, "have changed", err);
     return 0;
@@ -208,9 +214,12 @@ static int body_open_entry(struct lake *l, struct arena *a, const struct lake_re
     struct lake_place p;
     int code = lake_address_open(&p, l, a, r, entry, use, err);
 
-    if (code == 0)
-        code = lake_place_end(
-            &p, p.bucket->ops->get(p.bucket, a, p.key, STR_EMPTY, NULL, range, out, err), err);
+    if (code == 0) {
+        code = p.bucket->ops->get(p.bucket, a, p.key, STR_EMPTY, NULL, range, out, err);
+        if (code == 0)
+            code = lake_place_unlock(&p, out, err);
+        code = lake_place_end(&p, code, err);
+    }
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
         return body_gone(entry, "are gone", err);
     return code < 0 ? code : body_check(entry, out, err);

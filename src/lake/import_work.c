@@ -8,6 +8,7 @@
 #include "lake/read.h"
 
 #include "base/clock.h"
+#include "meta/envelope.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,20 @@ struct import_work {
 
 /* --- listing --- */
 
+/* Refuses an object that only its customer can read. */
+static int import_check_key(struct str bucket, const struct object_info *info, struct err *err)
+{
+    struct envelope e;
+
+    if (info->meta.encryption.len == 0 || envelope_read(&e, info->meta.encryption, err) < 0 ||
+        e.kind != SSE_C)
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "the object s3://" STR_FMT "/" STR_FMT
+                   " is encrypted with a customer's key (SSE-C) and cannot be imported",
+                   STR_ARG(bucket), STR_ARG(str_head(info->key, 255)));
+}
+
 static int import_add(struct import_work *w, struct str path, struct str bucket,
                       const struct object_info *info, struct err *err)
 {
@@ -37,6 +52,9 @@ static int import_add(struct import_work *w, struct str path, struct str bucket,
 
     if (code < 0)
         return err_wrap(err, ERR_INVALID, "the path of " STR_FMT, STR_ARG(info->key));
+    code = import_check_key(bucket, info, err);
+    if (code < 0)
+        return code;
     buf_appendf(&address, "s3://" STR_FMT "/" STR_FMT, STR_ARG(bucket), STR_ARG(info->key));
     struct lake_entry e = {.address = buf_str(&address),
                            .address_type = LAKE_FULL,
@@ -85,6 +103,23 @@ static int import_note(struct import_work *w, struct err *err)
     return import_record_save(w->lake, a, w->repo, w->record, err);
 }
 
+/* Finds out how the listed objects are encrypted, which a listing does not say. Only storages that
+ * keep sealed bytes know it; other storages refuse to give the object out when it is read. */
+static int import_look(struct lake_place *p, struct arena *a, struct list_result *list,
+                       struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < list->count; i++) {
+        struct object_info *info = &list->entries[i].info;
+        struct get_result head = {0};
+        code = p->bucket->ops->head(p->bucket, a, info->key, STR_EMPTY, NULL, &head, err);
+        info->meta.encryption = code == 0 ? head.info.meta.encryption : STR_EMPTY;
+        code = code == ERR_NOT_FOUND ? 0 : code; /* it was just removed */
+    }
+    return code;
+}
+
 static int import_page(struct import_work *w, const struct lake_import_path *p, struct str bucket,
                        struct list_options *o, struct arena *a, struct list_result *list,
                        struct err *err)
@@ -95,6 +130,8 @@ static int import_page(struct import_work *w, const struct lake_import_path *p, 
 
     if (code == 0) {
         code = place.bucket->ops->list(place.bucket, a, o, list, err);
+        if (code == 0 && bucket_can(place.bucket, STORAGE_KEEPS_META))
+            code = import_look(&place, a, list, err);
         code = lake_place_end(&place, code, err);
     }
     for (size_t i = 0; code == 0 && i < list->count; i++) {

@@ -40,6 +40,7 @@ enum {
 struct lake;
 struct bucket_sides;
 struct change_capture;
+struct keyring;
 struct routes;
 struct users;
 struct queue;
@@ -55,6 +56,7 @@ struct lake_options {
      */
     const struct change_capture *capture;
     const struct bucket_sides *sides;
+    struct keyring *keys; /* keys of encrypted objects; borrowed; NULL: they cannot be read */
     /* Gives the place of a repository's nodes; NULL: by `routes`. For tests; namespaces are not
      * claimed then. */
     int (*place)(void *ctx, const struct lake_repo *r, struct node_place *out, struct err *err);

@@ -204,11 +204,7 @@ int lake_place_read(struct lake_place *p, struct buf *out, struct object_info *i
 
     if (code < 0)
         return code;
-    if (got.unlock)
-        code = err_set(err, ERR_UNSUPPORTED,
-                       "the object " STR_FMT " of bucket " STR_FMT
-                       " is encrypted with a key that the lake does not have",
-                       STR_ARG(p->key), STR_ARG(p->name));
+    code = lake_place_unlock(p, &got, err);
     if (code == 0)
         code = reader_read_all(got.body, out, err);
     reader_close(got.body);
@@ -221,14 +217,18 @@ int lake_place_put(struct lake_place *p, struct str bytes, const struct object_c
                    struct err *err)
 {
     struct http_header type = {STR("content-type"), STR("application/octet-stream")};
-    struct put_options o = {.meta = {.headers = &type, .header_count = 1, .owner = p->user}};
+    struct put_options o = {.meta = {.headers = &type, .header_count = 1, .owner = p->user},
+                            .seal = lake_place_seal_key,
+                            .seal_ctx = p};
     struct put_result result;
     struct str_reader body;
-    int code = lake_place_may(p, err);
+    int code = lake_place_seal(p, &o.meta, err);
 
     if (c)
         o.conditions = *c;
     str_reader_init(&body, bytes);
+    if (code == 0)
+        code = lake_place_may(p, err);
     if (code == 0)
         code = p->bucket->ops->put(p->bucket, p->arena, p->key, &body.reader, bytes.len, &o,
                                    &result, err);

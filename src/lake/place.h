@@ -61,6 +61,17 @@ int lake_place_may(const struct lake_place *p, struct err *err) MUST_CHECK;
  * error of the report: then the change may have been made, but the caller must not say so. */
 int lake_place_end(struct lake_place *p, int code, struct err *err) MUST_CHECK;
 
+/* Gives the meta of a new object, or of an upload, the default encryption of the bucket. Whoever
+ * puts the object or its parts gives lake_place_seal_key() as put_options.seal, with the place. */
+int lake_place_seal(struct lake_place *p, struct object_meta *meta, struct err *err) MUST_CHECK;
+int lake_place_seal_key(void *ctx, const struct object_meta *meta, struct put_seal *out,
+                        struct err *err) MUST_CHECK;
+/* Makes the body of an object readable that the keys of weir's key file have sealed. The place must
+ * be the object's own. ERR_UNSUPPORTED: a customer's key is needed, which weir does not have.
+ * ERR_AGAIN: with LAKE_PLACE_READ_NOW, and the key or the bytes must be waited for. */
+int lake_place_unlock(const struct lake_place *p, struct get_result *got,
+                      struct err *err) MUST_CHECK;
+
 /* Appends the bytes of the object. ERR_NOT_FOUND: there is none. `info` (unless NULL) is in the
  * arena of the place. */
 int lake_place_read(struct lake_place *p, struct buf *out, struct object_info *info,

@@ -6,6 +6,8 @@
 #include "lake/actions.h"
 #include "lake/commands/commands.h"
 
+#include "meta/keyring.h"
+
 #include "route/route.h"
 
 #include <limits.h>
@@ -46,6 +48,10 @@ static int open_room_lake(struct lake_room *r, struct err *err)
     services_path(s, "lake-gc", &folder);
     r->gc_folder = buf_take(&folder);
     o.folder = r->gc_folder;
+    services_path(s, "encryption.keys", &folder);
+    r->keys = keyring_new(folder.p);
+    buf_release(&folder);
+    o.keys = r->keys;
     int code = open_room_actions(r, err);
     if (code < 0)
         return code;
@@ -70,6 +76,7 @@ static bool lake_part_stop(void *state, struct services *s)
     lake_space_close(r->space);
     lake_close(r->lake);
     lake_actions_free(r->actions);
+    keyring_free(r->keys);
     free(r->folder);
     free(r->gc_folder);
     r->space = NULL;

@@ -25,6 +25,7 @@ struct lake_room {
     char *folder;                 /* where tree nodes of remote storages are kept */
     char *gc_folder;              /* where collections sort */
     struct lake_actions *actions; /* hooks of repositories */
+    struct keyring *keys;         /* keys of encrypted objects */
     struct lake_tasks tasks;
     struct lake_keeper keeper;
     struct lake_mover *mover; /* the migration that was asked for */

@@ -53,7 +53,9 @@ static int upload_begin_data(struct upload_work *w, const struct object_meta *me
     if (code < 0)
         return code;
     struct bucket *data = w->place.bucket;
-    code = data->ops->upload_begin(data, w->a, w->place.key, &own, &w->record.data_id, err);
+    code = lake_place_seal(&w->place, &own, err);
+    if (code == 0)
+        code = data->ops->upload_begin(data, w->a, w->place.key, &own, &w->record.data_id, err);
     return lake_place_end(&w->place, code, err);
 }
 

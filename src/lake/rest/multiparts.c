@@ -157,8 +157,10 @@ static int multipart_begin(struct rest_call *c, struct err *err)
                                  LAKE_PLACE_READ, err);
     if (code < 0)
         return code;
-    code =
-        m.place.bucket->ops->upload_begin(m.place.bucket, c->arena, m.place.key, &meta, &id, err);
+    code = lake_place_seal(&m.place, &meta, err);
+    if (code == 0)
+        code = m.place.bucket->ops->upload_begin(m.place.bucket, c->arena, m.place.key, &meta, &id,
+                                                 err);
     code = lake_place_end(&m.place, code, err);
     if (code < 0)
         return code;
@@ -306,15 +308,15 @@ static int part_source_find(struct part_source *s, struct rest_call *c, struct e
 static int part_pass(struct multipart *m, struct rest_call *c, const struct part_source *s,
                      uint32_t number, struct upload_part *out, struct err *err)
 {
-    static const struct put_options none;
+    struct put_options o = {.seal = lake_place_seal_key, .seal_ctx = &m->place};
     struct get_result got = {0};
     struct bucket *b = m->place.bucket;
     int code = lake_body_get(web_of(c)->lake, c->arena, &s->repo, &s->object.entry,
                              s->ranged ? &s->range : NULL, &got, err);
 
     if (code == 0)
-        code = b->ops->upload_part(b, c->arena, &m->upload, number, got.body, got.len, &none, out,
-                                   err);
+        code =
+            b->ops->upload_part(b, c->arena, &m->upload, number, got.body, got.len, &o, out, err);
     reader_close(got.body);
     return code;
 }
