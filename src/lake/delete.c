@@ -3,11 +3,14 @@
 #include "lake/claim.h"
 #include "lake/files.h"
 
+#include "base/clock.h"
+
 /* A row of the to-delete list. */
 struct deleted_row {
     struct str id, space, owner;
     int64_t since_ms;
     bool purge;
+    int64_t purged_ms; /* when the files were removed the first time; 0: they were not yet */
 };
 
 static const struct proto_field deleted_fields[] = {
@@ -16,6 +19,7 @@ static const struct proto_field deleted_fields[] = {
     PROTO_FIELD(3, PROTO_BOOL, struct deleted_row, purge),
     PROTO_FIELD(4, PROTO_STR, struct deleted_row, space),
     PROTO_FIELD(5, PROTO_STR, struct deleted_row, owner),
+    PROTO_FIELD(6, PROTO_TIME, struct deleted_row, purged_ms),
     {0},
 };
 
@@ -24,7 +28,9 @@ struct deletion {
     struct lake *lake;
     struct arena *arena;   /* lives as long as the deletion */
     struct lake_repo repo; /* what the row says of the repository, which has no record any more */
-    bool purge;
+    struct deleted_row row;
+    struct str record; /* the row as it was read */
+    bool has_claim;    /* the namespace is still the repository's */
     bool (*ended)(void *ctx);
     void *ctx;
 };
@@ -123,23 +129,44 @@ static int deletion_folder(struct deletion *d, struct str folder, struct err *er
     return code;
 }
 
-/* Aborts uploads and, if the repository is purged, removes its files. The claim goes last: as long
- * as it is there, no other repository can have the namespace. Without it the files are not this
- * repository's any more, so this work was done before. */
+/* Aborts uploads and, if the repository is purged, removes its files. As long as the claim is
+ * there, no other repository can have the namespace. Without it the files are not this repository's
+ * any more, so this work was done before. */
 static int deletion_files(struct deletion *d, struct err *err)
 {
-    bool is_own = false;
-    int code = lake_claim_is_own(d->lake, &d->repo, &is_own, err);
+    int code = lake_claim_is_own(d->lake, &d->repo, &d->has_claim, err);
+    bool purges = d->has_claim && d->row.purge;
 
-    if (code == 0 && is_own)
+    if (code == 0 && d->has_claim)
         code = lake_files_abort_uploads(d->lake, &d->repo, STR(LAKE_BODIES "/"), err);
-    if (code == 0 && is_own && d->purge)
+    if (code == 0 && purges)
         code = deletion_folder(d, STR(LAKE_BODIES "/"), err);
-    if (code == 0 && is_own && d->purge)
+    if (code == 0 && purges)
         code = deletion_folder(d, STR(LAKE_NODES "/"), err);
-    if (code == 0 && is_own && d->purge)
-        lake_release_space(d->lake, &d->repo);
     return code == ERR_NO_BUCKET ? 0 : code; /* the namespace went with its bucket */
+}
+
+/* Keeps the row for a second removal of the files: a request that was under way when the repository
+ * was deleted may put a file behind the first one. */
+static int deletion_purge_again(struct deletion *d, struct err *err)
+{
+    struct deleted_row next = d->row;
+    struct buf record = {0};
+    struct lake_tx tx;
+
+    next.purged_ms = clock_wall_ms();
+    proto_write(&record, deleted_fields, &next);
+    lake_tx_init(&tx, d->arena);
+    lake_tx_put_if(&tx, lake_key_to_delete(d->arena, d->repo.partition), buf_str(&record), KV_SAME,
+                   d->record);
+    int code = lake_tx_write(d->lake, &tx, NULL, err);
+    buf_release(&record);
+    return code == ERR_PRECONDITION ? 0 : code; /* another process has just done so */
+}
+
+static bool deletion_is_due(const struct lake *l, const struct deleted_row *row)
+{
+    return row->purged_ms == 0 || row->purged_ms + (int64_t)l->o.drop_again_ms <= clock_wall_ms();
 }
 
 /* --- rows --- */
@@ -181,19 +208,30 @@ static int deletion_is_alive(struct deletion *d, bool *out, struct err *err)
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* A row whose repository is alive has nothing to remove. */
-static int deletion_run(struct deletion *d, struct err *err)
+/* Removes everything that a repository left. A row whose repository is alive has nothing to remove.
+ */
+static int deletion_remove(struct deletion *d, struct err *err)
 {
     bool is_alive;
     int code = deletion_is_alive(d, &is_alive, err);
 
-    if (code == 0 && !is_alive) {
-        code = deletion_branches(d, err);
-        if (code == 0)
-            code = deletion_files(d, err);
-        if (code == 0)
-            code = deletion_rows(d, err);
-    }
+    if (code < 0 || is_alive)
+        return code;
+    code = deletion_branches(d, err);
+    if (code == 0)
+        code = deletion_files(d, err);
+    return code < 0 ? code : deletion_rows(d, err);
+}
+
+static int deletion_run(struct deletion *d, struct err *err)
+{
+    if (!deletion_is_due(d->lake, &d->row))
+        return 0;
+    int code = deletion_remove(d, err);
+    if (code == 0 && d->row.purge && d->has_claim && d->row.purged_ms == 0)
+        return deletion_purge_again(d, err);
+    if (code == 0 && d->row.purge && d->has_claim)
+        lake_release_space(d->lake, &d->repo);
     return code < 0 ? code
                     : kv_remove(d->lake->kv, lake_key_to_delete(d->arena, d->repo.partition), err);
 }
@@ -201,12 +239,11 @@ static int deletion_run(struct deletion *d, struct err *err)
 static int deletion_init(struct deletion *d, struct str partition, struct str record,
                          struct err *err)
 {
-    struct deleted_row row = {0};
-    int code = proto_read(&row, deleted_fields, NULL, record, err);
+    int code = proto_read(&d->row, deleted_fields, NULL, record, err);
 
+    d->record = record;
     d->repo = (struct lake_repo){
-        .id = row.id, .space = row.space, .owner = row.owner, .partition = partition};
-    d->purge = row.purge;
+        .id = d->row.id, .space = d->row.space, .owner = d->row.owner, .partition = partition};
     return code < 0 ? err_set(err, ERR_CORRUPT, "a row of the to-delete list is damaged") : 0;
 }
 
@@ -225,6 +262,23 @@ static int deletion_of_row(const struct deletion *work, struct str partition, st
                  log_z("error", err->text));
     arena_release(&a);
     return code;
+}
+
+int lake_delete_is_due(struct lake *l, bool *out, struct err *err)
+{
+    struct kv_range range = {.prefix = STR("to-delete/")};
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    int code = kv_scan_open(&scan, l->kv, NULL, LAKE_PARTITION, &range, err);
+
+    *out = false;
+    while (code == 0 && !*out && (code = kv_scan_next(scan, &key, &value, err)) == 0) {
+        struct deleted_row row = {0};
+        /* The work says what is wrong with a damaged row. */
+        *out = proto_read(&row, deleted_fields, NULL, value, NULL) < 0 || deletion_is_due(l, &row);
+    }
+    kv_scan_free(scan);
+    return code == ERR_END ? 0 : code;
 }
 
 int lake_delete_work(struct lake *l, bool (*ended)(void *ctx), void *ctx, struct err *err)

@@ -6,8 +6,9 @@
  *
  *     branch by branch: one write removes the branch and puts its tokens on the cleanup list
  *     uploads in parts that were not finished are aborted
- *     purge: the objects of the namespace are removed, and its claim last
+ *     purge: the objects of the namespace are removed
  *     the partition is dropped
+ *     purge: the objects are removed a second time after lake.drop.again, and the claim last
  *     the row is removed from the list
  *
  * Every step can be repeated, so a process that dies leaves the row, and the next work goes on. */
@@ -21,5 +22,7 @@
  * steps whether the caller wants to stop. The code is the error of the first failure. */
 int lake_delete_work(struct lake *l, bool (*ended)(void *ctx), void *ctx,
                      struct err *err) MUST_CHECK;
+/* Whether a row of the list has work to do now. */
+int lake_delete_is_due(struct lake *l, bool *out, struct err *err) MUST_CHECK;
 
 #endif

@@ -241,21 +241,6 @@ void lake_tasks_list(struct lake_tasks *t, room_tasks *out)
 
 /* --- looking for lost work --- */
 
-/* Whether the to-delete list has a row. */
-static int keeper_look(struct lake_keeper *k, bool *has, struct err *err)
-{
-    struct kv_range range = {.prefix = STR("to-delete/"), .first_page = 1};
-    struct kv_scan *scan = NULL;
-    struct str key, value;
-    int code = kv_scan_open(&scan, k->lake->kv, NULL, LAKE_PARTITION, &range, err);
-
-    if (code == 0)
-        code = kv_scan_next(scan, &key, &value, err);
-    kv_scan_free(scan);
-    *has = code == 0;
-    return code == ERR_END ? 0 : code;
-}
-
 static int keeper_begin_gc(void *ctx, const struct lake_repo *r, struct err *err)
 {
     struct lake_keeper *k = ctx;
@@ -269,15 +254,16 @@ static struct loop_sleep lake_keeper_step(void *ctx)
     struct lake_gc_round_options round = {k->gc_every_ms, keeper_begin_gc, k};
     struct err err = {0};
     bool has = false;
-    uint64_t wait_ms = KEEPER_EVERY_MS;
-    int code = keeper_look(k, &has, &err);
+    uint64_t most_ms = k->lake->o.drop_again_ms, wait_ms = KEEPER_EVERY_MS;
+    int code = lake_delete_is_due(k->lake, &has, &err);
 
     if (code == 0 && has)
         code = lake_task_add_delete(k->queue, &err);
     if (code == 0 && k->gc_every_ms)
         code = lake_gc_round(k->lake, &round, &wait_ms, &err);
+    most_ms = most_ms < KEEPER_EVERY_MS ? most_ms : KEEPER_EVERY_MS; /* for second purges */
     if (code == 0)
-        return loop_sleep_ms(wait_ms < KEEPER_EVERY_MS ? wait_ms : KEEPER_EVERY_MS);
+        return loop_sleep_ms(wait_ms < most_ms ? wait_ms : most_ms);
     log_warn(k->lake->o.log, "lake.keeper", log_z("error", err.text));
     return loop_retry_ms(KEEPER_RETRY_MS);
 }

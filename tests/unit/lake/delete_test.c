@@ -217,6 +217,15 @@ static void with_storage(void (*fn)(struct lake_lab *lab))
     kv_lab_close(&kv);
 }
 
+/* Works until the files were removed a second time. */
+static void purge_again(struct lake_lab *lab, const struct lake_repo *r)
+{
+    struct err err = {0};
+
+    CHECK(is_listed(lab, r->partition));
+    CHECK_SOON(lake_delete_work(lab->lake, NULL, NULL, &err) == 0 && !is_listed(lab, r->partition));
+}
+
 static void check_purge(struct lake_lab *lab)
 {
     struct lake_repo gone = lake_lab_repo(lab, "gone"), other = lake_lab_repo(lab, "gone-too");
@@ -230,6 +239,8 @@ static void check_purge(struct lake_lab *lab)
     begin_upload(lab, &other, "data/x/3");
     delete_repo(lab, "gone", true);
     work(lab);
+    CHECK_INT(count_files(lab, &gone), 2); /* the file, and the claim */
+    purge_again(lab, &gone);
     CHECK_INT(count_files(lab, &gone), 1);
     CHECK_INT(count_files(lab, &other), 2);
     CHECK_INT(count_uploads(lab, &other), 1);
@@ -269,6 +280,7 @@ static void check_taken_over(struct lake_lab *lab)
     struct kv_name name = lake_key_to_delete(&lab->arena, gone.partition);
     CHECK_OK(kv_get(lab->kv_lab->kv, NULL, &lab->arena, name, &row, &err));
     work(lab);
+    purge_again(lab, &gone);
     struct lake_repo now = lake_lab_repo(lab, "gone");
     put_file(lab, &now, "data/x/1");
     CHECK_OK(kv_set(lab->kv_lab->kv, name, row.bytes, &err));
@@ -280,4 +292,38 @@ static void check_taken_over(struct lake_lab *lab)
 TEST(lake_delete_storage, work_that_begins_again_leaves_the_next_owner_alone)
 {
     with_storage(check_taken_over);
+}
+
+/* Files that were put by requests under way when the repository was deleted. */
+static void check_late_files(struct lake_lab *lab)
+{
+    struct lake_repo gone = lake_lab_repo(lab, "gone");
+    struct err err = {0};
+    bool is_due = true;
+
+    lab->lake->o.drop_again_ms = MS_PER_HOUR;
+    put_file(lab, &gone, "data/x/1");
+    delete_repo(lab, "gone", true);
+    CHECK_OK(lake_delete_is_due(lab->lake, &is_due, &err));
+    CHECK(is_due);
+    work(lab);
+    CHECK_INT(rows_in(lab, gone.partition), 0);
+    CHECK_OK(lake_delete_is_due(lab->lake, &is_due, &err));
+    CHECK(!is_due);
+    put_file(lab, &gone, "data/x/2");
+    put_file(lab, &gone, "_lakefs/node");
+    work(lab); /* it is too early */
+    CHECK_INT(count_files(lab, &gone), 3);
+    struct lake_repo_options o = {.id = STR("early"), .owner = gone.owner, .space = gone.space};
+    struct lake_repo early;
+    CHECK_ERR(lake_repo_create(lab->lake, &lab->arena, &o, &early, &err), ERR_IN_USE);
+    lab->lake->o.drop_again_ms = 1;
+    purge_again(lab, &gone);
+    CHECK_INT(count_files(lab, &gone), 0);
+    CHECK_OK(lake_repo_create(lab->lake, &lab->arena, &o, &early, &err));
+}
+
+TEST(lake_delete_storage, files_that_come_behind_the_purge_are_removed_by_the_second)
+{
+    with_storage(check_late_files);
 }
