@@ -2,6 +2,7 @@
 #include "lake/claim.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
+#include "lake/overlap.h"
 #include "lake/place.h"
 
 #include "base/clock.h"
@@ -162,6 +163,49 @@ static int claim_check_parents(struct claim *c, struct err *err)
     return code;
 }
 
+/* Judges the claim of a repository that is being made: its row is there, and its object may be. A
+ * row without an object is removed, so that its repository cannot be made any more. Of two that are
+ * made at the same time at least one fails, since each has put its row before it looks. */
+static int claim_judge_other(struct claim *c, struct str partition, struct str space,
+                             struct err *err)
+{
+    struct claim other = {.lake = c->lake, .repo = c->repo};
+    struct claim_seen seen = {0};
+    struct str owner, id;
+    int code = lake_check_space(space, &other.bucket, &other.prefix, err);
+
+    if (code == 0)
+        code = claim_see(&other, claim_key(&other, other.prefix, LAKE_CLAIM), &seen, err);
+    bool is_made = code == 0 && claim_parse(seen.text, &owner, &id) && str_eq(owner, partition);
+    if (code == 0 && is_made)
+        code = claim_pass(c, &seen, err);
+    else if (code == 0 || code == ERR_NO_BUCKET)
+        code = kv_remove(c->lake->kv, lake_key_claim(&other.arena, partition), err);
+    arena_release(&other.arena);
+    return code;
+}
+
+/* Checks that no repository, also none that is just being made, overlaps with the namespace. */
+static int claim_check_others(struct claim *c, struct err *err)
+{
+    static const char prefix[] = "claims/";
+    struct kv_range range = {.prefix = STR(prefix)};
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    int code = kv_scan_open(&scan, c->lake->kv, NULL, LAKE_PARTITION, &range, err);
+
+    while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0) {
+        struct str partition = arena_str(&c->arena, str_skip(key, sizeof(prefix) - 1));
+        struct str space = arena_str(&c->arena, value);
+        /* Of those that want the same namespace, the object of the claim chooses one. */
+        if (!str_eq(space, c->repo->space) && lake_spaces_overlap(space, c->repo->space))
+            code = claim_judge_other(c, partition, space, err);
+    }
+    kv_scan_free(scan);
+    /* Behind the rows of claims: a repository that was made meanwhile is among the repositories. */
+    return code == ERR_END ? lake_check_spaces(c->lake, c->repo, err) : code;
+}
+
 /* Checks that a folder of the namespace has no object but the claim. */
 static int claim_check_empty(struct claim *c, const char *folder, struct err *err)
 {
@@ -234,7 +278,9 @@ int lake_claim_space(struct lake *l, const struct lake_repo *r, bool bare, struc
     if (code == 0)
         code = kv_set(l->kv, lake_key_claim(&c.arena, r->partition), r->space, err);
     if (code == 0) {
-        code = claim_make(&c, err);
+        code = claim_check_others(&c, err);
+        if (code == 0)
+            code = claim_make(&c, err);
         if (code < 0)
             lake_release_space(l, r);
     }

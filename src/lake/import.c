@@ -1,6 +1,7 @@
 /* Imports: how they are begun, watched and canceled. */
 #include "lake/import_int.h"
 #include "lake/names.h"
+#include "lake/overlap.h"
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -17,8 +18,8 @@ static bool import_overlaps(struct str source, const struct lake_repo *r, struct
     return str_starts(source, space) || str_starts(space, source);
 }
 
-static int import_check_path(const struct lake_import_path *p, const struct lake_repo *r,
-                             struct arena *a, struct err *err)
+static int import_check_path(const struct lake_import_path *p, struct lake *l,
+                             const struct lake_repo *r, struct arena *a, struct err *err)
 {
     struct str bucket, key;
 
@@ -32,18 +33,21 @@ static int import_check_path(const struct lake_import_path *p, const struct lake
         return err_set(err, ERR_INVALID,
                        "the source " STR_FMT " lies in the repository's own namespace",
                        STR_ARG(p->source));
+    int code = lake_check_source(l, r, p->source, !p->is_object, err);
+    if (code < 0)
+        return code;
     return p->is_object || p->destination.len ? lake_check_path(p->destination, err) : 0;
 }
 
-static int import_check(const struct lake_import_options *o, const struct lake_repo *r,
-                        struct arena *a, struct err *err)
+static int import_check(const struct lake_import_options *o, struct lake *l,
+                        const struct lake_repo *r, struct arena *a, struct err *err)
 {
     int code = lake_check_branch(o->branch, err);
 
     if (code == 0 && (o->count == 0 || o->count > LAKE_IMPORT_PATHS_MAX))
         code = err_set(err, ERR_INVALID, "an import has 1 to %d paths", LAKE_IMPORT_PATHS_MAX);
     for (size_t i = 0; code == 0 && i < o->count; i++)
-        code = import_check_path(&o->paths[i], r, a, err);
+        code = import_check_path(&o->paths[i], l, r, a, err);
     if (code == 0)
         code = lake_check_message(o->message, err);
     if (code == 0)
@@ -84,7 +88,7 @@ int lake_import_start(struct lake *l, struct arena *a, const struct lake_repo *r
     struct import_record *rec = arena_new(a, struct import_record);
     char text[ID_TIME_LEN + 1];
     struct lake_branch b;
-    int code = rec ? import_check(o, r, a, err) : err_code(err, ERR_NO_MEMORY);
+    int code = rec ? import_check(o, l, r, a, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0)
         code = lake_branch_get(l, a, r, o->branch, &b, err);

@@ -40,8 +40,8 @@ struct lake_import_status {
 };
 
 /* Checks the options and writes the record; *id is in the arena. The caller has checked that the
- * user may read the sources. ERR_INVALID: among others, a source lies in the repository's own
- * namespace. */
+ * user may read the sources. ERR_INVALID: among others, a source lies in the namespace of a
+ * repository. */
 int lake_import_start(struct lake *l, struct arena *a, const struct lake_repo *r,
                       const struct lake_import_options *o, struct str *id,
                       struct err *err) MUST_CHECK;

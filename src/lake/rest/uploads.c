@@ -3,6 +3,7 @@
 #include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
+#include "lake/overlap.h"
 #include "lake/rest/web.h"
 #include "route/space.h"
 #include "s3/gateway/form.h"
@@ -341,6 +342,8 @@ static int stage_set_address(struct rest_call *c, const struct lake_repo *repo,
     int code = routes_space_of(web_of(c)->services->routes, bucket)
                    ? err_set(err, ERR_INVALID, "physical_address names a repository's bucket")
                    : web_need_key(c, &ask, err);
+    if (code == 0)
+        code = lake_check_source(web_of(c)->lake, repo, address, false, err);
     return code == ERR_NO_BUCKET ? err_set(err, ERR_INVALID, "there is no such bucket") : code;
 }
 
