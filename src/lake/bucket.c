@@ -175,29 +175,6 @@ static int bucket_info(struct bucket *bucket, struct arena *a, struct bucket_inf
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : lake_bucket_check_there(b, a, err);
 }
 
-/* Counts the objects of the default branch's head. Their bytes are not known without reading them
- * all. */
-static int bucket_usage(struct bucket *bucket, struct bucket_usage *out, struct err *err)
-{
-    struct lake_bucket *b = lake_bucket_of(bucket);
-    struct arena a = {0};
-    struct head_tree tree = {0};
-    struct tree_stats stats = {0};
-    struct lake_branch branch;
-    int code = lake_branch_get(b->lake, &a, &b->repo, b->repo.default_branch, &branch, err);
-
-    *out = (struct bucket_usage){0};
-    if (code == 0)
-        code = head_tree_open(&tree, b->lake, &a, &b->repo, branch.commit_id, err);
-    if (code == 0 && tree.root.len)
-        code = tree_stats(&tree.store, tree.root, &stats, err);
-    if (code == 0)
-        out->objects = stats.objects;
-    head_tree_release(&tree, b->lake);
-    arena_release(&a);
-    return code == ERR_NOT_FOUND ? 0 : code;
-}
-
 static int bucket_set_versions(struct bucket *bucket, bool on, struct err *err)
 {
     return err_set(err, S3_NOT_IMPLEMENTED,
@@ -211,7 +188,6 @@ static int bucket_set_object_lock(struct bucket *bucket, struct err *err)
 
 const struct bucket_ops lake_bucket_ops = {
     .info = bucket_info,
-    .usage = bucket_usage,
     .head = lake_bucket_head,
     .get = lake_bucket_get,
     .head_now = lake_bucket_head_now,

@@ -304,7 +304,7 @@ struct bucket_ops {
      * block. */
     int (*info)(struct bucket *b, struct arena *a, struct bucket_info *out, struct err *err);
     /* Fills *out with the bucket's exact usage, by reading one row. Does not block. NULL: the
-     * storage does not know the usage (remote). */
+     * bucket's usage is not known: the bucket is remote, or a repository of the lake. */
     int (*usage)(struct bucket *b, struct bucket_usage *out, struct err *err);
 
     /* Fills out->info with what is known about a version; out->body stays NULL. An empty `version`
