@@ -1,118 +1,15 @@
-"""Deletions and collections of repositories, killed at each of their steps, and hooks that a running weir calls.
-
-The program is weir_faulty (tests/crash), which kills itself at the step that it is told. Its next start has a clock that is
-two minutes ahead, so that the dead process's lease on its task is over; the task is then told to run at once.
-"""
+"""Deletions of repositories, killed at each of their steps; namespaces and encryption; hooks that a running weir calls."""
 import http.server
 import json
 import threading
 import time
-import urllib.parse
 
 import pytest
 
-from conftest import BUILD, Server, wait_for
+from conftest import wait_for
+from keeping_lab import GRACE_S, Lake, kills, nodes_of, stop
 
 pytest.importorskip("boto3")
-from botocore.exceptions import ClientError  # noqa: E402
-
-FAULTY = BUILD / "tests/crash/weir_faulty"
-GRACE_S = 1
-QUEUE = "/api/v1/queues/lake/tasks"
-
-
-class Lake:
-    """A weir with the bucket lake-data, which can be killed and started again."""
-
-    def __init__(self, folder, **env):
-        self.folder, self.starts, self.server = folder, 0, None
-        self.start(**env)
-        self.server.s3().create_bucket(Bucket="lake-data")
-
-    def start(self, **env):
-        folder = self.folder / str(self.starts)
-        folder.mkdir()
-        self.starts += 1
-        self.server = Server(folder, f"--lake.gc.grace={GRACE_S}s", data=self.folder / "data", binary=FAULTY, env=env).ready()
-
-    def start_later(self):
-        self.server.process.wait()
-        self.start(FAULT_CLOCK="120")
-
-    def ask(self, method, path, body=None):
-        return self.server.request(method, path, body=body, keys=self.server.keys)
-
-    def call(self, method, path, body=None, status=(200, 201, 202, 204)):
-        answer = self.ask(method, "/api/v1/repositories" + path, body)
-        assert answer.status in status, answer.body
-        return json.loads(answer.body) if answer.body.startswith("{") else answer.body
-
-    def repo(self, name):
-        self.call("POST", "", {"name": name, "storage_namespace": f"s3://lake-data/{name}"})
-
-    def put(self, repo, path, body):
-        self.server.s3().put_object(Bucket=repo, Key="main/" + path, Body=body)
-
-    def commit(self, repo, message):
-        return self.call("POST", f"/{repo}/branches/main/commits", {"message": message})["id"]
-
-    def get(self, repo, key):
-        return self.server.s3().get_object(Bucket=repo, Key=key)["Body"].read()
-
-    def files(self, prefix):
-        pages = self.server.s3().get_paginator("list_objects_v2").paginate(Bucket="lake-data", Prefix=prefix)
-        return [o["Key"] for page in pages for o in page.get("Contents", [])]
-
-    def hurry(self):
-        """Makes the tasks of the dead process run now."""
-        for state in ("retry", "scheduled"):
-            for task in json.loads(self.ask("GET", f"{QUEUE}?state={state}").body)["tasks"]:
-                self.ask("POST", f"{QUEUE}/{urllib.parse.quote(task['id'], safe='')}/run")
-
-    def wait(self, condition, what):
-        def look():
-            self.hurry()
-            return condition()
-        wait_for(look, what)
-
-
-def stop(lake):
-    assert lake.server.stop() == 0, lake.server.err
-
-
-def kills(steps):
-    return [f"{when}:{step}" for step in steps for when in ("before", "after")]
-
-
-# --- collection ---
-
-@pytest.mark.parametrize("kill", kills(["lake.gc_mark:1", "lake.gc_mark:2", "lake.gc_mark:3", "lake.gc_mark:4", "lake.gc_mark:5",
-                                        "lake.gc_tokens:1", "lake.gc_remove:1", "lake.gc_remove:2"]))
-def test_a_collection_that_is_killed_goes_on(tmp_path, kill):
-    lake = Lake(tmp_path, FAULT_KILL=kill)
-    lake.repo("repo")
-    lake.put("repo", "a", b"first a")
-    old = lake.commit("repo", "first")
-    lake.put("repo", "a", b"second a")
-    lake.commit("repo", "second")
-    lake.put("repo", "b", b"overwritten b")
-    lake.put("repo", "b", b"staged b")
-    lake.call("PUT", "/repo/settings/gc_rules", {"default_retention_days": 0, "branches": []})
-    assert len(lake.files("repo/data/")) == 4
-    time.sleep(GRACE_S + 0.2)
-    lake.ask("POST", "/api/v1/repositories/repo/gc/run", {})
-    lake.start_later()
-    lake.wait(lambda: lake.call("GET", "/repo/gc/run")["stage"] == "done", "the collection to end")
-    assert lake.get("repo", "main/a") == b"second a"
-    assert lake.get("repo", "main/b") == b"staged b"
-    assert len(lake.files("repo/data/")) == 2
-    with pytest.raises(ClientError):
-        lake.get("repo", old + "/a")
-    lake.call("GET", f"/repo/refs/{old}/objects?path=a", status=(410,))
-    lake.put("repo", "c", b"afterwards")
-    lake.commit("repo", "third")
-    assert lake.get("repo", "main/c") == b"afterwards"
-    stop(lake)
 
 
 # --- deletion ---
@@ -142,6 +39,109 @@ def test_a_deletion_that_is_killed_goes_on(tmp_path, kill):
     stop(lake)
 
 
+def test_files_that_come_behind_a_purge_are_purged(tmp_path):
+    go = tmp_path / "go"
+    lake = Lake(tmp_path, FAULT_PAUSE=f"before:lake.node:1={go}")
+    lake.repo("repo")
+    lake.put("repo", "a", b"a")
+    answers = []
+    commit = threading.Thread(target=lambda: answers.append(lake.ask(
+        "POST", "/api/v1/repositories/repo/branches/main/commits", {"message": "late"})))
+    commit.start()
+    wait_for((tmp_path / "go.waits").exists, "the commit to build its tree")
+    lake.call("DELETE", "/repo?purge=true")
+    wait_for(lambda: lake.files("repo/") == ["repo/_lakefs/dummy"], "the first purge")
+    go.touch()
+    commit.join()
+    assert answers[0].status == 404
+    wait_for(lambda: not lake.files("repo/"), "the second purge")
+    wait_for(lambda: lake.ask("POST", "/api/v1/repositories", {
+        "name": "repo", "storage_namespace": "s3://lake-data/repo"}).status == 201, "the namespace to be free")
+    stop(lake)
+
+
+# --- namespaces ---
+
+def test_no_repository_reaches_into_the_namespace_of_another(tmp_path):
+    lake = Lake(tmp_path)
+    lake.repo("one")
+    lake.put("one", "a", b"a")
+    lake.put("one", "a", b"b")
+    for space in ("one/data/x", "one/x"):
+        answer = lake.ask("POST", "/api/v1/repositories?bare=true", {"name": "two", "storage_namespace": f"s3://lake-data/{space}"})
+        assert answer.status == 400 and "in use" in answer.body
+    lake.repo("two")
+    body = next(f for f in lake.files("one/data/"))
+    answer = lake.ask("PUT", "/api/v1/repositories/two/branches/main/objects?path=x", {
+        "physical_address": f"s3://lake-data/{body}", "checksum": "0" * 32, "size_bytes": 1})
+    assert answer.status == 400 and "namespace of repository one" in answer.body
+    answer = lake.ask("POST", "/api/v1/repositories/two/branches/main/import", {
+        "paths": [{"type": "common_prefix", "path": "s3://lake-data/one/data/", "destination": "x/"}],
+        "commit": {"message": "m"}})
+    assert answer.status == 400 and "namespace of repository one" in answer.body
+    s3 = lake.server.s3()
+    s3.copy_object(Bucket="two", Key="main/a", CopySource={"Bucket": "one", "Key": "main/a"})
+    time.sleep(GRACE_S + 0.2)
+    assert lake.collect("one")["bodies_removed"] == 1
+    s3.delete_object(Bucket="one", Key="main/a")
+    assert lake.collect("one")["bodies_removed"] == 1
+    assert lake.get("two", "main/a") == b"b"
+    stop(lake)
+
+
+# --- encryption ---
+
+def import_objects(lake, kind, path, destination):
+    answer = lake.call("POST", "/repo/branches/main/import", {
+        "paths": [{"type": kind, "path": path, "destination": destination}], "commit": {"message": "import"}})
+
+    def ended():
+        status = lake.call("GET", f"/repo/branches/main/import?id={answer['id']}")
+        return status["completed"] and status
+    return lake.wait(ended, "the import")
+
+
+def test_objects_are_encrypted_as_their_bucket_asks(tmp_path):
+    lake = Lake(tmp_path)
+    s3 = lake.server.s3()
+    s3.put_bucket_encryption(Bucket="lake-data", ServerSideEncryptionConfiguration={
+        "Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]})
+    lake.repo("repo")
+    text = b"this text is nowhere on the disk"
+    lake.put("repo", "a", text)
+    upload = s3.create_multipart_upload(Bucket="repo", Key="main/parts")["UploadId"]
+    parts = [{"PartNumber": n, "ETag": s3.upload_part(Bucket="repo", Key="main/parts", UploadId=upload, PartNumber=n,
+                                                      Body=text * 200000)["ETag"]} for n in (1, 2)]
+    s3.complete_multipart_upload(Bucket="repo", Key="main/parts", UploadId=upload, MultipartUpload={"Parts": parts})
+    lake.commit("repo", "first")
+    for key in lake.files("repo/"):
+        assert s3.head_object(Bucket="lake-data", Key=key)["ServerSideEncryption"] == "AES256", key
+    assert len(nodes_of(lake.files("repo/_lakefs/"))) > 0
+    stop(lake)
+    lake.start()
+    assert lake.get("repo", "main/a") == text and lake.get("repo", "main/parts") == text * 400000
+    got = lake.server.s3().get_object(Bucket="repo", Key="main/parts", Range="bytes=32-63")["Body"].read()
+    assert got == text
+    on_disk = b"".join(p.read_bytes() for p in (lake.folder / "data").rglob("*") if p.is_file())
+    assert text not in on_disk
+    stop(lake)
+
+
+def test_imported_objects_are_read_if_weir_has_their_key(tmp_path):
+    lake = Lake(tmp_path)
+    lake.repo("repo")
+    s3 = lake.server.s3()
+    s3.create_bucket(Bucket="source")
+    s3.put_object(Bucket="source", Key="sealed/a", Body=b"sealed", ServerSideEncryption="AES256")
+    s3.put_object(Bucket="source", Key="own/a", Body=b"own", SSECustomerAlgorithm="AES256", SSECustomerKey="k" * 32)
+    assert not import_objects(lake, "common_prefix", "s3://source/sealed/", "in/").get("error")
+    assert lake.get("repo", "main/in/a") == b"sealed"
+    for kind, path in (("common_prefix", "s3://source/own/"), ("object", "s3://source/own/a")):
+        status = import_objects(lake, kind, path, "in/b")
+        assert "SSE-C" in status["error"]["message"]
+    stop(lake)
+
+
 # --- hooks ---
 
 @pytest.fixture
@@ -152,6 +152,8 @@ def webhook():
             body = self.rfile.read(int(self.headers["Content-Length"]))
             server.got.append((json.loads(body), self.headers.get("X-Token")))
             self.send_response(server.status)
+            if server.status == 302:
+                self.send_header("Location", f"http://127.0.0.1:{server.server_port}/elsewhere")
             self.end_headers()
             self.wfile.write(b"the token is hidden-word")
 
@@ -163,6 +165,38 @@ def webhook():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
+
+
+@pytest.mark.parametrize("hosts, called", [("public", False), ("", False), ("localhost,10.0.0.0/8", False),
+                                           ("public,127.0.0.0/8", True)])
+def test_hooks_call_only_hosts_that_are_listed(tmp_path, webhook, hosts, called):
+    lake = Lake(tmp_path, f"--lake.hooks.hosts={hosts}")
+    lake.repo("repo")
+    lake.put("repo", "_lakefs_actions/check.yaml", f"""
+name: check
+on: {{pre-commit: {{}}}}
+hooks: [{{id: ask, type: webhook, properties: {{url: "http://127.0.0.1:{webhook.server_port}/hook"}}}}]
+""".encode())
+    answer = lake.ask("POST", "/api/v1/repositories/repo/branches/main/commits", {"message": "m"})
+    if called:
+        assert answer.status == 201 and len(webhook.got) == 1
+    else:
+        assert answer.status == 412 and "lake.hooks.hosts" in answer.body and not webhook.got
+    stop(lake)
+
+
+def test_hooks_follow_no_redirect(tmp_path, webhook):
+    lake = Lake(tmp_path)
+    lake.repo("repo")
+    webhook.status = 302
+    lake.put("repo", "_lakefs_actions/check.yaml", f"""
+name: check
+on: {{pre-commit: {{}}}}
+hooks: [{{id: ask, type: webhook, properties: {{url: "http://127.0.0.1:{webhook.server_port}/hook"}}}}]
+""".encode())
+    answer = lake.ask("POST", "/api/v1/repositories/repo/branches/main/commits", {"message": "m"})
+    assert answer.status == 412 and "302" in answer.body and len(webhook.got) == 1
+    stop(lake)
 
 
 def test_hooks_are_called_before_and_after_a_commit(tmp_path, webhook):
