@@ -75,10 +75,13 @@ static int apply_over(struct apply *a, struct err *err)
     return code ? code : apply_next_change(a, err);
 }
 
-static int apply_step(struct apply *a, struct err *err)
+static int apply_step(void *ctx, struct err *err)
 {
+    struct apply *a = ctx;
     const struct tree_item *item = &a->base.item;
 
+    if (!a->has_change && a->base.end)
+        return ERR_END;
     if (!a->has_change)
         return tree_builder_take(&a->builder, &a->base, true, err);
     if (a->base.end || str_cmp(a->change.key, item->min) < 0)
@@ -93,8 +96,8 @@ static int apply_run(struct apply *a, struct str base, struct err *err)
 {
     int code = apply_next_change(a, err);
 
-    while (code == 0 && (a->has_change || !a->base.end))
-        code = apply_step(a, err);
+    if (code == 0)
+        code = tree_work(apply_step, a, err);
     if (code == 0)
         code = tree_builder_finish(&a->builder, a->result->root, err);
     /* A base with leaves of lakeFS would get other nodes of equal records. */

@@ -178,9 +178,13 @@ static int merge_key(struct merge *m, enum merge_side front, struct err *err)
     return code;
 }
 
-static int merge_items(struct merge *m, struct err *err)
+static int merge_step(void *ctx, struct err *err)
 {
+    struct merge *m = ctx;
     bool done, alone;
+
+    if (m->sides[MERGE_SOURCE].end && m->sides[MERGE_DEST].end)
+        return ERR_END;
     int code = merge_pairs(m, &done, err);
 
     if (code || done)
@@ -199,10 +203,8 @@ static int merge_items(struct merge *m, struct err *err)
 
 static int merge_run(struct merge *m, struct tree_result *out, struct err *err)
 {
-    int code = 0;
+    int code = tree_work(merge_step, m, err);
 
-    while (code == 0 && !(m->sides[MERGE_SOURCE].end && m->sides[MERGE_DEST].end))
-        code = merge_items(m, err);
     if (code == 0 && m->conflicts)
         code = err_set(err, ERR_CONFLICT, "conflict found: %llu paths",
                        (unsigned long long)m->conflicts);

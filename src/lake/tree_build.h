@@ -5,7 +5,7 @@
  * on the cache's threads, which have a low priority, or on the caller's thread. A node's id is
  * known only when its job has run, so the job of a parent waits for the ids of its children.
  *
- * A builder belongs to one thread. */
+ * A builder belongs to one thread at a time. */
 #ifndef LAKE_TREE_BUILD_H
 #define LAKE_TREE_BUILD_H
 
@@ -66,6 +66,15 @@ int tree_builder_take(struct tree_builder *b, struct tree_spine *s, bool is_last
 /* Writes what is open, waits until every node is durable, and gives the root, "" for no records. */
 int tree_builder_finish(struct tree_builder *b, char root[LAKE_ID_LEN + 1],
                         struct err *err) MUST_CHECK;
+
+/* --- long work (tree_long.c) --- */
+
+/* One step of the work. 0: there is more to do. ERR_END: the work is done. */
+typedef int tree_step_fn(void *ctx, struct err *err);
+/* Makes steps until the work is done or fails: the first ones on the caller's thread, and if there
+ * are many the others on a thread of low priority, for which the caller waits. So callers that
+ * stage objects are served first when processors are scarce. */
+int tree_work(tree_step_fn *step, void *ctx, struct err *err) MUST_CHECK;
 
 /* --- jobs (tree_job.c) --- */
 
