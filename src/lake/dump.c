@@ -149,10 +149,10 @@ static int dump_tree(struct dump *d, struct arena *a, const struct dump_kind *ki
 
 /* --- commits without a moment --- */
 
-/* Without moments, a scan may see a commit and miss its parent, when both were made while it ran.
- * So the ids that one scan sees are completed by their ancestors: those were written before their
- * children, so they are there by now. All refs of the dump were read before, so their commits are
- * among the ids of the scan. */
+/* D1 of docs/lake-moving.md. Without moments, a scan may see a commit and miss its parent, when
+ * both were made while it ran. So the ids that one scan sees are completed by their ancestors:
+ * those were written before their children, so they are there by now. All refs of the dump were
+ * read before, so their commits are among the ids of the scan. */
 
 static int choose_scanned(struct dump *d, struct err *err)
 {

@@ -4,7 +4,7 @@
  *
  * Repositories are moved one after the other. A repository is copied into a partition that nothing
  * leads to yet; then everything is read again from both sides and compared; its own record is
- * written last, so it appears whole or not at all. A row `repos/<name>` in the partition
+ * written last, so it appears whole or not at all (D7). A row `repos/<name>` in the partition
  * `lake-migrate` changes with every write, so a migration that was stopped goes on where it was. */
 #ifndef LAKE_MIGRATE_H
 #define LAKE_MIGRATE_H

@@ -1,4 +1,5 @@
-/* Comparing a repository that was copied with its source: every row is read from both sides. */
+/* Comparing a repository that was copied with its source: every row is read from both sides (D9).
+ */
 #include "lake/migrate_int.h"
 
 struct compare {

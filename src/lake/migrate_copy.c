@@ -1,5 +1,5 @@
 /* Copying the rows of one repository. Every batch of rows is one write together with the mark that
- * says how far the copy is, so a copy that was stopped goes on behind the last batch. */
+ * says how far the copy is, so a copy that was stopped goes on behind the last batch (D8). */
 #include "lake/migrate_int.h"
 
 enum { COPY_BATCH = 500, COPY_BATCH_BYTES = 8 << 20 };

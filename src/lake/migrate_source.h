@@ -1,6 +1,6 @@
 /* The database of an old lakeFS, which kept its records in PostgreSQL's tables: read in one
- * transaction that cannot write, so that all reads see one moment and the source stays as it is.
- * For the files migrate*.c alone. A source belongs to one thread. */
+ * transaction that cannot write, so that all reads see one moment and the source stays as it is
+ * (D6). For the files migrate*.c alone. A source belongs to one thread. */
 #ifndef LAKE_MIGRATE_SOURCE_H
 #define LAKE_MIGRATE_SOURCE_H
 

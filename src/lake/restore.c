@@ -1,8 +1,9 @@
 /* Restoring refs: the records of a dump's trees become rows of a bare repository.
  *
- * Every tree is read twice: once to check the whole dump, and once to write its rows. The default
- * branch makes the repository whole, so it is written last, in one step with the end of the hold on
- * the collector. A restore that was stopped before that step begins again from the start. */
+ * Every tree is read twice: once to check the whole dump, and once to write its rows (D3 of
+ * docs/lake-moving.md). The default branch makes the repository whole, so it is written last, in
+ * one step with the end of the hold on the collector (D5). A restore that was stopped before that
+ * step begins again from the start. */
 #include "lake/dump.h"
 
 #include "lake/gc_int.h"
