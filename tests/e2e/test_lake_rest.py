@@ -279,9 +279,11 @@ def test_repositories_that_cannot_be_made(lake, body, status, message):
 
 
 def test_the_error_of_a_namespace_in_use_is_one_line(lake):
-    answer = lake.send("POST", "/repositories", {"name": "fine", "storage_namespace": "s3://lake-data/repo"})
-    assert answer.status == 400 and re.fullmatch(r"storage namespace already in use: s3://lake-data/repo \(.*\)",
-                                                 answer.json["message"])
+    lake.server.s3().put_object(Bucket="lake-data", Key="foreign/_lakefs/dummy", Body=b"another program\nand more\n")
+    for space, words in (("repo", r"overlaps with .* of repository repo"), ("foreign", r"\(another program\)")):
+        answer = lake.send("POST", "/repositories", {"name": "fine", "storage_namespace": f"s3://lake-data/{space}"})
+        assert answer.status == 400
+        assert re.fullmatch(f"storage namespace already in use: s3://lake-data/{space} {words}", answer.json["message"])
 
 
 def test_a_read_only_repository_changes_by_force_alone(lake):
