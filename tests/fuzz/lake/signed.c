@@ -6,7 +6,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct str text = str_n(data, size), user;
+    static const struct user_key key = {STR("AK"), STR("a secret that the fuzzer does not know")};
+    struct str text = str_n(data, size), user, access = STR_EMPTY;
     struct lake_repo repo = {.partition = STR("repo-1")};
     struct web_link link = {&repo, STR("main"), STR("a"), STR_EMPTY};
     struct arena a = ARENA_INIT(64 * KIB);
@@ -15,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     hmac_key_init(&w.token_key, STR("a key that the fuzzer does not know"));
     hmac_key_init(&w.link_key, STR("another key of that kind"));
-    BUG_ON(web_token_user(&w, &a, text, 0, &user) != ERR_DENIED);
+    BUG_ON(web_token_access(&a, text, &access) == 0 && !access.len);
+    BUG_ON(web_token_user(&w, &a, text, &key, 0, &user) != ERR_DENIED);
     BUG_ON(web_link_check(&w, &link, text, 0, &err) != ERR_INVALID);
     arena_release(&a);
     return 0;
