@@ -2,6 +2,7 @@
 #include "lake/dump.h"
 
 #include "lake/id_set.h"
+#include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/manifest.h"
 
@@ -14,6 +15,7 @@ struct dump {
     const struct lake_repo *repo;
     struct kv_view *view;
     struct tree_store store;
+    struct lake_keep keep; /* the state of the collector before the first node was put */
     const struct lake_progress *progress;
     uint64_t rows;
     struct id_set *chosen; /* the commits of the dump; NULL: all */
@@ -240,20 +242,48 @@ static int dump_trees(struct dump *d, struct arena *a, struct lake_refs *out, st
     return code;
 }
 
-int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
-              const struct lake_progress *p, struct lake_refs *out, struct err *err)
+/* Writes the trees and then the manifest, under one state of the collector. */
+static int dump_write(struct dump *d, struct arena *a, struct lake_refs *out, struct err *err)
 {
-    struct dump d = {.lake = l, .repo = r, .progress = p};
-    int code = lake_tree_store(l, r, &d.store, err);
+    int code = lake_tree_store(d->lake, d->repo, &d->store, err);
 
     if (code < 0)
         return code;
-    code = kv_view_open(&d.view, l->kv, err);
+    lake_tree_store_keep(&d->store, &d->keep);
+    code = kv_view_open(&d->view, d->lake->kv, err);
     if (code == 0)
-        code = dump_trees(&d, a, out, err);
-    kv_view_close(l->kv, d.view);
-    lake_tree_store_release(l, &d.store);
+        code = dump_trees(d, a, out, err);
+    kv_view_close(d->lake->kv, d->view);
+    lake_tree_store_release(d->lake, &d->store);
+    return code < 0 ? code : lake_manifest_write(d->lake, d->repo, out, err);
+}
+
+/* ERR_AGAIN: a collection has gone on meanwhile and may have removed nodes of the trees, before the
+ * manifest named them (docs/lake-keeping.md, G17). */
+static int dump_try(struct dump *d, struct arena *a, struct lake_refs *out, struct err *err)
+{
+    struct lake_keep now = {0};
+    int code = lake_keep_begin(&d->keep, d->lake, a, d->repo, err);
+
     if (code == 0)
-        code = lake_manifest_write(l, r, out, err);
-    return code < 0 ? code : lake_progress_note(p, d.rows, err);
+        code = dump_write(d, a, out, err);
+    if (code == 0)
+        code = lake_keep_begin(&now, d->lake, a, d->repo, err);
+    return code == 0 && !lake_keep_covers(&d->keep, &now) ? ERR_AGAIN : code;
+}
+
+int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
+              const struct lake_progress *p, struct lake_refs *out, struct err *err)
+{
+    int code = ERR_AGAIN;
+    uint64_t rows = 0;
+
+    for (int i = 0; i < LAKE_HEAD_TRIES && code == ERR_AGAIN; i++) {
+        struct dump d = {.lake = l, .repo = r, .progress = p};
+        code = dump_try(&d, a, out, err);
+        rows = d.rows;
+    }
+    if (code == ERR_AGAIN)
+        code = err_set(err, ERR_BUSY, "a collection is under way; try again later");
+    return code < 0 ? code : lake_progress_note(p, rows, err);
 }

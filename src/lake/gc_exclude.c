@@ -61,22 +61,13 @@ static int exclusion_visit(void *ctx, const struct node_visit *v, struct err *er
     return x->count < GC_SLICE ? 0 : exclusion_write(x, err);
 }
 
-/* Takes the nodes of a commit off the list that was made, or got a name, while the run was marking.
- */
-static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name name,
-                          struct str value, struct err *err)
+static int exclude_tree(void *ctx, struct str root, struct err *err)
 {
+    struct gc_run *g = ctx;
     struct exclusion x = {.run = g};
-    struct str root = STR_EMPTY;
-    int code = 0;
+    int code = lake_tree_store(g->lake, g->repo, &x.store, err);
 
-    if (!str_eq(value, GC_KEPT))
-        return 0;
-    code = lake_commit_tree(g->lake, tx->arena, g->repo,
-                            str_skip(name.key, sizeof(GC_COMMITS "/") - 1), &root, err);
-    if (code == 0 && root.len)
-        code = lake_tree_store(g->lake, g->repo, &x.store, err);
-    if (code < 0 || root.len == 0)
+    if (code < 0)
         return code;
     code = tree_walk(&x.store, root, exclusion_has, exclusion_visit, &x, err);
     if (code == 0)
@@ -86,9 +77,25 @@ static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name n
     return code;
 }
 
+/* Takes the nodes of a commit off the list that was made, or got a name, while the run was marking.
+ */
+static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name name,
+                          struct str value, struct err *err)
+{
+    struct str id = str_skip(name.key, sizeof(GC_COMMITS "/") - 1), root = STR_EMPTY;
+
+    if (!str_eq(value, GC_KEPT))
+        return 0;
+    int code = lake_commit_tree(g->lake, tx->arena, g->repo, id, &root, err);
+    return code == 0 && root.len ? exclude_tree(g, root, err) : code;
+}
+
+/* A dump may have been made while the run was marking, too. */
 int gc_exclude(struct gc_run *g, struct err *err)
 {
     int code = gc_each_row(g, STR(GC_KEPT_ROW "/"), exclude_body, err);
 
-    return code < 0 ? code : gc_each_row(g, STR(GC_COMMITS "/"), exclude_commit, err);
+    if (code == 0)
+        code = gc_each_row(g, STR(GC_COMMITS "/"), exclude_commit, err);
+    return code < 0 ? code : gc_dump_trees(g, exclude_tree, g, err);
 }

@@ -136,7 +136,10 @@ int gc_each_row(struct gc_run *g, struct str prefix, gc_row_fn *fn, struct err *
 int gc_retain(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Lists files, tokens and trees, and puts the list of dead files (gc_mark.c). */
 int gc_mark(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Takes kept bodies off the list, and nodes of kept commits (gc_exclude.c). */
+/* Calls fn() with the root of each tree of the last dump of refs (gc_dump.c). */
+typedef int gc_tree_fn(void *ctx, struct str root, struct err *err);
+int gc_dump_trees(struct gc_run *g, gc_tree_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+/* Takes kept bodies off the list, and nodes of kept commits and of dumps (gc_exclude.c). */
 int gc_exclude(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the files on the list, and their rows. */
 int gc_remove(struct gc_run *g, struct err *err) MUST_CHECK;

@@ -12,8 +12,7 @@
 
 enum {
     MARK_BATCH = 500,
-    MARK_TRIES = 100,             /* how often the tokens of one branch are read again */
-    MARK_MANIFEST_MAX = 64 << 10, /* bytes of _lakefs/refs_manifest.json */
+    MARK_TRIES = 100, /* how often the tokens of one branch are read again */
 };
 
 /* --- step 3: bodies that are old enough --- */
@@ -240,38 +239,12 @@ static int mark_commits(struct mark_walk *w, bool live, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* The trees of the last dump of refs are named by a file, not by a commit. Every id in the file is
- * taken for a tree. */
-static int mark_manifest_ids(struct mark_walk *w, struct str text, struct err *err)
+static int mark_dump_tree(void *ctx, struct str root, struct err *err)
 {
-    struct str word;
-    int code = 0;
+    struct mark_walk *w = ctx;
 
     w->reads_leaves = false;
-    while (code == 0 && str_token(&text, "\" \t\r\n,:{}[]", &word))
-        if (lake_is_commit_id(word)) {
-            code = tree_walk(&w->store, word, mark_is_seen, mark_visit, w, err);
-            code = code == ERR_CORRUPT ? 0 : code; /* an id of something else */
-        }
-    return code;
-}
-
-static int mark_manifest(struct mark_walk *w, struct err *err)
-{
-    struct gc_run *g = w->run;
-    struct buf text = BUF_INIT(MARK_MANIFEST_MAX);
-    struct arena a = {0};
-    struct lake_place p;
-    int code = lake_place_open_below(&p, g->lake, &a, g->repo,
-                                     STR(LAKE_NODES "/refs_manifest.json"), LAKE_PLACE_READ, err);
-
-    if (code == 0)
-        code = lake_place_end(&p, lake_place_read(&p, &text, NULL, err), err);
-    if (code == 0)
-        code = mark_manifest_ids(w, buf_str(&text), err);
-    buf_release(&text);
-    arena_release(&a);
-    return code == ERR_NOT_FOUND ? 0 : code;
+    return tree_walk(&w->store, root, mark_is_seen, mark_visit, w, err);
 }
 
 /* Trees of expired commits are walked too, behind the live ones: their bodies may go, but their
@@ -287,7 +260,7 @@ static int mark_trees(struct gc_run *g, struct err *err)
     if (code == 0)
         code = mark_commits(&w, false, err);
     if (code == 0)
-        code = mark_manifest(&w, err);
+        code = gc_dump_trees(g, mark_dump_tree, &w, err);
     lake_tree_store_release(g->lake, &w.store);
     return code;
 }

@@ -1,5 +1,7 @@
 /* Nodes and the collector: a tree whose nodes are dead is made again, at every step of a run that
  * is about to remove them. */
+#include "lake/dump.h"
+#include "lake/files.h"
 #include "lake/hooks.h"
 #include "unit/lake/gc_lab.h"
 #include "unit/lake/steps.h"
@@ -152,6 +154,84 @@ GC_PLACES_TEST(lake_gc_nodes, a_whole_run_between_building_and_publishing_costs_
     CHECK_INT(a.code, 0);
     read_afresh(lab, &h, 2);
     hand_release(&h);
+}
+
+/* --- dumps --- */
+
+static void dump_again(void *ctx)
+{
+    struct again *a = ctx;
+    struct lake_refs refs;
+
+    a->code = lake_dump(a->hand->lake, &a->hand->arena, &a->hand->repo, NULL, &refs, &a->hand->err);
+}
+
+/* A repository with the nodes of a dump whose manifest is gone. */
+static struct hand with_dead_dump(struct lake_lab *lab, const char *name)
+{
+    struct hand h = hand_of(lab);
+    struct again a = {.hand = &h, .code = -1};
+    struct err err = {0};
+
+    h.repo = lake_lab_repo(lab, name);
+    dump_again(&a);
+    CHECK_INT(a.code, 0);
+    CHECK_OK(lake_files_remove(h.lake, &h.repo, STR(LAKE_NODES "/refs_manifest.json"), NULL, &err));
+    CHECK(gc_lab_count_files(&h, LAKE_NODES "/") > 1);
+    return h;
+}
+
+/* Reads every node of the dump that the manifest names, with another lake. */
+static int visit_nothing(void *ctx, const struct node_visit *v, struct err *err)
+{
+    return 0;
+}
+
+static void walk_dump_afresh(struct lake_lab *lab, const struct hand *h)
+{
+    struct hand fresh = hand_second(lab);
+    struct lake_refs refs;
+    struct tree_store store;
+    struct err err = {0};
+
+    CHECK_OK(lake_manifest_read(fresh.lake, &fresh.arena, &h->repo, &refs, &err));
+    CHECK_OK(lake_tree_store(fresh.lake, &h->repo, &store, &err));
+    const struct str roots[] = {refs.branches, refs.tags, refs.commits};
+    for (size_t i = 0; i < ARRAY_SIZE(roots); i++)
+        if (roots[i].len) {
+            struct tree_iter *it = NULL;
+            struct tree_record record;
+            CHECK_OK(tree_walk(&store, roots[i], NULL, visit_nothing, NULL, &err));
+            CHECK_OK(tree_iter_open(&it, &store, roots[i], &err));
+            int code;
+            while ((code = tree_iter_next(it, &record, &err)) == 0)
+                ;
+            CHECK_INT(code, ERR_END);
+            tree_iter_close(it);
+        }
+    lake_tree_store_release(fresh.lake, &store);
+    hand_release(&fresh);
+}
+
+GC_PLACES_TEST(lake_gc_nodes, a_dump_that_is_made_at_any_step_of_a_run_is_whole)
+{
+    struct hand hands[ARRAY_SIZE(moments)];
+
+    lab->lake->node_wait_ms = 50;
+    for (size_t i = 0; i < ARRAY_SIZE(moments); i++)
+        hands[i] = with_dead_dump(lab, arena_fmt(&lab->arena, "dump%zu", i).p);
+    wait_for_dead_nodes();
+    for (size_t i = 0; i < ARRAY_SIZE(moments); i++) {
+        struct again a = {.hand = &hands[i], .code = -1};
+        steps_plan(moments[i].when, moments[i].step, moments[i].n, dump_again, &a);
+        gc_lab_collect(&hands[i], false);
+        CHECK(steps_happened());
+        if (a.code == ERR_BUSY)
+            dump_again(&a);
+        CHECK_INT(a.code, 0);
+        walk_dump_afresh(lab, &hands[i]);
+        hand_release(&hands[i]);
+    }
 }
 
 /* --- interrupted removals --- */
