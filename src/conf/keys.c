@@ -502,8 +502,9 @@ const struct conf_key conf_keys[] = {
      .fallback = "10m",
      .min = 100,
      .max = 24 * MS_PER_HOUR,
-     .doc = "On PostgreSQL, weir removes the staged changes of a commit twice, because a late "
-            "write may come in between (docs/lake.md, C6); this is the time between both removals. "
+     .doc = "weir removes some things of the lake twice, because a late write may come in between: "
+            "the files of a purged repository and, on PostgreSQL, the staged changes of a commit "
+            "(docs/lake-keeping.md; docs/lake.md, C6). This is the time between both removals. "
             "Less than 10m is for tests.",
      FIELD(lake.drop_again_ms)},
     {.name = "lake.gc.grace",
