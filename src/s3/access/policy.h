@@ -87,7 +87,7 @@ enum policy_effect policy_evaluate(const struct policy *p, const struct policy_r
 
 /* Whether the policy denies the request's action on a key that begins with `from`, but does not
  * deny it on the key that begins with `to` instead and goes on in the same way. `to` empty: whether
- * it denies the action on any key that begins with `from`. Conditions of statements are taken to
+ * it denies the action on any key that begins with `from`. Conditions about objects are taken to
  * hold. The answer may be true where there is no such key, but never false where there is one.
  * r->key has no effect. */
 bool policy_denies_beyond(const struct policy *p, const struct policy_request *r, struct str from,

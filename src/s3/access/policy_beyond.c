@@ -134,7 +134,7 @@ bool policy_denies_beyond(const struct policy *p, const struct policy_request *r
     for (size_t i = 0; i < p->count; i++) {
         const struct statement *s = &p->statements[i];
         if (s->effect == POLICY_DENY && statement_concerns(s, &r->who, r->action) &&
-            statement_is_beyond(s, r, here, there))
+            conditions_may_hold(s->conditions, r) && statement_is_beyond(s, r, here, there))
             return true;
     }
     return arena_error(r->arena) < 0;

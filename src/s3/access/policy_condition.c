@@ -398,6 +398,15 @@ bool conditions_hold(const struct condition *list, const struct policy_request *
     return true;
 }
 
+bool conditions_may_hold(const struct condition *list, const struct policy_request *r)
+{
+    for (; list; list = list->next)
+        if (str_starts(str_z(policy_keys[list->key].name), STR("aws:")) &&
+            !condition_holds(list, r))
+            return false;
+    return true;
+}
+
 /* Whether the range limits who may send requests: S3 treats ranges wider than /8 of IPv4 and /32 of
  * IPv6 as public. */
 static bool range_is_narrow(const struct ip_range *range)

@@ -93,6 +93,9 @@ struct condition {
 int conditions_compile(struct condition **out, struct arena *a, const json_t *json, bool variables,
                        struct err *err) MUST_CHECK;
 bool conditions_hold(const struct condition *list, const struct policy_request *r);
+/* Whether the conditions hold for some object. Conditions on keys "aws:..." are about the caller
+ * and the connection, and are evaluated; the others are about the object, and are taken to hold. */
+bool conditions_may_hold(const struct condition *list, const struct policy_request *r);
 
 /* Returns the first condition that can never hold, because no request has its key; NULL when there
  * is none. */

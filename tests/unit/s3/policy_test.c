@@ -666,6 +666,20 @@ static bool is_beyond(const char *statement, const char *from, const char *to)
     "\"Resource\":[" resources "]}"
 #define ARN "\"arn:aws:s3:::bkt/"
 
+#define DENY_IF(condition)                                                                         \
+    "{\"Effect\":\"Deny\",\"Principal\":\"*\",\"Action\":\"s3:*\",\"Resource\":" ARN               \
+    "*\",\"Condition\":" condition "}"
+
+TEST(policy, what_is_denied_below_a_beginning_depends_on_the_caller)
+{
+    CHECK(is_beyond(DENY_IF("{\"StringEquals\":{\"aws:username\":\"Bob\"}}"), "main/", ""));
+    CHECK(!is_beyond(DENY_IF("{\"StringEquals\":{\"aws:username\":\"Eve\"}}"), "main/", ""));
+    CHECK(!is_beyond(DENY_IF("{\"Bool\":{\"aws:SecureTransport\":\"false\"}}"), "main/", ""));
+    CHECK(is_beyond(DENY_IF("{\"StringEquals\":{\"s3:ExistingObjectTag/a\":\"b\"}}"), "main/", ""));
+    CHECK(!is_beyond(DENY_IF("{\"StringEquals\":{\"s3:ExistingObjectTag/a\":\"b\"}}"), "main/",
+                     "dev/"));
+}
+
 TEST(policy, what_is_denied_below_one_beginning_may_not_be_below_another)
 {
     static const struct {
