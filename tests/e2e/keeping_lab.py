@@ -22,12 +22,8 @@ class Lake:
         self.folder, self.starts, self.server = folder, 0, None
         self.flags = [f"--lake.gc.grace={GRACE_S}s", "--lake.drop.again=1s", "--lake.hooks.hosts=127.0.0.1", *flags]
         if far:
-            folder.mkdir(exist_ok=True)
             self.start()
-            done = subprocess.run([WEIR, "storage", "add", "far", "--endpoint", far.s3_url, "--user", "root",
-                                   "--access-key", far.keys[0], "--secret-key", far.keys[1], "--main", "--data",
-                                   self.server.data, "--url", self.server.url], capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
+            self.add_storage(far, "--main")
             self.server.s3().create_bucket(Bucket="lake-data")
             stop(self)
             self.start(**env)
@@ -35,9 +31,19 @@ class Lake:
         self.start(**env)
         self.server.s3().create_bucket(Bucket="lake-data")
 
+    def run(self, *args):
+        """Runs a command of weir against the server."""
+        done = subprocess.run([WEIR, *args, "--data", self.server.data, "--url", self.server.url], capture_output=True,
+                              text=True)
+        assert done.returncode == 0, done.stderr
+
+    def add_storage(self, far, *flags):
+        self.run("storage", "add", "far", "--endpoint", far.s3_url, "--user", "root", "--access-key", far.keys[0],
+                 "--secret-key", far.keys[1], *flags)
+
     def start(self, **env):
         folder = self.folder / str(self.starts)
-        folder.mkdir()
+        folder.mkdir(parents=True)
         self.starts += 1
         self.server = Server(folder, *self.flags, data=self.folder / "data", binary=FAULTY, env=env).ready()
 

@@ -98,6 +98,28 @@ def test_a_collection_on_a_remote_storage_leaves_nothing(tmp_path, serve, kill):
     stop(lake)
 
 
+def test_a_collection_reaches_the_copy_of_a_replicated_bucket(tmp_path, serve):
+    far = serve().ready()
+    lake = Lake(tmp_path / "near")
+    lake.add_storage(far)
+    lake.run("replicate", "add", "lake-data", "far")
+    old = make_garbage(lake)
+
+    def copied():
+        listed = far.s3().list_objects_v2(Bucket="lake-data").get("Contents", [])
+        return sorted(o["Key"] for o in listed) == sorted(lake.files(""))
+    wait_for(lambda: "lake-data" in [b["Name"] for b in far.s3().list_buckets()["Buckets"]], "the copy of the bucket")
+    wait_for(copied, "the files to be copied")
+    before = len(lake.files(""))
+    time.sleep(GRACE_S + 2.2)
+    report = lake.collect()
+    assert report["nodes_removed"] > 0 and report["bodies_removed"] > 0 and len(lake.files("")) < before
+    wait_for(copied, "the removals to be copied")
+    check_collected(lake, old)
+    wait_for(copied, "what was made since to be copied")
+    stop(lake)
+
+
 def test_repositories_with_rules_are_collected_by_themselves(tmp_path):
     lake = Lake(tmp_path, "--lake.gc.every=1s")
     for name in ("one", "two", "plain"):
