@@ -3,7 +3,8 @@
  *     bench_lake_commit DIR OBJECTS SECONDS THREADS
  *
  * The limit is a scan of the same rows that packs them by zstd, hashes them by SHA-256 and writes
- * them to files. Writers stage objects of their own while a commit runs: first as fast as they can,
+ * them to files. Threads stage and commit one object each, on one branch and on branches of their
+ * own. Writers stage objects of their own while a commit runs: first as fast as they can,
  * then, for the latencies, at half of the rate that they reach without a commit. */
 #include "lake_bench.h"
 #include "load.h"
@@ -26,6 +27,8 @@ enum {
     SINGLES = 50,
     BRANCHES = 200,
     LOOKUPS = 50000,
+    COMMITTERS = 8,        /* threads that commit at the same time */
+    PARALLEL_COMMITS = 25, /* of each */
     WRITERS_MAX = 256,
 };
 
@@ -182,6 +185,62 @@ static void settle(struct commit_bench *b)
     bench_must(lake_clean(b->lake.lake, &err), &err);
 }
 
+/* --- parallel commits --- */
+
+struct committer {
+    struct thread thread;
+    struct commit_bench *bench;
+    struct str branch;
+    unsigned number;
+};
+
+static void committer_main(void *ctx)
+{
+    struct committer *c = ctx;
+    struct commit_bench *b = c->bench;
+    struct lake_commit_options o = {.message = STR("bench"), .committer = STR("bench")};
+    struct arena a = {0};
+    struct err err = {0};
+
+    for (uint64_t i = 0; i < PARALLEL_COMMITS; i++) {
+        uint64_t n = (i * COMMITTERS + c->number) * 7919 * 104729 % b->objects;
+        struct lake_put put = {bench_path(&a, n), bench_entry(&a, n, 5000 + i)};
+        struct lake_commit made;
+        bench_must(lake_stage(b->lake.lake, &a, &b->lake.repo, c->branch, &put, 1, NULL, &err),
+                   &err);
+        int code = lake_commit(b->lake.lake, &a, &b->lake.repo, c->branch, &o, &made, &err);
+        bench_must(code == ERR_NOT_MODIFIED ? 0 : code, &err); /* another commit took the change */
+        arena_reset(&a);
+    }
+    arena_release(&a);
+}
+
+/* Threads that stage and commit one object again and again, on one branch or each on its own. */
+static void run_committers(struct commit_bench *b, const char *name, unsigned branches)
+{
+    struct committer all[COMMITTERS] = {0};
+    struct arena a = {0};
+    struct err err = {0};
+
+    for (unsigned i = 0; i < branches; i++) {
+        struct lake_branch_options o = {.name = arena_fmt(&a, "%s-%u", name, i),
+                                        .source = STR("main")};
+        struct lake_branch made;
+        bench_must(lake_branch_create(b->lake.lake, &a, &b->lake.repo, &o, &made, &err), &err);
+    }
+    struct span s = span_begin();
+    for (unsigned i = 0; i < COMMITTERS; i++) {
+        all[i] = (struct committer){
+            .bench = b, .branch = arena_fmt(&a, "%s-%u", name, i % branches), .number = i};
+        bench_must(thread_start(&all[i].thread, "committer", 0, committer_main, &all[i], &err),
+                   &err);
+    }
+    for (unsigned i = 0; i < COMMITTERS; i++)
+        thread_join(&all[i].thread);
+    span_end(&s, name, (uint64_t)COMMITTERS * PARALLEL_COMMITS);
+    arena_release(&a);
+}
+
 static void run_branches(struct commit_bench *b)
 {
     struct arena a = {0};
@@ -302,6 +361,17 @@ static double run_writers(struct commit_bench *b, const char *name, double rate,
     return (double)ops / seconds;
 }
 
+/* Writers without a commit, then writers beside one. Both come behind a fill, so that the database
+ * has as many rows to merge in the background. Returns the rate without a commit. */
+static double run_pair(struct commit_bench *b, const char *alone, const char *beside, double rate)
+{
+    fill(b);
+    double reached = run_writers(b, alone, rate, false);
+    fill(b);
+    run_writers(b, beside, rate, true);
+    return reached;
+}
+
 int main(int argc, char **argv)
 {
     struct commit_bench b = {0};
@@ -316,22 +386,21 @@ int main(int argc, char **argv)
         return 2;
     snprintf(target, sizeof(target), "embedded:%s/kv", b.folder);
     lake_bench_open(&b.lake, target, b.folder);
+    struct span s = span_begin();
     fill(&b);
+    span_end(&s, "fill", b.objects);
     run_limit(&b);
     run_commit(&b, "commit");
     settle(&b);
     run_singles(&b);
     settle(&b);
+    run_committers(&b, "commits_one_branch", 1);
+    run_committers(&b, "commits_eight_branches", COMMITTERS);
+    settle(&b);
     run_branches(&b);
     run_lookups(&b);
-    double rate = run_writers(&b, "alone", 0, false);
-    run_writers(&b, "half_alone", rate / 2, false);
-    if (b.seconds > 0) {
-        fill(&b);
-        run_writers(&b, "beside", 0, true);
-        fill(&b);
-        run_writers(&b, "half_beside", rate / 2, true);
-    }
+    double rate = run_pair(&b, "alone", "beside", 0);
+    run_pair(&b, "half_alone", "half_beside", rate / 2);
     lake_bench_close(&b.lake);
     return 0;
 }

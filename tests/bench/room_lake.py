@@ -1,6 +1,7 @@
 """lake/: staging beside the same rows by hand and beside lakeFS's earlier SQL way; commits beside the limit and beside
 writers; GET, PUT and LIST beside a plain bucket; trees of ten million objects beside one million; lookups and branches
-beside git; a restore of refs beside the same rows.
+beside git; a restore of refs beside the same rows; builds, commits, diffs, merges and lookups beside DoltLite; memory of a
+weir that has a large repository.
 
 LAKE=objects (1000000) sets the size of the commits. FULL=1 also measures trees of ten times as many objects.
 MEASURES=get4k,list measures only what begins with one of these names."""
@@ -11,12 +12,15 @@ import os
 import re
 import shutil
 import statistics
+import time
 import urllib.request
 
-from lab import Measure, median, ratios
+from lab import Measure, Unmeasured, median, ratios
+from lake_doltlite import DoltLite
 from lake_peers import Git, Postgres
 from room_http import SMALL
-from room_s3 import CLIENTS, keep, put_small, put_text, query_of, start_weir, wrk
+from room_s3 import CLIENTS, guarded, keep, put_small, put_text, query_of, start_weir, wrk
+from room_start import idle_rss
 from room_store import start_durable_redis
 from s3_client import headers
 
@@ -29,12 +33,17 @@ BOUNDS = {
     "lake/lookup_vs_git": ("<=", 0.2), "lake/branch_vs_git": ("<=", 0.5),
     "lake/get4k_vs_local": ("<=", 1.6), "lake/put4k_vs_local": (">=", 0.45), "lake/list_vs_local": ("<=", 1.5),
 }
+DOLTLITE_BOUNDS = {f"lake/{name}_vs_doltlite": ("<=", bound) for name, bound in (
+    ("build_1m", 1.0), ("one_commit_1m", 2.0), ("lookup", 1.0), ("diff", 1.0), ("merge", 1.0))}
+MEMORY_BOUNDS = {"lake/idle_rss_1m": ("<=", 60)}
+BOUNDS |= DOLTLITE_BOUNDS | MEMORY_BOUNDS
 TREE_BOUNDS = {"one_commit": ("single", 1.3), "diff": ("diff", 1.5), "merge": ("merge", 1.5)}
 if os.environ.get("FULL") == "1":
     BOUNDS |= {f"lake/{name}_10m_vs_1m": ("<=", bound) for name, (_, bound) in TREE_BOUNDS.items()}
 
 COMMIT_ROUNDS = 3
-LOOKUPS, BRANCHES = 20000, 200
+LOOKUPS, BRANCHES, SINGLES = 20000, 200, 50
+CHANGES = 10000  # of a diff and a merge
 DUMPED = 200000  # commits of a dump
 LISTED = 1000  # objects of a listing, which is one page
 
@@ -87,11 +96,13 @@ def commit(lab, objects):
     return figures
 
 
-def measure_commits(lab, objects):
-    rounds = [commit(lab, objects) for _ in range(min(COMMIT_ROUNDS, lab.rounds))]
+def middle_of(rounds, figure):
+    return statistics.median(one[figure] for one in rounds)
 
+
+def measure_commits(lab, objects, rounds):
     def middle(figure):
-        return statistics.median(one[figure] for one in rounds)
+        return middle_of(rounds, figure)
 
     def over(name, ours, peer, unit, scale=1):
         return Measure("lake/" + name, [one[ours] / one[peer] for one in rounds], f"{middle(ours) / scale:.3g} {unit}",
@@ -107,7 +118,10 @@ def measure_commits(lab, objects):
         yield Measure(f"lake/{name}_vs_git", [one[figure] / peer for one, peer in zip(rounds, peers)],
                       f"{middle(figure):.1f} us CPU", f"{statistics.median(peers):.1f} us CPU")
     yield Measure("lake/one_commit", [one["one_commit_cpu_us"] / 1000 for one in rounds],
-                  f"{middle('one_commit_seconds') / 50 * 1000:.1f} ms", unit=" ms CPU")
+                  f"{middle('one_commit_seconds') / SINGLES * 1000:.1f} ms", unit=" ms CPU")
+    for name in ("commits_one_branch", "commits_eight_branches"):
+        yield Measure(f"lake/{name}", [200 / one[name + "_seconds"] for one in rounds], f"{middle(name + '_cpu_us'):.0f} us CPU",
+                      unit="/s")
 
 
 def tree(lab, objects):
@@ -140,11 +154,64 @@ def measure_refs(lab):
     yield Measure("lake/dump", [one["dump_cpu_us"] for one in rounds], text("dump"), unit=" us CPU a ref")
 
 
+def measure_doltlite(lab, objects, rounds):
+    """The commits were measured before; the trees are measured here, on the same objects."""
+    trees, peer = tree(lab, objects), DoltLite(lab, objects)
+    built = peer.build()
+    whole = middle_of(rounds, "fill_cpu") + middle_of(rounds, "commit_cpu")
+    one, found = peer.singles(lab.random, SINGLES), peer.lookups(lab.random, LOOKUPS)
+    diff, merge = peer.diff_and_merge()
+    yield Measure("lake/build_1m_vs_doltlite", [trees["build_cpu"] / built], f"{trees['build_cpu']:.2f} s CPU",
+                  f"{built:.2f} s CPU")
+    yield Measure("lake/load_1m_vs_doltlite", [whole / built], f"{whole:.2f} s CPU", f"{built:.2f} s CPU")
+    yield Measure("lake/one_commit_1m_vs_doltlite", [run["one_commit_cpu_us"] / 1e6 / one for run in rounds],
+                  f"{middle_of(rounds, 'one_commit_cpu_us') / 1000:.2f} ms CPU", f"{one * 1000:.2f} ms CPU")
+    yield Measure("lake/lookup_vs_doltlite", [run["lookup_cpu_us"] / 1e6 / found for run in rounds],
+                  f"{middle_of(rounds, 'lookup_cpu_us'):.1f} us CPU", f"{found * 1e6:.1f} us CPU")
+    for name, seconds in (("diff", diff), ("merge", merge)):
+        ours = trees[name + "_cpu_us"] * CHANGES / 1e6
+        yield Measure(f"lake/{name}_vs_doltlite", [ours / seconds], f"{ours * 1000:.1f} ms CPU", f"{seconds * 1000:.0f} ms CPU")
+
+
+# --- memory ---
+
+def import_all(weir, api, bucket):
+    """Imports every object of the bucket into the repository, and waits."""
+    path = "/repositories/large/branches/main/import"
+    done = json.loads(api_call(weir, api, path, {"commit": {"message": "all"}, "paths": [
+        {"type": "common_prefix", "path": f"s3://{bucket}/", "destination": ""}]}))
+    while not (status := json.loads(api_call(weir, api, f"{path}?id={done['id']}")))["completed"]:
+        if "error" in status:
+            raise Unmeasured(f"import: {status['error']['message']}")
+        time.sleep(0.5)
+    return status["ingested_objects"]
+
+
+def measure_memory(lab, objects):
+    data = lab.folder("large")
+    lab.run([lab.program("tests/bench/bench_local"), data, "fill", "source", "root", str(objects)])
+    weir = start_weir(lab, "weir-large", data)
+    api = api_of(lab, weir)
+    weir.need("PUT", "/lake-data")
+    api_call(weir, api, "/repositories", {"name": "large", "storage_namespace": "s3://lake-data/large"})
+    if (count := import_all(weir, api, "source")) != objects:
+        raise Unmeasured(f"{count} of {objects} objects were imported")
+    lab.stop(weir.server)
+    held, threads = idle_rss(lab, data)
+    yield Measure("lake/idle_rss_1m", [held], f"{threads} threads", unit=" MB")
+
+
 # --- through S3, beside a plain bucket ---
 
-def api_call(weir, api, path, body):
+def api_of(lab, weir):
+    return re.search(r"API +(http://127\.0\.0\.1:\d+)", lab.output(weir.server)).group(1)
+
+
+def api_call(weir, api, path, body=None):
+    """POSTs the body; without one it is a GET."""
     login = base64.b64encode(f"{weir.keys.access}:{weir.keys.secret}".encode()).decode()
-    request = urllib.request.Request(api + "/api/v1" + path, json.dumps(body).encode(), method="POST", headers={
+    sent = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(api + "/api/v1" + path, sent, headers={
         "Authorization": "Basic " + login, "Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.read()
@@ -153,7 +220,7 @@ def api_call(weir, api, path, body):
 def start_lake(lab):
     """A weir with the bucket box and the repository repo, each with the same objects."""
     weir = start_weir(lab, "weir-lake")
-    api = re.search(r"API +(http://127\.0\.0\.1:\d+)", lab.output(weir.server)).group(1)
+    api = api_of(lab, weir)
     weir.need("PUT", "/box")
     weir.need("PUT", "/lake-data")
     api_call(weir, api, "/repositories", {"name": "repo", "storage_namespace": "s3://lake-data/repo"})
@@ -204,9 +271,13 @@ def measure(lab):
         yield from measure_stages(lab)
     if wanted("get4k", "list", "put4k"):
         yield from measure_s3(lab)
-    if wanted("commit", "long_commit", "lookup", "branch", "one_commit"):
-        yield from measure_commits(lab, objects)
+    if wanted("commit", "long_commit", "lookup", "branch", "one_commit", "commits", "doltlite"):
+        rounds = [commit(lab, objects) for _ in range(min(COMMIT_ROUNDS, lab.rounds))]
+        yield from measure_commits(lab, objects, rounds)
+        yield from guarded(DOLTLITE_BOUNDS, measure_doltlite, lab, objects, rounds)
     if wanted("restore", "dump"):
         yield from measure_refs(lab)
+    if wanted("idle_rss"):
+        yield from guarded(MEMORY_BOUNDS, measure_memory, lab, objects)
     if os.environ.get("FULL") == "1" and wanted(*TREE_BOUNDS):
         yield from measure_trees(lab, objects)
