@@ -93,8 +93,8 @@ class Lake:
         folder = self.folder / str(self.starts)
         folder.mkdir()
         self.starts += 1
-        self.server = Server(folder, f"--lake.gc.grace={GRACE_S}s", "--lake.drop.again=100ms", data=self.folder / "data",
-                             binary=FAULTY, env={"WEIR_KV_URL": self.kv.url, **env}).ready()
+        self.server = Server(folder, f"--lake.gc.grace={GRACE_S}s", "--lake.drop.again=100ms", "--lake.gc.every=0s",
+                             data=self.folder / "data", binary=FAULTY, env={"WEIR_KV_URL": self.kv.url, **env}).ready()
         self.s3 = self.server.s3()
 
     def end(self):
