@@ -73,7 +73,8 @@ struct cached_branch *branch_cache_get(struct branch_cache *c, struct str partit
 }
 
 /* Makes a branch of the cache from its record; NULL: there is no memory for it. */
-static struct cached_branch *cached_branch_new(struct str partition, struct str record)
+static struct cached_branch *cached_branch_new(struct str partition, struct str record,
+                                               struct str repo)
 {
     struct cached_branch *b = xzalloc(sizeof(*b));
     struct str own;
@@ -81,6 +82,7 @@ static struct cached_branch *cached_branch_new(struct str partition, struct str 
     atomic_init(&b->refs, 1);
     b->partition = arena_str(&b->arena, partition);
     own = arena_str(&b->arena, record);
+    b->repo = arena_str(&b->arena, repo);
     if (arena_error(&b->arena) < 0 || lake_branch_read(&b->branch, &b->arena, own, NULL) < 0) {
         cached_branch_unref(b);
         return NULL;
@@ -89,12 +91,17 @@ static struct cached_branch *cached_branch_new(struct str partition, struct str 
     return b;
 }
 
-void branch_cache_put(struct branch_cache *c, struct str partition, const struct lake_branch *b)
+void branch_cache_put(struct branch_cache *c, struct str partition, const struct lake_branch *b,
+                      struct str repo)
 {
     struct branch_place *at = branch_place_of(c, partition, b->id);
+    struct cached_branch *known = repo.len ? NULL : branch_cache_get(c, partition, b->id);
     struct cached_branch *fresh =
-        b->stamp.len <= CACHED_RECORD_MAX ? cached_branch_new(partition, b->stamp) : NULL;
+        b->stamp.len <= CACHED_RECORD_MAX && repo.len <= CACHED_RECORD_MAX
+            ? cached_branch_new(partition, b->stamp, known ? known->repo : repo)
+            : NULL;
 
+    cached_branch_unref(known);
     if (!fresh)
         return;
     mutex_lock(&at->lock);

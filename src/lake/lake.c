@@ -13,7 +13,6 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->queue = commit_queue_new();
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
     l->branches = branch_cache_new();
-    l->stages = stage_cache_new();
     l->notes = lake_notes_new();
     l->logs = log_pauses_new(LAKE_PAUSED_COMMITS);
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
@@ -41,7 +40,6 @@ void lake_close(struct lake *l)
     lake_notes_free(l->notes);
     commit_cache_free(l->commits);
     branch_cache_free(l->branches);
-    stage_cache_free(l->stages);
     compactions_free(l->compactions);
     free(l);
 }

@@ -9,7 +9,6 @@
 #include "lake/lake.h"
 #include "lake/notes.h"
 #include "lake/protect.h"
-#include "lake/stage_cache.h"
 #include "lake/step.h"
 #include "os/loop.h"
 
@@ -30,7 +29,6 @@ struct lake {
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
     struct branch_cache *branches;
-    struct stage_cache *stages; /* stage.c: the records that stages read last */
     struct lake_notes *notes;   /* notes.c: operations that were slow or failed */
     struct log_pauses *logs;    /* log_pauses.c: walks that wait for their next page */
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken

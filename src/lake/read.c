@@ -225,7 +225,7 @@ static int look_until_same(struct look *k, struct lake_branch *b, struct err *er
             return code;
     }
     if (code == 0)
-        branch_cache_put(k->lake->branches, k->repo->partition, b);
+        branch_cache_put(k->lake->branches, k->repo->partition, b, STR_EMPTY);
     return code;
 }
 

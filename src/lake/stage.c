@@ -132,17 +132,22 @@ static int stage_prepare(struct staging *s, const struct lake_put *puts, size_t 
 
 /* --- one try --- */
 
-/* K1 without a round trip: the records as a stage read them last. The write checks both, and the
- * repository's record counts the changes of the rules, which allowed the write when the records
- * were kept. So only a write that depends on nothing else can use them. */
+/* K1 without a round trip: the records of the cache. The write checks both, and the repository's
+ * record counts the changes of the rules, which let a stage write when the record was kept. So only
+ * a write that depends on nothing else can use them. */
 static bool stage_recall(struct staging *s)
 {
-    struct stage_records r;
-
-    if (!(s->lake->kv->can & KV_FENCES) || s->was_refused || s->path_count > 0 || s->o->keep ||
-        !stage_cache_get(s->lake->stages, s->arena, s->asked->partition, s->name, &r))
+    if (!(s->lake->kv->can & KV_FENCES) || s->was_refused || s->path_count > 0 || s->o->keep)
         return false;
-    struct kv_value values[] = {{r.repo, r.repo}, {r.branch, r.branch}};
+    struct cached_branch *known = branch_cache_get(s->lake->branches, s->asked->partition, s->name);
+    if (!known)
+        return false;
+    struct str repo = arena_str(s->arena, known->repo);
+    struct str branch = arena_str(s->arena, known->branch.stamp);
+    cached_branch_unref(known);
+    if (!repo.len)
+        return false;
+    struct kv_value values[] = {{repo, repo}, {branch, branch}};
     return lake_decode_branch(s->arena, s->asked, values, &s->repo, &s->branch, NULL) == 0 &&
            lake_check_writable(&s->repo, s->o->force, NULL) == 0;
 }
@@ -165,8 +170,7 @@ static int stage_read(struct staging *s, struct err *err)
     if (code == 0)
         code = lake_judge_protection(&values[2], s->name, LAKE_PROTECT_STAGING, err);
     if (code == 0)
-        stage_cache_put(s->lake->stages, s->asked->partition, s->name,
-                        &(struct stage_records){s->repo.stamp, s->branch.stamp});
+        branch_cache_put(s->lake->branches, s->asked->partition, &s->branch, s->repo.stamp);
     return code;
 }
 
@@ -242,8 +246,6 @@ static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err
     lake_step_end("lake.stage");
     if (code == ERR_PRECONDITION && s->o->keep && failed == STAGE_KEEP_CHECK)
         return err_set(err, ERR_BUSY, "a collection began or ended meanwhile; try again");
-    if (code == ERR_PRECONDITION)
-        stage_cache_forget(s->lake->stages, s->asked->partition, s->name);
     return code == ERR_PRECONDITION ? ERR_AGAIN : code;
 }
 
