@@ -29,8 +29,8 @@ struct lake {
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
     struct branch_cache *branches;
-    struct lake_notes *notes;   /* notes.c: operations that were slow or failed */
-    struct log_pauses *logs;    /* log_pauses.c: walks that wait for their next page */
+    struct lake_notes *notes; /* notes.c: operations that were slow or failed */
+    struct log_pauses *logs;  /* log_pauses.c: walks that wait for their next page */
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
      * from it. Tests set it. */
     int64_t claim_fresh_ms;
