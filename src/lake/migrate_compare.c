@@ -59,8 +59,9 @@ static int compare_end(struct compare *c, struct err *err)
                                      STR_ARG(key));
 }
 
-static int compare_table(struct migrate_repo *m, enum migrate_stage stage, struct str of,
-                         struct str partition, struct compare *c, struct err *err)
+/* Compares a table of the repository, or, where there is a branch, its staged rows. */
+static int compare_table(struct migrate_repo *m, enum migrate_stage stage,
+                         const struct lake_branch *b, struct compare *c, struct err *err)
 {
     struct arena a = {0};
     struct kv_range range;
@@ -68,9 +69,11 @@ static int compare_table(struct migrate_repo *m, enum migrate_stage stage, struc
 
     c->table = &migrate_tables[stage];
     range = (struct kv_range){.prefix = lake_key_in(&a, STR_EMPTY, c->table->kind, STR_EMPTY).key};
-    code = kv_scan_open(&c->scan, m->lake->kv, NULL, partition, &range, err);
+    code =
+        kv_scan_open(&c->scan, m->lake->kv, NULL, b ? b->staging : m->repo.partition, &range, err);
     if (code == 0)
-        code = migrate_each(m, c->table->select, of, STR_EMPTY, compare_row, c, err);
+        code = b ? migrate_each_staged(m, b, STR_EMPTY, compare_row, c, err)
+                 : migrate_each(m, c->table->select, m->repo.id, STR_EMPTY, compare_row, c, err);
     if (code == 0)
         code = compare_end(c, err);
     kv_scan_free(c->scan);
@@ -103,25 +106,24 @@ static int compare_firsts(struct migrate_repo *m, uint64_t want, struct err *err
     return code == ERR_END ? 0 : code;
 }
 
-static int compare_token(struct migrate_repo *m, const struct lake_branch *b, struct err *err)
+static int compare_staged(struct migrate_repo *m, const struct lake_branch *b, struct err *err)
 {
     struct compare c = {.count = &m->told.staged};
 
-    return compare_table(m, MIGRATE_STAGED, b->staging, b->staging, &c, err);
+    return compare_table(m, MIGRATE_STAGED, b, &c, err);
 }
 
 int migrate_compare(struct migrate_repo *m, struct err *err)
 {
     struct compare commits = {.count = &m->told.commits}, tags = {.count = &m->told.tags},
                    branches = {.count = &m->told.branches};
-    struct str of = m->repo.id, partition = m->repo.partition;
-    int code = compare_table(m, MIGRATE_COMMITS, of, partition, &commits, err);
+    int code = compare_table(m, MIGRATE_COMMITS, NULL, &commits, err);
 
     if (code == 0)
         code = compare_firsts(m, commits.firsts, err);
     if (code == 0)
-        code = compare_table(m, MIGRATE_TAGS, of, partition, &tags, err);
+        code = compare_table(m, MIGRATE_TAGS, NULL, &tags, err);
     if (code == 0)
-        code = compare_table(m, MIGRATE_BRANCHES, of, partition, &branches, err);
-    return code < 0 ? code : migrate_each_branch(m, STR_EMPTY, compare_token, err);
+        code = compare_table(m, MIGRATE_BRANCHES, NULL, &branches, err);
+    return code < 0 ? code : migrate_each_branch(m, STR_EMPTY, compare_staged, err);
 }

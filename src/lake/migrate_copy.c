@@ -113,25 +113,34 @@ static int copy_row(struct migrate_repo *m, struct arena *a, const struct source
     return m->tx.count < COPY_BATCH && m->batch.used < COPY_BATCH_BYTES ? 0 : copy_write(m, err);
 }
 
-/* Copies a table behind the key `after`; `of` is the repository or the token. */
-static int copy_table(struct migrate_repo *m, enum migrate_stage stage, struct str of,
-                      struct str partition, struct str after, struct err *err)
+static struct copy copy_stage(struct migrate_repo *m, enum migrate_stage stage,
+                              struct str partition)
 {
-    struct copy c = {&migrate_tables[stage], partition};
-
     copy_begin(m);
     m->mark.stage = stage;
-    int code = migrate_each(m, c.table->select, of, after, copy_row, &c, err);
+    return (struct copy){&migrate_tables[stage], partition};
+}
+
+/* Copies a table of the repository behind the key `after`. */
+static int copy_table(struct migrate_repo *m, enum migrate_stage stage, struct str after,
+                      struct err *err)
+{
+    struct copy c = copy_stage(m, stage, m->repo.partition);
+    int code = migrate_each(m, c.table->select, m->repo.id, after, copy_row, &c, err);
+
     return code == 0 && m->tx.count ? copy_write(m, err) : code;
 }
 
-static int copy_token(struct migrate_repo *m, const struct lake_branch *b, struct err *err)
+static int copy_staged(struct migrate_repo *m, const struct lake_branch *b, struct err *err)
 {
     struct str after =
         str_eq(m->mark.branch, b->id) ? arena_str(&m->arena, m->mark.last) : STR_EMPTY;
 
+    struct copy c = copy_stage(m, MIGRATE_STAGED, arena_str(&m->arena, b->staging));
+
     m->mark.branch = arena_str(&m->arena, b->id);
-    return copy_table(m, MIGRATE_STAGED, b->staging, arena_str(&m->arena, b->staging), after, err);
+    int code = migrate_each_staged(m, b, after, copy_row, &c, err);
+    return code == 0 && m->tx.count ? copy_write(m, err) : code;
 }
 
 int migrate_copy(struct migrate_repo *m, struct err *err)
@@ -141,12 +150,11 @@ int migrate_copy(struct migrate_repo *m, struct err *err)
     int code = 0;
 
     for (enum migrate_stage stage = first; code == 0 && stage < MIGRATE_STAGED; stage++)
-        code = copy_table(m, stage, m->repo.id, m->repo.partition,
-                          stage == first ? last : STR_EMPTY, err);
+        code = copy_table(m, stage, stage == first ? last : STR_EMPTY, err);
     if (code == 0 && first <= MIGRATE_STAGED) {
         if (first < MIGRATE_STAGED)
             m->mark.branch = m->mark.last = STR_EMPTY;
-        code = migrate_each_branch(m, m->mark.branch, copy_token, err);
+        code = migrate_each_branch(m, m->mark.branch, copy_staged, err);
     }
     if (code < 0 || first >= MIGRATE_COPIED)
         return code;

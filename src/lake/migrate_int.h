@@ -77,6 +77,10 @@ typedef int migrate_row_fn(struct migrate_repo *m, struct arena *a, const struct
 int migrate_each(struct migrate_repo *m, const char *select, struct str of, struct str after,
                  migrate_row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
+/* Calls fn() for each staged row that the source has for the branch, behind the path `after`. */
+int migrate_each_staged(struct migrate_repo *m, const struct lake_branch *b, struct str after,
+                        migrate_row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+
 /* Calls fn() for each branch that was copied, from the name `from` on. */
 int migrate_each_branch(struct migrate_repo *m, struct str from,
                         int (*fn)(struct migrate_repo *m, const struct lake_branch *b,

@@ -1,8 +1,8 @@
 /* Rows of lakeFS's tables, and the rows of the lake that they become.
  *
- * A table may hold NULL in many columns: a branch without a token gets a new one, a ref without a
- * commit leads to none, metadata and parents may be absent, and a staged row without an identity is
- * a tombstone. */
+ * A table may hold NULL in many columns: a branch without a token has no staged rows, a ref without
+ * a commit leads to none, metadata and parents may be absent, and a staged row without an identity
+ * is a tombstone. */
 #include "lake/migrate_int.h"
 #include "lake/names.h"
 
@@ -169,7 +169,8 @@ static int migrate_row_tag(struct migrate_repo *m, struct arena *a, const struct
     return row_encoded(a, &record, out, err);
 }
 
-/* Returns the token of a branch that has none in the source. */
+/* Returns the staging token of a branch: the one that weir made before, or a new one. A token names
+ * a partition that is dropped later, so the source has no say in it (D10). */
 static struct str branch_own_token(struct migrate_repo *m, struct arena *a, struct str name,
                                    struct str present)
 {
@@ -184,21 +185,15 @@ static int migrate_row_branch(struct migrate_repo *m, struct arena *a,
                               const struct source_row *from, struct str present,
                               struct migrate_row *out, struct err *err)
 {
-    struct lake_branch b = {.id = from->values[0],
-                            .staging = from->values[1],
-                            .commit_id = from->values[2],
-                            .revision = 1};
+    struct lake_branch b = {.id = from->values[0], .commit_id = from->values[1], .revision = 1};
     struct buf record = {0};
     int code = lake_check_branch(b.id, err);
 
     if (code == 0)
         code = row_check_head(m, "branch", b.id, b.commit_id, err);
-    if (code == 0 && b.staging.len > KV_PARTITION_MAX)
-        code = err_set(err, ERR_INVALID, "its staging token is too long");
     if (code < 0)
         return err_wrap(err, code, "the branch " STR_FMT, STR_ARG(str_head(b.id, LAKE_NAME_MAX)));
-    if (!b.staging.len)
-        b.staging = branch_own_token(m, a, b.id, present);
+    b.staging = branch_own_token(m, a, b.id, present);
     out->name = b.id;
     lake_branch_write(&record, &b);
     return row_encoded(a, &record, out, err);
@@ -236,7 +231,7 @@ const struct migrate_table migrate_tables[MIGRATE_COPIED] = {
                       "COLLATE \"C\" > $2 ORDER BY id COLLATE \"C\"",
                       migrate_row_tag},
     [MIGRATE_BRANCHES] = {"branches",
-                          "SELECT id, staging_token, commit_id FROM graveler_branches WHERE "
+                          "SELECT id, commit_id FROM graveler_branches WHERE "
                           "repository_id = $1 AND id COLLATE \"C\" > $2 ORDER BY id COLLATE \"C\"",
                           migrate_row_branch},
     [MIGRATE_STAGED] = {"key",
@@ -266,6 +261,27 @@ int migrate_each(struct migrate_repo *m, const char *select, struct str of, stru
     source_rows_close(rows);
     arena_release(&a);
     return code == ERR_END ? 0 : code;
+}
+
+int migrate_each_staged(struct migrate_repo *m, const struct lake_branch *b, struct str after,
+                        migrate_row_fn *fn, void *ctx, struct err *err)
+{
+    static const char select[] =
+        "SELECT staging_token FROM graveler_branches WHERE repository_id = $1 AND id = $2";
+    struct source_rows *rows = NULL;
+    struct str params[] = {m->repo.id, b->id}, token = STR_EMPTY;
+    struct source_row row;
+    struct arena a = {0};
+    int code = source_rows_open(&rows, m->source, select, params, ARRAY_SIZE(params), err);
+
+    if (code == 0 && (code = source_rows_next(rows, &row, err)) == 0)
+        token = arena_str(&a, row.values[0]);
+    source_rows_close(rows);
+    code = code == ERR_END ? 0 : code;
+    if (code == 0 && token.len)
+        code = migrate_each(m, migrate_tables[MIGRATE_STAGED].select, token, after, fn, ctx, err);
+    arena_release(&a);
+    return code;
 }
 
 int migrate_each_branch(struct migrate_repo *m, struct str from,

@@ -2,6 +2,7 @@
 #include "lake/migrate.h"
 
 #include "base/hex.h"
+#include "lake/delete.h"
 #include "lake/iter.h"
 #include "lake/node.h"
 #include "unit/kv/postgres_server.h"
@@ -228,7 +229,7 @@ static void old_check(struct old_lake *o)
     hand_expect(h, "main", "old/path", NULL);
     hand_expect(h, "work", "b", "staged b");
     hand_expect_list(h, "empty", "");
-    CHECK_STR(hand_read_branch(h, "main").staging, STR("old-main:token"));
+    CHECK(!str_eq(hand_read_branch(h, "main").staging, STR("old-main:token")));
     CHECK(str_starts(hand_read_branch(h, "empty").staging, STR("old-empty:")));
     CHECK_INT(hand_read_branch(h, "empty").commit_id.len, 0);
     CHECK_OK(lake_commit_get(h->lake, &h->arena, &h->repo, o->merge, &c, &err));
@@ -266,11 +267,13 @@ GC_LAB_TEST(lake_migrate, every_oddity_of_the_tables_is_moved)
     CHECK_INT(totals.homeless, 1);
     old_check(&o);
     CHECK_INT(hand_count_rows(&o.hand, STR("old-gone:token")), 0);
-    CHECK_INT(hand_count_rows(&o.hand, STR("old-main:token")), 3);
+    CHECK_INT(hand_count_rows(&o.hand, STR("old-main:token")), 0); /* D10 */
+    struct str token = hand_read_branch(&o.hand, "main").staging;
+    CHECK_INT(hand_count_rows(&o.hand, token), 3);
     CHECK_OK(
         kv_get(lab->lake->kv, NULL, &lab->arena, KV_NAME("multiparts", "upload-1"), &row, &err));
     CHECK_OK(kv_get(lab->lake->kv, NULL, &lab->arena,
-                    (struct kv_name){STR("old-main:token"), STR("key/\xff\x00\xfe")}, &row, &err));
+                    (struct kv_name){token, STR("key/\xff\x00\xfe")}, &row, &err));
     old_close(&o);
 }
 
@@ -450,5 +453,53 @@ GC_LAB_TEST(lake_migrate, a_database_without_the_tables_is_refused)
     o.url = "nonsense";
     CHECK_ERR(old_try(&o, NULL, &totals), ERR_INVALID);
     o.url = url;
+    old_close(&o);
+}
+
+/* --- tokens (D10) --- */
+
+GC_LAB_TEST(lake_migrate, a_token_that_names_another_partition_does_not_reach_it)
+{
+    struct lake_migrate_totals totals;
+    struct old_lake o;
+    struct hand *h = &o.hand;
+    struct err err = {0};
+    struct lake_repo other;
+
+    old_open(&o, lab);
+    old_sql(&o, "UPDATE graveler_staging_kv SET staging_token = 'graveler' WHERE staging_token = "
+                "'old-main:token'");
+    old_sql(&o, "UPDATE graveler_branches SET staging_token = 'graveler' WHERE staging_token = "
+                "'old-main:token'");
+    CHECK_INT(old_try(&o, NULL, &totals), 0);
+    old_check(&o);
+    CHECK_OK(lake_reset(h->lake, &h->arena, &h->repo, STR("main"), LAKE_RESET_ALL, STR_EMPTY, false,
+                        &err));
+    CHECK_OK(lake_clean(h->lake, &err));
+    CHECK_OK(lake_repo_get(h->lake, &h->arena, STR("old"), &other, &err));
+    CHECK_OK(lake_repo_get(h->lake, &h->arena, lab->repo.id, &other, &err));
+    old_close(&o);
+}
+
+/* The token of the first migration is dropped a second time while the repository is there again. */
+GC_LAB_TEST(lake_migrate, a_repository_that_was_deleted_is_moved_again)
+{
+    struct lake_migrate_totals totals;
+    struct old_lake o;
+    struct hand *h = &o.hand;
+    struct err err = {0};
+
+    old_open(&o, lab);
+    lab->lake->claim_fresh_ms = 0;
+    hand_drop_again(h, MS_PER_DAY);
+    CHECK_INT(old_try(&o, NULL, &totals), 0);
+    old_check(&o);
+    CHECK_OK(lake_repo_delete(h->lake, &h->arena, STR("old"), true, false, &err));
+    CHECK_OK(lake_delete_work(h->lake, NULL, NULL, &err));
+    CHECK_OK(lake_clean(h->lake, &err));
+    CHECK_INT(old_try(&o, NULL, &totals), 0);
+    hand_drop_again(h, 0);
+    CHECK_OK(lake_clean(h->lake, &err));
+    old_check(&o);
     old_close(&o);
 }
