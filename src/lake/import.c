@@ -104,6 +104,7 @@ int lake_import_start(struct lake *l, struct arena *a, const struct lake_repo *r
                                   .user = o->user,
                                   .metadata = o->metadata,
                                   .force = o->force,
+                                  .needs_objects = o->needs_objects,
                                   .path_count = o->count};
     memcpy(rec->paths, o->paths, o->count * sizeof(*o->paths));
     struct str value = import_record_encode(a, rec);

@@ -26,6 +26,8 @@ struct lake_import_options {
     struct str_pairs metadata;
     struct str user; /* id of the user as whom the sources are listed */
     bool force;
+    bool needs_objects; /* a source without objects is an error; otherwise it empties its
+                           destination */
 };
 
 struct lake_import_status {

@@ -10,7 +10,7 @@ struct import_record {
     struct lake_import_status status;
     struct str branch, message, committer, user;
     struct str_pairs metadata;
-    bool force;
+    bool force, needs_objects;
     struct lake_import_path paths[LAKE_IMPORT_PATHS_MAX];
     size_t path_count;
     struct str stamp; /* not in the record */

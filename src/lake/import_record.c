@@ -18,6 +18,7 @@ static const struct proto_field import_fields[] = {
     PROTO_FIELD(106, PROTO_BOOL, struct import_record, force),
     PROTO_FIELD(107, PROTO_BOOL, struct import_record, status.canceled),
     PROTO_FIELD(108, PROTO_STR, struct import_record, status.commit_id),
+    PROTO_FIELD(109, PROTO_BOOL, struct import_record, needs_objects),
     {0},
 };
 enum { IMPORT_PATH = 101 }; /* a message of its own, repeated */

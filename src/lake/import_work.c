@@ -146,6 +146,7 @@ static int import_page(struct import_work *w, const struct lake_import_path *p, 
 static int import_prefix(struct import_work *w, const struct lake_import_path *p, struct str bucket,
                          struct str prefix, struct err *err)
 {
+    uint64_t before = w->record->status.ingested;
     struct buf after = {0};
     bool more = true;
     int code = 0;
@@ -165,6 +166,9 @@ static int import_prefix(struct import_work *w, const struct lake_import_path *p
         arena_release(&a);
     }
     buf_release(&after);
+    if (code == 0 && w->record->needs_objects && w->record->status.ingested == before)
+        code = err_set(err, ERR_INVALID, "no object begins with " STR_FMT "; nothing was changed",
+                       STR_ARG(str_head(p->source, 255)));
     return code;
 }
 

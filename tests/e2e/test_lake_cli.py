@@ -24,6 +24,9 @@ def raw(server, weir):
     return lambda *args: weir("lake", *args, "--data", server.data, "--url", server.url).stdout
 
 
+USAGE = 1  # the exit status of a command that was used wrongly
+
+
 def put(run, tmp_path, path, data="data", branch="main"):
     file = tmp_path / "upload"
     file.write_text(data)
@@ -172,6 +175,28 @@ def test_objects(run, raw, tmp_path):
     assert paths(run) == []
 
 
+def test_recursive_means_the_folder_and_not_all_that_begins_alike(run, tmp_path):
+    for path in ("a/1", "a/deep/2", "ab/2", "abc", "a"):
+        put(run, tmp_path, path, path)
+    run("cp", "-r", "lake://repo/main/a", tmp_path / "to")
+    assert sorted(str(p.relative_to(tmp_path / "to")) for p in (tmp_path / "to").rglob("*") if p.is_file()) == ["1", "deep/2"]
+    rows = run("cp", "-r", "lake://repo/main/a", "lake://repo/main/copy", "--json")
+    assert [r["destination"] for r in rows] == ["lake://repo/main/copy/1", "lake://repo/main/copy/deep/2"]
+    first, copy = (run("stat", f"lake://repo/main/{p}/1", "--json")[0]["physical_address"] for p in ("a", "copy"))
+    assert first == copy
+    assert "into itself" in run("cp", "-r", "lake://repo/main/a", "lake://repo/main/a/b", status=USAGE)
+    assert "into itself" in run("cp", "-r", "lake://repo/main", "lake://repo/main/b", status=USAGE)
+    assert "no object is below 'none/'" in run("cp", "-r", "lake://repo/main/none", tmp_path / "none", status=1)
+    run("rm", "-r", "lake://repo/main/a")
+    assert paths(run) == ["a", "ab/2", "abc", "copy/1", "copy/deep/2"]
+    assert "no object is below 'a/'" in run("rm", "-r", "lake://repo/main/a", status=1)
+    for path in ("copy", "copy/", "none"):
+        assert "path not found; a folder needs -r" in run("rm", f"lake://repo/main/{path}", status=1)
+    assert "`weir lake branch list`" in run("rm", "lake://repo/none/a", status=1)
+    run("rm", "-r", "lake://repo/main")
+    assert paths(run) == []
+
+
 def test_rm_removes_more_than_one_page(run, server):
     lake = Lake(server)
     lake.put("file")
@@ -269,6 +294,25 @@ def test_imports(run, raw, server):
     assert "no bucket" in run("import", "s3://none/x", "lake://repo/main/x", status=1)
 
 
+def test_imports_replace_only_a_folder_and_only_by_objects(run, server, tmp_path):
+    s3 = server.s3()
+    s3.create_bucket(Bucket="source")
+    for key in ("dir/a", "dir-old/b"):
+        s3.put_object(Bucket="source", Key=key, Body=key.encode())
+    for path in ("in/old", "inner"):
+        put(run, tmp_path, path)
+    run("commit", "lake://repo/main", "-m", "m")
+    for wrong in ("s3://source/dri/", "s3://source/dir/a"):
+        assert f"no object begins with {wrong.rstrip('/')}/" in run("import", wrong, "lake://repo/main/in/", status=1)
+    for place in ("lake://repo/main", "lake://repo/main/"):
+        assert "--force" in run("import", "s3://source/dir/", place, status=USAGE)
+    assert paths(run) == ["in/old", "inner"]
+    run("import", "s3://source/dir", "lake://repo/main/in")
+    assert paths(run) == ["in/a", "inner"]
+    run("import", "s3://source", "lake://repo/main", "--force")
+    assert paths(run) == ["dir-old/b", "dir/a"]
+
+
 def test_letters_stand_for_flags(run, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/a").write_text("a")
@@ -359,11 +403,13 @@ SHOWN = [
     (["merge", "lake://repo/main", "lake://repo/dev"], "reference"),
     (["gc", "rules", "lake://repo", "--days", "9"], "branch_id retention_days"),
     (["gc", "report", "lake://repo"], None),
-    (["import", "s3://lake-data/none/", "lake://repo/dev/in/", "--no-wait"], "id completed ingested_objects commit_id"),
+    (["import", "s3://source/", "lake://repo/dev/in/", "--no-wait"], "id completed ingested_objects commit_id"),
 ]
 
 
-def test_every_command_writes_json(run, raw, tmp_path):
+def test_every_command_writes_json(run, raw, server, tmp_path):
+    server.s3().create_bucket(Bucket="source")
+    server.s3().put_object(Bucket="source", Key="a", Body=b"a")
     run("branch", "create", "lake://repo/dev")
     put(run, tmp_path, "a")
     run("commit", "lake://repo/main", "-m", "first")

@@ -55,6 +55,12 @@ int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need ne
                            forms[need]);
 }
 
+void lake_uri_to_folder(struct api_client *r, struct lake_uri *u)
+{
+    if (u->path.len && !str_ends(u->path, STR("/")))
+        u->path = arena_fmt(&r->arena, STR_FMT "/", STR_ARG(u->path));
+}
+
 static struct str uri_part(const struct lake_uri *u, struct str name)
 {
     return str_eq(name, STR("repo")) ? u->repo : str_eq(name, STR("ref")) ? u->ref : u->path;

@@ -20,6 +20,10 @@ bool lake_uri_is(const char *text);
 int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need need,
                    struct err *err) MUST_CHECK;
 
+/* Makes the place that of a folder: a path that is not empty ends with '/' then, so that a place
+ * `a` does not mean `ab`. */
+void lake_uri_to_folder(struct api_client *r, struct lake_uri *u);
+
 /* Returns "/api/v1/repositories/" and the pattern, with {repo}, {ref} and {path} replaced by the
  * parts of the place, encoded. It is in the client's arena. */
 const char *lake_cli_path(struct api_client *r, const struct lake_uri *u, const char *pattern);

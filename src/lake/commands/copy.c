@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const struct flag copy_flags[] = {
-    {"recursive", FLAG_SWITCH, NULL, NULL, "Copy a folder, or all objects below a place.",
+    {"recursive", FLAG_SWITCH, NULL, NULL, "Copy all files or objects of a folder, or of a branch.",
      .letter = 'r'},
     {"type", FLAG_TEXT, "TYPE", NULL, "The media type of uploaded objects, such as text/csv."},
     CLIENT_FLAGS,
@@ -253,24 +253,29 @@ static bool is_below(struct str path)
 }
 
 static int download_item(struct copying *c, const struct lake_uri *from, struct str path,
-                         const char *folder, struct err *err)
+                         const void *folder, struct err *err)
 {
     struct str rest = str_skip(path, from->path.len);
     struct lake_uri object = *from;
 
-    if (str_starts(rest, STR("/")))
-        rest = str_skip(rest, 1);
     if (!is_below(rest))
         return err_set(err, ERR_INVALID, "'" STR_FMT "' cannot be the name of a file",
                        STR_ARG(path));
     object.path = arena_str(&c->client->arena, path);
-    const char *file = arena_fmt(&c->client->arena, "%s/" STR_FMT, folder, STR_ARG(rest)).p;
+    const char *file =
+        arena_fmt(&c->client->arena, "%s/" STR_FMT, (const char *)folder, STR_ARG(rest)).p;
     int code = make_folders(file, err);
     return code == 0 ? download_file(c, &object, file, err) : code;
 }
 
-static int download_items(struct copying *c, const struct lake_uri *from, const json_t *page,
-                          const char *folder, struct err *err)
+/* --- folders of the lake --- */
+
+/* Copies the object with this path to its place below the destination of a folder's copy. */
+typedef int copy_item_fn(struct copying *c, const struct lake_uri *from, struct str path,
+                         const void *to, struct err *err);
+
+static int copy_items(struct copying *c, const struct lake_uri *from, const json_t *page,
+                      copy_item_fn *copy, const void *to, struct err *err)
 {
     const json_t *item;
     size_t i;
@@ -279,16 +284,18 @@ static int download_items(struct copying *c, const struct lake_uri *from, const 
     json_array_foreach(page, i, item)
     {
         if (code == 0)
-            code = download_item(c, from, json_get_str(item, "path", STR_EMPTY), folder, err);
+            code = copy(c, from, json_get_str(item, "path", STR_EMPTY), to, err);
     }
     return code;
 }
 
-/* Downloads page by page, so that files come before a long listing has ended. */
-static int download_folder(struct copying *c, const struct lake_uri *from, const char *folder,
-                           struct err *err)
+/* Copies page by page, so that the first objects are copied before a long listing has ended. */
+static int copy_lake_folder(struct copying *c, struct lake_uri *from, copy_item_fn *copy,
+                            const void *to, struct err *err)
 {
     enum { PAGE = 1000 };
+
+    lake_uri_to_folder(c->client, from);
     const char *path =
         lake_cli_path(c->client, from,
                       "{repo}/refs/{ref}/objects/ls?amount=1000&user_metadata=false&prefix={path}");
@@ -299,11 +306,13 @@ static int download_folder(struct copying *c, const struct lake_uri *from, const
         json_t *page = NULL;
         code = manage_pages(c->client, &list, &page, err);
         if (code == 0)
-            code = download_items(c, from, page, folder, err);
+            code = copy_items(c, from, page, copy, to, err);
         const json_t *last = json_array_get(page, json_array_size(page) - 1);
         list.after = arena_z(&c->client->arena, json_get_str(last, "path", STR("")));
         json_decref(page);
     }
+    if (code == 0 && from->path.len && !c->files)
+        code = err_set(err, ERR_NOT_FOUND, "no object is below '" STR_FMT "'", STR_ARG(from->path));
     return code;
 }
 
@@ -335,6 +344,30 @@ static int copy_inside(struct copying *c, const struct lake_uri *from, const str
     return code;
 }
 
+static int copy_inside_item(struct copying *c, const struct lake_uri *from, struct str path,
+                            const void *to, struct err *err)
+{
+    const struct lake_uri *folder = to;
+    struct lake_uri object = *from, copy = *folder;
+
+    object.path = arena_str(&c->client->arena, path);
+    copy.path = arena_fmt(&c->client->arena, STR_FMT STR_FMT, STR_ARG(folder->path),
+                          STR_ARG(str_skip(path, from->path.len)));
+    return copy_inside(c, &object, &copy, false, err);
+}
+
+/* Copies a folder inside a repository. A copy into the folder itself would never end, because the
+ * listing would find the copies. */
+static int copy_inside_folder(struct copying *c, struct lake_uri *from, struct lake_uri *to,
+                              struct err *err)
+{
+    lake_uri_to_folder(c->client, from);
+    lake_uri_to_folder(c->client, to);
+    if (str_eq(from->ref, to->ref) && str_starts(to->path, from->path))
+        return err_set(err, ERR_INVALID, "a folder cannot be copied into itself");
+    return copy_lake_folder(c, from, copy_inside_item, to, err);
+}
+
 /* --- the command --- */
 
 /* Adds the name of the source to a place that ends with '/', or that has no path. */
@@ -356,11 +389,11 @@ static int copy_to_lake(struct copying *c, const char *source, const char *desti
     int code = lake_uri_parse(&to, destination, LAKE_URI_REF, err);
 
     if (code == 0 && lake_uri_is(source))
-        code = lake_uri_parse(&from, source, LAKE_URI_PATH, err);
+        code = lake_uri_parse(&from, source, recursive ? LAKE_URI_REF : LAKE_URI_PATH, err);
     if (code < 0)
         return code;
     if (recursive && lake_uri_is(source))
-        return err_set(err, ERR_INVALID, "--recursive copies between the lake and a folder");
+        return copy_inside_folder(c, &from, &to, err);
     if (recursive)
         return upload_folder(c, source, &to, err);
     copy_add_name(c, &to, lake_uri_is(source) ? from.path : str_z(source));
@@ -376,7 +409,7 @@ static int copy_from_lake(struct copying *c, const char *source, const char *des
     int code = lake_uri_parse(&from, source, recursive ? LAKE_URI_REF : LAKE_URI_PATH, err);
 
     if (code < 0 || recursive)
-        return code < 0 ? code : download_folder(c, &from, destination, err);
+        return code < 0 ? code : copy_lake_folder(c, &from, download_item, destination, err);
     copy_add_name(c, &name, from.path);
     if (stat(destination, &st) == 0 && S_ISDIR(st.st_mode))
         destination =
@@ -441,10 +474,14 @@ const struct command lake_copy_commands[] = {
          "Copies an object. One of both is a place, lake://REPO/REF/PATH, the other a file or a "
          "place in the same repository; a copy inside a repository moves no byte. A destination "
          "that ends with '/' or is a folder gets the name of the source. On a terminal the "
-         "command shows its progress.",
+         "command shows its progress.\n\n"
+         "With --recursive the source is a folder: of the place a, everything below a/ is copied, "
+         "but neither a itself nor ab. Inside a repository each object is copied by a call of its "
+         "own.",
      .examples = "weir lake cp january.csv lake://weather/main/2026/\n"
                  "weir lake cp lake://weather/v1.0/2026/january.csv .\n"
                  "weir lake cp ./2026 lake://weather/main/2026 --recursive\n"
+                 "weir lake cp lake://weather/v1.0/2025 lake://weather/main/2025 --recursive\n"
                  "weir lake cp lake://weather/main~1/a.csv lake://weather/main/a.csv",
      .call = &copy_call},
     {.name = "lake mv",

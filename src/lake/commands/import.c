@@ -7,7 +7,9 @@
 static const struct flag import_flags[] = {
     {"message", FLAG_TEXT, "TEXT", NULL, "What the import's commit says.", .letter = 'm'},
     {"meta", FLAG_TEXT, "KEY=VALUE", NULL, "Metadata of the commit; may be given several times."},
-    {"object", FLAG_SWITCH, NULL, NULL, "SOURCE is one object, and not the beginning of keys."},
+    {"object", FLAG_SWITCH, NULL, NULL, "SOURCE is one object, and not a folder."},
+    {"force", FLAG_SWITCH, NULL, NULL,
+     "PLACE may be a whole branch, whose objects are all replaced."},
     {"no-wait", FLAG_SWITCH, NULL, NULL, "Do not wait for the end of the import."},
     CLIENT_FLAGS,
     {0},
@@ -15,6 +17,32 @@ static const struct flag import_flags[] = {
 
 static const struct output_column import_columns[] = {
     {"id"}, {"completed"}, {"ingested_objects", .number = true}, {"commit_id"}};
+
+/* Returns the text with '/' behind it, unless it is empty or has one. Otherwise a source 2025 would
+ * also mean the keys below 2025-old/. */
+static struct str import_folder(struct api_client *r, struct str text)
+{
+    bool done = !text.len || str_ends(text, STR("/"));
+
+    return done ? text : arena_fmt(&r->arena, STR_FMT "/", STR_ARG(text));
+}
+
+/* Writes where the objects are and where they shall stand. */
+static void import_write_path(struct api_client *r, struct json_out *w,
+                              const struct invocation *inv, const struct lake_uri *to)
+{
+    struct str source = str_z(inv->args.items[0]);
+    bool object = invocation_flag(inv, "object") != NULL;
+
+    json_out_key(w, "paths");
+    json_out_open(w, '[');
+    json_out_open(w, '{');
+    json_out_member_str(w, "type", object ? STR("object") : STR("common_prefix"));
+    json_out_member_str(w, "path", object ? source : import_folder(r, source));
+    json_out_member_str(w, "destination", object ? to->path : import_folder(r, to->path));
+    json_out_close(w, '}');
+    json_out_close(w, ']');
+}
 
 /* Begins the import; *id is in the client's arena. */
 static int import_start(struct api_client *r, const struct invocation *inv,
@@ -25,15 +53,8 @@ static int import_start(struct api_client *r, const struct invocation *inv,
     json_t *answer = NULL;
 
     lake_cli_body_begin(&body);
-    json_out_key(&body.w, "paths");
-    json_out_open(&body.w, '[');
-    json_out_open(&body.w, '{');
-    json_out_member_str(&body.w, "type",
-                        invocation_flag(inv, "object") ? STR("object") : STR("common_prefix"));
-    json_out_member_str(&body.w, "path", str_z(inv->args.items[0]));
-    json_out_member_str(&body.w, "destination", to->path);
-    json_out_close(&body.w, '}');
-    json_out_close(&body.w, ']');
+    import_write_path(r, &body.w, inv, to);
+    json_out_member_bool(&body.w, "require_objects", true);
     json_out_key(&body.w, "commit");
     json_out_open(&body.w, '{');
     json_out_member_str(&body.w, "message", str_z(message ? message : "Import objects"));
@@ -100,6 +121,10 @@ static int lake_import_run(struct api_client *r, const struct invocation *inv, s
     const char *id = NULL;
     int code = lake_uri_parse(&to, inv->args.items[1], LAKE_URI_REF, err);
 
+    if (code == 0 && !to.path.len && !invocation_flag(inv, "force"))
+        code = err_set(err, ERR_INVALID,
+                       "the import would replace all objects of the branch; name a folder, or give "
+                       "--force");
     if (code == 0)
         code = import_start(r, inv, &to, &id, err);
     return code == 0 ? import_follow(r, &to, id, wait, table, err) : code;
@@ -117,10 +142,12 @@ const struct command lake_import_commands[] = {
      .configured = true,
      .summary = "Make objects of a bucket objects of a branch, without copying them",
      .help =
-         "Makes a commit on the branch of PLACE, lake://REPO/BRANCH/PREFIX, in which every "
-         "object of the bucket whose key begins with that of SOURCE, s3://BUCKET/PREFIX, stands "
-         "below PLACE. What was below PLACE before is gone from the branch. The objects stay "
-         "where they are, and must stay there. The branch must have no uncommitted changes.",
+         "Makes a commit on the branch of PLACE, lake://REPO/BRANCH/FOLDER, in which every "
+         "object below SOURCE, s3://BUCKET/FOLDER, stands below PLACE. What was below PLACE "
+         "before is gone from the branch. The objects stay where they are, and must stay there. "
+         "The branch must have no uncommitted changes.\n\n"
+         "A '/' is added to a SOURCE or PLACE that does not end with one. An import that finds "
+         "no object fails and changes nothing.",
      .examples = "weir lake import s3://old-data/2025/ lake://weather/main/2025/ --message 2025\n"
                  "weir lake import s3://old-data/a.csv lake://weather/main/a.csv --object",
      .call = &import_call},

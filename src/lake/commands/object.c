@@ -12,7 +12,7 @@ static const struct flag ls_flags[] = {
 };
 
 static const struct flag rm_flags[] = {
-    {"recursive", FLAG_SWITCH, NULL, NULL, "Remove all objects whose paths begin with the place's.",
+    {"recursive", FLAG_SWITCH, NULL, NULL, "Remove all objects of the folder, or of the branch.",
      .letter = 'r'},
     CLIENT_FLAGS,
     {0},
@@ -116,12 +116,26 @@ static int rm_page(struct api_client *r, const struct lake_uri *uri, const json_
     return code;
 }
 
+/* Removes one object. The API also succeeds when there is none, so the command looks first. Whoever
+ * may not look may still remove. */
+static int rm_object(struct api_client *r, const struct lake_uri *uri, struct err *err)
+{
+    const char *stat = lake_cli_path(r, uri, "{repo}/refs/{ref}/objects/stat?path={path}");
+    const char *path = lake_cli_path(r, uri, "{repo}/branches/{ref}/objects?path={path}");
+    int code = lake_cli_one(r, "GET", stat, NULL, err);
+
+    if (code < 0 && strstr(err->text, "path not found"))
+        return err_set(err, ERR_NOT_FOUND, "path not found; a folder needs -r");
+    return lake_cli_one(r, "DELETE", path, NULL, err);
+}
+
 static int rm_below(struct api_client *r, const struct lake_uri *uri, struct err *err)
 {
     enum { PAGE = 1000 };
     const char *path =
         lake_cli_path(r, uri, "{repo}/refs/{ref}/objects/ls?amount=1000&prefix={path}");
     struct manage_list list = {.path = path, .name = "results", .max = PAGE, .more = true};
+    size_t removed = 0;
     int code = 0;
 
     while (code == 0 && list.more) {
@@ -129,8 +143,11 @@ static int rm_below(struct api_client *r, const struct lake_uri *uri, struct err
         code = manage_pages(r, &list, &page, err);
         if (code == 0 && json_array_size(page))
             code = rm_page(r, uri, page, err);
+        removed += json_array_size(page);
         json_decref(page);
     }
+    if (code == 0 && uri->path.len && !removed)
+        code = err_set(err, ERR_NOT_FOUND, "no object is below '" STR_FMT "'", STR_ARG(uri->path));
     return code;
 }
 
@@ -143,11 +160,12 @@ static int rm_run(struct api_client *r, const struct invocation *inv, struct out
         lake_uri_parse(&uri, inv->args.items[0], recursive ? LAKE_URI_REF : LAKE_URI_PATH, err);
 
     (void)table;
-    if (code < 0 || recursive)
-        return code < 0 ? code : rm_below(r, &uri, err);
-    return lake_cli_one(r, "DELETE",
-                        lake_cli_path(r, &uri, "{repo}/branches/{ref}/objects?path={path}"), NULL,
-                        err);
+    if (code < 0)
+        return code;
+    if (!recursive)
+        return rm_object(r, &uri, err);
+    lake_uri_to_folder(r, &uri);
+    return rm_below(r, &uri, err);
 }
 
 static const struct manage_call ls_call = {MANAGE_COLUMNS(ls_columns), .run = ls_run,
@@ -197,7 +215,9 @@ const struct command lake_object_commands[] = {
      .flags = rm_flags,
      .configured = true,
      .summary = "Remove objects of a branch",
-     .help = "Removes an object from a branch. Commits that have it keep it.",
+     .help = "Removes an object from a branch, or with --recursive all objects of a folder: of the "
+             "place a, everything below a/, but neither a itself nor ab. Commits that have the "
+             "objects keep them.",
      .examples = "weir lake rm lake://weather/main/2026/january.csv\n"
                  "weir lake rm lake://weather/main/2025/ --recursive",
      .call = &rm_call},

@@ -16,7 +16,9 @@ static const struct rest_row import_rows[] = {
          {"paths", "Sources and destinations: {\"type\", \"path\", \"destination\"}.", REST_OBJECTS,
           .required = true, .min = 1, .max = LAKE_IMPORT_PATHS_MAX},
          {"commit", "The commit: {\"message\", \"metadata\"}.", REST_OBJECT, .required = true},
-         {"force", "Also in a read-only repository.", REST_BOOLEAN}),
+         {"force", "Also in a read-only repository.", REST_BOOLEAN},
+         {"require_objects",
+          "Fail if a prefix has no object; otherwise its destination is emptied.", REST_BOOLEAN}),
      .answer = REST_FIELDS({"id", "The import's id."})},
     {HTTP_GET, "/api/v1/repositories/{repository}/branches/{branch}/import", REST_USER,
      "How far an import is.", import_show, WEB_OP("importStatus"), WEB_IN_BRANCH,
@@ -97,6 +99,7 @@ static int import_begin(struct rest_call *c, struct err *err)
         .committer = web_user(c)->name,
         .user = web_user(c)->id,
         .force = rest_bool(c, "force"),
+        .needs_objects = rest_bool(c, "require_objects"),
     };
     const json_t *metadata = json_object_get(commit, "metadata");
     struct lake_repo repo;

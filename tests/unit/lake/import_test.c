@@ -27,15 +27,21 @@ static void put_source(struct hand *h, const char *key, const char *content)
     CHECK_OK(lake_place_end(&p, lake_place_put(&p, str_z(content), NULL, &err), &err));
 }
 
+static struct lake_import_options import_options_of(const struct lake_import_path *paths,
+                                                    size_t count)
+{
+    return (struct lake_import_options){.branch = STR("main"),
+                                        .paths = paths,
+                                        .count = count,
+                                        .committer = STR("tester"),
+                                        .message = STR("imported"),
+                                        .user = STR(LAKE_LAB_OWNER)};
+}
+
 static int try_start(struct hand *h, const struct lake_import_path *paths, size_t count,
                      struct str *id)
 {
-    struct lake_import_options o = {.branch = STR("main"),
-                                    .paths = paths,
-                                    .count = count,
-                                    .committer = STR("tester"),
-                                    .message = STR("imported"),
-                                    .user = STR(LAKE_LAB_OWNER)};
+    struct lake_import_options o = import_options_of(paths, count);
 
     h->err = (struct err){0};
     return lake_import_start(h->lake, &h->arena, &h->repo, &o, id, &h->err);
@@ -130,6 +136,29 @@ GC_LAB_TEST(lake_import, an_empty_source_empties_its_destination)
     hand_commit(&h, "main", "first");
     CHECK_STR(import(&h, &path, 1).error, STR(""));
     hand_expect_list(&h, "main", "zz");
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_import, an_empty_source_is_an_error_when_objects_are_needed)
+{
+    struct lake_import_path paths[] = {
+        {false, STR("s3://" SOURCE "/in/"), STR("in/")},
+        {false, STR("s3://" SOURCE "/nothing/"), STR("to/")},
+    };
+    struct lake_import_options o = import_options_of(paths, ARRAY_SIZE(paths));
+    struct hand h = hand_of(lab);
+    struct err err = {0};
+    struct str id;
+
+    make_source(lab);
+    put_source(&h, "in/a", "a");
+    hand_put(&h, "main", "to/a", "x");
+    hand_commit(&h, "main", "first");
+    o.needs_objects = true;
+    CHECK_OK(lake_import_start(h.lake, &h.arena, &h.repo, &o, &id, &err));
+    CHECK_STR(work(&h, id).error,
+              STR("no object begins with s3://" SOURCE "/nothing/; nothing was changed"));
+    hand_expect_list(&h, "main", "to/a");
     hand_release(&h);
 }
 
