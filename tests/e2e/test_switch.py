@@ -178,8 +178,8 @@ def test_a_bucket_that_is_blocked_answers_503_and_comes_back(two):
     run("replicate", "pause", "photos")
     s3.put_object(Bucket="photos", Key="stuck", Body=b"stuck")
     wait_for(lambda: row_of(two, "photos")["lag"] > 0, "a change that waits")
+    run("task", "pause", "events1")  # before the resume, so that no worker takes the change in between
     run("replicate", "resume", "photos")
-    run("task", "pause", "events1")
     run("switch", "plan", "photos", "--max-duration", "8s")
     wait_for(lambda: show(two)["state"] == "in_progress", "in_progress")
     wait_for(lambda: status_of(s3.get_object, Bucket="photos", Key="dir/01") == 503, "503")
