@@ -2,6 +2,7 @@
  * rely on ids, parents and generations. */
 #include "lake/commit_record.h"
 
+#include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
@@ -40,27 +41,76 @@ static int record_check_parents(struct lake *l, struct arena *a, const struct la
                : err_set(err, ERR_INVALID, "the generation of this commit is %d", (int)generation);
 }
 
-static int record_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
+/* The tree may be one that no commit names, which a collection removes: it must be there behind the
+ * moment at which the collector was seen idle, and the collector must not have begun when the
+ * commit is written. */
+static int record_check_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
+                             struct str tree, struct lake_keep *keep, struct err *err)
+{
+    struct tree_stats stats;
+    struct tree_store store;
+    int code = lake_keep_begin(keep, l, a, r, err);
+
+    if (code < 0 || tree.len == 0)
+        return code;
+    if (!keep->is_idle)
+        return err_set(err, ERR_BUSY, "a collection is under way; try again later");
+    code = lake_tree_store(l, r, &store, err);
+    if (code < 0)
+        return code;
+    code = tree_stats(&store, tree, &stats, err);
+    lake_tree_store_release(l, &store);
+    return code == ERR_NOT_FOUND || code == ERR_CORRUPT
+               ? err_set(err, ERR_INVALID, "the tree " STR_FMT " cannot be read", STR_ARG(tree))
+               : code;
+}
+
+/* ERR_AGAIN: the repository's record or the state of the collector has changed. */
+static int record_try_write(struct lake *l, struct arena *a, const struct lake_repo *r,
                             const struct lake_commit *c, struct err *err)
 {
     struct str first = lake_commit_first_parent(c);
     struct buf record = {0};
+    struct lake_keep keep;
     struct lake_tx tx;
-    size_t failed = 0;
+    size_t failed = 0, commit_at;
+    int code = record_check_tree(l, a, r, c->tree, &keep, err);
 
+    if (code < 0)
+        return code;
     lake_commit_write(&record, c);
     lake_tx_init(&tx, a);
     lake_tx_check_repo(&tx, r);
+    lake_tx_keep_state(&tx, r, &keep);
+    commit_at = tx.count;
     lake_tx_put_if(&tx, lake_key_commit(a, r->partition, c->id), arena_str(a, buf_str(&record)),
                    KV_ABSENT, STR_EMPTY);
     if (first.len)
         lake_tx_put(&tx, lake_key_first(a, r->partition, first), STR(""));
     buf_release(&record);
-    int code = lake_tx_write(l, &tx, &failed, err);
+    code = lake_tx_write(l, &tx, &failed, err);
     if (code != ERR_PRECONDITION)
         return code;
-    return failed == 0 ? err_set(err, ERR_NOT_FOUND, "repository not found")
-                       : err_set(err, ERR_EXISTS, "commit already exists: not unique");
+    return failed == commit_at ? err_set(err, ERR_EXISTS, "commit already exists: not unique")
+                               : ERR_AGAIN;
+}
+
+static int record_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
+                            const struct lake_commit *c, bool force, struct err *err)
+{
+    struct lake_repo now = *r;
+    int code = ERR_AGAIN;
+
+    for (unsigned i = 0; i < LAKE_HEAD_TRIES && code == ERR_AGAIN; i++) {
+        code = record_try_write(l, a, &now, c, err);
+        if (code != ERR_AGAIN)
+            return code;
+        code = lake_repo_again(l, a, r, &now, err);
+        if (code == 0)
+            code = lake_check_writable(&now, force, err);
+        code = code == 0 ? ERR_AGAIN : code;
+    }
+    return code == ERR_AGAIN ? err_code(err, ERR_BUSY) : code;
 }
 
 int lake_commit_add_record(struct lake *l, struct arena *a, const struct lake_repo *r,
@@ -76,5 +126,5 @@ int lake_commit_add_record(struct lake *l, struct arena *a, const struct lake_re
         code = record_check_id(c, err);
     if (code == 0)
         code = record_check_parents(l, a, r, c, err);
-    return code == 0 ? record_write_new(l, a, r, c, err) : code;
+    return code == 0 ? record_write_new(l, a, r, c, force, err) : code;
 }

@@ -5,9 +5,10 @@
 
 #include "lake/lake.h"
 
-/* Adds the record. ERR_INVALID: the id is not that of the record, a parent is not in the
- * repository, or the generation is not one more than the greatest of the parents'. ERR_EXISTS: the
- * repository has the commit. ERR_DENIED: the repository is read-only, and not `force`. */
+/* Adds the record. ERR_INVALID: the id is not that of the record, a parent or the root of the tree
+ * is not in the repository, or the generation is not one more than the greatest of the parents'.
+ * ERR_EXISTS: the repository has the commit. ERR_BUSY: a collection is under way, which may be
+ * about to remove the tree. ERR_DENIED: the repository is read-only, and not `force`. */
 int lake_commit_add_record(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct lake_commit *c, bool force, struct err *err) MUST_CHECK;
 

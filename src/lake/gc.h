@@ -55,7 +55,7 @@ struct lake_gc_report {
     uint64_t bodies_listed, bodies_dead, bodies_dead_bytes, bodies_removed;
     uint64_t nodes_listed, nodes_dead, nodes_dead_bytes, nodes_removed;
     uint64_t uploads_aborted; /* uploads in parts that no branch could receive any more */
-    struct str error;         /* of a failed run */
+    struct str error;         /* of the last try, if it failed; the run goes on with the next */
 };
 /* Asks for a run, and returns its report. ERR_BUSY: a run is under way. */
 int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool mark_only,

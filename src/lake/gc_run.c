@@ -56,10 +56,10 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- asking --- */
 
-int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool mark_only,
-                struct lake_gc_report *out, struct err *err)
+/* ERR_AGAIN: the repository's record or the state of the collector has changed. */
+static int ask_try(struct lake *l, struct arena *a, const struct lake_repo *r,
+                   const struct lake_gc_report *report, struct err *err)
 {
-    char run[ID_TIME_LEN + 1];
     struct gc_state state;
     struct lake_tx tx;
     int code = gc_state_load(l, a, r, &state, err);
@@ -70,18 +70,33 @@ int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool
         return err_set(err, ERR_BUSY, "the refs of the repository are being restored");
     if (state.phase != GC_IDLE)
         return err_set(err, ERR_BUSY, "a collection is under way");
+    lake_tx_init(&tx, a);
+    lake_tx_check_repo(&tx, r);
+    lake_tx_check(&tx, gc_key_state(a, r->partition), state.stamp);
+    lake_tx_put(&tx, report_key(a, r), report_encode(a, report));
+    code = lake_tx_write(l, &tx, NULL, err);
+    return code == ERR_PRECONDITION ? ERR_AGAIN : code;
+}
+
+int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool mark_only,
+                struct lake_gc_report *out, struct err *err)
+{
+    char run[ID_TIME_LEN + 1];
+    struct lake_repo now = *r;
+    int code = ERR_AGAIN;
+
     id_time(run);
     *out = (struct lake_gc_report){.run = arena_str(a, str_z(run)),
                                    .stage = LAKE_GC_ASKED,
                                    .mark_only = mark_only,
                                    .started_ms = clock_wall_ms()};
     out->updated_ms = out->started_ms;
-    lake_tx_init(&tx, a);
-    lake_tx_check_repo(&tx, r);
-    lake_tx_check(&tx, gc_key_state(a, r->partition), state.stamp);
-    lake_tx_put(&tx, report_key(a, r), report_encode(a, out));
-    code = lake_tx_write(l, &tx, NULL, err);
-    return code == ERR_PRECONDITION ? err_set(err, ERR_BUSY, "a collection is under way") : code;
+    for (int i = 0; i < LAKE_HEAD_TRIES && code == ERR_AGAIN; i++) {
+        code = i > 0 ? lake_repo_again(l, a, r, &now, err) : 0;
+        if (code == 0)
+            code = ask_try(l, a, &now, out, err);
+    }
+    return code == ERR_AGAIN ? err_code(err, ERR_BUSY) : code;
 }
 
 int lake_gc_allow(struct lake *l, struct arena *a, const struct lake_repo *r, struct err *err)
@@ -129,6 +144,7 @@ int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err)
     struct lake_tx tx;
 
     next.phase = phase;
+    g->report.error = STR_EMPTY;
     g->report.updated_ms = clock_wall_ms();
     lake_tx_init(&tx, g->arena);
     gc_state_change(&tx, g->repo, &g->state, &next);
@@ -224,6 +240,31 @@ static int run_phase(struct gc_run *g, struct err *err)
     return code;
 }
 
+/* Writes into the report why a try failed, unless another process has gone on with the run. */
+static void run_note_error(struct lake *l, const struct lake_repo *r, const struct err *failed)
+{
+    struct arena a = {0};
+    struct lake_gc_report report;
+    struct gc_state state;
+    struct err ignored = {0};
+    struct lake_tx tx;
+    int code = gc_state_load(l, &a, r, &state, &ignored);
+
+    if (code == 0)
+        code = lake_gc_report(l, &a, r, &report, &ignored);
+    if (code == 0) {
+        report.error = str_z(failed->text);
+        report.updated_ms = clock_wall_ms();
+        lake_tx_init(&tx, &a);
+        lake_tx_check(&tx, gc_key_state(&a, r->partition), state.stamp);
+        lake_tx_put(&tx, report_key(&a, r), report_encode(&a, &report));
+        code = lake_tx_write(l, &tx, NULL, &ignored);
+    }
+    if (code < 0)
+        log_warn(l->o.log, "lake.gc_report", log_z("error", failed->text));
+    arena_release(&a);
+}
+
 int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *ctx), void *ctx,
                  struct err *err)
 {
@@ -235,5 +276,7 @@ int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *
         code = run_phase(&g, err);
         arena_release(&a);
     }
+    if (code < 0 && code != ERR_END && code != ERR_BUSY && code != ERR_CANCELED)
+        run_note_error(l, r, err);
     return code == ERR_END ? 0 : code;
 }

@@ -67,13 +67,13 @@ static int repo_meta_merge(struct arena *a, const struct str_pairs *old,
     return 0;
 }
 
+/* ERR_AGAIN: the metadata or the repository's record has changed. */
 static int repo_meta_write(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct str_pairs *pairs, const struct kv_value *old,
                            struct err *err)
 {
     struct buf value = BUF_INIT(KV_VALUE_MAX);
     struct lake_tx tx;
-    size_t failed = 0;
 
     proto_write(&value, repo_meta_fields, pairs);
     lake_tx_init(&tx, a);
@@ -81,10 +81,8 @@ static int repo_meta_write(struct lake *l, struct arena *a, const struct lake_re
     lake_tx_put_if(&tx, repo_meta_key(r), arena_str(a, buf_str(&value)),
                    old->bytes.p ? KV_SAME : KV_ABSENT, old->stamp);
     buf_release(&value);
-    int code = lake_tx_write(l, &tx, &failed, err);
-    return code == ERR_PRECONDITION && failed == 0
-               ? err_set(err, ERR_NOT_FOUND, "repository not found")
-               : code;
+    int code = lake_tx_write(l, &tx, NULL, err);
+    return code == ERR_PRECONDITION ? ERR_AGAIN : code;
 }
 
 int lake_repo_meta_change(struct lake *l, struct arena *a, const struct lake_repo *r,
@@ -92,17 +90,20 @@ int lake_repo_meta_change(struct lake *l, struct arena *a, const struct lake_rep
                           struct err *err)
 {
     struct str_pairs old, next;
+    struct lake_repo now = *r;
     struct kv_value row;
-    int code = ERR_PRECONDITION;
+    int code = ERR_AGAIN;
 
-    for (int i = 0; i < LAKE_HEAD_TRIES && code == ERR_PRECONDITION; i++) {
-        code = repo_meta_read(l, a, r, &old, &row, err);
+    for (int i = 0; i < LAKE_HEAD_TRIES && code == ERR_AGAIN; i++) {
+        code = i > 0 ? lake_repo_again(l, a, r, &now, err) : 0;
+        if (code == 0)
+            code = repo_meta_read(l, a, &now, &old, &row, err);
         if (code == 0 && repo_meta_merge(a, &old, set, removed, count, &next) < 0)
             code = err_code(err, ERR_NO_MEMORY);
         if (code == 0)
             code = lake_check_metadata(&next, err);
         if (code == 0)
-            code = repo_meta_write(l, a, r, &next, &row, err);
+            code = repo_meta_write(l, a, &now, &next, &row, err);
     }
-    return code == ERR_PRECONDITION ? err_code(err, ERR_BUSY) : code;
+    return code == ERR_AGAIN ? err_code(err, ERR_BUSY) : code;
 }

@@ -1186,7 +1186,7 @@ def test_pull_requests(lake, other):
 def test_a_commit_is_added_by_its_record(lake):
     lake.put("a")
     head = lake.commit("one", metadata={"k": "v"}, date=1700000000)
-    # The same commit in another repository, which has its parent and its objects.
+    # The same commit in another repository, which gets its parent and the root of its tree.
     lake.call("POST", "/repositories", {"name": "copy", "storage_namespace": "s3://lake-data/copy"}, bare="true")
     copy = "/repositories/copy"
     record = {"commit_id": head["id"], "version": 1, "committer": head["committer"], "message": "one",
@@ -1199,6 +1199,9 @@ def test_a_commit_is_added_by_its_record(lake):
                                           "creation_date": parent["creation_date"], "parents": [], "generation": 1})
     lake.fails("POST", copy + "/commits", 400, "would be", body={**record, "message": "other"})
     lake.fails("POST", copy + "/commits", 400, "generation of this commit is 2", body={**record, "generation": 3})
+    lake.fails("POST", copy + "/commits", 400, f"tree {head['meta_range_id']} cannot be read", body=record)
+    lake.server.s3().copy_object(Bucket="lake-data", Key=f"copy/_lakefs/{head['meta_range_id']}",
+                                 CopySource=f"lake-data/repo/_lakefs/{head['meta_range_id']}")
     lake.call("POST", copy + "/commits", record)
     assert lake.call("GET", f"{copy}/commits/{head['id']}") == head
     lake.fails("POST", copy + "/commits", 409, "commit already exists", body=record)

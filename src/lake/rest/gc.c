@@ -38,7 +38,7 @@ static const struct rest_field gc_report_fields[] = {
     {"nodes_dead", "Files of trees that no ref leads to.", REST_INTEGER},
     {"nodes_dead_bytes", "Their size in bytes.", REST_INTEGER},
     {"nodes_removed", "Files of trees that were removed.", REST_INTEGER},
-    {"error", "Why the run failed; empty: it did not."},
+    {"error", "Why the last try of the run failed; empty: it did not."},
     {0},
 };
 
@@ -193,13 +193,18 @@ static int gc_run_begin(struct rest_call *c, struct err *err)
 {
     struct lake_gc_report report;
     struct lake_repo repo;
-    int code = web_repo(c, gc_may_set, &repo, err);
+    struct err late = {0};
+    int code = web_repo(c, gc_may_set, &repo, err), added = 0;
 
     if (code == 0)
         code =
             lake_gc_ask(web_of(c)->lake, c->arena, &repo, rest_bool(c, "mark_only"), &report, err);
     if (code == 0)
         code = lake_task_add_gc(web_of(c)->services->queue, &repo, err);
+    else if (code == ERR_BUSY) /* the task of the run that is under way may be lost */
+        added = lake_task_add_gc(web_of(c)->services->queue, &repo, &late);
+    if (added < 0)
+        return err_set(err, added, "%s", late.text);
     if (code == 0)
         gc_write_report(c->w, &report);
     return code;

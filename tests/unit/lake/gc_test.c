@@ -724,3 +724,45 @@ GC_PLACES_TEST(lake_gc, nothing_is_left_in_the_store_behind_a_run)
     CHECK_INT(hand_count_rows(&h, h.repo.partition), before + 3);
     hand_release(&h);
 }
+
+#define GC_LOST "00000000000000000000000000000000000000000000000000000000000000aa"
+
+/* Puts a commit whose tree is not there, as a damaged store has it, and returns the row's name. */
+static struct kv_name gc_put_damage(struct hand *h)
+{
+    struct lake_commit c = {.id = STR(GC_LOST), .tree = STR(GC_LOST), .generation = 1};
+    struct buf record = {0};
+    struct err err = {0};
+    struct lake_tx tx;
+    struct kv_name name = lake_key_commit(&h->arena, h->repo.partition, c.id);
+
+    lake_commit_write(&record, &c);
+    lake_tx_init(&tx, &h->arena);
+    lake_tx_put(&tx, name, buf_str(&record));
+    CHECK_OK(lake_tx_write(h->lake, &tx, NULL, &err));
+    buf_release(&record);
+    return name;
+}
+
+GC_LAB_TEST(lake_gc, the_report_says_why_a_try_failed)
+{
+    struct hand h = hand_of(lab);
+    struct lake_repo old = h.repo;
+    struct lake_gc_report report;
+    struct err err = {0};
+    struct kv_name damage = gc_put_damage(&h);
+
+    old.stamp = STR("an earlier record"); /* a change of the record is no collection */
+    CHECK_OK(lake_gc_ask(h.lake, &h.arena, &old, false, &report, &err));
+    CHECK_ERR(lake_gc_work(h.lake, &h.repo, NULL, NULL, &err), ERR_CORRUPT);
+    CHECK_OK(lake_gc_report(h.lake, &h.arena, &h.repo, &report, &err));
+    CHECK(str_find(report.error, STR(GC_LOST)) >= 0);
+    CHECK_INT(report.stage, LAKE_GC_MARKING);
+    kv_lab_remove(h.lake->kv, damage.partition.p, damage.key.p);
+    err = (struct err){0};
+    CHECK_OK(lake_gc_work(h.lake, &h.repo, NULL, NULL, &err));
+    CHECK_OK(lake_gc_report(h.lake, &h.arena, &h.repo, &report, &err));
+    CHECK_INT(report.error.len, 0);
+    CHECK_INT(report.stage, LAKE_GC_DONE);
+    hand_release(&h);
+}

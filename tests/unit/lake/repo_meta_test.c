@@ -42,6 +42,20 @@ LAKE_LAB_TEST(lake_repo_meta, keys_are_set_and_removed_one_by_one)
     check_pairs(lab, "b=2;c=4;");
 }
 
+LAKE_LAB_TEST(lake_repo_meta, a_repository_whose_record_has_changed_is_read_again)
+{
+    struct str_pairs set = {some, ARRAY_SIZE(some)};
+    struct lake_repo old = lab->repo;
+    struct err err = {0};
+
+    old.stamp = STR("an earlier record");
+    CHECK_OK(lake_repo_meta_change(lab->lake, &lab->arena, &old, &set, NULL, 0, &err));
+    check_pairs(lab, "a=1;c=3;");
+    old.token = STR("of another repository");
+    CHECK_ERR(lake_repo_meta_change(lab->lake, &lab->arena, &old, &set, NULL, 0, &err),
+              ERR_NOT_FOUND);
+}
+
 LAKE_LAB_TEST(lake_repo_meta, too_much_metadata_is_refused)
 {
     static char value[LAKE_META_BYTES + 1];
