@@ -5,6 +5,7 @@
 #include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/manifest.h"
+#include "lake/names.h"
 
 #include "base/vec.h"
 
@@ -42,13 +43,33 @@ struct dump_rows {
 
 /* --- rows --- */
 
+/* Checks the ids of a commit that was read: its own and those of its parents. */
+static int dump_check_ids(struct str id, const struct lake_commit *c, struct err *err)
+{
+    if (!lake_is_commit_id(id))
+        return err_set(err, ERR_CORRUPT, "a commit has the malformed id '" STR_FMT "'",
+                       STR_ARG(str_head(id, LAKE_ID_LEN)));
+    for (size_t i = 0; i < c->parent_count; i++)
+        if (!lake_is_commit_id(c->parents[i]))
+            return err_set(err, ERR_CORRUPT, "commit " STR_FMT " has a malformed parent",
+                           STR_ARG(id));
+    return 0;
+}
+
 static int dump_read_commit(struct dump_rows *rows, struct str record, struct tree_record *out,
                             struct err *err)
 {
     const struct id_set *chosen = rows->dump->chosen;
+    struct lake_commit c;
 
     if (chosen && !id_set_has(chosen, out->key))
         return ERR_AGAIN;
+    int code = lake_commit_read(&c, &rows->arena, record, err);
+    if (code < 0)
+        return err_wrap(err, code, "commit " STR_FMT, STR_ARG(str_head(out->key, LAKE_ID_LEN)));
+    code = dump_check_ids(out->key, &c, err);
+    if (code < 0)
+        return code;
     out->identity = out->key;
     out->data = record;
     return 0;
@@ -180,7 +201,7 @@ static int choose_ancestors(struct dump *d, struct arena *a, const struct lake_c
     int code = 0;
 
     for (;;) {
-        for (size_t i = 0; i < next.parent_count; i++)
+        for (size_t i = 0; i < next.parent_count && code == 0; i++)
             if (id_set_add(d->chosen, next.parents[i]))
                 vec_push(&open, next.parents[i]);
         if (!open.len || code < 0)
@@ -188,6 +209,11 @@ static int choose_ancestors(struct dump *d, struct arena *a, const struct lake_c
         struct str id = vec_pop(&open);
         next.parent_count = 0;
         code = lake_commit_get(d->lake, a, d->repo, id, &next, err);
+        if (code == 0)
+            code = dump_check_ids(id, &next, err);
+        else if (code == ERR_NOT_FOUND)
+            code =
+                err_set(err, ERR_CORRUPT, "commit " STR_FMT ", a parent, is missing", STR_ARG(id));
     }
     vec_release(&open);
     return code;

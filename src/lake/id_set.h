@@ -17,7 +17,8 @@ struct id_set {
 };
 
 void id_set_release(struct id_set *s);
-/* Adds the id, which has LAKE_ID_LEN hex digits. Returns false if it was there. */
+/* Adds the id, which has LAKE_ID_LEN hex digits: an id that was read must be checked before, with
+ * lake_is_commit_id. Returns false if it was there. */
 bool id_set_add(struct id_set *s, struct str id);
 bool id_set_has(const struct id_set *s, struct str id);
 

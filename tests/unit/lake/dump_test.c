@@ -240,6 +240,58 @@ GC_LAB_TEST(lake_dump, a_scan_that_misses_a_parent_is_completed)
     hand_release(&h);
 }
 
+/* --- damaged rows --- */
+
+/* Writes a row of a commit, sound or not. */
+static void dump_put_commit(struct lake_lab *lab, struct str id, struct str record)
+{
+    struct lake_tx tx;
+    struct err err = {0};
+
+    lake_tx_init(&tx, &lab->arena);
+    lake_tx_put(&tx, lake_key_commit(&lab->arena, lab->repo.partition, id), record);
+    CHECK_OK(lake_tx_write(lab->lake, &tx, NULL, &err));
+}
+
+/* The dump must fail, and its error must have this text. */
+static void dump_expect_damage(struct lake_lab *lab, struct str text)
+{
+    struct hand h = hand_of(lab);
+    struct lake_refs refs;
+
+    CHECK_ERR(lake_dump(h.lake, &h.arena, &h.repo, NULL, &refs, &h.err), ERR_CORRUPT);
+    if (str_find(str_z(h.err.text), text) < 0)
+        test_fail(__FILE__, __LINE__, "%s", h.err.text);
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_dump, a_commit_with_a_malformed_parent_is_named)
+{
+    char text[LAKE_ID_LEN];
+    struct str parent = str_n(memset(text, 'z', sizeof(text)), sizeof(text));
+    struct lake_commit c = {.parents = &parent, .parent_count = 1, .version = 1, .generation = 2};
+
+    dump_expect_damage(lab, lake_lab_commit(lab, &c));
+}
+
+GC_LAB_TEST(lake_dump, a_commit_with_a_malformed_id_is_named)
+{
+    struct buf record = {0};
+
+    lake_commit_write(&record, &(struct lake_commit){.version = 1, .generation = 1});
+    dump_put_commit(lab, STR("not-an-id"), buf_str(&record));
+    buf_release(&record);
+    dump_expect_damage(lab, STR("not-an-id"));
+}
+
+GC_LAB_TEST(lake_dump, a_commit_whose_record_cannot_be_read_is_named)
+{
+    struct str id = lake_lab_commit(lab, &(struct lake_commit){.version = 1, .generation = 1});
+
+    dump_put_commit(lab, id, STR("\xff\xff\xff"));
+    dump_expect_damage(lab, id);
+}
+
 /* --- a restore that is stopped --- */
 
 struct dump_stop {
