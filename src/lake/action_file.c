@@ -168,6 +168,39 @@ static int action_read_pairs(struct str_pairs *out, struct arena *a, const struc
     return code;
 }
 
+/* The name of a header is a token of RFC 9110. */
+static bool action_is_token(struct str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.p[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              (c && strchr("!#$%&'*+-.^_`|~", c))))
+            return false;
+    }
+    return name.len > 0;
+}
+
+/* Checks the names of headers. Those that frame the request, or say to whom it goes, are weir's
+ * own.
+ */
+static int action_check_headers(const struct action_node *map, struct err *err)
+{
+    static const char *const own[] = {"Host",       "Content-Length", "Transfer-Encoding",
+                                      "Connection", "Expect",         "TE",
+                                      "Upgrade",    "Trailer"};
+
+    for (const struct action_node *n = map->first; n; n = n->next) {
+        for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+            if (str_ieq(n->key, str_z(own[i])))
+                return err_set(err, ERR_INVALID, "line %zu: a hook cannot set the header %s",
+                               n->line, own[i]);
+        if (!action_is_token(n->key))
+            return action_fail(n, "the name of a header has letters, digits and !#$%&'*+-.^_`|~",
+                               err);
+    }
+    return 0;
+}
+
 static int action_read_timeout(struct action_hook *out, const struct action_node *p,
                                struct err *err)
 {
@@ -200,6 +233,8 @@ static int action_read_webhook(struct action_hook *out, struct arena *a,
     const struct action_node *query = code == 0 ? action_yaml_member(p, "query_params") : NULL;
     if (headers)
         code = action_read_pairs(&out->headers, a, headers, err);
+    if (code == 0 && headers)
+        code = action_check_headers(headers, err);
     if (code == 0 && query)
         code = action_read_pairs(&out->query, a, query, err);
     return code;

@@ -119,6 +119,50 @@ TEST(lake_action_file, a_file_with_too_many_values_is_refused)
     arena_release(&a);
 }
 
+/* --- names of headers --- */
+
+/* Reads a file whose hook has this header. */
+static int read_header(const char *name, struct err *err)
+{
+    struct arena a = {0};
+    struct buf text = {0};
+    struct action act;
+
+    buf_appendf(&text,
+                "name: x\n" ON "hooks: [{id: a, type: webhook, properties: {url: \"http://x\", "
+                "headers: {\"%s\": b}}}]\n",
+                name);
+    int code = action_read(&act, &a, buf_str(&text), err);
+    buf_release(&text);
+    arena_release(&a);
+    return code;
+}
+
+TEST(lake_action_file, headers_of_the_framing_and_the_host_are_refused_by_name)
+{
+    static const char *const own[] = {"Host",    "host",   "CONTENT-LENGTH", "Transfer-Encoding",
+                                      "Trailer", "Expect", "Connection",     "Upgrade",
+                                      "te"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+        struct err err = {0};
+        CHECK_ERR(read_header(own[i], &err), ERR_INVALID);
+        if (str_find(str_z(err.text), STR("cannot set the header")) < 0)
+            test_fail(__FILE__, __LINE__, "%s: %s", own[i], err.text);
+    }
+}
+
+TEST(lake_action_file, the_name_of_a_header_is_a_token)
+{
+    static const char *const bad_names[] = {"Host: x", "Host ", " Host", "a b", "a;", ""};
+    struct err err = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad_names); i++)
+        CHECK_ERR(read_header(bad_names[i], &err), ERR_INVALID);
+    CHECK_OK(read_header("X-Hosts_1", &err));
+    CHECK_OK(read_header("Authorization", &err));
+}
+
 /* --- variables --- */
 
 static const char *variable(void *ctx, const char *name)
