@@ -1,7 +1,8 @@
 /* Bodies of the lake's objects: their bytes, in the bucket of the repository's namespace.
  *
  * A body is put at a new address before its entry is staged, and never changes. When the entry is
- * refused, the caller removes the body again; a body that is left over is collected by age.
+ * refused, the caller removes the body again, unless it is the body of an upload in parts, which
+ * others may finish too. A body that is left over is collected by age.
  *
  * Any thread may call; calls may block. Results are in the arena, and bodies that were opened live
  * until they are closed. Errors: those of lake/place.h and of the storage, and ERR_GONE: the entry

@@ -96,6 +96,9 @@ struct bucket_change {
     const struct object_guard *guard;           /* NULL: none */
     const struct lake_keep *keep;               /* the body was there before; NULL: it is new */
     struct str replaces; /* the address of the entry that must be there; empty: any */
+    struct str own;      /* an entry of this address is the change itself, made by an earlier try;
+                            empty: the body is new */
+    bool is_made;        /* such an entry was found */
     int refused;         /* the code with which a condition refused the change */
 };
 /* Stages the entry and fills *out. */

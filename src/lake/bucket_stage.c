@@ -38,6 +38,9 @@ static int change_judge_all(void *ctx, bool removes, struct str path,
     struct bucket_change *c = ctx;
     int code = 0;
 
+    c->is_made = c->own.len && present && str_eq(present->entry.address, c->own);
+    if (c->is_made) /* nothing is to be written, see change_stage() */
+        return err_code(err, ERR_CONFLICT);
     if (c->replaces.len && !(present && str_eq(present->entry.address, c->replaces)))
         code = err_code(err, ERR_CONFLICT);
     if (code == 0 && c->guard)
@@ -72,7 +75,8 @@ static int change_stage(struct bucket_change *c, const struct lake_entry *entry,
         c->guard = NULL;
     if (c->conditions || c->guard || c->replaces.len)
         o.judge = entry ? change_judge_put : change_judge_removal;
-    return lake_stage(c->b->lake, c->a, &c->b->repo, c->at.ref, &put, 1, &o, err);
+    int code = lake_stage(c->b->lake, c->a, &c->b->repo, c->at.ref, &put, 1, &o, err);
+    return c->is_made ? 0 : code;
 }
 
 /* Gives the error of a stage the code that S3 knows. */

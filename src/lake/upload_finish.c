@@ -20,6 +20,7 @@ struct finish {
     struct lake_at at;
     struct lake_upload record;
     struct str digest; /* of the parts */
+    bool is_repeated;  /* the parts are gone: an earlier try made a body of them */
     struct lake_entry entry;
 };
 
@@ -67,7 +68,8 @@ static int finish_answer_again(struct finish *f, struct put_result *out, struct 
     return 0;
 }
 
-/* Judges the conditions before the upload is spent. They are judged again with the write. */
+/* Judges the conditions before the upload is spent. They are judged again with the write. An entry
+ * of the upload's own address was staged by an earlier try, which the conditions have let pass. */
 static int finish_judge(struct finish *f, struct err *err)
 {
     struct condition_state state = {0};
@@ -76,6 +78,8 @@ static int finish_judge(struct finish *f, struct err *err)
     if (!conditions_given(&f->o->conditions))
         return 0;
     int code = lake_stat(f->b->lake, f->a, &f->b->repo, f->at.ref, f->at.path, &now, err);
+    if (code == 0 && str_eq(now.entry.address, f->record.address))
+        return 0;
     if (code == 0)
         state =
             (struct condition_state){true, now.entry.etag, now.entry.modified_ms, now.entry.size};
@@ -113,7 +117,8 @@ static int finish_read_sizes(struct finish *f, struct lake_place *p, const struc
         if (code == 0 && page.count)
             after = page.parts[page.count - 1].number;
     }
-    return code == ERR_NOT_FOUND ? 0 : code;
+    f->is_repeated = code == ERR_NOT_FOUND;
+    return f->is_repeated ? 0 : code;
 }
 
 /* Fills size and ETag from the object at the upload's address, where the storage does not say them.
@@ -129,7 +134,8 @@ static int finish_look(struct finish *f, struct lake_place *p, struct err *err)
 }
 
 /* Finishes the upload. Nobody else puts an object at its address, so an object that is there is the
- * upload's, finished by an earlier try. */
+ * upload's, finished by an earlier try. A storage may answer a repeated finish from memory, so the
+ * object is looked for then. */
 static int finish_in_bucket(struct finish *f, struct lake_place *p, const struct upload_info *data,
                             struct err *err)
 {
@@ -138,7 +144,7 @@ static int finish_in_bucket(struct finish *f, struct lake_place *p, const struct
     int code =
         p->bucket->ops->upload_finish(p->bucket, f->a, data, f->parts, f->count, &own, &put, err);
 
-    if (code == 0 && put.size && put.etag.len) {
+    if (code == 0 && put.size && put.etag.len && !f->is_repeated) {
         f->entry.size = put.size;
         f->entry.etag = put.etag;
         return 0;
@@ -198,9 +204,16 @@ static void finish_record(struct finish *f, const struct put_result *put)
                  log_z("error", err.text));
 }
 
+/* Stages the entry. A body of an upload is not removed when the entry is refused: another call may
+ * have finished the same upload, and this one can be finished again without the condition. The
+ * record keeps the body from being collected. */
 static int finish_all(struct finish *f, struct put_result *out, struct err *err)
 {
-    struct bucket_change c = {.b = f->b, .a = f->a, .at = f->at, .conditions = &f->o->conditions};
+    struct bucket_change c = {.b = f->b,
+                              .a = f->a,
+                              .at = f->at,
+                              .conditions = &f->o->conditions,
+                              .own = f->record.address};
     int code = lake_bucket_check_write(f->b, f->a, &f->at, err);
 
     if (code == 0)
@@ -208,7 +221,7 @@ static int finish_all(struct finish *f, struct put_result *out, struct err *err)
     if (code == 0)
         code = finish_make_entry(f, err);
     if (code == 0)
-        code = bucket_change_finish(&c, &f->entry, out, err);
+        code = bucket_change_put(&c, &f->entry, out, err);
     if (code == 0)
         finish_record(f, out);
     return code;
