@@ -286,7 +286,7 @@ void lake_body_remove(struct lake *l, struct arena *a, const struct lake_repo *r
                  log_s("address", entry->address), log_z("error", err.text));
 }
 
-bool lake_body_is_free(int stage_code)
+bool lake_body_is_free(int stage_code, bool may_be_there)
 {
-    return stage_code < 0 && err_kind(stage_code) == ERR_KIND_EXPECTED;
+    return stage_code < 0 && !may_be_there && err_kind(stage_code) == ERR_KIND_EXPECTED;
 }

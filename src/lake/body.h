@@ -47,9 +47,10 @@ int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r
 void lake_body_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
                       const struct lake_entry *entry);
 
-/* Whether nothing was staged by a lake_stage() that ended with this code, so that its body can be
- * removed. After a failure of the key-value store the entry may be there. */
-bool lake_body_is_free(int stage_code);
+/* Whether nothing was staged by a lake_stage() that ended with this code and said `may_be_there`,
+ * so that its body can be removed. After a failure of the key-value store the entry may be there.
+ */
+bool lake_body_is_free(int stage_code, bool may_be_there);
 
 /* --- bodies that pass through weir, for body.c and upload.c --- */
 

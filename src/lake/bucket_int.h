@@ -95,11 +95,11 @@ struct bucket_change {
     const struct object_conditions *conditions; /* NULL: none */
     const struct object_guard *guard;           /* NULL: none */
     const struct lake_keep *keep;               /* the body was there before; NULL: it is new */
-    struct str replaces; /* the address of the entry that must be there; empty: any */
-    struct str own;      /* an entry of this address is the change itself, made by an earlier try;
-                            empty: the body is new */
-    bool is_made;        /* such an entry was found */
-    int refused;         /* the code with which a condition refused the change */
+    struct str own;    /* an entry of this address is the change itself, made by an earlier try;
+                          empty: the body is new */
+    bool is_made;      /* such an entry was found */
+    bool may_be_there; /* the entry may be there although it was refused (lake_stage_options) */
+    int refused;       /* the code with which a condition refused the change */
 };
 /* Stages the entry and fills *out. */
 int bucket_change_put(struct bucket_change *c, const struct lake_entry *entry,

@@ -1,4 +1,5 @@
 /* Staging what S3 changes: conditions, guards, and the body of a change that is refused. */
+#include "lake/amend.h"
 #include "lake/body.h"
 #include "lake/bucket_int.h"
 #include "lake/keep.h"
@@ -41,9 +42,7 @@ static int change_judge_all(void *ctx, bool removes, struct str path,
     c->is_made = c->own.len && present && str_eq(present->entry.address, c->own);
     if (c->is_made) /* nothing is to be written, see change_stage() */
         return err_code(err, ERR_CONFLICT);
-    if (c->replaces.len && !(present && str_eq(present->entry.address, c->replaces)))
-        code = err_code(err, ERR_CONFLICT);
-    if (code == 0 && c->guard)
+    if (c->guard)
         code = change_judge_guard(c, path, present, err);
     if (code == 0 && c->conditions)
         code = change_judge_conditions(c, removes, present, err);
@@ -63,17 +62,23 @@ static int change_judge_removal(void *ctx, struct str path, const struct lake_ob
     return change_judge_all(ctx, true, path, present, err);
 }
 
-/* Stages the entry; NULL: removes the path. */
-static int change_stage(struct bucket_change *c, const struct lake_entry *entry, struct err *err)
+/* Forgets conditions and a guard that say nothing. Returns whether the change is to be judged. */
+static bool change_is_judged(struct bucket_change *c)
 {
-    struct lake_put put = {c->at.path, entry};
-    struct lake_stage_options o = {.ctx = c, .keep = c->keep};
-
     if (c->conditions && !conditions_given(c->conditions))
         c->conditions = NULL;
     if (c->guard && !c->guard->fn)
         c->guard = NULL;
-    if (c->conditions || c->guard || c->replaces.len)
+    return c->conditions || c->guard;
+}
+
+/* Stages the entry; NULL: removes the path. */
+static int change_stage(struct bucket_change *c, const struct lake_entry *entry, struct err *err)
+{
+    struct lake_put put = {c->at.path, entry};
+    struct lake_stage_options o = {.ctx = c, .keep = c->keep, .may_be_there = &c->may_be_there};
+
+    if (change_is_judged(c))
         o.judge = entry ? change_judge_put : change_judge_removal;
     int code = lake_stage(c->b->lake, c->a, &c->b->repo, c->at.ref, &put, 1, &o, err);
     return c->is_made ? 0 : code;
@@ -110,7 +115,7 @@ int bucket_change_finish(struct bucket_change *c, const struct lake_entry *entry
 {
     int code = change_stage(c, entry, err);
 
-    if (lake_body_is_free(code))
+    if (lake_body_is_free(code, c->may_be_there))
         lake_body_remove(c->b->lake, c->a, &c->b->repo, entry);
     return change_done(c, entry, code, out, err);
 }
@@ -146,21 +151,22 @@ int lake_bucket_remove(struct bucket *bucket, struct arena *a, struct str key,
 
 /* --- tags --- */
 
-/* Stages the entry as it is now with other tags. ERR_CONFLICT: another write was faster. */
-static int change_tags(struct bucket_change *c, struct str tags, struct err *err)
-{
-    struct lake_object now;
-    struct lake_keep keep;
-    int code = lake_keep_begin(&keep, c->b->lake, c->a, &c->b->repo, err);
+/* The tags that an object gets, and what judges the change. */
+struct tag_change {
+    struct bucket_change c;
+    struct str tags;
+};
 
-    if (code == 0)
-        code = lake_stat(c->b->lake, c->a, &c->b->repo, c->at.ref, c->at.path, &now, err);
-    if (code < 0)
-        return code;
-    c->keep = &keep;
-    now.entry.tags = tags;
-    c->replaces = now.entry.address;
-    return change_failed(c, change_stage(c, &now.entry, err), err);
+static int tag_change_set(void *ctx, struct lake_entry *e, struct err *err)
+{
+    e->tags = ((struct tag_change *)ctx)->tags;
+    return 0;
+}
+
+static int tag_change_judge(void *ctx, struct str path, const struct lake_object *present,
+                            struct err *err)
+{
+    return change_judge_all(&((struct tag_change *)ctx)->c, false, path, present, err);
 }
 
 int lake_bucket_set_meta(struct bucket *bucket, struct arena *a, struct str key, struct str version,
@@ -168,19 +174,21 @@ int lake_bucket_set_meta(struct bucket *bucket, struct arena *a, struct str key,
                          const struct meta_options *o, struct err *err)
 {
     struct lake_bucket *b = lake_bucket_of(bucket);
-    struct bucket_change c = {
-        .b = b, .a = a, .at = lake_bucket_at(b, key), .guard = o ? &o->guard : NULL};
+    struct tag_change t = {
+        .c = {.b = b, .a = a, .at = lake_bucket_at(b, key), .guard = o ? &o->guard : NULL},
+        .tags = meta->tags};
+    struct lake_amendment m = {.change = tag_change_set, .ctx = &t};
     int code = lake_bucket_check_version(version, err);
 
     if (code == 0 && set != META_TAGS)
         code = err_set(err, S3_NOT_IMPLEMENTED,
                        "Of an object in a repository only the tags can be changed");
     if (code == 0)
-        code = lake_bucket_check_write(b, a, &c.at, err);
+        code = lake_bucket_check_write(b, a, &t.c.at, err);
     if (code < 0)
         return code;
-    do {
-        code = change_tags(&c, meta->tags, err);
-    } while (code == ERR_CONFLICT);
-    return code;
+    if (change_is_judged(&t.c))
+        m.judge = tag_change_judge;
+    code = lake_amend(b->lake, a, &b->repo, t.c.at.ref, t.c.at.path, &m, err);
+    return code == ERR_NOT_FOUND ? code : change_failed(&t.c, code, err);
 }

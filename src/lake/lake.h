@@ -211,6 +211,9 @@ struct lake_stage_options {
      * again. NULL: every body was put just now. */
     const struct lake_keep *keep;
     size_t *removed; /* out: the number of paths that were there and are removed; may be NULL */
+    /* out, also of an error: rows of a refused stage may have become part of a commit, as without
+     * fences they are put before the branch is looked at (K4). May be NULL. */
+    bool *may_be_there;
 };
 /* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. Where a path occurs twice its last
  * change counts. When it returns 0 the changes are durable, and every later read sees them. */

@@ -50,6 +50,11 @@ int lake_object_read(struct lake_object *out, struct arena *a, struct str path, 
     return lake_entry_read(&out->entry, a, data, err);
 }
 
+bool lake_object_is_same(const struct lake_object *a, const struct lake_object *b)
+{
+    return str_eq(a->identity, b->identity) && str_eq(a->entry.address, b->entry.address);
+}
+
 /* Judges the rows of one path, the newest first. Returns whether the tree is to be asked too. */
 static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, size_t count,
                            bool *asks_tree, struct err *err)

@@ -44,6 +44,9 @@ int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
 /* Makes an object of a row; the strings of the row must live as long as the object. */
 int lake_object_read(struct lake_object *out, struct arena *a, struct str path, struct str identity,
                      struct str data, struct err *err) MUST_CHECK;
+/* Whether two objects have the same bytes, metadata and tags. A body that was put again has another
+ * address, also if its bytes are the same. */
+bool lake_object_is_same(const struct lake_object *a, const struct lake_object *b);
 
 /* --- a moment of a branch --- */
 

@@ -29,6 +29,7 @@ struct staging {
     struct lake_path *paths; /* those that are to be read first (K2) */
     size_t path_count;
     bool was_refused; /* an earlier try was refused by the store */
+    bool has_strays;  /* an earlier try has put rows without a fence (K4) */
     /* As they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;
@@ -250,7 +251,8 @@ static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err
 }
 
 /* K4: the rows are put first, and the branch is read behind them. Rows that came too late for the
- * token are put again, into its successor; the second drop of the token takes them along. */
+ * token are put again, into its successor. The second drop of the token takes them along, but a
+ * commit that reads the token after the seal may take them too. */
 static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct err *err)
 {
     struct arena *a = s->arena;
@@ -260,6 +262,7 @@ static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct er
     struct lake_branch now;
     struct lake_repo repo;
 
+    s->has_strays = true;
     lake_step_begin("lake.stage");
     int code = lake_tx_write_get(s->lake, tx, names, ARRAY_SIZE(names), values, err);
     lake_step_end("lake.stage");
@@ -313,11 +316,12 @@ int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struc
         code = stage_prepare(&s, puts, count, err);
     if (code < 0)
         return code;
-    while ((code = stage_try(&s, err)) == ERR_AGAIN) {
+    while ((code = stage_try(&s, err)) == ERR_AGAIN && clock_mono_ms() <= deadline)
         s.was_refused = true;
-        if (clock_mono_ms() > deadline)
-            return err_set(err, ERR_BUSY, "too many tries: the branch changed with every one");
-    }
+    if (s.o->may_be_there)
+        *s.o->may_be_there = s.has_strays;
+    if (code == ERR_AGAIN)
+        return err_set(err, ERR_BUSY, "too many tries: the branch changed with every one");
     lake_compact_ask(l, &s.repo, &s.branch);
     if (code == 0 && s.o->removed)
         *s.o->removed = s.removed;

@@ -711,6 +711,17 @@ def test_a_move_is_one_step(lake):
     assert lake.paths() == ["b"]
 
 
+def test_conditions_of_a_move_are_those_of_its_destination(lake):
+    lake.put("a", b"1")
+    etag = lake.put("b", b"2")["checksum"]
+    move, copy = {"src_path": "a", "move": True}, B + "/objects/copy"
+    lake.fails("POST", copy, 412, "precondition", body=move, dest_path="b", headers={"If-None-Match": "*"})
+    lake.fails("POST", copy, 412, "precondition", body=move, dest_path="b", headers={"If-Match": '"other"'})
+    assert lake.paths() == ["a", "b"]
+    lake.call("POST", copy, move, dest_path="b", headers={"If-Match": f'"{etag}"'})
+    assert lake.paths() == ["b"]
+
+
 def test_metadata_of_an_object_is_replaced(lake):
     lake.put("a", headers={"x-lakefs-meta-k": "v"})
     lake.commit()

@@ -1,6 +1,8 @@
 /* Calls that copy and move objects inside a repository, by their entries alone. */
 #include "lake/keep.h"
+#include "lake/lake_int.h"
 #include "lake/names.h"
+#include "lake/read.h"
 #include "lake/rest/web.h"
 
 static rest_fn object_copy;
@@ -26,6 +28,8 @@ struct copy_job {
     struct str ref; /* of the source */
     struct lake_object from, to;
     bool force;
+    struct object_conditions conditions; /* of a move's destination */
+    bool is_late;                        /* the source of a move was changed since it was read */
 };
 
 /* Checks what the caller may do, and reads the repository. */
@@ -47,17 +51,16 @@ static int copy_check(struct copy_job *j, struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Refuses a move whose source was changed since it was read. */
+/* Judges the conditions of the destination, and whether the source is still what was read. */
 static int move_judge(void *ctx, struct str path, const struct lake_object *present,
                       struct err *err)
 {
-    const struct copy_job *j = ctx;
+    struct copy_job *j = ctx;
 
     if (!str_eq(path, j->from.path))
-        return 0;
-    return present && str_eq(present->entry.address, j->from.entry.address)
-               ? 0
-               : err_set(err, ERR_CONFLICT, "the source was changed meanwhile");
+        return web_judge_write(&j->conditions, path, present, err);
+    j->is_late = !present || !lake_object_is_same(present, &j->from);
+    return j->is_late ? err_set(err, ERR_CONFLICT, "the source was changed meanwhile") : 0;
 }
 
 /* Stages the new entry and the removal of the old one, both or none. */
@@ -71,23 +74,39 @@ static int move_stage(struct copy_job *j, struct rest_call *c, const struct lake
                       ARRAY_SIZE(puts), &o, err);
 }
 
-static int object_copy(struct rest_call *c, struct err *err)
+/* Reads the source and stages the copy. */
+static int copy_try(struct copy_job *j, struct rest_call *c, struct err *err)
 {
-    struct copy_job j = {.to = {.path = rest_text(c, "dest_path")}, .force = rest_bool(c, "force")};
-    struct str path = rest_text(c, "src_path");
     struct lake_keep keep;
-    int code = copy_check(&j, c, err);
+    int code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &j->repo, err);
 
     if (code == 0)
-        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &j.repo, err);
-    if (code == 0)
-        code = lake_stat(web_of(c)->lake, c->arena, &j.repo, j.ref, path, &j.from, err);
+        code = lake_stat(web_of(c)->lake, c->arena, &j->repo, j->ref, rest_text(c, "src_path"),
+                         &j->from, err);
     if (code < 0)
         return code;
-    j.to.entry = j.from.entry;
-    j.to.entry.modified_ms = clock_wall_ms();
-    code = rest_bool(c, "move") ? move_stage(&j, c, &keep, err)
-                                : web_stage(c, &j.repo, &j.to, &keep, j.force, err);
+    j->is_late = false;
+    j->to.entry = j->from.entry;
+    j->to.entry.modified_ms = clock_wall_ms();
+    if (rest_bool(c, "move"))
+        return move_stage(j, c, &keep, err);
+    return web_stage(c, &j->repo, &j->to,
+                     (struct lake_stage_options){.keep = &keep, .force = j->force}, err);
+}
+
+static int object_copy(struct rest_call *c, struct err *err)
+{
+    struct copy_job j = {.to = {.path = rest_text(c, "dest_path")},
+                         .force = rest_bool(c, "force"),
+                         .conditions = web_conditions(c)};
+    uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
+    int code = copy_check(&j, c, err);
+
+    if (code < 0)
+        return code;
+    do
+        code = copy_try(&j, c, err);
+    while (code < 0 && j.is_late && clock_mono_ms() < deadline);
     if (code == 0)
         web_write_stats(c, &j.repo, &j.to, &(struct web_stats_options){.metadata = true});
     return code;

@@ -2,6 +2,7 @@
  * address and presigned URLs of its parts, and at the end links the object to its path. */
 #include "lake/address.h"
 #include "lake/body.h"
+#include "lake/keep.h"
 #include "lake/names.h"
 #include "lake/rest/web.h"
 #include "object/range.h"
@@ -251,12 +252,15 @@ static int multipart_finish(struct rest_call *c, struct err *err)
     struct lake_object object = {.path = rest_text(c, "path")};
     struct object_info stored = {0};
     struct multipart m = {0};
+    struct lake_keep keep;
     int code = multipart_find(&m, c, err);
 
     if (code == 0)
         code = web_pairs(c, rest_json(c, "user_metadata"), &object.entry.metadata, err);
     if (code == 0)
         code = lake_check_metadata(&object.entry.metadata, err);
+    if (code == 0)
+        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &m.repo, err);
     if (code == 0)
         code = multipart_join(&m, c, &stored, err);
     if (code < 0)
@@ -268,7 +272,10 @@ static int multipart_finish(struct rest_call *c, struct err *err)
     object.entry.content_type = rest_text(c, "content_type");
     object.entry.owner = web_user(c)->id;
     object.entry.modified_ms = clock_wall_ms();
-    code = web_stage(c, &m.repo, &object, NULL, false, err);
+    /* The upload may have been finished long ago: finishing again answers the same. */
+    code = lake_keep_check_file(&keep, &m.repo, &object.entry, stored.modified_ms, err);
+    if (code == 0)
+        code = web_stage(c, &m.repo, &object, (struct lake_stage_options){.keep = &keep}, err);
     if (code == 0)
         web_write_stats(c, &m.repo, &object, &(struct web_stats_options){.metadata = true});
     return code;

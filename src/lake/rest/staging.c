@@ -164,7 +164,8 @@ static int staging_link(struct rest_call *c, struct err *err)
         rest_given(c, "mtime") ? rest_integer(c, "mtime") * MS_PER_S : clock_wall_ms();
     code = lake_keep_check_file(&keep, &repo, &object.entry, stored.modified_ms, err);
     if (code == 0)
-        code = web_stage(c, &repo, &object, &keep, force, err);
+        code = web_stage(c, &repo, &object,
+                         (struct lake_stage_options){.keep = &keep, .force = force}, err);
     if (code == 0)
         web_write_stats(c, &repo, &object, &(struct web_stats_options){.metadata = true});
     return code;

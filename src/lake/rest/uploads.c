@@ -1,4 +1,5 @@
 /* Calls that change objects of a branch: upload, removal, and new metadata. */
+#include "lake/amend.h"
 #include "lake/body.h"
 #include "lake/keep.h"
 #include "lake/lake_int.h"
@@ -172,8 +173,10 @@ static int upload_store(struct rest_call *c, const struct lake_repo *repo, struc
     upload_close(body);
     if (code < 0)
         return code;
-    code = web_stage(c, repo, out, NULL, rest_bool(c, "force"), err);
-    if (lake_body_is_free(code))
+    bool may_be_there = false;
+    struct lake_stage_options how = {.force = rest_bool(c, "force"), .may_be_there = &may_be_there};
+    code = web_stage(c, repo, out, how, err);
+    if (lake_body_is_free(code, may_be_there))
         lake_body_remove(web_of(c)->lake, c->arena, repo, &out->entry);
     return code;
 }
@@ -287,23 +290,40 @@ static int paths_remove(struct rest_call *c, struct err *err)
 
 /* --- objects of bytes that are there --- */
 
+/* The metadata that an object gets, under the conditions of the call. */
+struct metadata_change {
+    struct str_pairs metadata;
+    struct object_conditions conditions;
+};
+
+static int metadata_change_set(void *ctx, struct lake_entry *e, struct err *err)
+{
+    e->metadata = ((struct metadata_change *)ctx)->metadata;
+    return 0;
+}
+
+static int metadata_change_judge(void *ctx, struct str path, const struct lake_object *present,
+                                 struct err *err)
+{
+    return web_judge_write(&((struct metadata_change *)ctx)->conditions, path, present, err);
+}
+
 static int object_set_metadata(struct rest_call *c, struct err *err)
 {
-    struct str branch = rest_text(c, "branch"), path = rest_text(c, "path");
-    struct lake_object object;
-    struct lake_keep keep;
+    struct metadata_change change = {.conditions = web_conditions(c)};
+    struct lake_amendment m = {
+        .change = metadata_change_set, .judge = metadata_change_judge, .ctx = &change};
+    struct str path = rest_text(c, "path");
     struct lake_repo repo;
     int code = web_writable(c, path, false, &repo, err);
 
     if (code == 0)
-        code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &repo, err);
+        code = web_pairs(c, rest_json(c, "set"), &change.metadata, err);
     if (code == 0)
-        code = lake_stat(web_of(c)->lake, c->arena, &repo, branch, path, &object, err);
-    if (code == 0)
-        code = web_pairs(c, rest_json(c, "set"), &object.entry.metadata, err);
-    if (code == 0)
-        code = lake_check_metadata(&object.entry.metadata, err);
-    return code == 0 ? web_stage(c, &repo, &object, &keep, false, err) : code;
+        code = lake_check_metadata(&change.metadata, err);
+    return code == 0
+               ? lake_amend(web_of(c)->lake, c->arena, &repo, rest_text(c, "branch"), path, &m, err)
+               : code;
 }
 
 /* Checks an address of the namespace: it is a body's, and it was given for the call's path, or the
@@ -374,7 +394,8 @@ static int object_stage_address(struct rest_call *c, struct err *err)
     e->size = (uint64_t)rest_integer(c, "size_bytes");
     e->content_type = rest_text(c, "content_type");
     e->modified_ms = rest_given(c, "mtime") ? rest_integer(c, "mtime") * MS_PER_S : clock_wall_ms();
-    code = web_stage(c, &repo, &object, &keep, force, err);
+    code = web_stage(c, &repo, &object, (struct lake_stage_options){.keep = &keep, .force = force},
+                     err);
     if (code == 0)
         web_write_stats(c, &repo, &object, &(struct web_stats_options){.metadata = true});
     return code;

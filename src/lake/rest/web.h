@@ -139,10 +139,15 @@ int web_forbidden(struct rest_call *c, struct err *err);
  * write to the path of the call's branch, that the branch is there and that it takes writes. */
 int web_writable(struct rest_call *c, struct str path, bool force, struct lake_repo *out,
                  struct err *err) MUST_CHECK;
-/* Stages the object on the call's branch, if the headers If-Match and If-None-Match allow it.
- * `keep` is given for a body that was there before (lake/keep.h). */
+/* The headers If-Match and If-None-Match of the call. */
+struct object_conditions web_conditions(struct rest_call *c);
+/* Judges conditions (struct object_conditions) by the entry that is there: a lake_judge_fn. */
+int web_judge_write(void *conditions, struct str path, const struct lake_object *present,
+                    struct err *err);
+/* Stages the object on the call's branch, if the call's conditions allow it. Of `how`, the judge
+ * and its ctx are not used. */
 int web_stage(struct rest_call *c, const struct lake_repo *r, const struct lake_object *o,
-              const struct lake_keep *keep, bool force, struct err *err) MUST_CHECK;
+              struct lake_stage_options how, struct err *err) MUST_CHECK;
 /* Returns an ETag without its quotes. */
 struct str web_bare_etag(struct str etag);
 

@@ -25,9 +25,15 @@ int web_writable(struct rest_call *c, struct str path, bool force, struct lake_r
     return code;
 }
 
-/* Judges the headers If-Match and If-None-Match by the present entry. */
-static int web_judge_write(void *ctx, struct str path, const struct lake_object *present,
-                           struct err *err)
+struct object_conditions web_conditions(struct rest_call *c)
+{
+    const struct http_head *head = http_request_head(c->req);
+
+    return (struct object_conditions){.if_match = http_header(head, "If-Match"),
+                                      .if_none_match = http_header(head, "If-None-Match")};
+}
+
+int web_judge_write(void *ctx, struct str path, const struct lake_object *present, struct err *err)
 {
     struct condition_state state = {.there = present != NULL};
 
@@ -44,16 +50,13 @@ static int web_judge_write(void *ctx, struct str path, const struct lake_object 
 }
 
 int web_stage(struct rest_call *c, const struct lake_repo *r, const struct lake_object *o,
-              const struct lake_keep *keep, bool force, struct err *err)
+              struct lake_stage_options how, struct err *err)
 {
-    const struct http_head *head = http_request_head(c->req);
-    struct object_conditions conditions = {.if_match = http_header(head, "If-Match"),
-                                           .if_none_match = http_header(head, "If-None-Match")};
-    bool judged = conditions.if_match.len || conditions.if_none_match.len;
-    struct lake_stage_options how = {
-        .judge = judged ? web_judge_write : NULL, .ctx = &conditions, .force = force, .keep = keep};
+    struct object_conditions conditions = web_conditions(c);
     struct lake_put put = {o->path, &o->entry};
 
+    how.judge = conditions_given(&conditions) ? web_judge_write : NULL;
+    how.ctx = &conditions;
     return lake_stage(web_of(c)->lake, c->arena, r, rest_text(c, "branch"), &put, 1, &how, err);
 }
 
