@@ -92,6 +92,7 @@ int api_client_exchange(struct api_client *r, const char *path, struct client_re
 {
     struct http_header headers[2];
 
+    r->called = true;
     request->url = arena_fmt(&r->arena, "%s%s", r->url, path).p;
     request->headers = headers;
     request->header_count = 0;

@@ -14,6 +14,7 @@ struct api_client {
     char *url;                /* the API's URL, without a path */
     struct buf authorization; /* value of the header Authorization; empty: no keys were found */
     struct err no_keys;       /* the reason why no keys were found; set only in that case */
+    bool called;              /* a call was made */
 };
 
 /* The flags --json, --url and --insecure, which every command that calls the API has. */

@@ -140,20 +140,19 @@ static bool is_choice(const struct flag *flag, struct str word)
 
 static int check_choices(const struct command *c, const struct flag *flag, const char *value)
 {
-    struct str rest = str_z(value), word;
+    struct str rest = str_z(value), word = rest;
     struct buf list = BUF_INIT(1024);
-    bool more;
+    bool more, several = flag->type == FLAG_CHOICES;
     int status = 0;
 
     do {
-        more = str_cut(rest, ',', &word, &rest);
+        more = several && str_cut(rest, ',', &word, &rest);
         if (is_choice(flag, word))
             continue;
         for (const char *const *choice = flag->choices; *choice; choice++)
             buf_appendf(&list, "%s%s", list.len ? ", " : "", *choice);
-        status =
-            complain(EXIT_USAGE, "%s: --%s takes %s (commas between several), not '" STR_FMT "'",
-                     c->name, flag->name, list.p, STR_ARG(word));
+        status = complain(EXIT_USAGE, "%s: --%s takes %s%s, not '" STR_FMT "'", c->name, flag->name,
+                          list.p, several ? " (commas between several)" : "", STR_ARG(word));
         break;
     } while (more);
     buf_release(&list);
@@ -183,7 +182,7 @@ static int invocation_add_flag(struct invocation *inv, const struct flag *flag, 
     if (!value)
         value = w->items[++w->at];
     vec_push(&inv->flags, ((struct given_flag){flag, value}));
-    return flag->type == FLAG_CHOICES ? check_choices(inv->command, flag, value) : 0;
+    return flag->choices ? check_choices(inv->command, flag, value) : 0;
 }
 
 /* Adds a configuration key that was given as --KEY VALUE. */

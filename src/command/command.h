@@ -27,6 +27,7 @@ enum flag_type {
     FLAG_TEXT,
     FLAG_FILE,
     FLAG_FOLDER,
+    FLAG_CHOICE,  /* one of `choices` */
     FLAG_CHOICES, /* one or more of `choices`, with commas between them */
 };
 

@@ -13,7 +13,7 @@ static void write_value_case(FILE *out, const struct flag *flag)
     if (flag->type == FLAG_FILE || flag->type == FLAG_FOLDER)
         fprintf(out, "    --%s) COMPREPLY=($(compgen -%c -- \"$current\")); return ;;\n",
                 flag->name, flag->type == FLAG_FILE ? 'f' : 'd');
-    if (flag->type == FLAG_CHOICES) {
+    if (flag->choices) {
         fprintf(out, "    --%s) COMPREPLY=($(compgen -W \"", flag->name);
         write_words(out, flag->choices);
         fputs("\" -- \"$current\")); return ;;\n", out);

@@ -40,8 +40,8 @@ int manage(struct invocation *inv, const struct manage_call *call)
     }
     if (code < 0 && *err.text)
         manage_complain(inv, call, &err);
-    if (code < 0)
-        status = EXIT_FAILED;
+    if (code < 0) /* an error of the command line is found before the first call */
+        status = code == ERR_INVALID && !remote.called ? EXIT_USAGE : EXIT_FAILED;
     if ((code == 0 || table.cells.len) && shows) {
         if (invocation_flag(inv, "json"))
             output_print_json(&table, stdout);

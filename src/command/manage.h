@@ -40,8 +40,8 @@ struct manage_call {
 #define MANAGE_COLUMNS(list) .columns = (list), .column_count = ARRAY_SIZE(list)
 
 /* Runs a command: loads the configuration, makes the call, prints the table, or JSON with --json,
- * and returns the exit status. With --watch no table is printed, because progress was shown
- * already. */
+ * and returns the exit status: EXIT_USAGE for ERR_INVALID before the first call. With --watch no
+ * table is printed, because progress was shown already. */
 int manage(struct invocation *inv, const struct manage_call *call);
 
 /* Makes one of the several calls of a command, and adds the rows of the answer to the table. */

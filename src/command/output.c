@@ -130,11 +130,36 @@ static bool cell_is_number(struct str text)
     return ok;
 }
 
+/* Whether a cell of this column is written as it is, and not as a string. */
+static bool cell_is_raw(const struct output_column *column, struct str text)
+{
+    return (column->number && cell_is_number(text)) || (column->json && cell_is_json(text));
+}
+
+static bool cell_is_truth(const struct output_column *column, struct str text)
+{
+    return column->truth && (str_eq(text, STR("yes")) || str_eq(text, STR("no")));
+}
+
+static void write_json_cell(struct json_out *w, const struct output_column *column, struct str text)
+{
+    uint64_t number;
+
+    json_out_key(w, column->name);
+    if (column->number && str_u64(text, &number) == 0)
+        json_out_u64(w, number);
+    else if (cell_is_raw(column, text))
+        json_out_raw(w, text);
+    else if (cell_is_truth(column, text))
+        json_out_bool(w, str_eq(text, STR("yes")));
+    else
+        json_out_str(w, text);
+}
+
 void output_print_json(const struct output *o, FILE *out)
 {
     struct buf text = {0};
     struct json_out w;
-    uint64_t number;
 
     json_out_init(&w, &text);
     json_out_open(&w, '[');
@@ -142,14 +167,7 @@ void output_print_json(const struct output *o, FILE *out)
         size_t column = i % o->column_count;
         if (column == 0)
             json_out_open(&w, '{');
-        json_out_key(&w, o->columns[column].name);
-        if (o->columns[column].number && str_u64(o->cells.items[i], &number) == 0)
-            json_out_u64(&w, number);
-        else if ((o->columns[column].number && cell_is_number(o->cells.items[i])) ||
-                 (o->columns[column].json && cell_is_json(o->cells.items[i])))
-            json_out_raw(&w, o->cells.items[i]);
-        else
-            json_out_str(&w, o->cells.items[i]);
+        write_json_cell(&w, &o->columns[column], o->cells.items[i]);
         if (column + 1 == o->column_count)
             json_out_close(&w, '}');
     }

@@ -11,6 +11,7 @@ struct output_column {
     const char *name; /* the column's head, and the name of the member in JSON */
     bool number;      /* aligned right; a number in JSON */
     bool json;        /* in JSON, a cell that is valid JSON is written unquoted */
+    bool truth;       /* in JSON, the cells "yes" and "no" are true and false */
 };
 
 /* A table. Rows are filled cell by cell, left to right. */

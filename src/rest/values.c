@@ -51,7 +51,8 @@ static int check_choice(const struct rest_field *f, struct str text, struct err 
     if (is_choice(f, text))
         return 0;
     for (const char *const *choice = f->choices; *choice; choice++)
-        buf_appendf(&all, "%s%s", choice == f->choices ? "" : choice[1] ? ", " : " or ", *choice);
+        if (**choice) /* an empty choice stands for a member that is absent */
+            buf_appendf(&all, "%s%s", !all.len ? "" : choice[1] ? ", " : " or ", *choice);
     err_set(err, ERR_INVALID, "%s must be " STR_FMT ", not '" STR_FMT "'", f->name,
             STR_ARG(buf_str(&all)), STR_ARG(str_head(text, 64)));
     buf_release(&all);

@@ -317,7 +317,7 @@ def test_progress_is_watched_and_differences_fail(one):
     out = one.run("diff", "check", location("left"), location("right"), "--watch", status=1)
     assert "1 differences; weir diff report" in out
     diff = one.run("diff", "list", "--json")[0]["id"]
-    assert "--source STORAGE:BUCKET" in one.run("diff", "fix", diff, status=1)
+    assert "--source STORAGE:BUCKET" in one.run("diff", "fix", diff, status=2)
     assert "source must be one of the locations" in one.run("diff", "fix", diff, "--source", "local:x", status=1)
     out = one.run("diff", "fix", diff, "--source", location("left"), "--watch")
     assert "ready: 6 keys, 0 differences" in out

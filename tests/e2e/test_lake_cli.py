@@ -24,7 +24,7 @@ def raw(server, weir):
     return lambda *args: weir("lake", *args, "--data", server.data, "--url", server.url).stdout
 
 
-USAGE = 1  # the exit status of a command that was used wrongly
+USAGE = 2  # the exit status of a command that was used wrongly
 
 
 def put(run, tmp_path, path, data="data", branch="main"):
@@ -39,7 +39,7 @@ def paths(run, place="lake://repo/main"):
 
 def test_repositories(run):
     made = run("repo", "create", "other", "s3://lake-data/other", "--branch", "trunk", "--json")[0]
-    assert made["id"] == "other" and made["default_branch"] == "trunk" and made["created"].endswith("Z")
+    assert made["id"] == "other" and made["default_branch"] == "trunk" and made["read_only"] is False and made["created"].endswith("Z")
     assert [r["id"] for r in run("repo", "list", "--json")] == ["other", "repo"]
     assert [r["id"] for r in run("repo", "list", "--prefix", "o", "--json")] == ["other"]
     assert run("repo", "show", "lake://other", "--json") == [made] == run("repo", "show", "other", "--json")
@@ -108,9 +108,9 @@ def test_commits_and_history(run, tmp_path):
     assert [c["message"] for c in run("log", "lake://repo/main", "--path", "a", "--path", "c", "--json")] == ["three", "one"]
     assert "no changes" in run("commit", "lake://repo/main", "--message", "m", status=1)
     run("commit", "lake://repo/main", "--message", "empty", "--allow-empty")
-    assert "--message" in run("commit", "lake://repo/main", status=1)
-    assert "KEY=VALUE" in run("commit", "lake://repo/main", "--message", "m", "--meta", "k", status=1)
-    assert "--max takes" in run("log", "lake://repo/main", "--max", "no", status=1)
+    assert "--message" in run("commit", "lake://repo/main", status=USAGE)
+    assert "KEY=VALUE" in run("commit", "lake://repo/main", "--message", "m", "--meta", "k", status=USAGE)
+    assert "--max takes" in run("log", "lake://repo/main", "--max", "no", status=USAGE)
 
 
 def test_differences_of_refs(run, tmp_path):
@@ -123,7 +123,7 @@ def test_differences_of_refs(run, tmp_path):
         assert run("diff", "lake://repo/main", other, "--json") == [{"type": "added", "path": "b", "size_bytes": 4}]
     assert [d["type"] for d in run("diff", "lake://repo/dev", "main", "--two-dot", "--json")] == ["removed"]
     assert run("diff", "lake://repo/main", "dev", "--prefix", "x", "--json") == []
-    assert "one repository" in run("diff", "lake://repo/main", "lake://other/dev", status=1)
+    assert "one repository" in run("diff", "lake://repo/main", "lake://other/dev", status=USAGE)
 
 
 def test_merge_revert_cherry_pick_and_reset(run, raw, tmp_path):
@@ -138,7 +138,9 @@ def test_merge_revert_cherry_pick_and_reset(run, raw, tmp_path):
     done = run("merge", "lake://repo/dev", "lake://repo/main", "--strategy", "source-wins", "--message", "M", "--json")[0]
     assert run("show", "lake://repo/main", "--json")[0]["id"] == done["reference"]
     assert raw("cat", "lake://repo/main/a") == "2"
-    assert "one repository" in run("merge", "lake://repo/dev", "lake://x/main", status=1)
+    assert "--strategy takes source-wins, dest-wins, not 'x'\n" in run(
+        "merge", "lake://repo/dev", "lake://repo/main", "--strategy", "x", status=USAGE)
+    assert "one repository" in run("merge", "lake://repo/dev", "lake://x/main", status=USAGE)
     run("revert", "lake://repo/main", "main", "--parent", "1", "--message", "undone")
     assert raw("cat", "lake://repo/main/a") == "3"
     assert run("log", "lake://repo/main", "--max", "1", "--json")[0]["message"] == "undone"
@@ -168,7 +170,7 @@ def test_objects(run, raw, tmp_path):
     assert stat["size_bytes"] == 5 and stat["physical_address"].startswith("s3://lake-data/repo/")
     assert raw("cat", "lake://repo/main/dir/a.txt") == "hello"
     assert "not found" in run("cat", "lake://repo/main/none", status=1)
-    assert "lake://REPO/REF/PATH" in run("cat", "lake://repo/main", status=1)
+    assert "lake://REPO/REF/PATH" in run("cat", "lake://repo/main", status=USAGE)
     run("rm", "lake://repo/main/b")
     assert paths(run) == ["dir/a.txt"]
     run("rm", "lake://repo/main/dir/", "--recursive")
@@ -226,9 +228,9 @@ def test_copies_between_files_and_the_lake(run, tmp_path):
     assert "No such file" in run("cp", tmp_path / "none", "lake://repo/main/x", status=1)
     assert "not found" in run("cp", "lake://repo/main/none", tmp_path / "x", status=1)
     assert not (tmp_path / "x").exists() and not (tmp_path / "x.part").exists()
-    assert "--recursive" in run("cp", tmp_path / "folder", "lake://repo/main/x", status=1)
-    assert "neither" in run("cp", tmp_path / "a", tmp_path / "b", status=1)
-    assert "inside one repository" in run("cp", "lake://repo/main/copy", "lake://other/main/copy", status=1)
+    assert "--recursive" in run("cp", tmp_path / "folder", "lake://repo/main/x", status=USAGE)
+    assert "neither" in run("cp", tmp_path / "a", tmp_path / "b", status=USAGE)
+    assert "inside one repository" in run("cp", "lake://repo/main/copy", "lake://other/main/copy", status=USAGE)
 
 
 def test_an_object_is_moved(run, raw, tmp_path):
@@ -265,18 +267,24 @@ def test_garbage_collection(run, serve, weir, tmp_path):
     def gc(*args, **more):
         return command("lake", "gc", *args, **more)
     assert gc("report", "lake://repo", "--json")[0]["stage"] == "never"
-    assert "--days" in gc("rules", "lake://repo", "--branch", "main=1", status=1)
+    assert "--days" in gc("rules", "lake://repo", "--branch", "main=1", status=USAGE)
     rules = gc("rules", "lake://repo", "--days", "30", "--branch", "main=365", "--json")
     assert rules == [{"branch_id": "*", "retention_days": 30}, {"branch_id": "main", "retention_days": 365}]
     assert gc("rules", "lake://repo", "--json") == rules
+    for bad in (["--days", "0"], ["--days", "9", "--branch", "main=0"], ["--days", "soon"]):
+        assert "a number of days from 1 on" in gc("rules", "lake://repo", *bad, status=USAGE)
+    assert gc("rules", "lake://repo", "--json") == rules
     gc("rules", "lake://repo", "--remove")
+    assert "no rules: every commit is kept" in gc("rules", "lake://repo")
+    assert gc("rules", "lake://repo", "--json") == []
     file = tmp_path / "f"
     file.write_text("x")
     command("lake", "cp", file, "lake://repo/main/f")
     command("lake", "rm", "lake://repo/main/f")
     gc("run", "lake://repo")
     wait_for(lambda: gc("report", "lake://repo", "--json")[0]["stage"] == "done", "the collection")
-    assert gc("report", "lake://repo", "--json")[0]["bodies_removed"] == 1
+    report = gc("report", "lake://repo", "--json")[0]
+    assert report["bodies_removed"] == 1 and report["mark_only"] is False
 
 
 def test_imports(run, raw, server):
@@ -285,7 +293,7 @@ def test_imports(run, raw, server):
     for key in ("dir/a", "dir/b", "one"):
         s3.put_object(Bucket="source", Key=key, Body=key.encode())
     done = run("import", "s3://source/dir/", "lake://repo/main/in/", "--message", "M", "--meta", "k=v", "--json")[0]
-    assert done["completed"] == "yes" and done["ingested_objects"] == 2
+    assert done["completed"] is True and done["ingested_objects"] == 2
     assert run("show", "lake://repo/main", "--json")[0]["id"] == done["commit_id"]
     run("import", "s3://source/one", "lake://repo/main/one", "--object")
     assert paths(run) == ["in/a", "in/b", "one"] and raw("cat", "lake://repo/main/one") == "one"
@@ -329,11 +337,11 @@ def test_letters_stand_for_flags(run, tmp_path):
 
 def test_errors_say_what_to_do(run, tmp_path):
     for args, advice in [
-            (["commit", "lake://repo/main"], "-m TEXT"),
             (["log", "lake://none/main"], "`weir lake repo list`"),
             (["branch", "show", "lake://repo/none"], "`weir lake branch list`"),
             (["repo", "create", "new", "s3://none/x"], "`weir bucket list`")]:
         assert advice in run(*args, status=1)
+    assert "-m TEXT" in run("commit", "lake://repo/main", status=USAGE)
     put(run, tmp_path, "a")
     assert "`weir lake reset`" in run("reset", "lake://repo/main", "--to", "main", status=1)
     run("branch", "protect", "lake://repo", "main")
@@ -441,8 +449,8 @@ def test_every_command_has_examples(weir):
 
 def test_places_that_are_malformed(run):
     for text in ("lake://", "lake:///main", ""):
-        assert "is not a place in the lake" in run("repo", "show", text, status=1)
-    assert "write lake://REPO/REF" in run("log", "lake://repo", status=1)
+        assert "is not a place in the lake" in run("repo", "show", text, status=USAGE)
+    assert "write lake://REPO/REF" in run("log", "lake://repo", status=USAGE)
 
 
 def test_errors_are_one_line_and_json_is_json(run, raw):

@@ -116,7 +116,7 @@ def test_a_switch_tells_which_uploads_it_waits_for_and_can_be_told_to_stop(front
     page = run("switch", "show", "photos")
     assert f"open uploads on {side}:" in page and ids[0] in page and told["waits_until"] in page
     assert "weir switch set photos --multipart-ttl" in page
-    assert "say what to change" in run("switch", "set", "photos", status=1)
+    assert "say what to change" in run("switch", "set", "photos", status=2)
     run("switch", "set", "photos", "--multipart-ttl", "2h")
     assert show(front)["waits_left_ms"] > 3600 * 1000
     run("switch", "set", "photos", "--multipart-ttl", "0s")

@@ -54,8 +54,8 @@ def test_what_cannot_work_is_refused_with_what_to_do(idle, tmp_path):
     run("user", "add", "alice")
     run("storage", "add", "far", "--endpoint", "http://127.0.0.1:9")
 
-    def refused(*args):
-        return run("replicate", "add", *args, status=1)
+    def refused(*args, status=1):
+        return run("replicate", "add", *args, status=status)
     assert "there is no storage nowhere; weir storage list shows" in refused("photos", "nowhere")
     assert "source and destination are both storage local" in refused("photos", "local")
     assert "user root has no keys on storage far; weir storage key far root" in refused("photos", "far")
@@ -70,8 +70,8 @@ def test_what_cannot_work_is_refused_with_what_to_do(idle, tmp_path):
     assert "its name has one letter" in refused("w", "disk2")
     assert "all buckets of a user keep their names" in refused("disk2", "--user", "root", "--to-bucket", "copy")
     assert "priority must be 0 to 5" in refused("photos", "disk2", "--priority", "6")
-    assert "--priority takes a number" in refused("photos", "disk2", "--priority", "x")
-    assert "name a BUCKET and a STORAGE, or give --user" in refused("disk2")
+    assert "--priority takes a number" in refused("photos", "disk2", "--priority", "x", status=2)
+    assert "name a BUCKET and a STORAGE, or give --user" in refused("disk2", status=2)
     assert run("replicate", "list", "--json") == []
     assert run("task", "list", "--json") == []
 
@@ -371,7 +371,7 @@ def test_a_storage_that_is_limited_is_asked_no_more_often(two):
     run("storage", "set", "disk2", "--requests-per-minute", 0)
     assert {r["name"]: r["requests_per_minute"] for r in run("storage", "list", "--json")} == {"local": 0, "disk2": 0}
     for bad in (["--requests-per-minute", "many"], ["--bytes-per-second", "-1"], []):
-        assert "per-" in run("storage", "set", "disk2", *bad, status=1)
+        assert "per-" in run("storage", "set", "disk2", *bad, status=2)
 
 
 def test_a_change_that_failed_for_good_is_named_and_the_lag_is_repaired(serve, weir, tmp_path):

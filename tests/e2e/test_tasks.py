@@ -146,6 +146,6 @@ def test_stores_on_two_servers_leave_replication_off(serve, redis, weir):
 
 def test_wrong_use_of_the_list_is_told(server, weir):
     run = runner(server, weir)
-    assert "--limit takes a number from 1 on, not 'x'" in run("task", "list", "--limit", "x", status=1)
+    assert "--limit takes a number from 1 on, not 'x'" in run("task", "list", "--limit", "x", status=2)
     assert "there is no queue nothing" in run("task", "list", "--queue", "nothing", status=1)
     assert "there is no queue nothing" in run("task", "pause", "nothing", status=1)

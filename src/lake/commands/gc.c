@@ -1,6 +1,8 @@
 /* weir lake gc: rules of garbage collection, runs and their reports. */
 #include "lake/commands/cli.h"
 
+#include <stdio.h>
+
 static const struct flag gc_rules_flags[] = {
     {"days", FLAG_TEXT, "N", NULL,
      "Keep commits for N days, on branches without a rule of their own."},
@@ -21,7 +23,7 @@ static const struct output_column gc_rule_columns[] = {{"branch_id"},
                                                        {"retention_days", .number = true}};
 static const struct output_column gc_report_columns[] = {{"run"},
                                                          {"stage"},
-                                                         {"mark_only"},
+                                                         {"mark_only", .truth = true},
                                                          {"started"},
                                                          {"updated"},
                                                          {"cutoff"},
@@ -40,8 +42,9 @@ static const struct output_column gc_report_columns[] = {{"run"},
 
 static int gc_days(const char *flag, struct str text, uint64_t *out, struct err *err)
 {
-    return str_u64(text, out) < 0 ? err_set(err, ERR_INVALID, "--%s takes a number of days", flag)
-                                  : 0;
+    return str_u64(text, out) < 0 || *out == 0
+               ? err_set(err, ERR_INVALID, "--%s takes a number of days from 1 on", flag)
+               : 0;
 }
 
 static int gc_write_branches(struct json_out *w, const struct invocation *inv, struct err *err)
@@ -93,6 +96,10 @@ static int gc_rules_list(struct api_client *r, const char *path, struct output *
     size_t i;
     int code = api_client_send(r, "GET", path, NULL, &answer, err);
 
+    if (code < 0 && strstr(err->text, "garbage collection rules not found")) {
+        fprintf(stderr, "no rules: every commit is kept\n");
+        return 0;
+    }
     if (code < 0)
         return code;
     output_cell(table, STR("*"));
@@ -168,8 +175,9 @@ const struct command lake_gc_commands[] = {
      .summary = "Show and set how long commits are kept",
      .help =
          "Shows for how many days the commits behind the head of each branch are kept; * stands "
-         "for branches without a rule of their own. With --days, sets the rules. Heads and tags "
-         "are always kept. Without rules every commit is kept.",
+         "for branches without a rule of their own. Heads and tags are always kept. Without rules "
+         "every commit is kept. With --days, replaces all rules; branches that are not named lose "
+         "theirs.",
      .examples = "weir lake gc rules lake://weather\n"
                  "weir lake gc rules lake://weather --days 30 --branch main=365\n"
                  "weir lake gc rules lake://weather --remove",

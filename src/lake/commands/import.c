@@ -16,7 +16,7 @@ static const struct flag import_flags[] = {
 };
 
 static const struct output_column import_columns[] = {
-    {"id"}, {"completed"}, {"ingested_objects", .number = true}, {"commit_id"}};
+    {"id"}, {"completed", .truth = true}, {"ingested_objects", .number = true}, {"commit_id"}};
 
 /* Returns the text with '/' behind it, unless it is empty or has one. Otherwise a source 2025 would
  * also mean the keys below 2025-old/. */

@@ -6,7 +6,7 @@ static const char *const strategies[] = {"source-wins", "dest-wins", NULL};
 static const struct flag merge_flags[] = {
     {"message", FLAG_TEXT, "TEXT", NULL, "What the merge's commit says.", .letter = 'm'},
     {"meta", FLAG_TEXT, "KEY=VALUE", NULL, "Metadata of the commit; may be given several times."},
-    {"strategy", FLAG_CHOICES, "SIDE", strategies,
+    {"strategy", FLAG_CHOICE, "SIDE", strategies,
      "The side that wins where both have changed a path; default: such a merge is refused."},
     {"squash", FLAG_SWITCH, NULL, NULL, "The commit has one parent."},
     {"allow-empty", FLAG_SWITCH, NULL, NULL, "Commit also when nothing has changed."},

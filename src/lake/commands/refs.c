@@ -97,7 +97,7 @@ static int refs_read_file(struct json_out *w, const char *name, struct err *err)
     const json_t *dump = json_is_array(json) ? json_array_get(json, 0) : json;
     for (size_t i = 0; code == 0 && i < ARRAY_SIZE(members); i++) {
         if (!json_is_string(json_object_get(dump, members[i])))
-            code = err_set(err, ERR_INVALID, "%s has no member %s", name, members[i]);
+            code = err_set(err, ERR_CORRUPT, "%s has no member %s", name, members[i]);
         json_out_member_str(w, members[i], json_get_str(dump, members[i], STR_EMPTY));
     }
     json_decref(json);

@@ -23,7 +23,7 @@ static const struct flag repo_delete_flags[] = {
 };
 
 static const struct output_column repo_columns[] = {
-    {"id"}, {"default_branch"}, {"storage_namespace"}, {"read_only"}, {"created"}};
+    {"id"}, {"default_branch"}, {"storage_namespace"}, {"read_only", .truth = true}, {"created"}};
 
 static int repo_create_run(struct api_client *r, const struct invocation *inv, struct output *table,
                            struct err *err)
