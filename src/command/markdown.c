@@ -31,7 +31,13 @@ void help_commands(const struct command_table *table, FILE *out)
     fputs("# Commands\n\nWritten by `weir help --commands`; a test fails when this page is stale.\n"
           "The exit status is 0 for success, 1 for failure, and 2 when the command was used or "
           "configured wrongly and nothing\nwas begun. `weir serve` ends with 3 when a disk has "
-          "failed and a new start may help.\n",
+          "failed and a new start may help.\n\n"
+          "Commands that manage a running weir call its API with an access key. They take the key "
+          "from the variables\n`WEIR_ACCESS_KEY` and `WEIR_SECRET_KEY`, or else from the file "
+          "credentials of the data folder (`--data`), which is\nthe first administrator's. So on "
+          "another machine:\n\n"
+          "```\nexport WEIR_ACCESS_KEY=... WEIR_SECRET_KEY=...\n"
+          "weir lake repo list --url https://weir.example:9001\n```\n",
           out);
     for (size_t i = 0; i < table->count; i++) {
         const struct command *c = &table->rows[i];

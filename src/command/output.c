@@ -22,14 +22,16 @@ void output_release(struct output *o)
     arena_release(&o->arena);
 }
 
-/* Adds a cell. Control characters become '?', because a text that came from a peer must not control
- * the terminal. */
+/* Adds a cell. A line break or a tab becomes a space, and other control characters become '?',
+ * because a text that came from a peer must not control the terminal. */
 void output_cell(struct output *o, struct str text)
 {
     char *copy = arena_z(&o->arena, text);
 
     for (size_t i = 0; copy && i < text.len; i++)
-        if ((unsigned char)copy[i] < 0x20 || copy[i] == 0x7f)
+        if (copy[i] == '\n' || copy[i] == '\t')
+            copy[i] = ' ';
+        else if ((unsigned char)copy[i] < 0x20 || copy[i] == 0x7f)
             copy[i] = '?';
     vec_push(&o->cells, str_n(copy, copy ? text.len : 0));
 }

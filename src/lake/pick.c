@@ -69,7 +69,7 @@ static void picking_describe(const struct picking *p, struct arena *a, const str
     if (p->is_revert) {
         out->metadata = o->metadata;
         out->message =
-            o->message.len ? o->message : arena_fmt(a, "Revert " STR_FMT, STR_ARG(o->ref));
+            o->message.len ? o->message : arena_fmt(a, "Revert " STR_FMT, STR_ARG(c->id));
         return;
     }
     out->message = o->message.len ? o->message : c->message;

@@ -7,7 +7,8 @@ static const struct flag merge_flags[] = {
     {"message", FLAG_TEXT, "TEXT", NULL, "What the merge's commit says.", .letter = 'm'},
     {"meta", FLAG_TEXT, "KEY=VALUE", NULL, "Metadata of the commit; may be given several times."},
     {"strategy", FLAG_CHOICE, "SIDE", strategies,
-     "The side that wins where both have changed a path; default: such a merge is refused."},
+     "The side that wins where both have changed a path: source-wins or dest-wins; default: such a "
+     "merge is refused."},
     {"squash", FLAG_SWITCH, NULL, NULL, "The commit has one parent."},
     {"allow-empty", FLAG_SWITCH, NULL, NULL, "Commit also when nothing has changed."},
     CLIENT_FLAGS,

@@ -40,13 +40,13 @@ TEST(output, columns_are_aligned_and_control_characters_harmless)
 {
     expect(output_print, "name    size  note\n"
                          "a          5  first\n"
-                         "größe  12345  a?[2Jb?\n");
+                         "größe  12345  a?[2Jb \n");
 }
 
 TEST(output, the_same_rows_are_json_with_numbers)
 {
     expect(output_print_json, "[{\"name\":\"a\",\"size\":5,\"note\":\"first\"},"
-                              "{\"name\":\"größe\",\"size\":12345,\"note\":\"a?[2Jb?\"}]\n");
+                              "{\"name\":\"größe\",\"size\":12345,\"note\":\"a?[2Jb \"}]\n");
 }
 
 TEST(output, a_row_of_many_columns_is_lines)
