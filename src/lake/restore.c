@@ -151,6 +151,75 @@ static int restore_check_bare(struct restore *s, struct err *err)
                : code;
 }
 
+/* --- rows that are there already --- */
+
+static int restore_read_ref(struct str kind, struct arena *a, struct str record,
+                            struct lake_branch *out, struct err *err)
+{
+    struct lake_tag tag;
+
+    if (str_eq(kind, STR("branches/")))
+        return lake_branch_read(out, a, record, err);
+    int code = lake_tag_read(&tag, record, err);
+    *out = (struct lake_branch){.commit_id = tag.commit_id};
+    return code;
+}
+
+static int restore_mixed(struct str kind, struct str name, struct err *err)
+{
+    return err_set(err, ERR_CONFLICT,
+                   "the bare repository has " STR_FMT STR_FMT ", which is not as in this dump; "
+                   "delete it, or restore into a new bare repository",
+                   STR_ARG(kind), STR_ARG(name));
+}
+
+/* Checks that the row of a branch or a tag says the same as the record of the dump. */
+static int restore_compare(struct str kind, struct str name, struct arena *a, struct str row,
+                           struct str record, struct err *err)
+{
+    struct lake_branch here, dumped;
+    int code = restore_read_ref(kind, a, row, &here, err);
+
+    if (code == 0)
+        code = restore_read_ref(kind, a, record, &dumped, err);
+    if (code < 0)
+        return code;
+    return str_eq(here.commit_id, dumped.commit_id) && here.hidden == dumped.hidden
+               ? 0
+               : restore_mixed(kind, name, err);
+}
+
+/* Checks that the tree of the dump has every row of the kind (D11). */
+static int restore_check_rows(struct restore *s, struct str kind, struct str root, struct err *err)
+{
+    struct kv_range range = {.prefix = kind};
+    struct kv_scan *scan = NULL;
+    struct tree_record record;
+    struct str key, row;
+    struct arena a = {0};
+    int code = kv_scan_open(&scan, s->lake->kv, NULL, s->repo.partition, &range, err);
+
+    while (code == 0 && (code = kv_scan_next(scan, &key, &row, err)) == 0) {
+        struct str name = str_skip(key, kind.len);
+        arena_reset(&a);
+        code = root.len ? tree_get(&s->store, &a, root, name, &record, err) : ERR_NOT_FOUND;
+        if (code == ERR_NOT_FOUND)
+            code = restore_mixed(kind, name, err);
+        if (code == 0)
+            code = restore_compare(kind, name, &a, row, record.data, err);
+    }
+    kv_scan_free(scan);
+    arena_release(&a);
+    return code == ERR_END ? 0 : code;
+}
+
+static int restore_check_present(struct restore *s, struct err *err)
+{
+    int code = restore_check_rows(s, STR("tags/"), s->refs->tags, err);
+
+    return code < 0 ? code : restore_check_rows(s, STR("branches/"), s->refs->branches, err);
+}
+
 /* --- writing --- */
 
 static void restore_batch_begin(struct restore *s)
@@ -168,6 +237,17 @@ static int restore_repo_again(struct restore *s, struct err *err)
     return lake_repo_again(s->lake, &s->arena, &old, &s->repo, err);
 }
 
+/* Compares the row that a change would put with the one that is there. */
+static int restore_compare_change(struct restore *s, const struct kv_change *change, struct str row,
+                                  struct err *err)
+{
+    struct str kind, name;
+
+    str_cut(change->name.key, '/', &kind, &name);
+    kind.len++; /* with the slash */
+    return restore_compare(kind, name, &s->batch, row, change->value, err);
+}
+
 /* Takes rows out of the write that are there already: an earlier try has put them. */
 static int restore_skip_present(struct restore *s, struct err *err)
 {
@@ -183,6 +263,8 @@ static int restore_skip_present(struct restore *s, struct err *err)
     for (size_t i = 0; code == 0 && i < s->tx.count; i++)
         if (s->tx.changes[i].when != KV_ABSENT || !kv_is_there(&rows[i]))
             s->tx.changes[kept++] = s->tx.changes[i];
+        else
+            code = restore_compare_change(s, &s->tx.changes[i], rows[i].bytes, err);
     if (code == 0)
         s->tx.count = kept;
     return code;
@@ -365,6 +447,8 @@ static int restore_run(struct restore *s, bool force, struct err *err)
         code = restore_check_bare(s, err);
     if (code == 0)
         code = restore_check_dump(s, err);
+    if (code == 0)
+        code = restore_check_present(s, err);
     return code < 0 ? code : restore_write_dump(s, err);
 }
 

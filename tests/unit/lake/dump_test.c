@@ -331,6 +331,37 @@ GC_LAB_TEST(lake_dump, a_stopped_restore_begins_again)
     hand_release(&h);
 }
 
+/* Stops the restore of `first` behind each of its writes, and restores `second` then (D11). */
+GC_LAB_TEST(lake_dump, a_stopped_restore_is_not_mixed_with_another_dump)
+{
+    struct hand h = hand_of(lab);
+    unsigned refused = 0;
+    int code = ERR_CANCELED;
+
+    dump_history(&h);
+    struct lake_refs first = moves_dump(&h);
+    gc_lab_put(&h, "work", "newer", "newer");
+    hand_commit(&h, "work", "newer");
+    struct lake_refs second = moves_dump(&h);
+    for (unsigned n = 1; code == ERR_CANCELED; n++) {
+        struct dump_stop stop = {n};
+        struct lake_progress p = {dump_stop_goes_on, &stop};
+        struct lake_branch b;
+        moves_make_bare(&h);
+        code = lake_restore(h.lake, &h.repo, &first, false, &p, &h.err);
+        if (lake_branch_get(h.lake, &h.arena, &h.repo, STR("main"), &b, &h.err) == 0)
+            continue;
+        bool is_mixed = lake_branch_get(h.lake, &h.arena, &h.repo, STR("work"), &b, &h.err) == 0;
+        refused += is_mixed;
+        CHECK_INT(moves_try_restore(&h, &second), is_mixed ? ERR_CONFLICT : 0);
+        CHECK_INT(is_mixed ? moves_try_restore(&h, &first) : 0, 0);
+        struct lake_refs again = moves_dump(&h);
+        moves_check_same(is_mixed ? &first : &second, &again);
+    }
+    CHECK(refused > 0);
+    hand_release(&h);
+}
+
 /* --- dumps that are not sound --- */
 
 /* Nothing was written. */
