@@ -354,8 +354,8 @@ static int import_find_prefixes(struct import_work *w, struct err *err)
     return 0;
 }
 
-/* An import that was made before its process died changes nothing when it is repeated: its commit
- * is the head. */
+/* An import that was made before its process died changes nothing when it is repeated, as long as
+ * its commit is the head. Above other commits it is made once more. */
 static int import_commit(struct import_work *w, struct err *err)
 {
     struct import_record *rec = w->record;
