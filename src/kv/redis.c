@@ -351,7 +351,7 @@ static int redis_info(struct store *s, struct arena *a, struct str section, stru
 static int server_check(struct store *s, struct err *err)
 {
     struct arena a = ARENA_INIT(256 * KIB);
-    struct str cluster, policy;
+    struct str cluster = STR_EMPTY, policy = STR_EMPTY;
     int code = redis_info(s, &a, STR("cluster"), STR("cluster_enabled"), &cluster, err);
 
     if (code == 0)

@@ -264,6 +264,7 @@ static int dump_trees(struct dump *d, struct arena *a, struct lake_refs *out, st
     }
     if (code == 0)
         code = dump_tree(d, a, &dump_commits, &out->commits, err);
+    d->chosen = NULL;
     id_set_release(&chosen);
     return code;
 }

@@ -38,7 +38,7 @@ static int files_page(struct lake_place *p, struct arena *a, struct str after, s
 int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct str prefix,
                     struct str after, struct lake_files *out, struct err *err)
 {
-    struct lake_place p;
+    struct lake_place p = {0};
     size_t skip;
     int code = files_skip(r, &skip, err);
 

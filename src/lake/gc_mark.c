@@ -29,7 +29,7 @@ static int mark_list(struct gc_run *g, struct str folder, int64_t cutoff_ms,
 
     while (code == 0 && more) {
         struct arena a = {0};
-        struct lake_files files;
+        struct lake_files files = {0};
         code = gc_run_check(g, err);
         if (code == 0)
             code = lake_files_list(g->lake, &a, g->repo, folder, buf_str(&after), &files, err);

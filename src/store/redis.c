@@ -371,7 +371,7 @@ static int eval_by_source(struct redis *r, struct arena *arena, struct reply **o
     if (rc < 0)
         return rc;
     /* An error of the first reply says that the script does not compile. */
-    *out = &trip.replies[trip.replies[0].type != REPLY_ERROR];
+    *out = trip.replies + (trip.replies[0].type != REPLY_ERROR);
     return reply_is_error(*out, "NOSCRIPT")
                ? err_set(err, ERR_UNAVAILABLE, "redis forgets scripts as soon as they are loaded")
                : 0;

@@ -76,7 +76,7 @@ static int migration_owner(struct rest_call *c, struct str *id, struct err *err)
 
 static int migration_begin(struct rest_call *c, struct err *err)
 {
-    struct str owner;
+    struct str owner = STR_EMPTY;
     int code = web_need_admin(c, err);
 
     if (code == 0)

@@ -25,7 +25,7 @@ static int usage_get(struct local_bucket *b, struct db_view *view, struct bucket
  * a wrong count is no reason to refuse a write. */
 int change_count_end(struct row_change *c, struct err *err)
 {
-    struct bucket_usage u, *more = &c->counted;
+    struct bucket_usage u = {0}, *more = &c->counted;
     uint64_t *const counts[] = {&u.objects, &u.bytes, &u.old_versions, &u.old_bytes};
     const uint64_t add[] = {more->objects, more->bytes, more->old_versions, more->old_bytes};
     struct buf value = BUF_INIT(0);
