@@ -68,7 +68,7 @@ struct replication {
      * are in the set `s:up` are at `from`. */
     bool aborted;
     bool blocked;    /* a switch with downtime is in progress (S1) */
-    bool has_switch; /* the bucket has a switch that is not done */
+    bool has_switch; /* this replication has a switch that is not done */
     /* URL to which the source sends notices of changes that bypass weir; empty: none. */
     struct str agent_url;
 };

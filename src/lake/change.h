@@ -42,7 +42,9 @@ struct branch_change {
     /* The branch gets content of this commit, so a collection must learn of it (lake/keep.h).
      * Empty: of none but its head. */
     struct str kept;
-    bool has_old_tree; /* the commit's tree was there before, and no commit named it */
+    /* The caller gave the commit a tree that was written earlier. Perhaps no commit names it, so a
+     * collection may be removing it. */
+    bool has_old_tree;
     /* The state of the collector that was read before the first node of the commit's tree was put;
      * NULL: no tree was built. */
     const struct lake_keep *built;

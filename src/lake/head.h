@@ -25,7 +25,7 @@ struct head_change {
     void *ctx;
     bool is_old_commit; /* set by make(): the commit is there already */
     struct str kept;    /* set by make(): the commit whose content the branch gets */
-    bool has_old_tree;  /* set by make(): the tree was there before, and no commit named it */
+    bool has_old_tree;  /* set by make(); see struct branch_change */
     /* As they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;

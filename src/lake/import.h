@@ -35,7 +35,7 @@ struct lake_import_status {
     bool completed;
     int64_t updated_ms;
     uint64_t ingested; /* objects that were listed so far */
-    struct str tree;   /* metarange id; empty: not made yet */
+    struct str tree;   /* id of the new commit's tree (lakeFS: metarange id); empty: not made */
     struct str commit_id;
     struct str error; /* empty: none */
     bool canceled;

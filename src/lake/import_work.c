@@ -103,8 +103,10 @@ static int import_note(struct import_work *w, struct err *err)
     return import_record_save(w->lake, a, w->repo, w->record, err);
 }
 
-/* Finds out how the listed objects are encrypted, which a listing does not say. Only storages that
- * keep sealed bytes know it; other storages refuse to give the object out when it is read. */
+/* Finds out how the listed objects are encrypted, which a listing does not say, so that
+ * import_check_key() can refuse objects with a customer's key (SSE-C). Only for storages that keep
+ * bytes sealed by weir; from other storages an SSE-C object is imported, and reading it fails
+ * later. */
 static int import_look(struct lake_place *p, struct arena *a, struct list_result *list,
                        struct err *err)
 {

@@ -104,8 +104,9 @@ static int storage_row(struct local *l, int *format, struct err *err)
         code = err_set(err, ERR_VERSION, "the storage %s was written by a newer weir", l->name);
     else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || *format < ROWS_FIRST))
         code = err_set(err, ERR_CORRUPT, "the row of the storage %s cannot be read", l->name);
-    if (code == 0 && *format &&
-        !l->identified) { /* set once: other threads read it while the folder is looked for */
+    /* This runs again while a missing folder is looked for. Other threads may then read identity
+     * and version_key, so these are set only once. */
+    if (code == 0 && *format && !l->identified) {
         struct str rest = str_skip(buf_str(&value), 1);
         memcpy(l->identity, rest.p, IDENTITY_LEN);
         l->version_key.k0 = row_u64(str_skip(rest, IDENTITY_LEN));

@@ -17,7 +17,8 @@ struct public_block {
     bool block_acls;       /* BlockPublicAcls: a public ACL cannot be set */
     bool ignore_acls;      /* IgnorePublicAcls: grants to groups are ignored */
     bool block_policy;     /* BlockPublicPolicy: a public policy cannot be set */
-    bool restrict_buckets; /* RestrictPublicBuckets: a public policy allows only the owner */
+    bool restrict_buckets; /* RestrictPublicBuckets: a public policy counts only for the
+                              owner and for weir's own services */
 };
 
 int public_block_read(struct public_block *out, struct arena *a, struct str xml,

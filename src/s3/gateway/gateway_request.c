@@ -256,9 +256,9 @@ int call_authenticate(struct call *c, struct err *err)
     return code;
 }
 
-/* Sets the user of a preflight from its address, without checking the signature. The signature
- * cannot be checked if the address was presigned with more headers than Host, because a preflight
- * does not have those headers. */
+/* Sets the user of a preflight to the user that its URL names, without checking the signature. The
+ * signature cannot be checked if the URL was presigned with more headers than Host, because a
+ * preflight does not have those headers. */
 void call_claim(struct call *c)
 {
     struct str v4 = call_param(c, "X-Amz-Credential"), v2 = call_param(c, "AWSAccessKeyId");
