@@ -73,6 +73,15 @@ static int change_find_out(struct lake *l, struct arena *a, const struct kv_chan
     return code == 0 && str_eq(now.bytes, put->value) ? 0 : err->code;
 }
 
+/* Refuses a record that no reader would take. */
+static int change_check_size(const struct branch_change *c, struct err *err)
+{
+    return c->next.sealed_count <= LAKE_SEALED_MAX
+               ? 0
+               : err_set(err, ERR_BUSY, "the branch has %d sealed tokens; try again later",
+                         LAKE_SEALED_MAX);
+}
+
 int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c,
                         struct lake_branch *now, struct err *err)
 {
@@ -84,7 +93,9 @@ int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c
 
     lake_tx_init(&tx, a);
     change_fill(&tx, c);
-    int code = change_keep_source(&tx, l, c, err);
+    int code = change_check_size(c, err);
+    if (code == 0)
+        code = change_keep_source(&tx, l, c, err);
     if (code < 0)
         return code;
     lake_step_begin(c->step);

@@ -55,7 +55,8 @@ struct branch_change branch_change_of(const struct lake_repo *r, const struct la
 /* Writes the change if the repository and the branch are still those that were read. Tokens of the
  * old record that the new one does not have go to the cleanup list in the same write. *now (unless
  * NULL) is the branch as it is behind the write. ERR_AGAIN: the branch or the repository is another
- * one, or a collection began, and nothing was written. ERR_GONE: the commit `kept` has expired. */
+ * one, or a collection began, and nothing was written. ERR_GONE: the commit `kept` has expired.
+ * ERR_BUSY: the branch would have more than LAKE_SEALED_MAX sealed tokens. */
 int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c,
                         struct lake_branch *now, struct err *err) MUST_CHECK;
 
@@ -79,7 +80,7 @@ void lake_pause_short(void);
 
 enum {
     LAKE_SEALED_KEPT = 4,  /* more sealed tokens than this are rewritten into one */
-    LAKE_SEALED_FULL = 128 /* a branch with so many is compacted before it is sealed again */
+    LAKE_SEALED_FULL = 128 /* a branch with so many is compacted before it gets another one */
 };
 
 struct compactions *compactions_new(void);

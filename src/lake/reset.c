@@ -103,6 +103,7 @@ static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err
     return code;
 }
 
+/* ERR_AGAIN: another change of the branch won the race, or the branch was compacted first. */
 static int reset_some(struct resetting *t, struct err *err)
 {
     struct lake_draft draft = {0};
@@ -110,6 +111,10 @@ static int reset_some(struct resetting *t, struct err *err)
 
     if (code < 0 || t->branch.sealed_count == 0)
         return code;
+    if (t->branch.sealed_count >= LAKE_SEALED_FULL) {
+        code = lake_compact(t->lake, t->arena, &t->repo, t->name, err);
+        return code < 0 ? code : ERR_AGAIN; /* the branch is another one now */
+    }
     code = reset_make_draft(t, &draft, err);
     if (code == 0 && draft.count > 0)
         code = reset_put_draft(t, &draft, err);

@@ -5,6 +5,8 @@
 
 #include "lake/change.h"
 
+#include <stdio.h>
+
 static int reset(struct hand *h, enum lake_reset_kind kind, const char *path)
 {
     return lake_reset(h->lake, &h->arena, &h->repo, STR("main"), kind, str_z(path), false, &h->err);
@@ -123,6 +125,51 @@ LAKE_LAB_TEST(lake_reset, many_resets_do_not_pile_up_sealed_tokens)
     }
     CHECK_SOON(hand_read_branch(&h, "main").sealed_count <= LAKE_SEALED_KEPT);
     hand_expect_diff(&h, "main", "+b");
+    hand_release(&h);
+}
+
+/* The cleaner does not compact a branch while a commit of it is under way. */
+LAKE_LAB_TEST(lake_reset, resets_beside_a_long_commit_compact_the_branch)
+{
+    enum { PATHS = LAKE_SEALED_MAX + 10 };
+    struct hand h = hand_of(lab);
+    char path[16];
+
+    for (int i = 0; i <= PATHS; i++) {
+        snprintf(path, sizeof(path), "p%04d", i);
+        hand_put(&h, "main", path, "x");
+    }
+    struct commit_turn *turn =
+        commit_turn_take(h.lake->queue, h.repo.partition, STR("main"), LAKE_DEADLINE_MS);
+    for (int i = 0; i < PATHS; i++) {
+        snprintf(path, sizeof(path), "p%04d", i);
+        CHECK_INT(reset(&h, LAKE_RESET_PATH, path), 0);
+        CHECK(hand_read_branch(&h, "main").sealed_count <= LAKE_SEALED_FULL);
+    }
+    commit_turn_end(h.lake->queue, turn);
+    snprintf(path, sizeof(path), "+p%04d", PATHS);
+    hand_expect_diff(&h, "main", path);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_reset, a_record_with_too_many_sealed_tokens_is_not_written)
+{
+    struct hand h = hand_of(lab);
+    struct lake_branch b = hand_read_branch(&h, "main");
+    struct branch_change c = branch_change_of(&h.repo, &b, "lake.seal");
+    struct str tokens[LAKE_SEALED_MAX + 1];
+
+    for (size_t i = 0; i < ARRAY_SIZE(tokens); i++)
+        tokens[i] = lake_new_token(&h.arena, &h.repo, STR("main"));
+    c.next.sealed = tokens;
+    c.next.sealed_count = ARRAY_SIZE(tokens);
+    CHECK_INT(branch_change_write(h.lake, &h.arena, &c, NULL, &h.err), ERR_BUSY);
+    hand_expect_list(&h, "main", "");
+    c = branch_change_of(&h.repo, &b, "lake.seal");
+    c.next.sealed = tokens;
+    c.next.sealed_count = LAKE_SEALED_MAX;
+    CHECK_INT(branch_change_write(h.lake, &h.arena, &c, NULL, &h.err), 0);
+    hand_expect_list(&h, "main", "");
     hand_release(&h);
 }
 
