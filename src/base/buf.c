@@ -191,6 +191,11 @@ void buf_consume(struct buf *b, size_t n)
     }
 }
 
+void buf_fail(struct buf *b)
+{
+    b->failed = true;
+}
+
 int buf_error(const struct buf *b)
 {
     return b->no_memory ? ERR_NO_MEMORY : b->failed ? ERR_TOO_LARGE : 0;

@@ -56,6 +56,9 @@ void buf_commit(struct buf *b, size_t len);
 /* Drops `n` bytes at the front. */
 void buf_consume(struct buf *b, size_t n);
 
+/* Marks the buf as one that has passed its limit, as a failed append does. */
+void buf_fail(struct buf *b);
+
 /* Returns ERR_TOO_LARGE or ERR_NO_MEMORY when an append failed after the last reset, else 0. */
 int buf_error(const struct buf *b) MUST_CHECK;
 

@@ -18,6 +18,11 @@ void proto_put_number(struct buf *out, unsigned field, int64_t v)
     varint_append(out, (uint64_t)v);
 }
 
+static size_t proto_max(const struct proto_field *f)
+{
+    return f->max ? f->max : PROTO_ITEMS_MAX;
+}
+
 /* Appends a field of bytes even if it is empty, because an empty item of a list must be written
  * too. */
 static void proto_put_item(struct buf *out, unsigned field, struct str s)
@@ -78,15 +83,29 @@ static void proto_put_inner(struct buf *out, const struct proto_field *f, const 
     struct buf inner = {0};
 
     proto_write(&inner, f->inner, record);
+    if (buf_error(&inner) < 0)
+        buf_fail(out);
     proto_put_bytes(out, f->number, buf_str(&inner));
     buf_release(&inner);
+}
+
+/* The number of items in a list; 0 for other fields. */
+static size_t proto_count(const struct proto_field *f, const char *record)
+{
+    if (f->type == PROTO_PAIRS)
+        return ((const struct str_pairs *)(const void *)(record + f->offset))->count;
+    return f->count_offset ? *(const size_t *)(const void *)(record + f->count_offset) : 0;
 }
 
 static void proto_put_field(struct buf *out, const struct proto_field *f, const char *record)
 {
     const void *member = record + f->offset;
-    size_t count = f->count_offset ? *(const size_t *)(const void *)(record + f->count_offset) : 0;
+    size_t count = proto_count(f, record);
 
+    if (count > proto_max(f)) {
+        buf_fail(out);
+        return;
+    }
     switch (f->type) {
     case PROTO_STR:
         proto_put_bytes(out, f->number, *(const struct str *)member);
@@ -195,7 +214,7 @@ struct proto_reader {
 static void *proto_grow(struct proto_reader *r, const struct proto_field *f, void **items,
                         size_t count, size_t size)
 {
-    if (count >= (f->max ? f->max : PROTO_ITEMS_MAX))
+    if (count >= proto_max(f))
         return NULL;
     if ((count & (count - 1)) == 0) {
         void *more = arena_array(r->arena, count ? 2 * count : 1, size);

@@ -63,7 +63,8 @@ enum { PROTO_ITEMS_MAX = 1024 };
         (number), (type), offsetof(owner, member), offsetof(owner, counter), (limit)               \
     }
 
-/* Appends the message whose members are in `record`. */
+/* Appends the message whose members are in `record`. A list with more items than its field allows
+ * fails the buf (buf_error() is ERR_TOO_LARGE), because proto_read() would refuse the message. */
 void proto_write(struct buf *out, const struct proto_field *fields, const void *record);
 /* Reads a message into the struct `record`, whose members must be zero. Strings point into `in`;
  * arrays are in the arena, which may be NULL if the table has no arrays. ERR_PARSE: the bytes are

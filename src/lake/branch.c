@@ -28,8 +28,11 @@ static int branch_write_new(struct lake *l, struct arena *a, const struct lake_r
 
     lake_branch_write(&record, b);
     b->stamp = arena_str(a, buf_str(&record));
+    int code = buf_error(&record);
     buf_release(&record);
-    int code =
+    if (code < 0)
+        return err_code(err, code);
+    code =
         lake_put_ref(l, a, r, lake_key_branch(a, r->partition, b->id), b->stamp, b->commit_id, err);
     return code == ERR_EXISTS ? err_set(err, code, "branch already exists: not unique") : code;
 }

@@ -83,11 +83,10 @@ static int record_try_write(struct lake *l, struct arena *a, const struct lake_r
     lake_tx_check_repo(&tx, r);
     lake_tx_keep_state(&tx, r, &keep);
     commit_at = tx.count;
-    lake_tx_put_if(&tx, lake_key_commit(a, r->partition, c->id), arena_str(a, buf_str(&record)),
+    lake_tx_put_if(&tx, lake_key_commit(a, r->partition, c->id), lake_tx_record(&tx, &record),
                    KV_ABSENT, STR_EMPTY);
     if (first.len)
         lake_tx_put(&tx, lake_key_first(a, r->partition, first), STR(""));
-    buf_release(&record);
     code = lake_tx_write(l, &tx, &failed, err);
     if (code != ERR_PRECONDITION)
         return code;

@@ -55,6 +55,15 @@ struct str_pairs head_pairs_with(struct arena *a, struct str_pairs pairs, struct
     return out;
 }
 
+int head_check_metadata(const struct lake_commit *c, struct err *err)
+{
+    return c->metadata.count <= LAKE_METADATA_MAX
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "the new commit would have %zu keys of metadata, and %d are the limit",
+                         c->metadata.count, LAKE_METADATA_MAX);
+}
+
 /* --- a change --- */
 
 /* Reads the branch, refuses it when it is dirty, and seals it when its staging token has rows,

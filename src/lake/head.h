@@ -49,5 +49,8 @@ int head_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
 /* Gives the pairs with one more, or with another value of its key; sorted, in the arena. */
 struct str_pairs head_pairs_with(struct arena *a, struct str_pairs pairs, struct str key,
                                  struct str value);
+/* Refuses a commit whose metadata, with the keys that the operation adds, has more keys than a
+ * record may have. It is asked before a tree is built for the commit. */
+int head_check_metadata(const struct lake_commit *c, struct err *err) MUST_CHECK;
 
 #endif

@@ -64,7 +64,8 @@ static int import_add(struct import_work *w, struct str path, struct str bucket,
     buf_append_str(&text, path);
     buf_append_char(&text, 0);
     lake_entry_write(&text, &e);
-    code = gc_sorter_add(w->objects, buf_str(&text), err);
+    code = buf_error(&text);
+    code = code < 0 ? err_code(err, code) : gc_sorter_add(w->objects, buf_str(&text), err);
     w->record->status.ingested++;
     buf_release(&text);
     buf_release(&address);

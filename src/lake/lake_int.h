@@ -73,9 +73,12 @@ struct lake_tx {
     struct arena *arena;
     struct kv_change *changes;
     size_t count, room;
-    bool failed; /* too many changes, or the arena is full */
+    bool failed; /* too many changes, a record past a limit, or the arena is full */
 };
 void lake_tx_init(struct lake_tx *tx, struct arena *a);
+/* Moves an encoded record into the arena and releases the buf. A record that a reader would refuse
+ * has failed its buf (base/proto.h), and fails the list. */
+struct str lake_tx_record(struct lake_tx *tx, struct buf *record);
 void lake_tx_put(struct lake_tx *tx, struct kv_name name, struct str value);
 void lake_tx_put_if(struct lake_tx *tx, struct kv_name name, struct str value, enum kv_when when,
                     struct str stamp);

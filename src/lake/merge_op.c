@@ -75,6 +75,12 @@ static int merging_make(void *ctx, struct head_change *h, struct lake_commit *ou
     struct str source;
     int code = lake_ref_commit(h->lake, h->arena, &h->repo, g->source, &source, err);
 
+    out->committer = o.committer;
+    out->message = merging_message(g, h);
+    out->metadata =
+        head_pairs_with(h->arena, o.metadata, MERGE_STRATEGY_KEY, strategy_names[o.strategy]);
+    if (code == 0)
+        code = head_check_metadata(out, err);
     if (code == 0)
         code = merging_find_trees(g, h, &m, source, err);
     m.merge.strategy = o.strategy;
@@ -87,10 +93,6 @@ static int merging_make(void *ctx, struct head_change *h, struct lake_commit *ou
         return code;
     struct str parents[] = {h->branch.commit_id, source};
     h->kept = source;
-    out->committer = o.committer;
-    out->message = merging_message(g, h);
-    out->metadata =
-        head_pairs_with(h->arena, o.metadata, MERGE_STRATEGY_KEY, strategy_names[o.strategy]);
     return head_commit_finish(h->lake, h->arena, &h->repo, out, parents, o.squash ? 1 : 2, err);
 }
 

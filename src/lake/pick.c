@@ -92,12 +92,15 @@ static int picking_make(void *ctx, struct head_change *h, struct lake_commit *ou
         code = lake_commit_get(h->lake, h->arena, &h->repo, id, &c, err);
     if (code == 0)
         code = picking_parent(p, &c, &parent, err);
-    if (code == 0)
-        code = picking_merge(p, h, &c, parent, &out->tree, err);
     if (code < 0)
         return code;
     h->kept = p->is_revert ? parent : id;
     picking_describe(p, h->arena, &c, out);
+    code = head_check_metadata(out, err);
+    if (code == 0)
+        code = picking_merge(p, h, &c, parent, &out->tree, err);
+    if (code < 0)
+        return code;
     return head_commit_finish(h->lake, h->arena, &h->repo, out, &h->branch.commit_id, 1, err);
 }
 

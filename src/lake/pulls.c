@@ -43,9 +43,8 @@ static int pull_write(struct lake *l, struct arena *a, const struct lake_repo *r
     proto_write(&record, pull_fields, p);
     lake_tx_init(&tx, a);
     lake_tx_check_repo(&tx, r);
-    lake_tx_put_if(&tx, pull_key(a, r, p->id), arena_str(a, buf_str(&record)),
+    lake_tx_put_if(&tx, pull_key(a, r, p->id), lake_tx_record(&tx, &record),
                    p->stamp.len ? KV_SAME : KV_ABSENT, p->stamp);
-    buf_release(&record);
     int code = lake_tx_write(l, &tx, &failed, err);
     return code == ERR_PRECONDITION && failed == 0
                ? err_set(err, ERR_NOT_FOUND, "repository not found")

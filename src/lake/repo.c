@@ -90,8 +90,7 @@ static void repo_add_first(struct lake_tx *tx, const struct lake_repo *r)
     b.commit_id = c.id;
     b.staging = lake_new_token(a, r, b.id);
     lake_branch_write(&record, &b);
-    lake_tx_put(tx, lake_key_branch(a, r->partition, b.id), arena_str(a, buf_str(&record)));
-    buf_release(&record);
+    lake_tx_put(tx, lake_key_branch(a, r->partition, b.id), lake_tx_record(tx, &record));
 }
 
 static int repo_write_new(struct lake *l, struct arena *a, const struct lake_repo_options *o,
@@ -103,8 +102,7 @@ static int repo_write_new(struct lake *l, struct arena *a, const struct lake_rep
 
     lake_tx_init(&tx, a);
     lake_repo_write(&record, r);
-    r->stamp = arena_str(a, buf_str(&record));
-    buf_release(&record);
+    r->stamp = lake_tx_record(&tx, &record);
     lake_tx_put_if(&tx, lake_key_repo(a, r->id), r->stamp, KV_ABSENT, STR_EMPTY);
     if (!o->claimed && !l->o.place)
         lake_tx_remove(&tx, lake_key_claim(a, r->partition), KV_EXISTS, STR_EMPTY);

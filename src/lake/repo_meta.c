@@ -78,9 +78,8 @@ static int repo_meta_write(struct lake *l, struct arena *a, const struct lake_re
     proto_write(&value, repo_meta_fields, pairs);
     lake_tx_init(&tx, a);
     lake_tx_check_repo(&tx, r);
-    lake_tx_put_if(&tx, repo_meta_key(r), arena_str(a, buf_str(&value)),
+    lake_tx_put_if(&tx, repo_meta_key(r), lake_tx_record(&tx, &value),
                    old->bytes.p ? KV_SAME : KV_ABSENT, old->stamp);
-    buf_release(&value);
     int code = lake_tx_write(l, &tx, NULL, err);
     return code == ERR_PRECONDITION ? ERR_AGAIN : code;
 }

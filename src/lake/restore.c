@@ -306,16 +306,6 @@ static int restore_row_end(struct restore *s, struct err *err)
                : restore_batch_write(s, err);
 }
 
-/* Moves the encoded record into the batch. */
-static struct str restore_encoded(struct restore *s, struct buf *record)
-{
-    struct str value = arena_str(&s->batch, buf_str(record));
-
-    s->tx.failed = s->tx.failed || buf_error(record) < 0;
-    buf_release(record);
-    return value;
-}
-
 /* A commit never changes, so putting it twice does no harm. Its mark as a first parent is put with
  * the commit itself, and so once. */
 static int restore_put_commit(struct restore *s, struct arena *a, const struct tree_record *r,
@@ -333,7 +323,7 @@ static int restore_put_commit(struct restore *s, struct arena *a, const struct t
     c.generation = known->generation;
     lake_commit_write(&record, &c);
     lake_tx_put(&s->tx, lake_key_commit(&s->batch, s->repo.partition, c.id),
-                restore_encoded(s, &record));
+                lake_tx_record(&s->tx, &record));
     if (known->is_first)
         lake_tx_put(&s->tx, lake_key_first(&s->batch, s->repo.partition, c.id), STR(""));
     return restore_row_end(s, err);
@@ -350,7 +340,7 @@ static int restore_put_tag(struct restore *s, struct arena *a, const struct tree
         return code;
     lake_tag_write(&record, &tag);
     lake_tx_put_if(&s->tx, lake_key_tag(&s->batch, s->repo.partition, tag.id),
-                   restore_encoded(s, &record), KV_ABSENT, STR_EMPTY);
+                   lake_tx_record(&s->tx, &record), KV_ABSENT, STR_EMPTY);
     return restore_row_end(s, err);
 }
 
@@ -364,7 +354,7 @@ static void restore_add_branch(struct restore *s, const struct lake_branch *from
     b.staging = lake_new_token(&s->batch, &s->repo, b.id);
     lake_branch_write(&record, &b);
     lake_tx_put_if(&s->tx, lake_key_branch(&s->batch, s->repo.partition, b.id),
-                   restore_encoded(s, &record), KV_ABSENT, STR_EMPTY);
+                   lake_tx_record(&s->tx, &record), KV_ABSENT, STR_EMPTY);
 }
 
 static int restore_put_branch(struct restore *s, struct arena *a, const struct tree_record *r,

@@ -28,9 +28,12 @@ static int tag_write_new(struct lake *l, struct arena *a, const struct lake_repo
 
     lake_tag_write(&record, tag);
     tag->stamp = arena_str(a, buf_str(&record));
+    int code = buf_error(&record);
     buf_release(&record);
-    int code = lake_put_ref(l, a, r, lake_key_tag(a, r->partition, tag->id), tag->stamp,
-                            tag->commit_id, err);
+    if (code < 0)
+        return err_code(err, code);
+    code = lake_put_ref(l, a, r, lake_key_tag(a, r->partition, tag->id), tag->stamp, tag->commit_id,
+                        err);
     return code == ERR_EXISTS ? err_set(err, code, "tag already exists: not unique") : code;
 }
 

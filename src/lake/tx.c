@@ -60,8 +60,7 @@ void lake_tx_check_repo(struct lake_tx *tx, const struct lake_repo *r)
     lake_tx_check(tx, lake_key_repo(tx->arena, r->id), r->stamp);
 }
 
-/* Moves the encoded record into the arena. */
-static struct str tx_encoded(struct lake_tx *tx, struct buf *record)
+struct str lake_tx_record(struct lake_tx *tx, struct buf *record)
 {
     struct str value = arena_str(tx->arena, buf_str(record));
 
@@ -76,7 +75,8 @@ void lake_tx_put_repo(struct lake_tx *tx, const struct lake_repo *r)
     struct buf record = {0};
 
     lake_repo_write(&record, r);
-    lake_tx_put_if(tx, lake_key_repo(tx->arena, r->id), tx_encoded(tx, &record), KV_SAME, r->stamp);
+    lake_tx_put_if(tx, lake_key_repo(tx->arena, r->id), lake_tx_record(tx, &record), KV_SAME,
+                   r->stamp);
 }
 
 void lake_tx_put_branch(struct lake_tx *tx, const struct lake_repo *r, struct lake_branch *b)
@@ -85,7 +85,7 @@ void lake_tx_put_branch(struct lake_tx *tx, const struct lake_repo *r, struct la
 
     b->revision++;
     lake_branch_write(&record, b);
-    lake_tx_put_if(tx, lake_key_branch(tx->arena, r->partition, b->id), tx_encoded(tx, &record),
+    lake_tx_put_if(tx, lake_key_branch(tx->arena, r->partition, b->id), lake_tx_record(tx, &record),
                    KV_SAME, b->stamp);
 }
 
@@ -95,7 +95,7 @@ void lake_tx_put_commit(struct lake_tx *tx, const struct lake_repo *r, const str
     struct buf record = {0};
 
     lake_commit_write(&record, c);
-    lake_tx_put(tx, lake_key_commit(tx->arena, r->partition, c->id), tx_encoded(tx, &record));
+    lake_tx_put(tx, lake_key_commit(tx->arena, r->partition, c->id), lake_tx_record(tx, &record));
     if (first.len)
         lake_tx_put(tx, lake_key_first(tx->arena, r->partition, first), STR(""));
 }
@@ -105,13 +105,14 @@ void lake_tx_drop_token(struct lake_tx *tx, struct str token)
     struct buf record = {0};
 
     proto_put_time(&record, 1, clock_wall_ms());
-    lake_tx_put(tx, lake_key_cleanup(tx->arena, token), tx_encoded(tx, &record));
+    lake_tx_put(tx, lake_key_cleanup(tx->arena, token), lake_tx_record(tx, &record));
 }
 
 static int tx_check(const struct lake_tx *tx, struct err *err)
 {
     return tx->failed || arena_error(tx->arena) < 0
-               ? err_set(err, ERR_TOO_LARGE, "the change has too many parts")
+               ? err_set(err, ERR_TOO_LARGE,
+                         "the change has too many parts, or one that is too large")
                : 0;
 }
 

@@ -65,6 +65,26 @@ TEST(proto, values_come_back)
     arena_release(&a);
 }
 
+TEST(proto, what_a_reader_would_refuse_is_not_written)
+{
+    struct buf out = {0};
+    uint64_t numbers[5] = {1, 2, 3, 4, 5};
+    struct str_pair pairs[4] = {{STR("a"), STR("")}, {STR("b"), STR("")}};
+    struct sample s = {.numbers = numbers, .number_count = 4, .pairs = {pairs, 3}};
+
+    proto_write(&out, sample_fields, &s);
+    CHECK_INT(buf_error(&out), 0);
+    s.number_count = 5;
+    proto_write(&out, sample_fields, &s);
+    CHECK_INT(buf_error(&out), ERR_TOO_LARGE);
+    buf_reset(&out);
+    s.number_count = 0;
+    s.pairs.count = 4;
+    proto_write(&out, sample_fields, &s);
+    CHECK_INT(buf_error(&out), ERR_TOO_LARGE);
+    buf_release(&out);
+}
+
 TEST(proto, pairs_are_sorted_and_the_last_of_a_key_counts)
 {
     struct arena a = {0};

@@ -469,6 +469,64 @@ LAKE_LAB_TEST(lake_pick, a_picked_commit_says_where_it_comes_from)
     hand_release(&h);
 }
 
+/* Fills as many pairs as a commit may have. Pairs are sorted by their keys. */
+static struct str_pairs full_metadata(struct hand *h)
+{
+    struct str_pairs p = {arena_array(&h->arena, LAKE_METADATA_MAX, sizeof(*p.pairs)),
+                          LAKE_METADATA_MAX};
+
+    CHECK(p.pairs);
+    for (size_t i = 0; i < p.count; i++)
+        p.pairs[i] = (struct str_pair){arena_fmt(&h->arena, "k%03zu", i), STR_EMPTY};
+    return p;
+}
+
+/* Picks and merges add keys, and must not write a commit that nobody can read. */
+LAKE_LAB_TEST(lake_pick, a_commit_with_full_metadata_is_refused_before_anything_is_written)
+{
+    struct hand h = hand_of(lab);
+    struct lake_commit_options full = {
+        .message = STR("full"), .committer = STR("tester"), .metadata = full_metadata(&h)};
+    struct lake_merge_options merge = {.committer = STR("tester"), .metadata = full.metadata};
+    struct lake_conflicts conflicts;
+    struct lake_commit c;
+    struct err err = {0};
+
+    part(&h);
+    hand_put(&h, "side", "full", "1");
+    CHECK_OK(lake_commit(h.lake, &h.arena, &h.repo, STR("side"), &full, &c, &err));
+    struct str head = hand_read_branch(&h, "main").commit_id;
+    CHECK_INT(cherry_pick(&h, (struct lake_pick_options){.ref = STR("side")}, &c), ERR_INVALID);
+    CHECK(str_find(str_z(h.err.text), STR("258 keys of metadata")) >= 0);
+    CHECK_ERR(lake_merge(h.lake, &h.arena, &h.repo, STR("side"), STR("main"), &merge, &c,
+                         &conflicts, &err),
+              ERR_INVALID);
+    CHECK_STR(hand_read_branch(&h, "main").commit_id, head);
+    hand_expect_list(&h, "main", "a b c");
+    merge.metadata.count--;
+    CHECK_OK(lake_merge(h.lake, &h.arena, &h.repo, STR("side"), STR("main"), &merge, &c, &conflicts,
+                        &err));
+    hand_expect(&h, "main", "full", "1");
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_pick, a_write_refuses_a_commit_that_readers_would_refuse)
+{
+    struct hand h = hand_of(lab);
+    struct lake_branch b = hand_read_branch(&h, "main");
+    struct branch_change change = branch_change_of(&h.repo, &b, "lake.publish");
+    struct str_pair one_more[LAKE_METADATA_MAX + 1] = {0};
+    struct lake_commit c = {.id = STR("0000"),
+                            .committer = STR("tester"),
+                            .metadata = {one_more, ARRAY_SIZE(one_more)}};
+
+    change.commit = &c;
+    change.next.commit_id = c.id;
+    CHECK_INT(branch_change_write(h.lake, &h.arena, &change, NULL, &h.err), ERR_TOO_LARGE);
+    CHECK_STR(hand_read_branch(&h, "main").commit_id, b.commit_id);
+    hand_release(&h);
+}
+
 /* --- differences --- */
 
 LAKE_LAB_TEST(lake_difference, refs_differ_by_two_dots_and_by_three)

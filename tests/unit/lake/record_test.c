@@ -167,6 +167,20 @@ TEST(lake_record, first_parent_of_an_old_commit_is_its_last_one)
     CHECK_INT(lake_commit_first_parent(&c).len, 0);
 }
 
+TEST(lake_record, too_many_items_inside_of_an_entry_are_not_written)
+{
+    struct str_pair pairs[LAKE_METADATA_MAX + 1] = {0};
+    struct lake_entry e = {.headers = {pairs, LAKE_METADATA_MAX}};
+    struct buf out = {0};
+
+    lake_entry_write(&out, &e);
+    CHECK_INT(buf_error(&out), 0);
+    e.headers.count++;
+    lake_entry_write(&out, &e);
+    CHECK_INT(buf_error(&out), ERR_TOO_LARGE);
+    buf_release(&out);
+}
+
 TEST(lake_record, too_many_items_and_wrong_wires_are_damage)
 {
     struct arena a = {0};
