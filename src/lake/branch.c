@@ -3,12 +3,6 @@
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
-#include "base/ids.h"
-
-/* The first epoch is random: a commit that began on a branch of this name before it was deleted and
- * made again sees another epoch, and does not take this branch for the same one (C5). */
-enum { EPOCH_FIRST_MAX = 1 << 30 };
-
 int lake_branch_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str name,
                     struct lake_branch *out, struct err *err)
 {
@@ -59,7 +53,7 @@ int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *
                                 .staging = lake_new_token(a, r, o->name),
                                 .hidden = o->hidden,
                                 .revision = 1,
-                                .epoch = 1 + random_below(EPOCH_FIRST_MAX)};
+                                .epoch = lake_new_epoch()};
     struct lake_hook_call call = {.event = LAKE_ON_CREATE_BRANCH,
                                   .repo = r,
                                   .ref = o->name,

@@ -66,3 +66,10 @@ struct str lake_new_token(struct arena *a, const struct lake_repo *r, struct str
     id_uuid(id);
     return arena_fmt(a, STR_FMT "-" STR_FMT ":%s", STR_ARG(r->id), STR_ARG(branch), id);
 }
+
+uint64_t lake_new_epoch(void)
+{
+    enum { EPOCH_FIRST_MAX = 1 << 30 };
+
+    return 1 + random_below(EPOCH_FIRST_MAX);
+}

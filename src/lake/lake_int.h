@@ -64,6 +64,9 @@ struct kv_name lake_key_in(struct arena *a, struct str partition, const char *ki
 
 /* Makes a new staging token, "<repository>-<branch>:<uuid>". */
 struct str lake_new_token(struct arena *a, const struct lake_repo *r, struct str branch);
+/* The first epoch of a branch is random: a commit that began on a branch of this name before it was
+ * deleted and made again sees another epoch, and does not take this branch for its own (C5). */
+uint64_t lake_new_epoch(void);
 
 /* --- one atomic write --- */
 

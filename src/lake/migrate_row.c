@@ -169,16 +169,16 @@ static int migrate_row_tag(struct migrate_repo *m, struct arena *a, const struct
     return row_encoded(a, &record, out, err);
 }
 
-/* Returns the staging token of a branch: the one that weir made before, or a new one. A token names
- * a partition that is dropped later, so the source has no say in it (D10). */
-static struct str branch_own_token(struct migrate_repo *m, struct arena *a, struct str name,
-                                   struct str present)
+/* Sets the staging token and the epoch of a branch: those that weir made before, or new ones. A
+ * token names a partition that is dropped later, so the source has no say in it (D10). */
+static void branch_set_own(struct lake_branch *b, struct migrate_repo *m, struct arena *a,
+                           struct str present)
 {
-    struct lake_branch b;
+    struct lake_branch before;
+    bool is_there = present.p && lake_branch_read(&before, a, present, NULL) == 0;
 
-    if (present.p && lake_branch_read(&b, a, present, NULL) == 0)
-        return b.staging;
-    return lake_new_token(a, &m->repo, name);
+    b->staging = is_there ? before.staging : lake_new_token(a, &m->repo, b->id);
+    b->epoch = is_there ? before.epoch : lake_new_epoch();
 }
 
 static int migrate_row_branch(struct migrate_repo *m, struct arena *a,
@@ -193,7 +193,7 @@ static int migrate_row_branch(struct migrate_repo *m, struct arena *a,
         code = row_check_head(m, "branch", b.id, b.commit_id, err);
     if (code < 0)
         return err_wrap(err, code, "the branch " STR_FMT, STR_ARG(str_head(b.id, LAKE_NAME_MAX)));
-    b.staging = branch_own_token(m, a, b.id, present);
+    branch_set_own(&b, m, a, present);
     out->name = b.id;
     lake_branch_write(&record, &b);
     return row_encoded(a, &record, out, err);

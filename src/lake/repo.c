@@ -82,7 +82,7 @@ static void repo_add_first(struct lake_tx *tx, const struct lake_repo *r)
                             .created_ms = r->created_ms,
                             .version = 1,
                             .generation = 1};
-    struct lake_branch b = {.id = r->default_branch, .revision = 1};
+    struct lake_branch b = {.id = r->default_branch, .revision = 1, .epoch = lake_new_epoch()};
 
     lake_commit_id(id, &c);
     c.id = arena_str(a, str_z(id));

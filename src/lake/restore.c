@@ -347,8 +347,11 @@ static int restore_put_tag(struct restore *s, struct arena *a, const struct tree
 /* Adds the row of a branch to the write, with a new staging token. */
 static void restore_add_branch(struct restore *s, const struct lake_branch *from)
 {
-    struct lake_branch b = {
-        .id = from->id, .commit_id = from->commit_id, .hidden = from->hidden, .revision = 1};
+    struct lake_branch b = {.id = from->id,
+                            .commit_id = from->commit_id,
+                            .hidden = from->hidden,
+                            .revision = 1,
+                            .epoch = lake_new_epoch()};
     struct buf record = {0};
 
     b.staging = lake_new_token(&s->batch, &s->repo, b.id);

@@ -34,6 +34,7 @@ LAKE_LAB_TEST(lake_branch, a_branch_begins_at_its_source_with_a_token_of_its_own
     CHECK_STR(found.staging, made.staging);
     CHECK_STR(found.stamp, made.stamp);
     CHECK(!str_eq(found.staging, main.staging));
+    CHECK(found.epoch > 0 && main.epoch > 0); /* they are random */
     CHECK(str_starts(found.staging, STR("repo-work:")));
     CHECK_ERR(make_branch(lab, "work", "main", false, &made, &err), ERR_EXISTS);
     CHECK_STR(str_z(err.text), STR("branch already exists: not unique"));
