@@ -47,5 +47,7 @@ int lake_address_open(struct lake_place *out, struct lake *l, struct arena *a,
         !bucket.len || !key.len)
         return err_set(err, ERR_CORRUPT, "'" STR_FMT "' is not the address of an object",
                        STR_ARG(str_head(e->address, 255)));
+    if (use == LAKE_PLACE_READ_NOW) /* the rights on the object must be read */
+        return ERR_AGAIN;
     return lake_place_open(out, l, a, r->owner, bucket, key, use, err);
 }

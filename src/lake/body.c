@@ -191,21 +191,6 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- reading --- */
 
-static int body_gone(const struct lake_entry *entry, const char *why, struct err *err)
-{
-    return err_set(err, ERR_GONE, "the bytes at " STR_FMT " %s",
-                   STR_ARG(str_head(entry->address, 255)), why);
-}
-
-/* Checks that the object is the one that the entry names. Objects outside of the namespace can
- * change after they were imported. */
-static int body_check(const struct lake_entry *entry, const struct get_result *got, struct err *err)
-{
-    if (got->info.size != entry->size)
-        return body_gone(entry, "have changed", err);
-    return 0;
-}
-
 /* Opens the object that the entry names. */
 static int body_open_entry(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct lake_entry *entry, const struct object_range *range,
@@ -217,12 +202,15 @@ static int body_open_entry(struct lake *l, struct arena *a, const struct lake_re
     if (code == 0) {
         code = p.bucket->ops->get(p.bucket, a, p.key, STR_EMPTY, NULL, range, out, err);
         if (code == 0)
+            code = lake_address_check(&p, entry, &out->info, err);
+        if (code == 0)
             code = lake_place_unlock(&p, out, err);
         code = lake_place_end(&p, code, err);
     }
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
-        return body_gone(entry, "are gone", err);
-    return code < 0 ? code : body_check(entry, out, err);
+        return err_set(err, ERR_GONE, "the bytes at " STR_FMT " are gone",
+                       STR_ARG(str_head(entry->address, 255)));
+    return code;
 }
 
 /* Gives the caller what it wants of the object that was opened with this result. */

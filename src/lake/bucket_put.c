@@ -61,6 +61,8 @@ static int copy_from_repo(struct bucket_change *c, struct lake_bucket *from,
     code = p.bucket->ops->head(p.bucket, c->a, p.key, STR_EMPTY, NULL, &head, err);
     struct lake_body_source source = {p.bucket, &head.info};
     struct str etag = entry->etag;
+    if (code == 0)
+        code = lake_address_check(&p, entry, &head.info, err);
     if (code == 0 && head.info.meta.encryption.len)
         code = ERR_UNSUPPORTED;
     if (code == 0)

@@ -115,12 +115,14 @@ static int parts_of_entry(const struct lake_entry *e, struct arena *a, uint32_t 
 }
 
 /* Lists the parts of the body, whose storage also knows their numbers and checksums. */
-static int parts_of_body(struct lake_place *p, struct arena *a, uint32_t after, size_t limit,
-                         struct part_list *out, struct err *err)
+static int parts_of_body(struct lake_place *p, const struct lake_entry *e, struct arena *a,
+                         uint32_t after, size_t limit, struct part_list *out, struct err *err)
 {
     struct get_result head = {0};
     int code = p->bucket->ops->head(p->bucket, a, p->key, STR_EMPTY, NULL, &head, err);
 
+    if (code == 0)
+        code = lake_address_check(p, e, &head.info, err);
     return code < 0
                ? code
                : p->bucket->ops->object_parts(p->bucket, a, &head.info, after, limit, out, err);
@@ -145,7 +147,7 @@ int lake_bucket_object_parts(struct bucket *bucket, struct arena *a,
     code = lake_address_open(&p, b->lake, a, &b->repo, entry, LAKE_PLACE_READ, err);
     if (code < 0)
         return code;
-    code = p.bucket->ops->object_parts ? parts_of_body(&p, a, after, limit, out, err)
+    code = p.bucket->ops->object_parts ? parts_of_body(&p, entry, a, after, limit, out, err)
                                        : parts_of_entry(entry, a, after, limit, out, err);
     return lake_place_end(&p, code, err);
 }

@@ -56,6 +56,7 @@ struct lake_options {
      */
     const struct change_capture *capture;
     const struct bucket_sides *sides;
+    struct users *users;  /* borrowed; NULL in tests: users have only ids, and none is an admin */
     struct keyring *keys; /* keys of encrypted objects; borrowed; NULL: they cannot be read */
     /* Gives the place of a repository's nodes; NULL: by `routes`. For tests; namespaces are not
      * claimed then. */

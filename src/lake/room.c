@@ -31,6 +31,7 @@ static int open_room_lake(struct lake_room *r, struct err *err)
     struct lake_options o = {
         .kv = s->kv,
         .routes = s->routes,
+        .users = s->users,
         .capture = s->hooks.capture,
         .sides = s->hooks.sides,
         .cache = {.memory_bytes = (size_t)c->lake.memory,

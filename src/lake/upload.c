@@ -172,6 +172,8 @@ static int part_copy_entry(struct upload_work *w, uint32_t number, struct lake_b
         return code;
     code = p.bucket->ops->head(p.bucket, w->a, p.key, STR_EMPTY, NULL, &head, err);
     if (code == 0)
+        code = lake_address_check(&p, &found.entry, &head.info, err);
+    if (code == 0)
         code = part_copy_data(w, number, p.bucket, &head.info, range, out, err);
     return lake_place_end(&p, code, err);
 }

@@ -1,4 +1,5 @@
 """What users may do in repositories of others through the REST API of the lake, and what nobody may."""
+import hashlib
 import json
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from conftest import free_port, runner, secret
 
 pytest.importorskip("boto3")
+ClientError = pytest.importorskip("botocore.exceptions").ClientError
 
 
 class Tenant:
@@ -72,7 +74,7 @@ def bob(tenant, alice):
 
 def stage(user, address, path="stolen"):
     return user.call("PUT", f"{REPO}/branches/dev/objects?path={path}",
-                     {"physical_address": address, "checksum": "x", "size_bytes": 6})[0]
+                     {"physical_address": address, "checksum": hashlib.md5(b"secret").hexdigest(), "size_bytes": 6})[0]
 
 
 def test_a_tree_of_another_branch_is_not_committed(alice, bob):
@@ -100,6 +102,86 @@ def test_an_address_is_staged_by_the_user_to_whom_it_was_given(alice, bob):
 
 def test_an_address_in_a_repository_is_refused(alice, bob):
     assert stage(alice, "s3://repo/main/secret") == 400
+
+
+# --- objects outside of the namespace ---
+
+def outside(user, body):
+    """Stages the object s3://abk/k, whose bytes are expected to be `body`, in bob's repository."""
+    return user.call("PUT", "/repositories/bobs/branches/main/objects?path=k", {
+        "physical_address": "s3://abk/k", "checksum": hashlib.md5(body).hexdigest(), "size_bytes": len(body)})[0]
+
+
+def reads(user):
+    """Reads the staged object by REST, by S3 and by a copy to another repository, and returns the three results."""
+    def by_s3(call, **more):
+        try:
+            return call(Bucket="bobs", **more)["ResponseMetadata"]["HTTPStatusCode"]
+        except ClientError as e:
+            return e.response["Error"]["Code"]
+    return [user.call("GET", "/repositories/bobs/refs/main/objects?path=k")[0],
+            by_s3(user.s3.get_object, Key="main/k"),
+            by_s3(lambda Bucket: user.s3.copy_object(Bucket="bob2", Key="main/k",
+                                                     CopySource={"Bucket": Bucket, "Key": "main/k"}))]
+
+
+GONE = [410, "NoSuchVersion", "NoSuchVersion"]
+
+
+@pytest.fixture
+def stager(tenant):
+    """Bob, the owner of the repositories bobs and bob2."""
+    bob = tenant("bob")
+    bob.s3.create_bucket(Bucket="bbk")
+    for name in ("bobs", "bob2"):
+        bob.made("POST", "/repositories", {"name": name, "storage_namespace": f"s3://bbk/{name}"})
+    return bob
+
+
+def test_an_object_elsewhere_is_read_only_while_the_owner_of_the_repository_may_read_it(stager, tenant):
+    alice = tenant("alice")
+    alice.s3.create_bucket(Bucket="abk")
+    alice.s3.put_object(Bucket="abk", Key="k", Body=b"ALICE")
+    assert outside(stager, b"ALICE") == 401
+    rule = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam:::user/bob"}, "Action": "s3:GetObject",
+            "Resource": "arn:aws:s3:::abk/*"}
+
+    def permit(**more):
+        alice.s3.put_bucket_policy(Bucket="abk", Policy=json.dumps({"Version": "2012-10-17",
+                                                                    "Statement": [{**rule, **more}]}))
+    permit()
+    assert outside(stager, b"ALICE") == 201
+    assert reads(stager) == [200, 200, 200]
+    # The read is no request of bob's, so a condition about requests cannot allow it.
+    permit(Condition={"NotIpAddress": {"aws:SourceIp": "192.0.2.1"}})
+    assert reads(stager) == GONE
+    permit(Condition={"StringEquals": {"s3:ExistingObjectTag/open": "yes"}})
+    assert reads(stager) == GONE
+    alice.s3.put_object_tagging(Bucket="abk", Key="k", Tagging={"TagSet": [{"Key": "open", "Value": "yes"}]})
+    assert reads(stager) == [200, 200, 200]
+    alice.s3.delete_bucket_policy(Bucket="abk")
+    assert reads(stager) == GONE
+    alice.s3.put_object_acl(Bucket="abk", Key="k", ACL="public-read")
+    assert reads(stager) == [200, 200, 200]
+
+
+def test_an_object_elsewhere_that_was_overwritten_is_gone(stager):
+    stager.s3.create_bucket(Bucket="abk")
+    stager.s3.put_object(Bucket="abk", Key="k", Body=b"FIRST")
+    assert outside(stager, b"FIRST") == 201
+    assert reads(stager) == [200, 200, 200]
+    stager.s3.put_object(Bucket="abk", Key="k", Body=b"OTHER")
+    assert reads(stager) == GONE
+
+
+def test_a_bucket_of_the_same_name_is_not_read(stager, tenant):
+    stager.s3.create_bucket(Bucket="abk")
+    assert outside(stager, b"ALICE") == 201
+    stager.s3.delete_bucket(Bucket="abk")
+    alice = tenant("alice")
+    alice.s3.create_bucket(Bucket="abk")
+    alice.s3.put_object(Bucket="abk", Key="k", Body=b"ALICE")
+    assert reads(stager) == GONE
 
 
 # --- denials for some paths of a ref ---

@@ -2,96 +2,30 @@
  * bucket. Docs: docs/lake-rest.md, "Rights". */
 #include "lake/names.h"
 #include "lake/rest/web.h"
-#include "meta/acl.h"
 #include "route/resolve.h"
-#include "s3/access/access.h"
+#include "s3/access/bucket_rules.h"
 #include "s3/access/request_value.h"
 
-/* A bucket with everything that access to it depends on. */
+/* A bucket with the rules that access to it depends on. */
 struct web_bucket {
     struct bucket *bucket; /* a reference */
-    struct bucket_info info;
-    struct policy *policy; /* NULL: the bucket has none */
-    bool policy_binds_owner;
-    struct acl *acl; /* NULL: the bucket has none */
-    struct public_block block;
-    enum ownership ownership;
+    struct bucket_rules rules;
 };
 
 /* A request for an action, for the values of conditions. */
 struct web_question {
     struct request_facts facts;
     struct str prefix; /* of a listing: the value of s3:prefix */
+    struct str tags;   /* of the object, in their stored form */
     struct str value;  /* the value that was asked for last */
 };
 
-/* --- facts of a bucket --- */
-
-/* Reads a document; one that is absent is empty. */
-static int web_document(struct web_bucket *b, struct arena *a, const char *name, struct str *out,
-                        struct err *err)
-{
-    int code = b->bucket->ops->get_document(b->bucket, a, name, out, err);
-
-    if (code == ERR_NOT_FOUND)
-        *out = STR_EMPTY;
-    return code == ERR_NOT_FOUND ? 0 : code;
-}
-
-static int web_read_policy(struct web_bucket *b, struct arena *a, struct err *err)
-{
-    struct str policy, binds = STR_EMPTY;
-    int code = web_document(b, a, "policy", &policy, err);
-
-    if (code == 0 && policy.len)
-        code = policy_compile(&b->policy, a, policy, b->info.name, err);
-    if (code == 0 && policy.len)
-        code = web_document(b, a, "policyBindsOwner", &binds, err);
-    b->policy_binds_owner = binds.len > 0;
-    return code;
-}
-
-static int web_read_acl(struct web_bucket *b, struct arena *a, struct err *err)
-{
-    struct str text;
-    int code = web_document(b, a, "acl", &text, err);
-
-    if (code < 0 || !text.len)
-        return code;
-    b->acl = arena_new(a, struct acl);
-    return b->acl ? acl_decode(b->acl, a, text, err) : err_code(err, ERR_NO_MEMORY);
-}
-
-static int web_read_modes(struct web_bucket *b, struct arena *a, struct err *err)
-{
-    struct str block, ownership = STR_EMPTY;
-    int code = web_document(b, a, "publicAccessBlock", &block, err);
-
-    if (code == 0 && block.len)
-        code = public_block_read(&b->block, a, block, err);
-    if (code == 0)
-        code = web_document(b, a, "ownershipControls", &ownership, err);
-    if (code == 0 && ownership.len)
-        code = ownership_read(&b->ownership, a, ownership, err);
-    return code;
-}
+/* --- buckets --- */
 
 static void web_bucket_release(struct web_bucket *b)
 {
     if (b->bucket)
         b->bucket->ops->unref(b->bucket);
-}
-
-/* Reads the documents that access depends on. A storage with credentials of its own decides about
- * access itself, and its documents have another form. */
-static int web_read_documents(struct web_bucket *b, struct arena *a, struct err *err)
-{
-    if (bucket_can(b->bucket, STORAGE_CREDENTIALS))
-        return 0;
-    int code = web_read_policy(b, a, err);
-    if (code == 0)
-        code = web_read_acl(b, a, err);
-    return code < 0 ? code : web_read_modes(b, a, err);
 }
 
 static int web_bucket_open(struct web_bucket *out, struct rest_call *c, struct str name,
@@ -101,9 +35,7 @@ static int web_bucket_open(struct web_bucket *out, struct rest_call *c, struct s
     int code = route_bucket(web_of(c)->services->routes, web_user(c)->id, name, &b.bucket, err);
 
     if (code == 0)
-        code = b.bucket->ops->info(b.bucket, c->arena, &b.info, err);
-    if (code == 0)
-        code = web_read_documents(&b, c->arena, err);
+        code = bucket_rules_read(&b.rules, c->arena, b.bucket, err);
     if (code < 0)
         web_bucket_release(&b);
     else
@@ -118,61 +50,56 @@ static bool web_condition(void *ctx, enum policy_key key, struct str suffix,
 {
     struct web_question *q = ctx;
 
-    (void)suffix;
     q->value = key == POLICY_KEY_PREFIX      ? q->prefix
                : key == POLICY_KEY_AUTH_TYPE ? STR("REST-HEADER")
-                                             : request_value(&q->facts, key);
+               : key == POLICY_KEY_EXISTING_OBJECT_TAG
+                   ? request_tag_value(q->facts.arena, q->tags, suffix)
+                   : request_value(&q->facts, key);
     *out = (struct policy_values){&q->value, 1};
     return q->value.p != NULL;
 }
 
 /* Fills in the question whether the caller may do the action on the key. The question is used by
  * the request and must live as long. */
-static struct access_request web_ask_bucket(struct web_question *q, struct rest_call *c,
-                                            const struct web_bucket *b, enum s3_action action,
-                                            struct str key)
+static struct policy_request web_question_of(struct web_question *q, struct rest_call *c,
+                                             const struct web_bucket *b, enum s3_action action,
+                                             struct str key)
 {
     const struct user *user = web_user(c);
     bool on_object = s3_actions[action].on == S3_ON_OBJECT;
 
     *q = (struct web_question){
         .facts = {c->req, user, clock_wall_ms(), str_z(web_of(c)->services->conf->s3.region),
-                  b->info.owner, c->arena},
+                  b->rules.info.owner, c->arena},
         .prefix = on_object ? STR_EMPTY : key,
     };
-    return (struct access_request){
-        .ask = {.who = {.id = user->id, .name = user->name},
-                .action = action,
-                .bucket = b->info.name,
-                .key = on_object ? key : STR_EMPTY,
-                .value = web_condition,
-                .ctx = q,
-                .arena = c->arena},
-        .bucket_owner = b->info.owner,
-        .policy = b->policy,
-        .policy_binds_owner = b->policy_binds_owner,
-        .bucket_acl = b->acl,
-        .block = b->block,
-        .ownership = b->ownership,
-    };
+    return (struct policy_request){.who = {.id = user->id, .name = user->name},
+                                   .action = action,
+                                   .bucket = b->rules.info.name,
+                                   .key = on_object ? key : STR_EMPTY,
+                                   .value = web_condition,
+                                   .ctx = q,
+                                   .arena = c->arena};
+}
+
+static struct access_request web_ask_bucket(struct web_question *q, struct rest_call *c,
+                                            const struct web_bucket *b, enum s3_action action,
+                                            struct str key)
+{
+    struct policy_request ask = web_question_of(q, c, b, action, key);
+
+    return bucket_rules_ask(&b->rules, &ask);
 }
 
 static bool web_bucket_may(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
                            struct str key, const struct object_info *object)
 {
     struct web_question q;
-    struct access_request r = web_ask_bucket(&q, c, b, action, key);
-    struct acl acl = {0};
+    struct policy_request ask = web_question_of(&q, c, b, action, key);
 
-    if (object && object->meta.owner.len) {
-        struct acl_subject subject = {object->meta.owner, b->info.owner};
-        int code = object->meta.acl.len
-                       ? acl_decode(&acl, c->arena, object->meta.acl, NULL)
-                       : acl_canned(&acl, c->arena, STR("private"), &subject, NULL);
-        r.object_owner = object->meta.owner;
-        r.object_acl = code == 0 ? &acl : NULL;
-    }
-    return access_allowed(&r);
+    if (object)
+        q.tags = object->meta.tags;
+    return bucket_rules_allow(&b->rules, &ask, object);
 }
 
 /* --- repositories --- */
@@ -378,8 +305,9 @@ int web_need_below(struct rest_call *c, const struct web_key_ask *ask, struct er
 
     if (code < 0 || user->admin)
         return code;
-    struct str owner =
-        bucket_can(b.bucket, STORAGE_CREDENTIALS) ? ask->user : arena_str(c->arena, b.info.owner);
+    struct str owner = bucket_can(b.bucket, STORAGE_CREDENTIALS)
+                           ? ask->user
+                           : arena_str(c->arena, b.rules.info.owner);
     web_bucket_release(&b);
     return str_eq(owner, user->id) ? 0 : web_forbidden(c, err);
 }

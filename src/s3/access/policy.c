@@ -343,7 +343,7 @@ bool statement_concerns(const struct statement *s, const struct policy_who *who,
 static bool applies(const struct statement *s, const struct policy_request *r, struct str resource)
 {
     return statement_concerns(s, &r->who, r->action) && covers(s, r, resource) &&
-           conditions_hold(s->conditions, r);
+           conditions_hold(s->conditions, r, s->effect == POLICY_DENY);
 }
 
 bool policy_is_large(const struct policy *p)

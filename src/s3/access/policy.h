@@ -48,6 +48,9 @@ struct policy_request {
      * the tag's name in keys such as ExistingObjectTag/<name>. `suffix` and `out` are borrowed for
      * the call. */
     bool (*value)(void *ctx, enum policy_key key, struct str suffix, struct policy_values *out);
+    /* Whether the value of a key can be known at all; NULL: every one is. Where it cannot, a
+     * condition on the key holds in a statement that denies, and not in one that allows. */
+    bool (*knows)(enum policy_key key);
     void *ctx;
     struct arena *arena; /* for values of policy variables; when full, the answer is POLICY_DENY */
 };

@@ -390,11 +390,13 @@ static bool condition_holds(const struct condition *c, const struct policy_reque
     return all;
 }
 
-bool conditions_hold(const struct condition *list, const struct policy_request *r)
+bool conditions_hold(const struct condition *list, const struct policy_request *r, bool unknown)
 {
-    for (; list; list = list->next)
-        if (!condition_holds(list, r))
+    for (; list; list = list->next) {
+        bool known = !r->knows || r->knows(list->key);
+        if (known ? !condition_holds(list, r) : !unknown)
             return false;
+    }
     return true;
 }
 

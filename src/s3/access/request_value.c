@@ -2,6 +2,7 @@
 #include "s3/access/request_value.h"
 
 #include "base/clock.h"
+#include "meta/tagging.h"
 
 static struct str time_value(const struct request_facts *f, enum policy_key key)
 {
@@ -104,4 +105,16 @@ static struct str (*const request_values[POLICY_KEYS])(const struct request_fact
 struct str request_value(const struct request_facts *f, enum policy_key key)
 {
     return request_values[key] ? request_values[key](f, key) : STR_EMPTY;
+}
+
+struct str request_tag_value(struct arena *a, struct str tags, struct str name)
+{
+    struct tag_set set;
+    struct err ignored = {0};
+    struct str value = STR_EMPTY;
+
+    if (tagging_parse(&set, a, tags, TAGS_OF_OBJECT, &ignored) == 0 &&
+        tagging_find(&set, name, &value) && !value.p)
+        value = STR("");
+    return value;
 }

@@ -21,5 +21,8 @@ struct request_facts {
 /* Returns the value of the key. Its p is NULL when the request has none, or when the value depends
  * on what the request asks for. */
 struct str request_value(const struct request_facts *f, enum policy_key key);
+/* Returns the value of one of the tags, which are in their stored form. Its p is NULL when there is
+ * no such tag. */
+struct str request_tag_value(struct arena *a, struct str tags, struct str name);
 
 #endif

@@ -276,18 +276,6 @@ static struct str lock_value(struct call *c, const struct question *q)
 
 /* --- tags --- */
 
-static struct str condition_tag(struct call *c, struct str tags, struct str key)
-{
-    struct tag_set set;
-    struct err ignored = {0};
-    struct str value = STR_EMPTY;
-
-    if (tagging_parse(&set, c->a, tags, TAGS_OF_OBJECT, &ignored) == 0 &&
-        tagging_find(&set, key, &value) && !value.p)
-        value = STR("");
-    return value;
-}
-
 static void read_new_tags(struct call *c)
 {
     struct err ignored = {0};
@@ -322,12 +310,12 @@ static struct str request_tags(struct call *c)
 
 static struct str request_tag(struct call *c, const struct question *q)
 {
-    return condition_tag(c, request_tags(c), q->suffix);
+    return request_tag_value(c->a, request_tags(c), q->suffix);
 }
 
 static struct str existing_tag(struct call *c, const struct question *q)
 {
-    return c->object ? condition_tag(c, c->object->meta.tags, q->suffix) : STR_EMPTY;
+    return c->object ? request_tag_value(c->a, c->object->meta.tags, q->suffix) : STR_EMPTY;
 }
 
 static bool request_tag_keys(struct call *c, struct policy_values *out)
