@@ -29,7 +29,8 @@ static const struct rest_row migration_rows[] = {
      .body = REST_FIELDS({"url", "The database: postgres://user:password@host/database.",
                           .required = true, .min = 1, .max = 4096, .secret = true},
                          {"owner", "The name of the user who will own the repositories; default: "
-                                   "the caller."})},
+                                   "the caller."}),
+     .answer = REST_FIELDS({"*", "Nothing.", .sometimes = true})},
     {HTTP_GET, MIGRATION_PATH, REST_USER,
      "How far the migration is, for administrators. It is not part of lakeFS's API.",
      migration_show, WEB_OP("weirShowMigration"),
