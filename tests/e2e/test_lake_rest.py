@@ -734,8 +734,8 @@ def test_metadata_of_an_object_is_replaced(lake):
 def test_an_object_of_another_bucket_is_staged(lake):
     s3 = lake.server.s3()
     s3.create_bucket(Bucket="elsewhere")
-    s3.put_object(Bucket="elsewhere", Key="x/y", Body=b"12345")
-    body = {"physical_address": "s3://elsewhere/x/y", "checksum": "etag", "size_bytes": 5, "metadata": {"a": "b"}}
+    etag = s3.put_object(Bucket="elsewhere", Key="x/y", Body=b"12345")["ETag"].strip('"')
+    body = {"physical_address": "s3://elsewhere/x/y", "checksum": etag, "size_bytes": 5, "metadata": {"a": "b"}}
     stats = lake.call("PUT", B + "/objects", body, path="linked")
     assert stats["physical_address"] == "s3://elsewhere/x/y" and stats["metadata"] == {"a": "b"}
     assert lake.get("linked") == b"12345"

@@ -335,7 +335,7 @@ def test_the_commands_refuse_what_a_folder_does_not_have(serve, weir, tmp_path):
         return weir("storage", "add", *args, "--data", server.data, "--url", server.url)
     for flag, value in (("--user", "root"), ("--region", "x"), ("--idle-timeout", "5s"), ("--framing", "plain")):
         done = run("disk", tmp_path / "disk", flag, value)
-        assert done.returncode == 1 and f"{flag} is only for a storage with an --endpoint" in done.stderr, done.stderr
+        assert done.returncode == 2 and f"{flag} is only for a storage with an --endpoint" in done.stderr, done.stderr
     assert "--no-verify is only for" in run("disk", tmp_path / "disk", "--no-verify").stderr
     done = run("far", "--endpoint", "http://127.0.0.1:1", "--connect-timeout", "1ms")
     assert done.returncode == 1 and "connect_timeout must be from 100 ms to 60 s" in done.stderr
