@@ -257,7 +257,7 @@ static int send_no_path(const struct rest_dialect *d, struct http_request *req, 
 }
 
 /* Whether only administrators may call the row. A row that does not say who may call it is for
- * administrators. The calls of a dialect check who calls by themselves. */
+ * administrators. A dialect checks the callers of its rows itself. */
 static bool is_for_admins(const struct rest_match *match)
 {
     enum rest_access access = match->row->access;
@@ -265,8 +265,8 @@ static bool is_for_admins(const struct rest_match *match)
     return !match->dialect && access != REST_ANYONE && access != REST_TOKEN;
 }
 
-/* Handles a request. Only administrators can find out which paths under /api do not exist, except
- * in the part of a dialect. */
+/* Handles a request. Only administrators can find out which paths under /api do not exist; under
+ * the paths of a dialect every caller can. */
 static int api_handle(struct http_request *req, void *ctx)
 {
     struct api *api = ctx;
@@ -286,7 +286,8 @@ static int api_handle(struct http_request *req, void *ctx)
         return api_send_denied(req, code);
     if (found < 0)
         return send_not_found(api, req, found, &err);
-    /* Other routes do not depend on keys that a browser keeps. */
+    /* Only these routes accept keys that a browser may send by itself, so only they need the check.
+     */
     if ((admin || match.dialect) && is_change(head->method) && !may_change(&match, req, &code))
         return code;
     code = api_check_store(api, req, match.row, &err);

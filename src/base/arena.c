@@ -78,7 +78,7 @@ void arena_reset(struct arena *a)
             keep = NULL;
         }
     }
-    give_back(a); /* the budget then does not pay for the kept block either; that block is small */
+    give_back(a); /* this also gives back the bytes of the kept block; that block is small */
     a->blocks = keep;
     a->used = 0;
     a->failed = false;

@@ -19,8 +19,8 @@ static const struct output_column columns[] = {{"name"},    {"storage"},  {"owne
 static const struct output_column policy_columns[] = {
     {"user"}, {"user_id"}, {"bucket"}, {"storage"}, {"blocked"}};
 
-/* The columns of `weir bucket show`. They also have the bucket's size, and what lifecycle rules did
- * in the last complete sweep. */
+/* The columns of `weir bucket show`: those of `weir bucket list`, the bucket's size, and what
+ * lifecycle rules did in the last complete sweep. */
 static const struct output_column show_columns[] = {{"name"},
                                                     {"storage"},
                                                     {"owner"},

@@ -75,8 +75,8 @@ static int show_group(const struct command_table *table, struct str group, const
     return asked ? EXIT_DONE : EXIT_USAGE;
 }
 
-/* Finds the command whose name argv begins with. If there is none, it says so and returns NULL, and
- * *status is the exit status. *words is the number of words in the name. */
+/* Finds the command whose name argv begins with. *words is the number of words in the name. If
+ * there is no such command, prints a message, sets *status to the exit status and returns NULL. */
 static const struct command *find_in_argv(const struct command_table *table, int argc, char **argv,
                                           int *words, int *status)
 {
@@ -159,13 +159,14 @@ static int check_choices(const struct command *c, const struct flag *flag, const
     return status;
 }
 
-/* The words behind the command's name, and the place of the present one. */
+/* The words behind the command's name, and the index of the word that is parsed now. */
 struct words {
     char **items;
     int count, at;
 };
 
-/* Adds a flag. `joined` is its value if that stands in the same word; NULL: the next word is. */
+/* Adds a flag. `joined` is the flag's value if it stands in the same word, as in --name=VALUE;
+ * NULL: the value is the next word. */
 static int invocation_add_flag(struct invocation *inv, const struct flag *flag, const char *joined,
                                struct words *w)
 {
@@ -197,7 +198,7 @@ static int invocation_add_key(struct invocation *inv, struct str name, const cha
     return 0;
 }
 
-/* Parses the present word, which begins with two dashes. */
+/* Parses the current word, which begins with two dashes. */
 static int invocation_parse_flag(struct invocation *inv, struct words *w)
 {
     const struct command *c = inv->command;
@@ -215,7 +216,7 @@ static int invocation_parse_flag(struct invocation *inv, struct words *w)
                 : unknown_flag(c, name);
 }
 
-/* Parses the present word, which is a dash, a letter and perhaps the flag's value. */
+/* Parses the current word, which is a dash, a letter and perhaps the flag's value. */
 static int invocation_parse_letter(struct invocation *inv, struct words *w)
 {
     const char *word = w->items[w->at];

@@ -33,7 +33,8 @@ struct manage_call {
      * are used then. */
     int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
                struct err *err);
-    const struct manage_hint *hints; /* ended by an empty one; the first that fits is shown */
+    /* The array ends with an empty hint. The first hint that fits is shown. */
+    const struct manage_hint *hints;
 };
 
 /* Sets `columns` and `column_count` in the initializer of a call. */

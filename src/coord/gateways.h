@@ -24,8 +24,8 @@ int gateways_reached_name(struct store *config, struct str name, bool *out,
                           struct err *err) MUST_CHECK;
 
 /* Writes `since_ms` to the hash `w:settled` as the time of each local storage in `storages`. The
- * time is in ms, by the store's clock. The caller promises with it that every change of the storage
- * that a client had an answer for by that time is recorded for replication. `count` may be 0.
+ * time is in ms, by the store's clock. By this the caller promises that every change of the storage
+ * that was acknowledged to a client by that time is recorded for replication. `count` may be 0.
  * *now_ms is set to the store's present time, which a later call may use as its `since_ms`. */
 int gateways_settle(struct store *config, const struct str *storages, size_t count,
                     int64_t since_ms, int64_t *now_ms, struct err *err) MUST_CHECK;

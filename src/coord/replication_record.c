@@ -139,8 +139,8 @@ static void draft_keep_together(struct draft *d, const struct change *c,
     known->last = c->row;
 }
 
-/* Adds the arguments that begin a shared task: those of a change without a version vector and with
- * one task. The arguments of that task follow. */
+/* Adds the arguments that begin a shared task. For the script they are a change that has no version
+ * vector and one task. The arguments of that task follow. */
 static void draft_begin_tasks(struct draft *d, uint64_t row)
 {
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)row));

@@ -50,7 +50,8 @@ struct worker_options {
     size_t threads;    /* number of threads that run tasks; 0: 16 */
     uint64_t grace_ms; /* how long a stop lets running tasks finish; 0: 5000 */
     /* Called once when the worker stops, `grace_ms` has passed and tasks still run. The function
-     * makes those calls return in which handlers wait. NULL: nothing is called. */
+     * ends the waits of handlers: it makes the calls in which they wait return. NULL: nothing is
+     * called. */
     void (*on_end)(void *ctx);
     void *end_ctx;
     const struct log *log;

@@ -17,7 +17,7 @@ struct compared {
     struct arena a;                                     /* released by the caller */
 };
 
-/* Sets *same to whether all sides have the same. If not, sets d->kind and d->why. */
+/* Sets *same to whether all sides have the same object. If not, sets d->kind and d->why. */
 int compare_one(struct compared *c, bool *same, struct difference *d, struct err *err) MUST_CHECK;
 
 #endif

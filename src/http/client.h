@@ -41,19 +41,20 @@ struct client_request {
     client_body_fn *on_body; /* NULL: the body is gathered in client_response.body (limit 64 MiB) */
     /* on_body() gets only bodies of responses with a status of 2xx; other bodies are gathered. */
     bool on_success_only;
-    /* Is called several times a second with the bytes that were sent and received so far. NULL:
-     * nobody wants to know. */
+    /* Is called several times a second with the bytes that were sent and received so far. NULL: no
+     * function is called. */
     void (*on_progress)(void *ctx, uint64_t sent, uint64_t received);
     /* Decides by the address that was resolved whether a connection may be made. When no address
      * may be used, the call fails with ERR_DENIED. The address is that of the proxy if there is one
      * (client_options.direct). NULL: every address may be used. */
     bool (*may_connect)(void *ctx, const struct sock_addr *addr);
-    void *ctx;        /* for on_body(), on_progress() and may_connect() */
-    bool no_retry;    /* never repeat the request. Otherwise GET, HEAD, PUT, DELETE and OPTIONS are
-                         tried again after connection failures, time-outs, 429 and 5xx. Other methods
-                         are tried again only if the request never reached the peer, or after 429 or
-                         503 with Retry-After. Nothing is tried again once on_body() got bytes */
-    bool no_redirect; /* return a redirect as the response instead of following it */
+    void *ctx; /* for on_body(), on_progress() and may_connect() */
+    /* The request is never repeated. Otherwise GET, HEAD, PUT, DELETE and OPTIONS are tried again
+     * after connection failures, time-outs, 429 and 5xx. Other methods are tried again only if the
+     * request never reached the peer, or after 429 or 503 with Retry-After. Nothing is tried again
+     * once on_body() got bytes. */
+    bool no_retry;
+    bool no_redirect;            /* return a redirect as the response instead of following it */
     const _Atomic(bool) *cancel; /* true: the call ends; checked while it waits; may be NULL */
 };
 

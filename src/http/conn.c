@@ -317,7 +317,7 @@ static void handler_failed(struct http_request *req, int code)
     int status = failure_status(req, code);
 
     if (req->conn->broken)
-        return; /* the peer has closed or is too slow, which is no failure of ours */
+        return; /* the peer has closed the connection or is too slow, which is no failure of weir */
     if (status == 500)
         log_error(http_request_log(req), "http.handler_failed", log_z("error", err_name(code)),
                   log_s("method", req->head.method_text), log_s("path", logged_path(req)));

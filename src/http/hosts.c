@@ -12,7 +12,7 @@ static const char *const special_networks[] = {
     "ff00::/8",
 };
 
-/* Networks of IPv6 whose addresses stand for addresses of IPv4, and the place of those. */
+/* Networks of IPv6 whose addresses contain an IPv4 address, and the offset of that address. */
 static const struct carrier {
     const char *network;
     size_t offset; /* in bytes */

@@ -25,7 +25,7 @@ struct hosts {
  * "*.NAME" for all names that end with ".NAME". An empty text is an empty list. The text of
  * ERR_INVALID names the item that is wrong. */
 int hosts_parse(struct hosts *out, struct str list, struct err *err) MUST_CHECK;
-/* Whether the list has this name, so that it does not matter where the name leads. */
+/* Whether the list has this name. A name in the list is allowed whatever address it resolves to. */
 bool hosts_have_name(const struct hosts *h, struct str name);
 bool hosts_have_address(const struct hosts *h, const struct sock_addr *addr);
 

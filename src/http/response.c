@@ -63,8 +63,9 @@ void http_respond(struct http_request *req, int status)
     response_status_line(&req->out, status);
 }
 
-/* Whether the server alone sets this header. Headers of framing and connection that a handler sets
- * are dropped, except the length of a body that HEAD does not send. */
+/* Whether the server alone sets this header. When a handler sets a header of framing or connection,
+ * the header is dropped. The one exception is the length of a body that is not sent, in the answer
+ * to HEAD. */
 static bool is_ours(struct http_request *req, struct str name)
 {
     switch (name.len) {

@@ -1,4 +1,5 @@
-/* Reads and writes S3's XML documents, and checks their shape against a line of names. */
+/* Reads and writes S3's XML documents, and checks which children an element has against a shape
+ * such as "Key! ID? Tag*". */
 #include "meta/document.h"
 
 int document_read(struct xml_node **out, struct arena *a, struct str text, const char *root,

@@ -160,7 +160,8 @@ struct put_options {
      * after use. */
     int (*seal)(void *ctx, const struct object_meta *meta, struct put_seal *out, struct err *err);
     void *seal_ctx;
-    const struct change_note *note; /* NULL: nobody is told of the change */
+    /* Called inside the commit of the change. NULL: no function is called. */
+    const struct change_note *note;
 };
 
 struct put_result {
@@ -189,7 +190,7 @@ struct remove_options {
     struct str version;
     struct object_conditions conditions;
     bool bypass_governance;
-    const struct change_note *note; /* NULL: nobody is told of the change */
+    const struct change_note *note; /* as in put_options */
     struct object_guard guard;      /* only local; with a guard a missing key is ERR_NOT_FOUND */
 };
 
@@ -266,7 +267,7 @@ enum meta_set {
 
 struct meta_options {
     bool bypass_governance;         /* allows shortening governance retention */
-    const struct change_note *note; /* NULL: nobody is told of the change */
+    const struct change_note *note; /* as in put_options */
     struct object_guard guard;      /* only local */
 };
 

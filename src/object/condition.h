@@ -1,5 +1,5 @@
 /* Conditions of requests (struct object_conditions), judged against the current state of an object.
- * No I/O; any thread. */
+ * The functions do no I/O, and any thread may call them. */
 #ifndef OBJECT_CONDITION_H
 #define OBJECT_CONDITION_H
 

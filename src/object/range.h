@@ -1,4 +1,4 @@
-/* The header Range of HTTP. No state; any thread. */
+/* The header Range of HTTP. Any thread may call. */
 #ifndef OBJECT_RANGE_H
 #define OBJECT_RANGE_H
 

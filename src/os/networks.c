@@ -48,7 +48,8 @@ bool network_has(const struct network *n, const uint8_t ip[IP_LEN])
     unsigned rest = n->bits % 8;
     bool v4 = n->bits >= IP_V4_BITS && ip_is_v4(n->ip);
 
-    if (v4 != ip_is_v4(ip) || memcmp(n->ip, ip, whole) != 0) /* even ::/0 has no IPv4 address */
+    /* No IPv6 network contains an IPv4 address, not even ::/0. */
+    if (v4 != ip_is_v4(ip) || memcmp(n->ip, ip, whole) != 0)
         return false;
     return rest == 0 || ((n->ip[whole] ^ ip[whole]) >> (8 - rest)) == 0;
 }

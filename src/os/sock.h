@@ -33,7 +33,7 @@ int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *
 int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
 
 /* Opens a socket of that kind, close-on-exec and not connected, for libraries that connect by
- * themselves. Returns -1 when there is none. */
+ * themselves. Returns -1 when the socket cannot be opened. */
 int sock_new(int family, int type, int protocol);
 
 /* How long a call may wait. `canceled` is for calls during which there is no descriptor yet that

@@ -73,11 +73,11 @@ struct rest_field {
     bool sometimes; /* the member may be absent from an answer */
     bool nullable;  /* the member may be null in an answer */
     bool secret;    /* a password, a key or a token */
-    /* Limits of a value in a request: of a number itself, of the length of a string in bytes, or of
-     * the number of items of an array. With max 0 there is no upper limit; with min and max both 0
+    /* Limits of a value in a request. They limit a number itself, the length of a string in bytes,
+     * or how many items an array has. With max 0 there is no upper limit; with min and max both 0
      * there is no limit at all. */
     int64_t min, max;
-    /* The value of an INTEGER that the request does not have. */
+    /* The default: the value of an INTEGER when the request does not have the field. */
     int64_t usual;
     const char *const *choices;       /* the allowed strings, ended by NULL; NULL: any string */
     const struct rest_field *members; /* members of an OBJECT or of each of OBJECTS; NULL: any */
@@ -165,14 +165,15 @@ struct rest_dialect {
     /* Writes the members of a list's answer that tell whether there is another page. */
     void (*write_page)(struct json_out *w, const struct rest_page *page, struct str next);
     size_t body_max; /* the longest JSON body, in bytes */
-    /* Paths that begin with this belong to the dialect, also where no row has them. Anybody may
-     * learn there that a path does not exist. NULL: there are none. */
+    /* A path that begins with this text belongs to the dialect, even if no row has the path. Every
+     * caller, not only an administrator, is told when such a path does not exist. NULL: the dialect
+     * has no such paths. */
     const char *below;
     const char *no_path; /* the message for a path that no row has */
-    /* Requests are read as many programs do: members that the row does not have are ignored, null
-     * means that a member is absent, an absent body is an empty object, "True" and "1" are true in
-     * a query, and a number of items that is out of bounds becomes the nearest allowed number (0
-     * and less: the usual number). */
+    /* Requests are read leniently, as many other programs read them: members that the row does not
+     * have are ignored, null means that a member is absent, an absent body is an empty object,
+     * "True" and "1" are true in a query, and a number of items that is out of bounds becomes the
+     * nearest allowed number (0 and less: the usual number). */
     bool lenient;
 };
 
@@ -196,8 +197,8 @@ struct rest_page {
     struct str after; /* key of the item before the page; empty: the page is the first */
     size_t skip;      /* for `by_place`: the number of items before the page */
     size_t limit;     /* the most items on the page */
-    /* `offered` counts the items before and on the page that were passed, `written` those on the
-     * page. */
+    /* `offered` counts the items that were passed so far, before the page and on it; `written`
+     * counts only those on the page. */
     size_t offered, written;
     struct str last; /* key of the last item on the page */
     bool more;       /* there is another page */
@@ -248,13 +249,14 @@ bool rest_given(const struct rest_call *c, const char *name);
 /* Sets the status of the answer, which must be `status` or `other_status` of the row. */
 void rest_status(struct rest_call *c, int status);
 /* Adds a header to the answer of the row's function, if that answer is not an error. `name` is
- * borrowed for the call; the value is copied. There are at most REST_HEADERS_MAX. */
+ * borrowed for the call; the value is copied. An answer may get at most REST_HEADERS_MAX headers in
+ * this way. */
 void rest_header(struct rest_call *c, struct str name, struct str value);
 /* Sends `body`, which has the row's media type, as the answer instead of JSON. */
 int rest_send(struct rest_call *c, struct str body) MUST_CHECK;
-/* Begins an answer that the function sends itself: sets the status and the headers of rest_header()
- * at the request. The function adds headers and sends the body by one of the functions of
- * http/server.h. */
+/* Begins an answer that the function sends itself: gives the request the status, and the headers
+ * that rest_header() added. The function may then add more headers, and sends the body by one of
+ * the functions of http/server.h. */
 struct http_request *rest_take_answer(struct rest_call *c, int status);
 
 /* Answers with an error status that the table of error codes (rest_send_failure()) does not have.
@@ -272,8 +274,8 @@ void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t va
 /* --- lists --- */
 
 /* Passes an item of the list. Returns whether the item is on the page; its JSON object is then
- * open, and rest_item_end() closes it. `key` orders the list: every item's key is greater, by
- * bytes, than that of the item before. In a list with `by_place`, `key` is STR_EMPTY. */
+ * open, and rest_item_end() closes it. `key` orders the list: the key of every item is greater, by
+ * bytes, than the key of the item before it. In a list with `by_place`, `key` is STR_EMPTY. */
 bool rest_item(struct rest_call *c, struct str key);
 void rest_item_end(struct rest_call *c);
 /* Like rest_item(), but opens no object: the caller writes the item, or leaves it out. */
@@ -288,9 +290,10 @@ struct str rest_after(const struct rest_call *c);
 /* Returns the number of items before the page, for a list with `by_place`. The caller then does not
  * pass these items to rest_item(). */
 size_t rest_skip(struct rest_call *c);
-/* For a list with `by_source`. rest_limit() returns the most items of the page. rest_row_begin()
- * opens the JSON object of an item, and rest_item_end() closes it. rest_page_end() says whether
- * there is another page, and `next`, behind which that page begins. */
+/* For a list with `by_source`. rest_limit() returns how many items the page may have.
+ * rest_row_begin() opens the JSON object of an item, and rest_item_end() closes it. The function
+ * ends with rest_page_end(), by which it says whether there is another page, and behind which key
+ * (`next`) that page begins. */
 size_t rest_limit(const struct rest_call *c);
 void rest_row_begin(struct rest_call *c);
 void rest_page_end(struct rest_call *c, bool more, struct str next);
@@ -333,7 +336,8 @@ void rest_allowed(struct buf *out, const struct rest_table *tables, size_t count
  * caller must have checked row->access, unless the row's table has a dialect. */
 int rest_run(const struct rest_match *match, struct http_request *req) MUST_CHECK;
 
-/* Like rest_refuse() and like an error of the row's function, before rest_run(). */
+/* These send an error before rest_run() was called. rest_match_refuse() is like rest_refuse();
+ * rest_match_fail() sends the error as if the row's function had returned it. */
 int rest_match_refuse(const struct rest_match *match, struct http_request *req, int status,
                       const char *code, const char *message) MUST_CHECK;
 int rest_match_fail(const struct rest_match *match, struct http_request *req, int code,

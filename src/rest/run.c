@@ -103,7 +103,7 @@ void rest_header(struct rest_call *c, struct str name, struct str value)
         (struct http_header){arena_str(c->arena, name), arena_str(c->arena, value)};
 }
 
-/* Sets the status and the headers of rest_header(). */
+/* Gives the request the answer's status, and the headers that rest_header() added. */
 static void answer_head(struct rest_call *c, int status)
 {
     http_respond(c->req, status);
@@ -364,8 +364,8 @@ static int rest_answer(struct rest_call *c)
 }
 
 /* Prepares the call of the row's function: checks who calls (in a dialect), reads the values and
- * calls row->needs. *from_peer is set to true when the peer closed or was too slow while the body
- * was read. */
+ * calls row->needs. *from_peer is set to true when the peer closed the connection, or was too slow,
+ * while the body was read. */
 static int rest_prepare(struct rest_call *c, const struct rest_path *path, bool *from_peer,
                         struct err *err)
 {

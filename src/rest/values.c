@@ -7,7 +7,7 @@
 
 enum { QUERY_VALUE_MAX = 4096, QUERY_LIST_MAX = 1000 };
 
-enum { PAGING_AFTER, PAGING_LIMIT }; /* the places of a dialect's `paging` */
+enum { PAGING_AFTER, PAGING_LIMIT }; /* indexes in a dialect's `paging` */
 
 static const struct rest_field no_fields[] = {{0}};
 
@@ -138,7 +138,8 @@ static int add_to_list(struct rest_call *c, struct rest_value *v, struct str tex
     return 0;
 }
 
-/* Reads true or false. A lenient dialect also takes other spellings of programs, such as "True". */
+/* Reads true or false. A lenient dialect also accepts spellings that other programs use, such as
+ * "True". */
 static int read_boolean(struct rest_value *v, struct str text, bool lenient, struct err *err)
 {
     bool yes = str_eq(text, STR("true")), no = str_eq(text, STR("false"));

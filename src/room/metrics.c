@@ -28,8 +28,8 @@ static void write_metric_head(struct buf *out, const struct metric *m)
                 m->type == METRIC_COUNTER ? "counter" : "gauge");
 }
 
-/* Writes a source's label. Newlines, quotes and backslashes in its value are escaped, and nothing
- * else. */
+/* Writes a source's label. Newlines, quotes and backslashes in its value are escaped; other
+ * characters stay as they are. */
 static void write_metric_label(struct buf *out, const struct metric_source *s)
 {
     buf_appendf(out, "%s=\"", s->label);

@@ -86,7 +86,8 @@ static bool owner_is_routed(struct search *s, const struct storage *storage, str
     return (code == 0 || code == ERR_DENIED || code == ERR_BUSY) && at == storage;
 }
 
-/* Asks a storage with the user's keys. A user who is refused counts as having no such bucket. */
+/* Asks a storage with the user's keys. If the storage refuses the keys, the user counts as having
+ * no such bucket. */
 static int ask_as(struct search *s, struct storage *storage, struct str user, struct err *err)
 {
     struct str owner = STR_EMPTY;

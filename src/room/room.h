@@ -17,9 +17,9 @@
 
 #include <stdio.h>
 
-/* The stage of the start at which a part starts. Parts stop in the reverse order of their start.
- * Within a stage the rooms follow the order of main.c, and the parts of a room the order of its
- * table. */
+/* The stage of the start at which a part starts. Within a stage the parts start in the order of the
+ * rooms in main.c, and the parts of one room in the order of its table. Parts stop in the reverse
+ * order of their start. */
 enum room_stage {
     /* Users, storages and routes are known. The lease of the process starts next; nothing changes
      * an object before that. */

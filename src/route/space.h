@@ -22,19 +22,20 @@ enum { ROUTES_SPACES_MAX = 4 };
 struct bucket_space {
     const char *kind; /* a word for people, such as "lake" */
     /* Opens and lists the buckets. Only its operations open_bucket, list_buckets, remove_bucket and
-     * generation (which may be NULL) are called. A bucket's `storage` is this storage, or is NULL
-     * while the bucket's `home` is this storage. In the first case, if generation() answers, the
-     * bucket that was opened for one user serves requests of all users, so the bucket must not
-     * depend on the user. */
+     * generation (which may be NULL) are called. A bucket has this storage as its `storage`; or its
+     * `storage` is NULL, and it has this storage as its `home`. In the first case, if generation()
+     * answers, the bucket that was opened for one user serves requests of all users, so the bucket
+     * must not depend on the user. */
     struct storage *storage;
     size_t key_max; /* bytes of a key of its buckets; at least as many as in S3 */
     /* Returns whether the space has a bucket of this name. Every request asks this, so it must
      * answer from memory, with one look-up in a hash table, and never wait. Any thread may call
      * it. */
     bool (*has)(void *ctx, struct str name);
-    /* Finds out whether the space has a bucket of this name at this moment, where has() may answer
-     * by an older state because another process changes the space. May wait. NULL: has() is never
-     * late. */
+    /* Finds out whether the space has a bucket of this name at this moment, by asking the place
+     * where the space is stored. This is needed because has() answers from memory, and may not yet
+     * know of a change that another process made. May wait. NULL: has() always knows every change.
+     */
     int (*look)(void *ctx, struct str name, bool *out, struct err *err);
     void *ctx;
 };

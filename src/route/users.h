@@ -41,8 +41,8 @@ struct user {
 int users_open(struct users **out, struct store *config, const char *key_file,
                const struct log *log, struct err *err) MUST_CHECK;
 void users_set_root(struct users *u, struct str access, struct str secret);
-/* Logs a warning if the first administrator has other keys here than on the weir of this store that
- * was last started elsewhere. Does nothing while the store cannot be asked. */
+/* Logs a warning if the first administrator's keys here differ from those of the weir that was last
+ * started on the same store elsewhere. Does nothing while the store cannot be asked. */
 void users_compare_root(struct users *u);
 /* Adds a user of the configuration file, who is not stored and whom the calls below do not change.
  * A user without an id gets the name as id. The user has one key. To be called before another
@@ -50,8 +50,8 @@ void users_compare_root(struct users *u);
 int users_add_fixed(struct users *u, const struct user *wanted, struct err *err) MUST_CHECK;
 void users_close(struct users *u);
 
-/* These four find a user and never wait. *out has no secrets; *secret is that of the key that was
- * asked for. ERR_NOT_FOUND: there is no such user. */
+/* These four find a user and never wait. *out has no secrets; *secret is the secret of the key that
+ * was asked for. ERR_NOT_FOUND: there is no such user. */
 int users_by_key(struct users *u, struct arena *a, struct str access, struct user *out,
                  struct str *secret, struct err *err) MUST_CHECK;
 int users_by_id(struct users *u, struct arena *a, struct str id, struct user *out,
@@ -62,10 +62,10 @@ int users_by_email(struct users *u, struct arena *a, struct str email, struct us
                    struct err *err) MUST_CHECK;
 
 /* These four change users. When they return, the change is durable, and the calls above see it. A
- * user without an id gets a random one. A user without keys gets one, which is in *out; its secret
- * is not shown again. users_add_key() makes a key when `wanted` is NULL or empty. ERR_EXISTS: the
- * name, id, email or access key is in use. ERR_INVALID: one of them is malformed. ERR_TOO_LARGE:
- * the user has USER_KEYS_MAX keys. */
+ * user without an id gets a random one. A user without keys gets one key, which is in *out; the
+ * key's secret is not shown again. users_add_key() makes a key when `wanted` is NULL or empty.
+ * ERR_EXISTS: the name, id, email or access key is in use. ERR_INVALID: one of them is malformed.
+ * ERR_TOO_LARGE: the user has USER_KEYS_MAX keys. */
 int users_add(struct users *u, struct arena *a, const struct user *wanted, struct user *out,
               struct err *err) MUST_CHECK;
 int users_remove(struct users *u, struct str name, struct err *err) MUST_CHECK;

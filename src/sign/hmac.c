@@ -55,7 +55,8 @@ void hmac_key_init(struct hmac_key *out, struct str key)
     secure_zero(shorter, sizeof(shorter));
 }
 
-/* Computes SHA-256 of the block that led to `state`, followed by `bytes`. */
+/* Computes the SHA-256 of one block followed by `bytes`. `state` is the state of the hash after
+ * that block. */
 static void hash_behind(const uint32_t state[8], struct str bytes, unsigned char out[SHA256_LEN])
 {
     SHA256_CTX c;

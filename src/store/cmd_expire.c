@@ -105,7 +105,8 @@ static void answer_time(struct call *c, int64_t base, int64_t unit)
     else if (!o.m.expire_ms)
         answer_int(c, -1);
     else
-        answer_int(c, left / unit + (left % unit * 2 >= unit)); /* rounds, cannot overflow */
+        answer_int(c, left / unit +
+                          (left % unit * 2 >= unit)); /* this form rounds, and cannot overflow */
 }
 
 void cmd_ttl(struct call *c)

@@ -30,7 +30,7 @@ struct lua_pool {
      * freed. */
     _Atomic(uint64_t) flushes;
     struct mutex lock; /* guards the members below */
-    struct map known;  /* from a digest to a struct known */
+    struct map known;  /* maps a digest to a struct known */
     size_t known_bytes;
 };
 

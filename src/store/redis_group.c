@@ -1,11 +1,12 @@
 /* Groups of calls: calls that would have to wait for a connection are sent together, in one write
- * on one connection. Redis reads them at once, and syncs its log once for all of them.
- * docs/store-redis.md, R10.
+ * on one connection. Redis reads them at once, and syncs its log once for all of them
+ * (docs/store-redis.md, R10).
  *
- * A group on its way is a flight; there are at most as many as the pool may have connections. A
- * call that finds fewer begins one, by itself. Other calls wait. A flight that ends gives its place
- * to the first call that waits, which takes all others along. So while a place is free, no call
- * waits. */
+ * A *flight* is a group of calls that was sent and is not answered yet. There may be as many
+ * flights at a time as the pool may have connections. A call that finds fewer flights begins a
+ * flight alone. Otherwise the call waits. When a flight ends, the first call that waits leads the
+ * next flight, and takes the other waiting calls along. So no call waits while another flight could
+ * begin. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"
@@ -14,14 +15,14 @@
 #include <semaphore.h>
 
 enum {
-    GROUP_CALLS = 128, /* of one group */
+    GROUP_CALLS = 128, /* most calls in one group */
     GROUP_BYTES = 256 * KIB,
 };
 
-/* A call, on the stack of its thread. Once `woken` was posted for its end, others must not use it
- * any more. */
+/* A call. It is on the stack of the thread that makes it. Once `woken` was posted because the call
+ * has ended, no other thread may use the struct. */
 struct group_call {
-    struct list node; /* in `waiting` */
+    struct list node; /* in the list `waiting` */
     struct str wire;
     struct arena *arena;
     uint64_t deadline_ns;
@@ -29,10 +30,9 @@ struct group_call {
         GROUP_WAITS,
         GROUP_LEADS,
         GROUP_FLIES
-    } state;     /* of a call that waited; guarded by the
-                    lock until it is woken */
-    sem_t woken; /* posted when the call shall lead a flight, and when another flight has brought it
-                    its answer */
+    } state;     /* state of a call that had to wait; guarded by the lock until the call is woken */
+    sem_t woken; /* posted when the call shall lead a flight, and when another flight has brought
+                    the call's answer */
     struct reply *reply;
     int code;
     struct err *err; /* may be NULL */
@@ -65,7 +65,8 @@ static int group_send(struct redis_groups *g, struct group_call *const *calls, s
                       struct redis_conn **out, struct err *err)
 {
     struct buf wire = BUF_INIT(0);
-    uint64_t deadline_ns = calls[0]->deadline_ns; /* it came first */
+    uint64_t deadline_ns =
+        calls[0]->deadline_ns; /* the leader's deadline: its call is the oldest */
 
     if (count == 1)
         return redis_pool_send(g->pool, out, calls[0]->wire, true, deadline_ns, err);
@@ -80,8 +81,9 @@ static int group_send(struct redis_groups *g, struct group_call *const *calls, s
     return code;
 }
 
-/* Receives the replies, each into the arena of its call. Returns how many calls have theirs;
- * *code is the error that ended it. *replica: the server says that it is a replica. */
+/* Receives the replies, each into the arena of its call. Returns how many calls got their reply; if
+ * that is fewer than all, *code is the error that ended the receiving. *replica: the server says
+ * that it is a replica. */
 static size_t group_receive(struct redis_conn *conn, struct group_call *const *calls, size_t count,
                             int *code, bool *replica, struct err *err)
 {
@@ -109,16 +111,18 @@ static void group_fly(struct redis_groups *g, struct group_call *const *calls, s
     size_t got = group_receive(conn, calls, count, &code, &replica, &err);
     if (got < count)
         group_fail(calls + got, 1, code, &err);
-    if (code == ERR_NO_MEMORY) /* of one call's arena; the answers behind it are not read */
+    if (code == ERR_NO_MEMORY) /* only this call's arena is full, but the replies behind this one
+                                  are not read */
         code = err_set(&err, ERR_CLOSED, "the connection was given up");
     if (got < count)
         group_fail(calls + got + 1, count - got - 1, code, &err);
     redis_pool_end(g->pool, conn, got < count || replica);
 }
 
-/* --- who flies --- */
+/* --- which calls are in a flight --- */
 
-/* Takes the calls that wait along with the leader. Returns how many fly. */
+/* Puts the leader and the calls that wait into one flight. Returns how many calls are in the
+ * flight. */
 static size_t group_board(struct redis_groups *g, struct group_call *leader,
                           struct group_call *calls[GROUP_CALLS])
 {
@@ -136,7 +140,7 @@ static size_t group_board(struct redis_groups *g, struct group_call *leader,
     return count;
 }
 
-/* Ends a flight: its place goes to the first call that waits. */
+/* Ends a flight, and lets the first call that waits lead the next flight. */
 static void group_pass_on(struct redis_groups *g)
 {
     struct group_call *next = NULL;
@@ -153,7 +157,7 @@ static void group_pass_on(struct redis_groups *g)
         sem_post(&next->woken);
 }
 
-/* Makes the round trip for the caller's own call, which has a place, and for those that wait. */
+/* Leads a flight: makes the round trip for the caller's own call and for the calls that wait. */
 static void group_lead(struct redis_groups *g, struct group_call *leader)
 {
     struct group_call *calls[GROUP_CALLS];
@@ -165,7 +169,8 @@ static void group_lead(struct redis_groups *g, struct group_call *leader)
         sem_post(&calls[i]->woken);
 }
 
-/* Waits until the call is woken. False: its time is over, and it has left the list. */
+/* Waits until the call is woken. Returns false when the call's deadline has passed; the call is
+ * then no longer in the list. */
 static bool group_await(struct redis_groups *g, struct group_call *c)
 {
     struct timespec until = {.tv_sec = (time_t)(c->deadline_ns / NS_PER_S),
@@ -186,7 +191,8 @@ static bool group_await(struct redis_groups *g, struct group_call *c)
     return !waits;
 }
 
-/* Takes a place if one is free. Otherwise the call waits, and the answer is false. */
+/* Begins a flight if there may be one more, and returns true. Otherwise adds the call to the calls
+ * that wait, and returns false. */
 static bool group_enter(struct redis_groups *g, struct group_call *c)
 {
     mutex_lock(&g->lock);

@@ -214,8 +214,8 @@ int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, stru
                     struct err *err) MUST_CHECK;
 /* Takes a connection and sends the bytes on it; *out is that connection. `whole` says that Redis
  * runs nothing before the last byte has arrived. Then a send that failed is ERR_UNAVAILABLE, and if
- * the connection had been idle before, the send is tried once more on a new one (R3). Otherwise
- * ERR_CLOSED and ERR_TIMEOUT mean that some of it may have run. */
+ * the connection had been idle before, the send is tried once more on a new connection (R3).
+ * Without `whole`, ERR_CLOSED and ERR_TIMEOUT mean that a part of the bytes may have been run. */
 int redis_pool_send(struct redis_pool *p, struct redis_conn **out, struct str wire, bool whole,
                     uint64_t deadline_ns, struct err *err) MUST_CHECK;
 /* Ends the use of a connection. `doubtful`: not all replies were read, or the server says that it
@@ -238,8 +238,8 @@ struct redis_groups {
 
 void redis_groups_init(struct redis_groups *g, struct redis_pool *pool);
 void redis_groups_release(struct redis_groups *g); /* no call may be running */
-/* Makes a call whose bytes are `wire`, which is one command. ERR_CLOSED and ERR_TIMEOUT: it may
- * have run. */
+/* Makes a call whose bytes are `wire`, which is one command. ERR_CLOSED and ERR_TIMEOUT: the
+ * command may have run. */
 int redis_group_call(struct redis_groups *g, struct arena *arena, struct reply **out,
                      struct str wire, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

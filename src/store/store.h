@@ -46,7 +46,7 @@ struct store_redis_options {
      * redis+sentinel://[user][:password@]host[:port],.../name[/db], rediss+sentinel:// (TLS) */
     struct str url;
     int number;             /* number of the database; used when the url names none */
-    size_t max_connections; /* a caller waits while all are in use; 0: 32 */
+    size_t max_connections; /* a caller waits while all connections are in use; 0: 32 connections */
     uint64_t timeout_ms;    /* limit for a whole call, with the wait for a connection; 0: 2000 */
     const char *ca_file;    /* certificates to trust with TLS; NULL: the system's roots */
     bool tls_insecure;

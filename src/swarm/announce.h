@@ -41,9 +41,9 @@ struct announce {
     struct str passkey; /* names the user in private mode; empty: not given */
 };
 
-/* Might the client have nothing but a magnet link? aria2 then says that 0 bytes are left, because
- * it does not know the size. Such a client counts as a seeder, but the answer gives it seeders,
- * from which it gets the torrent. */
+/* Whether the client may have nothing but a magnet link. aria2 then says that 0 bytes are left,
+ * because it does not know the size. Such a client counts as a seeder, but the answer gives it
+ * seeders, from which it gets the torrent. */
 static inline bool announce_maybe_link(const struct announce *a)
 {
     return a->event == EVENT_STARTED && (a->left | a->uploaded | a->downloaded) == 0;

@@ -122,7 +122,8 @@ int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_
 /* As cache_add_torrent(), for the torrent of an object (docs/torrents.md): a torrent that exists
  * keeps its multipliers. ERR_PRECONDITION: an operator has withdrawn the torrent. */
 int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
-/* *out: the torrent exists, and no operator has withdrawn it (cache_withdraw_torrent()). */
+/* Sets *out to whether the torrent exists and no operator has withdrawn it
+ * (cache_withdraw_torrent()). */
 int cache_torrent_listed(struct cache *c, const uint8_t *info_hash, bool *out,
                          struct err *err) MUST_CHECK;
 /* Removes the torrent with all of its peers and gives their slots back. ERR_NOT_FOUND: there is no

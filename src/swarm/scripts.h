@@ -11,7 +11,8 @@ enum swarm_script {
     SWARM_SCRIPTS
 };
 
-/* Runs a script. An error reply becomes ERR_INVALID with the reply's text. Any thread. */
+/* Runs a script. An error reply becomes ERR_INVALID with the reply's text. Any thread may call
+ * this. */
 int swarm_eval(struct store *s, struct arena *a, enum swarm_script which,
                const struct store_args *args, struct reply **out, struct err *err) MUST_CHECK;
 

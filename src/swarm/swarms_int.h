@@ -127,8 +127,8 @@ struct words_hash words_hash(const struct words_key *key, const uint8_t bytes[20
 
 /* --- swarms_table.c: the table of a stripe. The caller holds the stripe's lock unless noted --- */
 
-struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash); /* without the lock */
-void table_prefetch(const struct swarms *s, const uint8_t *info_hash);    /* without the lock */
+struct stripe *swarms_stripe(struct swarms *s, const uint8_t *info_hash); /* needs no lock */
+void table_prefetch(const struct swarms *s, const uint8_t *info_hash);    /* needs no lock */
 struct torrent_entry *table_find(struct swarms *s, struct stripe *stripe, const uint8_t *info_hash);
 /* Adds an empty entry for a torrent that has no entry. This moves other entries, so the caller must
  * find them again. */

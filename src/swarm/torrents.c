@@ -140,7 +140,7 @@ static int track_made(struct torrents *t, const struct making *m, struct err *er
     return code;
 }
 
-/* *out: the torrent was added to the tracker and is still there. */
+/* Sets *out to whether the torrent was added to the tracker and is still there. */
 static int is_tracked(struct torrents *t, const struct making *m, bool *out, struct err *err)
 {
     const struct torrent_hashes *h = &m->known.hashes;

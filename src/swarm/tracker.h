@@ -1,5 +1,5 @@
 /* The tracker: answers announces and scrapes of both protocols, in public and in private mode.
- * docs/swarm.md. Any thread. */
+ * docs/swarm.md describes it. Any thread may call these functions. */
 #ifndef SWARM_TRACKER_H
 #define SWARM_TRACKER_H
 

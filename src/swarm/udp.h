@@ -1,5 +1,5 @@
 /* The tracker over UDP (BEP 15, 41). Several loops serve one port, each with its own socket
- * (SO_REUSEPORT), and handle packets in batches. docs/swarm.md, U1 to U6. */
+ * (SO_REUSEPORT), and handle packets in batches. docs/swarm.md has the rules, U1 to U6. */
 #ifndef SWARM_UDP_H
 #define SWARM_UDP_H
 

@@ -57,7 +57,7 @@ void udp_loop_run(void *loop);
 int udp_key_start(struct udp_server *u, const struct udp_options *o, struct err *err) MUST_CHECK;
 void udp_key_stop(struct udp_server *u);
 void udp_key_release(struct udp_server *u); /* call it after all loops have ended */
-/* Call connid_make() and connid_check() with the keys in force. Any thread. */
+/* These call connid_make() and connid_check() with the keys in force. Any thread may call them. */
 uint64_t udp_make_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms);
 bool udp_check_id(const struct udp_server *u, const uint8_t addr[16], int64_t wall_ms, uint64_t id);
 

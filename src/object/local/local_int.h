@@ -283,8 +283,7 @@ int change_unref(struct row_change *c, uint64_t blob, struct err *err) MUST_CHEC
 int change_share(struct row_change *c, struct object_record *r, struct err *err) MUST_CHECK;
 int change_free(struct row_change *c, const struct object_record *r, struct err *err) MUST_CHECK;
 
-/* --- local_tap.c: who is told of a change, and the log of changes (docs/local-storage.md, L12) ---
- */
+/* --- local_tap.c: reports of a change, and the log of changes (docs/local-storage.md, L12) --- */
 
 /* Tells the tap, and `note` (may be NULL), what happened to the version. `changes` is a set of enum
  * thing_kind. Rows that the tap and `note` keep are part of this change. */

@@ -41,7 +41,8 @@ struct object_record {
     struct str headers_raw;
 };
 
-/* Returns the state that conditions ask for. A record with sequence 0 is of no version. */
+/* Returns the state that conditions ask for. A record with sequence 0 stands for "no such object".
+ */
 struct condition_state record_state(const struct object_record *r);
 /* Returns the stored size, in bytes, of an object that is not made of parts. */
 uint64_t record_stored(const struct object_record *r);

@@ -1,6 +1,7 @@
-/* Who is told of a change inside its commit: the note that came with the request, and the tap,
- * which gets a row for every change that it wants (docs/local-storage.md, L12). The storage's id is
- * the prefix of a row log, the change's number is the place. */
+/* Reports a change inside its commit: to the note that came with the request, and to the tap, which
+ * gets a row for every change that it wants (docs/local-storage.md, L12). The rows of a tap are a
+ * row log (db/row_log.h): the storage's id is the log's prefix, and the change's number is the
+ * row's place in the log. */
 #include "base/bytes.h"
 #include "db/row_log.h"
 #include "object/local/local_int.h"
@@ -74,7 +75,7 @@ static int tell_note(struct row_change *c, const struct change_note *note, unsig
     fact.storage = c->b->local->id;
     fact.sequence = r->sequence;
     fact.time_ms = db_tx_now_ms(c->tx);
-    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* else r->sequence is right */
+    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* otherwise r has the change's own sequence */
         code = change_sequence(c, &fact.sequence, err);
     if (c->bucket.info.versions != VERSIONS_NEVER)
         fact.version = version_text(c->b, &a, c->key, r);

@@ -144,7 +144,7 @@ int change_apply(struct row_change *c, struct err *err)
 
 int change_current(struct row_change *c, struct stored *out, struct err *err)
 {
-    BUG_ON(c->row.len == 0); /* without change_key() */
+    BUG_ON(c->row.len == 0); /* the caller has not called change_key() */
     int code = stored_get(out, c->view, c->b->local, row_str(&c->row), err);
     if (code == ERR_NOT_FOUND) {
         out->r = (struct object_record){0};

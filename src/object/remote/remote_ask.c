@@ -163,7 +163,7 @@ void ask_document(struct ask *q, struct str text)
     struct digest_value d;
 
     ask_bytes(q, text);
-    digest_of(DIGEST_MD5, text, &d); /* some peers demand it beside the signed hash */
+    digest_of(DIGEST_MD5, text, &d); /* some peers demand Content-MD5 beside the signed hash */
     base64_encode(&md5, str_n(d.bytes, d.len));
     ask_header(q, "Content-MD5", arena_str(&q->a, buf_str(&md5)));
     buf_release(&md5);

@@ -174,7 +174,8 @@ static int arrange(struct page *p, struct err *err)
         if (code < 0)
             return code;
         p->entries[kept] = p->entries[i];
-        p->entries[kept].info.part_count = (uint32_t)kept; /* its index, for entry_order() */
+        /* The entry's index, by which entry_order() keeps the peer's order. */
+        p->entries[kept].info.part_count = (uint32_t)kept;
         kept++;
     }
     p->count = kept;

@@ -16,9 +16,9 @@ struct part_source {
 /* The peer's answer about one part number. */
 struct part_answer {
     enum { PART_TOLD, PART_MISSING, PART_NOT_TOLD /* the peer gives no sizes of parts */ } kind;
-    uint64_t size; /* PART_TOLD: bytes */
-    bool is_last;  /* PART_TOLD: the part ends where the object ends; false also where the peer does
-                      not say */
+    uint64_t size; /* for PART_TOLD: the part's size in bytes */
+    bool is_last; /* for PART_TOLD: the part ends where the object ends; false also if the peer does
+                     not say */
 };
 
 static bool part_ends_object(const struct ask *q)

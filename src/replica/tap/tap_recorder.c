@@ -30,7 +30,7 @@ void recorder_take(struct taps *t, struct ended *e, bool answers)
         cond_signal(&t->over_wake);
     uint64_t until = wait ? clock_mono_ns() + SWITCH_WAIT_MS * NS_PER_MS : 0;
     while (wait && t->over_recorded < number &&
-           /* Returns false at `until`: the wait ends. */
+           /* cond_wait_until() returns false when `until` is reached; then the wait ends. */
            cond_wait_until(&t->over_moved, &t->lock, until))
         ;
     t->hurry -= wait;

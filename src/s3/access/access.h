@@ -80,8 +80,8 @@ bool access_possible(const struct access_request *r);
 /* Whether rule 1 of access_allowed() denies the action. */
 bool access_denied(const struct access_request *r);
 
-/* Whether rule 1 denies the action on a key that begins with `from`, and not on the key that begins
- * with `to` instead (policy_denies_beyond()). r->ask.key has no effect. */
+/* Whether, for some rest of a key, rule 1 denies the action on the key `from` + rest, and does not
+ * deny it on the key `to` + rest (policy_denies_beyond()). r->ask.key has no effect. */
 bool access_denied_beyond(const struct access_request *r, struct str from, struct str to);
 
 /* The ACL permission that grants an action, besides the policy, and whether the bucket's or the

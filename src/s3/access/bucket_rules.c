@@ -1,7 +1,7 @@
-/* Reads the rules of a bucket, and asks them. */
+/* Reads the rules that decide about access to a bucket, and decides by them. */
 #include "s3/access/bucket_rules.h"
 
-/* Reads a document; one that is absent is empty. */
+/* Reads a document. If the bucket does not have the document, the text is empty. */
 static int rules_document(struct bucket *b, struct arena *a, const char *name, struct str *out,
                           struct err *err)
 {

@@ -1,6 +1,6 @@
 /* The rules of a bucket that decide about access to it, read from its documents: policy, ACL,
- * PublicAccessBlock and OwnershipControls. They are for callers outside of the gateway, which ask
- * now and then; nothing is kept between two calls, so no rule is out of date.
+ * PublicAccessBlock and OwnershipControls. They are for callers outside of the gateway, which
+ * rarely need them. The rules are read anew for each call, so they are never out of date.
  *
  * Any thread may call; reading waits for the storage. */
 #ifndef S3_ACCESS_BUCKET_RULES_H
@@ -18,16 +18,16 @@ struct bucket_rules {
     enum ownership ownership;
 };
 
-/* Reads the rules into the arena. An error of a document is an error of the call. A storage with
- * credentials of its own decides about access itself: of its buckets only `info` is read. */
+/* Reads the rules into the arena. If one of the documents cannot be read, the call fails. A storage
+ * with STORAGE_CREDENTIALS decides about access itself, so only `info` of its buckets is read. */
 int bucket_rules_read(struct bucket_rules *out, struct arena *a, struct bucket *b,
                       struct err *err) MUST_CHECK;
 
-/* Returns the question of access_allowed(), without an object. */
+/* Returns the argument of access_allowed() for these rules, without an object. */
 struct access_request bucket_rules_ask(const struct bucket_rules *rules,
                                        const struct policy_request *ask);
-/* Whether the rules allow what is asked. `object` (NULL: none) is the object with its owner and its
- * ACL. */
+/* Whether the rules allow the request. `object` is the object with its owner and its ACL; NULL: the
+ * request is about no object. */
 bool bucket_rules_allow(const struct bucket_rules *rules, const struct policy_request *ask,
                         const struct object_info *object);
 

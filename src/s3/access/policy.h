@@ -48,8 +48,9 @@ struct policy_request {
      * the tag's name in keys such as ExistingObjectTag/<name>. `suffix` and `out` are borrowed for
      * the call. */
     bool (*value)(void *ctx, enum policy_key key, struct str suffix, struct policy_values *out);
-    /* Whether the value of a key can be known at all; NULL: every one is. Where it cannot, a
-     * condition on the key holds in a statement that denies, and not in one that allows. */
+    /* Whether the caller can know the value of a condition key. NULL: the caller knows every value.
+     * If the value of a key is not known, a condition on the key counts as fulfilled in a statement
+     * that denies, and as not fulfilled in a statement that allows. */
     bool (*knows)(enum policy_key key);
     void *ctx;
     struct arena *arena; /* for values of policy variables; when full, the answer is POLICY_DENY */
@@ -88,11 +89,11 @@ bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum
  * it, else POLICY_NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);
 
-/* Whether the policy denies the request's action on a key that begins with `from`, but does not
- * deny it on the key that begins with `to` instead and goes on in the same way. `to` empty: whether
- * it denies the action on any key that begins with `from`. Conditions about objects are taken to
- * hold. The answer may be true where there is no such key, but never false where there is one.
- * r->key has no effect. */
+/* Whether there is a rest of a key such that the policy denies the request's action on the key
+ * `from` + rest, and does not deny it on the key `to` + rest. If `to` is empty: whether it denies
+ * the action on any key that begins with `from`. Conditions about objects count as fulfilled. The
+ * answer may be true although there is no such rest, but it is never false if there is one. r->key
+ * has no effect. */
 bool policy_denies_beyond(const struct policy *p, const struct policy_request *r, struct str from,
                           struct str to);
 

@@ -1,15 +1,17 @@
-/* Compares what a policy denies below two beginnings of keys.
+/* Compares what a policy denies below two prefixes of keys.
  *
- * A call may take everything below one beginning and make it reachable below another, such as a
- * branch that is made from another branch. Then a denial that names only the first beginning would
- * be lost. A pattern that has read a beginning stands at one or several places, and the rests of
- * the pattern behind these places match the rests of keys. So if every rest of the first beginning
- * is also a rest of the second, both deny the same. The comparison is by text: it may find a
- * difference where there is none, but it never misses one. */
+ * A call may make everything below one prefix reachable below another prefix; making a branch from
+ * another branch is an example. Then a denial that names only the first prefix would be lost. When
+ * a pattern is matched against a prefix, a part of the pattern is left over, which has to match the
+ * rest of the key. Because of stars, a prefix may leave several such parts, which are called
+ * *rests* here. If every rest that the first prefix leaves is also left by the second prefix, then
+ * every key that is denied below the first prefix is denied below the second prefix too. Rests are
+ * compared as texts: the comparison may find a difference where there is none, but it never misses
+ * a difference. */
 #include "base/vec.h"
 #include "s3/access/policy_int.h"
 
-/* The rests of a statement's patterns, behind a beginning of keys. */
+/* The parts of a statement's patterns that a prefix of keys leaves over. */
 struct rests {
     VEC(struct str) items;
 };
@@ -23,7 +25,8 @@ static size_t rest_char_len(struct str s)
     return len <= s.len && str_is_utf8(str_head(s, len)) ? len : 1;
 }
 
-/* Marks a place of the pattern, and the places that '*' reaches from there without a character. */
+/* Marks a place of the pattern, and the places behind it that can be reached by letting '*' match
+ * nothing. */
 static void rest_mark(bool *places, struct str pattern, size_t at)
 {
     places[at] = true;
@@ -31,7 +34,7 @@ static void rest_mark(bool *places, struct str pattern, size_t at)
         places[++at] = true;
 }
 
-/* Moves all marks over one character. */
+/* Moves all marks behind one more character of the prefix. */
 static void rest_step(const bool *from, bool *to, struct str pattern, struct str c)
 {
     for (size_t at = 0; at < pattern.len; at++) {
@@ -47,7 +50,8 @@ static void rest_step(const bool *from, bool *to, struct str pattern, struct str
     }
 }
 
-/* Adds the rests of one pattern. Returns false when there is no memory. */
+/* Adds the parts of one pattern that the prefix leaves over. Returns false when there is no memory.
+ */
 static bool rests_add(struct rests *out, struct arena *a, struct str pattern, struct str begin)
 {
     size_t size = pattern.len + 1;
@@ -105,8 +109,9 @@ static bool rests_are_in(const struct rests *some, const struct rests *all)
     return true;
 }
 
-/* Whether the statement denies more below `from` than below `to`; with an empty `to`, whether it
- * denies anything below `from`. With NotResource it denies the keys that no pattern matches. */
+/* Whether the statement denies more below the prefix `from` than below the prefix `to`; if `to` is
+ * empty, whether it denies anything below `from`. A statement with NotResource denies the keys that
+ * none of its patterns match. */
 static bool statement_is_beyond(const struct statement *s, const struct policy_request *r,
                                 struct str from, struct str to)
 {

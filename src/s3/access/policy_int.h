@@ -92,10 +92,12 @@ struct condition {
 /* Compiles the "Condition" of a statement to a list of conditions that must all hold. */
 int conditions_compile(struct condition **out, struct arena *a, const json_t *json, bool variables,
                        struct err *err) MUST_CHECK;
-/* `unknown` says whether a condition holds whose key r->knows() does not know. */
+/* Whether all conditions of the list hold. `unknown` is the result for a condition whose key
+ * r->knows() does not know. */
 bool conditions_hold(const struct condition *list, const struct policy_request *r, bool unknown);
 /* Whether the conditions hold for some object. Conditions on keys "aws:..." are about the caller
- * and the connection, and are evaluated; the others are about the object, and are taken to hold. */
+ * and the connection, and are evaluated; the other conditions are about the object, and count as
+ * fulfilled. */
 bool conditions_may_hold(const struct condition *list, const struct policy_request *r);
 
 /* Returns the first condition that can never hold, because no request has its key; NULL when there

@@ -20,7 +20,7 @@ int bucket_name_check(struct str name, struct err *err) MUST_CHECK;
  * might take it for another bucket or for a key (docs/forward.md, F13). Ceph's ":name" is read as
  * `name`, because weir has no tenants. */
 int bucket_name_read(struct str *out, struct str text, struct err *err) MUST_CHECK;
-bool bucket_name_fits(struct str name); /* would bucket_name_read() accept the name? */
+bool bucket_name_fits(struct str name); /* whether bucket_name_read() accepts the name */
 
 /* Checks that an object may have the key: 1 to `max` bytes of UTF-8 without NUL. KeyTooLongError:
  * the key is too long. InvalidURI: the key is not UTF-8, or has a NUL. InvalidArgument: the key is

@@ -56,7 +56,7 @@ struct form {
     char *buffer;      /* FORM_BUFFER bytes */
 };
 
-/* Is `content_type` that of a form? */
+/* Whether the Content-Type is that of a form. */
 bool form_is_type(struct str content_type);
 
 /* Reads the fields of the form. `body` and `arena` are borrowed until form_close(). After an error
