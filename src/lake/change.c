@@ -36,6 +36,8 @@ static void change_fill(struct lake_tx *tx, struct branch_change *c)
         lake_tx_remove(tx, lake_key_cleanup(tx->arena, c->draft->token), KV_SAME,
                        c->draft->row.stamp);
     change_drop_tokens(tx, c);
+    if (c->also)
+        lake_tx_put_if(tx, c->also->name, c->also->value, c->also->when, c->also->stamp);
 }
 
 /* Adds what a collection must learn of. A tree that no commit names may be under removal. */

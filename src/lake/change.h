@@ -48,6 +48,9 @@ struct branch_change {
     /* The state of the collector that was read before the first node of the commit's tree was put;
      * NULL: no tree was built. */
     const struct lake_keep *built;
+    /* A put that is made in the same write; NULL: none. If its condition fails, nothing is
+     * written, and the write returns ERR_AGAIN. */
+    const struct kv_change *also;
 };
 /* Begins a change of the branch: `next` is a copy of the record. */
 struct branch_change branch_change_of(const struct lake_repo *r, const struct lake_branch *b,

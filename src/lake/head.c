@@ -131,6 +131,7 @@ static int head_write(struct head_change *h, const struct lake_commit *commit, s
     c.kept = h->kept;
     c.has_old_tree = h->has_old_tree;
     c.built = h->is_old_commit ? NULL : &h->keep;
+    c.also = h->also;
     return branch_change_write(h->lake, h->arena, &c, NULL, err);
 }
 

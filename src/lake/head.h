@@ -26,6 +26,9 @@ struct head_change {
     bool is_old_commit; /* set by make(): the commit is there already */
     struct str kept;    /* set by make(): the commit whose content the branch gets */
     bool has_old_tree;  /* set by make(); see struct branch_change */
+    /* Set by make(): a put that is made in the write that sets the head, with its condition;
+     * NULL: none. When the condition fails, make() is called again. */
+    const struct kv_change *also;
     /* As they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;

@@ -26,6 +26,8 @@ struct import_work {
     /* Each note of the progress is in the arena that the note before the last one was in. */
     struct arena notes[2];
     unsigned note;
+    /* The record with the commit that is about to be published, which the publishing write puts. */
+    struct kv_change outcome;
 };
 
 /* --- listing --- */
@@ -309,13 +311,47 @@ static int import_apply(struct import_work *w, struct head_tree *base, struct tr
 
 /* --- the commit --- */
 
+/* Looks whether the import is still this task's. ERR_CONFLICT: its record has changed, because it
+ * was canceled or because another process carries it out. */
+static int import_check_own(struct import_work *w, struct arena *a, struct err *err)
+{
+    struct kv_value row;
+    int code = kv_get(w->lake->kv, NULL, a, import_key(a, w->repo, w->record->status.id), &row, err);
+
+    if (code == 0 && !str_eq(row.stamp, w->record->stamp))
+        code = err_set(err, ERR_CONFLICT, "the import was changed meanwhile");
+    return code;
+}
+
+/* The publishing write also puts the import's record with its result, if the record is the one
+ * that was read (I1, I2). */
+static int import_set_outcome(struct import_work *w, struct head_change *h,
+                              const struct lake_commit *c, struct err *err)
+{
+    struct import_record done = *w->record;
+
+    done.status.completed = true;
+    done.status.commit_id = c->id;
+    done.status.tree = c->tree;
+    struct str value = import_record_encode(h->arena, &done);
+    if (!value.p)
+        return err_code(err, ERR_NO_MEMORY);
+    w->outcome = (struct kv_change){KV_PUT, import_key(h->arena, w->repo, done.status.id), value,
+                                    KV_SAME, w->record->stamp};
+    h->also = &w->outcome;
+    return 0;
+}
+
 static int import_make(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err)
 {
     struct import_work *w = ctx;
     struct tree_result result = {0};
     struct head_tree base;
-    int code = head_tree_open(&base, h->lake, h->arena, &h->repo, h->branch.commit_id, err);
+    int code = import_check_own(w, h->arena, err);
 
+    if (code < 0)
+        return code;
+    code = head_tree_open(&base, h->lake, h->arena, &h->repo, h->branch.commit_id, err);
     if (code == 0) {
         lake_tree_store_keep(&base.store, &h->keep);
         code = import_apply(w, &base, &result, err);
@@ -330,7 +366,8 @@ static int import_make(void *ctx, struct head_change *h, struct lake_commit *out
                                 .message = w->record->message,
                                 .committer = w->record->committer,
                                 .metadata = w->record->metadata};
-    return head_commit_finish(h->lake, h->arena, &h->repo, out, &h->branch.commit_id, 1, err);
+    code = head_commit_finish(h->lake, h->arena, &h->repo, out, &h->branch.commit_id, 1, err);
+    return code < 0 ? code : import_set_outcome(w, h, out, err);
 }
 
 static int import_path_order(const void *a, const void *b)
@@ -357,8 +394,16 @@ static int import_find_prefixes(struct import_work *w, struct err *err)
     return 0;
 }
 
-/* An import that was made before its process died changes nothing when it is repeated, as long as
- * its commit is the head. Above other commits it is made once more. */
+/* Notes how the import has ended, unless the publishing write has done so. ERR_CONFLICT: the record
+ * has changed, because the import was canceled. */
+static int import_end(struct import_work *w, struct str error, struct err *err)
+{
+    w->record->status.completed = true;
+    w->record->status.error = error;
+    return import_record_save(w->lake, w->arena, w->repo, w->record, err);
+}
+
+/* Makes the commit. An import without changes has the head as its commit. */
 static int import_commit(struct import_work *w, struct err *err)
 {
     struct import_record *rec = w->record;
@@ -372,11 +417,12 @@ static int import_commit(struct import_work *w, struct err *err)
     struct lake_commit c = {0};
     int code = head_change_run(&h, &c, err);
 
-    if (code == ERR_NOT_MODIFIED)
-        code = lake_commit_get(w->lake, w->arena, w->repo, h.branch.commit_id, &c, err);
+    if (code != ERR_NOT_MODIFIED)
+        return code;
+    code = lake_commit_get(w->lake, w->arena, w->repo, h.branch.commit_id, &c, err);
     rec->status.commit_id = c.id;
     rec->status.tree = c.tree;
-    return code;
+    return code < 0 ? code : import_end(w, STR_EMPTY, err);
 }
 
 /* Whether another try would fail in the same way. */
@@ -399,34 +445,12 @@ static int import_run(struct import_work *w, struct err *err)
         code = import_list(w, err);
     if (code == 0)
         code = import_find_prefixes(w, err);
-    if (code == 0) /* the last moment at which a cancel counts */
+    if (code == 0)
         code = import_note(w, err);
     if (code == 0)
         code = import_commit(w, err);
     gc_sorter_close(w->objects);
     return code;
-}
-
-/* Notes how the import has ended. A cancel that came behind the commit is too late. */
-static int import_end(struct import_work *w, struct str error, struct err *err)
-{
-    struct lake_import_status done = w->record->status;
-    int code = 0;
-
-    for (;;) {
-        w->record->status.completed = true;
-        w->record->status.canceled = false;
-        w->record->status.error = error;
-        w->record->status.commit_id = done.commit_id;
-        w->record->status.tree = done.tree;
-        w->record->status.ingested = done.ingested;
-        code = import_record_save(w->lake, w->arena, w->repo, w->record, err);
-        if (code != ERR_CONFLICT || done.commit_id.len == 0)
-            return code;
-        code = import_record_load(w->lake, w->arena, w->repo, done.id, &w->record, err);
-        if (code < 0)
-            return code;
-    }
 }
 
 int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
@@ -438,8 +462,8 @@ int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
 
     if (code == 0 && !w.record->status.completed) {
         code = import_run(&w, err);
-        if (code == 0 || import_is_final(code))
-            code = import_end(&w, code < 0 ? arena_str(&a, str_z(err->text)) : STR_EMPTY, err);
+        if (import_is_final(code))
+            code = import_end(&w, arena_str(&a, str_z(err->text)), err);
     }
     arena_release(&w.notes[0]);
     arena_release(&w.notes[1]);

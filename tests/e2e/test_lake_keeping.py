@@ -89,17 +89,83 @@ def test_no_repository_reaches_into_the_namespace_of_another(tmp_path):
     stop(lake)
 
 
-# --- encryption ---
+# --- imports ---
 
-def import_objects(lake, kind, path, destination):
-    answer = lake.call("POST", "/repo/branches/main/import", {
-        "paths": [{"type": kind, "path": path, "destination": destination}], "commit": {"message": "import"}})
+def begin_import(lake, kind, path, destination):
+    """Begins an import and returns its id."""
+    return lake.call("POST", "/repo/branches/main/import", {
+        "paths": [{"type": kind, "path": path, "destination": destination}], "commit": {"message": "import"}})["id"]
 
+
+def end_import(lake, id):
+    """Waits for the end of an import and returns its status."""
     def ended():
-        status = lake.call("GET", f"/repo/branches/main/import?id={answer['id']}")
+        status = lake.call("GET", f"/repo/branches/main/import?id={id}")
         return status["completed"] and status
     return lake.wait(ended, "the import")
 
+
+def import_objects(lake, kind, path, destination):
+    return end_import(lake, begin_import(lake, kind, path, destination))
+
+
+def source_of(lake, *keys):
+    lake.server.s3().create_bucket(Bucket="source")
+    for key in keys:
+        lake.server.s3().put_object(Bucket="source", Key=key, Body=b"of the source")
+
+
+def history(lake):
+    return [c["message"] for c in lake.call("GET", "/repo/refs/main/commits")["results"]]
+
+
+@pytest.mark.parametrize("kill", kills(["lake.publish:1"]))
+def test_an_import_that_is_killed_is_made_once_and_undoes_no_later_commit(tmp_path, kill):
+    lake = Lake(tmp_path, FAULT_KILL=kill)
+    lake.repo("repo")
+    source_of(lake, "in/a", "in/b")
+    id = begin_import(lake, "common_prefix", "s3://source/in/", "in/")
+    lake.server.process.wait()
+    lake.start()  # the dead process still has the lease of the task
+    lake.put("repo", "in/a", b"changed since")
+    lake.put("repo", "other", b"other")
+    lake.commit("repo", "between")
+    stop(lake)
+    lake.start(FAULT_CLOCK="120")
+    status = end_import(lake, id)
+    assert not status.get("error") and status["ingested_objects"] == 2
+    made = kill.startswith("after")
+    assert history(lake) == (["between", "import"] if made else ["import", "between"]) + ["Repository created"]
+    assert status["commit"]["message"] == "import"
+    assert lake.get("repo", "main/in/a") == (b"changed since" if made else b"of the source")
+    assert lake.get("repo", "main/other") == b"other"
+    stop(lake)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_cancel_and_the_commit_of_an_import_exclude_each_other(tmp_path, when):
+    go = tmp_path / "go"
+    lake = Lake(tmp_path, FAULT_PAUSE=f"{when}:lake.publish:1={go}")
+    lake.repo("repo")
+    source_of(lake, "in/a")
+    id = begin_import(lake, "common_prefix", "s3://source/in/", "in/")
+    wait_for((tmp_path / "go.waits").exists, "the import to publish")
+    answer = lake.ask("DELETE", f"/api/v1/repositories/repo/branches/main/import?id={id}")
+    assert answer.status == (204 if when == "before" else 409), answer.body
+    go.touch()
+    stop(lake)  # waits for the task
+    lake.start()
+    status = end_import(lake, id)
+    if when == "before":
+        assert "cancel" in status["error"]["message"].lower() and "commit" not in status
+        assert history(lake) == ["Repository created"]
+    else:
+        assert "error" not in status and status["commit"]["message"] == "import"
+        assert history(lake) == ["import", "Repository created"]
+    stop(lake)
+
+
+# --- encryption ---
 
 def test_objects_are_encrypted_as_their_bucket_asks(tmp_path):
     lake = Lake(tmp_path)

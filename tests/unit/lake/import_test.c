@@ -238,6 +238,7 @@ GC_LAB_TEST(lake_import, a_canceled_import_commits_nothing)
 struct interruption {
     struct hand *hand;
     struct str id;
+    int code; /* of the interruption */
 };
 
 static void cancel_now(void *ctx)
@@ -248,12 +249,12 @@ static void cancel_now(void *ctx)
     CHECK_OK(lake_import_cancel(i->hand->lake, &i->hand->arena, &i->hand->repo, i->id, &err));
 }
 
-/* The cancel comes when the tree is made; the commit wins, and says so. */
-GC_LAB_TEST(lake_import, a_cancel_that_comes_too_late_does_not_hide_the_commit)
+/* The cancel comes when the tree is made, and was answered, so no commit may appear. */
+GC_LAB_TEST(lake_import, a_cancel_that_comes_before_the_publish_wins)
 {
     struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
-    struct hand h = hand_of(lab);
-    struct interruption i = {.hand = &h};
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct interruption i = {.hand = &other};
 
     make_source(lab);
     put_source(&h, "x", "x");
@@ -261,10 +262,110 @@ GC_LAB_TEST(lake_import, a_cancel_that_comes_too_late_does_not_hide_the_commit)
     steps_plan(STEPS_BEFORE, "lake.publish", 1, cancel_now, &i);
     struct lake_import_status status = work(&h, i.id);
     CHECK(steps_happened());
+    CHECK(status.completed && status.canceled);
+    CHECK_STR(status.commit_id, STR(""));
+    CHECK_STR(hand_history(&h, "main"), STR("Repository created"));
+    hand_expect_list(&h, "main", "");
+    hand_release(&other);
+    hand_release(&h);
+}
+
+static void cancel_too_late(void *ctx)
+{
+    struct interruption *i = ctx;
+    struct err err = {0};
+
+    CHECK_ERR(lake_import_cancel(i->hand->lake, &i->hand->arena, &i->hand->repo, i->id, &err),
+              ERR_CONFLICT);
+}
+
+/* The result is in the publishing write, so a cancel behind it finds that the import has ended. */
+GC_LAB_TEST(lake_import, a_cancel_that_comes_behind_the_publish_is_refused)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct interruption i = {.hand = &other};
+
+    make_source(lab);
+    put_source(&h, "x", "x");
+    CHECK_INT(try_start(&h, &path, 1, &i.id), 0);
+    steps_plan(STEPS_AFTER, "lake.publish", 1, cancel_too_late, &i);
+    struct lake_import_status status = work(&h, i.id);
+    CHECK(steps_happened());
     CHECK(status.completed && !status.canceled);
     CHECK_STR(status.error, STR(""));
     CHECK_STR(status.commit_id, hand_read_branch(&h, "main").commit_id);
     hand_expect_list(&h, "main", "a/x");
+    hand_release(&other);
+    hand_release(&h);
+}
+
+static void try_cancel(void *ctx)
+{
+    struct interruption *i = ctx;
+    struct err err = {0};
+
+    i->code = lake_import_cancel(i->hand->lake, &i->hand->arena, &i->hand->repo, i->id, &err);
+}
+
+/* A cancel that runs freely beside the work: either it was answered and there is no commit, or it
+ * was refused and the commit is there. */
+GC_LAB_TEST(lake_import, of_a_cancel_and_a_commit_exactly_one_happens)
+{
+    enum { ROUNDS = 20 };
+    struct hand h = hand_of(lab), other = hand_second(lab);
+
+    make_source(lab);
+    put_source(&h, "x", "x");
+    for (int round = 0; round < ROUNDS; round++) {
+        struct lake_import_path path = {false, STR("s3://" SOURCE "/"),
+                                        arena_fmt(&h.arena, "a%d/", round)};
+        struct interruption i = {.hand = &other};
+        struct str before = hand_read_branch(&h, "main").commit_id;
+        struct thread thread = {0};
+        struct err err = {0};
+
+        CHECK_INT(try_start(&h, &path, 1, &i.id), 0);
+        CHECK_OK(thread_start(&thread, "cancel", 0, try_cancel, &i, &err));
+        struct lake_import_status status = work(&h, i.id);
+        thread_join(&thread);
+        CHECK(i.code == 0 || i.code == ERR_CONFLICT);
+        CHECK(status.completed);
+        CHECK_INT(status.canceled, i.code == 0);
+        CHECK_STR(hand_read_branch(&h, "main").commit_id, i.code ? status.commit_id : before);
+    }
+    hand_release(&other);
+    hand_release(&h);
+}
+
+static void commit_and_repeat(void *ctx)
+{
+    struct interruption *i = ctx;
+
+    hand_put(i->hand, "main", "a/x", "changed behind the import");
+    hand_commit(i->hand, "main", "behind");
+    CHECK_STR(work(i->hand, i->id).error, STR(""));
+}
+
+/* A task whose process died behind the publish is carried out again by another process. */
+GC_LAB_TEST(lake_import, an_import_that_is_repeated_undoes_no_later_commit)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct interruption i = {.hand = &other};
+
+    other.lake->o.folder = h.lake->o.folder; /* to sort in */
+    make_source(lab);
+    put_source(&h, "x", "x");
+    CHECK_INT(try_start(&h, &path, 1, &i.id), 0);
+    steps_plan(STEPS_AFTER, "lake.publish", 1, commit_and_repeat, &i);
+    struct lake_import_status status = work(&h, i.id);
+    CHECK(steps_happened());
+    CHECK(status.completed && !status.canceled);
+    CHECK_STR(hand_history(&h, "main"), STR("behind|imported|Repository created"));
+    work(&h, i.id);
+    CHECK_STR(hand_history(&h, "main"), STR("behind|imported|Repository created"));
+    hand_release(&other);
     hand_release(&h);
 }
 
