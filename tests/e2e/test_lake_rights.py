@@ -285,6 +285,62 @@ def test_a_listing_signs_no_address_that_the_caller_may_not_read(serve, weir):
     assert "physical_address_expiry" not in rows[1]
 
 
+def test_a_rule_about_the_tags_of_objects_holds_for_every_read(serve, weir):
+    port = free_port()
+    server = serve("--s3.listen", f"127.0.0.1:{port}", "--s3.url", f"http://127.0.0.1:{port}").ready()
+    alice, bob = (Tenant(server, runner(server, weir)("user", "add", name, "--json")[0]) for name in ("alice", "bob"))
+    alice.s3.create_bucket(Bucket="data")
+    alice.made("POST", "/repositories", {"name": "repo", "storage_namespace": "s3://data/ns"})
+    for path, tags in ("open", "level=open"), ("secret", "level=secret"), ("plain", ""):
+        alice.s3.put_object(Bucket="repo", Key=f"main/{path}", Body=path.encode(), Tagging=tags)
+    everything = {"Principal": {"AWS": "arn:aws:iam:::user/bob"}, "Action": "s3:*",
+                  "Resource": ["arn:aws:s3:::repo", "arn:aws:s3:::repo/*"]}
+    read = {**everything, "Action": "s3:GetObject"}
+
+    def may_read(path):
+        """Reads the object in every way, and returns whether bob may; all ways must agree."""
+        upload = bob.made("POST", REPO + "/branches/main/staging/pmpu?path=joined")
+        part = f"{REPO}/branches/main/staging/pmpu/{upload['upload_id']}/parts/1/copy?path=joined"
+        source = {"repository": "repo", "ref": "main", "path": path}
+        query = f"{REPO}/refs/main/objects%s?path={path}%s"
+        rows = bob.made("GET", REPO + "/refs/main/objects/ls?presign=true")["results"]
+        answers = [bob.call("GET", query % ("", "")), bob.call("GET", query % ("", "&presign=true")),
+                   bob.call("HEAD", query % ("", "")), bob.call("GET", query % ("/stat", "")),
+                   bob.call("GET", query % ("/underlyingProperties", "")),
+                   bob.call("POST", REPO + "/branches/main/objects/copy?dest_path=copy", {"src_path": path}),
+                   bob.call("PUT", part, {"physical_address": upload["physical_address"], "copy_source": source})]
+        may = {status < 400 for status, _ in answers}
+        assert may == {True} or {status for status, _ in answers} == {401}, answers
+        may |= {row["physical_address"].startswith("http") for row in rows if row["path"] == path}
+        for call in (lambda: bob.s3.get_object(Bucket="repo", Key=f"main/{path}"),
+                     lambda: bob.s3.copy_object(Bucket="repo", Key="main/copy", CopySource=f"repo/main/{path}")):
+            try:
+                call()
+                may.add(True)
+            except ClientError as e:
+                assert e.response["Error"]["Code"] == "AccessDenied"
+                may.add(False)
+        assert len(may) == 1, (path, answers, rows)
+        return may.pop()
+
+    def rules(*statements):
+        alice.s3.put_bucket_policy(Bucket="repo", Policy=json.dumps({"Version": "2012-10-17",
+                                                                     "Statement": list(statements)}))
+        return {path: may_read(path) for path in ("open", "secret", "plain")}
+
+    tag = "s3:ExistingObjectTag/level"
+    assert rules({**everything, "Effect": "Allow"},
+                 {**read, "Effect": "Deny", "Resource": "arn:aws:s3:::repo/*",
+                  "Condition": {"StringEquals": {tag: "secret"}}}) == {"open": True, "secret": False, "plain": True}
+    assert rules({"Effect": "Allow", "Principal": everything["Principal"], "NotAction": "s3:GetObject",
+                  "Resource": everything["Resource"]},
+                 {**read, "Effect": "Allow", "Resource": "arn:aws:s3:::repo/*",
+                  "Condition": {"StringEquals": {tag: "open"}}}) == {"open": True, "secret": False, "plain": False}
+    assert bob.call("GET", REPO + "/refs/main/objects?path=absent")[0] == 401
+    assert bob.call("POST", REPO + "/branches/main/objects/copy?dest_path=m",
+                    {"src_path": "secret", "move": True})[0] == 401
+
+
 def test_a_remote_storage_is_asked_whether_the_caller_may_read(alice, bob, serve, server, weir):
     far, run = serve().ready(), runner(server, weir)
     users = {name: runner(far, weir)("user", "add", name, "--json")[0] for name in ("alice", "bob")}

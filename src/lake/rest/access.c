@@ -128,7 +128,9 @@ int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lak
 /* Decides about a repository. Everything in it belongs to its owner. */
 bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask)
 {
-    return web_user(c)->admin || web_bucket_may(c, gate, ask.action, web_key(c, ask), NULL);
+    struct object_info object = {.meta = {.tags = ask.tags}};
+
+    return web_user(c)->admin || web_bucket_may(c, gate, ask.action, web_key(c, ask), &object);
 }
 
 void web_gate_close(struct web_bucket *gate)
@@ -162,6 +164,23 @@ bool web_may(struct rest_call *c, const struct lake_repo *r, struct web_ask ask)
     bool may = false;
 
     return web_judge(c, r, ask, &may, &ignored) == 0 && may;
+}
+
+int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, struct str path,
+               struct lake_object *out, struct err *err)
+{
+    struct err why = {0};
+    int found = lake_stat(web_of(c)->lake, c->arena, r, ref, path, out, &why), code = 0;
+    struct web_ask ask = {.action = S3_ACTION_GET_OBJECT, .ref = ref, .path = path};
+
+    if (found == 0)
+        ask.tags = out->entry.tags;
+    /* After a failure nobody knows the tags, so nobody knows whether the read is allowed. */
+    if (found == 0 || err_kind(found) == ERR_KIND_EXPECTED)
+        code = web_need(c, r, ask, err);
+    if (code == 0 && found < 0)
+        *err = why;
+    return code < 0 ? code : found;
 }
 
 /* --- whole refs --- */

@@ -44,8 +44,6 @@ static int copy_check(struct copy_job *j, struct rest_call *c, struct err *err)
         code = err_set(err, ERR_INVALID, "only an object of the branch itself can be moved");
     if (code == 0 && move && str_eq(path, j->to.path))
         code = err_set(err, ERR_INVALID, "source and destination are the same path");
-    if (code == 0)
-        code = web_need(c, &j->repo, (struct web_ask){S3_ACTION_GET_OBJECT, j->ref, path}, err);
     if (code == 0 && move)
         code = web_need(c, &j->repo, (struct web_ask){S3_ACTION_DELETE_OBJECT, branch, path}, err);
     return code;
@@ -80,12 +78,11 @@ static int copy_try(struct copy_job *j, struct rest_call *c, struct err *err)
     struct lake_keep keep;
     int code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &j->repo, err);
 
+    j->is_late = false;
     if (code == 0)
-        code = lake_stat(web_of(c)->lake, c->arena, &j->repo, j->ref, rest_text(c, "src_path"),
-                         &j->from, err);
+        code = web_object(c, &j->repo, j->ref, rest_text(c, "src_path"), &j->from, err);
     if (code < 0)
         return code;
-    j->is_late = false;
     j->to.entry = j->from.entry;
     j->to.entry.modified_ms = clock_wall_ms();
     if (rest_bool(c, "move"))

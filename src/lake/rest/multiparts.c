@@ -305,10 +305,7 @@ static int part_source_find(struct part_source *s, struct rest_call *c, struct e
         code = err_set(err, ERR_INVALID, "range must be such as bytes=0-99");
     if (code == 0)
         code = lake_repo_get(web_of(c)->lake, c->arena, repo, &s->repo, err);
-    if (code == 0)
-        code = web_need(c, &s->repo, (struct web_ask){S3_ACTION_GET_OBJECT, ref, path}, err);
-    return code == 0 ? lake_stat(web_of(c)->lake, c->arena, &s->repo, ref, path, &s->object, err)
-                     : code;
+    return code == 0 ? web_object(c, &s->repo, ref, path, &s->object, err) : code;
 }
 
 /* Reads the bytes of the source and uploads them as a part. */

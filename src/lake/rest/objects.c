@@ -42,10 +42,10 @@ const struct rest_table web_object_rows = WEB_ROWS(object_rows);
 static int object_find(struct rest_call *c, struct lake_repo *repo, struct lake_object *out,
                        struct err *err)
 {
-    struct str ref = rest_text(c, "ref"), path = rest_text(c, "path");
-    int code = web_repo(c, (struct web_ask){S3_ACTION_GET_OBJECT, ref, path}, repo, err);
+    int code = web_find_repo(c, repo, err);
 
-    return code == 0 ? lake_stat(web_of(c)->lake, c->arena, repo, ref, path, out, err) : code;
+    return code == 0 ? web_object(c, repo, rest_text(c, "ref"), rest_text(c, "path"), out, err)
+                     : code;
 }
 
 /* Adds the ETag. An entry that was not written by weir may have one that no header can have. */
@@ -241,6 +241,7 @@ static int object_write_page(struct rest_call *c, const struct lake_repo *repo,
 
     for (size_t i = 0; code == 0 && i < found->count; i++) {
         ask.path = found->items[i].path;
+        ask.tags = found->items[i].entry.tags;
         rest_row_begin(c);
         code = object_write(c, repo, &found->items[i], presign && web_gate_may(c, gate, ask), err);
         rest_item_end(c);

@@ -74,6 +74,7 @@ const struct user *web_user(const struct rest_call *c);
 struct web_ask {
     enum s3_action action;
     struct str ref, path;
+    struct str tags; /* of the object that is read, for s3:ExistingObjectTag; empty: it has none */
 };
 /* Reads the record of the repository that the path of the call names, and checks that the caller
  * may do what is asked. If not, the answer was sent, and the result is ERR_DENIED. */
@@ -86,7 +87,11 @@ int web_need(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
              struct err *err) MUST_CHECK;
 /* Whether the caller may do this in the repository. An error of the storage counts as no. */
 bool web_may(struct rest_call *c, const struct lake_repo *r, struct web_ask ask);
-/* The same for many questions about one repository, whose documents are read once: *out is in the
+/* Gets an object that the caller may read: s3:GetObject on "<ref>/<path>" is judged with the tags of
+ * this very object. ERR_DENIED: the answer was sent. */
+int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, struct str path,
+               struct lake_object *out, struct err *err) MUST_CHECK;
+/* Many questions about one repository, whose documents are read once: *out is in the
  * arena, and web_gate_close() ends its use. */
 struct web_bucket;
 int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lake_repo *r,
