@@ -218,6 +218,75 @@ def test_a_denial_is_not_evaded_by_another_ref(alice, bob, name):
         assert bob.call("GET", f"{REPO}/refs/{ref}/objects?path=secret")[0] == 401
 
 
+def rules(owner, *statements):
+    """Sets a policy. A statement is the effect, the user, the actions, and other members."""
+    owner.s3.put_bucket_policy(Bucket="repo", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": effect, "Principal": {"AWS": "arn:aws:iam:::user/" + who} if who != "*" else "*",
+         "Action": ["s3:" + a for a in actions.split()],
+         **{k: [f"arn:aws:s3:::repo/{r}" for r in v] if "Resource" in k else v for k, v in more.items()}}
+        for effect, who, actions, more in statements]}))
+
+
+WRITE = ("Allow", "bob", "PutObject", {"Resource": ["*"]})
+DEV = ("Allow", "bob", "GetObject", {"Resource": ["dev*"]})
+# Policies that do not let bob read main/secret, though no statement denies it on every ref.
+NARROW = {
+    "another resource": [("Allow", "bob", "GetObject", {"NotResource": ["main/secret"]})],
+    "some paths": [DEV, ("Allow", "bob", "GetObject", {"Resource": ["main/", "main/public/*"]})],
+    "a tag": [DEV, ("Allow", "bob", "GetObject",
+                    {"Resource": ["main/*"], "Condition": {"StringNotEquals": {"s3:ExistingObjectTag/a": "b"}}})],
+    "for others": [("Allow", "bob", "GetObject", {"Resource": ["*"]}), ("Allow", "*", "GetObject", {"Resource": ["dev*"]}),
+                   ("Deny", "bob", "GetObject", {"Resource": ["*/secret"]})],
+    "a variable": [("Allow", "bob", "GetObject", {"Resource": ["*"]}),
+                   ("Deny", "bob", "GetObject", {"Resource": ["main/${s3:ExistingObjectTag/path}"]})],
+}
+
+
+@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize("policy", NARROW)
+def test_nobody_reads_by_another_ref_what_a_narrow_rule_does_not_allow(alice, bob, policy, name):
+    alice.s3.put_object_tagging(Bucket="repo", Key="main/secret",
+                                Tagging={"TagSet": [{"Key": "a", "Value": "b"}, {"Key": "path", "Value": "secret"}]})
+    alice.made("POST", REPO + "/branches/main/commits", {"message": "tags"})
+    rules(alice, WRITE, *NARROW[policy])
+    assert bob.call("GET", REPO + "/refs/main/objects?path=secret")[0] == 401
+    assert bob.call(*TAKES[name])[0] == 401
+    rules(alice, WRITE, ("Allow", "bob", "GetObject", {"Resource": ["main/*"]}), DEV)
+    assert bob.call(*TAKES[name])[0] in (200, 201, 204, 409)  # a pick of the tags alone is a conflict
+
+
+def test_rules_for_single_refs_can_be_in_several_statements(alice, bob):
+    rules(alice, WRITE, DEV, ("Allow", "bob", "GetObject", {"Resource": ["main/*"]}),
+          ("Deny", "bob", "GetObject", {"Resource": ["*/secret"]}))
+    assert bob.call(*TAKES["merge"])[0] == 200
+    assert bob.call("GET", REPO + "/refs/dev/objects?path=secret")[0] == 401
+
+
+def test_a_revert_gives_back_only_what_the_caller_may_read(alice, bob):
+    """The commit that removes `secret` has nothing to hide, but its parent has."""
+    alice.made("DELETE", REPO + "/branches/main/objects?path=secret")
+    removal = alice.made("POST", REPO + "/branches/main/commits", {"message": "r"})
+    revert = ("POST", REPO + "/branches/dev/revert", {"ref": removal["id"], "parent_number": 0})
+    rules(alice, WRITE, DEV, ("Allow", "bob", "GetObject", {"Resource": [removal["id"] + "/*"]}))
+    assert bob.call(*revert)[0] == 401
+    assert bob.call("GET", REPO + "/refs/dev/objects?path=secret")[0] == 404
+    rules(alice, WRITE, ("Allow", "bob", "GetObject", {"Resource": ["*"]}))
+    assert bob.call(*revert)[0] == 204
+    assert bob.call("GET", REPO + "/refs/dev/objects?path=secret") == (200, "secret")
+
+
+def test_whoever_names_bytes_by_their_address_may_certainly_read_every_ref(alice, bob):
+    address, tree = alice.stat["physical_address"], alice.commit["meta_range_id"]
+    for more in ({"NotResource": ["main/*"]}, {"Resource": ["?/*"]}, {"Resource": ["?/", "dev/*"]},
+                 {"Resource": ["*"], "Condition": {"StringEquals": {"aws:username": "${s3:ExistingObjectTag/a}"}}},
+                 {"Resource": ["*"], "Condition": {"Null": {"s3:ExistingObjectTag/a": "true"}}}):
+        rules(alice, WRITE, ("Allow", "bob", "GetObject", more))
+        assert stage(bob, address) == 401, more
+        assert bob.call("GET", f"{REPO}/metadata/object/meta_range/{tree}")[0] == 401
+    rules(alice, WRITE, ("Allow", "bob", "GetObject", {"Resource": ["*"]}))
+    assert stage(bob, address) == 201
+
+
 def test_a_denial_is_not_evaded_by_a_pull_request(alice, bob):
     deny(alice, "main/secret")
     made = bob.made("POST", REPO + "/pulls", {"title": "t", "source_branch": "main", "destination_branch": "dev"})
@@ -323,16 +392,16 @@ def test_a_rule_about_the_tags_of_objects_holds_for_every_read(serve, weir):
         assert len(may) == 1, (path, answers, rows)
         return may.pop()
 
-    def rules(*statements):
+    def judged(*statements):
         alice.s3.put_bucket_policy(Bucket="repo", Policy=json.dumps({"Version": "2012-10-17",
                                                                      "Statement": list(statements)}))
         return {path: may_read(path) for path in ("open", "secret", "plain")}
 
     tag = "s3:ExistingObjectTag/level"
-    assert rules({**everything, "Effect": "Allow"},
+    assert judged({**everything, "Effect": "Allow"},
                  {**read, "Effect": "Deny", "Resource": "arn:aws:s3:::repo/*",
                   "Condition": {"StringEquals": {tag: "secret"}}}) == {"open": True, "secret": False, "plain": True}
-    assert rules({"Effect": "Allow", "Principal": everything["Principal"], "NotAction": "s3:GetObject",
+    assert judged({"Effect": "Allow", "Principal": everything["Principal"], "NotAction": "s3:GetObject",
                   "Resource": everything["Resource"]},
                  {**read, "Effect": "Allow", "Resource": "arn:aws:s3:::repo/*",
                   "Condition": {"StringEquals": {tag: "open"}}}) == {"open": True, "secret": False, "plain": False}

@@ -185,28 +185,66 @@ int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, s
 
 /* --- whole refs --- */
 
-/* Whether the caller may do the action on everything below `key`, or at least on everything that
- * may be done below `other` (empty: there is no other). */
-static bool web_gate_may_below(struct rest_call *c, const struct web_bucket *gate,
-                               enum s3_action action, struct str key, struct str other)
-{
+/* A prefix of keys, and what is asked about everything below it. */
+struct web_below {
     struct web_question q;
+    struct access_request r;
+    struct str begin;
+};
 
-    if (web_user(c)->admin)
-        return true;
-    struct access_request r = web_ask_bucket(&q, c, gate, action, key);
-    return access_allowed(&r) && !access_denied_beyond(&r, key, other);
+static void web_below_fill(struct web_below *out, struct rest_call *c,
+                           const struct web_bucket *gate, enum s3_action action, struct str begin)
+{
+    out->begin = begin;
+    out->r = web_ask_bucket(&out->q, c, gate, action, begin);
+}
+
+/* Whether the caller may do the action on everything below. */
+static bool web_below_may(const struct web_below *b)
+{
+    return access_granted_below(&b->r, b->begin) &&
+           !access_denied_beyond(&b->r, b->begin, STR_EMPTY);
+}
+
+/* Checks that the caller may do the action on everything below a prefix. */
+static int web_need_all_below(struct rest_call *c, const struct lake_repo *r, enum s3_action action,
+                              struct str begin, struct err *err)
+{
+    struct web_bucket *gate = NULL;
+    int code = web_gate_open(&gate, c, r, err);
+    bool may = code == 0 && web_user(c)->admin;
+    struct web_below b;
+
+    if (code == 0 && !may) {
+        web_below_fill(&b, c, gate, action, begin);
+        may = web_below_may(&b);
+    }
+    web_gate_close(gate);
+    return code == 0 && !may ? web_forbidden(c, err) : code;
 }
 
 int web_need_below_ref(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
                        struct err *err)
 {
-    struct web_bucket *gate = NULL;
-    int code = web_gate_open(&gate, c, r, err);
-    bool may = code == 0 && web_gate_may_below(c, gate, ask.action, web_key(c, ask), STR_EMPTY);
+    return web_need_all_below(c, r, ask.action, web_key(c, ask), err);
+}
 
-    web_gate_close(gate);
-    return code == 0 && !may ? web_forbidden(c, err) : code;
+int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *err)
+{
+    return web_need_all_below(c, r, S3_ACTION_GET_OBJECT, STR_EMPTY, err);
+}
+
+/* docs/security.md, P2: a), b) and c). */
+static bool web_gate_may_take(struct rest_call *c, const struct web_bucket *gate, struct str source,
+                              struct str dest)
+{
+    struct web_below read, write;
+
+    web_below_fill(&read, c, gate, S3_ACTION_GET_OBJECT, source);
+    web_below_fill(&write, c, gate, S3_ACTION_PUT_OBJECT, dest);
+    return access_granted_below(&write.r, dest) && !access_denied_beyond(&write.r, dest, source) &&
+           access_allowed(&read.r) &&
+           (web_below_may(&read) || !access_reveals(&read.r, source, dest));
 }
 
 int web_need_take(struct rest_call *c, const struct lake_repo *r, struct str from, struct str to,
@@ -216,28 +254,7 @@ int web_need_take(struct rest_call *c, const struct lake_repo *r, struct str fro
     struct str dest = web_key(c, (struct web_ask){.ref = to});
     struct web_bucket *gate = NULL;
     int code = web_gate_open(&gate, c, r, err);
-    bool may = code == 0 && web_gate_may_below(c, gate, S3_ACTION_PUT_OBJECT, dest, source) &&
-               web_gate_may_below(c, gate, S3_ACTION_GET_OBJECT, source, dest);
-
-    web_gate_close(gate);
-    return code == 0 && !may ? web_forbidden(c, err) : code;
-}
-
-/* No ref has this name, so only a rule for all refs allows it. */
-#define EVERY_REF STR("*")
-
-int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *err)
-{
-    struct web_ask ask = {S3_ACTION_GET_OBJECT, EVERY_REF, STR_EMPTY};
-    struct web_bucket *gate = NULL;
-    struct web_question q;
-    int code = web_gate_open(&gate, c, r, err);
-    bool may = code == 0 && web_gate_may(c, gate, ask);
-
-    if (may && !web_user(c)->admin) {
-        struct access_request all = web_ask_bucket(&q, c, gate, ask.action, web_key(c, ask));
-        may = !access_denied_beyond(&all, STR_EMPTY, STR_EMPTY);
-    }
+    bool may = code == 0 && (web_user(c)->admin || web_gate_may_take(c, gate, source, dest));
     web_gate_close(gate);
     return code == 0 && !may ? web_forbidden(c, err) : code;
 }

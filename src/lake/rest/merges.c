@@ -165,6 +165,25 @@ static int pick_repo(struct rest_call *c, struct lake_repo *out, struct err *err
                      : code;
 }
 
+/* Checks that the caller may take from the parents of the commit, because a revert gives back what
+ * a parent has. The commit is then named by its id, so that it stays the one that was judged. */
+static int revert_need_parents(struct rest_call *c, const struct lake_repo *repo,
+                               struct lake_pick_options *o, struct err *err)
+{
+    struct lake *lake = web_of(c)->lake;
+    struct lake_commit commit;
+    struct lake_ref ref;
+    int code = lake_ref_resolve(lake, c->arena, repo, o->ref, &ref, err);
+
+    if (code == 0)
+        code = lake_commit_get(lake, c->arena, repo, ref.commit_id, &commit, err);
+    if (code == 0)
+        o->ref = commit.id;
+    for (size_t i = 0; code == 0 && i < commit.parent_count; i++)
+        code = web_need_take(c, repo, commit.parents[i], rest_text(c, "branch"), err);
+    return code;
+}
+
 static int branch_revert(struct rest_call *c, struct err *err)
 {
     struct lake_conflicts conflicts = {0};
@@ -175,6 +194,8 @@ static int branch_revert(struct rest_call *c, struct err *err)
 
     if (code == 0)
         code = pick_options(c, &o, err);
+    if (code == 0)
+        code = revert_need_parents(c, &repo, &o, err);
     if (code < 0)
         return code;
     o.allow_empty = rest_bool(c, "allow_empty");

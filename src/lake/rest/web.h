@@ -87,8 +87,8 @@ int web_need(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
              struct err *err) MUST_CHECK;
 /* Whether the caller may do this in the repository. An error of the storage counts as no. */
 bool web_may(struct rest_call *c, const struct lake_repo *r, struct web_ask ask);
-/* Gets an object that the caller may read: s3:GetObject on "<ref>/<path>" is judged with the tags of
- * this very object. ERR_DENIED: the answer was sent. */
+/* Gets an object that the caller may read: s3:GetObject on "<ref>/<path>" is judged with the tags
+ * of this very object. ERR_DENIED: the answer was sent. */
 int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, struct str path,
                struct lake_object *out, struct err *err) MUST_CHECK;
 /* Many questions about one repository, whose documents are read once: *out is in the
@@ -98,14 +98,13 @@ int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lak
                   struct err *err) MUST_CHECK;
 bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask);
 void web_gate_close(struct web_bucket *gate); /* NULL is fine */
-/* Checks that the caller may do the action on everything below "<ref>/<path>": the action is
- * allowed there, and the policy denies it nowhere below. */
+/* Checks that the caller may do the action on everything below "<ref>/<path>": certainly, whatever
+ * lies there. */
 int web_need_below_ref(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
                        struct err *err) MUST_CHECK;
 /* Checks that the caller may make the branch or tag `to`, or change it as a whole, by taking from
- * the ref `from`: may write below "<to>/" and read below "<from>/". A denial that covers some paths
- * of one of them must cover the same paths of the other, so that nobody reads or writes through
- * one ref what the policy denies on the other (docs/security.md, "Repositories of the lake"). */
+ * the ref `from`: nobody reads below "<to>/" what neither he nor the caller may read below
+ * "<from>/" (docs/security.md, "Repositories of the lake", P2). ERR_DENIED: the answer was sent. */
 int web_need_take(struct rest_call *c, const struct lake_repo *r, struct str from, struct str to,
                   struct err *err) MUST_CHECK;
 /* Checks that the caller may read every object of the repository, whatever its ref. A call that

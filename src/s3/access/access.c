@@ -206,6 +206,39 @@ bool access_denied_beyond(const struct access_request *r, struct str from, struc
     return r->policy && policy_denies_beyond(r->policy, &r->ask, from, to) && !keeps_the_policy(r);
 }
 
+bool access_granted_below(const struct access_request *r, struct str begin)
+{
+    bool by_bucket = by_acl[r->ask.action].list == S3_ON_BUCKET && list_allows(r);
+
+    if (is_bucket_owner(r) || by_bucket)
+        return true;
+    return r->policy && policy_allows_below(r->policy, &r->ask, begin) && may_trust_policy(r);
+}
+
+bool access_reveals(const struct access_request *r, struct str from, struct str to)
+{
+    static const enum s3_action reads[] = {S3_ACTION_GET_OBJECT, S3_ACTION_GET_OBJECT_VERSION,
+                                           S3_ACTION_GET_OBJECT_TORRENT,
+                                           S3_ACTION_GET_OBJECT_VERSION_TORRENT},
+                                tags[] = {S3_ACTION_PUT_OBJECT_TAGGING,
+                                          S3_ACTION_PUT_OBJECT_VERSION_TAGGING,
+                                          S3_ACTION_DELETE_OBJECT_TAGGING,
+                                          S3_ACTION_DELETE_OBJECT_VERSION_TAGGING};
+    struct policy_request ask = r->ask;
+    bool by_tags = false, reveals = false;
+
+    for (size_t i = 0; r->policy && i < ARRAY_SIZE(reads); i++) {
+        ask.action = reads[i];
+        reveals |= policy_gives_beyond(r->policy, &ask, from, to);
+        by_tags |= policy_asks_tags(r->policy, ask.action);
+    }
+    for (size_t i = 0; by_tags && i < ARRAY_SIZE(tags); i++) {
+        ask.action = tags[i];
+        reveals |= policy_gives_beyond(r->policy, &ask, from, to);
+    }
+    return reveals;
+}
+
 bool access_allowed(const struct access_request *r)
 {
     bool owner = is_bucket_owner(r);

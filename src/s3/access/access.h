@@ -84,6 +84,17 @@ bool access_denied(const struct access_request *r);
  * deny it on the key `to` + rest (policy_denies_beyond()). r->ask.key has no effect. */
 bool access_denied_beyond(const struct access_request *r, struct str from, struct str to);
 
+/* Whether rules 2 to 4 allow the action on every key that begins with `begin`, whatever the object,
+ * where rule 1 does not deny it. True is certain; false may be an error on the safe side. Objects
+ * are taken to belong to the bucket's owner. r->ask.key has no effect. */
+bool access_granted_below(const struct access_request *r, struct str begin);
+
+/* Whether anybody may read an object below `to` that he may not read below `from`. False is
+ * certain. So is everything that would make this true later: where tags decide about reads, nobody
+ * may set tags below `to` who may not below `from`. The user, the action and the key of `r` have no
+ * effect. */
+bool access_reveals(const struct access_request *r, struct str from, struct str to);
+
 /* The ACL permission that grants an action, besides the policy, and whether the bucket's or the
  * object's ACL must have it. */
 struct access_by_acl {

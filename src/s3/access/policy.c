@@ -329,7 +329,7 @@ static bool covers(const struct statement *s, const struct policy_request *r, st
     return s->not_resource;
 }
 
-static bool has_action(const struct statement *s, enum s3_action action)
+bool statement_has_action(const struct statement *s, enum s3_action action)
 {
     return s->actions[action / 64] >> (action % 64) & 1;
 }
@@ -337,7 +337,7 @@ static bool has_action(const struct statement *s, enum s3_action action)
 bool statement_concerns(const struct statement *s, const struct policy_who *who,
                         enum s3_action action)
 {
-    return has_action(s, action) && is_about(s, who);
+    return statement_has_action(s, action) && is_about(s, who);
 }
 
 static bool applies(const struct statement *s, const struct policy_request *r, struct str resource)

@@ -97,6 +97,21 @@ enum policy_effect policy_evaluate(const struct policy *p, const struct policy_r
 bool policy_denies_beyond(const struct policy *p, const struct policy_request *r, struct str from,
                           struct str to);
 
+/* Whether one statement allows the request's action on every key that begins with `begin`, whatever
+ * the object. Statements that deny are not looked at. The answer may be false where all these keys
+ * are allowed, but never true where one is not. r->key has no effect. */
+bool policy_allows_below(const struct policy *p, const struct policy_request *r, struct str begin);
+
+/* Whether the policy may let somebody, whoever it is, do the request's action on a key that begins
+ * with `to`, but not on the key that begins with `from` instead and goes on in the same way. The
+ * answer may be true where there is no such key, but never false where there is one. r->who and
+ * r->key have no effect. */
+bool policy_gives_beyond(const struct policy *p, const struct policy_request *r, struct str from,
+                         struct str to);
+
+/* Whether a decision about the action may depend on the tags of the object. */
+bool policy_asks_tags(const struct policy *p, enum s3_action action);
+
 /* Whether the policy allows something to everybody, without a condition that limits who may use the
  * permission (S3: "The meaning of public"). */
 bool policy_is_public(const struct policy *p);

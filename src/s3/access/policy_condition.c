@@ -400,13 +400,42 @@ bool conditions_hold(const struct condition *list, const struct policy_request *
     return true;
 }
 
+/* Whether the condition is about the caller and the connection alone. One with a variable may also
+ * be about the object, such as ${s3:ExistingObjectTag/owner}. */
+static bool condition_is_of_caller(const struct condition *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (c->values[i].pattern.variables)
+            return false;
+    return str_starts(str_z(policy_keys[c->key].name), STR("aws:"));
+}
+
 bool conditions_may_hold(const struct condition *list, const struct policy_request *r)
 {
     for (; list; list = list->next)
-        if (str_starts(str_z(policy_keys[list->key].name), STR("aws:")) &&
-            !condition_holds(list, r))
+        if (condition_is_of_caller(list) && !condition_holds(list, r))
             return false;
     return true;
+}
+
+bool conditions_surely_hold(const struct condition *list, const struct policy_request *r)
+{
+    for (; list; list = list->next)
+        if (!condition_is_of_caller(list) || !condition_holds(list, r))
+            return false;
+    return true;
+}
+
+bool conditions_ask_tags(const struct condition *list)
+{
+    for (; list; list = list->next) {
+        if (list->key == POLICY_KEY_EXISTING_OBJECT_TAG)
+            return true;
+        for (size_t i = 0; i < list->count; i++)
+            if (list->values[i].pattern.variables)
+                return true;
+    }
+    return false;
 }
 
 /* Whether the range limits who may send requests: S3 treats ranges wider than /8 of IPv4 and /32 of

@@ -95,10 +95,14 @@ int conditions_compile(struct condition **out, struct arena *a, const json_t *js
 /* Whether all conditions of the list hold. `unknown` is the result for a condition whose key
  * r->knows() does not know. */
 bool conditions_hold(const struct condition *list, const struct policy_request *r, bool unknown);
-/* Whether the conditions hold for some object. Conditions on keys "aws:..." are about the caller
- * and the connection, and are evaluated; the other conditions are about the object, and count as
- * fulfilled. */
+/* Whether the conditions hold for some object. Conditions on keys "aws:..." without variables are
+ * about the caller and the connection, and are evaluated; the others are about the object, and are
+ * taken to hold. */
 bool conditions_may_hold(const struct condition *list, const struct policy_request *r);
+/* Whether the conditions hold for every object: those about objects are taken not to hold. */
+bool conditions_surely_hold(const struct condition *list, const struct policy_request *r);
+/* Whether the conditions may depend on the tags of the object. */
+bool conditions_ask_tags(const struct condition *list);
 
 /* Returns the first condition that can never hold, because no request has its key; NULL when there
  * is none. */
@@ -145,6 +149,7 @@ struct policy {
  * conditions. */
 bool statement_concerns(const struct statement *s, const struct policy_who *who,
                         enum s3_action action);
+bool statement_has_action(const struct statement *s, enum s3_action action);
 
 int principals_compile(struct statement *s, struct arena *a, const json_t *json,
                        struct err *err) MUST_CHECK;
