@@ -316,7 +316,8 @@ static int import_apply(struct import_work *w, struct head_tree *base, struct tr
 static int import_check_own(struct import_work *w, struct arena *a, struct err *err)
 {
     struct kv_value row;
-    int code = kv_get(w->lake->kv, NULL, a, import_key(a, w->repo, w->record->status.id), &row, err);
+    int code =
+        kv_get(w->lake->kv, NULL, a, import_key(a, w->repo, w->record->status.id), &row, err);
 
     if (code == 0 && !str_eq(row.stamp, w->record->stamp))
         code = err_set(err, ERR_CONFLICT, "the import was changed meanwhile");

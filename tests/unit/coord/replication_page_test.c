@@ -316,6 +316,32 @@ TEST_FOUR(replication_page, cleaning_takes_the_cursors_of_one_replication)
     repl_close(&l);
 }
 
+/* The clock of the store is set back for each round, so that most rounds begin at the same time. */
+TEST(replication_page, rounds_that_begin_at_one_time_differ)
+{
+    struct repl_lab l;
+    struct task root,
+        resync = {.type = STR("bucket:create"), .id = STR("cb:again"), .queue = STR("events1")};
+    struct four f = {0};
+    struct err err = {0};
+
+    four_open_embedded(&f);
+    repl_open(&l, &f);
+    begin(&l, &root);
+    struct replication_id id = repl_id(&l, R);
+    int64_t start_ms = clock_wall_ms();
+    for (int i = 0; i < 50; i++) {
+        repl_record(&l, "main", "photos", "a");
+        for (int s = 0; s < STORE_DATABASES; s++)
+            embedded_shift_clock(f.stores[s], start_ms - clock_wall_ms());
+        CHECK_OK(replication_resync(l.r, &id, &resync, false, &err));
+        repl_record(&l, "main", "photos", "a");
+        CHECK_INT(repl_status(&l, R).events, 1);
+    }
+    repl_close(&l);
+    four_close(&f);
+}
+
 TEST_FOUR(replication_page, a_resync_counts_and_lists_anew)
 {
     struct repl_lab l;
