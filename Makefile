@@ -75,7 +75,7 @@ s3-tests: setup-s3tests weir
 	@tools/s3-tests --checkout $(CHECKOUT) --build $(BUILD) --select $(or $(SELECT),core) $(ARGS)
 
 lake-long: setup-test build
-	@TREE_SEEDS=10000 $(BUILD)/tests/unit_tests -t lake_tree lake_merge
+	@TREE_SEEDS=10000 $(BUILD)/tests/unit_tests -t lake_tree lake_diff lake_merge
 	@TREE_OBJECTS=10000000 $(BUILD)/tests/unit_tests -t -v lake_tree_large
 	@LAKE_MANY_COMMITS=1000000 $(BUILD)/tests/unit_tests -t lake_many_embedded
 

@@ -352,6 +352,129 @@ LAKE_LAB_TEST(lake_merge, a_strategy_decides_every_conflict)
     hand_release(&h);
 }
 
+/* The table of merges: what a path has in base, source and dest, and in the result; NULL is no
+ * object, "" is an empty one. Of a conflict the result is that of "source wins". Each path has an
+ * empty object before it, which never changes; the last row's path is the last of all. */
+static const struct merge_row {
+    const char *base, *source, *dest, *result;
+    bool is_conflict;
+} merge_rows[] = {
+    {"", "", "", ""},         {"", "b", "b", "b"},        {"", "b", "c", "b", true},
+    {"", "", "b", "b"},       {"", "b", "", "b"},         {"", NULL, NULL, NULL},
+    {"", "b", NULL, "b", 1},  {"", NULL, "b", NULL, 1},   {"", "", NULL, NULL},
+    {"", NULL, "", NULL},     {NULL, "b", "b", "b"},      {NULL, "b", "c", "b", true},
+    {NULL, NULL, "b", "b"},   {NULL, "b", NULL, "b"},     {"a", "", "", ""},
+    {"a", "", "c", "", true}, {"a", "", "a", ""},         {"a", "a", "", ""},
+    {"a", "", NULL, "", 1},   {"a", NULL, "", NULL, 1},   {NULL, "", "", ""},
+    {NULL, "", "c", "", 1},   {NULL, "c", "", "c", true}, {NULL, NULL, "", ""},
+    {NULL, "", NULL, ""},
+};
+
+static const char *merge_path(struct hand *h, size_t row)
+{
+    return arena_fmt(&h->arena, "%02zu-row", row).p;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Makes the path have `to` where it has `from`. */
+static void merge_put(struct hand *h, const char *branch, size_t row, const char *from,
+                      const char *to)
+{
+    if (to && !is_same(from, to))
+        hand_put(h, branch, merge_path(h, row), to);
+    else if (from && !to)
+        hand_remove(h, branch, merge_path(h, row));
+}
+
+static void merge_rows_part(struct hand *h)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(merge_rows); i++) {
+        hand_put(h, "main", arena_fmt(&h->arena, "%02zu-before", i).p, "");
+        merge_put(h, "main", i, NULL, merge_rows[i].base);
+    }
+    hand_commit(h, "main", "base");
+    hand_branch(h, "side", "main");
+    for (size_t i = 0; i < ARRAY_SIZE(merge_rows); i++) {
+        merge_put(h, "side", i, merge_rows[i].base, merge_rows[i].source);
+        merge_put(h, "main", i, merge_rows[i].base, merge_rows[i].dest);
+    }
+    hand_commit(h, "side", "source");
+    hand_commit(h, "main", "dest");
+}
+
+static void expect_merge_rows(struct hand *h, const char *ref, enum tree_strategy strategy)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(merge_rows); i++) {
+        const struct merge_row *r = &merge_rows[i];
+        bool is_dest =
+            strategy == TREE_NO_STRATEGY || (strategy == TREE_DEST_WINS && r->is_conflict);
+        hand_expect(h, ref, merge_path(h, i), is_dest ? r->dest : r->result);
+        hand_expect(h, ref, arena_fmt(&h->arena, "%02zu-before", i).p, "");
+    }
+}
+
+LAKE_LAB_TEST(lake_merge, each_row_of_the_table_holds_beside_empty_objects)
+{
+    struct hand h = hand_of(lab);
+    struct lake_merge_options source_wins = {.strategy = TREE_SOURCE_WINS};
+    struct lake_conflicts conflicts = {0};
+    struct lake_commit c;
+    size_t found = 0;
+
+    merge_rows_part(&h);
+    hand_branch(&h, "copy", "main");
+    struct str head = hand_read_branch(&h, "main").commit_id;
+    CHECK_INT(merge_with(&h, (struct lake_merge_options){0}, &c, &conflicts), ERR_CONFLICT);
+    for (size_t i = 0; i < ARRAY_SIZE(merge_rows); i++)
+        if (merge_rows[i].is_conflict) {
+            CHECK(found < conflicts.count);
+            CHECK_STR(conflicts.paths[found++], str_z(merge_path(&h, i)));
+        }
+    CHECK_INT(conflicts.count, found);
+    CHECK_STR(hand_read_branch(&h, "main").commit_id, head);
+    expect_merge_rows(&h, "main", TREE_NO_STRATEGY);
+    CHECK_INT(
+        merge_with(&h, (struct lake_merge_options){.strategy = TREE_DEST_WINS}, &c, &conflicts), 0);
+    expect_merge_rows(&h, "main", TREE_DEST_WINS);
+    CHECK_INT(lake_merge(h.lake, &h.arena, &h.repo, STR("side"), STR("copy"), &source_wins, &c,
+                         &conflicts, &h.err),
+              0);
+    expect_merge_rows(&h, "copy", TREE_SOURCE_WINS);
+    hand_release(&h);
+}
+
+/* Each branch has merged what the other one was before: both of those commits are bases. */
+LAKE_LAB_TEST(lake_merge, a_criss_cross_joins_what_both_sides_have)
+{
+    struct hand h = hand_of(lab);
+
+    hand_put(&h, "main", "a", "");
+    hand_commit(&h, "main", "base");
+    hand_branch(&h, "side", "main");
+    hand_put(&h, "main", "b", "");
+    struct str ours = hand_commit(&h, "main", "ours");
+    hand_put(&h, "side", "c", "");
+    hand_commit(&h, "side", "theirs");
+    hand_merge(&h, "side", "main");
+    hand_merge(&h, arena_z(&h.arena, ours), "side");
+    hand_put(&h, "main", "d", "");
+    hand_remove(&h, "main", "a");
+    hand_commit(&h, "main", "ours again");
+    hand_put(&h, "side", "e", "");
+    hand_commit(&h, "side", "theirs again");
+    hand_merge(&h, "side", "main");
+    hand_expect_list(&h, "main", "b c d e");
+    CHECK_INT(hand_try_merge(&h, "side", "main"), ERR_NOT_MODIFIED);
+    hand_merge(&h, "main", "side");
+    hand_expect_list(&h, "side", "b c d e");
+    hand_expect_diff_refs(&h, "main", "side", false, "");
+    hand_release(&h);
+}
+
 LAKE_LAB_TEST(lake_merge, a_dirty_branch_is_refused_and_not_sealed)
 {
     struct hand h = hand_of(lab);
