@@ -21,6 +21,8 @@ RACES = ("os", "http", "db", "store", "kv", "lake", "replica", "swarm", "api")
 COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million commands
 LONG_RUN = 10  # kills of others for one run in which everything that replicates is killed
 CHAOS_SETUPS = {"plain": 120, "mixed": 60}  # seconds of such a run
+MODEL_SEEDS, MODEL_RUNS = 20, 8  # of the lake's model test, and the kills that each seed has at least
+SLOW_SHARE = 5  # one seed in so many also runs under ThreadSanitizer
 RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
 
 
@@ -29,7 +31,11 @@ def steps(build, tsan, runs, seed):
     for program in sorted(glob.glob(os.path.join(build, "tests/crash/*_crash"))):
         name = os.path.basename(program)
         yield name.removesuffix("_crash"), name, [program, "--runs", str(runs), "--seed", str(seed)]
-    yield "lake", "lake_chaos", [os.path.join(build, "tests/crash/lake_chaos"), "--runs", str(runs), "--seed", str(seed)]
+    for folder, share in ((build, 1), (tsan, SLOW_SHARE)):
+        for i in range(MODEL_SEEDS // share):
+            yield "lake", f"lake_chaos {os.path.basename(folder)} {i + 1}", [
+                os.path.join(folder, "tests/crash/lake_chaos"), "--runs", str(max(MODEL_RUNS, runs // MODEL_SEEDS)),
+                "--seed", str(seed + i)]
     yield "s3", "serve_crash", ["/usr/bin/python3", os.path.join(ROOT, "tests/crash/serve_crash.py"), build,
                                 "--runs", str(runs), "--seed", str(seed)]
     for setup, seconds in CHAOS_SETUPS.items():

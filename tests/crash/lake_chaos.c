@@ -248,7 +248,8 @@ static void before(struct crash *c)
     struct chaos *s = container_of(c, struct chaos, crash);
 
     s->engine = c->lie ? KV_EMBEDDED : (enum kv_engine)(s->runs / RUNS_EACH % KV_ENGINES);
-    s->processes = s->engine == KV_EMBEDDED ? 1 : 1 + s->runs / RUNS_EACH / KV_ENGINES % 2;
+    /* Of an engine's two runs one has two processes: by turns the one in which the power fails. */
+    s->processes = s->engine == KV_EMBEDDED ? 1 : 1 + (s->runs + s->runs / RUNS_EACH) % 2;
     s->runs++;
     chaos_model(s)->is_ready = false;
     choose_kill(s);
