@@ -260,10 +260,11 @@ static int embedded_write(struct kv *kv, const struct kv_change *changes, size_t
 {
     struct embedded_kv *e = embedded_of(kv);
     struct embedded_write w = {.rows = e->rows, .changes = changes, .count = count};
+    enum db_durability durability = kv_changes_free(changes, count) ? DB_URGENT : DB_DURABLE;
     int code = write_prepare(&w, err);
 
     if (code == 0)
-        code = db_apply(e->db, DB_DURABLE, embedded_apply, &w, err);
+        code = db_apply(e->db, durability, embedded_apply, &w, err);
     buf_release(&w.work);
     *failed = w.failed;
     if (code == ERR_IO)

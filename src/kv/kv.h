@@ -100,6 +100,10 @@ struct kv_change {
     struct str value; /* of KV_PUT; value.p must not be NULL */
     enum kv_when when;
     struct str stamp; /* of KV_SAME */
+    /* Of KV_PUT: the put is part of a removal, such as a tombstone. A write all of whose puts have
+     * this mark may use the room that the driver keeps for removals when its disk or memory is
+     * full. */
+    bool frees;
 };
 
 /* The rows of one partition whose keys begin with `prefix`, from the key `from` on (inclusive). */

@@ -13,6 +13,9 @@ int kv_schema_check(struct kv *kv, struct err *err) MUST_CHECK;
  */
 int kv_opened(struct kv **out, struct kv *kv, const struct log *log, struct err *err) MUST_CHECK;
 
+/* Whether the write may use the room that is kept for removals (kv_change.frees). */
+bool kv_changes_free(const struct kv_change *changes, size_t count);
+
 /* Prepares the driver unless that was done. */
 int kv_prepare(struct kv *kv, struct err *err) MUST_CHECK;
 

@@ -277,6 +277,21 @@ static int write_answer(const struct reply *r, size_t *failed, size_t name_count
     return code < 0 ? code : values_take(out, r->items + 1, name_count, err);
 }
 
+/* Runs the script. A removal that finds Redis full is tried again with the mark of a removal; the
+ * refused run has changed nothing. */
+static int redis_write_run(struct kv *kv, struct arena *a, struct reply **reply,
+                           struct script_args *args, bool frees, struct err *err)
+{
+    struct script_run run = {.script = &scripts[SCRIPT_kv_write], .args = {args->argv, args->argc}};
+    int code = script_eval(store_of(kv), a, reply, &run, err);
+
+    if (code == ERR_NO_SPACE && frees) {
+        args->argv[0] = arena_fmt(a, "+" STR_FMT, STR_ARG(args->argv[0]));
+        code = args->argv[0].p ? script_eval(store_of(kv), a, reply, &run, err) : code;
+    }
+    return write_code(code, err);
+}
+
 static int redis_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
                        struct arena *a, const struct kv_name *names, size_t name_count,
                        struct kv_value *out, struct err *err)
@@ -295,11 +310,10 @@ static int redis_write(struct kv *kv, const struct kv_change *changes, size_t co
         args_add(&args, namer_escape(&namer, names[i].partition));
         args_add(&args, names[i].key);
     }
-    struct script_run run = {.script = &scripts[SCRIPT_kv_write], .args = {args.argv, args.argc}};
     int code = arena_error(&scratch);
     if (code == 0)
-        code = write_code(script_eval(store_of(kv), name_count ? a : &scratch, &reply, &run, err),
-                          err);
+        code = redis_write_run(kv, name_count ? a : &scratch, &reply, &args,
+                               kv_changes_free(changes, count), err);
     if (code == 0)
         code = write_answer(reply, failed, name_count, out, err);
     arena_release(&scratch);

@@ -94,6 +94,7 @@ int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c
     struct lake_tx tx;
 
     lake_tx_init(&tx, a);
+    tx.frees = c->frees;
     change_fill(&tx, c);
     int code = change_check_size(c, err);
     if (code == 0)

@@ -16,6 +16,7 @@ struct lake_draft {
     struct str token;    /* empty: there is no draft */
     struct kv_value row; /* its row of the cleanup list */
     size_t count;        /* rows that were written */
+    bool frees;          /* set by the caller: the draft is part of a reset (kv_change.frees) */
 };
 
 /* Changes a row before it is written to the draft; *keep false: the row is left out. The arena is
@@ -51,6 +52,7 @@ struct branch_change {
     /* A put that is made in the same write; NULL: none. If its condition fails, nothing is
      * written, and the write returns ERR_AGAIN. */
     const struct kv_change *also;
+    bool frees; /* the change is part of a reset, which goes on when the disk is full */
 };
 /* Begins a change of the branch: `next` is a copy of the record. */
 struct branch_change branch_change_of(const struct lake_repo *r, const struct lake_branch *b,
@@ -70,6 +72,10 @@ int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c
  * the branch. */
 int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
               struct lake_repo *repo, struct lake_branch *out, struct err *err) MUST_CHECK;
+/* The same for a reset, which goes on when the disk is full. */
+int lake_seal_to_reset(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct str branch, struct lake_repo *repo, struct lake_branch *out,
+                       struct err *err) MUST_CHECK;
 int lake_token_is_empty(struct lake *l, struct str token, bool *is_empty,
                         struct err *err) MUST_CHECK;
 /* Whether the rows of the tokens differ from the tree. */

@@ -39,6 +39,17 @@ struct str cleanup_row_new(struct arena *a, enum cleanup_state state)
     return value;
 }
 
+int cleanup_row_set(struct lake *l, struct arena *a, struct str token, enum cleanup_state state,
+                    struct str stamp, struct err *err)
+{
+    struct lake_tx tx;
+
+    lake_tx_init(&tx, a);
+    tx.frees = true;
+    lake_tx_put_if(&tx, lake_key_cleanup(a, token), cleanup_row_new(a, state), KV_SAME, stamp);
+    return lake_tx_write(l, &tx, NULL, err);
+}
+
 /* --- one token --- */
 
 static int token_drop(struct lake *l, struct str token, struct err *err)
@@ -59,7 +70,7 @@ static int token_change_row(struct lake *l, struct arena *a, struct str token, s
     int code = kv_get(l->kv, NULL, a, name, &now, err);
 
     if (code == 0 && str_eq(now.bytes, value))
-        code = kv_set_if(l->kv, name, cleanup_row_new(a, state), &now.stamp, err);
+        code = cleanup_row_set(l, a, token, state, now.stamp, err);
     return code == ERR_NOT_FOUND || code == ERR_PRECONDITION ? 0 : code;
 }
 

@@ -12,5 +12,8 @@ enum cleanup_state {
 };
 /* Makes the value of a row, from now on in that state; in the arena. */
 struct str cleanup_row_new(struct arena *a, enum cleanup_state state);
+/* Gives the row of a token that state, if the row is still the one with that stamp. */
+int cleanup_row_set(struct lake *l, struct arena *a, struct str token, enum cleanup_state state,
+                    struct str stamp, struct err *err) MUST_CHECK;
 
 #endif

@@ -157,6 +157,7 @@ static int deletion_purge_again(struct deletion *d, struct err *err)
     next.purged_ms = clock_wall_ms();
     proto_write(&record, deleted_fields, &next);
     lake_tx_init(&tx, d->arena);
+    tx.frees = true;
     lake_tx_put_if(&tx, lake_key_to_delete(d->arena, d->repo.partition), buf_str(&record), KV_SAME,
                    d->record);
     int code = lake_tx_write(d->lake, &tx, NULL, err);

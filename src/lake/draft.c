@@ -16,7 +16,8 @@ struct draft_batch {
 static int draft_announce(struct lake_draft *d, struct lake *l, struct arena *a, struct err *err)
 {
     struct kv_name name = lake_key_cleanup(a, d->token);
-    struct kv_change put = {KV_PUT, name, cleanup_row_new(a, CLEANUP_DRAFT), KV_ABSENT, STR_EMPTY};
+    struct kv_change put = {KV_PUT,    name,      cleanup_row_new(a, CLEANUP_DRAFT),
+                            KV_ABSENT, STR_EMPTY, d->frees};
     int code = arena_error(a);
 
     if (code == 0)
@@ -26,13 +27,19 @@ static int draft_announce(struct lake_draft *d, struct lake *l, struct arena *a,
     return code;
 }
 
+static void draft_batch_begin(struct draft_batch *b)
+{
+    lake_tx_init(&b->tx, &b->arena);
+    b->tx.frees = b->draft->frees;
+}
+
 static int draft_flush(struct draft_batch *b, struct err *err)
 {
     int code = b->tx.count ? lake_tx_write(b->lake, &b->tx, NULL, err) : 0;
 
     b->draft->count += b->tx.count;
     arena_reset(&b->arena);
-    lake_tx_init(&b->tx, &b->arena);
+    draft_batch_begin(b);
     return code;
 }
 
@@ -75,12 +82,12 @@ static int draft_fill(struct draft_batch *b, struct layers *walk, draft_row_fn *
 int draft_make(struct lake_draft *out, struct lake *l, struct arena *a, const struct lake_repo *r,
                struct str branch, struct layers *walk, draft_row_fn *fn, void *ctx, struct err *err)
 {
-    *out = (struct lake_draft){.token = lake_new_token(a, r, branch)};
+    *out = (struct lake_draft){.token = lake_new_token(a, r, branch), .frees = out->frees};
     int code = draft_announce(out, l, a, err);
     if (code < 0)
         return code;
     struct draft_batch batch = {.draft = out, .lake = l};
-    lake_tx_init(&batch.tx, &batch.arena);
+    draft_batch_begin(&batch);
     code = draft_fill(&batch, walk, fn, ctx, err);
     arena_release(&batch.arena);
     if (code < 0 || out->count == 0)
@@ -93,8 +100,7 @@ void draft_give_up(struct lake_draft *d, struct lake *l, struct arena *a)
     struct err ignored = {0};
 
     /* A row that cannot be changed now keeps its mark, and is dropped when it is old. */
-    if (d->token.len && kv_set_if(l->kv, lake_key_cleanup(a, d->token),
-                                  cleanup_row_new(a, CLEANUP_DROP), &d->row.stamp, &ignored) == 0)
+    if (d->token.len && cleanup_row_set(l, a, d->token, CLEANUP_DROP, d->row.stamp, &ignored) == 0)
         lake_cleaner_wake(l);
     *d = (struct lake_draft){0};
 }

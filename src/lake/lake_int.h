@@ -76,6 +76,7 @@ struct lake_tx {
     struct arena *arena;
     struct kv_change *changes;
     size_t count, room;
+    bool frees;  /* the puts that are added are parts of a removal (kv_change.frees) */
     bool failed; /* too many changes, a record past a limit, or the arena is full */
 };
 void lake_tx_init(struct lake_tx *tx, struct arena *a);

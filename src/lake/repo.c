@@ -250,6 +250,7 @@ int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force,
             return code;
         lake_tx_init(&tx, a);
         lake_tx_remove(&tx, lake_key_repo(a, r.id), KV_SAME, r.stamp);
+        tx.frees = true;
         lake_tx_put(&tx, lake_key_to_delete(a, r.partition), repo_deleted_row(a, &r, purge));
         lake_step_begin("lake.delete_repo");
         code = lake_tx_write(l, &tx, NULL, err);

@@ -27,6 +27,7 @@ static int reset_all(struct resetting *t, struct err *err)
     if (code < 0)
         return code;
     struct branch_change c = branch_change_of(&t->repo, &t->branch, "lake.reset");
+    c.frees = true;
     c.next.staging = lake_new_token(t->arena, &t->repo, t->name);
     c.next.sealed_count = 0;
     c.next.epoch++;
@@ -97,6 +98,7 @@ static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err
     c.next.sealed_count = count + 1;
     c.next.epoch++;
     c.draft = d;
+    c.frees = true;
     int code = branch_change_write(t->lake, t->arena, &c, NULL, err);
     if (code == 0)
         t->branch = c.next; /* lake_compact_ask() looks at the number of its sealed tokens */
@@ -106,8 +108,8 @@ static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err
 /* ERR_AGAIN: another change of the branch won the race, or the branch was compacted first. */
 static int reset_some(struct resetting *t, struct err *err)
 {
-    struct lake_draft draft = {0};
-    int code = lake_seal(t->lake, t->arena, t->asked, t->name, &t->repo, &t->branch, err);
+    struct lake_draft draft = {.frees = true};
+    int code = lake_seal_to_reset(t->lake, t->arena, t->asked, t->name, &t->repo, &t->branch, err);
 
     if (code < 0 || t->branch.sealed_count == 0)
         return code;

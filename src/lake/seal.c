@@ -29,11 +29,12 @@ int lake_token_is_empty(struct lake *l, struct str token, bool *is_empty, struct
 
 /* Writes the branch with a new staging token. */
 static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *repo,
-                      struct lake_branch *b, struct err *err)
+                      struct lake_branch *b, bool frees, struct err *err)
 {
     struct branch_change c = branch_change_of(repo, b, "lake.seal");
     struct lake_branch now;
 
+    c.frees = frees;
     c.next.staging = lake_new_token(a, repo, b->id);
     c.next.sealed = layers_tokens(a, b, &c.next.sealed_count);
     if (!c.next.sealed)
@@ -44,8 +45,10 @@ static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *r
     return code;
 }
 
-int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
-              struct lake_repo *repo, struct lake_branch *out, struct err *err)
+/* `frees`: the seal may use the room that is kept for removals. */
+static int seal_branch(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct str branch, bool frees, struct lake_repo *repo,
+                       struct lake_branch *out, struct err *err)
 {
     uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
     bool is_empty;
@@ -56,7 +59,7 @@ int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct
             code = lake_token_is_empty(l, out->staging, &is_empty, err);
         if (code < 0 || is_empty)
             return code;
-        code = out->sealed_count < LAKE_SEALED_FULL ? seal_write(l, a, repo, out, err)
+        code = out->sealed_count < LAKE_SEALED_FULL ? seal_write(l, a, repo, out, frees, err)
                                                     : lake_compact(l, a, repo, branch, err);
         if (code == ERR_AGAIN)
             lake_pause_short();
@@ -64,6 +67,19 @@ int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct
             return code;
     }
     return err_set(err, ERR_BUSY, "too many tries: the branch changed with every one");
+}
+
+int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+              struct lake_repo *repo, struct lake_branch *out, struct err *err)
+{
+    return seal_branch(l, a, r, branch, false, repo, out, err);
+}
+
+int lake_seal_to_reset(struct lake *l, struct arena *a, const struct lake_repo *r,
+                       struct str branch, struct lake_repo *repo, struct lake_branch *out,
+                       struct err *err)
+{
+    return seal_branch(l, a, r, branch, true, repo, out, err);
 }
 
 /* Whether a row differs from the record that the tree has under its path. */

@@ -28,6 +28,7 @@ struct staging {
     size_t count;
     struct lake_path *paths; /* those that are to be read first (K2) */
     size_t path_count;
+    bool frees;       /* nothing but removals */
     bool was_refused; /* an earlier try was refused by the store */
     bool has_strays;  /* an earlier try has put rows without a fence (K4) */
     /* As they were read last. */
@@ -90,8 +91,11 @@ static int stage_encode(struct staging *s, struct stage_row *row, struct buf wor
 /* Conditions and removals depend on what the branch has. */
 static int stage_note_paths(struct staging *s, struct err *err)
 {
-    for (size_t i = 0; i < s->count; i++)
+    s->frees = true;
+    for (size_t i = 0; i < s->count; i++) {
         s->path_count += s->o->judge || !s->rows[i].put->entry;
+        s->frees &= !s->rows[i].put->entry;
+    }
     if (s->path_count == 0)
         return 0;
     s->paths = arena_array(s->arena, s->path_count, sizeof(*s->paths));
@@ -286,6 +290,7 @@ static int stage_try(struct staging *s, struct err *err)
         code =
             lake_read_paths(s->lake, s->arena, &s->repo, &s->branch, s->paths, s->path_count, err);
     lake_tx_init(&tx, s->arena);
+    tx.frees = s->frees;
     s->removed = 0;
     if (is_fenced) {
         lake_tx_check_repo(&tx, &s->repo);

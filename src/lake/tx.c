@@ -30,8 +30,10 @@ static void tx_change(struct lake_tx *tx, struct kv_change change)
 {
     struct kv_change *at = tx_add(tx);
 
-    if (at)
-        *at = change;
+    if (!at)
+        return;
+    *at = change;
+    at->frees = tx->frees;
 }
 
 void lake_tx_put_if(struct lake_tx *tx, struct kv_name name, struct str value, enum kv_when when,
@@ -102,10 +104,13 @@ void lake_tx_put_commit(struct lake_tx *tx, const struct lake_repo *r, const str
 
 void lake_tx_drop_token(struct lake_tx *tx, struct str token)
 {
+    bool frees = tx->frees;
     struct buf record = {0};
 
     proto_put_time(&record, 1, clock_wall_ms());
+    tx->frees = true;
     lake_tx_put(tx, lake_key_cleanup(tx->arena, token), lake_tx_record(tx, &record));
+    tx->frees = frees;
 }
 
 static int tx_check(const struct lake_tx *tx, struct err *err)
