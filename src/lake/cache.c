@@ -414,9 +414,6 @@ static int node_file_read_far(const struct node_load *l, struct buf *out, struct
 
 static int node_load_file(const struct node_load *l, struct buf *out, struct err *err)
 {
-    enum { USUAL = 64 << 10 }; /* bytes that hold most nodes */
-
-    buf_reserve(out, USUAL);
     if (l->file.len) {
         buf_append_str(out, l->file);
         return 0;
@@ -496,6 +493,9 @@ static int block_load(void *ctx, void **value, size_t *bytes, struct err *err)
     const struct block_load *l = ctx;
     struct buf *raw = xzalloc(sizeof(*raw));
     void *zstd = cache_zstd_take(l->cache);
+
+    /* Blocks of one size take the room of blocks that were dropped. */
+    buf_reserve(raw, NODE_BLOCK);
     int code = node_block_read(l->node, l->block, zstd, raw, err);
 
     cache_zstd_give(l->cache, zstd);

@@ -132,12 +132,17 @@ static const char *own_index_entry(struct node *n, const struct block_cursor *c,
     return NULL;
 }
 
+/* The index leaves out what its keys share. Room for most keys is made at once. */
+enum { KEYS_PER_INDEX = 2 };
+
 static const char *own_index(struct node *n, struct str raw, size_t end)
 {
     struct block_cursor c;
     size_t at = NODE_HEADER;
     const char *why = NULL;
     int code = block_cursor_open(&c, raw, 0);
+
+    buf_reserve(&n->keys, KEYS_PER_INDEX * raw.len);
 
     while (code == 0 && (code = block_cursor_next(&c)) == 0)
         if ((why = own_index_entry(n, &c, &at, end)))

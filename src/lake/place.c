@@ -196,6 +196,16 @@ int lake_place_end(struct lake_place *p, int code, struct err *err)
 
 /* --- small objects --- */
 
+/* Makes room for a body of this size, and one byte in which its end is found. */
+static void place_reserve(struct buf *out, uint64_t size)
+{
+    enum { ROOM = 256 << 10 }; /* most bytes for which room is made before they are there */
+    size_t max = out->max ? size_min(out->max, ROOM) : ROOM;
+
+    if (out->len == 0 && size < max)
+        buf_reserve(out, (size_t)size + 1);
+}
+
 int lake_place_read(struct lake_place *p, struct buf *out, struct object_info *info,
                     struct err *err)
 {
@@ -205,8 +215,10 @@ int lake_place_read(struct lake_place *p, struct buf *out, struct object_info *i
     if (code < 0)
         return code;
     code = lake_place_unlock(p, &got, err);
-    if (code == 0)
+    if (code == 0) {
+        place_reserve(out, got.info.size);
         code = reader_read_all(got.body, out, err);
+    }
     reader_close(got.body);
     if (info)
         *info = got.info;

@@ -43,34 +43,45 @@ static int ref_check_repo(struct arena *a, const struct lake_repo *r, const stru
                : lake_decode_repo(a, r, value, &now, err);
 }
 
-/* Reads the three rows that a name may mean in one round trip: a commit, a branch, a tag. The
- * repository's record comes with them. */
+/* Whether the name is the id of a commit that was read before. Such a commit is still there:
+ * commits are removed only with their repository. */
+static bool ref_is_known(struct lake *l, struct arena *a, const struct lake_repo *r,
+                         struct str name)
+{
+    struct str record;
+
+    return lake_is_commit_id(name) && commit_cache_get(l->commits, a, r->partition, name, &record);
+}
+
+/* Reads the repository's record and the three rows that a name may mean, in one round trip: a
+ * commit, a branch, a tag. For a commit that is known the record is enough. */
 static int ref_find_name(struct lake *l, struct kv_view *view, struct arena *a,
                          const struct lake_repo *r, struct str name, struct lake_ref *out,
                          struct err *err)
 {
-    struct kv_name names[] = {lake_key_commit(a, r->partition, name),
+    struct kv_name names[] = {lake_key_repo(a, r->id), lake_key_commit(a, r->partition, name),
                               lake_key_branch(a, r->partition, name),
-                              lake_key_tag(a, r->partition, name), lake_key_repo(a, r->id)};
-    struct kv_value values[ARRAY_SIZE(names)];
+                              lake_key_tag(a, r->partition, name)};
+    struct kv_value values[ARRAY_SIZE(names)] = {0};
+    bool is_known = ref_is_known(l, a, r, name);
     struct lake_tag tag;
-    int code = kv_get_many(l->kv, view, a, names, ARRAY_SIZE(names), values, err);
+    int code = kv_get_many(l->kv, view, a, names, is_known ? 1 : ARRAY_SIZE(names), values, err);
 
     if (code == 0)
-        code = ref_check_repo(a, r, &values[3], err);
+        code = ref_check_repo(a, r, &values[0], err);
     *out = (struct lake_ref){.kind = LAKE_COMMIT, .commit_id = name};
-    if (code < 0 || (lake_is_commit_id(name) && kv_is_there(&values[0])))
+    if (code < 0 || is_known || (lake_is_commit_id(name) && kv_is_there(&values[1])))
         return code;
-    if (kv_is_there(&values[1])) {
-        code = lake_branch_read(&out->branch, a, values[1].bytes, err);
-        out->branch.stamp = values[1].stamp;
+    if (kv_is_there(&values[2])) {
+        code = lake_branch_read(&out->branch, a, values[2].bytes, err);
+        out->branch.stamp = values[2].stamp;
         out->kind = LAKE_BRANCH;
         out->staged = true;
         out->commit_id = out->branch.commit_id;
         return code;
     }
-    if (kv_is_there(&values[2])) {
-        code = lake_tag_read(&tag, values[2].bytes, err);
+    if (kv_is_there(&values[3])) {
+        code = lake_tag_read(&tag, values[3].bytes, err);
         out->kind = LAKE_TAG;
         out->commit_id = tag.commit_id;
         return code;
@@ -192,7 +203,8 @@ int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r,
                      struct lake_ref *out, struct err *err)
 {
     struct kv_view *view = NULL;
-    int code = kv_view_open(&view, l->kv, err);
+    /* The id of a commit leads to one row, which needs no moment. */
+    int code = lake_is_commit_id(expr) ? 0 : kv_view_open(&view, l->kv, err);
 
     if (code == 0)
         code = lake_ref_resolve_in(l, view, a, r, expr, out, err);

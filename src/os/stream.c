@@ -67,14 +67,16 @@ int reader_read_within(struct reader *r, struct buf *out, struct budget *budget,
     int code = 0;
 
     while (code == 0 && got && out->len < max) {
-        size_t len = size_min(room, max - out->len);
+        size_t spare = out->cap > out->len ? out->cap - out->len - 1 : 0; /* a NUL follows */
+        size_t len = size_min(spare ? spare : room, max - out->len);
         char *to;
         code = reserve_within(out, len, budget, &to, err);
         if (code == 0)
             code = reader_read(r, to, len, &got, err);
         if (code == 0)
             buf_commit(out, got);
-        room = size_min(room * 2, MIB);
+        if (!spare)
+            room = size_min(room * 2, MIB);
     }
     if (code < 0 || got == 0)
         return code;

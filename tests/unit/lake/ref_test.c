@@ -90,6 +90,21 @@ LAKE_LAB_TEST(lake_ref, a_name_is_a_commit_then_a_branch_then_a_tag_then_a_prefi
     CHECK(!ref.staged);
 }
 
+LAKE_LAB_TEST(lake_ref, a_commit_that_was_read_before_goes_with_its_repository)
+{
+    struct str first = lake_lab_head(lab, "main");
+    struct str second = lake_lab_commit_at(lab, 1000, "second", &first, 1);
+    struct lake_commit c;
+    struct err err = {0};
+
+    CHECK_OK(lake_commit_get(lab->lake, &lab->arena, &lab->repo, second, &c, &err));
+    make_branch(lab, expr_of(lab, second, ""), first);
+    expect_ref(lab, expr_of(lab, second, ""), second);
+    expect_ref(lab, expr_of(lab, second, "~1"), first);
+    CHECK_OK(lake_repo_delete(lab->lake, &lab->arena, lab->repo.id, false, false, &err));
+    expect_no_ref(lab, expr_of(lab, second, ""), ERR_NOT_FOUND);
+}
+
 LAKE_LAB_TEST(lake_ref, what_is_not_there_is_not_found)
 {
     struct lake_ref ref;
