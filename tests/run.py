@@ -66,6 +66,7 @@ E2E = {
     "lake_kills": ("lake kv", 220, ""),
     "lake_limits": ("lake api s3", 25, ""),
     "lake_moves": ("lake cli", 80, ""),
+    "lake_openapi": ("lake api rest", 30, ""),
     "lake_rest": ("lake api", 60, ""),
     "lake_rights": ("lake s3", 30, ""),
     "lake_s3": ("lake s3 route", 60, "clients"),

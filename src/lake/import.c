@@ -118,9 +118,11 @@ int lake_import_get(struct lake *l, struct arena *a, const struct lake_repo *r, 
     struct import_record *rec;
     int code = import_record_load(l, a, r, id, &rec, err);
 
-    if (code == 0)
-        *out = rec->status;
-    return code;
+    if (code < 0)
+        return code;
+    *out = rec->status;
+    out->branch = rec->branch;
+    return 0;
 }
 
 int lake_import_cancel(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,

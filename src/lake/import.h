@@ -32,6 +32,7 @@ struct lake_import_options {
 
 struct lake_import_status {
     struct str id;
+    struct str branch;
     bool completed;
     int64_t updated_ms;
     uint64_t ingested; /* objects that were listed so far */

@@ -79,8 +79,10 @@ struct rest_field {
     int64_t min, max;
     /* The default: the value of an INTEGER when the request does not have the field. */
     int64_t usual;
-    const char *const *choices;       /* the allowed strings, ended by NULL; NULL: any string */
-    const struct rest_field *members; /* members of an OBJECT or of each of OBJECTS; NULL: any */
+    const char *const *choices; /* the allowed strings, ended by NULL; NULL: any string */
+    /* Members of an OBJECT or of each of OBJECTS; NULL: any. In a request they are checked like the
+     * members of the body; a null counts as absent, and other members are ignored. */
+    const struct rest_field *members;
 };
 
 /* Arrays of fields and of choices, for the initializers of rows. */

@@ -259,13 +259,30 @@ static int check_map(const struct rest_field *f, const json_t *map, struct err *
     return check_limits(f, (int64_t)json_object_size(map), "have", " members", err);
 }
 
+static int read_from_json(struct rest_value *v, const json_t *json, struct err *err);
+
+/* Checks the members of an object that is a value itself. */
+static int check_object(const struct rest_field *f, const json_t *object, struct err *err)
+{
+    int code = json_is_object(object) ? 0 : wrong_type(f, err);
+
+    for (const struct rest_field *m = f->members; m && m->name && code == 0; m++) {
+        const json_t *json = json_object_get(object, m->name);
+        if (json && !json_is_null(json))
+            code = read_from_json(&(struct rest_value){.field = m}, json, err);
+        else if (m->required)
+            code = err_set(err, ERR_INVALID, "%s.%s is required", f->name, m->name);
+    }
+    return code;
+}
+
 static int check_objects(const struct rest_field *f, const json_t *list, struct err *err)
 {
-    const json_t *item;
-    size_t i;
+    int code = check_limits(f, (int64_t)json_array_size(list), "have", " items", err);
 
-    json_array_foreach(list, i, item) if (!json_is_object(item)) return wrong_type(f, err);
-    return check_limits(f, (int64_t)json_array_size(list), "have", " items", err);
+    for (size_t i = 0; code == 0 && i < json_array_size(list); i++)
+        code = check_object(f, json_array_get(list, i), err);
+    return code;
 }
 
 static int read_from_json(struct rest_value *v, const json_t *json, struct err *err)
@@ -290,7 +307,7 @@ static int read_from_json(struct rest_value *v, const json_t *json, struct err *
     case REST_MAP:
         return json_is_object(json) ? check_map(v->field, json, err) : wrong_type(v->field, err);
     case REST_OBJECT:
-        return json_is_object(json) ? 0 : wrong_type(v->field, err);
+        return check_object(v->field, json, err);
     case REST_OBJECTS:
         return json_is_array(json) ? check_objects(v->field, json, err) : wrong_type(v->field, err);
     case REST_ANY:

@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 
 from conftest import free_port, runner, secret, wait_for
-from lake_lab import OPERATION, PREFIX, REFUSED, Lake, openapi, quote
+from lake_lab import NO_OPENAPI, OPERATION, PREFIX, REFUSED, Lake, openapi, quote
 
 R = "/repositories/repo"
 B = R + "/branches/main"
@@ -59,7 +59,7 @@ def test_every_operation_is_a_route_and_no_other_is(server):
     assert len(OPERATION) == 134 and len(REFUSED) == 35
 
 
-@pytest.mark.skipif(not openapi(), reason="WEIR_LAKEFS_OPENAPI names no file")
+@pytest.mark.skipif(not openapi(), reason=NO_OPENAPI)
 def test_the_table_is_that_of_the_published_api():
     published = {(spec["operationId"], method.upper(), path)
                  for path, methods in openapi()["paths"].items()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conftest import free_port, runner, secret
+from conftest import free_port, runner, secret, wait_for
 
 pytest.importorskip("boto3")
 ClientError = pytest.importorskip("botocore.exceptions").ClientError
@@ -330,6 +330,21 @@ def test_a_denial_to_write_is_not_evaded_by_a_whole_branch(alice, bob):
     deny(alice, "*/locked/*", actions=["s3:PutObject"])
     assert bob.call("POST", bob_writes, "y")[0] == 401
     assert bob.call(*calls[0])[0] == 200
+
+
+def test_an_import_is_seen_and_cancelled_only_by_its_branch(alice, bob):
+    alice.s3.put_object(Bucket="data", Key="outside", Body=b"x")
+    allow(alice, "dev/*", actions=["s3:GetObject", "s3:PutObject", "s3:ListBucket"])
+    source = {"type": "object", "path": "s3://data/outside", "destination": "in"}
+    status, text = alice.call("POST", REPO + "/branches/main/import", {"paths": [source], "commit": {"message": "m"}})
+    assert status == 202, text
+    imported = json.loads(text)["id"]
+    for method in ("GET", "DELETE"):
+        assert bob.call(method, f"{REPO}/branches/main/import?id={imported}")[0] == 401
+        assert bob.call(method, f"{REPO}/branches/dev/import?id={imported}")[0] in (401, 404)
+    assert alice.call("DELETE", f"{REPO}/branches/dev/import?id={imported}")[0] == 404
+    wait_for(lambda: alice.made("GET", f"{REPO}/branches/main/import?id={imported}")["completed"], "the import")
+    assert alice.s3.get_object(Bucket="repo", Key="main/in")["Body"].read() == b"x"
 
 
 def test_a_denial_to_remove_keeps_the_branch(alice, bob):

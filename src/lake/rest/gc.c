@@ -10,8 +10,10 @@ static rest_fn gc_rules_show, gc_rules_set, gc_rules_drop, gc_preflight, gc_run_
 static const struct rest_field gc_rules_fields[] = {
     {"default_retention_days", "Days for branches without a rule of their own.", REST_INTEGER,
      .required = true, .min = 0, .max = LAKE_GC_DAYS_MAX},
-    {"branches", "Rules of branches: {\"branch_id\", \"retention_days\"}.", REST_OBJECTS,
-     .required = true, .max = LAKE_GC_BRANCHES_MAX},
+    {"branches", "Rules of branches.", REST_OBJECTS, .required = true, .max = LAKE_GC_BRANCHES_MAX,
+     .members = REST_FIELDS({"branch_id", "The branch.", .required = true, .min = 1},
+                            {"retention_days", "Days that its commits are kept.", REST_INTEGER,
+                             .required = true, .min = 0, .max = LAKE_GC_DAYS_MAX})},
     {0},
 };
 static const struct rest_field gc_rules_answer[] = {
@@ -121,13 +123,9 @@ static int gc_read_rules(struct rest_call *c, struct lake_gc_rules *out, struct 
         return err_code(err, ERR_NO_MEMORY);
     json_array_foreach(list, i, item)
     {
-        int64_t days = json_get_i64(item, "retention_days", -1);
-        struct str branch = json_get_str(item, "branch_id", STR_EMPTY);
-        if (!branch.len || days < 0 || days > LAKE_GC_DAYS_MAX)
-            return err_set(err, ERR_INVALID,
-                           "a rule needs branch_id, and retention_days of 0 to %d",
-                           LAKE_GC_DAYS_MAX);
-        out->branches[out->count++] = (struct lake_gc_branch_rule){branch, (uint32_t)days};
+        out->branches[out->count++] =
+            (struct lake_gc_branch_rule){json_get_str(item, "branch_id", STR_EMPTY),
+                                         (uint32_t)json_get_i64(item, "retention_days", 0)};
     }
     qsort(out->branches, out->count, sizeof(*out->branches), gc_branch_order);
     for (i = 1; i < out->count; i++)

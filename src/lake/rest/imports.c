@@ -13,9 +13,17 @@ static const struct rest_row import_rows[] = {
      "Begins an import, which ends with a commit. The caller must be allowed to list the sources.",
      import_begin, WEB_OP("importStart"), WEB_IN_BRANCH, .status = 202,
      .body = REST_FIELDS(
-         {"paths", "Sources and destinations: {\"type\", \"path\", \"destination\"}.", REST_OBJECTS,
-          .required = true, .min = 1, .max = LAKE_IMPORT_PATHS_MAX},
-         {"commit", "The commit: {\"message\", \"metadata\"}.", REST_OBJECT, .required = true},
+         {"paths", "Sources and destinations.", REST_OBJECTS, .required = true, .min = 1,
+          .max = LAKE_IMPORT_PATHS_MAX,
+          .members = REST_FIELDS(
+              {"type", "What the path names.", .required = true,
+               .choices = REST_CHOICES("object", "common_prefix")},
+              {"path", "The source, s3://bucket/key.", .required = true},
+              {"destination", "Where it is imported to, in the branch.", .required = true})},
+         {"commit", "The commit.", REST_OBJECT, .required = true,
+          .members =
+              REST_FIELDS({"message", "The message; empty: \"Import objects\".", .required = true},
+                          {"metadata", "The commit's metadata.", REST_MAP})},
          {"force", "Also in a read-only repository.", REST_BOOLEAN},
          {"require_objects",
           "Fail if a prefix has no object; otherwise its destination is emptied.", REST_BOOLEAN}),
@@ -74,14 +82,10 @@ static int import_read_paths(struct rest_call *c, const struct lake_repo *repo,
         return code;
     json_array_foreach(list, i, item)
     {
-        struct str type = json_get_str(item, "type", STR_EMPTY);
-        paths[i] = (struct lake_import_path){str_eq(type, STR("object")),
-                                             json_get_str(item, "path", STR_EMPTY),
-                                             json_get_str(item, "destination", STR_EMPTY)};
-        if (!paths[i].is_object && !str_eq(type, STR("common_prefix")))
-            code = err_set(err, ERR_INVALID, "type must be object or common_prefix");
-        if (code == 0)
-            code = import_check_source(c, repo, &paths[i], err);
+        paths[i] = (struct lake_import_path){
+            str_eq(json_get_str(item, "type", STR_EMPTY), STR("object")),
+            json_get_str(item, "path", STR_EMPTY), json_get_str(item, "destination", STR_EMPTY)};
+        code = import_check_source(c, repo, &paths[i], err);
         if (code < 0)
             return code;
     }
@@ -111,7 +115,7 @@ static int import_begin(struct rest_call *c, struct err *err)
                                   (struct web_ask){S3_ACTION_PUT_OBJECT, o.branch, STR_EMPTY}, err);
     if (code == 0)
         code = import_read_paths(c, &repo, &o, err);
-    if (code == 0 && json_is_object(metadata))
+    if (code == 0 && json_is_object(metadata)) /* it may be null */
         code = web_pairs(c, metadata, &o.metadata, err);
     if (code == 0)
         code = lake_import_start(web_of(c)->lake, c->arena, &repo, &o, &id, err);
@@ -156,24 +160,35 @@ static int import_write(struct rest_call *c, const struct lake_repo *repo,
     return s->commit_id.len ? import_write_commit(c, repo, s->commit_id, err) : 0;
 }
 
+/* Finds the import that the call names, if the caller may do `action` on its branch. The branch of
+ * the path is the one that was judged, so an import into another branch is not found. */
+static int import_find(struct rest_call *c, enum s3_action action, struct lake_repo *repo,
+                       struct lake_import_status *out, struct err *err)
+{
+    struct str branch = rest_text(c, "branch");
+    int code = web_repo(c, (struct web_ask){action, branch, STR_EMPTY}, repo, err);
+
+    if (code == 0)
+        code = lake_import_get(web_of(c)->lake, c->arena, repo, rest_text(c, "id"), out, err);
+    if (code == 0 && !str_eq(out->branch, branch))
+        code = err_set(err, ERR_NOT_FOUND, "import not found");
+    return code;
+}
+
 static int import_show(struct rest_call *c, struct err *err)
 {
     struct lake_import_status status;
     struct lake_repo repo;
-    int code = web_repo(
-        c, (struct web_ask){S3_ACTION_LIST_BUCKET, rest_text(c, "branch"), STR_EMPTY}, &repo, err);
+    int code = import_find(c, S3_ACTION_LIST_BUCKET, &repo, &status, err);
 
-    if (code == 0)
-        code = lake_import_get(web_of(c)->lake, c->arena, &repo, rest_text(c, "id"), &status, err);
     return code == 0 ? import_write(c, &repo, &status, err) : code;
 }
 
 static int import_stop(struct rest_call *c, struct err *err)
 {
+    struct lake_import_status status;
     struct lake_repo repo;
-    int code = web_repo(
-        c, (struct web_ask){S3_ACTION_PUT_OBJECT, rest_text(c, "branch"), STR_EMPTY}, &repo, err);
+    int code = import_find(c, S3_ACTION_PUT_OBJECT, &repo, &status, err);
 
-    return code == 0 ? lake_import_cancel(web_of(c)->lake, c->arena, &repo, rest_text(c, "id"), err)
-                     : code;
+    return code == 0 ? lake_import_cancel(web_of(c)->lake, c->arena, &repo, status.id, err) : code;
 }

@@ -12,7 +12,9 @@ static const struct rest_field merge_path[] = {
 
 #define OVERRIDE_FIELDS                                                                            \
     {                                                                                              \
-        "commit_overrides", "Message and metadata instead of those that are made.", REST_OBJECT    \
+        "commit_overrides", "Message and metadata instead of those that are made.", REST_OBJECT,   \
+            .members = REST_FIELDS({"message", "The message."},                                    \
+                                   {"metadata", "Further metadata.", REST_MAP})                    \
     }
 
 static const struct rest_row merge_rows[] = {

@@ -40,11 +40,14 @@ static const struct rest_row multipart_rows[] = {
      "Makes an object of the parts and links it to its path.", multipart_finish,
      WEB_OP("completePresignMultipartUpload"),
      .in_path = REST_FIELDS(WEB_REPO, WEB_BRANCH, UPLOAD_FIELD), .query = REST_FIELDS(WEB_PATH),
-     .body = REST_FIELDS(ADDRESS_FIELD,
-                         {"parts", "The parts: {\"part_number\", \"etag\"}.", REST_OBJECTS,
-                          .required = true, .min = 1, .max = OBJECT_MAX_PARTS},
-                         {"user_metadata", "The object's metadata.", REST_MAP},
-                         {"content_type", "The object's media type."}),
+     .body = REST_FIELDS(
+         ADDRESS_FIELD,
+         {"parts", "The parts.", REST_OBJECTS, .required = true, .min = 1, .max = OBJECT_MAX_PARTS,
+          .members = REST_FIELDS({"part_number", "Its number.", REST_INTEGER, .required = true,
+                                  .min = 1, .max = OBJECT_MAX_PARTS},
+                                 {"etag", "Its ETag.", .required = true})},
+         {"user_metadata", "The object's metadata.", REST_MAP},
+         {"content_type", "The object's media type."}),
      .answer = web_stats_fields},
     {HTTP_DELETE, PMPU "/{uploadId}", REST_USER, "Gives an upload up.", multipart_abort,
      WEB_OP("abortPresignMultipartUpload"),
@@ -58,9 +61,13 @@ static const struct rest_row multipart_rows[] = {
      "Makes a part of a range of an object. The header ETag of the answer is the part's.",
      multipart_copy_part, WEB_OP("uploadPartCopy"), .in_path = part_path,
      .query = REST_FIELDS(WEB_PATH),
-     .body = REST_FIELDS(ADDRESS_FIELD,
-                         {"copy_source", "{\"repository\", \"ref\", \"path\", \"range\"}.",
-                          REST_OBJECT, .required = true}),
+     .body = REST_FIELDS(
+         ADDRESS_FIELD,
+         {"copy_source", "The object.", REST_OBJECT, .required = true,
+          .members = REST_FIELDS({"repository", "Its repository.", .required = true},
+                                 {"ref", "The ref that has it.", .required = true},
+                                 {"path", "Its path.", .required = true},
+                                 {"range", "The range, such as bytes=0-99; absent: everything."})}),
      .status = 204},
 };
 const struct rest_table web_multipart_rows = WEB_ROWS(multipart_rows);
@@ -210,11 +217,8 @@ static int multipart_read_parts(struct rest_call *c, struct upload_part **out, s
         return err_code(err, ERR_NO_MEMORY);
     json_array_foreach(list, i, item)
     {
-        int64_t number = json_get_i64(item, "part_number", 0);
-        if (number < 1 || number > OBJECT_MAX_PARTS)
-            return err_set(err, ERR_INVALID, "part_number must be 1 to %d", OBJECT_MAX_PARTS);
         parts[i] =
-            (struct upload_part){.number = (uint32_t)number,
+            (struct upload_part){.number = (uint32_t)json_get_i64(item, "part_number", 0),
                                  .etag = web_bare_etag(json_get_str(item, "etag", STR_EMPTY))};
     }
     *out = parts;

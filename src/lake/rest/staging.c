@@ -24,16 +24,17 @@ static const struct rest_row staging_rows[] = {
     {HTTP_PUT, "/api/v1/repositories/{repository}/branches/{branch}/staging/backing", REST_USER,
      "Links an object that was uploaded to such an address to its path.", staging_link,
      WEB_OP("linkPhysicalAddress"), WEB_IN_BRANCH, .query = REST_FIELDS(WEB_PATH),
-     .body = REST_FIELDS(
-         {"staging", "The answer that gave the address.", REST_OBJECT, .required = true},
-         {"checksum", "The object's ETag.", .required = true},
-         {"size_bytes", "The object's size.", REST_INTEGER, .required = true, .min = 0,
-          .max = INT64_MAX},
-         {"user_metadata", "The object's metadata.", REST_MAP},
-         {"content_type", "The object's media type."},
-         {"mtime", "When it was written, in seconds since 1970.", REST_INTEGER, .min = 0,
-          .max = WEB_TIME_MAX},
-         {"force", "Also in a read-only repository.", REST_BOOLEAN}),
+     .body =
+         REST_FIELDS({"staging", "The answer that gave the address.", REST_OBJECT, .required = true,
+                      .members = REST_FIELDS({"physical_address", "The address."})},
+                     {"checksum", "The object's ETag.", .required = true},
+                     {"size_bytes", "The object's size.", REST_INTEGER, .required = true, .min = 0,
+                      .max = INT64_MAX},
+                     {"user_metadata", "The object's metadata.", REST_MAP},
+                     {"content_type", "The object's media type."},
+                     {"mtime", "When it was written, in seconds since 1970.", REST_INTEGER,
+                      .min = 0, .max = WEB_TIME_MAX},
+                     {"force", "Also in a read-only repository.", REST_BOOLEAN}),
      .answer = web_stats_fields},
 };
 const struct rest_table web_staging_rows = WEB_ROWS(staging_rows);
