@@ -1,5 +1,6 @@
 /* Free-running races, checked against a model: threads of two lakes over the same rows, as two
  * processes would be. The promises that they check are those of docs/lake.md, by number. */
+#include "lake/hooks.h"
 #include "unit/lake/hand.h"
 
 #include <stdatomic.h>
@@ -30,10 +31,17 @@ struct storm {
     _Atomic(unsigned) begun[THREADS_MAX], ended[THREADS_MAX];
     _Atomic(unsigned) won[IDS_MAX]; /* how many threads have made an object */
     _Atomic(unsigned) answered_now; /* reads that did not have to wait */
+    /* How often a branch or a repository that is deleted again and again was about to be made, and
+     * what this number was when each write to it had been acknowledged. */
+    _Atomic(unsigned) made, acked_at[IDS_MAX];
     /* Ids of commits that were acknowledged. */
     struct mutex lock;
     char ids[IDS_MAX][LAKE_ID_LEN + 1];
     size_t id_count;
+    /* Trees that hooks were asked about. */
+    struct lake_hooks hooks;
+    char trees[IDS_MAX][LAKE_ID_LEN + 1];
+    size_t tree_count;
 };
 
 static void storm_open(struct storm *s, struct lake_lab *lab, unsigned rounds)
@@ -187,6 +195,63 @@ LAKE_LAB_TEST(lake_storm, eight_parallel_commits_lose_nothing)
 LAKE_LAB_TEST(lake_storm, sixty_four_parallel_commits_lose_nothing)
 {
     run_parallel_commits(lab, 64, 3);
+}
+
+/* --- hooks of parallel commits --- */
+
+static _Thread_local char asked_tree[LAKE_ID_LEN + 1]; /* by the commit of this thread */
+
+static int hook_note(void *ctx, struct lake *l, struct arena *a, const struct lake_hook_call *c,
+                     struct err *err)
+{
+    struct storm *s = ctx;
+
+    if (c->event == LAKE_ON_PREPARE_COMMIT)
+        asked_tree[0] = '\0';
+    if (c->event != LAKE_ON_COMMIT)
+        return 0;
+    CHECK(!str_eq(c->commit->tree, str_z(asked_tree)));
+    CHECK_INT(c->commit->tree.len, LAKE_ID_LEN);
+    memcpy(asked_tree, c->commit->tree.p, LAKE_ID_LEN);
+    mutex_lock(&s->lock);
+    CHECK(s->tree_count < IDS_MAX);
+    memcpy(s->trees[s->tree_count++], asked_tree, LAKE_ID_LEN);
+    mutex_unlock(&s->lock);
+    return 0;
+}
+
+static void hook_ignore(void *ctx, struct lake *l, const struct lake_hook_call *c)
+{
+}
+
+static bool was_asked(const struct storm *s, struct str tree)
+{
+    for (size_t i = 0; i < s->tree_count; i++)
+        if (str_eq(tree, str_z(s->trees[i])))
+            return true;
+    return false;
+}
+
+/* C3: no commit has a tree that its hooks did not see, and none asks about a tree twice. */
+LAKE_LAB_TEST(lake_storm, hooks_see_each_tree_of_parallel_commits_once)
+{
+    struct storm *s = calloc(1, sizeof(*s));
+    struct lake_commit c;
+
+    storm_open(s, lab, 15);
+    s->hooks = (struct lake_hooks){hook_note, hook_ignore, s};
+    lab->lake->o.hooks = s->second.lake->o.hooks = &s->hooks;
+    for (unsigned i = 0; i < 8; i++)
+        storm_add(s, writer_commits);
+    storm_run(s);
+    storm_check_history(s);
+    for (size_t i = 0; i < s->id_count; i++) {
+        struct hand *h = &s->second;
+        CHECK_INT(lake_commit_get(h->lake, &h->arena, &h->repo, str_z(s->ids[i]), &c, &h->err), 0);
+        CHECK(was_asked(s, c.tree));
+    }
+    lab->lake->o.hooks = s->second.lake->o.hooks = NULL;
+    storm_close(s);
 }
 
 /* --- writers and readers beside commits --- */
@@ -473,17 +538,54 @@ LAKE_LAB_TEST(lake_storm, commits_beside_resets_merges_and_hard_resets_lose_noth
 
 /* --- names that go away --- */
 
+/* Writes an object whose path is its number among those of all threads. */
+static int put_numbered(struct storm_thread *t, const char *branch, unsigned round)
+{
+    unsigned number = t->number * t->storm->rounds + round;
+    char path[16];
+
+    CHECK(number < IDS_MAX);
+    snprintf(path, sizeof(path), "%04u", number);
+    int code = hand_try_put(&t->hand, branch, path, path);
+    if (code == 0)
+        t->storm->acked_at[number] = t->storm->made;
+    return code;
+}
+
+/* What was just made, as the `made`-th, has no object whose write had been acknowledged before. It
+ * is listed until it has an object of a thread that goes on, or all have ended. */
+static void expect_new(struct storm_thread *t, const struct lake_repo *repo, const char *branch,
+                       unsigned made)
+{
+    struct lake_list_options o = {.limit = LAKE_LIST_MAX};
+    struct lake_objects page = {0};
+    struct arena a = {0};
+    struct err err = {0};
+
+    while (page.count == 0 && t->storm->writers > 0) {
+        arena_reset(&a);
+        CHECK_OK(lake_list(t->hand.lake, &a, repo, str_z(branch), &o, &page, &err));
+        for (size_t i = 0; i < page.count; i++) {
+            uint64_t number;
+            CHECK_INT(str_u64(page.items[i].path, &number), 0);
+            CHECK(number < IDS_MAX);
+            unsigned at = t->storm->acked_at[number];
+            CHECK(at == 0 || at >= made);
+        }
+    }
+    arena_release(&a);
+}
+
 static void writer_meets_deletes(struct storm_thread *t)
 {
     struct hand *h = &t->hand;
-    char path[32];
 
-    for (unsigned i = 0; i < t->storm->rounds; i++) {
-        snprintf(path, sizeof(path), "%02u/%03u", t->number, i);
-        int code = hand_try_put(h, "work", path, path);
+    for (unsigned i = 0; i < t->storm->rounds;) {
+        int code = put_numbered(t, "work", i);
         check_race(code, &h->err);
         if (code == 0)
             check_race(hand_try_commit(h, "work", "storm"), &h->err);
+        i += code == 0;
         arena_reset(&h->arena);
     }
     t->storm->writers--;
@@ -496,9 +598,10 @@ static void changer_deletes(struct storm_thread *t)
     while (t->storm->writers > 0) {
         struct lake_branch_options o = {.name = STR("work"), .source = STR("main")};
         struct lake_branch b;
-        check_race(lake_branch_create(h->lake, &h->arena, &h->repo, &o, &b, &h->err), &h->err);
-        check_race(lake_branch_delete(h->lake, &h->arena, &h->repo, STR("work"), false, &h->err),
-                   &h->err);
+        unsigned made = ++t->storm->made;
+        CHECK_INT(lake_branch_create(h->lake, &h->arena, &h->repo, &o, &b, &h->err), 0);
+        expect_new(t, &h->repo, "work", made);
+        CHECK_INT(lake_branch_delete(h->lake, &h->arena, &h->repo, STR("work"), false, &h->err), 0);
         arena_reset(&h->arena);
     }
 }
@@ -514,9 +617,7 @@ LAKE_LAB_TEST(lake_storm, branches_that_are_deleted_and_made_again_begin_empty)
         storm_add(s, writer_meets_deletes);
     storm_add(s, changer_deletes);
     storm_run(s);
-    check_race(lake_branch_delete(s->second.lake, &s->second.arena, &s->second.repo, STR("work"),
-                                  false, &s->second.err),
-               &s->second.err);
+    CHECK(s->made > 5);
     hand_branch(&s->second, "work", "main");
     hand_expect_list(&s->second, "work", "");
     storm_close(s);
@@ -531,8 +632,10 @@ static void changer_deletes_repo(struct storm_thread *t)
                                   .claimed = true};
 
     while (t->storm->writers > 0) {
-        struct lake_repo made;
-        CHECK_INT(lake_repo_create(h->lake, &h->arena, &o, &made, &h->err), 0);
+        struct lake_repo repo;
+        unsigned made = ++t->storm->made;
+        CHECK_INT(lake_repo_create(h->lake, &h->arena, &o, &repo, &h->err), 0);
+        expect_new(t, &repo, "main", made);
         CHECK_INT(lake_repo_delete(h->lake, &h->arena, o.id, false, false, &h->err), 0);
         arena_reset(&h->arena);
     }
@@ -541,15 +644,14 @@ static void changer_deletes_repo(struct storm_thread *t)
 static void writer_meets_repos(struct storm_thread *t)
 {
     struct hand *h = &t->hand;
-    char path[32];
 
-    for (unsigned i = 0; i < t->storm->rounds; i++) {
-        snprintf(path, sizeof(path), "%02u/%03u", t->number, i);
+    for (unsigned i = 0; i < t->storm->rounds;) {
         struct lake_objects page;
         struct lake_list_options o = {.limit = 10};
         int code = lake_repo_get(h->lake, &h->arena, STR("fleeting"), &h->repo, &h->err);
         if (code == 0)
-            code = hand_try_put(h, "main", path, path);
+            code = put_numbered(t, "main", i);
+        i += code == 0;
         if (code == 0)
             code = hand_try_commit(h, "main", "storm");
         check_race(code, &h->err);
@@ -575,6 +677,7 @@ LAKE_LAB_TEST(lake_storm, repositories_that_are_deleted_and_made_again_share_not
         storm_add(s, writer_meets_repos);
     storm_add(s, changer_deletes_repo);
     storm_run(s);
+    CHECK(s->made > 5);
     CHECK_INT(
         lake_repo_create(s->second.lake, &s->second.arena, &o, &s->second.repo, &s->second.err), 0);
     hand_expect_list(&s->second, "main", "");
