@@ -53,12 +53,17 @@ bool gc_lab_has_file(struct hand *h, struct str key)
 
 size_t gc_lab_count_files(struct hand *h, const char *folder)
 {
+    struct str after = STR_EMPTY;
     struct lake_files files;
     struct err err = {0};
+    size_t count = 0;
 
-    CHECK_OK(lake_files_list(h->lake, &h->arena, &h->repo, str_z(folder), STR_EMPTY, &files, &err));
-    CHECK(!files.more);
-    return files.count;
+    do {
+        CHECK_OK(lake_files_list(h->lake, &h->arena, &h->repo, str_z(folder), after, &files, &err));
+        count += files.count;
+        after = files.next;
+    } while (files.more);
+    return count;
 }
 
 /* --- writing --- */

@@ -1,8 +1,12 @@
 /* Collections beside everything else: threads write, remove, commit, merge, copy, branch, tag,
- * reset and delete, while a collector with no retention runs again and again. Afterwards every live
- * object is read in full, and no dead body is left. */
+ * reset and delete, while a collector with no retention runs again and again. Trees that were not
+ * published are built again when their nodes have just become old enough to be removed. Afterwards
+ * every live object is read in full, by a lake that has nothing in memory, and no dead body and no
+ * dead node is left. */
 #include "base/clock.h"
 #include "base/ids.h"
+#include "lake/hooks.h"
+#include "lake/iter.h"
 #include "unit/lake/gc_lab.h"
 
 #include <stdatomic.h>
@@ -12,12 +16,13 @@ enum {
     STORM_MS = 5000,
     STORM_GRACE_MS = 2500, /* longer than a put waits for its stage, also on a loaded machine */
     STORM_PATHS = 6,
-    STORM_THREADS = 6,
+    STORM_THREADS = 7,
+    REFUSED_MAX = 64, /* trees that wait for their second commit at a time */
 };
 
 struct gc_storm {
     uint64_t ends_ms; /* of clock_mono_ms() */
-    _Atomic(unsigned) writes, copies, merges, branches, runs, removed;
+    _Atomic(unsigned) writes, copies, merges, branches, runs, removed, remade;
 };
 
 struct gc_storm_thread {
@@ -139,6 +144,68 @@ static void storm_refs(struct gc_storm_thread *t)
                                       false, &h->err)));
 }
 
+/* --- nodes that are made again --- */
+
+static _Thread_local bool refuses; /* commits of this thread are refused when their tree is built */
+
+static int hook_refuse(void *ctx, struct lake *l, struct arena *a, const struct lake_hook_call *c,
+                       struct err *err)
+{
+    return refuses && c->event == LAKE_ON_COMMIT ? err_set(err, ERR_PRECONDITION, "refused") : 0;
+}
+
+static void hook_ignore(void *ctx, struct lake *l, const struct lake_hook_call *c)
+{
+}
+
+static const struct lake_hooks storm_hooks = {.pre = hook_refuse, .post = hook_ignore};
+
+/* When the tree of branch `again<n>` was refused. Branches are committed in this order. */
+struct refused {
+    uint64_t at_ms[REFUSED_MAX];
+    unsigned made, ended;
+};
+
+static const char *refused_branch(struct hand *h, unsigned n)
+{
+    return arena_fmt(&h->arena, "again%u", n).p;
+}
+
+/* Leaves the nodes of a tree behind that no commit has. */
+static void storm_refuse(struct hand *h, struct refused *r)
+{
+    const char *branch = refused_branch(h, r->made);
+    struct lake_branch_options o = {.name = str_z(branch), .source = STR("main")};
+    struct lake_branch b;
+    int code = lake_branch_create(h->lake, &h->arena, &h->repo, &o, &b, &h->err);
+
+    CHECK(code == 0 || code == ERR_BUSY);
+    if (code < 0)
+        return;
+    gc_lab_put(h, branch, branch, branch);
+    refuses = true;
+    code = try_commit_any(h, branch);
+    refuses = false;
+    CHECK(code == ERR_PRECONDITION || code == ERR_BUSY);
+    r->at_ms[r->made++ % REFUSED_MAX] = clock_mono_ms();
+}
+
+/* Builds the tree again, about when a collector finds its nodes old enough. */
+static void storm_remake(struct gc_storm_thread *t)
+{
+    static _Thread_local struct refused r;
+    struct hand *h = &t->hand;
+
+    if (r.made - r.ended < REFUSED_MAX)
+        storm_refuse(h, &r);
+    if (r.made == r.ended || clock_mono_ms() - r.at_ms[r.ended % REFUSED_MAX] < STORM_GRACE_MS)
+        return;
+    int code = try_commit_any(h, refused_branch(h, r.ended));
+    CHECK(code == 0 || code == ERR_BUSY);
+    t->storm->remade += code == 0;
+    r.ended += code == 0;
+}
+
 static void storm_collect(struct gc_storm_thread *t)
 {
     struct hand *h = &t->hand;
@@ -204,6 +271,52 @@ static size_t count_live(struct hand *h)
     return total;
 }
 
+static int note_node(void *ctx, const struct node_visit *v, struct err *err)
+{
+    return gc_sorter_add(ctx, v->id, err);
+}
+
+/* The number of nodes that commits have, expired ones too. */
+static size_t count_nodes(struct hand *h)
+{
+    struct gc_sorter *nodes = NULL;
+    struct lake_iter *it = NULL;
+    struct tree_store store;
+    struct lake_item item;
+    struct err err = {0};
+    struct str id;
+    size_t total = 0;
+
+    CHECK_OK(gc_sorter_open(&nodes, test_dir(), GC_SORT_BYTES, &err));
+    CHECK_OK(lake_tree_store(h->lake, &h->repo, &store, &err));
+    CHECK_OK(lake_iter_commits(&it, h->lake, &h->repo, false, &err));
+    while (lake_iter_next(it, &item, &err) == 0)
+        if (item.commit->tree.len)
+            CHECK_OK(tree_walk(&store, item.commit->tree, NULL, note_node, nodes, &err));
+    lake_iter_free(it);
+    lake_tree_store_release(h->lake, &store);
+    CHECK_OK(gc_sorter_sort(nodes, &err));
+    while (gc_sorter_next(nodes, &id, &err) == 0)
+        total++;
+    gc_sorter_close(nodes);
+    return total;
+}
+
+/* Everything that is live is there, and nothing else. Another lake has no node in its memory. */
+static void check_storm_end(struct lake_lab *lab)
+{
+    struct hand h = hand_of(lab), fresh = hand_second(lab);
+    int64_t since = clock_wall_ms();
+
+    CHECK_SOON(clock_wall_ms() > since + 2100); /* conditions on nodes compare whole seconds */
+    gc_lab_collect(&h, false);
+    gc_lab_read_refs(&fresh);
+    CHECK_INT(gc_lab_count_files(&fresh, "data/"), count_live(&fresh));
+    CHECK_INT(gc_lab_count_files(&fresh, LAKE_NODES "/") - 1, count_nodes(&fresh)); /* the claim */
+    hand_release(&fresh);
+    hand_release(&h);
+}
+
 static void reset_all(struct hand *h)
 {
     struct lake_page page = {.limit = LAKE_LIST_MAX};
@@ -222,13 +335,14 @@ static void reset_all(struct hand *h)
 GC_PLACES_TEST(lake_gc_storm, collections_beside_everything_lose_nothing_and_leave_nothing)
 {
     static void (*const work[])(struct gc_storm_thread * t) = {
-        storm_write, storm_write, storm_copy, storm_merge, storm_refs, storm_collect};
+        storm_write, storm_write, storm_copy, storm_merge, storm_refs, storm_remake, storm_collect};
     struct gc_storm storm = {.ends_ms = clock_mono_ms() + STORM_MS};
     struct gc_storm_thread threads[STORM_THREADS];
     struct hand h = hand_of(lab);
     struct err err = {0};
 
     lab->lake->o.gc_grace_ms = STORM_GRACE_MS;
+    lab->lake->o.hooks = &storm_hooks;
     hand_branch(&h, "side", "main");
     gc_lab_rules(&h, 0);
     for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
@@ -242,11 +356,9 @@ GC_PLACES_TEST(lake_gc_storm, collections_beside_everything_lose_nothing_and_lea
     }
     gc_lab_read_refs(&h);
     CHECK(storm.writes > 0 && storm.copies > 0 && storm.runs > 1 && storm.removed > 0);
-    CHECK(storm.branches > 0);
+    CHECK(storm.branches > 0 && storm.remade > 0);
     reset_all(&h); /* rows that newer tokens hide name bodies too */
     lab->lake->o.gc_grace_ms = 1;
-    gc_lab_collect(&h, false);
-    gc_lab_read_refs(&h);
-    CHECK_INT(gc_lab_count_files(&h, "data/"), count_live(&h));
+    check_storm_end(lab);
     hand_release(&h);
 }
