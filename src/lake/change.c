@@ -58,8 +58,9 @@ static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct b
     if (code < 0)
         return code;
     lake_tx_keep_state(tx, c->repo, &keep);
-    if (c->built && c->commit && keep.is_marking) /* the run may not see the new commit */
-        code = lake_tx_keep_commit(tx, l, c->repo, &keep, c->commit->id, err);
+    if (c->built && c->commit) /* the run may not see the new commit */
+        code = (c->has_old_tree ? lake_tx_keep_commit : lake_tx_keep_new)(tx, l, c->repo, &keep,
+                                                                          c->commit->id, err);
     return code < 0 ? code : lake_tx_keep_commit(tx, l, c->repo, &keep, c->kept, err);
 }
 

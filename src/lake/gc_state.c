@@ -117,11 +117,18 @@ static struct kv_name keep_commit_key(struct arena *a, const struct lake_repo *r
     return lake_key_in(a, r->partition, GC_COMMITS, id);
 }
 
-static int keep_read_mark(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
+static int keep_load_mark(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                           struct kv_value *mark, struct err *err)
 {
     struct kv_name name = keep_commit_key(a, r, id);
-    int code = kv_get_many(l->kv, NULL, a, &name, 1, mark, err);
+
+    return kv_get_many(l->kv, NULL, a, &name, 1, mark, err);
+}
+
+static int keep_read_mark(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
+                          struct kv_value *mark, struct err *err)
+{
+    int code = keep_load_mark(l, a, r, id, mark, err);
 
     return code == 0 && str_eq(mark->bytes, GC_EXPIRED)
                ? err_set(err, ERR_GONE, "commit " STR_FMT " has expired and was collected",
@@ -130,14 +137,41 @@ static int keep_read_mark(struct lake *l, struct arena *a, const struct lake_rep
 }
 
 /* A mark that is there already was put in this run: a run removes its marks before it ends. */
+static void tx_mark_kept(struct lake_tx *tx, const struct lake_repo *r,
+                         const struct lake_keep *keep, struct str id, const struct kv_value *mark)
+{
+    if (keep->is_marking && !kv_is_there(mark))
+        lake_tx_put_if(tx, keep_commit_key(tx->arena, r, id), GC_KEPT, KV_ABSENT, STR_EMPTY);
+}
+
 int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                         const struct lake_keep *keep, struct str id, struct err *err)
 {
-    struct kv_value mark = {0};
+    struct kv_value mark;
     int code = id.len ? keep_read_mark(l, tx->arena, r, id, &mark, err) : 0;
 
-    if (code == 0 && id.len && keep->is_marking && !kv_is_there(&mark))
-        lake_tx_put_if(tx, keep_commit_key(tx->arena, r, id), GC_KEPT, KV_ABSENT, STR_EMPTY);
+    if (code == 0 && id.len)
+        tx_mark_kept(tx, r, keep, id, &mark);
+    return code;
+}
+
+/* A run under way may have counted the commit as expired already, and would remove its bodies. */
+int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
+                     const struct lake_keep *keep, struct str id, struct err *err)
+{
+    struct kv_value mark;
+    int code = keep_load_mark(l, tx->arena, r, id, &mark, err);
+    bool is_expired = code == 0 && str_eq(mark.bytes, GC_EXPIRED);
+
+    if (is_expired && !keep->is_idle)
+        return err_set(err, ERR_BUSY,
+                       "a collection is under way, and commit " STR_FMT
+                       " has expired; try again later",
+                       STR_ARG(id));
+    if (is_expired)
+        lake_tx_remove(tx, keep_commit_key(tx->arena, r, id), KV_SAME, mark.stamp);
+    else if (code == 0)
+        tx_mark_kept(tx, r, keep, id, &mark);
     return code;
 }
 

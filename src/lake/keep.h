@@ -42,6 +42,11 @@ void lake_tx_keep_state(struct lake_tx *tx, const struct lake_repo *r,
  * may be removed. If the write is refused afterwards, begin again with lake_keep_begin(). */
 int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                         const struct lake_keep *keep, struct str id, struct err *err) MUST_CHECK;
+/* Adds what a commit needs that this write makes, and whose tree was built behind `keep`: a mark
+ * while a run is marking. A commit of this id that has expired lives again. ERR_BUSY: it cannot
+ * while a run is under way. */
+int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
+                     const struct lake_keep *keep, struct str id, struct err *err) MUST_CHECK;
 /* Adds what keeps the body of an entry that was read behind lake_keep_begin(), from a ref that had
  * it then. A body outside of the namespace needs nothing. */
 void lake_tx_keep_body(struct lake_tx *tx, const struct lake_repo *r, const struct lake_keep *keep,

@@ -240,6 +240,43 @@ GC_PLACES_TEST(lake_gc, commits_past_their_retention_expire_for_good)
     hand_release(&h);
 }
 
+/* Makes the branch "side" and commits the entry there, always with the same id. */
+static struct str commit_on_side(struct hand *h, const struct lake_entry *e, int64_t created_ms)
+{
+    struct lake_commit_options o = {
+        .message = STR("side"), .committer = STR("tester"), .created_ms = created_ms};
+    struct lake_commit c;
+    struct err err = {0};
+
+    CHECK_INT(try_branch(h, "side", STR("main")), 0);
+    CHECK_INT(gc_lab_stage(h, "side", "b", e, NULL), 0);
+    CHECK_OK(lake_commit(h->lake, &h->arena, &h->repo, STR("side"), &o, &c, &err));
+    return c.id;
+}
+
+GC_LAB_TEST(lake_gc, an_expired_commit_that_is_made_again_lives_again)
+{
+    struct hand h = hand_of(lab);
+    int64_t created_ms = clock_wall_ms() - (int64_t)30 * MS_PER_DAY;
+    struct lake_entry e = gc_lab_put(&h, "main", "a", "one");
+    struct err err = {0};
+
+    gc_lab_commit(&h, "main", "1", 0);
+    struct str id = commit_on_side(&h, &e, created_ms);
+    CHECK_OK(lake_branch_delete(h.lake, &h.arena, &h.repo, STR("side"), false, &err));
+    gc_lab_rules(&h, 7);
+    gc_lab_collect(&h, false);
+    CHECK_INT(try_list(&h, id), ERR_GONE);
+    CHECK_STR(commit_on_side(&h, &e, created_ms), id);
+    CHECK_INT(try_list(&h, id), 0);
+    gc_lab_put(&h, "side", "c", "two");
+    gc_lab_commit(&h, "side", "2", 0);
+    CHECK_INT(gc_lab_read_all(&h, STR("side~1")), 2);
+    gc_lab_collect(&h, false); /* its child is young */
+    CHECK_INT(gc_lab_read_all(&h, STR("side~1")), 2);
+    hand_release(&h);
+}
+
 GC_PLACES_TEST(lake_gc, tags_and_branches_keep_old_commits_and_branch_rules_come_first)
 {
     struct hand h = hand_of(lab);
