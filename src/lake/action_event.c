@@ -88,6 +88,16 @@ static void event_close(struct action_call *c, struct head_tree *tree, struct tr
     head_tree_release(tree, c->lake);
 }
 
+/* The code of a walk that has ended. A tree that cannot be read is not weir's failure: its file was
+ * removed from the namespace, and the caller should choose another commit. */
+static int event_code(const struct action_call *c, int code, struct err *err)
+{
+    if (code == ERR_CORRUPT)
+        return err_wrap(err, ERR_GONE, "the content of '" STR_FMT "' cannot be read",
+                        STR_ARG(c->commit_id.len ? c->commit_id : c->ref));
+    return code == ERR_END ? 0 : code;
+}
+
 int action_any(struct action_call *c, bool *out, struct err *err)
 {
     struct tree_record record;
@@ -101,7 +111,7 @@ int action_any(struct action_call *c, bool *out, struct err *err)
         *out = code == 0;
     }
     event_close(c, &tree, it);
-    return code == ERR_END ? 0 : code;
+    return event_code(c, code, err);
 }
 
 /* --- files --- */
@@ -161,5 +171,5 @@ int action_find(struct action_call *c, struct action **out, size_t *count, struc
         code = *out ? event_add_file(c, &record, *out, count, err) : err_code(err, ERR_NO_MEMORY);
     }
     event_close(c, &tree, it);
-    return code == ERR_END ? 0 : code;
+    return event_code(c, code, err);
 }

@@ -41,6 +41,22 @@ void head_tree_release(struct head_tree *t, struct lake *l)
     t->is_open = false;
 }
 
+int lake_check_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
+                    struct str commit_id, struct err *err)
+{
+    struct tree_stats stats;
+    struct head_tree tree;
+    int code = head_tree_open(&tree, l, a, r, commit_id, err);
+
+    if (code == 0 && tree.root.len)
+        code = tree_stats(&tree.store, tree.root, &stats, err);
+    head_tree_release(&tree, l);
+    return code == ERR_CORRUPT
+               ? err_wrap(err, ERR_GONE, "the content of '" STR_FMT "' cannot be read",
+                          STR_ARG(commit_id))
+               : code;
+}
+
 /* --- single paths --- */
 
 int lake_object_read(struct lake_object *out, struct arena *a, struct str path, struct str identity,

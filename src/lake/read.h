@@ -17,6 +17,11 @@ int head_tree_open(struct head_tree *out, struct lake *l, struct arena *a,
                    const struct lake_repo *r, struct str commit_id, struct err *err) MUST_CHECK;
 void head_tree_release(struct head_tree *t, struct lake *l); /* {0} is fine */
 
+/* Reads the root of the commit's tree. ERR_GONE: the root is missing or damaged; the text names it.
+ */
+int lake_check_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
+                    struct str commit_id, struct err *err) MUST_CHECK;
+
 /* Finds the tree of a commit; an empty id stands for the empty tree. */
 int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
                      struct str commit_id, struct str *root, struct err *err) MUST_CHECK;

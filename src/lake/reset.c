@@ -179,6 +179,8 @@ static int hard_reset_make(void *ctx, struct head_change *h, struct lake_commit 
 
     h->is_old_commit = true;
     h->kept = target;
+    if (code == 0) /* a branch with such a head could not be read or committed to */
+        code = lake_check_tree(h->lake, h->arena, &h->repo, target, err);
     return code < 0 ? code : lake_commit_get(h->lake, h->arena, &h->repo, target, out, err);
 }
 

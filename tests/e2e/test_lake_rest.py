@@ -332,6 +332,24 @@ def test_branches(lake):
     lake.fails("DELETE", B, 403, "cannot delete repository default branch")
 
 
+def test_a_commit_whose_tree_is_missing_gets_no_name(lake, serve):
+    lake.put("a")
+    lost = lake.commit()
+    lake.put("b")
+    lake.commit()
+    lake.server.stop()  # nothing of the tree stays in memory
+    lake.server = serve(data=lake.server.data).ready()
+    lake.server.s3().delete_object(Bucket="lake-data", Key=f"repo/_lakefs/{lost['meta_range_id']}")
+    for method, path, body, query in (("POST", R + "/tags", {"id": "t", "ref": lost["id"]}, {}),
+                                      ("POST", R + "/branches", {"name": "x", "source": lost["id"]}, {}),
+                                      ("PUT", R + "/branches/main/hard_reset", None, {"ref": lost["id"]})):
+        answer = lake.send(method, path, body, **query)
+        assert answer.status == 410, (path, answer.status, answer.body)
+        assert lost["id"] in answer.json["message"] and lost["meta_range_id"] in answer.json["message"]
+    assert lake.paths() == ["a", "b"]
+    assert [b["id"] for b in lake.pages(R + "/branches")] == ["main"] and not list(lake.pages(R + "/tags"))
+
+
 def test_tags(lake):
     head = lake.call("GET", B)["commit_id"]
     assert lake.call("POST", R + "/tags", {"id": "v1", "ref": "main"}) == {"id": "v1", "commit_id": head}
