@@ -1,6 +1,7 @@
 /* The S3 gateway over repositories. */
 #include "lake/bucket_int.h"
 #include "object/overlay.h"
+#include "lake/protect.h"
 #include "unit/s3/gateway_lab.h"
 
 #include <stdio.h>
@@ -107,6 +108,20 @@ static void lake_gate_tag(struct lake_gate *t, const char *name)
 
     CHECK_OK(
         lake_tag_create(t->lake, &t->arena, &t->repo, str_z(name), STR("main"), false, &tag, &err));
+}
+
+/* Makes a branch from main that takes no writes. */
+static void lake_gate_protect(struct lake_gate *t, const char *name)
+{
+    struct lake_protection_rule rule = {str_z(name), LAKE_PROTECT_STAGING};
+    struct lake_protection rules = {.rules = &rule, .count = 1};
+    struct lake_branch branch;
+    struct err err = {0};
+
+    CHECK_OK(lake_branch_create(
+        t->lake, &t->arena, &t->repo,
+        &(struct lake_branch_options){.name = str_z(name), .source = STR("main")}, &branch, &err));
+    CHECK_OK(lake_protection_set(t->lake, &t->arena, &t->repo, &rules, NULL, &err));
 }
 
 /* How many objects the namespace has in its folder of bodies. */
@@ -353,6 +368,8 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
         "<LifecycleConfiguration><Rule><ID>x</ID><Filter><Prefix></Prefix></Filter>"
         "<Status>Enabled</Status><Expiration><Days>1</Days></Expiration></Rule>"
         "</LifecycleConfiguration>";
+    static const char tags[] =
+        "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>";
     static const struct {
         const char *request, *headers, *body;
         int status;
@@ -362,6 +379,16 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
         {"PUT /repo/main@/k", NULL, "x", 403, "AccessDenied", "not a branch"},
         {"PUT /repo/main~1/k", NULL, "x", 403, "AccessDenied", "not a branch"},
         {"DELETE /repo/v1/k", NULL, "", 403, "AccessDenied", "not a branch"},
+        {"PUT /repo/v1/copy", "x-amz-copy-source: /repo/main/k\n", "", 403, "AccessDenied",
+         "not a branch"},
+        {"PUT /repo/v1/k?tagging", NULL, tags, 403, "AccessDenied", "not a branch"},
+        {"DELETE /repo/main@/k?tagging", NULL, "", 403, "AccessDenied", "not a branch"},
+        {"PUT /repo/safe/new", NULL, "x", 403, "AccessDenied", "protected branch"},
+        {"PUT /repo/safe/new", "x-amz-copy-source: /repo/main/k\n", "", 403, "AccessDenied",
+         "protected branch"},
+        {"DELETE /repo/safe/k", NULL, "", 403, "AccessDenied", "protected branch"},
+        {"PUT /repo/safe/k?tagging", NULL, tags, 403, "AccessDenied", "protected branch"},
+        {"POST /repo/safe/new?uploads", NULL, "", 403, "AccessDenied", "protected branch"},
         {"PUT /repo/nowhere/k", NULL, "x", 404, "NoSuchBucket", ""},
         {"DELETE /repo/nowhere/k", NULL, "", 404, "NoSuchBucket", ""},
         {"PUT /repo/main/", NULL, "x", 400, "InvalidArgument", "no path"},
@@ -370,8 +397,19 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
          "Encryption"},
         {"PUT /repo/main/k", "x-amz-object-lock-legal-hold: ON\n", "x", 501, "NotImplemented",
          "lock"},
+        {"POST /repo/main/k?uploads", "x-amz-server-side-encryption: AES256\n", "", 501,
+         "NotImplemented", "Encryption"},
+        {"PUT /repo/main/copy",
+         "x-amz-copy-source: /repo/main/k\nx-amz-server-side-encryption: AES256\n", "", 501,
+         "NotImplemented", "Encryption"},
+        {"POST /repo/main/k?uploads", "x-amz-object-lock-legal-hold: ON\n", "", 501,
+         "NotImplemented", "lock"},
+        {"PUT /repo/main/k?legal-hold", NULL, "<LegalHold><Status>ON</Status></LegalHold>", 400,
+         "InvalidRequest", "Object Lock"},
         {"PUT /repo/main/k", "x-amz-acl: public-read\n", "x", 400, "AccessControlListNotSupported",
          ""},
+        {"PUT /repo/main/k?acl", "x-amz-acl: public-read\n", "", 400,
+         "AccessControlListNotSupported", ""},
         {"DELETE /repo/main/k?versionId=abc", NULL, "", 501, "NotImplemented", "versions"},
         {"GET /repo/main/k?versionId=abc", NULL, "", 404, "NoSuchVersion", ""},
         {"PUT /repo?versioning", NULL,
@@ -393,6 +431,9 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
          "</OwnershipControls>",
          501, "NotImplemented", "owner"},
         {"PUT /repo?replication", NULL, "x", 501, "NotImplemented", ""},
+        {"PUT /repo?requestPayment", NULL,
+         "<RequestPaymentConfiguration><Payer>Requester</Payer></RequestPaymentConfiguration>", 501,
+         "NotImplemented", ""},
         {"PUT /repo", NULL, "", 409, "BucketAlreadyExists", ""},
         {"DELETE /repo", NULL, "", 409, "BucketNotEmpty", "has commits"},
     };
@@ -400,6 +441,7 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
     gate_ask(g, ALICE, "PUT /repo/main/k", NULL, STR("body"), 200);
     lake_gate_commit(t);
     lake_gate_tag(t, "v1");
+    lake_gate_protect(t, "safe");
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         gate_ask(g, ALICE, cases[i].request, cases[i].headers, str_z(cases[i].body),
                  cases[i].status);
