@@ -97,18 +97,48 @@ void tree_spine_close(struct tree_spine *s)
     *s = (struct tree_spine){.end = true};
 }
 
+/* Moves to the next child of a node. Its keys must be behind those of the child before it. */
+static int spine_next_child(struct tree_spine *s, struct err *err)
+{
+    struct node_cursor *c = spine_cursor(s);
+    bool is_first = c->block == SIZE_MAX || c->at.key_len == 0;
+    struct str before = is_first ? STR_EMPTY : block_cursor_key(&c->at);
+    char last[NODE_KEY_MAX];
+
+    if (!is_first)
+        memcpy(last, before.p, before.len);
+    int code = node_cursor_next(c, err);
+    if (code == 0)
+        code = spine_read(s, err);
+    if (code == 0 && !is_first && str_cmp(s->item.min, str_n(last, before.len)) <= 0)
+        code = node_corrupt(&c->node->id, "is damaged: its children overlap", err);
+    return code;
+}
+
+static int spine_step(struct tree_spine *s, struct err *err)
+{
+    if (s->item.level > 0)
+        return spine_next_child(s, err);
+    int code = node_cursor_next(spine_cursor(s), err);
+    return code ? code : spine_read(s, err);
+}
+
 int tree_spine_next(struct tree_spine *s, struct err *err)
 {
     int code;
 
-    while ((code = node_cursor_next(spine_cursor(s), err)) == ERR_END) {
+    while ((code = spine_step(s, err)) == ERR_END) {
+        const struct node_cursor *done = spine_cursor(s);
         if (s->item.level == s->top) {
             s->end = true;
             return 0;
         }
         s->item.level++;
+        if (!str_eq(block_cursor_key(&done->at), block_cursor_key(&spine_cursor(s)->at)))
+            return node_corrupt(&done->node->id, "does not end with the key that its parent says",
+                                err);
     }
-    return code ? code : spine_read(s, err);
+    return code;
 }
 
 /* Opens the node at which the spine is. Its level and its keys must be those that the parent says;

@@ -255,8 +255,8 @@ static void sst_range_value(const struct sst_range *r, struct buf *out)
     buf_release(&data);
 }
 
-void sst_set(struct world *w, const struct set *s, unsigned ranges, const struct sst_options *o,
-             char root[LAKE_ID_LEN + 1])
+void sst_ranges(struct world *w, const struct set *s, const unsigned bounds[][2], unsigned ranges,
+                const struct sst_options *o, char root[LAKE_ID_LEN + 1])
 {
     struct sst_options options = *o;
     struct buf value = {0}, bytes = BUF_INIT(NODE_FILE_MAX);
@@ -266,7 +266,8 @@ void sst_set(struct world *w, const struct set *s, unsigned ranges, const struct
     options.type = "metaranges";
     struct sst_file *f = sst_file_new(&options);
     for (unsigned i = 0; i < ranges; i++) {
-        sst_range(w, s, SET_KEYS * i / ranges, SET_KEYS * (i + 1) / ranges, o, &r);
+        sst_range(w, s, bounds[i][0], bounds[i][1], o, &r);
+        r.last += o->ends_late;
         sst_range_value(&r, &value);
         sst_file_add(f, set_key(room, r.last), buf_str(&value));
     }
@@ -274,4 +275,16 @@ void sst_set(struct world *w, const struct set *s, unsigned ranges, const struct
     world_put(w, str_z(root), buf_str(&bytes));
     buf_release(&value);
     buf_release(&bytes);
+}
+
+void sst_set(struct world *w, const struct set *s, unsigned ranges, const struct sst_options *o,
+             char root[LAKE_ID_LEN + 1])
+{
+    unsigned bounds[SET_KEYS][2];
+
+    for (unsigned i = 0; i < ranges; i++) {
+        bounds[i][0] = SET_KEYS * i / ranges;
+        bounds[i][1] = SET_KEYS * (i + 1) / ranges;
+    }
+    sst_ranges(w, s, bounds, ranges, o, root);
 }

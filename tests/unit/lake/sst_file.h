@@ -8,6 +8,7 @@ struct sst_options {
     const char *type; /* "ranges" or "metaranges"; NULL: the table has no type */
     bool two_levels;  /* the index has an index of its own */
     bool plain;       /* blocks are not packed */
+    bool ends_late;   /* a metarange says that each range has one key more at its end */
     size_t block;     /* bytes of a block; 0: 4096 */
 };
 
@@ -25,5 +26,8 @@ void sst_file_empty(struct buf *out, const char *type, char id[LAKE_ID_LEN + 1])
 /* Puts the set into the world as a metarange with this many ranges, and gives its id. */
 void sst_set(struct world *w, const struct set *s, unsigned ranges, const struct sst_options *o,
              char root[LAKE_ID_LEN + 1]);
+/* The same with these ranges: each has the keys from one number to before another. */
+void sst_ranges(struct world *w, const struct set *s, const unsigned bounds[][2], unsigned ranges,
+                const struct sst_options *o, char root[LAKE_ID_LEN + 1]);
 
 #endif

@@ -179,6 +179,61 @@ TEST(lake_sst, every_flipped_byte_is_noticed_or_harmless)
     }
 }
 
+static int one_next(void *ctx, struct tree_record *out, struct err *err)
+{
+    static const struct tree_record change = {STR("folder-06/file-0250"), STR("new"), STR("new")};
+    bool *is_given = ctx;
+
+    if (*is_given)
+        return ERR_END;
+    *is_given = true;
+    *out = change;
+    return 0;
+}
+
+/* Reading the tree, comparing it and committing above it end with an error that says `why`. */
+static void expect_damage(struct world *w, struct str root, const char *why)
+{
+    bool is_given = false;
+    struct tree_changes changes = {one_next, &is_given};
+    struct tree_difference difference;
+    struct tree_diff *d;
+    struct tree_result got;
+    struct buf seen = {0};
+    struct err err = {0};
+    int code;
+
+    CHECK_ERR(read_all(w, root, &seen, &err), ERR_CORRUPT);
+    CHECK(str_find(str_z(err.text), str_z(why)) >= 0);
+    CHECK_ERR(tree_apply(&w->store, root, &changes, NULL, &got, &err), ERR_CORRUPT);
+    CHECK_OK(tree_diff_open(&d, &w->store, STR_EMPTY, root, STR_EMPTY, &err));
+    while ((code = tree_diff_next(d, &difference, &err)) == 0)
+        ;
+    CHECK_ERR(code, ERR_CORRUPT);
+    tree_diff_close(d);
+    buf_release(&seen);
+}
+
+/* Keys that do not ascend would be listed, but not found. */
+TEST(lake_sst, ranges_that_overlap_or_end_elsewhere_are_damage)
+{
+    static const unsigned overlapping[][2] = {{0, 300}, {200, 512}},
+                          apart[][2] = {{0, 300}, {301, 511}};
+    struct sst_options late = {.block = 300, .ends_late = true};
+    uint64_t state = 1;
+    char root[LAKE_ID_LEN + 1];
+    struct world w;
+    struct set s;
+
+    sst_world(&w);
+    set_random(&s, &state, 100);
+    sst_ranges(&w, &s, overlapping, 2, &kinds[0], root);
+    expect_damage(&w, str_z(root), "overlap");
+    sst_ranges(&w, &s, apart, 2, &late, root);
+    expect_damage(&w, str_z(root), "does not end");
+    world_close(&w);
+}
+
 TEST(lake_sst, a_table_without_a_type_is_refused)
 {
     struct sst_options o = {.type = NULL};
