@@ -181,15 +181,17 @@ static void source_ignore_notice(void *ctx, const PGresult *r)
 {
 }
 
+/* The message of libpq has several lines, with advice; the first one says what is wrong. */
 static int source_connect_error(PGconn *conn, struct err *err)
 {
-    struct str text = str_trim(str_z(PQerrorMessage(conn)));
+    struct str text = str_z(PQerrorMessage(conn)), first, others;
     bool denied = str_find(text, STR("authentication failed")) >= 0 ||
                   str_find(text, STR("no password supplied")) >= 0 ||
                   str_find(text, STR("no pg_hba.conf entry")) >= 0;
 
+    str_cut(text, '\n', &first, &others);
     return err_set(err, denied ? ERR_DENIED : ERR_UNAVAILABLE, "the source: " STR_FMT,
-                   STR_ARG(text));
+                   STR_ARG(first));
 }
 
 static int source_connect(struct source *s, const char *url, struct err *err)

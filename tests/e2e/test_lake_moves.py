@@ -4,13 +4,14 @@ import contextlib
 import hashlib
 import http.client
 import json
+import re
 import struct
 import subprocess
 import tarfile
 
 import pytest
 
-from conftest import runner, wait_for
+from conftest import free_port, runner, wait_for
 from lake_lab import Lake
 from postgres_lab import postgres  # noqa: F401  (a fixture)
 from test_lake_keeping import Lake as Faulty, kills, stop
@@ -313,6 +314,8 @@ def test_a_migration_is_for_administrators_and_one_at_a_time(server, weir, postg
     assert "there is no user 'nobody'" in run("lake", "migrate", postgres.url, "--owner", "nobody", status=1)
     assert lake.send("GET", "/lake/migration").json["repositories"] == []
     assert "write postgres://" in run("lake", "migrate", "nonsense://x", status=1)
+    nobody = f"postgres://x@127.0.0.1:{free_port()}/x"
+    assert re.fullmatch(r"weir: lake migrate: the source: .*Connection refused\n", run("lake", "migrate", nobody, status=1))
     old = OldLake(postgres)
     server.s3((keys["access_key"], keys["secret_key"])).create_bucket(Bucket="lake-data")
     assert lake.send("POST", "/lake/migration", {"url": old.url, "owner": "alice"}).status == 202
