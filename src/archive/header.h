@@ -1,0 +1,56 @@
+/* The header of a bundle (gitformat-bundle): the refs, before the pack.
+ *
+ * Besides the refs of the last sync a bundle of weir has *points*: lines of history. A sync that
+ * finds a ref changed or gone adds `refs/weir/<unix seconds>/was/<name>` with the former tip; one
+ * that finds a new ref adds `refs/weir/<unix seconds>/new/<name>` with its first tip. `<name>` is
+ * the ref without `refs/`. So nothing that was ever saved becomes unreachable, and the refs of any
+ * past sync can be told (docs/archive.md, B3 and B4). */
+#ifndef ARCHIVE_HEADER_H
+#define ARCHIVE_HEADER_H
+
+#include "archive/refs.h"
+#include "os/stream.h"
+
+enum {
+    HEADER_POINTS_MAX = 200 * 1000,
+    HEADER_LINE_MAX = 2 * GIT_ID_MAX + 1 + GIT_REF_NAME_MAX + 64, /* 64: the beginning of a point */
+};
+
+struct header_point {
+    int64_t at_s;    /* when the sync began, seconds since 1970 */
+    bool is_new;     /* `new`, else `was` */
+    struct str name; /* of the ref, with `refs/` */
+    unsigned char id[GIT_ID_MAX];
+};
+
+struct bundle_header {
+    struct git_refs refs;
+    VEC(struct header_point) points; /* in the order of their times */
+    uint64_t pack_at;                /* bytes before the pack, after reading */
+};
+
+void bundle_header_init(struct bundle_header *h, bool is_sha256);
+void bundle_header_release(struct bundle_header *h);
+
+/* Writes the header with its empty line. `refs` are sorted. HEAD comes first. The branch that HEAD
+ * names comes behind the other branches, because git takes the last branch with HEAD's id for
+ * HEAD's. */
+void bundle_header_write(struct buf *out, const struct bundle_header *h);
+
+/* Reads a header; `h` is empty. ERR_CORRUPT: the bytes are not a header that weir writes.
+ * ERR_TOO_LARGE: it has too many lines. The reader then stands at the first byte of the pack: it is
+ * read byte by byte, so it should be buffered. */
+int bundle_header_read(struct bundle_header *h, struct reader *from, struct err *err) MUST_CHECK;
+
+/* Puts the refs that a sync has found into `next`, and the points of `old` and of this sync. `old`
+ * is NULL for the first sync. A list that is equal adds no point. ERR_TOO_LARGE: too many points;
+ * the bundle must be tidied first. */
+int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
+                         const struct git_refs *found, int64_t now_s, struct err *err) MUST_CHECK;
+
+/* The refs as the sync at `at_s`, or the last one before it, found them. `out` is initialised. HEAD
+ * is that of the newest refs, if its branch was there. */
+int bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_t at_s,
+                     struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,78 @@
+/* Names of the archive: hosts, accounts and repositories, and the keys of their objects.
+ *
+ * An account is a user or an organisation of a forge. Its *member* is `<host>/<login>`, as the
+ * sorted set `tracked` has it. Forges ignore the case of logins and hashes do not, so a login is
+ * folded to lower case before anything is computed from it (docs/archive.md, N2). Repositories keep
+ * the forge's spelling.
+ *
+ * Every name is checked here, before a key is made of it: a name that passes cannot leave its
+ * folder. Nothing in this file waits or allocates beyond the given arena. */
+#ifndef ARCHIVE_NAMES_H
+#define ARCHIVE_NAMES_H
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum {
+    ARCHIVE_LOGIN_PART_MAX = 100, /* bytes of one part of a login */
+    ARCHIVE_LOGIN_PARTS_MAX = 20, /* parts of a login; only GitLab's groups have more than one */
+    ARCHIVE_REPO_MAX = 100,       /* bytes */
+    ARCHIVE_HOST_MAX = 253,       /* bytes, with the port */
+    ARCHIVE_HASH_LEN = 4,         /* bytes of the SHA-256 of a login that make its folders */
+};
+
+/* One account. The strings are borrowed from the arena that they were made in. */
+struct archive_account {
+    struct str host;  /* lower case, as `github.com` or `git.example:8443` */
+    struct str login; /* folded to lower case */
+    unsigned char hash[ARCHIVE_HASH_LEN];
+};
+
+/* Reads `<host>/<login>`. ERR_INVALID: the text is not a member; err says what is wrong. */
+int archive_account_read(struct archive_account *out, struct arena *a, struct str member,
+                         struct err *err) MUST_CHECK;
+/* Makes an account of a host and a login in any spelling. The errors are those of
+ * archive_account_read(). */
+int archive_account_make(struct archive_account *out, struct arena *a, struct str host,
+                         struct str login, struct err *err) MUST_CHECK;
+
+/* The member of `tracked`. */
+struct str archive_account_member(const struct archive_account *c, struct arena *a);
+/* The key of the account's lock: `lock:<login>` on github.com, `lock:<host>/<login>` elsewhere. */
+struct str archive_account_lock(const struct archive_account *c, struct arena *a);
+
+/* Whether a forge's name of a repository can be the name of an object. */
+bool archive_repo_ok(struct str name);
+
+/* What an object of the archive is. */
+enum archive_kind {
+    ARCHIVE_RECORD,        /* <h>/<login>.json */
+    ARCHIVE_ACCOUNT_ERROR, /* <h>/<login>.error */
+    ARCHIVE_ADDED,         /* <h>/<login>.new */
+    ARCHIVE_BUNDLE,        /* <h>/<login>/<repo>.bundle */
+    ARCHIVE_ZIP,           /* <h>/<login>/<repo>.zip */
+    ARCHIVE_REPO_ERROR,    /* <h>/<login>/<repo>.error */
+    ARCHIVE_EXTRA,         /* <h>/<login>/[<repo>]@<extra> */
+    ARCHIVE_KINDS
+};
+
+/* The key of an object of an account. `repo` is empty for the kinds of accounts. For ARCHIVE_EXTRA
+ * `repo` is the repository, or empty, followed by '@' and the rest of the key. */
+struct str archive_key(const struct archive_account *c, struct arena *a, enum archive_kind kind,
+                       struct str repo);
+/* The beginning of the keys of all repositories of an account: `<h>/<login>/`. */
+struct str archive_folder(const struct archive_account *c, struct arena *a);
+
+/* A key, taken apart. Strings are borrowed from the key. */
+struct archive_object {
+    enum archive_kind kind;
+    struct str login;
+    struct str repo;  /* empty for the kinds of accounts, and where an extra has none */
+    struct str extra; /* behind the '@' */
+};
+
+/* Takes a key apart. ERR_NOT_FOUND: no object of the archive has such a key, or the folders are not
+ * those of the login. */
+int archive_key_read(struct archive_object *out, struct str key) MUST_CHECK;
+
+#endif

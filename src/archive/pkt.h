@@ -1,0 +1,68 @@
+/* The packets of git's protocol, "pkt-lines", and the side-band inside them (gitprotocol-common,
+ * gitprotocol-pack, gitprotocol-v2).
+ *
+ * A packet is four hex digits, its length with these digits, and the payload. Lengths 0, 1 and 2
+ * are marks without a payload: flush, delimiter, end of response. A git server is hostile: it may
+ * cut a packet anywhere, send lengths that are no numbers, or never end. Memory is one buffer of
+ * PKT_BUFFER bytes, whatever it sends. A pkt_in belongs to one thread. */
+#ifndef ARCHIVE_PKT_H
+#define ARCHIVE_PKT_H
+
+#include "os/stream.h"
+
+enum {
+    PKT_MAX = 65520, /* bytes of a packet with its four digits */
+    PKT_BUFFER = 128 * 1024,
+    BAND_TEXT_MAX = 64 * 1024,            /* bytes of a server's words that are kept */
+    BAND_PROGRESS_MAX = 64 * 1024 * 1024, /* bytes of progress that a server may send in all */
+};
+
+enum pkt_kind { PKT_FLUSH, PKT_DELIM, PKT_RESPONSE_END, PKT_DATA };
+
+struct pkt {
+    enum pkt_kind kind;
+    struct str data; /* borrowed until the next read */
+};
+
+struct pkt_in {
+    struct reader *from; /* borrowed */
+    char *bytes;         /* PKT_BUFFER bytes */
+    size_t at, end;      /* the bytes that are not read yet */
+};
+
+void pkt_in_init(struct pkt_in *in, struct reader *from);
+void pkt_in_release(struct pkt_in *in);
+
+/* Reads the next packet. ERR_END: the stream ended between two packets. ERR_PARSE: the bytes are
+ * not a packet. ERR_CLOSED: the stream ended inside a packet. */
+int pkt_read(struct pkt_in *in, struct pkt *out, struct err *err) MUST_CHECK;
+
+/* Reads a packet that must be a line, without its newline. A server may answer "ERR <words>" in
+ * place of any line: then ERR_PEER, and err has the words. Flush and other marks: ERR_END, and
+ * *mark tells which; `mark` may be NULL. The end of the stream is ERR_CLOSED. */
+int pkt_read_line(struct pkt_in *in, struct str *line, enum pkt_kind *mark,
+                  struct err *err) MUST_CHECK;
+
+/* Appends a packet with the text and a newline, or a mark. */
+void pkt_line(struct buf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void pkt_mark(struct buf *out, enum pkt_kind kind);
+
+/* Appends the words of a server to `out`, made fit for a message: control characters become blanks,
+ * and bytes that are not UTF-8 become '?'. */
+void peer_words(struct buf *out, struct str words);
+
+/* A reader of the bytes of side-band 1. It ends at the flush. Progress (band 2) is counted and
+ * dropped; an error of the server (band 3) is ERR_PEER with the server's words. An empty packet of
+ * band 1 is a keep-alive. The end of the stream before the flush is ERR_CLOSED. */
+struct band_reader {
+    struct reader reader;
+    struct pkt_in *in;    /* borrowed */
+    struct str rest;      /* of the packet that is being read */
+    uint64_t progress;    /* bytes of band 2 so far */
+    uint64_t idle_max_ms; /* how long a server may send no byte of band 1; 0: for ever */
+    uint64_t idle_since_ms;
+    bool ended;
+};
+void band_reader_init(struct band_reader *r, struct pkt_in *in, uint64_t idle_max_ms);
+
+#endif

@@ -1,0 +1,67 @@
+/* The refs of a git repository, as a server lists them.
+ *
+ * A server is hostile, so every name is judged by git's own rules before it is kept: a name with a
+ * newline would write a line into the header of a bundle. Names that break the rules, and refs that
+ * a forge makes for itself (merges of pull requests, pipelines), are left out and counted.
+ * A git_refs belongs to one thread. */
+#ifndef ARCHIVE_REFS_H
+#define ARCHIVE_REFS_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+enum {
+    GIT_ID_MAX = 32, /* bytes of an object's id: 20 with SHA-1, 32 with SHA-256 */
+    GIT_REF_NAME_MAX = 1024,
+    GIT_REFS_MAX = 1000 * 1000,
+    GIT_REFS_BYTES_MAX = 256 * 1024 * 1024,
+    GIT_DIGEST_LEN = 64, /* hex digits */
+};
+
+struct git_ref {
+    struct str name;
+    unsigned char id[GIT_ID_MAX];
+};
+
+struct git_refs {
+    bool is_sha256;
+    VEC(struct git_ref) list; /* without HEAD; in the server's order until git_refs_sort() */
+    bool has_head;
+    unsigned char head[GIT_ID_MAX]; /* what HEAD leads to, if has_head */
+    struct str head_target; /* the ref that HEAD names; empty: HEAD names none, or is not known */
+    uint64_t left_out;      /* refs that are not kept */
+    uint64_t seen;          /* refs that the server has sent */
+    struct arena arena;     /* of the names */
+};
+
+void git_refs_init(struct git_refs *r, bool is_sha256);
+void git_refs_release(struct git_refs *r);
+
+static inline size_t git_id_len(bool is_sha256)
+{
+    return is_sha256 ? 32 : 20;
+}
+
+/* Whether git takes the name for a ref below `refs/` (git-check-ref-format). */
+bool git_ref_name_ok(struct str name);
+/* Whether the archive keeps such a ref: it belongs to a person, not to the forge or to weir. */
+bool git_ref_is_kept(struct str name);
+
+/* Adds a ref, or HEAD, as a server has sent it: `id` in hex. Refs that are not kept are counted.
+ * ERR_PARSE: the id is not one. ERR_TOO_LARGE: there are too many refs. */
+int git_refs_add(struct git_refs *r, struct str id, struct str name, struct err *err) MUST_CHECK;
+/* Notes the target of HEAD. A target that is not a good name is ignored. */
+void git_refs_set_head_target(struct git_refs *r, struct str target);
+
+/* Sorts the list by name. ERR_PARSE: the server has sent a name twice. */
+int git_refs_sort(struct git_refs *r, struct err *err) MUST_CHECK;
+/* Finds a ref in a sorted list, or NULL. */
+const struct git_ref *git_refs_find(const struct git_refs *r, struct str name);
+
+/* The digest of a sorted list: the SHA-256, in hex, of a line `<id> <name>` for each ref, then
+ * `HEAD <target>`. Equal refs have equal digests. */
+void git_refs_digest(char out[GIT_DIGEST_LEN + 1], const struct git_refs *r);
+
+#endif

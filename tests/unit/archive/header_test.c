@@ -1,0 +1,206 @@
+/* Headers of bundles: golden bytes, damage, and the refs of every past sync. */
+#include "archive/header.h"
+#include "unit/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ID_A "1111111111111111111111111111111111111111"
+#define ID_B "2222222222222222222222222222222222222222"
+
+static void add(struct git_refs *r, const char *id, const char *name)
+{
+    struct err err = {0};
+
+    CHECK_OK(git_refs_add(r, str_z(id), str_z(name), &err));
+}
+
+static void sorted(struct git_refs *r)
+{
+    struct err err = {0};
+
+    CHECK_OK(git_refs_sort(r, &err));
+}
+
+/* git takes the last branch with HEAD's id for the branch of HEAD. */
+TEST(archive_header, default_branch_last_line)
+{
+    struct bundle_header h;
+    struct buf out = {0};
+
+    bundle_header_init(&h, false);
+    add(&h.refs, ID_A, "HEAD");
+    add(&h.refs, ID_A, "refs/heads/main");
+    add(&h.refs, ID_A, "refs/heads/zebra");
+    add(&h.refs, ID_B, "refs/tags/v1");
+    git_refs_set_head_target(&h.refs, STR("refs/heads/main"));
+    sorted(&h.refs);
+    bundle_header_write(&out, &h);
+    CHECK_STR(buf_str(&out), STR("# v2 git bundle\n" ID_A " HEAD\n" ID_A " refs/heads/zebra\n" ID_A
+                                 " refs/heads/main\n" ID_B " refs/tags/v1\n\n"));
+    bundle_header_release(&h);
+    buf_release(&out);
+}
+
+TEST(archive_header, sha256_repo_v3)
+{
+    struct bundle_header h, back;
+    struct buf out = {0};
+    struct str_reader from;
+    struct err err = {0};
+
+    bundle_header_init(&h, true);
+    add(&h.refs, ID_A ID_B + 16, "HEAD");
+    add(&h.refs, ID_A ID_B + 16, "refs/heads/main");
+    git_refs_set_head_target(&h.refs, STR("refs/heads/main"));
+    sorted(&h.refs);
+    bundle_header_write(&out, &h);
+    CHECK(str_starts(buf_str(&out), STR("# v3 git bundle\n@object-format=sha256\n")));
+    buf_append_z(&out, "PACK");
+    bundle_header_init(&back, false);
+    str_reader_init(&from, buf_str(&out));
+    CHECK_OK(bundle_header_read(&back, &from.reader, &err));
+    CHECK(back.refs.is_sha256 && back.refs.list.len == 1 && back.refs.has_head);
+    CHECK_INT(back.pack_at, out.len - 4);
+    CHECK_STR(from.rest, STR("PACK"));
+    bundle_header_release(&h);
+    bundle_header_release(&back);
+    buf_release(&out);
+}
+
+TEST(archive_header, empty_repo_has_an_empty_header)
+{
+    struct bundle_header h;
+    struct buf out = {0};
+
+    bundle_header_init(&h, false);
+    bundle_header_write(&out, &h);
+    CHECK_STR(buf_str(&out), STR("# v2 git bundle\n\n")); /* and 32 bytes of a pack: 49 */
+    bundle_header_release(&h);
+    buf_release(&out);
+}
+
+TEST(archive_header, damaged_headers_are_refused)
+{
+    static const char *const bad[] = {
+        "",
+        "# v1 git bundle\n\n",
+        "# v2 git bundle\n",
+        "# v2 git bundle\n" ID_A " refs/heads/a",
+        "# v2 git bundle\n-" ID_A " \n" ID_A " refs/heads/a\n\n",
+        "# v2 git bundle\n" ID_A "\n\n",
+        "# v2 git bundle\n123 refs/heads/a\n\n",
+        "# v2 git bundle\n" ID_A " refs/heads/a b\n\n",
+        "# v2 git bundle\n" ID_A " refs/pull/1/merge\n\n",
+        "# v2 git bundle\n" ID_A " refs/heads/a\n" ID_B " refs/heads/a\n\n",
+        "# v2 git bundle\n" ID_A " refs/weir/1/is/heads/a\n\n",
+        "# v2 git bundle\n" ID_A " refs/weir/x/was/heads/a\n\n",
+        "# v2 git bundle\n" ID_A " refs/weir/-1/was/heads/a\n\n",
+        "# v2 git bundle\n" ID_A " refs/weir/2/was/heads/a\n" ID_A " refs/weir/1/was/heads/a\n\n",
+        "# v2 git bundle\n" ID_A " refs/weir/2/was/heads/a..b\n\n",
+        "# v3 git bundle\n@object-format=sha512\n\n",
+        "# v3 git bundle\n@filter=blob:none\n\n",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct bundle_header h;
+        struct str_reader from;
+        struct err err = {0};
+        bundle_header_init(&h, false);
+        str_reader_init(&from, str_z(bad[i]));
+        CHECK_ERR(bundle_header_read(&h, &from.reader, &err), ERR_CORRUPT);
+        bundle_header_release(&h);
+    }
+}
+
+/* --- fifty syncs of a random history, and the refs of each of them --- */
+
+enum { SYNCS = 50, NAMES = 12 };
+
+static void random_refs(struct git_refs *r, unsigned char state[NAMES], unsigned *seed)
+{
+    char id[41], name[32];
+
+    for (int n = 0; n < NAMES; n++) {
+        if (rand_r(seed) % 3 == 0) /* a change, a removal, or a coming back */
+            state[n] = rand_r(seed) % 3 ? (unsigned char)(1 + rand_r(seed) % 200) : 0;
+        if (!state[n])
+            continue;
+        snprintf(name, sizeof(name), "refs/heads/b%d", n);
+        for (int i = 0; i < 40; i += 2)
+            snprintf(id + i, 3, "%02x", state[n]);
+        add(r, id, name);
+    }
+    sorted(r);
+}
+
+TEST(archive_header, the_refs_of_every_past_sync_are_told)
+{
+    for (unsigned seed = 1; seed <= 10; seed++) {
+        struct git_refs found[SYNCS];
+        struct bundle_header h[SYNCS];
+        unsigned char state[NAMES] = {0};
+        unsigned random = seed;
+        struct err err = {0};
+        for (int s = 0; s < SYNCS; s++) {
+            git_refs_init(&found[s], false);
+            random_refs(&found[s], state, &random);
+            /* what is followed has been written and read again, as a bundle is */
+            bundle_header_init(&h[s], false);
+            struct bundle_header next;
+            struct buf out = {0};
+            struct str_reader from;
+            bundle_header_init(&next, false);
+            CHECK_OK(bundle_header_follow(&next, s ? &h[s - 1] : NULL, &found[s], 1000 + s, &err));
+            bundle_header_write(&out, &next);
+            str_reader_init(&from, buf_str(&out));
+            CHECK_OK(bundle_header_read(&h[s], &from.reader, &err));
+            bundle_header_release(&next);
+            buf_release(&out);
+        }
+        for (int s = 0; s < SYNCS; s++) {
+            char want[GIT_DIGEST_LEN + 1], got[GIT_DIGEST_LEN + 1];
+            struct git_refs past;
+            git_refs_init(&past, false);
+            CHECK_OK(bundle_header_at(&past, &h[SYNCS - 1], 1000 + s, &err));
+            git_refs_digest(want, &found[s]);
+            git_refs_digest(got, &past);
+            CHECK_STR(str_z(got), str_z(want));
+            git_refs_release(&past);
+        }
+        for (int s = 0; s < SYNCS; s++) {
+            git_refs_release(&found[s]);
+            bundle_header_release(&h[s]);
+        }
+    }
+}
+
+TEST(archive_header, equal_refs_add_no_point_and_a_clock_set_back_keeps_the_order)
+{
+    struct bundle_header one, two, three;
+    struct git_refs first, second;
+    struct err err = {0};
+
+    git_refs_init(&first, false);
+    git_refs_init(&second, false);
+    add(&first, ID_A, "refs/heads/a");
+    add(&second, ID_B, "refs/heads/a");
+    bundle_header_init(&one, false);
+    bundle_header_init(&two, false);
+    bundle_header_init(&three, false);
+    CHECK_OK(bundle_header_follow(&one, NULL, &first, 100, &err));
+    CHECK_OK(bundle_header_follow(&two, &one, &second, 200, &err));
+    CHECK_INT(two.points.len, 1);
+    CHECK_OK(bundle_header_follow(&three, &two, &first, 150, &err));
+    CHECK_INT(three.points.len, 2);
+    CHECK_INT(three.points.items[1].at_s, 200);
+    bundle_header_release(&two);
+    bundle_header_init(&two, false);
+    CHECK_OK(bundle_header_follow(&two, &three, &first, 300, &err));
+    CHECK_INT(two.points.len, 2);
+    bundle_header_release(&one);
+    bundle_header_release(&two);
+    bundle_header_release(&three);
+    git_refs_release(&first);
+    git_refs_release(&second);
+}
