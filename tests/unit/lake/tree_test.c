@@ -297,3 +297,47 @@ TEST(lake_tree, a_node_that_is_gone_is_damage_that_the_error_names)
     free(gone);
     world_close(&w);
 }
+
+static int read_records(struct world *w, struct str root, struct err *err)
+{
+    struct tree_iter *it = NULL;
+    struct tree_record r;
+    int code = tree_iter_open(&it, &w->store, root, err);
+
+    while (code == 0)
+        code = tree_iter_next(it, &r, err);
+    tree_iter_close(it);
+    return code == ERR_END ? 0 : code;
+}
+
+TEST(lake_tree, every_flipped_byte_of_every_node_is_noticed_and_the_error_names_the_node)
+{
+    struct set s = {0};
+    struct tree_result r;
+    struct tree_stats stats;
+    size_t cursor = 0;
+    struct world w;
+    struct str id;
+    void *value;
+    struct err err = {0};
+
+    world_open(&w, 1 << 20);
+    w.store.leaf_bytes = w.store.index_bytes = 200;
+    for (unsigned n = 0; n < 20; n++)
+        s.versions[n * 25] = 1 + n % 3;
+    set_build(&w, &s, &r);
+    CHECK_OK(tree_stats(&w.store, str_z(r.root), &stats, &err));
+    CHECK(stats.height >= 3); /* leaves, nodes and the root */
+    CHECK_OK(read_records(&w, str_z(r.root), &err));
+    while (map_next(&w.files, &cursor, &id, &value)) {
+        struct buf *bytes = &((struct world_file *)value)->bytes;
+        for (size_t at = 0; at < bytes->len; at++) {
+            bytes->p[at] ^= 0x55;
+            world_forget(&w);
+            CHECK_ERR(read_records(&w, str_z(r.root), &err), ERR_CORRUPT);
+            CHECK(str_find(str_z(err.text), id) >= 0);
+            bytes->p[at] ^= 0x55;
+        }
+    }
+    world_close(&w);
+}
