@@ -1,9 +1,7 @@
 /* Round trips to PostgreSQL: statements are sent together, and their results received. */
 #include "base/clock.h"
 #include "kv/postgres_int.h"
-#include "os/sock.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,15 +26,6 @@ uint64_t pg_changed(const PGresult *r)
 
     /* PQcmdTuples() takes a result that it does not change. */
     return str_u64(str_z(PQcmdTuples((PGresult *)r)), &rows) == 0 ? rows : 0;
-}
-
-static int lost_error(PGconn *conn, struct err *err)
-{
-    struct str text = str_z(PQerrorMessage(conn));
-
-    while (text.len > 0 && text.p[text.len - 1] == '\n')
-        text.len--;
-    return err_set(err, ERR_CLOSED, "postgres: " STR_FMT, STR_ARG(text));
 }
 
 /* --- sending --- */
@@ -126,38 +115,7 @@ static bool calls_send(struct pg_link *link, const struct pg_call *calls, size_t
     return good;
 }
 
-/* Sends what is buffered, and takes what comes meanwhile: a server whose answers nobody takes stops
- * reading. */
-static int link_flush(struct pg_link *link, uint64_t deadline_ns, struct err *err)
-{
-    int left;
-
-    while ((left = PQflush(link->conn)) > 0) {
-        int code = sock_wait(PQsocket(link->conn), POLLIN | POLLOUT, deadline_ns, err);
-        if (code < 0)
-            return code;
-        if (!PQconsumeInput(link->conn))
-            return lost_error(link->conn, err);
-    }
-    return left < 0 ? lost_error(link->conn, err) : 0;
-}
-
 /* --- receiving --- */
-
-/* Gives the next result; NULL ends the results of one statement. */
-static int result_receive(struct pg_link *link, PGresult **out, uint64_t deadline_ns,
-                          struct err *err)
-{
-    while (PQisBusy(link->conn)) {
-        int code = sock_wait(PQsocket(link->conn), POLLIN, deadline_ns, err);
-        if (code < 0)
-            return code;
-        if (!PQconsumeInput(link->conn))
-            return lost_error(link->conn, err);
-    }
-    *out = PQgetResult(link->conn);
-    return PQstatus(link->conn) == CONNECTION_OK ? 0 : lost_error(link->conn, err);
-}
 
 static int result_judge(const PGresult *r, struct err *err)
 {
@@ -175,18 +133,18 @@ static int result_judge(const PGresult *r, struct err *err)
 
 /* Receives the results of one statement. *failed gets the first error of the server; the return
  * value is for errors of the connection. */
-static int statement_receive(struct pg_link *link, PGresult **out, uint64_t deadline_ns,
+static int statement_receive(struct pg_link *link, PGresult **out, const struct sock_limit *limit,
                              int *failed, struct err *err)
 {
     PGresult *r = NULL, *end = NULL;
-    int code = result_receive(link, &r, deadline_ns, err);
+    int code = pg_conn_result(link->conn, &r, limit, err);
 
     if (code == 0 && *failed == 0 && r)
         *failed = result_judge(r, err);
     if (code == 0 && r && PQresultStatus(r) != PGRES_PIPELINE_SYNC) {
         /* An error of the connection would hide the first error, so it has its own text. */
         struct err later = {0};
-        code = result_receive(link, &end, deadline_ns, &later);
+        code = pg_conn_result(link->conn, &end, limit, &later);
         PQclear(end);
         if (code < 0)
             err_set(err, code, "%s", later.text);
@@ -199,17 +157,18 @@ static int statement_receive(struct pg_link *link, PGresult **out, uint64_t dead
 }
 
 static int calls_receive(struct pg_link *link, struct pg_call *calls, size_t count,
-                         const bool *news, uint64_t deadline_ns, int *failed, struct err *err)
+                         const bool *news, const struct sock_limit *limit, int *failed,
+                         struct err *err)
 {
     int code = 0;
 
     for (size_t i = 0; i < count && code == 0; i++) {
         if (news[i])
-            code = statement_receive(link, NULL, deadline_ns, failed, err);
+            code = statement_receive(link, NULL, limit, failed, err);
         if (code == 0)
-            code = statement_receive(link, &calls[i].result, deadline_ns, failed, err);
+            code = statement_receive(link, &calls[i].result, limit, failed, err);
         if (code == 0 && call_ends(calls, count, i)) /* the transaction is committed now */
-            code = statement_receive(link, NULL, deadline_ns, failed, err);
+            code = statement_receive(link, NULL, limit, failed, err);
     }
     return code;
 }
@@ -229,15 +188,16 @@ static bool any_is_new(const bool *news, size_t count)
 int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint64_t deadline_ns,
                 bool *lost, struct err *err)
 {
+    struct sock_limit limit = {deadline_ns};
     bool *news = xcalloc(count, sizeof(*news));
     int failed = 0, code = 0;
 
     if (!calls_send(link, calls, count, news))
-        code = lost_error(link->conn, err);
+        code = pg_conn_lost(link->conn, err);
     if (code == 0)
-        code = link_flush(link, deadline_ns, err);
+        code = pg_conn_flush(link->conn, &limit, err);
     if (code == 0)
-        code = calls_receive(link, calls, count, news, deadline_ns, &failed, err);
+        code = calls_receive(link, calls, count, news, &limit, &failed, err);
     if (code < 0 && code != ERR_TIMEOUT)
         code = ERR_CLOSED;
     /* A server that refuses writes has become a standby; the next connection may lead elsewhere. */

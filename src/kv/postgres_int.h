@@ -5,9 +5,8 @@
 
 #include "base/list.h"
 #include "kv/kv_int.h"
+#include "kv/postgres_conn.h"
 #include "os/thread.h"
-
-#include <libpq-fe.h>
 
 /* --- statements (postgres_sql.c) --- */
 

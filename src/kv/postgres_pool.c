@@ -2,9 +2,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "kv/postgres_int.h"
-#include "os/sock.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,46 +21,6 @@ static void link_close(struct pg_link *link)
     free(link);
 }
 
-static void notice_ignore(void *ctx, const PGresult *r)
-{
-    (void)ctx, (void)r;
-}
-
-/* What libpq says of a connection that failed. The text names host and user, never the password. */
-static int connect_error(PGconn *conn, struct err *err)
-{
-    struct str text = str_trim(str_z(PQerrorMessage(conn)));
-    bool denied = PQconnectionNeedsPassword(conn) || PQconnectionUsedPassword(conn);
-    int code = ERR_UNAVAILABLE;
-
-    while (text.len > 0 && text.p[text.len - 1] == '\n')
-        text.len--;
-    /* libpq gives no SQLSTATE for a connection that was refused. */
-    if (str_find(text, STR("authentication failed")) >= 0 ||
-        str_find(text, STR("no password supplied")) >= 0 ||
-        (denied && str_find(text, STR("no pg_hba.conf entry")) >= 0))
-        code = ERR_DENIED;
-    else if (str_find(text, STR("database \"")) >= 0 && str_ends(text, STR("does not exist")))
-        code = ERR_INVALID;
-    return err_set(err, code, "postgres: " STR_FMT, STR_ARG(text));
-}
-
-static int link_wait(PGconn *conn, uint64_t deadline_ns, struct err *err)
-{
-    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
-
-    while (state != PGRES_POLLING_OK) {
-        short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-        if (state == PGRES_POLLING_FAILED || PQstatus(conn) == CONNECTION_BAD)
-            return connect_error(conn, err);
-        int code = sock_wait(PQsocket(conn), events, deadline_ns, err);
-        if (code < 0)
-            return err_wrap(err, ERR_UNAVAILABLE, "postgres: connecting");
-        state = PQconnectPoll(conn);
-    }
-    return 0;
-}
-
 /* Sets the session's limits, and makes sure that the server takes writes. */
 static int link_begin(struct pg_link *link, uint64_t timeout_ms, uint64_t deadline_ns,
                       struct err *err)
@@ -76,7 +34,10 @@ static int link_begin(struct pg_link *link, uint64_t timeout_ms, uint64_t deadli
     if (code == 0 && pg_bytes(call.result, 0, 0).p[0])
         code = err_set(err, ERR_UNAVAILABLE, "postgres: the server is a standby");
     pg_calls_clear(&call, 1);
-    return code;
+    /* No statement of a caller was sent yet, so none can have run (K6). */
+    return code == ERR_CLOSED || code == ERR_TIMEOUT
+               ? err_wrap(err, ERR_UNAVAILABLE, "postgres: connecting")
+               : code;
 }
 
 static int link_open(struct pg_link **out, const struct pg_pool *pool, uint64_t deadline_ns,
@@ -89,12 +50,9 @@ static int link_open(struct pg_link **out, const struct pg_pool *pool, uint64_t 
     struct pg_link *link = xzalloc(sizeof(*link));
 
     list_init(&link->node);
-    link->conn = PQconnectStartParams(keys, values, 1);
-    BUG_ON(!link->conn);
-    PQsetNoticeReceiver(link->conn, notice_ignore, NULL);
-    int code = link_wait(link->conn, deadline_ns, err);
-    if (code == 0 && (PQsetnonblocking(link->conn, 1) != 0 || !PQenterPipelineMode(link->conn)))
-        code = connect_error(link->conn, err);
+    int code = pg_conn_open(&link->conn, keys, values, &(struct sock_limit){deadline_ns}, err);
+    if (code == 0)
+        BUG_ON(!PQenterPipelineMode(link->conn)); /* it fails only while statements run */
     if (code == 0)
         code = link_begin(link, pool->timeout_ns / NS_PER_MS, deadline_ns, err);
     if (code < 0)
@@ -113,23 +71,9 @@ static bool link_is_alive(struct pg_link *link)
 
 /* --- the pool --- */
 
-static int url_check(const char *url, struct err *err)
-{
-    char *message = NULL;
-    PQconninfoOption *options = PQconninfoParse(url, &message);
-    bool good = options != NULL;
-
-    PQconninfoFree(options);
-    PQfreemem(message); /* it may quote the url */
-    return good ? 0
-                : err_set(err, ERR_INVALID,
-                          "the url of the key-value store is not one that PostgreSQL reads; write "
-                          "postgres://user:password@host/database");
-}
-
 int pg_pool_init(struct pg_pool *pool, const struct kv_postgres_options *o, struct err *err)
 {
-    int code = url_check(o->url, err);
+    int code = pg_url_check(o->url, "the url of the key-value store", err);
 
     if (code < 0)
         return code;

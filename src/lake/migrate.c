@@ -289,7 +289,8 @@ int lake_migrate(struct lake *l, const struct lake_migrate_options *o,
                  struct lake_migrate_totals *out, struct err *err)
 {
     struct migration g = {.lake = l, .options = o};
-    int code = source_open(&g.source, o->url, err);
+    struct source_options source = {o->url, o->timeout_ms, o->canceled};
+    int code = source_open(&g.source, &source, err);
 
     *out = (struct lake_migrate_totals){0};
     if (code == 0)
@@ -299,5 +300,7 @@ int lake_migrate(struct lake *l, const struct lake_migrate_options *o,
     if (code == 0)
         code = migration_repos(&g, err);
     source_close(g.source);
-    return code;
+    return code == ERR_CANCELED
+               ? err_set(err, code, "the migration was stopped; begin it again, and it goes on")
+               : code;
 }

@@ -12,6 +12,8 @@
 #include "lake/lake.h"
 #include "lake/progress.h"
 
+#include <stdatomic.h>
+
 /* How far one repository is. */
 enum lake_migrate_state {
     LAKE_MIGRATE_COPYING,
@@ -41,6 +43,9 @@ struct lake_migrate_options {
     const char *url;                      /* postgres://user:password@host/database */
     struct str owner;                     /* id of the user who will own the repositories */
     const struct lake_progress *progress; /* NULL: none */
+    const _Atomic(bool) *canceled; /* true: stop soon, also while the source does not answer; may be
+                                      NULL */
+    uint64_t timeout_ms;           /* a statement of the source may take so long; 0: 10 minutes */
     /* Is told each change of a repository's state; the strings are borrowed for the call. */
     void (*told)(void *ctx, const struct lake_migrate_repo *r);
     void *ctx;
@@ -48,7 +53,8 @@ struct lake_migrate_options {
 
 /* Moves all repositories. A repository that cannot be moved is told as failed, and the others are
  * moved all the same. The errors of this call are those of the whole: ERR_INVALID (the source has
- * no tables of lakeFS), ERR_DENIED, ERR_UNAVAILABLE, ERR_CANCELED and those of kv/kv.h. */
+ * no tables of lakeFS), ERR_DENIED, ERR_UNAVAILABLE (the source cannot be reached, or does not
+ * answer), ERR_CANCELED and those of kv/kv.h. After an error the next call goes on (D8). */
 int lake_migrate(struct lake *l, const struct lake_migrate_options *o,
                  struct lake_migrate_totals *out, struct err *err) MUST_CHECK;
 

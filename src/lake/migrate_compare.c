@@ -85,6 +85,7 @@ static int compare_table(struct migrate_repo *m, enum migrate_stage stage,
 /* Each mark must be that of a first parent, and there must be as many as there are of them. */
 static int compare_firsts(struct migrate_repo *m, uint64_t want, struct err *err)
 {
+    enum { FIRSTS_NOTE_EVERY = 1000 };
     static const char prefix[] = "firsts/";
     struct kv_range range = {.prefix = STR(prefix)};
     struct kv_scan *scan = NULL;
@@ -98,7 +99,8 @@ static int compare_firsts(struct migrate_repo *m, uint64_t want, struct err *err
         if (!c || !c->is_first)
             code =
                 err_set(err, ERR_CONFLICT, "the row " STR_FMT " should not be there", STR_ARG(key));
-        count++;
+        if (code == 0 && ++count % FIRSTS_NOTE_EVERY == 0)
+            code = lake_progress_note(m->options->progress, *m->rows, err);
     }
     kv_scan_free(scan);
     if (code == ERR_END && count != want)

@@ -2,16 +2,25 @@
 #include "lake/migrate_source.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
+#include "kv/postgres_conn.h"
 
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SOURCE_FETCH = 1000, SOURCE_BINARY = 1 };
+enum {
+    SOURCE_FETCH = 1000,
+    SOURCE_BINARY = 1,
+    SOURCE_CONNECT_MS = 10 * 1000,
+    SOURCE_STATEMENT_MS = 10 * 60 * 1000
+};
 
 struct source {
     PGconn *conn;
+    uint64_t timeout_ms; /* of a statement */
+    const _Atomic(bool) *canceled;
     unsigned cursors; /* makes the names of cursors unique */
+    bool is_lost;     /* the connection cannot be used any more */
 };
 
 struct source_rows {
@@ -24,41 +33,75 @@ struct source_rows {
 
 /* --- statements --- */
 
-static int source_fail(struct source *s, const PGresult *r, struct err *err)
+/* An error of the connection, or the end of the wait (D12): nothing is sent any more. */
+static int source_lose(struct source *s, int code, struct err *err)
 {
-    const char *text = r ? PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY) : NULL;
-    bool lost = PQstatus(s->conn) != CONNECTION_OK;
+    s->is_lost = true;
+    if (code == ERR_CANCELED)
+        return code;
+    if (code == ERR_TIMEOUT)
+        return err_set(err, ERR_UNAVAILABLE, "the source has not answered a statement for %ju s",
+                       (uintmax_t)(s->timeout_ms / MS_PER_S));
+    return err_wrap(err, ERR_UNAVAILABLE, "the source");
+}
 
-    return err_set(err, lost ? ERR_UNAVAILABLE : ERR_PEER, "the source: %s",
-                   text   ? text
-                   : lost ? "the connection to the server is lost"
-                          : "the server refuses a statement");
+/* Receives the one result of a statement. */
+static int source_receive(struct source *s, PGresult **out, const struct sock_limit *limit,
+                          struct err *err)
+{
+    PGresult *r = NULL, *end = NULL;
+    int code = pg_conn_result(s->conn, &r, limit, err);
+
+    if (code == 0)
+        code = pg_conn_result(s->conn, &end, limit, err);
+    PQclear(end);
+    if (code == 0)
+        *out = r;
+    else
+        PQclear(r);
+    return code;
+}
+
+static int source_send(struct source *s, const char *sql, const struct str *params, unsigned count,
+                       PGresult **out, struct err *err)
+{
+    const char *values[SOURCE_PARAMS_MAX] = {0};
+    int lengths[SOURCE_PARAMS_MAX] = {0}, formats[SOURCE_PARAMS_MAX] = {0};
+    struct sock_limit limit = {clock_mono_ns() + s->timeout_ms * NS_PER_MS, s->canceled};
+    int code = sock_limit_check(&limit);
+
+    BUG_ON(count > SOURCE_PARAMS_MAX);
+    if (code < 0)
+        return err_code(err, code);
+    for (unsigned i = 0; i < count; i++) {
+        values[i] = params[i].p ? params[i].p : "";
+        lengths[i] = (int)params[i].len;
+        formats[i] = SOURCE_BINARY;
+    }
+    if (!PQsendQueryParams(s->conn, sql, (int)count, NULL, values, lengths, formats, SOURCE_BINARY))
+        return pg_conn_lost(s->conn, err);
+    code = pg_conn_flush(s->conn, &limit, err);
+    return code < 0 ? code : source_receive(s, out, &limit, err);
 }
 
 /* Runs a statement; the caller clears *out, which is NULL after an error. */
 static int source_run(struct source *s, const char *sql, const struct str *params, unsigned count,
                       PGresult **out, struct err *err)
 {
-    const char *values[SOURCE_PARAMS_MAX] = {0};
-    int lengths[SOURCE_PARAMS_MAX] = {0}, formats[SOURCE_PARAMS_MAX] = {0};
-
-    BUG_ON(count > SOURCE_PARAMS_MAX);
-    for (unsigned i = 0; i < count; i++) {
-        values[i] = params[i].p ? params[i].p : "";
-        lengths[i] = (int)params[i].len;
-        formats[i] = SOURCE_BINARY;
-    }
-    PGresult *r =
-        PQexecParams(s->conn, sql, (int)count, NULL, values, lengths, formats, SOURCE_BINARY);
-    ExecStatusType status = PQresultStatus(r);
-    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
-        *out = r;
-        return 0;
-    }
-    int code = source_fail(s, r, err);
-    PQclear(r);
     *out = NULL;
-    return code;
+    if (s->is_lost)
+        return err_set(err, ERR_UNAVAILABLE, "the connection to the source is lost");
+    int code = source_send(s, sql, params, count, out, err);
+    if (code < 0)
+        return source_lose(s, code, err);
+    ExecStatusType status = PQresultStatus(*out);
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
+        return 0;
+    const char *text = PQresultErrorField(*out, PG_DIAG_MESSAGE_PRIMARY);
+    err_set(err, ERR_PEER, "the source: %s", text ? text : "the server refuses a statement");
+    PQclear(*out);
+    *out = NULL;
+    return ERR_PEER;
 }
 
 static int source_do(struct source *s, const char *sql, const struct str *params, unsigned count,
@@ -112,10 +155,15 @@ int source_rows_open(struct source_rows **out, struct source *s, const char *sel
 
 int source_rows_next(struct source_rows *rows, struct source_row *out, struct err *err)
 {
+    const _Atomic(bool) *canceled = rows->source->canceled;
+
+    if (canceled && *canceled)
+        return err_code(err, ERR_CANCELED);
     if (rows->next == rows->count) {
         if (rows->page && rows->count < SOURCE_FETCH)
             return ERR_END;
         PQclear(rows->page);
+        rows->page = NULL;
         int code = source_run(rows->source, rows->fetch, NULL, 0, &rows->page, err);
         rows->next = 0;
         rows->count = code == 0 ? PQntuples(rows->page) : 0;
@@ -160,85 +208,64 @@ int source_ask(struct source *s, const char *select, struct arena *a, struct sou
     return code;
 }
 
-bool source_has_table(struct source *s, const char *name)
+int source_has_table(struct source *s, const char *name, bool *out, struct err *err)
 {
     struct buf sql = {0};
     struct arena a = {0};
     struct source_row row = {0};
-    struct err ignored = {0};
 
     buf_appendf(&sql, "SELECT to_regclass('%s')::text", name);
-    int code = source_ask(s, sql.p, &a, &row, &ignored);
-    bool has = code == 0 && row.values[0].p;
+    int code = source_ask(s, sql.p, &a, &row, err);
+    *out = code == 0 && row.values[0].p;
     buf_release(&sql);
     arena_release(&a);
-    return has;
+    return code;
 }
 
 /* --- the connection --- */
 
-static void source_ignore_notice(void *ctx, const PGresult *r)
-{
-}
-
-/* The message of libpq has several lines, with advice; the first one says what is wrong. */
-static int source_connect_error(PGconn *conn, struct err *err)
-{
-    struct str text = str_z(PQerrorMessage(conn)), first, others;
-    bool denied = str_find(text, STR("authentication failed")) >= 0 ||
-                  str_find(text, STR("no password supplied")) >= 0 ||
-                  str_find(text, STR("no pg_hba.conf entry")) >= 0;
-
-    str_cut(text, '\n', &first, &others);
-    return err_set(err, denied ? ERR_DENIED : ERR_UNAVAILABLE, "the source: " STR_FMT,
-                   STR_ARG(first));
-}
-
 static int source_connect(struct source *s, const char *url, struct err *err)
 {
-    /* The url comes behind what it may override, and before what it must not. */
-    const char *const keys[] = {"fallback_application_name", "connect_timeout", "dbname",
-                                "client_encoding", NULL};
-    const char *const values[] = {"weir lake migrate", "10", url, "UTF8", NULL};
+    /* The url comes behind what it may override, and before what it must not. A host that is gone
+     * is noticed within a minute, also during a statement that takes long. */
+    const char *const keys[] = {
+        "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count",
+        "tcp_user_timeout",          "dbname",          "client_encoding",     NULL};
+    const char *const values[] = {"weir lake migrate", "30", "10", "3", "60000", url, "UTF8", NULL};
+    struct sock_limit limit = {clock_mono_ns() + SOURCE_CONNECT_MS * NS_PER_MS, s->canceled};
+    int code = pg_conn_open(&s->conn, keys, values, &limit, err);
 
-    s->conn = PQconnectdbParams(keys, values, 1);
-    BUG_ON(!s->conn);
-    PQsetNoticeReceiver(s->conn, source_ignore_notice, NULL);
-    return PQstatus(s->conn) == CONNECTION_OK ? 0 : source_connect_error(s->conn, err);
+    return code < 0 ? err_wrap(err, code, "the source") : 0;
 }
 
-static int source_check_url(const char *url, struct err *err)
-{
-    char *message = NULL;
-    PQconninfoOption *options = PQconninfoParse(url, &message);
-    bool good = options != NULL;
-
-    PQconninfoFree(options);
-    PQfreemem(message); /* it may quote the url */
-    return good ? 0
-                : err_set(err, ERR_INVALID,
-                          "the source is not a url that PostgreSQL reads; write "
-                          "postgres://user:password@host/database");
-}
-
+/* A statement that weir has given up ends on the server too. */
 static int source_begin(struct source *s, struct err *err)
 {
+    char limit[64];
+    bool has = false;
     int code = source_do(s, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", NULL, 0, err);
 
-    if (code == 0 && !source_has_table(s, "graveler_repositories"))
+    snprintf(limit, sizeof(limit), "SET LOCAL statement_timeout = %ju", (uintmax_t)s->timeout_ms);
+    if (code == 0)
+        code = source_do(s, limit, NULL, 0, err);
+    if (code == 0)
+        code = source_has_table(s, "graveler_repositories", &has, err);
+    if (code == 0 && !has)
         code = err_set(err, ERR_INVALID,
                        "the database has no table graveler_repositories; lakeFS from 0.80 on keeps "
                        "its records elsewhere: dump its refs and restore them instead");
     return code;
 }
 
-int source_open(struct source **out, const char *url, struct err *err)
+int source_open(struct source **out, const struct source_options *o, struct err *err)
 {
     struct source *s = xzalloc(sizeof(*s));
-    int code = source_check_url(url, err);
+    int code = pg_url_check(o->url, "the source", err);
 
+    s->timeout_ms = o->timeout_ms ? o->timeout_ms : SOURCE_STATEMENT_MS;
+    s->canceled = o->canceled;
     if (code == 0)
-        code = source_connect(s, url, err);
+        code = source_connect(s, o->url, err);
     if (code == 0)
         code = source_begin(s, err);
     if (code == 0)

@@ -7,16 +7,26 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+#include <stdatomic.h>
+
 enum { SOURCE_PARAMS_MAX = 2, SOURCE_COLUMNS_MAX = 10 };
 
 struct source;
 
-/* Connects and begins the transaction. ERR_INVALID: libpq cannot read the url, or the database has
- * no tables of lakeFS. ERR_DENIED, ERR_UNAVAILABLE: the server refuses, or does not answer. No text
- * ever has the url, which has the password. */
-int source_open(struct source **out, const char *url, struct err *err) MUST_CHECK;
+struct source_options {
+    const char *url;
+    uint64_t timeout_ms;           /* a statement may take so long; 0: 10 minutes */
+    const _Atomic(bool) *canceled; /* true: calls return ERR_CANCELED soon; may be NULL */
+};
+/* Connects, for which there are 10 s, and begins the transaction. ERR_INVALID: libpq cannot read
+ * the url, or the database has no tables of lakeFS. ERR_DENIED: the server refuses the user. No
+ * text ever has the url, which has the password.
+ *
+ * This call and those below return ERR_UNAVAILABLE when the server cannot be reached or has not
+ * answered in time, and ERR_CANCELED. After these errors every other call fails at once. */
+int source_open(struct source **out, const struct source_options *o, struct err *err) MUST_CHECK;
 void source_close(struct source *s); /* NULL is fine */
-bool source_has_table(struct source *s, const char *name);
+int source_has_table(struct source *s, const char *name, bool *out, struct err *err) MUST_CHECK;
 
 /* A row: the bytes of each column, borrowed until the next row. value.p is NULL for SQL's NULL. */
 struct source_row {

@@ -94,9 +94,12 @@ static int migrate_uploads_each(struct lake *l, struct source *s,
 
 int migrate_uploads(struct lake *l, struct source *s, uint64_t *count, struct err *err)
 {
+    bool has = false;
+    int code = source_has_table(s, "gateway_multiparts", &has, err);
+
     *count = 0;
-    if (!source_has_table(s, "gateway_multiparts"))
-        return 0;
-    int code = migrate_uploads_each(l, s, upload_put, count, err);
+    if (code < 0 || !has)
+        return code;
+    code = migrate_uploads_each(l, s, upload_put, count, err);
     return code < 0 ? code : migrate_uploads_each(l, s, upload_compare, count, err);
 }

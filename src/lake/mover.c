@@ -108,6 +108,7 @@ static void mover_run(void *ctx)
     struct lake_migrate_options o = {.url = m->url,
                                      .owner = str_z(m->owner),
                                      .progress = &progress,
+                                     .canceled = &m->stops,
                                      .told = mover_told,
                                      .ctx = m};
     struct lake_migrate_totals totals;
@@ -127,8 +128,10 @@ static bool mover_enter(struct lake_mover *m)
 {
     mutex_lock(&m->lock);
     bool entered = !m->is_running;
-    if (entered)
+    if (entered) {
         mover_forget(m);
+        m->stops = false;
+    }
     m->is_running = true;
     mutex_unlock(&m->lock);
     return entered;
@@ -140,7 +143,6 @@ int lake_mover_start(struct lake_mover *m, struct str url, struct str owner, str
         return err_set(err, ERR_BUSY, "a migration is under way");
     thread_join(&m->thread); /* of the last migration, which has ended */
     m->thread = (struct thread){0};
-    m->stops = false;
     m->url = str_dup(url);
     m->owner = str_dup(owner);
     int code = thread_start(&m->thread, "lake-mover", 0, mover_run, m, err);

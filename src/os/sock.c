@@ -233,17 +233,16 @@ int sock_limit_check(const struct sock_limit *limit)
     return clock_mono_ns() >= limit->deadline_ns ? ERR_TIMEOUT : 0;
 }
 
-static int wait_connected(int fd, const struct sock_limit *limit, struct err *err)
+int sock_wait_within(int fd, short events, const struct sock_limit *limit, struct err *err)
 {
-    int code = ERR_TIMEOUT;
-
-    while (code == ERR_TIMEOUT) {
-        code = sock_wait(fd, POLLOUT, sock_limit_next(limit), err);
+    for (;;) {
+        int code = sock_wait(fd, events, sock_limit_next(limit), err);
         int over = sock_limit_check(limit);
-        if (code == ERR_TIMEOUT && over < 0)
+        if (code != ERR_TIMEOUT)
+            return code;
+        if (over < 0)
             return err_code(err, over);
     }
-    return code;
 }
 
 /* Connects to one address; *fd is set on success. */
@@ -258,7 +257,7 @@ static int connect_one(int *fd, const struct sockaddr *sa, socklen_t len,
         int failure = errno;
         socklen_t size = sizeof(failure);
         if (failure == EINPROGRESS || failure == EINTR) {
-            code = wait_connected(s, limit, err);
+            code = sock_wait_within(s, POLLOUT, limit, err);
             if (code == 0 && getsockopt(s, SOL_SOCKET, SO_ERROR, &failure, &size) < 0)
                 failure = errno;
         }

@@ -61,6 +61,9 @@ int sock_connect_unix(int *fd, const char *path, uint64_t deadline_ns, struct er
 
 /* Waits for POLLIN or POLLOUT until the deadline. */
 int sock_wait(int fd, short events, uint64_t deadline_ns, struct err *err) MUST_CHECK;
+/* Like sock_wait(), but with a limit instead of a deadline, so it may also return ERR_CANCELED. */
+int sock_wait_within(int fd, short events, const struct sock_limit *limit,
+                     struct err *err) MUST_CHECK;
 
 /* Receives up to `len` bytes, at least one. *got = 0: the peer has closed its side. */
 int sock_recv(int fd, void *p, size_t len, size_t *got, uint64_t deadline_ns,

@@ -5,13 +5,14 @@ import hashlib
 import http.client
 import json
 import re
+import signal
 import struct
 import subprocess
 import tarfile
 
 import pytest
 
-from conftest import free_port, runner, wait_for
+from conftest import WEIR, free_port, runner, wait_for
 from lake_lab import Lake
 from postgres_lab import postgres  # noqa: F401  (a fixture)
 from test_lake_keeping import Lake as Faulty, kills, stop
@@ -322,6 +323,59 @@ def test_a_migration_is_for_administrators_and_one_at_a_time(server, weir, postg
     assert lake.send("POST", "/lake/migration", {"url": old.url}).status == 429
     wait_for(lambda: not lake.send("GET", "/lake/migration").json["running"], "the migration")
     assert alice.paths("empty", repo="alpha") == ["only"]
+
+
+class TableLock:
+    """Another session's lock, for which every statement on the table waits."""
+
+    def __init__(self, old, table):
+        self.old, self.met = old, 0
+        self.psql = subprocess.Popen([str(old.postgres.programs / "psql"), "-X", "-q", old.url], stdin=subprocess.PIPE, text=True)
+        self.psql.stdin.write(f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE;\n")
+        self.psql.stdin.flush()
+        wait_for(lambda: self.count("granted AND mode = 'AccessExclusiveLock'") == 1, "the lock")
+
+    def count(self, condition):
+        return int(self.old.postgres.query("SELECT count(*) FROM pg_locks WHERE database = (SELECT oid FROM pg_database WHERE "
+                                           f"datname = 'old') AND {condition}"))
+
+    def wait(self):
+        """Waits until one more migration waits for the lock: the server notices only later that a client went away."""
+        self.met += 1
+        wait_for(lambda: self.count("NOT granted") == self.met, "a migration that waits")
+
+    def release(self):
+        self.psql.communicate("ROLLBACK;\n")
+
+
+def test_a_migration_whose_source_hangs_is_stopped(tmp_path, weir, postgres):
+    old, faulty = OldLake(postgres), Faulty(tmp_path)
+    server, lake = faulty.server, Lake(faulty.server)
+    old.run("DELETE FROM graveler_repositories WHERE id = 'elsewhere'")
+    status = lambda: lake.send("GET", "/lake/migration").json  # noqa: E731
+    lock = TableLock(old, "graveler_tags")
+    assert lake.send("POST", "/lake/migration", {"url": old.url}).status == 202
+    lock.wait()
+    assert lake.send("DELETE", "/lake/migration").status == 204
+    wait_for(lambda: not status()["running"], "the end of the migration")
+    assert "was stopped" in status()["error"]
+
+    command = subprocess.Popen([WEIR, "lake", "migrate", old.url, "--data", server.data, "--url", server.url],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lock.wait()
+    command.send_signal(signal.SIGINT)
+    assert "was stopped" in command.communicate(timeout=60)[1] and command.returncode == 1
+    assert not status()["running"]
+
+    assert lake.send("POST", "/lake/migration", {"url": old.url}).status == 202
+    lock.wait()
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait(60)
+    lock.release()
+    faulty.start()
+    assert {r["state"] for r in runner(faulty.server, weir)("lake", "migrate", old.url, "--json")} == {"done"}
+    check_moved(Lake(faulty.server), old)
+    stop(faulty)
 
 
 # --- diagnosis ---

@@ -1,5 +1,6 @@
 /* weir lake migrate: all repositories of a lakeFS that keeps its records in PostgreSQL's tables. */
 #include "lake/commands/cli.h"
+#include "os/process.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -44,6 +45,18 @@ static void migrate_show_progress(const json_t *status)
             (intmax_t)json_get_i64(status, "rows", 0), STR_ARG(state), STR_ARG(name));
 }
 
+/* Waits a little. A signal that ends the command stops the migration first; the second one ends the
+ * command at once. */
+static int migrate_wait(struct api_client *r, struct err *err)
+{
+    enum { MIGRATE_POLL_MS = 200 };
+
+    if (process_signal_wait(MIGRATE_POLL_MS) == PROCESS_WOKEN)
+        return 0;
+    process_signals_release();
+    return api_client_send(r, "DELETE", MIGRATION_PATH, NULL, NULL, err);
+}
+
 /* Waits for the end. *status is owned by the caller. */
 static int migrate_follow(struct api_client *r, json_t **status, struct err *err)
 {
@@ -56,7 +69,9 @@ static int migrate_follow(struct api_client *r, json_t **status, struct err *err
             migrate_show_progress(*status);
         json_decref(*status);
         *status = NULL;
-        manage_poll_wait();
+        code = migrate_wait(r, err);
+        if (code < 0)
+            break;
     }
     if (shows)
         fprintf(stderr, "\r\033[K");
@@ -101,7 +116,10 @@ static int lake_migrate_run(struct api_client *r, const struct invocation *inv,
                             struct output *table, struct err *err)
 {
     json_t *status = NULL;
-    int code = migrate_start(r, inv, err);
+    int code;
+
+    process_signals_hold(); /* before a thread is started that would receive them */
+    code = migrate_start(r, inv, err);
 
     if (code == 0)
         code = migrate_follow(r, &status, err);
@@ -129,7 +147,8 @@ const struct command lake_migrate_commands[] = {
          "changing them, and makes a repository for each that is there. Everything is read again "
          "from both sides and compared before a repository appears. Their storage namespaces must "
          "be buckets that weir knows; objects and ranges stay where they are. A migration that "
-         "was stopped goes on where it was when the command runs again. weir connects to the "
+         "was stopped, also by an interrupt of the command, goes on where it was when the command "
+         "runs again. weir connects to the "
          "database itself; a password may be in its PGPASSFILE instead of in the URL.",
      .examples = "weir lake migrate postgres://lakefs@db.example.com/lakefs\n"
                  "weir lake migrate postgres://lakefs@db.example.com/lakefs --owner alice",

@@ -1,10 +1,13 @@
 /* Migration from the tables of an old lakeFS, on a real PostgreSQL. */
 #include "lake/migrate.h"
 
+#include "base/clock.h"
 #include "base/hex.h"
 #include "lake/delete.h"
 #include "lake/iter.h"
+#include "lake/mover.h"
 #include "lake/node.h"
+#include "unit/kv/cut_proxy.h"
 #include "unit/kv/postgres_server.h"
 #include "unit/kv/postgres_shared.h"
 #include "unit/lake/moves_lab.h"
@@ -437,6 +440,108 @@ GC_LAB_TEST(lake_migrate, a_migration_is_stopped_by_its_caller)
     CHECK_INT(old_try(&o, NULL, &totals), 0);
     old_check(&o);
     old_close(&o);
+}
+
+/* --- a source that does not answer --- */
+
+/* A call that waits for the source's time-outs, 10 s and 10 minutes, takes longer. */
+enum { PROMPTLY_MS = 8000 };
+
+/* A server that accepts connections and never says a word. */
+GC_LAB_TEST(lake_migrate, a_source_that_never_answers_does_not_hold_up_the_end)
+{
+    struct lake_mover *mover = lake_mover_new(lab->lake);
+    struct lake_mover_status status = {.is_running = true};
+    struct cut_proxy proxy;
+    struct err err = {0};
+    char url[80];
+
+    cut_proxy_start(&proxy, NULL);
+    snprintf(url, sizeof(url), "postgres://weir:hidden@127.0.0.1:%d/none", proxy.port);
+    CHECK_OK(lake_mover_start(mover, str_z(url), STR(LAKE_LAB_OWNER), &err));
+    CHECK_SOON(proxy.met == 1);
+    uint64_t began = clock_mono_ms();
+    lake_mover_stop(mover);
+    while (status.is_running)
+        CHECK_OK(lake_mover_status(mover, &lab->arena, &status, &err));
+    CHECK(str_find(status.error, STR("was stopped")) >= 0);
+    CHECK_OK(lake_mover_start(mover, str_z(url), STR(LAKE_LAB_OWNER), &err));
+    CHECK_SOON(proxy.met == 2);
+    lake_mover_free(mover);
+    CHECK(clock_mono_ms() - began < PROMPTLY_MS);
+    cut_proxy_stop(&proxy);
+}
+
+struct held_source {
+    struct old_lake *old;
+    struct cut_proxy proxy;
+    struct thread thread;
+    _Atomic(bool) canceled;
+    bool cancels;
+};
+
+static void held_cancel(void *ctx)
+{
+    struct held_source *h = ctx;
+
+    CHECK_SOON(h->proxy.asked);
+    h->canceled = h->cancels;
+}
+
+static void held_begin(void *ctx)
+{
+    struct held_source *h = ctx;
+    struct err err = {0};
+
+    h->proxy.moment = CUT_HOLD;
+    CHECK_OK(thread_start(&h->thread, "cancel", 0, held_cancel, h, &err));
+}
+
+/* Migrates through a proxy that lets nothing pass behind the n-th write. */
+static int held_try(struct held_source *h, struct lake_migrate_options *o, unsigned n)
+{
+    struct lake_migrate_totals totals;
+
+    h->canceled = h->proxy.asked = false;
+    h->old->hand.err = (struct err){0};
+    steps_plan(STEPS_AFTER, "lake.migrate_row", n, held_begin, h);
+    int code = lake_migrate(h->old->lab->lake, o, &totals, &h->old->hand.err);
+    CHECK(steps_happened());
+    thread_join(&h->thread);
+    h->thread = (struct thread){0};
+    h->proxy.moment = CUT_NOTHING;
+    return code;
+}
+
+GC_LAB_TEST(lake_migrate, a_source_that_stops_answering_is_given_up_and_goes_on_later)
+{
+    struct lake_migrate_totals totals;
+    struct old_lake old;
+    struct held_source h = {.old = &old};
+    char url[512];
+
+    old_open(&old, lab);
+    cut_proxy_start_postgres(&h.proxy, old.url, url, sizeof(url));
+    struct lake_migrate_options o = {.url = url,
+                                     .owner = STR(LAKE_LAB_OWNER),
+                                     .canceled = &h.canceled,
+                                     .told = old_told,
+                                     .ctx = &old};
+    h.cancels = true;
+    uint64_t began = clock_mono_ms();
+    CHECK_ERR(held_try(&h, &o, 4), ERR_CANCELED); /* uploads, mark, commits */
+    CHECK(clock_mono_ms() - began < PROMPTLY_MS);
+    h.cancels = false;
+    o.timeout_ms = 1000;
+    CHECK_ERR(held_try(&h, &o, 3), ERR_UNAVAILABLE); /* uploads, tags */
+    CHECK(str_find(str_z(old.hand.err.text), STR("has not answered a statement for 1 s")) >= 0);
+    steps_plan(STEPS_AFTER, "lake.migrate_row", 100, NULL, NULL);
+    CHECK_INT(old_try(&old, NULL, &totals), 0);
+    CHECK_INT(steps_count("lake.migrate_row"), 8);
+    CHECK(!steps_happened());
+    old_check(&old);
+    cut_proxy_stop(&h.proxy);
+    old_close(&old);
 }
 
 GC_LAB_TEST(lake_migrate, a_database_without_the_tables_is_refused)

@@ -1,0 +1,116 @@
+/* Connections to PostgreSQL whose calls wait within a limit. */
+#include "kv/postgres_conn.h"
+
+#include <poll.h>
+
+int pg_url_check(const char *url, const char *what, struct err *err)
+{
+    char *message = NULL;
+    PQconninfoOption *options = PQconninfoParse(url, &message);
+    bool good = options != NULL;
+
+    PQconninfoFree(options);
+    PQfreemem(message); /* it may quote the url */
+    return good ? 0
+                : err_set(err, ERR_INVALID,
+                          "%s is not a url that PostgreSQL reads; write "
+                          "postgres://user:password@host/database",
+                          what);
+}
+
+/* --- connecting --- */
+
+static void conn_ignore_notice(void *ctx, const PGresult *r)
+{
+    (void)ctx, (void)r;
+}
+
+/* What libpq says of a connection that failed. The text names host and user, never the password. It
+ * has several lines, with advice; the first one says what is wrong. */
+static int conn_refused(PGconn *conn, struct err *err)
+{
+    struct str text = str_z(PQerrorMessage(conn)), first, advice;
+    bool denied = PQconnectionNeedsPassword(conn) || PQconnectionUsedPassword(conn);
+    int code = ERR_UNAVAILABLE;
+
+    str_cut(text, '\n', &first, &advice);
+    /* libpq gives no SQLSTATE for a connection that was refused. */
+    if (str_find(text, STR("authentication failed")) >= 0 ||
+        str_find(text, STR("no password supplied")) >= 0 ||
+        (denied && str_find(text, STR("no pg_hba.conf entry")) >= 0))
+        code = ERR_DENIED;
+    else if (str_find(first, STR("database \"")) >= 0 && str_ends(first, STR("does not exist")))
+        code = ERR_INVALID;
+    return err_set(err, code, "postgres: " STR_FMT, STR_ARG(first));
+}
+
+static int conn_establish(PGconn *conn, const struct sock_limit *limit, struct err *err)
+{
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+
+    while (state != PGRES_POLLING_OK) {
+        short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        if (state == PGRES_POLLING_FAILED || PQstatus(conn) == CONNECTION_BAD)
+            return conn_refused(conn, err);
+        int code = sock_wait_within(PQsocket(conn), events, limit, err);
+        if (code < 0)
+            return err_wrap(err, code == ERR_CANCELED ? code : ERR_UNAVAILABLE,
+                            "postgres: connecting");
+        state = PQconnectPoll(conn);
+    }
+    return PQsetnonblocking(conn, 1) == 0 ? 0 : conn_refused(conn, err);
+}
+
+int pg_conn_open(PGconn **out, const char *const *keys, const char *const *values,
+                 const struct sock_limit *limit, struct err *err)
+{
+    PGconn *conn = PQconnectStartParams(keys, values, 1);
+
+    BUG_ON(!conn);
+    PQsetNoticeReceiver(conn, conn_ignore_notice, NULL);
+    int code = conn_establish(conn, limit, err);
+    if (code == 0)
+        *out = conn;
+    else
+        PQfinish(conn);
+    return code;
+}
+
+/* --- sending and receiving --- */
+
+int pg_conn_lost(PGconn *conn, struct err *err)
+{
+    struct str text = str_z(PQerrorMessage(conn));
+
+    while (text.len > 0 && text.p[text.len - 1] == '\n')
+        text.len--;
+    return err_set(err, ERR_CLOSED, "postgres: " STR_FMT, STR_ARG(text));
+}
+
+/* A server whose answers nobody takes stops reading. */
+int pg_conn_flush(PGconn *conn, const struct sock_limit *limit, struct err *err)
+{
+    int left;
+
+    while ((left = PQflush(conn)) > 0) {
+        int code = sock_wait_within(PQsocket(conn), POLLIN | POLLOUT, limit, err);
+        if (code < 0)
+            return code;
+        if (!PQconsumeInput(conn))
+            return pg_conn_lost(conn, err);
+    }
+    return left < 0 ? pg_conn_lost(conn, err) : 0;
+}
+
+int pg_conn_result(PGconn *conn, PGresult **out, const struct sock_limit *limit, struct err *err)
+{
+    while (PQisBusy(conn)) {
+        int code = sock_wait_within(PQsocket(conn), POLLIN, limit, err);
+        if (code < 0)
+            return code;
+        if (!PQconsumeInput(conn))
+            return pg_conn_lost(conn, err);
+    }
+    *out = PQgetResult(conn);
+    return PQstatus(conn) == CONNECTION_OK ? 0 : pg_conn_lost(conn, err);
+}
