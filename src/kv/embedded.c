@@ -269,7 +269,10 @@ static int embedded_write(struct kv *kv, const struct kv_change *changes, size_t
     *failed = w.failed;
     if (code == ERR_IO)
         code = err_wrap(err, ERR_TIMEOUT, "the write may be there after the next start");
-    return code < 0 ? code : embedded_get(kv, NULL, a, names, name_count, out, err);
+    if (code < 0)
+        return code;
+    code = embedded_get(kv, NULL, a, names, name_count, out, err);
+    return code < 0 ? kv_made_unread(err) : 0;
 }
 
 static int embedded_drop(struct kv *kv, struct str partition, struct err *err)
@@ -282,7 +285,7 @@ static int embedded_drop(struct kv *kv, struct str partition, struct err *err)
     db_prefix_end(from, &end);
     int code = db_delete_range(e->db, e->rows, from, buf_str(&end), err);
     buf_release(&end);
-    return code;
+    return code == ERR_IO ? err_wrap(err, ERR_TIMEOUT, "the partition may be gone") : code;
 }
 
 /* --- opening --- */

@@ -132,12 +132,14 @@ int kv_prepare(struct kv *kv, struct err *err)
     int code = kv->ops->prepare(kv, err);
     if (code == 0)
         atomic_store_explicit(&kv->prepared, true, memory_order_release);
-    return code;
+    /* The call that needs the store prepared has not run (K6). */
+    return code == ERR_TIMEOUT ? err_wrap(err, ERR_UNAVAILABLE, "preparing the key-value store")
+                               : code;
 }
 
 int kv_opened(struct kv **out, struct kv *kv, const struct log *log, struct err *err)
 {
-    static const int passing[] = {ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_BUSY, ERR_STORE};
+    static const int passing[] = {ERR_UNAVAILABLE, ERR_BUSY, ERR_STORE};
     int code = kv_prepare(kv, err);
 
     for (size_t i = 0; i < ARRAY_SIZE(passing) && code < 0; i++)

@@ -13,10 +13,10 @@
  *
  * Errors: ERR_INVALID (an empty partition or key, no value, a size past its limit), ERR_NOT_FOUND,
  * ERR_PRECONDITION, ERR_BUSY (the server throttles), ERR_UNAVAILABLE (the call did not run),
- * ERR_TIMEOUT (the call may have run), ERR_VERSION (a newer program wrote the rows), ERR_CLOSED (a
- * scan that was closed). Also ERR_NO_SPACE, ERR_DENIED, ERR_UNSUPPORTED and ERR_STORE (the store is
- * halted), after which nothing was changed, and ERR_NO_MEMORY (the arena is full). An error is
- * never to be understood as "the row is absent". */
+ * ERR_TIMEOUT (of writes alone: the write may have been made, K6), ERR_VERSION (a newer program
+ * wrote the rows), ERR_CLOSED (a scan that was closed). Also ERR_NO_SPACE, ERR_DENIED,
+ * ERR_UNSUPPORTED and ERR_STORE (the store is halted), after which nothing was changed, and
+ * ERR_NO_MEMORY (the arena is full). An error is never to be understood as "the row is absent". */
 #ifndef KV_KV_H
 #define KV_KV_H
 
@@ -162,7 +162,8 @@ void kv_scan_free(struct kv_scan *scan); /* closes it and frees its memory; NULL
  * write of no changes succeeds. */
 int kv_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
              struct err *err) MUST_CHECK;
-/* As kv_write(), and in the same round trip reads `names`, after the changes are made. */
+/* As kv_write(), and in the same round trip reads `names`, after the changes are made. ERR_TIMEOUT
+ * also means that the changes were made, and a row could not be read, or the arena is full. */
 int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
                  struct arena *a, const struct kv_name *names, size_t name_count,
                  struct kv_value *out, struct err *err) MUST_CHECK;

@@ -19,4 +19,10 @@ bool kv_changes_free(const struct kv_change *changes, size_t count);
 /* Prepares the driver unless that was done. */
 int kv_prepare(struct kv *kv, struct err *err) MUST_CHECK;
 
+/* The error of a write that was made, and whose rows behind it could not be read (K6). */
+static inline int kv_made_unread(struct err *err)
+{
+    return err_wrap(err, ERR_TIMEOUT, "the write was made, and the rows behind it were not read");
+}
+
 #endif

@@ -117,8 +117,8 @@ static int postgres_write(struct kv *kv, const struct kv_change *changes, size_t
     for (size_t i = 0; i < name_count; i++)
         call_get(&calls[1 + i], &names[i]);
     int code = pg_write_run(&w, pool_of(kv), calls, 1 + name_count, failed, err);
-    if (code == 0)
-        code = values_copy(out, calls + 1, name_count, a, err);
+    if (code == 0 && values_copy(out, calls + 1, name_count, a, err) < 0)
+        code = kv_made_unread(err);
     pg_calls_clear(calls, 1 + name_count);
     pg_write_release(&w);
     free(calls);
@@ -168,7 +168,7 @@ static int run_once(struct pg_pool *pool, enum sql_name sql, struct err *err)
     int code = pg_run(pool, &call, 1, true, err);
 
     pg_calls_clear(&call, 1);
-    return code;
+    return code == ERR_AGAIN ? err_wrap(err, ERR_BUSY, "preparing the database") : code;
 }
 
 static int make_function(struct pg_pool *pool, struct err *err)

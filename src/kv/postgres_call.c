@@ -123,7 +123,7 @@ static int result_judge(const PGresult *r, struct err *err)
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
 
-    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_PIPELINE_SYNC)
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
         return 0;
     if (status == PGRES_PIPELINE_ABORTED)
         return err_set(err, ERR_PEER, "postgres: an earlier statement failed");
@@ -141,7 +141,7 @@ static int statement_receive(struct pg_link *link, PGresult **out, const struct 
 
     if (code == 0 && *failed == 0 && r)
         *failed = result_judge(r, err);
-    if (code == 0 && r && PQresultStatus(r) != PGRES_PIPELINE_SYNC) {
+    if (code == 0 && r) {
         /* An error of the connection would hide the first error, so it has its own text. */
         struct err later = {0};
         code = pg_conn_result(link->conn, &end, limit, &later);
@@ -156,6 +156,22 @@ static int statement_receive(struct pg_link *link, PGresult **out, const struct 
     return code;
 }
 
+/* Receives the end of a transaction. An error in its place leaves open whether the transaction is
+ * committed, so the connection is given up, as if it were lost. */
+static int end_receive(struct pg_link *link, const struct sock_limit *limit, struct err *err)
+{
+    PGresult *r = NULL;
+    struct err why = {0};
+    int code = pg_conn_result(link->conn, &r, limit, &why);
+
+    if (code == 0 && PQresultStatus(r) != PGRES_PIPELINE_SYNC) {
+        const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+        code = err_set(&why, ERR_CLOSED, "postgres: committing: %s", text ? text : "an error");
+    }
+    PQclear(r);
+    return code < 0 ? err_set(err, code, "%s", why.text) : 0;
+}
+
 static int calls_receive(struct pg_link *link, struct pg_call *calls, size_t count,
                          const bool *news, const struct sock_limit *limit, int *failed,
                          struct err *err)
@@ -167,8 +183,10 @@ static int calls_receive(struct pg_link *link, struct pg_call *calls, size_t cou
             code = statement_receive(link, NULL, limit, failed, err);
         if (code == 0)
             code = statement_receive(link, &calls[i].result, limit, failed, err);
-        if (code == 0 && call_ends(calls, count, i)) /* the transaction is committed now */
-            code = statement_receive(link, NULL, limit, failed, err);
+        if (code == 0 && call_ends(calls, count, i)) {
+            code = end_receive(link, limit, err);
+            calls[i].made = code == 0 && *failed == 0;
+        }
     }
     return code;
 }
@@ -218,8 +236,8 @@ static int pg_try(struct pg_pool *pool, struct pg_call *calls, size_t count, str
     link->routes = atomic_load_explicit(&pool->routes, memory_order_relaxed);
     code = pg_link_run(link, calls, count, deadline_ns, &lost, err);
     (lost ? pg_pool_drop : pg_pool_give)(pool, link);
-    if (code < 0)
-        pg_calls_clear(calls, count);
+    if (code < 0) /* the result of a write that was made is kept */
+        pg_calls_clear(calls + calls[0].made, count - calls[0].made);
     return code;
 }
 
@@ -227,9 +245,12 @@ int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool write
 {
     int code = pg_try(pool, calls, count, err);
 
-    if (code == ERR_CLOSED && !writes) /* the server went away since the connection was used last */
+    if (writes)
+        return code == ERR_CLOSED ? err_wrap(err, ERR_TIMEOUT, "the connection was lost") : code;
+    /* The server went away since the connection was used last, or undid the reads. */
+    if (code == ERR_CLOSED || code == ERR_AGAIN)
         code = pg_try(pool, calls, count, err);
-    if (code == ERR_CLOSED)
-        code = err_wrap(err, writes ? ERR_TIMEOUT : ERR_UNAVAILABLE, "the connection was lost");
-    return code;
+    if (code == ERR_CLOSED || code == ERR_TIMEOUT)
+        return err_wrap(err, ERR_UNAVAILABLE, "a read of the key-value store");
+    return code == ERR_AGAIN ? err_wrap(err, ERR_BUSY, "a read of the key-value store") : code;
 }

@@ -70,7 +70,10 @@ struct pg_call {
     enum sql_name sql;
     struct str params[SQL_PARAMS_MAX];
     bool ends;        /* the transaction ends behind this statement; the last one ends always */
-    PGresult *result; /* owned; set by pg_run() when it returns 0 */
+    PGresult *result; /* owned; set by pg_run() when it returns 0, or when `made` is set */
+    /* Set by pg_run(), also when it fails: the server has said that the transaction that ends
+     * behind this statement is committed. */
+    bool made;
 };
 void pg_calls_clear(struct pg_call *calls, size_t count); /* frees the results */
 
@@ -78,8 +81,9 @@ struct pg_link;
 struct pg_pool;
 
 /* Runs the statements in one round trip, each transaction as a whole. The results are complete when
- * it returns 0. `writes` says whether a connection that is lost on the way means ERR_TIMEOUT (the
- * statements may have run) or ERR_UNAVAILABLE. ERR_AGAIN: sql_state_code(). */
+ * it returns 0. `writes` says whether a connection that is lost on the way, or a time-out, means
+ * ERR_TIMEOUT (the statements may have run) or ERR_UNAVAILABLE; reads are sent once more before
+ * that. ERR_AGAIN, of writes alone: sql_state_code(). */
 int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool writes,
            struct err *err) MUST_CHECK;
 /* The same on one connection. *lost: the connection cannot be used any more. ERR_CLOSED and

@@ -187,10 +187,12 @@ int pg_write_run(struct pg_write *w, struct pg_pool *pool, struct pg_call *calls
         code = buf_error(&w->arrays[i]);
     if (code < 0)
         return err_code(err, code);
-    while ((code = pg_run(pool, calls, count, true, err)) == ERR_AGAIN &&
+    while ((code = pg_run(pool, calls, count, true, err)) == ERR_AGAIN && !calls[0].made &&
            clock_mono_ns() < deadline_ns)
         pause_a_little();
-    if (code == ERR_AGAIN)
-        return err_wrap(err, ERR_BUSY, "other transactions were always faster");
-    return code < 0 ? code : write_judge(w, &calls[0], failed, err);
+    if (!calls[0].made)
+        return code == ERR_AGAIN ? err_wrap(err, ERR_BUSY, "other transactions were always faster")
+                                 : code;
+    int judged = write_judge(w, &calls[0], failed, err);
+    return judged == 0 && code < 0 ? kv_made_unread(err) : judged;
 }

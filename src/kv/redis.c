@@ -52,14 +52,16 @@ static struct store *store_of(struct kv *kv)
  * if it had not run. */
 static int read_code(int code, struct err *err)
 {
-    if (code == ERR_CLOSED || code == ERR_PEER)
+    if (code == ERR_CLOSED || code == ERR_PEER || code == ERR_TIMEOUT)
         return err_wrap(err, ERR_UNAVAILABLE, "a read of the key-value store");
     return code;
 }
 
 static int write_code(int code, struct err *err)
 {
-    if (code == ERR_CLOSED || code == ERR_PEER || code == ERR_NO_MEMORY)
+    /* ERR_INVALID: a key holds another type of value. The script may have written before it met it.
+     */
+    if (code == ERR_CLOSED || code == ERR_PEER || code == ERR_NO_MEMORY || code == ERR_INVALID)
         return err_wrap(err, ERR_TIMEOUT, "a write to the key-value store may have run");
     return code;
 }
@@ -274,7 +276,9 @@ static int write_answer(const struct reply *r, size_t *failed, size_t name_count
     }
     if (code == 0)
         code = answer_check(r->count == name_count + 1, err);
-    return code < 0 ? code : values_take(out, r->items + 1, name_count, err);
+    if (code == 0)
+        code = values_take(out, r->items + 1, name_count, err);
+    return code < 0 ? kv_made_unread(err) : 0;
 }
 
 /* Runs the script. A removal that finds Redis full is tried again with the mark of a removal; the
