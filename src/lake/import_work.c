@@ -454,6 +454,19 @@ static int import_run(struct import_work *w, struct err *err)
     return code;
 }
 
+/* The record has changed under the work: the import was canceled or made, or another process works
+ * on it too. ERR_BUSY: it has not ended, and who else works on it may die, so this task is tried
+ * again (I3). */
+static int import_yield(struct import_work *w, struct err *err)
+{
+    struct import_record *now;
+    int code = import_record_load(w->lake, w->arena, w->repo, w->record->status.id, &now, err);
+
+    return code == 0 && !now->status.completed
+               ? err_set(err, ERR_BUSY, "another process works on the import")
+               : code;
+}
+
 int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
                      bool (*ended)(void *ctx), void *ctx, struct err *err)
 {
@@ -465,10 +478,12 @@ int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
         code = import_run(&w, err);
         if (import_is_final(code))
             code = import_end(&w, arena_str(&a, str_z(err->text)), err);
+        if (code == ERR_CONFLICT)
+            code = import_yield(&w, err);
     }
     arena_release(&w.notes[0]);
     arena_release(&w.notes[1]);
     arena_release(&a);
-    /* A record that is gone or has changed was canceled, or the repository was deleted. */
-    return code == ERR_NOT_FOUND || code == ERR_CONFLICT ? 0 : code;
+    /* The record is gone with its repository. */
+    return code == ERR_NOT_FOUND ? 0 : code;
 }

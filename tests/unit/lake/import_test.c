@@ -347,6 +347,80 @@ static void commit_and_repeat(void *ctx)
     CHECK_STR(work(i->hand, i->id).error, STR(""));
 }
 
+static bool second_look(void *ctx)
+{
+    return ++*(int *)ctx > 1;
+}
+
+/* Another process begins with the import, notes its progress, and ends before it has made it. */
+static void begin_as_well(void *ctx)
+{
+    struct interruption *i = ctx;
+    struct err err = {0};
+    int looks = 0;
+
+    CHECK_ERR(lake_import_work(i->hand->lake, &i->hand->repo, i->id, second_look, &looks, &err),
+              ERR_CANCELED);
+}
+
+/* Two processes have the task, and each spoils the work of the other. The task must not count as
+ * done before the import has ended. */
+GC_LAB_TEST(lake_import, an_import_that_two_processes_work_on_is_made_in_the_end)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct interruption i = {.hand = &other};
+    struct lake_import_status status;
+    struct err err = {0};
+
+    other.lake->o.folder = h.lake->o.folder; /* to sort in */
+    make_source(lab);
+    put_source(&h, "x", "x");
+    CHECK_INT(try_start(&h, &path, 1, &i.id), 0);
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, begin_as_well, &i);
+    CHECK_ERR(lake_import_work(h.lake, &h.repo, i.id, NULL, NULL, &err), ERR_BUSY);
+    CHECK(steps_happened());
+    CHECK_OK(lake_import_get(h.lake, &h.arena, &h.repo, i.id, &status, &err));
+    CHECK(!status.completed);
+    CHECK_STR(hand_history(&h, "main"), STR("Repository created"));
+    status = work(&h, i.id);
+    CHECK(status.completed && !status.canceled);
+    CHECK_STR(hand_history(&h, "main"), STR("imported|Repository created"));
+    hand_release(&other);
+    hand_release(&h);
+}
+
+static void commit_between(void *ctx)
+{
+    struct interruption *i = ctx;
+
+    hand_put(i->hand, "main", "a/x", "changed between");
+    hand_put(i->hand, "main", "a/y", "new between");
+    hand_put(i->hand, "main", "other", "other");
+    hand_commit(i->hand, "main", "between");
+}
+
+/* An import is made at the moment of its publish: commits that came since it began are below its
+ * commit, with all that they changed outside of the destinations (I4). */
+GC_LAB_TEST(lake_import, commits_between_the_beginning_and_the_publish_are_kept)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab), other = hand_second(lab);
+    struct interruption i = {.hand = &other};
+
+    make_source(lab);
+    put_source(&h, "x", "x");
+    CHECK_INT(try_start(&h, &path, 1, &i.id), 0);
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, commit_between, &i);
+    CHECK_STR(work(&h, i.id).error, STR(""));
+    CHECK(steps_happened());
+    CHECK_STR(hand_history(&h, "main"), STR("imported|between|Repository created"));
+    hand_expect_list(&h, "main", "a/x other");
+    hand_expect_list(&h, "main~1", "a/x a/y other");
+    hand_release(&other);
+    hand_release(&h);
+}
+
 /* A task whose process died behind the publish is carried out again by another process. */
 GC_LAB_TEST(lake_import, an_import_that_is_repeated_undoes_no_later_commit)
 {
