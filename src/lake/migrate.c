@@ -264,7 +264,7 @@ static int migration_count_lost(struct migration *g, struct lake_migrate_totals 
     static const char orphans[] =
         "SELECT count(DISTINCT staging_token)::text, count(*)::text FROM graveler_staging_kv s "
         "WHERE NOT EXISTS (SELECT FROM graveler_branches b JOIN graveler_repositories r ON r.id = "
-        "b.repository_id WHERE b.staging_token = s.staging_token)";
+        "b.repository_id WHERE b.staging_token = s.staging_token AND b.staging_token <> '')";
     static const char homeless[] =
         "SELECT ((SELECT count(*) FROM graveler_commits WHERE repository_id NOT IN (SELECT id FROM "
         "graveler_repositories)) + (SELECT count(*) FROM graveler_branches WHERE repository_id NOT "

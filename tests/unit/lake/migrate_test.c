@@ -281,6 +281,51 @@ GC_LAB_TEST(lake_migrate, every_oddity_of_the_tables_is_moved)
     old_close(&o);
 }
 
+/* Values of no bytes where others have NULL, NULL in one column alone, and a history that begins
+ * with an empty array of parents. */
+GC_LAB_TEST(lake_migrate, empty_values_are_moved_like_null)
+{
+    struct str_pair pair = {STR("none"), STR("")};
+    struct lake_commit c = {.message = STR(""), .metadata = {&pair, 1}};
+    struct lake_migrate_totals totals;
+    struct lake_commit moved;
+    struct lake_tag tag;
+    struct old_lake o;
+
+    old_open(&o, lab);
+    old_sql(&o, "INSERT INTO graveler_repositories VALUES ('odd', 's3://" LAKE_LAB_BUCKET
+                "/odd', '1969-12-31 23:59:59.5+00', 'main')");
+    struct str id = old_commit(&o, "odd", &c, "'{\"none\": null}'", "0");
+    old_sql(&o, "UPDATE graveler_commits SET parents = '{}' WHERE repository_id = 'odd'");
+    old_sql(&o,
+            "INSERT INTO graveler_branches VALUES ('odd', 'main', 'odd-main:token', '" STR_FMT
+            "'), ('odd', 'bare', '', '')",
+            STR_ARG(id));
+    old_sql(&o, "INSERT INTO graveler_tags VALUES ('odd', 'none', '')");
+    old_sql(&o, "INSERT INTO graveler_staging_kv VALUES ('odd-main:token', 'gone', NULL, 'data'), "
+                "('odd-main:token', 'bare', 'identity', NULL), ('', 'nobody', 'i', 'd')");
+    old_staged(&o, "odd-main:token", "2f", "a slash");
+    CHECK_INT(old_try(&o, NULL, &totals), 0);
+    CHECK_INT(o.done, 2);
+    CHECK_INT(totals.orphan_rows, 3); /* an empty token is none, so nobody has that row */
+    struct hand h = o.hand;
+    struct err err = {0};
+    CHECK_OK(lake_repo_get(h.lake, &h.arena, STR("odd"), &h.repo, &err));
+    CHECK_INT(h.repo.created_ms, -500);
+    CHECK_OK(lake_commit_get(h.lake, &h.arena, &h.repo, id, &moved, &err));
+    CHECK_INT(moved.parent_count, 0);
+    CHECK_INT(moved.generation, 1);
+    CHECK_INT(moved.metadata.count, 1);
+    CHECK_OK(lake_tag_get(h.lake, &h.arena, &h.repo, STR("none"), &tag, &err));
+    CHECK_INT(tag.commit_id.len, 0);
+    hand_expect(&h, "main", "/", "a slash");
+    hand_expect(&h, "main", "gone", NULL);
+    hand_expect_list(&h, "main", "/ bare");
+    hand_expect_list(&h, "bare", "");
+    o.hand = h;
+    old_close(&o);
+}
+
 GC_LAB_TEST(lake_migrate, a_second_run_finds_all_present)
 {
     struct lake_migrate_totals totals;
