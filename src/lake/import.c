@@ -59,8 +59,8 @@ static int import_check(const struct lake_import_options *o, struct lake *l,
 
 /* --- old records --- */
 
-/* Removes records that nobody asks for any more. A failure is of no importance: the next import
- * tries again. */
+/* Removes records of imports that ended a day ago; nobody asks for them any more. A failure is of
+ * no importance: the next import tries again. */
 static void import_forget_old(struct lake *l, struct arena *a, const struct lake_repo *r)
 {
     static const char prefix[] = "imports/";
@@ -73,7 +73,7 @@ static void import_forget_old(struct lake *l, struct arena *a, const struct lake
 
     while (code == 0 && (code = kv_scan_next(scan, &key, &value, &err)) == 0) {
         struct str id = arena_str(a, str_skip(key, sizeof(prefix) - 1));
-        if (import_record_load(l, a, r, id, &rec, &err) == 0 &&
+        if (import_record_load(l, a, r, id, &rec, &err) == 0 && rec->status.completed &&
             rec->status.updated_ms + IMPORT_KEPT_MS < clock_wall_ms())
             code = kv_remove(l->kv, import_key(a, r, id), &err);
     }

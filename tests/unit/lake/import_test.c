@@ -492,6 +492,53 @@ GC_LAB_TEST(lake_import, imported_bodies_are_never_collected)
     hand_release(&h);
 }
 
+/* --- old records --- */
+
+/* Makes the record of an import two days older. Of a field that is there twice the last counts. */
+static void make_old(struct hand *h, struct str id)
+{
+    struct import_record *rec;
+    struct buf value = {0};
+    struct err err = {0};
+
+    CHECK_OK(import_record_load(h->lake, &h->arena, &h->repo, id, &rec, &err));
+    buf_append_str(&value, import_record_encode(&h->arena, rec));
+    proto_put_time(&value, 3, clock_wall_ms() - 2 * (int64_t)MS_PER_DAY);
+    CHECK_OK(kv_set(h->lake->kv, import_key(&h->arena, &h->repo, id), buf_str(&value), &err));
+    buf_release(&value);
+}
+
+static int try_get(struct hand *h, struct str id)
+{
+    struct lake_import_status status;
+    struct err err = {0};
+
+    return lake_import_get(h->lake, &h->arena, &h->repo, id, &status, &err);
+}
+
+GC_LAB_TEST(lake_import, records_go_a_day_after_their_imports_ended)
+{
+    struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
+    struct hand h = hand_of(lab);
+    struct str ended, young, waiting, next;
+
+    make_source(lab);
+    put_source(&h, "x", "x");
+    CHECK_INT(try_start(&h, &path, 1, &ended), 0);
+    work(&h, ended);
+    CHECK_INT(try_start(&h, &path, 1, &young), 0);
+    work(&h, young);
+    CHECK_INT(try_start(&h, &path, 1, &waiting), 0); /* its task has not begun */
+    make_old(&h, ended);
+    make_old(&h, waiting);
+    CHECK_INT(try_get(&h, ended), 0);
+    CHECK_INT(try_start(&h, &path, 1, &next), 0);
+    CHECK_INT(try_get(&h, ended), ERR_NOT_FOUND);
+    CHECK_INT(try_get(&h, young), 0);
+    CHECK(work(&h, waiting).completed);
+    hand_release(&h);
+}
+
 /* --- one tree by every history --- */
 
 enum { SAME_OBJECTS = 1000 }; /* they have several leaves */

@@ -1,6 +1,7 @@
 /* The metadata of a repository. */
 #include "lake/repo_meta.h"
-#include "unit/lake/lake_lab.h"
+#include "unit/lake/hand.h"
+#include "unit/lake/kv_spy.h"
 
 static struct str_pair some[] = {{{"a", 1}, {"1", 1}}, {{"c", 1}, {"3", 1}}},
                        other[] = {{{"b", 1}, {"2", 1}}, {{"c", 1}, {"4", 1}}};
@@ -54,6 +55,33 @@ LAKE_LAB_TEST(lake_repo_meta, a_repository_whose_record_has_changed_is_read_agai
     old.token = STR("of another repository");
     CHECK_ERR(lake_repo_meta_change(lab->lake, &lab->arena, &old, &set, NULL, 0, &err),
               ERR_NOT_FOUND);
+}
+
+static void other_sets(void *ctx)
+{
+    struct hand *o = ctx;
+    struct str_pairs set = {other, ARRAY_SIZE(other)};
+
+    CHECK_INT(lake_repo_meta_change(o->lake, &o->arena, &o->repo, &set, NULL, 0, &o->err), 0);
+}
+
+/* The first change makes the row, the second one replaces it. */
+LAKE_LAB_TEST(lake_repo_meta, a_change_that_lost_its_race_keeps_the_keys_of_the_other)
+{
+    struct str_pair late[] = {{STR("d"), STR("5")}};
+    struct hand second = hand_second(lab);
+
+    kv_spy_begin(lab->lake);
+    kv_spy_plan(KV_SPY_WRITE, 1, other_sets, &second);
+    set_pairs(lab, some, ARRAY_SIZE(some));
+    CHECK(kv_spy_happened());
+    check_pairs(lab, "a=1;b=2;c=3;");
+    kv_spy_plan(KV_SPY_WRITE, 1, other_sets, &second);
+    set_pairs(lab, late, ARRAY_SIZE(late));
+    CHECK(kv_spy_happened());
+    check_pairs(lab, "a=1;b=2;c=4;d=5;");
+    kv_spy_end(lab->lake);
+    hand_release(&second);
 }
 
 LAKE_LAB_TEST(lake_repo_meta, too_much_metadata_is_refused)
