@@ -118,8 +118,9 @@ struct conf {
         const char *space;     /* where namespaces of new repositories begin; "": not set */
         uint64_t drop_again_ms;
         uint64_t gc_grace_ms, gc_day_ms;
-        uint64_t gc_every_ms;    /* 0: no collection begins by itself */
-        const char *hooks_hosts; /* hosts that hooks may call (http/hosts.h) */
+        uint64_t gc_every_ms;        /* 0: no collection begins by itself */
+        const char *hooks_hosts;     /* hosts that hooks may call (http/hosts.h) */
+        const char *hooks_variables; /* variables that hooks may send (lake/actions.h) */
     } lake;
     struct {
         uint64_t cache, memtable;

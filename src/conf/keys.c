@@ -535,6 +535,14 @@ const struct conf_key conf_keys[] = {
      .doc = "Hosts that hooks of repositories may call: names, *.NAME, addresses, networks, and "
             "the word public for every address of the Internet (docs/security.md).",
      FIELD(lake.hooks_hosts)},
+    {.name = "lake.hooks.variables",
+     .type = CONF_STRING,
+     .fallback = "",
+     .flags = CONF_OPTIONAL,
+     .doc = "Variables of weir's environment that hooks of repositories may send: "
+            "LAKEFSACTION_NAME@HOST for one host, LAKEFSACTION_NAME for every host that hooks may "
+            "call (docs/security.md).",
+     FIELD(lake.hooks_variables)},
 
     {.name = "db.cache",
      .type = CONF_SIZE,

@@ -353,7 +353,10 @@ static int action_expand_name(struct buf *out, struct str name, action_lookup_fn
     text[name.len] = 0;
     value = lookup(ctx, text);
     if (!value)
-        return err_set(err, ERR_INVALID, "the variable %s is not set", text);
+        return err_set(
+            err, ERR_INVALID,
+            "the variable %s is not set, or lake.hooks.variables does not name it for this host",
+            text);
     buf_append_z(out, value);
     return 0;
 }

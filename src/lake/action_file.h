@@ -52,7 +52,7 @@ bool action_matches(const struct action *act, struct str event, struct str branc
 /* Gives the value of a variable; NULL: there is none. */
 typedef const char *action_lookup_fn(void *ctx, const char *name);
 /* Appends the text with every {{ ENV.NAME }} replaced. ERR_INVALID: a name does not begin with
- * LAKEFSACTION_, or there is no such variable. */
+ * LAKEFSACTION_, or `lookup` does not give it. */
 int action_expand(struct buf *out, struct str text, action_lookup_fn *lookup, void *ctx,
                   struct err *err) MUST_CHECK;
 

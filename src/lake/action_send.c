@@ -17,8 +17,46 @@ struct webhook_call {
     size_t header_count;
     struct str secrets[SECRETS_MAX];
     size_t secret_count;
+    struct str host;      /* of the URL; set by webhook_judge_name() */
     bool has_listed_name; /* the host may be called wherever its name leads */
 };
+
+/* --- variables --- */
+
+/* Takes the next item off the list of lake.hooks.variables. Without a host it has an empty one. */
+static bool variable_next(struct str *list, struct str *name, struct str *host)
+{
+    struct str item;
+
+    if (!str_token(list, ", ", &item))
+        return false;
+    str_cut(item, '@', name, host);
+    return true;
+}
+
+int lake_actions_check_variables(struct str list, struct err *err)
+{
+    struct str name, host;
+
+    while (variable_next(&list, &name, &host))
+        if (!str_starts(name, STR("LAKEFSACTION_")) ||
+            (host.len == 0 && host.p == name.p + name.len + 1))
+            return err_set(err, ERR_INVALID,
+                           "'" STR_FMT "' is not LAKEFSACTION_NAME or LAKEFSACTION_NAME@HOST",
+                           STR_ARG(str_n(name.p, name.len + host.len)));
+    return 0;
+}
+
+/* Whether the configuration lets a hook send this variable to the host of its URL. */
+static bool webhook_may_send(const struct webhook_call *w, struct str variable)
+{
+    struct str list = w->call->actions->o.variables, name, host;
+
+    while (variable_next(&list, &name, &host))
+        if (str_eq(name, variable) && (host.len == 0 || str_ieq(host, w->host)))
+            return true;
+    return false;
+}
 
 /* Gives the value of a variable, and remembers it as a secret. */
 static const char *webhook_variable(void *ctx, const char *name)
@@ -27,7 +65,7 @@ static const char *webhook_variable(void *ctx, const char *name)
     const char *(*lookup)(const char *name) = w->call->actions->o.lookup;
     const char *value = lookup ? lookup(name) : getenv(name);
 
-    if (w->secret_count == SECRETS_MAX)
+    if (w->secret_count == SECRETS_MAX || !webhook_may_send(w, str_z(name)))
         return NULL;
     if (value && *value)
         w->secrets[w->secret_count++] = str_z(value);
@@ -200,6 +238,7 @@ static int webhook_judge_name(struct webhook_call *w, struct err *err)
     for (size_t i = 0; code == 0 && i < url.host.len; i++)
         if (strchr("%\\ ", url.host.p[i]))
             code = err_set(err, ERR_INVALID, "the host of the webhook is malformed");
+    w->host = code == 0 ? url.host : STR_EMPTY;
     w->has_listed_name = code == 0 && hosts_have_name(&w->call->actions->hosts, url.host);
     return code;
 }

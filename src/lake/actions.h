@@ -19,9 +19,12 @@ struct lake_actions;
 struct lake_actions_options {
     struct queue *queue; /* gets tasks of hooks behind events; NULL: these are not run. Borrowed */
     const char *(*lookup)(const char *name); /* values of variables; NULL: the environment */
-    struct str hosts; /* lake.hooks.hosts: hosts that may be called (http/hosts.h); borrowed */
+    struct str hosts;     /* lake.hooks.hosts: hosts that may be called (http/hosts.h); borrowed */
+    struct str variables; /* lake.hooks.variables, checked; borrowed */
     const struct log *log;
 };
+/* ERR_INVALID: an item of the list is neither LAKEFSACTION_NAME nor LAKEFSACTION_NAME@HOST. */
+int lake_actions_check_variables(struct str list, struct err *err) MUST_CHECK;
 /* ERR_INVALID: `hosts` is not a list of hosts. */
 int lake_actions_new(struct lake_actions **out, const struct lake_actions_options *o,
                      struct err *err) MUST_CHECK;

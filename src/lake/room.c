@@ -16,9 +16,15 @@
 static int open_room_actions(struct lake_room *r, struct err *err)
 {
     const struct services *s = r->services;
-    struct lake_actions_options o = {
-        .queue = s->queue, .hosts = str_z(s->conf->lake.hooks_hosts), .log = s->log};
-    int code = lake_actions_new(&r->actions, &o, err);
+    struct lake_actions_options o = {.queue = s->queue,
+                                     .hosts = str_z(s->conf->lake.hooks_hosts),
+                                     .variables = str_z(s->conf->lake.hooks_variables),
+                                     .log = s->log};
+    int code = lake_actions_check_variables(o.variables, err);
+
+    if (code < 0)
+        return services_blame_key(s, "lake.hooks.variables", code, err);
+    code = lake_actions_new(&r->actions, &o, err);
 
     return code == ERR_INVALID ? services_blame_key(s, "lake.hooks.hosts", code, err) : code;
 }

@@ -266,7 +266,7 @@ hooks: [{{id: ask, type: webhook, properties: {{url: "http://127.0.0.1:{webhook.
 
 
 def test_hooks_are_called_before_and_after_a_commit(tmp_path, webhook):
-    lake = Lake(tmp_path, LAKEFSACTION_TOKEN="hidden-word")
+    lake = Lake(tmp_path, "--lake.hooks.variables=LAKEFSACTION_TOKEN@127.0.0.1", LAKEFSACTION_TOKEN="hidden-word")
     lake.repo("repo")
     lake.put("repo", "_lakefs_actions/check.yaml", f"""
 name: check

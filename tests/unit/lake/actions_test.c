@@ -56,15 +56,20 @@ struct scene {
     struct lake_actions *actions;
 };
 
-/* Lets hooks call these hosts. */
-static void scene_allow(struct scene *s, struct str hosts)
+/* Lets hooks call these hosts, and send these variables. */
+static void scene_allow_variables(struct scene *s, struct str hosts, struct str variables)
 {
-    struct lake_actions_options o = {.lookup = secret_of, .hosts = hosts};
+    struct lake_actions_options o = {.lookup = secret_of, .hosts = hosts, .variables = variables};
     struct err err = {0};
 
     lake_actions_free(s->actions);
     CHECK_OK(lake_actions_new(&s->actions, &o, &err));
     s->hand.lake->o.hooks = lake_actions_hooks(s->actions);
+}
+
+static void scene_allow(struct scene *s, struct str hosts)
+{
+    scene_allow_variables(s, hosts, STR("LAKEFSACTION_ONE"));
 }
 
 static void scene_open(struct scene *s, struct lake_lab *lab)
@@ -215,6 +220,51 @@ GC_LAB_TEST(lake_actions, files_that_cannot_be_used_refuse_the_change)
     hand_remove(&s.hand, "main", "_lakefs_actions/act.yaml");
     hand_commit(&s.hand, "main", "without it");
     scene_close(&s);
+}
+
+GC_LAB_TEST(lake_actions, a_variable_is_sent_only_where_the_configuration_allows_it)
+{
+    static const struct {
+        const char *variables;
+        int code;
+    } cases[] = {
+        {"", ERR_PRECONDITION},
+        {"LAKEFSACTION_ON", ERR_PRECONDITION},
+        {"LAKEFSACTION_ONE@127.0.0.2", ERR_PRECONDITION},
+        {"LAKEFSACTION_TWO@127.0.0.1, LAKEFSACTION_ONE@checker.example", ERR_PRECONDITION},
+        {"LAKEFSACTION_TWO,LAKEFSACTION_ONE@127.0.0.1", 0},
+        {"LAKEFSACTION_ONE", 0},
+    };
+    struct lake_commit_options o = {.message = STR("m"), .committer = STR("tester")};
+    struct scene s;
+
+    scene_open(&s, lab);
+    scene_action(&s, "main", "pre-commit");
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct lake_commit c;
+        struct err err = {0};
+        unsigned calls = s.checker.calls;
+        scene_allow_variables(&s, STR("127.0.0.1"), str_z(cases[i].variables));
+        gc_lab_put(&s.hand, "main", "a", cases[i].variables);
+        CHECK_ERR(lake_commit(s.hand.lake, &s.hand.arena, &s.hand.repo, STR("main"), &o, &c, &err),
+                  cases[i].code);
+        if (cases[i].code < 0)
+            CHECK(str_find(str_z(err.text), STR("LAKEFSACTION_ONE")) >= 0);
+        else
+            CHECK_INT(s.checker.calls, calls + 1);
+        CHECK(!checker_got(&s.checker, "POST /hook") || cases[i].code == 0);
+    }
+    scene_close(&s);
+}
+
+TEST(lake_actions_variables, the_list_is_checked)
+{
+    struct err err = {0};
+
+    CHECK_OK(lake_actions_check_variables(STR(""), &err));
+    CHECK_OK(lake_actions_check_variables(STR("LAKEFSACTION_A, LAKEFSACTION_B@h"), &err));
+    CHECK_ERR(lake_actions_check_variables(STR("LAKEFSACTION_A,HOME"), &err), ERR_INVALID);
+    CHECK_ERR(lake_actions_check_variables(STR("LAKEFSACTION_A@"), &err), ERR_INVALID);
 }
 
 GC_LAB_TEST(lake_actions, hooks_behind_an_event_run_as_a_task)
