@@ -84,8 +84,10 @@ static int token_clean(struct lake *l, struct arena *a, struct str token, struct
     int code = proto_read(&row, cleanup_fields, a, value, err);
     int64_t age_ms = clock_wall_ms() - row.since_ms;
 
-    if (code == ERR_PARSE)
-        return err_set(err, ERR_CORRUPT, "the row of a dropped token is damaged");
+    if (code == ERR_PARSE) {
+        log_error(l->o.log, "lake.cleaner.damaged_row", log_s("token", token));
+        return 0;
+    }
     if (code < 0 || (row.is_draft && age_ms < CLEAN_DRAFT_MS))
         return code;
     *waits |= row.is_draft || !(l->kv->can & KV_FENCES);

@@ -2,7 +2,10 @@
 #include "lake/change.h"
 #include "lake/clean.h"
 
-enum { DRAFT_BATCH = 1000 }; /* rows of one write */
+enum {
+    DRAFT_ROWS = 1000,     /* most rows of one write */
+    DRAFT_BYTES = 4 * MIB, /* a write ends when its names and values have so many */
+};
 
 /* Rows that are to be written together. */
 struct draft_batch {
@@ -10,6 +13,7 @@ struct draft_batch {
     struct lake *lake;
     struct arena arena; /* of the rows; emptied with each write */
     struct lake_tx tx;
+    size_t bytes; /* of names and values */
 };
 
 /* Puts the name on the cleanup list, marked as a draft. */
@@ -31,6 +35,7 @@ static void draft_batch_begin(struct draft_batch *b)
 {
     lake_tx_init(&b->tx, &b->arena);
     b->tx.frees = b->draft->frees;
+    b->bytes = 0;
 }
 
 static int draft_flush(struct draft_batch *b, struct err *err)
@@ -57,7 +62,8 @@ static int draft_add(struct draft_batch *b, const struct layers_row *row, struct
     if (code < 0)
         return err_code(err, code);
     lake_tx_put(&b->tx, lake_key_staged(&b->arena, b->draft->token, row->path), value);
-    return b->tx.count == DRAFT_BATCH ? draft_flush(b, err) : 0;
+    b->bytes += b->draft->token.len + row->path.len + value.len;
+    return b->tx.count == DRAFT_ROWS || b->bytes >= DRAFT_BYTES ? draft_flush(b, err) : 0;
 }
 
 /* Writes the rows of the walk that are kept. ERR_END of `fn` ends the walk. */

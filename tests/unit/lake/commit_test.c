@@ -1,7 +1,9 @@
 /* Commits: sealed tokens, no changes, empty commits, chosen paths, the cleaner. */
 #include "unit/lake/hand.h"
+#include "unit/lake/steps.h"
 
 #include "lake/change.h"
+#include "lake/clean.h"
 
 static void seal(struct hand *h)
 {
@@ -290,7 +292,7 @@ LAKE_LAB_TEST(lake_clean, a_branch_with_many_sealed_tokens_is_compacted)
 LAKE_LAB_TEST(lake_clean, a_draft_is_dropped_or_taken_never_both)
 {
     struct hand h = hand_of(lab);
-    struct lake_draft draft;
+    struct lake_draft draft = {0};
     struct layers *walk;
     struct lake_branch b;
 
@@ -314,5 +316,101 @@ LAKE_LAB_TEST(lake_clean, a_draft_is_dropped_or_taken_never_both)
     CHECK_SOON(is_clean(&h));
     CHECK_INT(hand_count_rows(&h, taken.token), 0);
     hand_expect(&h, "main", "a", "a1");
+    hand_release(&h);
+}
+
+/* Does what a cleaner does that finds the draft of the hand's branch, which is old. */
+static void give_up_drafts(void *ctx)
+{
+    struct hand *h = ctx;
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    unsigned given_up = 0;
+    struct err err = {0};
+
+    CHECK_OK(kv_scan_open(&scan, h->lake->kv, NULL, LAKE_CLEANUP, NULL, &err));
+    while (kv_scan_next(scan, &key, &value, &err) == 0)
+        if (str_find(key, STR("-slow:")) > 0) {
+            struct str token = arena_str(&h->arena, key), row = arena_str(&h->arena, value);
+            given_up += cleanup_row_set(h->lake, &h->arena, token, CLEANUP_DROP, row, &err) == 0;
+        }
+    kv_scan_free(scan);
+    CHECK_INT(given_up, 1);
+    CHECK_OK(lake_clean(h->lake, &err));
+}
+
+LAKE_LAB_TEST(lake_clean, a_reset_that_was_too_slow_for_the_cleaner_begins_again)
+{
+    struct hand h = hand_of(lab);
+    struct lake_branch_options o = {.name = STR("slow"), .source = STR("main")};
+    struct lake_branch b;
+    struct err err = {0};
+
+    hand_put(&h, "main", "a/1", "old");
+    hand_commit(&h, "main", "first");
+    CHECK_OK(lake_branch_create(h.lake, &h.arena, &h.repo, &o, &b, &err));
+    hand_put(&h, "slow", "a/1", "new");
+    hand_put(&h, "slow", "a/2", "new");
+    hand_put(&h, "slow", "b", "new");
+    steps_plan(STEPS_BEFORE, "lake.reset", 1, give_up_drafts, &h);
+    CHECK_OK(lake_reset(h.lake, &h.arena, &h.repo, STR("slow"), LAKE_RESET_PREFIX, STR("a/"), false,
+                        &err));
+    CHECK_INT(steps_count("lake.reset"), 2);
+    CHECK(steps_happened());
+    hand_expect_list(&h, "slow", "a/1 b");
+    hand_expect(&h, "slow", "a/1", "old");
+    CHECK_SOON(is_clean(&h));
+    hand_expect_list(&h, "slow", "a/1 b");
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_clean, a_damaged_row_does_not_stop_the_cleaner)
+{
+    struct hand h = hand_of(lab);
+    struct kv_name damaged = {LAKE_CLEANUP, STR("0-damaged")};
+    struct str token = STR("1-token");
+    struct kv_value row;
+    struct err err = {0};
+
+    CHECK_OK(kv_set(h.lake->kv, damaged, STR("\xff\xff"), &err));
+    CHECK_OK(kv_set(h.lake->kv, (struct kv_name){STR("0-damaged"), STR("key/a")}, STR("x"), &err));
+    CHECK_OK(kv_set(h.lake->kv, (struct kv_name){token, STR("key/a")}, STR("x"), &err));
+    CHECK_OK(kv_set(h.lake->kv, (struct kv_name){LAKE_CLEANUP, token},
+                    cleanup_row_new(&h.arena, CLEANUP_DROP), &err));
+    CHECK_OK(lake_clean(h.lake, &err));
+    CHECK_INT(hand_count_rows(&h, token), 0);
+    CHECK_INT(hand_count_rows(&h, STR("0-damaged")), 1); /* perhaps a draft in use */
+    CHECK_OK(kv_get(h.lake->kv, NULL, &h.arena, damaged, &row, &err));
+    CHECK_OK(kv_remove(h.lake->kv, damaged, &err));
+    hand_release(&h);
+}
+
+/* Together the rows are larger than a write may be. */
+LAKE_LAB_TEST(lake_clean, a_draft_of_large_rows_is_written_in_parts)
+{
+    enum { ROWS = 36, ROW_BYTES = 1000 * 1000 };
+    struct hand h = hand_of(lab);
+    struct lake_branch b = hand_read_branch(&h, "main");
+    struct lake_draft draft = {0};
+    struct layers *walk;
+    struct buf data = {0}, record = {0};
+    struct err err = {0};
+
+    for (size_t i = 0; i < ROW_BYTES; i++)
+        buf_append_char(&data, 'x');
+    lake_staged_write(&record, &(struct lake_staged){STR("identity"), buf_str(&data)});
+    for (unsigned i = 0; i < ROWS; i++) {
+        struct str path = arena_fmt(&h.arena, "%u", i);
+        CHECK_OK(
+            kv_set(h.lake->kv, lake_key_staged(&h.arena, b.staging, path), buf_str(&record), &err));
+    }
+    struct layers_options o = {.tokens = &b.staging, .token_count = 1, .shows_tombstones = true};
+    CHECK_OK(layers_open(&walk, h.lake, &o, &err));
+    CHECK_OK(draft_make(&draft, h.lake, &h.arena, &h.repo, b.id, walk, NULL, NULL, &err));
+    layers_close(walk);
+    CHECK_INT(draft.count, ROWS);
+    CHECK_INT(hand_count_rows(&h, draft.token), ROWS);
+    buf_release(&data);
+    buf_release(&record);
     hand_release(&h);
 }
