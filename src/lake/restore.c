@@ -13,6 +13,9 @@
 /* What is written together at most. */
 enum { RESTORE_BATCH = 1000, RESTORE_BATCH_BYTES = 8 << 20 };
 
+/* How many heads are looked at (D12), and how many that cannot be read are named. */
+enum { RESTORE_HEADS_MAX = 10000, RESTORE_LOST_NAMED = 10 };
+
 struct restore {
     struct lake *lake;
     struct lake_repo repo; /* read again when its record changes */
@@ -22,6 +25,10 @@ struct restore {
     const struct lake_progress *progress;
     uint64_t rows;
     struct lineage lineage;
+    bool force;
+    size_t heads;     /* branches and tags whose trees were looked at */
+    size_t lost;      /* of these: their trees cannot be read */
+    struct buf named; /* the first of the lost ones */
     bool has_default; /* the dump has the repository's default branch */
     struct arena batch;
     struct lake_tx tx;
@@ -80,14 +87,58 @@ static int restore_check_commit(struct restore *s, struct arena *a, const struct
     return code < 0 ? code : lineage_add(&s->lineage, &c, err);
 }
 
-static int restore_check_head(const struct restore *s, const char *kind, struct str name,
+/* Reads the root of the commit's tree. ERR_CORRUPT: it cannot be read. */
+static int restore_read_root(struct restore *s, struct arena *a, struct str commit_id,
+                             struct err *err)
+{
+    struct tree_record record;
+    struct tree_stats stats;
+    struct lake_commit c;
+    int code = tree_get(&s->store, a, s->refs->commits, commit_id, &record, err);
+
+    if (code == 0)
+        code = lake_commit_read(&c, a, record.data, err);
+    return code < 0 || !c.tree.len ? code : tree_stats(&s->store, c.tree, &stats, err);
+}
+
+/* Notes a head whose tree cannot be read (D12). */
+static int restore_check_tree(struct restore *s, struct arena *a, const char *kind, struct str name,
                               struct str commit_id, struct err *err)
 {
-    return !commit_id.len || lineage_find(&s->lineage, commit_id)
+    if (s->force || s->heads == RESTORE_HEADS_MAX)
+        return 0;
+    int code = ++s->heads % 100 == 0 ? lake_progress_note(s->progress, s->rows, err) : 0;
+    if (code == 0)
+        code = restore_read_root(s, a, commit_id, err);
+    if (code != ERR_CORRUPT)
+        return code;
+    if (s->lost++ < RESTORE_LOST_NAMED)
+        buf_appendf(&s->named, "%s%s " STR_FMT, s->named.len ? ", " : "", kind, STR_ARG(name));
+    return 0;
+}
+
+static int restore_check_head(struct restore *s, struct arena *a, const char *kind, struct str name,
+                              struct str commit_id, struct err *err)
+{
+    if (!commit_id.len)
+        return 0;
+    if (!lineage_find(&s->lineage, commit_id))
+        return err_set(err, ERR_INVALID,
+                       "the %s " STR_FMT " leads to a commit that is not in the dump", kind,
+                       STR_ARG(name));
+    return restore_check_tree(s, a, kind, name, commit_id, err);
+}
+
+static int restore_check_lost(const struct restore *s, struct err *err)
+{
+    return s->lost == 0
                ? 0
                : err_set(err, ERR_INVALID,
-                         "the %s " STR_FMT " leads to a commit that is not in the dump", kind,
-                         STR_ARG(name));
+                         "%zu branches and tags cannot be read, because files of their trees are "
+                         "missing or damaged in the namespace: " STR_FMT
+                         "%s; copy these files, or restore with force",
+                         s->lost, STR_ARG(buf_str(&s->named)),
+                         s->lost > RESTORE_LOST_NAMED ? " and others" : "");
 }
 
 static int restore_check_tag(struct restore *s, struct arena *a, const struct tree_record *r,
@@ -100,7 +151,7 @@ static int restore_check_tag(struct restore *s, struct arena *a, const struct tr
         code = restore_check_key(r->key, tag.id, "tag", err);
     if (code == 0)
         code = lake_check_tag(tag.id, err);
-    return code < 0 ? code : restore_check_head(s, "tag", tag.id, tag.commit_id, err);
+    return code < 0 ? code : restore_check_head(s, a, "tag", tag.id, tag.commit_id, err);
 }
 
 static int restore_check_branch(struct restore *s, struct arena *a, const struct tree_record *r,
@@ -114,7 +165,7 @@ static int restore_check_branch(struct restore *s, struct arena *a, const struct
     if (code == 0)
         code = lake_check_branch(b.id, err);
     if (code == 0)
-        code = restore_check_head(s, "branch", b.id, b.commit_id, err);
+        code = restore_check_head(s, a, "branch", b.id, b.commit_id, err);
     s->has_default = s->has_default || str_eq(r->key, s->repo.default_branch);
     return code;
 }
@@ -135,7 +186,7 @@ static int restore_check_dump(struct restore *s, struct err *err)
                        ", which is the repository's default branch; make the bare repository with "
                        "a default branch that the dump has",
                        STR_ARG(s->repo.default_branch));
-    return code;
+    return code < 0 ? code : restore_check_lost(s, err);
 }
 
 /* A repository is bare as long as it has no default branch: that branch cannot be deleted. */
@@ -432,9 +483,9 @@ static int restore_write_dump(struct restore *s, struct err *err)
 
 /* --- the restore --- */
 
-static int restore_run(struct restore *s, bool force, struct err *err)
+static int restore_run(struct restore *s, struct err *err)
 {
-    int code = lake_check_writable(&s->repo, force, err);
+    int code = lake_check_writable(&s->repo, s->force, err);
 
     if (code == 0)
         code = restore_check_bare(s, err);
@@ -448,12 +499,13 @@ static int restore_run(struct restore *s, bool force, struct err *err)
 int lake_restore(struct lake *l, const struct lake_repo *r, const struct lake_refs *refs,
                  bool force, const struct lake_progress *p, struct err *err)
 {
-    struct restore s = {.lake = l, .repo = *r, .refs = refs, .progress = p};
+    struct restore s = {.lake = l, .repo = *r, .refs = refs, .progress = p, .force = force};
     int code = lake_tree_store(l, r, &s.store, err);
 
     if (code < 0)
         return code;
-    code = restore_run(&s, force, err);
+    code = restore_run(&s, err);
+    buf_release(&s.named);
     lineage_release(&s.lineage);
     lake_tree_store_release(l, &s.store);
     arena_release(&s.batch);

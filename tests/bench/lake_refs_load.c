@@ -157,7 +157,7 @@ static void refs_measure(struct refs_bench *b)
     span_end(&s, "dump", refs);
     bench_must(lake_repo_create(b->lake.lake, &a, &bare, &copy, &err), &err);
     s = span_begin();
-    bench_must(lake_restore(b->lake.lake, &copy, &dump, false, NULL, &err), &err);
+    bench_must(lake_restore(b->lake.lake, &copy, &dump, true, NULL, &err), &err);
     span_end(&s, "restore", refs);
     refs_read(b, &a, copy.partition, &rows);
     s = span_begin();

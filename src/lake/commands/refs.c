@@ -12,7 +12,8 @@ static const struct flag refs_restore_flags[] = {
     {"from", FLAG_TEXT, "FILE", NULL,
      "The ids of the dump, as JSON: what `weir lake dump --json` or lakectl refs-dump printed. "
      "Default: the last dump in the namespace."},
-    {"force", FLAG_SWITCH, NULL, NULL, "Restore also into a read-only repository."},
+    {"force", FLAG_SWITCH, NULL, NULL,
+     "Restore also into a read-only repository, and branches and tags whose trees cannot be read."},
     CLIENT_FLAGS,
     {0},
 };

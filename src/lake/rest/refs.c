@@ -19,7 +19,9 @@ static const struct rest_field refs_restore_body[] = {
      "restored."},
     {"tags_meta_range_id", "The id of the tree of tags."},
     {"branches_meta_range_id", "The id of the tree of branches."},
-    {"force", "Also in a read-only repository.", REST_BOOLEAN},
+    {"force",
+     "Also in a read-only repository, and with branches and tags whose trees cannot be read.",
+     REST_BOOLEAN},
     {0},
 };
 

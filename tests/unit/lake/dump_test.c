@@ -1,6 +1,7 @@
 /* Dumps of refs, restored into bare repositories. */
 #include "unit/lake/moves_lab.h"
 
+#include "lake/files.h"
 #include "lake/iter.h"
 #include "os/thread.h"
 #include "unit/lake/sst_file.h"
@@ -391,6 +392,35 @@ GC_LAB_TEST(lake_dump, a_restore_into_a_read_only_repository_must_be_forced)
     h.repo.read_only = true;
     CHECK_ERR(moves_try_restore(&h, &refs), ERR_DENIED);
     CHECK_INT(lake_restore(h.lake, &h.repo, &refs, true, NULL, &h.err), 0);
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_dump, a_restore_names_heads_whose_trees_cannot_be_read)
+{
+    struct hand h = hand_of(lab);
+    struct lake_branch_options o = {.name = STR("side"), .source = STR("main")};
+    struct lake_branch b;
+    struct lake_commit lost;
+    struct lake_tag tag;
+    struct err err = {0};
+
+    hand_put(&h, "main", "a", "one");
+    hand_commit(&h, "main", "first");
+    CHECK_OK(lake_branch_create(h.lake, &h.arena, &h.repo, &o, &b, &err));
+    hand_put(&h, "side", "b", "two");
+    struct str id = hand_commit(&h, "side", "second");
+    CHECK_OK(lake_tag_create(h.lake, &h.arena, &h.repo, STR("v1"), id, false, &tag, &err));
+    CHECK_OK(lake_commit_get(h.lake, &h.arena, &h.repo, id, &lost, &err));
+    struct lake_refs refs = moves_dump(&h);
+    moves_make_bare(&h);
+    struct str key = arena_fmt(&h.arena, LAKE_NODES "/" STR_FMT, STR_ARG(lost.tree));
+    CHECK_OK(lake_files_remove(h.lake, &h.repo, key, NULL, &err));
+    CHECK_ERR(moves_try_restore(&h, &refs), ERR_INVALID);
+    CHECK(str_find(str_z(h.err.text), STR("2 branches and tags")) == 0);
+    CHECK(str_find(str_z(h.err.text), STR("tag v1, branch side;")) > 0);
+    CHECK_ERR(lake_branch_get(h.lake, &h.arena, &h.repo, STR("main"), &b, &err), ERR_NOT_FOUND);
+    CHECK_OK(lake_restore(h.lake, &h.repo, &refs, true, NULL, &err));
+    CHECK_OK(lake_branch_get(h.lake, &h.arena, &h.repo, STR("side"), &b, &err));
     hand_release(&h);
 }
 
