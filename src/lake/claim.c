@@ -1,6 +1,5 @@
 /* Claims of namespaces. */
-#include "lake/claim.h"
-#include "lake/lake_int.h"
+#include "lake/claim_int.h"
 #include "lake/names.h"
 #include "lake/overlap.h"
 #include "lake/place.h"
@@ -8,40 +7,23 @@
 #include "base/clock.h"
 
 #define CLAIM_WORDS "weir repository " /* before the partition's name in the object */
+#define CLAIM_LIFE  "life "
+#define CLAIM_RIVAL "rival "
 
 enum { CLAIM_BYTES_MAX = 4096 };
-
-struct claim {
-    struct lake *lake;
-    struct arena arena;
-    const struct lake_repo *repo;
-    struct str bucket, prefix; /* the namespace */
-    struct str text;           /* what the object says when the claim is made */
-    bool bare;
-};
-
-/* A claim that is there. */
-struct claim_seen {
-    struct str text; /* text.p is NULL: there is none */
-    struct str etag;
-    int64_t modified_ms;
-};
 
 struct kv_name lake_key_claim(struct arena *a, struct str partition)
 {
     return lake_key_in(a, LAKE_PARTITION, "claims", partition);
 }
 
-static int claim_init(struct claim *c, struct lake *l, const struct lake_repo *r, bool bare,
-                      struct err *err)
+int claim_init(struct claim *c, struct lake *l, const struct lake_repo *r, struct err *err)
 {
-    *c = (struct claim){.lake = l, .repo = r, .bare = bare};
-    c->text = arena_fmt(&c->arena, CLAIM_WORDS STR_FMT "\n", STR_ARG(r->partition));
+    *c = (struct claim){.lake = l, .repo = r};
     return lake_check_space(r->space, &c->bucket, &c->prefix, err);
 }
 
-/* Returns the key of an object below a prefix of the bucket. */
-static struct str claim_key(struct claim *c, struct str prefix, const char *name)
+struct str claim_key(struct claim *c, struct str prefix, const char *name)
 {
     return arena_fmt(&c->arena, STR_FMT "%s%s", STR_ARG(prefix), prefix.len ? "/" : "", name);
 }
@@ -61,7 +43,7 @@ static int claim_in_use(const struct claim *c, struct str owner, struct err *err
                    STR_ARG(c->repo->space), STR_ARG(str_head(line, 128)));
 }
 
-static int claim_see(struct claim *c, struct str key, struct claim_seen *out, struct err *err)
+int claim_see(struct claim *c, struct str key, struct claim_seen *out, struct err *err)
 {
     struct buf text = BUF_INIT(CLAIM_BYTES_MAX);
     struct object_info info = {0};
@@ -78,20 +60,44 @@ static int claim_see(struct claim *c, struct str key, struct claim_seen *out, st
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* --- void claims --- */
+/* --- the words of a claim --- */
 
-/* Finds the partition in the text of a claim, and the name of its repository. */
-static bool claim_parse(struct str text, struct str *partition, struct str *id)
+/* Takes the next line if it begins with `word`; *out is the rest of the line. */
+static bool claim_line(struct str *text, struct str word, struct str *out)
 {
-    if (!str_starts(text, STR(CLAIM_WORDS)) || !str_ends(text, STR("\n")))
+    struct str line, rest;
+
+    if (!str_starts(*text, word) || !str_cut(*text, '\n', &line, &rest))
         return false;
-    *partition = str_skip(text, sizeof(CLAIM_WORDS) - 1);
-    partition->len--;
-    *id = *partition;
-    while (id->len && id->p[id->len - 1] != '-')
-        id->len--;
-    return id->len-- > 1;
+    *out = str_skip(line, word.len);
+    *text = rest;
+    return out->len > 0;
 }
+
+bool claim_parse(struct str text, struct claim_words *out)
+{
+    *out = (struct claim_words){0};
+    if (!claim_line(&text, STR(CLAIM_WORDS), &out->partition) ||
+        (text.len && !claim_line(&text, STR(CLAIM_LIFE), &out->life)) ||
+        (text.len && !claim_line(&text, STR(CLAIM_RIVAL), &out->rival)) || text.len)
+        return false;
+    out->id = out->partition;
+    while (out->id.len && out->id.p[out->id.len - 1] != '-')
+        out->id.len--;
+    return out->id.len-- > 1;
+}
+
+struct str claim_format(struct arena *a, const struct claim_words *w)
+{
+    struct str first = arena_fmt(a, CLAIM_WORDS STR_FMT "\n" CLAIM_LIFE STR_FMT "\n",
+                                 STR_ARG(w->partition), STR_ARG(w->life));
+
+    return w->rival.len
+               ? arena_fmt(a, STR_FMT CLAIM_RIVAL STR_FMT "\n", STR_ARG(first), STR_ARG(w->rival))
+               : first;
+}
+
+/* --- void claims --- */
 
 /* Whether no repository has the partition, now or later, and none is being deleted there. */
 static int claim_partition_is_gone(struct claim *c, struct str partition, struct str id, bool *out,
@@ -126,19 +132,34 @@ static int claim_is_being_used(struct claim *c, const struct claim_seen *seen, s
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
+/* The records of another lake say whether its repository exists, so its claim is never void here.
+ */
+static int claim_of_other_lake(const struct claim *c, struct err *err)
+{
+    return err_set(err, ERR_IN_USE,
+                   "storage namespace already in use: " STR_FMT
+                   " has the claim of another lake, or of an earlier state of this one; if that "
+                   "lake is gone for good, remove the object " LAKE_CLAIM " there and try again",
+                   STR_ARG(c->repo->space));
+}
+
 /* Checks that nothing stands against the claim that is there. */
 static int claim_pass(struct claim *c, const struct claim_seen *seen, struct err *err)
 {
-    struct str partition, id;
-    bool used = false, gone = false;
+    bool known = false, used = false, gone = false;
+    struct claim_words words;
 
     if (!seen->text.p || str_eq(seen->text, c->text))
         return 0;
-    if (!claim_parse(seen->text, &partition, &id))
+    if (!claim_parse(seen->text, &words))
         return c->bare ? 0 : claim_in_use(c, seen->text, err);
-    int code = claim_is_being_used(c, seen, partition, &used, err);
+    int code = claims_knows_life(c->lake, &c->arena, words.life, &known, err);
+    if (code == 0 && !known)
+        return claim_of_other_lake(c, err);
+    if (code == 0)
+        code = claim_is_being_used(c, seen, words.partition, &used, err);
     if (code == 0 && !used)
-        code = claim_partition_is_gone(c, partition, id, &gone, err);
+        code = claim_partition_is_gone(c, words.partition, words.id, &gone, err);
     return code == 0 && !gone ? claim_in_use(c, seen->text, err) : code;
 }
 
@@ -171,12 +192,13 @@ static int claim_judge_other(struct claim *c, struct str partition, struct str s
 {
     struct claim other = {.lake = c->lake, .repo = c->repo};
     struct claim_seen seen = {0};
-    struct str owner, id;
+    struct claim_words words;
     int code = lake_check_space(space, &other.bucket, &other.prefix, err);
 
     if (code == 0)
         code = claim_see(&other, claim_key(&other, other.prefix, LAKE_CLAIM), &seen, err);
-    bool is_made = code == 0 && claim_parse(seen.text, &owner, &id) && str_eq(owner, partition);
+    bool is_made =
+        code == 0 && claim_parse(seen.text, &words) && str_eq(words.partition, partition);
     if (code == 0 && is_made)
         code = claim_pass(c, &seen, err);
     else if (code == 0 || code == ERR_NO_BUCKET)
@@ -225,9 +247,9 @@ static int claim_check_empty(struct claim *c, const char *folder, struct err *er
 
 /* --- making it --- */
 
-/* Puts the object if the claim that was seen is still there, or still none. A storage that knows no
- * conditions is asked without them; claim_make() reads the object again in any case. */
-static int claim_put(struct claim *c, const struct claim_seen *seen, struct err *err)
+/* A storage that knows no conditions is asked without them; claim_make() and later looks read the
+ * object again in any case. */
+int claim_put(struct claim *c, const struct claim_seen *seen, struct str text, struct err *err)
 {
     struct object_conditions when = {0};
     struct lake_place p;
@@ -239,9 +261,9 @@ static int claim_put(struct claim *c, const struct claim_seen *seen, struct err 
     int code = claim_open(&p, c, claim_key(c, c->prefix, LAKE_CLAIM), LAKE_PLACE_PUT, err);
     if (code < 0)
         return code;
-    code = lake_place_put(&p, c->text, &when, err);
+    code = lake_place_put(&p, text, &when, err);
     if (code == ERR_UNSUPPORTED)
-        code = lake_place_put(&p, c->text, NULL, err);
+        code = lake_place_put(&p, text, NULL, err);
     return lake_place_end(&p, code, err);
 }
 
@@ -254,7 +276,7 @@ static int claim_make(struct claim *c, struct err *err)
     if (code == 0)
         code = claim_pass(c, &seen, err);
     if (code == 0)
-        code = claim_put(c, &seen, err);
+        code = claim_put(c, &seen, c->text, err);
     if (code == ERR_PRECONDITION || code == ERR_CONFLICT)
         return claim_in_use(c, STR("just claimed"), err);
     if (code == 0)
@@ -264,11 +286,16 @@ static int claim_make(struct claim *c, struct err *err)
 
 int lake_claim_space(struct lake *l, const struct lake_repo *r, bool bare, struct err *err)
 {
+    struct claim_words words = {.partition = r->partition};
     struct claim c;
 
     if (l->o.place)
         return 0;
-    int code = claim_init(&c, l, r, bare, err);
+    int code = claim_init(&c, l, r, err);
+    c.bare = bare;
+    if (code == 0)
+        code = claims_life(l, &words.life, err);
+    c.text = claim_format(&c.arena, &words);
     if (code == 0)
         code = claim_check_parents(&c, err);
     if (code == 0 && !bare)
@@ -290,20 +317,16 @@ int lake_claim_space(struct lake *l, const struct lake_repo *r, bool bare, struc
 
 /* --- giving it up --- */
 
-int lake_claim_is_own(struct lake *l, const struct lake_repo *r, bool *out, struct err *err)
+/* Whether the claim is the repository's, and no other lake has it. */
+static int claim_is_own(struct claim *c, const struct claim_seen *seen, bool *out, struct err *err)
 {
-    struct claim_seen seen = {0};
-    struct claim c;
+    struct claim_words words;
 
     *out = false;
-    if (l->o.place)
+    if (!claim_parse(seen->text, &words) || !str_eq(words.partition, c->repo->partition) ||
+        words.rival.len)
         return 0;
-    int code = claim_init(&c, l, r, false, err);
-    if (code == 0)
-        code = claim_see(&c, claim_key(&c, c.prefix, LAKE_CLAIM), &seen, err);
-    *out = code == 0 && str_eq(seen.text, c.text);
-    arena_release(&c.arena);
-    return code;
+    return claims_knows_life(c->lake, &c->arena, words.life, out, err);
 }
 
 static int claim_undo(struct claim *c, struct err *err)
@@ -312,9 +335,12 @@ static int claim_undo(struct claim *c, struct err *err)
     struct remove_result result;
     struct claim_seen seen;
     struct lake_place p;
+    bool is_own = false;
     int code = claim_see(c, key, &seen, err);
 
-    if (code < 0 || !str_eq(seen.text, c->text))
+    if (code == 0)
+        code = claim_is_own(c, &seen, &is_own, err);
+    if (code < 0 || !is_own)
         return code;
     code = claim_open(&p, c, key, LAKE_PLACE_REMOVE, err);
     if (code < 0)
@@ -333,7 +359,8 @@ void lake_release_space(struct lake *l, const struct lake_repo *r)
 
     if (l->o.place)
         return;
-    int code = claim_init(&c, l, r, false, &err);
+    int code = claim_init(&c, l, r, &err);
+    claims_forget(l, r->partition);
     if (code == 0)
         code = claim_undo(&c, &err);
     if (code == 0)

@@ -31,6 +31,7 @@ struct deletion {
     struct deleted_row row;
     struct str record; /* the row as it was read */
     bool has_claim;    /* the namespace is still the repository's */
+    struct lake_claim_watch watch;
     bool (*ended)(void *ctx);
     void *ctx;
 };
@@ -107,6 +108,8 @@ static int deletion_file_page(struct deletion *d, struct str folder, struct buf 
 
     for (size_t i = 0; code == 0 && i < files.count; i++) {
         code = deletion_check(d, err);
+        if (code == 0)
+            code = lake_claim_may_remove(d->lake, &d->repo, &d->watch, err);
         if (code == 0 && !str_eq(files.items[i].key, STR(LAKE_CLAIM)))
             code = lake_files_remove(d->lake, &d->repo, files.items[i].key, NULL, err);
     }
@@ -129,12 +132,21 @@ static int deletion_folder(struct deletion *d, struct str folder, struct err *er
     return code;
 }
 
-/* Aborts uploads and, if the repository is purged, removes its files. As long as the claim is
- * there, no other repository can have the namespace. Without it the files are not this repository's
- * any more, so this work was done before. */
+/* Whether the files are this repository's to remove. As long as its claim is there, no other
+ * repository can have the namespace. Without it this work was done before. Where another lake uses
+ * the namespace too, a purge waits until somebody has decided (docs/lake-keeping.md, N6). */
+static int deletion_ask_claim(struct deletion *d, struct err *err)
+{
+    int code = lake_claim_may_remove(d->lake, &d->repo, &d->watch, err);
+
+    d->has_claim = code == 0;
+    return code == ERR_NOT_FOUND || (code == ERR_IN_USE && !d->row.purge) ? 0 : code;
+}
+
+/* Aborts uploads and, if the repository is purged, removes its files. */
 static int deletion_files(struct deletion *d, struct err *err)
 {
-    int code = lake_claim_is_own(d->lake, &d->repo, &d->has_claim, err);
+    int code = deletion_ask_claim(d, err);
     bool purges = d->has_claim && d->row.purge;
 
     if (code == 0 && d->has_claim)
@@ -258,7 +270,7 @@ static int deletion_of_row(const struct deletion *work, struct str partition, st
     int code = deletion_init(&d, arena_str(&a, partition), arena_str(&a, record), err);
     if (code == 0)
         code = deletion_run(&d, err);
-    if (code < 0 && code != ERR_CANCELED)
+    if (code < 0 && code != ERR_CANCELED && code != ERR_BUSY)
         log_warn(d.lake->o.log, "lake.delete_failed", log_s("partition", partition),
                  log_z("error", err->text));
     arena_release(&a);

@@ -1,5 +1,7 @@
 /* The diagnosis of a lake. */
 #include "lake/diagnose.h"
+#include "lake/claim.h"
+#include "lake/gc.h"
 
 #include "lake/iter.h"
 #include "lake/lake_int.h"
@@ -25,7 +27,7 @@ struct diagnosis {
     struct lake *lake;
     const struct lake_diagnose_options *options;
     uint64_t rows;
-    struct diagnose_file partitions, branches, trees, errors;
+    struct diagnose_file partitions, branches, trees, collections, errors;
 };
 
 static void file_begin(struct diagnose_file *f)
@@ -245,6 +247,26 @@ static int diagnose_head(struct diagnosis *d, const struct lake_repo *r, struct 
     return code;
 }
 
+/* --- collections --- */
+
+static int diagnose_collection(struct diagnosis *d, const struct lake_repo *r, struct err *err)
+{
+    struct json_out *w = &d->collections.w;
+    struct lake_gc_report report = {0};
+    struct arena a = {0};
+    int code = lake_gc_report(d->lake, &a, r, &report, err);
+
+    json_out_open(w, '{');
+    json_out_member_str(w, "repository", r->id);
+    json_out_member_bool(w, "claim_refused", lake_claim_was_refused(d->lake, r->partition));
+    json_out_member_str(w, "run", report.run);
+    json_out_member_bool(w, "failed", report.stage == LAKE_GC_FAILED);
+    json_out_member_str(w, "error", report.error);
+    json_out_close(w, '}');
+    arena_release(&a);
+    return code;
+}
+
 /* --- repositories --- */
 
 typedef int diagnose_part_fn(struct diagnosis *d, const struct lake_repo *r, struct err *err);
@@ -262,7 +284,8 @@ static bool diagnose_ends(int code)
 
 static int diagnose_repo(struct diagnosis *d, const struct lake_repo *r, struct err *err)
 {
-    static diagnose_part_fn *const parts[] = {diagnose_rows, diagnose_branches, diagnose_head};
+    static diagnose_part_fn *const parts[] = {diagnose_rows, diagnose_branches, diagnose_head,
+                                              diagnose_collection};
 
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         struct err why = {0};
@@ -378,6 +401,7 @@ int lake_diagnose(struct lake *l, const struct lake_diagnose_options *o, struct 
     file_begin(&d.partitions);
     file_begin(&d.branches);
     file_begin(&d.trees);
+    file_begin(&d.collections);
     file_begin(&d.errors);
     int code = diagnose_shared(&d, err);
     if (code == 0)
@@ -386,6 +410,7 @@ int lake_diagnose(struct lake *l, const struct lake_diagnose_options *o, struct 
     file_end(&d.partitions, out, "partitions.json");
     file_end(&d.branches, out, "branches.json");
     file_end(&d.trees, out, "trees.json");
+    file_end(&d.collections, out, "collections.json");
     diagnose_operations(&d, out);
     diagnose_events(&d, out);
     file_end(&d.errors, out, "errors.json");

@@ -46,7 +46,7 @@ struct lake_gc_report {
         LAKE_GC_MARKING,
         LAKE_GC_REMOVING,
         LAKE_GC_DONE,
-        LAKE_GC_FAILED,
+        LAKE_GC_FAILED, /* the files may be another lake's, so they stay */
     } stage;
     bool mark_only; /* the run finds what could be removed, and removes nothing */
     int64_t started_ms, updated_ms;
@@ -55,7 +55,8 @@ struct lake_gc_report {
     uint64_t bodies_listed, bodies_dead, bodies_dead_bytes, bodies_removed;
     uint64_t nodes_listed, nodes_dead, nodes_dead_bytes, nodes_removed;
     uint64_t uploads_aborted; /* uploads in parts that no branch could receive any more */
-    struct str error;         /* of the last try, if it failed; the run goes on with the next */
+    struct str error; /* of the last try, if it failed; unless the stage is LAKE_GC_FAILED the run
+                         goes on with the next */
 };
 /* Asks for a run, and returns its report. ERR_BUSY: a run is under way. */
 int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool mark_only,
@@ -67,6 +68,8 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
 /* Carries out the run that was asked for, or goes on with the one that was interrupted; without
  * either it returns 0 and does nothing. `ended` (NULL: never) is asked again and again whether the
  * caller wants to stop; then the call returns ERR_CANCELED, and the run goes on with the next call.
+ * ERR_IN_USE: the run has ended and removed nothing more, because the files may be another lake's
+ * (lake/claim.h); the report has the reason. ERR_BUSY too if it is not known yet whether they are.
  * A task on the queue calls this. Two calls for one repository at the same time do no harm: one of
  * them returns ERR_BUSY. */
 int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *ctx), void *ctx,

@@ -2,6 +2,7 @@
 #ifndef LAKE_GC_INT_H
 #define LAKE_GC_INT_H
 
+#include "lake/claim.h"
 #include "lake/gc.h"
 #include "lake/keep.h"
 #include "lake/lake_int.h"
@@ -86,6 +87,8 @@ struct gc_run {
     struct lake_gc_report report;
     bool (*ended)(void *ctx);
     void *ctx;
+    struct lake_claim_watch *watch; /* of this try of the run */
+    bool waits;                     /* of gc_abandon(): a removal may still reach the storage */
     /* While it is marking: */
     struct gc_ids safe;     /* commits that a branch or a tag names */
     struct gc_ids expired;  /* commits */
@@ -93,6 +96,9 @@ struct gc_run {
     struct gc_sorter *live; /* bodies that a token or a commit names, by key */
 };
 int gc_run_check(const struct gc_run *g, struct err *err) MUST_CHECK; /* ERR_CANCELED: stop now */
+/* Whether the next file may be removed: the claim of the namespace is this lake's alone.
+ * ERR_IN_USE, ERR_NOT_FOUND: it is not, and the run ends (gc_abandon()). */
+int gc_run_ask_claim(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Makes the changes if the state is still the run's. ERR_BUSY: it is not, so another process goes
  * on with the run. */
 int gc_run_write(struct gc_run *g, struct lake_tx *tx, struct err *err) MUST_CHECK;
@@ -147,6 +153,9 @@ int gc_remove(struct gc_run *g, struct err *err) MUST_CHECK;
 int gc_mark_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Aborts old uploads that no branch can receive any more. */
 int gc_remove_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
+/* Gives up the list of the run: its files stay. ERR_BUSY: the removal of a node that was begun
+ * lately may still reach the storage, and its row stays until then. */
+int gc_abandon(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the lists of earlier runs that only looked. */
 int gc_remove_old_lists(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the marks of the run. */

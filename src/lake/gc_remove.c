@@ -124,9 +124,12 @@ static int remove_body(struct gc_run *g, struct lake_tx *tx, struct kv_name name
                        struct err *err)
 {
     struct str key = str_skip(name.key, dead_prefix(tx->arena, g, "").len);
+    int code = gc_run_ask_claim(g, err);
 
+    if (code < 0)
+        return code;
     lake_step_begin("lake.gc_remove");
-    int code = lake_files_remove(g->lake, g->repo, key, NULL, err);
+    code = lake_files_remove(g->lake, g->repo, key, NULL, err);
     lake_step_end("lake.gc_remove");
     g->report.bodies_removed += code == 0;
     if (code == 0)
@@ -167,19 +170,21 @@ static int node_removal_remove_file(struct node_removal *r, size_t i, struct err
     struct gc_run *g = r->run;
     struct str key = str_skip(r->slice.names[i].key, dead_prefix(&r->arena, g, "").len);
     struct object_conditions c = {.if_modified_at_ms = r->dead[i].modified_ms};
+    int code = gc_run_ask_claim(g, err);
 
+    if (code < 0)
+        return code;
     lake_step_begin("lake.gc_remove");
-    int code = lake_files_remove(g->lake, g->repo, key, r->judges ? &c : NULL, err);
+    code = lake_files_remove(g->lake, g->repo, key, r->judges ? &c : NULL, err);
     lake_step_end("lake.gc_remove");
     g->report.nodes_removed += code == 0;
     return code == ERR_PRECONDITION ? 0 : code; /* it was put again */
 }
 
 /* Whether a removal that another process has begun may still reach the storage. */
-static bool node_removal_is_fresh(const struct node_removal *r, size_t i)
+static bool dead_is_fresh(const struct gc_run *g, const struct gc_dead *d)
 {
-    return r->dead[i].taken_ms &&
-           r->dead[i].taken_ms + (int64_t)r->run->lake->o.drop_again_ms > clock_wall_ms();
+    return d->taken_ms && d->taken_ms + (int64_t)g->lake->o.drop_again_ms > clock_wall_ms();
 }
 
 /* Removes the files of the slice, and then their rows. */
@@ -193,7 +198,7 @@ static int node_removal_run(struct node_removal *r, bool *waits, struct err *err
         code = gc_run_check(r->run, err);
         if (code == 0)
             code = node_removal_remove_file(r, i, err);
-        if (node_removal_is_fresh(r, i))
+        if (dead_is_fresh(r->run, &r->dead[i]))
             *waits = true;
         else
             lake_tx_remove(&tx, r->slice.names[i], KV_ALWAYS, STR_EMPTY);
@@ -209,6 +214,8 @@ static int node_removal_slice(struct node_removal *r, struct str prefix, struct 
 
     for (size_t i = 0; code == 0 && i < r->slice.count; i++)
         code = gc_dead_read(&r->dead[i], r->slice.values[i], err);
+    if (code == 0 && r->slice.count)
+        code = gc_run_ask_claim(r->run, err);
     if (code == 0 && !r->judges)
         code = node_removal_take(r, err);
     if (code == 0)
@@ -261,6 +268,30 @@ int gc_remove(struct gc_run *g, struct err *err)
     int code = gc_each_row(g, dead_prefix(g->arena, g, LAKE_BODIES "/"), remove_body, err);
 
     return code < 0 ? code : remove_nodes(g, err);
+}
+
+/* --- giving up --- */
+
+static int abandon_row(struct gc_run *g, struct lake_tx *tx, struct kv_name name, struct str value,
+                       struct err *err)
+{
+    struct gc_dead dead;
+    int code = gc_dead_read(&dead, value, err);
+
+    if (code == 0 && dead_is_fresh(g, &dead))
+        g->waits = true;
+    else if (code == 0)
+        lake_tx_remove(tx, name, KV_ALWAYS, STR_EMPTY);
+    return code;
+}
+
+int gc_abandon(struct gc_run *g, struct err *err)
+{
+    int code = gc_each_row(g, STR(GC_DEAD "/"), abandon_row, err);
+
+    if (code == 0 && g->waits)
+        return err_set(err, ERR_BUSY, "the last removals of the run may still be under way");
+    return code < 0 ? code : gc_remove_marks(g, err);
 }
 
 /* --- marks --- */

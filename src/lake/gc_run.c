@@ -122,6 +122,14 @@ int gc_run_check(const struct gc_run *g, struct err *err)
     return g->ended && g->ended(g->ctx) ? err_code(err, ERR_CANCELED) : 0;
 }
 
+int gc_run_ask_claim(struct gc_run *g, struct err *err)
+{
+    int code = lake_claim_may_remove(g->lake, g->repo, g->watch, err);
+
+    return code == ERR_NOT_FOUND ? ERR_IN_USE
+                                 : code; /* files without a claim are not this lake's */
+}
+
 static int run_lost(struct err *err)
 {
     return err_set(err, ERR_BUSY, "another process goes on with the collection");
@@ -144,7 +152,8 @@ int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err)
     struct lake_tx tx;
 
     next.phase = phase;
-    g->report.error = STR_EMPTY;
+    if (g->report.stage != LAKE_GC_FAILED)
+        g->report.error = STR_EMPTY;
     g->report.updated_ms = clock_wall_ms();
     lake_tx_init(&tx, g->arena);
     gc_state_change(&tx, g->repo, &g->state, &next);
@@ -155,11 +164,15 @@ int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err)
     return code == ERR_PRECONDITION ? run_lost(err) : code;
 }
 
-/* Begins the run that was asked for. */
+/* Begins the run that was asked for. A run that would not be allowed to remove anything does not
+ * begin, so that it marks no commit as expired. */
 static int run_begin(struct gc_run *g, struct err *err)
 {
     uint64_t grace = g->lake->o.gc_grace_ms ? g->lake->o.gc_grace_ms : MS_PER_DAY;
+    int code = g->report.mark_only ? 0 : gc_run_ask_claim(g, err);
 
+    if (code < 0)
+        return code;
     g->state.run = g->report.run;
     g->state.mark_only = g->report.mark_only;
     g->state.cutoff_ms = clock_wall_ms() - (int64_t)grace;
@@ -209,37 +222,6 @@ static int run_remove(struct gc_run *g, struct err *err)
     return code < 0 ? code : gc_run_enter(g, GC_IDLE, err);
 }
 
-static int (*const run_phases[])(struct gc_run *g, struct err *err) = {
-    [GC_IDLE] = run_begin,
-    [GC_MARKING] = run_mark,
-    [GC_CLOSED] = run_close,
-    [GC_REMOVING] = run_remove,
-};
-
-static bool run_has_work(const struct gc_run *g)
-{
-    return g->state.phase == GC_IDLE ? g->report.stage == LAKE_GC_ASKED
-                                     : g->state.phase < ARRAY_SIZE(run_phases);
-}
-
-static int run_phase(struct gc_run *g, struct err *err)
-{
-    int code = gc_state_load(g->lake, g->arena, g->repo, &g->state, err);
-
-    if (code == 0)
-        code = lake_gc_report(g->lake, g->arena, g->repo, &g->report, err);
-    if (code < 0)
-        return code;
-    if (!run_has_work(g))
-        return ERR_END;
-    code = run_phases[g->state.phase](g, err);
-    gc_sorter_close(g->live);
-    gc_ids_release(&g->safe);
-    gc_ids_release(&g->expired);
-    gc_ids_release(&g->nodes);
-    return code;
-}
-
 /* Writes into the report why a try failed, unless another process has gone on with the run. */
 static void run_note_error(struct lake *l, const struct lake_repo *r, const struct err *failed)
 {
@@ -265,18 +247,72 @@ static void run_note_error(struct lake *l, const struct lake_repo *r, const stru
     arena_release(&a);
 }
 
+/* Ends a run that may not remove files: they stay, and the report says why. ERR_IN_USE: it is done.
+ */
+static int run_refuse(struct gc_run *g, const struct err *why, struct err *err)
+{
+    int code = g->state.phase == GC_IDLE ? 0 : gc_abandon(g, err);
+
+    if (code == ERR_BUSY)
+        run_note_error(g->lake, g->repo, why);
+    g->report.stage = LAKE_GC_FAILED;
+    g->report.error = str_z(why->text);
+    if (code == 0)
+        code = gc_run_enter(g, GC_IDLE, err);
+    return code < 0 ? code : err_set(err, ERR_IN_USE, "%s", why->text);
+}
+
+static int (*const run_phases[])(struct gc_run *g, struct err *err) = {
+    [GC_IDLE] = run_begin,
+    [GC_MARKING] = run_mark,
+    [GC_CLOSED] = run_close,
+    [GC_REMOVING] = run_remove,
+};
+
+static bool run_has_work(const struct gc_run *g)
+{
+    return g->state.phase == GC_IDLE ? g->report.stage == LAKE_GC_ASKED
+                                     : g->state.phase < ARRAY_SIZE(run_phases);
+}
+
+static int run_phase(struct gc_run *g, struct err *err)
+{
+    int code = gc_state_load(g->lake, g->arena, g->repo, &g->state, err);
+
+    if (code == 0)
+        code = lake_gc_report(g->lake, g->arena, g->repo, &g->report, err);
+    if (code < 0)
+        return code;
+    if (!run_has_work(g))
+        return ERR_END;
+    struct err why = {0};
+    code = run_phases[g->state.phase](g, &why);
+    if (code == ERR_IN_USE)
+        code = run_refuse(g, &why, err);
+    else if (code < 0)
+        *err = why;
+    gc_sorter_close(g->live);
+    gc_ids_release(&g->safe);
+    gc_ids_release(&g->expired);
+    gc_ids_release(&g->nodes);
+    return code;
+}
+
 int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *ctx), void *ctx,
                  struct err *err)
 {
+    struct lake_claim_watch watch = {0};
     int code = 0;
 
     while (code == 0) {
         struct arena a = {0};
-        struct gc_run g = {.lake = l, .repo = r, .arena = &a, .ended = ended, .ctx = ctx};
+        struct gc_run g = {
+            .lake = l, .repo = r, .arena = &a, .ended = ended, .ctx = ctx, .watch = &watch};
         code = run_phase(&g, err);
         arena_release(&a);
     }
-    if (code < 0 && code != ERR_END && code != ERR_BUSY && code != ERR_CANCELED)
+    if (code < 0 && code != ERR_END && code != ERR_BUSY && code != ERR_CANCELED &&
+        code != ERR_IN_USE)
         run_note_error(l, r, err);
     return code == ERR_END ? 0 : code;
 }

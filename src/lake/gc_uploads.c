@@ -146,6 +146,9 @@ static int uploads_abort_page(struct gc_run *g, struct upload_sieve *s, struct l
             code = sieve_ask(s, u, &is_live, err);
         if (code < 0 || is_live || u->started_ms >= g->state.cutoff_ms)
             continue;
+        code = gc_run_ask_claim(g, err);
+        if (code < 0)
+            break;
         code = p->bucket->ops->upload_abort(p->bucket, u, err);
         g->report.uploads_aborted += code == 0;
         code = code == ERR_NOT_FOUND ? 0 : code;

@@ -1,5 +1,6 @@
 /* Opening the lake, and reading the records that every operation begins with. */
 #include "lake/change.h"
+#include "lake/claim.h"
 #include "lake/log_pauses.h"
 
 #include <stdlib.h>
@@ -13,9 +14,11 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->queue = commit_queue_new();
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
     l->branches = branch_cache_new();
+    l->claims = lake_claims_new();
     l->notes = lake_notes_new();
     l->logs = log_pauses_new(LAKE_PAUSED_COMMITS);
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
+    l->claim_ask_ms = LAKE_CLAIM_ASK_MS;
     l->node_wait_ms = LAKE_NODE_WAIT_MS;
     l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
@@ -34,6 +37,7 @@ void lake_close(struct lake *l)
     if (!l)
         return;
     loop_stop(&l->cleaner);
+    lake_claims_free(l->claims);
     tree_cache_close(l->cache);
     commit_queue_free(l->queue);
     log_pauses_free(l->logs);

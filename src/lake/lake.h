@@ -69,6 +69,9 @@ struct lake_options {
     const char *folder;             /* collections sort there; NULL: nothing is collected */
     uint64_t gc_grace_ms;           /* lake.gc.grace: younger files are not collected; 0: 24 h */
     uint64_t gc_day_ms;             /* lake.gc.day: a day of the rules of retention; 0: 24 h */
+    /* How often claims are looked at (lake/claim.h). 0, for tests: a claim need not settle before
+     * files are removed. */
+    uint64_t claim_every_ms;
     const struct log *log;
 };
 int lake_open(struct lake **out, const struct lake_options *o, struct err *err) MUST_CHECK;

@@ -16,6 +16,7 @@ enum {
     LAKE_HEAD_TRIES = 10,                 /* R4 of docs/lake.md, C5, and other changes of a head */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE, /* how long a change of a branch is tried again */
     LAKE_CLAIM_FRESH_MS = MS_PER_MINUTE,
+    LAKE_CLAIM_ASK_MS = MS_PER_S,
     LAKE_NODE_WAIT_MS = 30 * MS_PER_S,
     LAKE_PAUSED_COMMITS = 200000,  /* commits that paused logs hold together, about 50 bytes each */
     LAKE_COMMITS_BYTES = 16 << 20, /* memory of the commits that were read lately */
@@ -29,11 +30,13 @@ struct lake {
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
     struct branch_cache *branches;
-    struct lake_notes *notes; /* notes.c: operations that were slow or failed */
-    struct log_pauses *logs;  /* log_pauses.c: walks that wait for their next page */
+    struct lake_claims *claims; /* claim_hold.c: what this process knows of claims */
+    struct lake_notes *notes;   /* notes.c: operations that were slow or failed */
+    struct log_pauses *logs;    /* log_pauses.c: walks that wait for their next page */
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
      * from it. Tests set it. */
     int64_t claim_fresh_ms;
+    uint64_t claim_ask_ms; /* how old an answer about a claim may be (N5). Tests set it */
     uint64_t node_wait_ms; /* how long a commit waits for a node to be removed. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
     void (*repo_changed)(void *ctx, struct str id); /* lake_watch_repos() */

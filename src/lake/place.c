@@ -1,5 +1,6 @@
 /* Places of the lake's objects in ordinary buckets. */
 #include "lake/place.h"
+#include "lake/claim.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
@@ -153,6 +154,8 @@ int lake_place_open_below(struct lake_place *out, struct lake *l, struct arena *
         key = arena_fmt(a, STR_FMT "/" STR_FMT, STR_ARG(prefix), STR_ARG(key));
     if (code == 0 && arena_error(a) < 0)
         code = err_code(err, ERR_NO_MEMORY);
+    if (code == 0 && use == LAKE_PLACE_PUT)
+        code = lake_claim_may_write(l, r, err);
     if (code == 0)
         code = lake_place_open(out, l, a, r->owner, bucket, key, use, err);
     /* The repository is there, so its bucket must be: callers take ERR_NO_BUCKET for the former. */

@@ -4,6 +4,7 @@
 #include "lake/room.h"
 
 #include "lake/actions.h"
+#include "lake/claim.h"
 #include "lake/commands/commands.h"
 
 #include "meta/keyring.h"
@@ -12,6 +13,19 @@
 
 #include <limits.h>
 #include <stdlib.h>
+
+/* Claims are looked at several times within the grace, so that a lake that runs on a copy of the
+ * records is noticed before any file that it puts is old enough to be collected. */
+enum { CLAIM_EVERY_MAX_MS = 5 * MS_PER_MINUTE, CLAIM_EVERY_MIN_MS = 100, CLAIM_LOOKS = 4 };
+
+static uint64_t room_claim_every_ms(const struct conf *c)
+{
+    uint64_t every_ms = c->lake.gc_grace_ms / CLAIM_LOOKS;
+
+    return every_ms > CLAIM_EVERY_MAX_MS   ? CLAIM_EVERY_MAX_MS
+           : every_ms < CLAIM_EVERY_MIN_MS ? CLAIM_EVERY_MIN_MS
+                                           : every_ms;
+}
 
 static int open_room_actions(struct lake_room *r, struct err *err)
 {
@@ -46,6 +60,7 @@ static int open_room_lake(struct lake_room *r, struct err *err)
         .drop_again_ms = c->lake.drop_again_ms,
         .gc_grace_ms = c->lake.gc_grace_ms,
         .gc_day_ms = c->lake.gc_day_ms,
+        .claim_every_ms = room_claim_every_ms(c),
         .log = s->log,
     };
 
@@ -99,6 +114,8 @@ static int lake_part_start(void *state, struct services *s, struct err *err)
     int code = open_room_lake(r, err);
     if (code == 0)
         code = open_room_space(r, err);
+    if (code == 0)
+        code = lake_claims_start(r->lake, err);
     if (code == 0)
         code = lake_web_open(&r->web, r->lake, s, err);
     if (code < 0)

@@ -33,7 +33,7 @@ struct lake_room {
 
 /* The table of the lake's metrics and the function that fills in their numbers (lake/metrics.c),
  * for struct room. */
-enum { LAKE_METRICS = 13 };
+enum { LAKE_METRICS = 15 };
 extern const struct metric lake_metrics[LAKE_METRICS];
 void lake_count(void *state, struct metric_numbers *out);
 

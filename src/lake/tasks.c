@@ -151,6 +151,7 @@ static void gc_stats_end(struct lake_tasks *t, const struct lake_gc_report *repo
     mutex_lock(&t->lock);
     t->gc.running--;
     t->gc.runs += is_done;
+    t->gc.refused += code == ERR_IN_USE;
     t->gc.failures += code < 0 && code != ERR_BUSY && code != ERR_CANCELED;
     t->gc.bodies += removes ? report->bodies_removed : 0;
     t->gc.nodes += removes ? report->nodes_removed : 0;
@@ -170,7 +171,11 @@ static int lake_task_collect(struct task_run *run, const struct lake_repo *repo,
     if (code == 0 && lake_gc_report(t->lake, run->arena, repo, &report, &ignored) < 0)
         report = (struct lake_gc_report){0};
     gc_stats_end(t, &report, code);
-    return code;
+    if (code != ERR_IN_USE)
+        return code;
+    log_error(t->lake->o.log, "lake.gc_refused", log_s("repository", repo->id),
+              log_z("error", err->text));
+    return 0; /* another try of the task would be refused too */
 }
 
 static int lake_task_gc(struct task_run *run, struct err *err)

@@ -37,6 +37,7 @@ int lake_task_add_hooks(struct queue *q, struct str payload, struct err *err) MU
 struct lake_gc_stats {
     uint64_t running; /* collections under way */
     uint64_t runs, failures;
+    uint64_t refused;                /* runs that ended because the files may be another lake's */
     uint64_t bodies, nodes, uploads; /* files that were removed, uploads that were aborted */
     uint64_t bytes;                  /* size of these files */
 };

@@ -158,12 +158,25 @@ static int gc_report_run(struct api_client *r, const struct invocation *inv, str
                      : code;
 }
 
+static int gc_claim_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                        struct err *err)
+{
+    struct lake_uri uri;
+    int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_REPO, err);
+
+    (void)table;
+    return code == 0 ? lake_cli_one(r, "POST", lake_cli_path(r, &uri, "{repo}/gc/claim"), NULL, err)
+                     : code;
+}
+
 static const struct manage_call gc_rules = {MANAGE_COLUMNS(gc_rule_columns), .run = gc_rules_run,
                                             .hints = lake_cli_hints};
 static const struct manage_call gc_run = {MANAGE_COLUMNS(gc_report_columns), .run = gc_run_run,
                                           .hints = lake_cli_hints};
 static const struct manage_call gc_report = {MANAGE_COLUMNS(gc_report_columns),
                                              .run = gc_report_run, .hints = lake_cli_hints};
+
+static const struct manage_call gc_claim = {.run = gc_claim_run, .hints = lake_cli_hints};
 
 const struct command lake_gc_commands[] = {
     {.name = "lake gc rules",
@@ -205,5 +218,19 @@ const struct command lake_gc_commands[] = {
      .help = "Shows what the last collection found and removed, or has removed so far.",
      .examples = "weir lake gc report lake://weather",
      .call = &gc_report},
+    {.name = "lake gc claim",
+     .arguments = "REPO",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = client_flags,
+     .configured = true,
+     .summary = "Make this lake the one that may remove a repository's files",
+     .help =
+         "Says that this lake alone uses the repository's storage namespace from now on. A "
+         "collection that was refused because another lake runs on a copy or a backup of the same "
+         "records is allowed here then, and refused there. Stop the other weir first: this lake "
+         "removes the files that only the other one knows. For administrators.",
+     .examples = "weir lake gc claim lake://weather",
+     .call = &gc_claim},
     {0},
 };

@@ -1,11 +1,13 @@
 /* Calls about garbage collection: its rules, and, beyond lakeFS's API, its runs. */
+#include "lake/claim.h"
 #include "lake/gc.h"
 #include "lake/rest/web.h"
 #include "lake/tasks.h"
 
 #include <stdlib.h>
 
-static rest_fn gc_rules_show, gc_rules_set, gc_rules_drop, gc_preflight, gc_run_begin, gc_run_show;
+static rest_fn gc_rules_show, gc_rules_set, gc_rules_drop, gc_preflight, gc_run_begin, gc_run_show,
+    gc_claim_take;
 
 static const struct rest_field gc_rules_fields[] = {
     {"default_retention_days", "Days for branches without a rule of their own.", REST_INTEGER,
@@ -50,6 +52,7 @@ static const struct rest_field gc_report_fields[] = {
 #define GC_RULES "/api/v1/repositories/{repository}/settings/gc_rules"
 #define GC_OLD   "/api/v1/repositories/{repository}/gc/rules"
 #define GC_RUN   "/api/v1/repositories/{repository}/gc/run"
+#define GC_CLAIM "/api/v1/repositories/{repository}/gc/claim"
 
 static const struct rest_row gc_rows[] = {
     {HTTP_GET, GC_RULES, REST_USER, GC_SHOW, gc_rules_show, WEB_OP("getGCRules"), WEB_IN_REPO,
@@ -76,6 +79,11 @@ static const struct rest_row gc_rows[] = {
     {HTTP_GET, GC_RUN, REST_USER,
      "What the last collection did, or has done so far. It is not part of lakeFS's API.",
      gc_run_show, WEB_OP("weirShowCollection"), WEB_IN_REPO, .answer = gc_report_fields},
+    {HTTP_POST, GC_CLAIM, REST_USER,
+     "Says that this lake alone uses the repository's namespace, so that it may remove files "
+     "there; "
+     "for administrators. It is not part of lakeFS's API.",
+     gc_claim_take, WEB_OP("weirTakeClaim"), WEB_IN_REPO, .status = 204},
 };
 const struct rest_table web_gc_rows = WEB_ROWS(gc_rows);
 
@@ -206,6 +214,16 @@ static int gc_run_begin(struct rest_call *c, struct err *err)
     if (code == 0)
         gc_write_report(c->w, &report);
     return code;
+}
+
+static int gc_claim_take(struct rest_call *c, struct err *err)
+{
+    struct lake_repo repo;
+    int code = web_need_admin(c, err);
+
+    if (code == 0)
+        code = web_repo(c, gc_may_set, &repo, err);
+    return code == 0 ? lake_claim_take(web_of(c)->lake, &repo, err) : code;
 }
 
 static int gc_run_show(struct rest_call *c, struct err *err)

@@ -135,7 +135,7 @@ static void lab_close_storage(struct lake_lab *lab)
 
 /* --- the lake --- */
 
-static struct lake *lab_open_lake(struct lake_lab *lab, struct kv *kv)
+struct lake *lake_lab_open_on(struct lake_lab *lab, struct kv *kv)
 {
     struct lake_options o = {.kv = kv,
                              .routes = lab->routes,
@@ -160,14 +160,14 @@ void lake_lab_open(struct lake_lab *lab, struct kv_lab *kv_lab, enum lake_lab_no
     map_init(&lab->nodes);
     if (nodes != LAKE_LAB_MEMORY)
         lab_open_storage(lab, nodes == LAKE_LAB_REMOTE);
-    lab->lake = lab_open_lake(lab, kv_lab->kv);
+    lab->lake = lake_lab_open_on(lab, kv_lab->kv);
     lab->repo = lake_lab_repo(lab, "repo");
 }
 
 struct lake *lake_lab_open_second(struct lake_lab *lab, struct kv **kv)
 {
     *kv = kv_lab_open_second(lab->kv_lab);
-    return lab_open_lake(lab, *kv);
+    return lake_lab_open_on(lab, *kv);
 }
 
 void lake_lab_close(struct lake_lab *lab)

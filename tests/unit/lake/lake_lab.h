@@ -56,6 +56,8 @@ void lake_lab_open(struct lake_lab *lab, struct kv_lab *kv_lab, enum lake_lab_no
 /* Opens a second lake over the same rows and nodes, as another process would. `kv` gets its
  * key-value store; the caller closes the lake, then the kv. */
 struct lake *lake_lab_open_second(struct lake_lab *lab, struct kv **kv);
+/* Opens a lake over the rows of `kv` and the lab's nodes; the caller closes both. */
+struct lake *lake_lab_open_on(struct lake_lab *lab, struct kv *kv);
 void lake_lab_close(struct lake_lab *lab);
 /* Opens a lake with nodes in memory, calls the function, closes the lake. */
 void lake_lab_run(struct kv_lab *kv_lab, void (*fn)(struct lake_lab *lab));
