@@ -130,6 +130,8 @@ int kv_prepare(struct kv *kv, struct err *err)
     if (atomic_load_explicit(&kv->prepared, memory_order_acquire))
         return 0;
     int code = kv->ops->prepare(kv, err);
+    if (code == 0 && kv->known)
+        code = kv_known_check(kv, err);
     if (code == 0)
         atomic_store_explicit(&kv->prepared, true, memory_order_release);
     /* The call that needs the store prepared has not run (K6). */
@@ -159,13 +161,18 @@ int kv_probe(struct kv *kv, struct err *err)
 {
     int code = kv_prepare(kv, err);
 
-    return code < 0 ? code : kv->ops->probe(kv, err);
+    if (code == 0)
+        code = kv->ops->probe(kv, err);
+    return code == 0 && kv->known ? kv_known_check(kv, err) : code;
 }
 
 void kv_close(struct kv *kv)
 {
-    if (kv)
-        kv->ops->close(kv);
+    if (!kv)
+        return;
+    char *known = kv->known;
+    kv->ops->close(kv);
+    free(known);
 }
 
 /* --- reading --- */

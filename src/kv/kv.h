@@ -59,6 +59,9 @@ struct kv {
     /* The server was found fit and the schema version known (kv_ops.prepare()). Until then every
      * call tries again. */
     _Atomic(bool) prepared;
+    char *known; /* path of the file of kv_know(); NULL: the store is not remembered */
+    /* What is wrong with the settings of the server, in words; NULL: nothing that is known. */
+    _Atomic(const char *) warning;
 };
 
 struct kv_view; /* the state that reads see */
@@ -212,6 +215,11 @@ struct kv_postgres_options {
 };
 int kv_open_postgres(struct kv **out, const struct kv_postgres_options *o,
                      struct err *err) MUST_CHECK;
+
+/* Remembers in the file `path` which store this is. From then on a store that is empty, or another
+ * one, is refused: by this call, if the store was reached, else by the first call that reaches it,
+ * and by kv_probe(). ERR_STORE: it is refused. Call it before other threads use the kv. */
+int kv_know(struct kv *kv, const char *path, struct err *err) MUST_CHECK;
 
 /* Checks that the store answers and accepts writes, for /readyz. */
 int kv_probe(struct kv *kv, struct err *err) MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "store/store.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -387,10 +388,27 @@ static int server_check(struct store *s, struct err *err)
     return code;
 }
 
+/* Looks whether a restart of the server would lose acknowledged rows. */
+static void server_look(struct kv *kv)
+{
+    static const char no_aof[] = "the Redis of the key-value store has no append-only file: when "
+                                 "it restarts, the lake loses "
+                                 "what was written since the last snapshot; set appendonly yes";
+    struct arena a = ARENA_INIT(256 * KIB);
+    struct str aof = STR_EMPTY;
+    struct err ignored = {0};
+    int code = redis_info(store_of(kv), &a, STR("persistence"), STR("aof_enabled"), &aof, &ignored);
+
+    atomic_store(&kv->warning, code == 0 && str_eq(aof, STR("0")) ? no_aof : NULL);
+    arena_release(&a);
+}
+
 static int redis_prepare(struct kv *kv, struct err *err)
 {
     int code = server_check(store_of(kv), err);
 
+    if (code == 0)
+        server_look(kv);
     return code < 0 ? code : kv_schema_check(kv, err);
 }
 
@@ -399,6 +417,8 @@ static int redis_probe(struct kv *kv, struct err *err)
 {
     int code = server_check(store_of(kv), err);
 
+    if (code == 0)
+        server_look(kv);
     return code < 0 ? code : store_probe(store_of(kv), err);
 }
 
@@ -440,5 +460,9 @@ int kv_open_redis(struct kv **out, struct store *store, const struct log *log, s
     struct kv *kv = NULL;
 
     kv_open_redis_later(&kv, store);
-    return kv_opened(out, kv, log, err);
+    int code = kv_opened(out, kv, log, err);
+    const char *why = code == 0 ? atomic_load(&kv->warning) : NULL;
+    if (why)
+        log_warn(log, "kv.no_aof", log_z("why", why));
+    return code;
 }

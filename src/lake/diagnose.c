@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 
+#include <stdatomic.h>
+
 enum {
     DIAGNOSE_KINDS_MAX = 32,
     DIAGNOSE_KIND_LEN = 32,
@@ -383,6 +385,8 @@ static void diagnose_about(struct diagnosis *d, uint64_t repositories, struct bu
     json_out_member_str(&f.w, "version", str_z(d->options->version));
     json_out_member_str(&f.w, "time", str_z(time));
     json_out_member_str(&f.w, "kv", str_z(d->lake->kv->driver));
+    const char *warning = atomic_load(&d->lake->kv->warning);
+    json_out_member_str(&f.w, "kv_warning", warning ? str_z(warning) : STR_EMPTY);
     json_out_member_u64(&f.w, "users", d->options->users);
     json_out_member_u64(&f.w, "repositories", repositories);
     json_out_member_u64(&f.w, "cache_hits", cache.hits);

@@ -22,6 +22,17 @@ static int open_kv_store(struct server *s, struct err *err)
     return store_open_redis(&s->kv_store, &options, err);
 }
 
+/* Remembers in the data folder which store this is. */
+static int know_kv(struct server *s, struct err *err)
+{
+    struct buf path = {0};
+
+    services_path(&s->services, "kv.known", &path);
+    int code = kv_know(s->services.kv, path.p, err);
+    buf_release(&path);
+    return code;
+}
+
 /* Opens the key-value store on the Redis of the coordination store, because the configuration names
  * no other place. Unlike the key-value store, the coordination store accepts a Redis that evicts
  * keys or hides INFO. On such a Redis only the lake fails, and weir starts all the same. */
@@ -29,11 +40,11 @@ static int open_kv_beside(struct server *s, struct err *err)
 {
     struct err why = {0};
 
-    (void)err;
     kv_open_redis_later(&s->services.kv, s->services.stores[APP_DB]);
-    if (kv_probe(s->services.kv, &why) < 0)
+    int code = know_kv(s, err);
+    if (code == 0 && kv_probe(s->services.kv, &why) < 0)
         log_warn(&s->log, "kv.not_ready", log_z("error", why.text));
-    return 0;
+    return code;
 }
 
 static int open_redis_kv(struct server *s, struct err *err)
@@ -47,7 +58,9 @@ static int open_redis_kv(struct server *s, struct err *err)
     } else if (s->conf->store.engine != CONF_ENGINE_REDIS) {
         code = err_set(err, ERR_INVALID, "redis needs kv.url, or store.engine redis");
     }
-    return code < 0 ? code : kv_open_redis(&s->services.kv, store, &s->log, err);
+    if (code == 0)
+        code = kv_open_redis(&s->services.kv, store, &s->log, err);
+    return code < 0 ? code : know_kv(s, err);
 }
 
 static int open_postgres_kv(struct server *s, struct err *err)
@@ -59,7 +72,8 @@ static int open_postgres_kv(struct server *s, struct err *err)
 
     if (!*options.url)
         return err_set(err, ERR_INVALID, "postgres needs kv.url");
-    return kv_open_postgres(&s->services.kv, &options, err);
+    int code = kv_open_postgres(&s->services.kv, &options, err);
+    return code < 0 ? code : know_kv(s, err);
 }
 
 static int check_kv_ready(void *ctx, struct err *err)

@@ -77,3 +77,26 @@ def test_a_redis_that_evicts_is_refused_where_it_was_asked_for(serve, tmp_path):
         assert server.wait() == 2 and "allkeys-lru" in server.err and "kv.url" in server.err
     finally:
         redis.kill()
+
+
+def test_an_emptied_redis_is_refused_until_somebody_decides(serve, tmp_path):
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    redis = Redis(folder)  # it keeps nothing on disk
+    env = {"WEIR_KV_URL": f"redis://127.0.0.1:{redis.port}"}
+    try:
+        server = serve(env=env).ready()
+        assert "kv.no_aof" in server.err and server.get("/readyz").status == 200
+        redis.kill()
+        redis.start()  # empty
+        wait_for(lambda: "is empty" in server.get("/readyz", keys=server.keys).body, "the trouble to be named")
+        assert server.get("/readyz").status == 503
+        server.stop()
+        again = serve(env=env, data=server.data)
+        assert again.wait() == 2 and "is empty" in again.err and "kv.known" in again.err
+        (server.data / "kv.known").unlink()
+        again = serve(env=env, data=server.data).ready()
+        assert again.get("/readyz").status == 200
+        assert again.stop() == 0
+    finally:
+        redis.kill()

@@ -359,3 +359,70 @@ TEST(kv_trouble, a_database_of_lakefs_is_refused_and_not_changed)
     CHECK(postgres_run(url, "SELECT 1 / (count(*) = 1)::int FROM kv"));
     postgres_shared_drop();
 }
+
+/* --- the store that was known --- */
+
+static const char *known_path(void)
+{
+    static char path[256];
+
+    snprintf(path, sizeof(path), "%s/kv.known", test_dir());
+    return path;
+}
+
+KV_LAB_TEST(kv_known, the_same_store_is_known_again_and_an_empty_one_is_refused)
+{
+    struct kv *second = NULL;
+    struct err err = {0};
+
+    CHECK_OK(kv_know(lab->kv, known_path(), &err));
+    kv_lab_set(lab->kv, "p", "k", "v");
+    CHECK_OK(kv_probe(lab->kv, &err));
+    second = kv_lab_open_second(lab);
+    CHECK_OK(kv_know(second, known_path(), &err));
+    CHECK_OK(kv_drop(lab->kv, STR("kv-internal-metadata"), &err)); /* the store loses its rows */
+    CHECK_OK(kv_drop(lab->kv, STR("p"), &err));
+    CHECK_ERR(kv_probe(lab->kv, &err), ERR_STORE);
+    CHECK(strstr(err.text, "is empty") && strstr(err.text, known_path()));
+    kv_close(second);
+    second = kv_lab_open_second(lab);
+    CHECK_ERR(kv_know(second, known_path(), &err), ERR_STORE);
+    struct kv_value value;
+    CHECK_ERR(kv_get(second, NULL, &lab->arena, KV_NAME("p", "k"), &value, &err), ERR_STORE);
+    CHECK_INT(remove(known_path()), 0); /* somebody decides to begin anew */
+    CHECK_ERR(kv_get(second, NULL, &lab->arena, KV_NAME("p", "k"), &value, &err), ERR_NOT_FOUND);
+    kv_close(second);
+}
+
+KV_LAB_TEST(kv_known, another_store_is_refused)
+{
+    struct err err = {0};
+
+    CHECK_OK(kv_know(lab->kv, known_path(), &err));
+    kv_lab_set(lab->kv, "kv-internal-metadata", "kv/store/id", "0123456789abcdef0123456789abcdef");
+    CHECK_ERR(kv_probe(lab->kv, &err), ERR_STORE);
+    CHECK(strstr(err.text, "another one"));
+}
+
+TEST(kv_trouble, a_redis_without_an_append_only_file_is_named)
+{
+    struct redis_server server = {.dir = test_dir(),
+                                  .extra = (const char *[]){"--appendonly", "no", NULL}};
+    struct kv *kv = NULL;
+    struct arena a = {0};
+    struct reply *reply;
+    struct err err = {0};
+
+    CHECK(redis_server_start(&server));
+    struct store *store = store_on(server.unix_url, TIMEOUT_MS);
+    CHECK_OK(kv_open_redis(&kv, store, NULL, &err));
+    CHECK(kv->warning && strstr(kv->warning, "appendonly yes"));
+    CHECK_OK(store_call(store, &a, &reply, &err, STR("CONFIG"), STR("SET"), STR("appendonly"),
+                        STR("yes")));
+    CHECK_OK(kv_probe(kv, &err));
+    CHECK(!kv->warning);
+    arena_release(&a);
+    kv_close(kv);
+    store_close(store);
+    redis_server_kill(&server);
+}
