@@ -147,22 +147,25 @@ static int repo_check_name(struct lake *l, struct arena *a, const struct lake_re
 }
 
 /* Writes the records. Somebody may make a bucket of the name at the same time. So the maker of
- * either writes, then looks for the other, and undoes its own work if it finds the name there. */
+ * either writes, then looks for the other, and undoes its own work if it finds the name there.
+ * *may_stay: the call fails, but the repository's record may be there. Then the claim is its. */
 static int repo_establish(struct lake *l, struct arena *a, const struct lake_repo_options *o,
-                          struct lake_repo *r, struct err *err)
+                          struct lake_repo *r, bool *may_stay, struct err *err)
 {
     struct err late = {0};
     int code = repo_write_new(l, a, o, r, err);
 
+    *may_stay = code == ERR_TIMEOUT;
     if (code == 0 || code == ERR_TIMEOUT)
         repo_tell(l, r->id);
-    if (code == 0)
-        code = repo_check_buckets(l, o, err);
-    else
+    if (code < 0)
         return code;
-    if (code < 0 && lake_repo_delete(l, a, r->id, true, false, &late) < 0)
+    code = repo_check_buckets(l, o, err);
+    if (code < 0 && lake_repo_delete(l, a, r->id, true, false, &late) < 0) {
+        *may_stay = true;
         log_warn(l->o.log, "lake.repository_left", log_s("repository", r->id),
                  log_z("error", late.text));
+    }
     return code;
 }
 
@@ -170,6 +173,7 @@ int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_opt
                      struct lake_repo *out, struct err *err)
 {
     struct lake_repo_options o = *options;
+    bool may_stay;
     int code;
 
     if (o.default_branch.len == 0)
@@ -183,9 +187,8 @@ int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_opt
         code = lake_claim_space(l, out, o.bare, err);
     if (code < 0)
         return code;
-    code = repo_establish(l, a, &o, out, err);
-    /* After a time-out the record may be there, and then the claim is its. */
-    if (code < 0 && code != ERR_TIMEOUT && !o.claimed)
+    code = repo_establish(l, a, &o, out, &may_stay, err);
+    if (code < 0 && !may_stay && !o.claimed)
         lake_release_space(l, out);
     return code;
 }

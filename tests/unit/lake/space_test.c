@@ -4,6 +4,7 @@
 #include "lake/upload.h"
 #include "object/overlay.h"
 #include "unit/lake/front_lab.h"
+#include "unit/lake/kv_spy.h"
 
 #include <sched.h>
 
@@ -43,6 +44,36 @@ FRONT_TEST(lake_space, a_name_that_a_bucket_has_is_refused_and_claims_nothing)
     CHECK(!front_has(f, "taken"));
     o.id = STR("free");
     CHECK_OK(lake_repo_create(f->lake.lake, &f->lake.arena, &o, &repo, &err));
+}
+
+/* Somebody makes a bucket of the name, and the answer to the next write is lost. */
+static void bucket_made_beside(void *ctx)
+{
+    struct front_lab *f = ctx;
+    struct bucket_info info = {.name = STR("raced"), .owner = STR("somebody")};
+    struct err err = {0};
+
+    CHECK_OK(storage_create_bucket(f->lake.storage, &info, &err));
+    kv_spy_answer(1, ERR_TIMEOUT);
+}
+
+/* The record was made, a bucket came beside it, and it is not known whether the record is removed
+ * again: nobody else may have the namespace. */
+FRONT_TEST(lake_space, a_repository_that_may_be_left_keeps_its_claim)
+{
+    struct lake_repo_options o = {.id = STR("raced"),
+                                  .owner = STR(LAKE_LAB_OWNER),
+                                  .space = STR("s3://" LAKE_LAB_BUCKET "/raced")};
+    struct lake_repo repo;
+    struct err err = {0};
+
+    kv_spy_begin(f->lake.lake);
+    kv_spy_plan(KV_SPY_WRITE, 2, bucket_made_beside, f);
+    CHECK_ERR(lake_repo_create(f->lake.lake, &f->lake.arena, &o, &repo, &err), ERR_EXISTS);
+    CHECK(kv_spy_happened());
+    kv_spy_end(f->lake.lake);
+    o.id = STR("other");
+    CHECK_ERR(lake_repo_create(f->lake.lake, &f->lake.arena, &o, &repo, &err), ERR_IN_USE);
 }
 
 /* Waits for a message to arrive. */
