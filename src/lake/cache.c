@@ -3,6 +3,8 @@
  * take an eighth of it: a node that is not there costs a read, a block only its decoding. */
 #include "lake/cache.h"
 
+#include "lake/tree_build.h"
+
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/list.h"
@@ -14,6 +16,7 @@ enum {
     CACHE_STRIPES = 16,
     CACHE_CHAINS = 1024,   /* hash chains of a stripe */
     CACHE_DECODERS = 16,   /* idle decompressors that are kept */
+    CACHE_JOBS = 4,        /* idle jobs that are kept: a small commit has as many */
     CACHE_WRITERS = 32,    /* threads that write nodes */
     CACHE_BLOCK_SHARE = 8, /* decoded blocks may take this part of the memory */
     CACHE_KEY_MAX = 1 + NODE_ID_LEN + 512,
@@ -62,8 +65,9 @@ struct tree_cache {
     _Atomic(uint64_t) serial; /* of the node that was opened last */
     struct cache_disk *disk;  /* NULL: none */
     struct pool *pool;
-    struct mutex decoder_lock; /* class "lake.decoders"; guards `decoders` */
+    struct mutex decoder_lock; /* class "lake.decoders"; guards `decoders` and `jobs` */
     VEC(void *) decoders;
+    VEC(struct tree_job *) jobs; /* idle ones */
 };
 
 int tree_cache_open(struct tree_cache **out, const struct tree_cache_options *o, struct err *err)
@@ -155,6 +159,9 @@ void tree_cache_close(struct tree_cache *c)
     vec_each (&c->decoders, void **, zstd)
         ZSTD_freeDCtx(*zstd);
     vec_release(&c->decoders);
+    vec_each (&c->jobs, struct tree_job **, job)
+        tree_job_free(*job);
+    vec_release(&c->jobs);
     mutex_release(&c->decoder_lock);
     free(c);
 }
@@ -204,6 +211,26 @@ void cache_zstd_give(struct tree_cache *c, void *zstd)
     }
     mutex_unlock(&c->decoder_lock);
     ZSTD_freeDCtx(zstd);
+}
+
+/* --- jobs --- */
+
+struct tree_job *cache_job_take(struct tree_cache *c)
+{
+    mutex_lock(&c->decoder_lock);
+    struct tree_job *j = c->jobs.len ? vec_pop(&c->jobs) : NULL;
+    mutex_unlock(&c->decoder_lock);
+    return j;
+}
+
+bool cache_job_give(struct tree_cache *c, struct tree_job *j)
+{
+    mutex_lock(&c->decoder_lock);
+    bool keeps = c->jobs.len < CACHE_JOBS;
+    if (keeps)
+        vec_push(&c->jobs, j);
+    mutex_unlock(&c->decoder_lock);
+    return keeps;
 }
 
 /* --- slots --- */

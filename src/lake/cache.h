@@ -31,6 +31,12 @@ void cache_written(struct tree_store *t, const struct node_id *id, unsigned leve
 void *cache_zstd_take(struct tree_cache *c);
 void cache_zstd_give(struct tree_cache *c, void *zstd);
 
+/* Jobs that no builder uses (lake/tree_build.h), with the memory that they have. Take gives NULL
+ * when there is none; give returns false when enough are kept. */
+struct tree_job;
+struct tree_job *cache_job_take(struct tree_cache *c);
+bool cache_job_give(struct tree_cache *c, struct tree_job *j);
+
 struct pool *cache_pool(struct tree_cache *c); /* its threads write nodes */
 
 /* --- the part on disk (cache_disk.c) --- */

@@ -24,6 +24,7 @@ struct committing {
     /* What was built (C2): the tree is that of `head` with the rows of `tokens` (S'). */
     bool is_built;
     struct str head, tree;
+    bool has_changes; /* the tree differs from that of `head` */
     struct str *tokens;
     size_t token_count;
     uint64_t epoch;
@@ -84,6 +85,7 @@ static int commit_build_tree(struct committing *k, struct err *err)
     layers_close(rows.walk);
     head_tree_release(&base, k->lake);
     k->tree = arena_str(k->arena, str_z(result.root));
+    k->has_changes = result.added + result.changed + result.removed > 0;
     return code;
 }
 
@@ -183,6 +185,11 @@ static int commit_is_empty(struct committing *k, bool *is_empty, struct err *err
     struct tree_difference d;
     struct tree_diff *diff = NULL;
     struct head_tree head;
+
+    if (k->token_count > 0 && str_eq(k->branch.commit_id, k->head)) {
+        *is_empty = !k->has_changes;
+        return 0;
+    }
     int code = head_tree_open(&head, k->lake, k->arena, &k->repo, k->branch.commit_id, err);
 
     if (code == 0 && k->token_count == 0)

@@ -74,7 +74,7 @@ static int build_close(struct tree_builder *b, unsigned level, struct err *err)
     if (l->nodes++ == 0)
         l->promise = j->promise;
     l->open = NULL;
-    int code = tree_job_start(j, err);
+    int code = tree_job_start(j, false, err);
     return code ? code : build_added(b, level + 1, weight, err);
 }
 
@@ -144,7 +144,7 @@ static int build_root_open(struct tree_builder *b, unsigned level, struct node_i
 
     b->levels[level].open = NULL;
     build_known(b, j, level);
-    int code = tree_job_start(j, err), ended = tree_jobs_wait(b, code ? NULL : err);
+    int code = tree_job_start(j, true, err), ended = tree_jobs_wait(b, code ? NULL : err);
     code = code ? code : ended;
     if (code == 0)
         *id = promise->id;

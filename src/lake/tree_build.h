@@ -37,6 +37,7 @@ struct tree_builder {
     struct mutex lock;   /* class "lake.build"; guards what follows */
     struct cond changed; /* a promise is kept, or a job has ended */
     unsigned running;
+    uint64_t started; /* jobs so far */
     struct list idle; /* jobs that can be used again */
     struct list
         failed; /* jobs that are kept until all have ended: others may know their promises */
@@ -92,6 +93,7 @@ struct tree_job {
     children;
     struct node_id known[BUILD_SOURCES];
     unsigned known_count;
+    bool is_encoded; /* the file is made */
 };
 
 struct tree_promise {
@@ -101,11 +103,14 @@ struct tree_promise {
 
 /* Gives a job with an empty draft. */
 struct tree_job *tree_job_new(struct tree_builder *b, unsigned level);
-/* Runs the job, here or on another thread. Returns the first error of all jobs so far. */
-int tree_job_start(struct tree_job *j, struct err *err) MUST_CHECK;
+/* Runs the job, here or on another thread; the last one runs here, because its caller would only
+ * wait. Returns the first error of all jobs so far. */
+int tree_job_start(struct tree_job *j, bool is_last, struct err *err) MUST_CHECK;
 void tree_job_drop(struct tree_job *j); /* a job that was not started; NULL is fine */
 /* Waits for all jobs. Returns the first error. */
 int tree_jobs_wait(struct tree_builder *b, struct err *err) MUST_CHECK;
-void tree_jobs_release(struct tree_builder *b); /* frees all jobs that have ended */
+void tree_jobs_release(
+    struct tree_builder *b);            /* frees all jobs, which have ended, or keeps them */
+void tree_job_free(struct tree_job *j); /* one that no builder has */
 
 #endif

@@ -1,11 +1,18 @@
 /* Jobs: each makes one node file of a draft and writes it. They start in the order in which they
  * are made, and a parent's job is made behind those of its children: so the oldest job of a builder
- * never waits, and a waiting job waits for a job that runs. */
+ * never waits, and a waiting job waits for a job that runs.
+ *
+ * The first jobs of a builder make their files on the caller's thread, and only the writing is done
+ * by the pool: handing a file of a small commit to another thread costs more than making it. */
 #include "lake/tree_build.h"
 
 #include "lake/split.h"
 
-enum { JOBS_DEFAULT = 16 };
+enum {
+    JOBS_DEFAULT = 16,
+    JOBS_HERE = 8,          /* jobs of a builder that make their files on the caller's thread */
+    JOB_MEMORY = 512 << 10, /* a job with larger bufs is not kept for the next builder */
+};
 
 static unsigned jobs_max(const struct tree_builder *b)
 {
@@ -17,13 +24,17 @@ struct tree_job *tree_job_new(struct tree_builder *b, unsigned level)
     mutex_lock(&b->lock);
     struct list *node = list_shift(&b->idle);
     mutex_unlock(&b->lock);
-    struct tree_job *j = node ? list_entry(node, struct tree_job, idle) : xzalloc(sizeof(*j));
+    struct tree_job *j =
+        node ? list_entry(node, struct tree_job, idle) : cache_job_take(b->store->cache);
 
-    if (!node) {
-        j->builder = b;
-        list_init(&j->idle);
+    if (!j) {
+        j = xzalloc(sizeof(*j));
         node_encoder_init(&j->encoder);
     }
+    if (!node)
+        list_init(&j->idle);
+    j->builder = b;
+    j->is_encoded = false;
     node_draft_reset(&j->draft, level, split_target(b->store, level));
     j->children.len = 0;
     j->known_count = 0;
@@ -31,7 +42,7 @@ struct tree_job *tree_job_new(struct tree_builder *b, unsigned level)
     return j;
 }
 
-static void job_free(struct tree_job *j)
+void tree_job_free(struct tree_job *j)
 {
     node_encoder_release(&j->encoder);
     buf_release(&j->draft.raw);
@@ -52,7 +63,7 @@ void tree_job_drop(struct tree_job *j)
         return;
     job_free_promises(j);
     free(j->promise);
-    job_free(j);
+    tree_job_free(j);
 }
 
 /* Puts the children's ids into the draft. Returns the builder's error. */
@@ -105,33 +116,51 @@ static int job_write(struct tree_job *j, struct err *err)
     return code;
 }
 
-static void job_run(struct tree_job *j)
+/* Makes the file, and tells its id. */
+static int job_encode(struct tree_job *j, struct err *err)
 {
-    struct tree_builder *b = j->builder;
-    struct err err = {0};
-    bool written = false;
     int code = job_resolve(j);
 
     if (code == 0)
-        code = node_encode(&j->encoder, &j->draft, &err);
+        code = node_encode(&j->encoder, &j->draft, err);
     if (code == 0)
         job_keep_promise(j);
+    j->is_encoded = code == 0;
+    return code;
+}
+
+static void job_end(struct tree_job *j, int code, const struct err *err, bool written)
+{
+    struct tree_builder *b = j->builder;
+
+    mutex_lock(&b->lock);
+    if (code && b->code == 0) {
+        b->code = code;
+        b->err = *err;
+    }
+    b->written += written;
+    list_push(code ? &b->failed : &b->idle, &j->idle);
+    /* Others wait for an error, for all jobs, or for one job less than there may be. */
+    bool matters = code || b->running == 1 || b->running >= jobs_max(b);
+    b->running--;
+    if (matters)
+        cond_broadcast(&b->changed);
+    mutex_unlock(&b->lock);
+}
+
+static void job_run(struct tree_job *j)
+{
+    struct err err = {0};
+    bool written = false;
+    int code = j->is_encoded ? 0 : job_encode(j, &err);
+
     if (code == 0 && !job_is_known(j)) {
         code = job_write(j, &err);
         written = code == 0;
     }
     if (code == 0)
         job_free_promises(j); /* all of them are kept */
-    mutex_lock(&b->lock);
-    if (code && b->code == 0) {
-        b->code = code;
-        b->err = err;
-    }
-    b->written += written;
-    b->running--;
-    list_push(code ? &b->failed : &b->idle, &j->idle);
-    cond_broadcast(&b->changed);
-    mutex_unlock(&b->lock);
+    job_end(j, code, &err, written);
 }
 
 static void job_run_on_pool(void *ctx)
@@ -140,7 +169,16 @@ static void job_run_on_pool(void *ctx)
     job_run(ctx);
 }
 
-int tree_job_start(struct tree_job *j, struct err *err)
+/* Makes the file of one of the builder's first jobs. Returns whether the pool has nothing to do:
+ * there is nothing to write, or the file could not be made, which job_run() finds out again. */
+static bool job_encode_here(struct tree_job *j)
+{
+    struct err ignored = {0};
+
+    return job_encode(j, &ignored) || job_is_known(j);
+}
+
+int tree_job_start(struct tree_job *j, bool is_last, struct err *err)
 {
     struct tree_builder *b = j->builder;
 
@@ -148,9 +186,11 @@ int tree_job_start(struct tree_job *j, struct err *err)
     while (b->running >= jobs_max(b))
         cond_wait(&b->changed, &b->lock);
     b->running++;
+    bool here = b->started++ < JOBS_HERE;
     mutex_unlock(&b->lock);
+    here = (here && job_encode_here(j)) || is_last || !b->options;
     j->pool = (struct pool_job){.fn = job_run_on_pool, .ctx = j};
-    if (!b->options || pool_submit(cache_pool(b->store->cache), &j->pool) < 0)
+    if (here || pool_submit(cache_pool(b->store->cache), &j->pool) < 0)
         job_run(j);
     mutex_lock(&b->lock);
     int code = b->code ? err_set(err, b->code, "%s", b->err.text) : 0;
@@ -172,7 +212,10 @@ void tree_jobs_release(struct tree_builder *b)
 {
     list_splice(&b->idle, &b->failed);
     list_each_safe (&b->idle, struct tree_job, idle, j) {
+        bool is_small = j->draft.raw.cap + j->encoder.file.cap <= JOB_MEMORY;
         job_free_promises(j);
-        job_free(j);
+        list_remove(&j->idle);
+        if (!is_small || !cache_job_give(b->store->cache, j))
+            tree_job_free(j);
     }
 }
