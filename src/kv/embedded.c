@@ -275,15 +275,67 @@ static int embedded_write(struct kv *kv, const struct kv_change *changes, size_t
     return code < 0 ? kv_made_unread(err) : 0;
 }
 
+/* --- dropping --- */
+
+/* Rows of a small partition, which are deleted one by one: a range deletion has to be synced, and
+ * every later reader has to look at it. */
+struct small_drop {
+    struct db_cf *rows;
+    struct buf keys; /* le16 length, key, of each row */
+};
+
+enum { SMALL_DROP = 256 }; /* rows */
+
+/* Notes the keys of the partition. *is_small: there are few of them. */
+static int small_drop_read(struct small_drop *d, struct embedded_kv *e, const struct db_range *all,
+                           bool *is_small, struct err *err)
+{
+    struct db_iter *it = NULL;
+    struct str key, value;
+    char len[2];
+    int code = db_iter_open(&it, db_latest(e->db), e->rows, all, err);
+
+    for (int i = 0; code == 0 && i <= SMALL_DROP; i++)
+        if ((code = db_iter_next(it, &key, &value, err)) == 0) {
+            be16_write(len, (uint16_t)key.len);
+            buf_append(&d->keys, len, sizeof(len));
+            buf_append_str(&d->keys, key);
+        }
+    db_iter_close(it);
+    *is_small = code == ERR_END;
+    return code == ERR_END ? 0 : code;
+}
+
+static int small_drop_apply(struct db_tx *tx, void *ctx, struct err *err)
+{
+    struct small_drop *d = ctx;
+    struct str rest = buf_str(&d->keys);
+
+    while (rest.len) {
+        size_t len = be16_read(rest.p);
+        db_tx_delete(tx, d->rows, str_n(rest.p + 2, len));
+        rest = str_skip(rest, 2 + len);
+    }
+    return 0;
+}
+
 static int embedded_drop(struct kv *kv, struct str partition, struct err *err)
 {
     struct embedded_kv *e = embedded_of(kv);
+    struct small_drop small = {.rows = e->rows};
     struct buf end = BUF_INIT(0);
     char key[ROW_KEY_MAX];
+    bool is_small = false;
     struct str from = row_key_write(key, &(struct kv_name){partition, STR_EMPTY});
 
     db_prefix_end(from, &end);
-    int code = db_delete_range(e->db, e->rows, from, buf_str(&end), err);
+    struct db_range all = {.from = from, .to = buf_str(&end)};
+    int code = small_drop_read(&small, e, &all, &is_small, err);
+    if (code == 0 && !is_small)
+        code = db_delete_range(e->db, e->rows, from, buf_str(&end), err);
+    else if (code == 0)
+        code = db_apply(e->db, DB_VOLATILE, small_drop_apply, &small, err);
+    buf_release(&small.keys);
     buf_release(&end);
     return code == ERR_IO ? err_wrap(err, ERR_TIMEOUT, "the partition may be gone") : code;
 }

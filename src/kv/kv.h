@@ -179,7 +179,9 @@ int kv_set_if(struct kv *kv, struct kv_name name, struct str value, const struct
 int kv_remove(struct kv *kv, struct kv_name name, struct err *err) MUST_CHECK;
 
 /* Removes every row of a partition. It is not atomic beside writes to that partition, so it is only
- * for partitions that no other row leads to any more. Views with KV_MOMENTS still see the rows. */
+ * for partitions that no other row leads to any more. Views with KV_MOMENTS still see the rows. The
+ * drop is durable when a write that began after it has returned: so the row that asks for a drop is
+ * removed behind the drop. */
 int kv_drop(struct kv *kv, struct str partition, struct err *err) MUST_CHECK;
 
 /* --- opening --- */

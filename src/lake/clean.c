@@ -7,6 +7,9 @@
 enum {
     CLEAN_EVERY_MS = MS_PER_MINUTE,
     CLEAN_RETRY_MS = 5 * MS_PER_S,
+    /* Pause behind a pass that had work, so that many commits share one pass. */
+    CLEAN_PAUSE_MS = MS_PER_S,
+    CLEAN_BATCH = 256,            /* rows that one write removes */
     CLEAN_DRAFT_MS = MS_PER_HOUR, /* a draft of this age belongs to a process that ended */
 };
 
@@ -74,12 +77,39 @@ static int token_change_row(struct lake *l, struct arena *a, struct str token, s
     return code == ERR_NOT_FOUND || code == ERR_PRECONDITION ? 0 : code;
 }
 
-/* Drops the token if it is time. *waits is set if the row has to be looked at again soon. A draft
- * is only marked: from then on the write that would put it on a branch fails, and the next pass may
- * drop it. */
-static int token_clean(struct lake *l, struct arena *a, struct str token, struct str value,
-                       bool *waits, struct err *err)
+/* A pass over the list. Rows of dropped tokens are removed many at a time: a row that a crash
+ * leaves there makes the next pass drop its token again. */
+struct clean_pass {
+    struct lake *lake;
+    bool waits; /* a row has to be looked at again soon */
+    size_t dropped;
+    struct arena arena; /* of the removals */
+    struct lake_tx removals;
+};
+
+static int pass_flush(struct clean_pass *p, struct err *err)
 {
+    int code = p->removals.count ? lake_tx_write(p->lake, &p->removals, NULL, err) : 0;
+
+    arena_reset(&p->arena);
+    lake_tx_init(&p->removals, &p->arena);
+    return code;
+}
+
+static int pass_remove_row(struct clean_pass *p, struct str token, struct err *err)
+{
+    struct kv_name name = lake_key_cleanup(&p->arena, arena_str(&p->arena, token));
+
+    lake_tx_remove(&p->removals, name, KV_ALWAYS, STR_EMPTY);
+    return p->removals.count == CLEAN_BATCH ? pass_flush(p, err) : 0;
+}
+
+/* Drops the token if it is time. A draft is only marked: from then on the write that would put it
+ * on a branch fails, and the next pass may drop it. */
+static int token_clean(struct clean_pass *p, struct arena *a, struct str token, struct str value,
+                       struct err *err)
+{
+    struct lake *l = p->lake;
     struct cleanup_row row = {0};
     int code = proto_read(&row, cleanup_fields, a, value, err);
     int64_t age_ms = clock_wall_ms() - row.since_ms;
@@ -90,7 +120,7 @@ static int token_clean(struct lake *l, struct arena *a, struct str token, struct
     }
     if (code < 0 || (row.is_draft && age_ms < CLEAN_DRAFT_MS))
         return code;
-    *waits |= row.is_draft || !(l->kv->can & KV_FENCES);
+    p->waits |= row.is_draft || !(l->kv->can & KV_FENCES);
     if (row.is_draft)
         return token_change_row(l, a, token, value, CLEANUP_DROP, err);
     if (row.passes > 0 && age_ms < (int64_t)l->o.drop_again_ms)
@@ -98,38 +128,42 @@ static int token_clean(struct lake *l, struct arena *a, struct str token, struct
     code = token_drop(l, token, err);
     if (code < 0)
         return code;
+    p->dropped++;
     return (l->kv->can & KV_FENCES) || row.passes > 0
-               ? kv_remove(l->kv, lake_key_cleanup(a, token), err)
+               ? pass_remove_row(p, token, err)
                : token_change_row(l, a, token, value, CLEANUP_DROPPED, err);
 }
 
 /* --- the list --- */
 
 /* `until` (unless NULL) ends the work early when it stops. */
-static int clean_list(struct lake *l, const struct loop *until, bool *waits, struct err *err)
+static int clean_list(struct clean_pass *p, const struct loop *until, struct err *err)
 {
     struct kv_scan *scan = NULL;
     struct arena work = {0};
     struct str key, value;
-    int code = kv_scan_open(&scan, l->kv, NULL, LAKE_CLEANUP, &(struct kv_range){0}, err);
+    int code = kv_scan_open(&scan, p->lake->kv, NULL, LAKE_CLEANUP, &(struct kv_range){0}, err);
 
-    *waits = false;
+    lake_tx_init(&p->removals, &p->arena);
     while (code == 0 && !(until && loop_is_stopping(until)) &&
            (code = kv_scan_next(scan, &key, &value, err)) == 0) {
         struct str token = arena_str(&work, key), row = arena_str(&work, value);
-        code = token_clean(l, &work, token, row, waits, err);
+        code = token_clean(p, &work, token, row, err);
         arena_reset(&work);
     }
+    if (code == 0 || code == ERR_END)
+        code = pass_flush(p, err);
+    arena_release(&p->arena);
     arena_release(&work);
     kv_scan_free(scan);
-    return code == ERR_END ? 0 : code;
+    return code;
 }
 
 int lake_clean(struct lake *l, struct err *err)
 {
-    bool waits;
+    struct clean_pass p = {.lake = l};
 
-    return clean_list(l, NULL, &waits, err);
+    return clean_list(&p, NULL, err);
 }
 
 /* --- the loop --- */
@@ -137,17 +171,19 @@ int lake_clean(struct lake *l, struct err *err)
 static struct loop_sleep cleaner_step(void *ctx)
 {
     struct lake *l = ctx;
+    struct clean_pass p = {.lake = l};
     struct err err = {0};
-    bool waits;
 
     lake_compact_work(l);
-    int code = clean_list(l, &l->cleaner, &waits, &err);
+    int code = clean_list(&p, &l->cleaner, &err);
     if (code < 0) {
         log_warn(l->o.log, "lake.cleaner.failed", log_z("error", err.text));
         return loop_retry_ms(CLEAN_RETRY_MS);
     }
     uint64_t again_ms = l->o.drop_again_ms < CLEAN_EVERY_MS ? l->o.drop_again_ms : CLEAN_EVERY_MS;
-    return loop_sleep_ms(waits ? again_ms : CLEAN_EVERY_MS);
+    if (p.dropped) /* wakes do not end the pause */
+        return loop_retry_ms(p.waits && again_ms < CLEAN_PAUSE_MS ? again_ms : CLEAN_PAUSE_MS);
+    return loop_sleep_ms(p.waits ? again_ms : CLEAN_EVERY_MS);
 }
 
 int lake_cleaner_start(struct lake *l, struct err *err)
