@@ -36,6 +36,9 @@ void lake_claims_free(struct lake_claims *c); /* stops the thread; NULL is fine 
 /* Starts the thread that looks at the claims of all repositories, every claim_every_ms of the
  * lake's options. */
 int lake_claims_start(struct lake *l, struct err *err) MUST_CHECK;
+/* Stops that thread. It finds buckets by the routes, so it ends before a space of them is closed.
+ */
+void lake_claims_stop(struct lake *l);
 /* How many repositories there are whose files may not be removed, by the last looks. */
 uint64_t lake_claims_refused(struct lake *l);
 bool lake_claim_was_refused(struct lake *l, struct str partition);

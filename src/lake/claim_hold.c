@@ -419,6 +419,11 @@ static struct loop_sleep claims_step(void *ctx)
     return loop_sleep_ms(l->o.claim_every_ms);
 }
 
+void lake_claims_stop(struct lake *l)
+{
+    loop_stop(&l->claims->loop);
+}
+
 int lake_claims_start(struct lake *l, struct err *err)
 {
     return loop_start(&l->claims->loop,

@@ -94,6 +94,8 @@ static bool lake_part_stop(void *state, struct services *s)
 {
     struct lake_room *r = state;
 
+    if (r->lake)
+        lake_claims_stop(r->lake);
     lake_web_close(&r->web);
     lake_space_close(r->space);
     lake_close(r->lake);
