@@ -3,7 +3,7 @@
  *
  * A row has a name, which is a pair of a partition and a key, and a value. Partition, key and value
  * are byte strings. A partition exists as soon as it has a row. Two different names never mean the
- * same row. A value of no bytes is a value.
+ * same row (K1). A value of no bytes is a value.
  *
  * There are three drivers: "embedded" (in the data folder, on db/), "redis" (through store/) and
  * "postgres" (libpq). Callers do not know which one they hold. Where the difference matters they
@@ -16,7 +16,8 @@
  * ERR_TIMEOUT (of writes alone: the write may have been made, K6), ERR_VERSION (a newer program
  * wrote the rows), ERR_CLOSED (a scan that was closed). Also ERR_NO_SPACE, ERR_DENIED,
  * ERR_UNSUPPORTED and ERR_STORE (the store is halted), after which nothing was changed, and
- * ERR_NO_MEMORY (the arena is full). An error is never to be understood as "the row is absent". */
+ * ERR_NO_MEMORY (the arena is full). An error is never to be understood as "the row is absent"
+ * (K5). */
 #ifndef KV_KV_H
 #define KV_KV_H
 
@@ -25,6 +26,7 @@
 #include "base/err.h"
 #include "base/log.h"
 
+/* Limits of every call (K10). */
 enum {
     KV_PARTITION_MAX = 512,
     KV_KEY_MAX = 2048,
@@ -38,8 +40,8 @@ enum {
 enum kv_can {
     /* Checking a row that many writers check at the same time costs next to nothing. */
     KV_FENCES = 1,
-    /* A view shows one moment. Without this every read shows its own moment, so a reader that needs
-     * several rows of one moment reads a counter behind them and compares. */
+    /* A view shows one moment (K8). Without this every read shows its own moment, so a reader that
+     * needs several rows of one moment reads a counter behind them and compares. */
     KV_MOMENTS = 2,
     /* kv_drop() costs the same whatever the partition holds. */
     KV_DROPS = 4,
@@ -105,7 +107,7 @@ struct kv_change {
     struct str stamp; /* of KV_SAME */
     /* Of KV_PUT: the put is part of a removal, such as a tombstone. A write all of whose puts have
      * this mark may use the room that the driver keeps for removals when its disk or memory is
-     * full. */
+     * full (K11). */
     bool frees;
 };
 
@@ -142,8 +144,9 @@ int kv_get(struct kv *kv, struct kv_view *view, struct arena *a, struct kv_name 
 int kv_get_many(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
                 size_t count, struct kv_value *out, struct err *err) MUST_CHECK;
 
-/* Opens a scan of rows in the order of their keys. Rows that are written or removed while the scan
- * runs may or may not be seen without KV_MOMENTS; removing the rows that the scan gives is safe. */
+/* Opens a scan of rows in the order of their keys (K7). Rows that are written or removed while the
+ * scan runs may or may not be seen without KV_MOMENTS; removing the rows that the scan gives is
+ * safe. */
 int kv_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view *view, struct str partition,
                  const struct kv_range *range, struct err *err) MUST_CHECK;
 /* Gives the next row. ERR_END: there are no more. ERR_CLOSED: kv_scan_close() was called. Key and
@@ -159,10 +162,10 @@ void kv_scan_free(struct kv_scan *scan); /* closes it and frees its memory; NULL
 
 /* --- writing --- */
 
-/* Makes all changes, or none of them. When it returns 0 they are durable. ERR_PRECONDITION: a
- * condition does not hold; *failed (unless NULL) is the index of the first such change. No two
- * changes may have the same name (ERR_INVALID). ERR_TIMEOUT: the changes may have been made. A
- * write of no changes succeeds. */
+/* Makes all changes, or none of them, at a moment when all conditions hold (K2, K3). When it
+ * returns 0 they are durable (K4). ERR_PRECONDITION: a condition does not hold; *failed (unless
+ * NULL) is the index of the first such change. No two changes may have the same name (ERR_INVALID).
+ * ERR_TIMEOUT: the changes may have been made. A write of no changes succeeds. */
 int kv_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
              struct err *err) MUST_CHECK;
 /* As kv_write(), and in the same round trip reads `names`, after the changes are made. ERR_TIMEOUT

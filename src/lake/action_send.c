@@ -1,4 +1,4 @@
-/* Calling a webhook. */
+/* Calling a webhook, on hosts that may be called (docs/lake-keeping.md, H7). */
 #include "lake/actions_int.h"
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 
 enum { SECRETS_MAX = 256 };
 
-/* A request under way. Secrets are the values of variables; they never reach a record. */
+/* A request under way. Secrets are the values of variables (H8); they never reach a record. */
 struct webhook_call {
     struct action_call *call;
     const struct action_hook *hook;

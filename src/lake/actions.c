@@ -1,4 +1,4 @@
-/* Hooks of repositories: runs before and after events. */
+/* Hooks of repositories: runs before and after events (docs/lake-keeping.md, H1 to H6). */
 #include "lake/actions_int.h"
 #include "lake/tasks.h"
 
@@ -11,7 +11,7 @@
 
 enum { RUN_FORGET_EVERY = 100 }; /* one of so many runs removes old ones */
 
-/* A run under way. The hooks of one file run in their order; files run at the same time. */
+/* A run under way. The hooks of one file run in their order; files run at the same time (H6). */
 struct action_run {
     struct action_call *call;
     struct lake_run record;
@@ -115,7 +115,7 @@ static int run_gather(struct action_run *run, struct err *err)
     return 0;
 }
 
-/* Action files that cannot be read fail the run, since a mistake in a file must not switch its
+/* Action files that cannot be read fail the run (H2), since a mistake in a file must not switch its
  * hooks off. */
 static int run_actions(struct action_run *run, struct err *err)
 {
@@ -139,8 +139,8 @@ static int run_actions(struct action_run *run, struct err *err)
     return run_gather(run, err);
 }
 
-/* Runs the hooks of the event and records the run. ERR_END: there are none. ERR_PRECONDITION: one
- * failed. */
+/* Runs the hooks of the event and records the run (H5). ERR_END: there are none. ERR_PRECONDITION:
+ * one failed. */
 static int run_event(struct action_call *c, struct err *err)
 {
     char id[32 + 1];
@@ -192,7 +192,7 @@ static int actions_pre(void *ctx, struct lake *l, struct arena *a, const struct 
     return code == ERR_END ? 0 : code;
 }
 
-/* --- behind events --- */
+/* --- behind events (H4) --- */
 
 static void post_write(struct buf *out, const struct action_call *c)
 {

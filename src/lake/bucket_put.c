@@ -1,4 +1,4 @@
-/* Putting and copying objects into the lake's buckets. */
+/* Putting and copying objects into the lake's buckets (docs/lake-s3.md, S2 and S3). */
 #include "lake/address.h"
 #include "lake/body.h"
 #include "lake/bucket_int.h"

@@ -1,4 +1,5 @@
-/* Staging what S3 changes: conditions, guards, and the body of a change that is refused. */
+/* Staging what S3 changes: conditions (docs/lake-s3.md, S4), guards, and the body of a change that
+ * is refused. */
 #include "lake/amend.h"
 #include "lake/body.h"
 #include "lake/bucket_int.h"

@@ -1,6 +1,6 @@
 /* Garbage collection: bodies of objects and node files that no live ref leads to are removed from
  * the repository's namespace. docs/lake-keeping.md has the steps, and why they are safe beside
- * every other operation.
+ * every other operation (docs/lake.md, L10).
  *
  * The rules say for how many days the commits behind the head of a branch are kept. A repository
  * without rules keeps every commit; then a collection only removes what no commit ever held.

@@ -1,4 +1,4 @@
-/* The trees of the last dump of refs, which a file names and no commit. */
+/* The trees of the last dump of refs. A file names them, no commit (docs/lake-moving.md, D2). */
 #include "lake/gc_int.h"
 #include "lake/names.h"
 #include "lake/place.h"

@@ -1,4 +1,5 @@
-/* Taking files off the list of dead files that got a name again while the list was made. */
+/* Taking files off the list of dead files that got a name again while the list was made
+ * (docs/lake-keeping.md, G7 and G13). */
 #include "lake/gc_int.h"
 #include "lake/read.h"
 

@@ -1,4 +1,4 @@
-/* Marking: which files of the namespace are dead. */
+/* Marking: which files of the namespace are dead (docs/lake-keeping.md, G3 to G6). */
 #include "lake/files.h"
 #include "lake/gc_int.h"
 #include "lake/iter.h"
@@ -15,7 +15,7 @@ enum {
     MARK_TRIES = 100, /* how often the tokens of one branch are read again */
 };
 
-/* --- step 3: bodies that are old enough --- */
+/* --- G3: bodies that are old enough (G10) --- */
 
 /* Calls fn() for each file of the folder that is older than `cutoff_ms`. */
 static int mark_list(struct gc_run *g, struct str folder, int64_t cutoff_ms,
@@ -76,7 +76,7 @@ static int mark_candidate_read(struct str text, struct str *key, struct gc_dead 
     return str_i64(time, &out->modified_ms);
 }
 
-/* --- step 4: bodies that tokens name --- */
+/* --- G4: bodies that tokens name --- */
 
 static int mark_entry(struct gc_run *g, struct arena *a, struct str data, struct err *err)
 {
@@ -115,8 +115,9 @@ static int mark_tokens(struct gc_run *g, const struct lake_branch *b, struct err
     return code;
 }
 
-/* Reads all tokens of a branch. If the branch is still the same behind the last read, no token was
- * dropped meanwhile. Otherwise rows may have been missed that have moved to another token. */
+/* Reads all tokens of a branch (G15). If the branch is still the same behind the last read, no
+ * token was dropped meanwhile. Otherwise rows may have been missed that have moved to another
+ * token. */
 static int mark_branch(struct gc_run *g, struct str name, struct err *err)
 {
     struct lake_repo repo;
@@ -156,7 +157,7 @@ static int mark_branches(struct gc_run *g, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* --- step 5: bodies that commits name, and nodes --- */
+/* --- G5: bodies that commits name, and nodes --- */
 
 struct mark_walk {
     struct gc_run *run;
@@ -265,7 +266,7 @@ static int mark_trees(struct gc_run *g, struct err *err)
     return code;
 }
 
-/* --- the list --- */
+/* --- G6: the list --- */
 
 /* Rows of the list that are put together. */
 struct mark_batch {

@@ -1,4 +1,4 @@
-/* Removing: the list of dead files, and the marks of a run. */
+/* Removing: the list of dead files, and the marks of a run (docs/lake-keeping.md, G8 and G9). */
 #include "lake/files.h"
 #include "lake/gc_int.h"
 #include "lake/place.h"
@@ -148,8 +148,8 @@ struct node_removal {
     bool judges; /* the storage judges the condition of a removal inside its own commit */
 };
 
-/* Says in every row that its file is being removed, so that no commit takes the row off the list
- * any more. ERR_AGAIN: a commit has just done so. */
+/* G18: says in every row that its file is being removed, so that no commit takes the row off the
+ * list any more. ERR_AGAIN: a commit has just done so. */
 static int node_removal_take(struct node_removal *r, struct err *err)
 {
     struct lake_tx tx;

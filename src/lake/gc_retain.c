@@ -1,4 +1,4 @@
-/* Retention: which commits a collection keeps.
+/* Retention: which commits a collection keeps (docs/lake-keeping.md, G2).
  *
  * The head of every branch and the commit of every tag are kept. Behind a head the walk goes from
  * child to first parent. A commit is kept if its child is younger than the days of the branch's
@@ -145,7 +145,8 @@ static int retain_walk_all(struct retain *t, struct err *err)
 
 /* --- marking --- */
 
-/* Marks the commits of a batch that have no mark yet. ERR_AGAIN: somebody put a mark meanwhile. */
+/* Marks the commits of a batch that have no mark yet (G12). ERR_AGAIN: somebody put a mark
+ * meanwhile. */
 static int retain_try_batch(struct gc_run *g, struct arena *a, const struct str *ids, size_t count,
                             struct err *err)
 {

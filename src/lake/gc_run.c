@@ -164,8 +164,8 @@ int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err)
     return code == ERR_PRECONDITION ? run_lost(err) : code;
 }
 
-/* Begins the run that was asked for. A run that would not be allowed to remove anything does not
- * begin, so that it marks no commit as expired. */
+/* G1: begins the run that was asked for. A run that would not be allowed to remove anything does
+ * not begin, so that it marks no commit as expired. */
 static int run_begin(struct gc_run *g, struct err *err)
 {
     uint64_t grace = g->lake->o.gc_grace_ms ? g->lake->o.gc_grace_ms : MS_PER_DAY;

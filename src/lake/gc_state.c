@@ -86,7 +86,7 @@ void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_st
     *from = next;
 }
 
-/* --- the writers' half --- */
+/* --- the writers' half (docs/lake-keeping.md, G11, G14 and G16) --- */
 
 int lake_keep_begin(struct lake_keep *out, struct lake *l, struct arena *a,
                     const struct lake_repo *r, struct err *err)

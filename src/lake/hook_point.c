@@ -1,4 +1,4 @@
-/* Calling the hooks of the lake. */
+/* Calling the hooks of the lake (docs/lake-keeping.md, H1 and H3). */
 #include "lake/hooks.h"
 #include "lake/lake_int.h"
 

@@ -1,5 +1,5 @@
 /* The work of an import: the sources are listed and sorted, and one commit puts them below their
- * destinations. */
+ * destinations (docs/lake-keeping.md, I1 to I4). */
 #include "lake/gc_int.h"
 #include "lake/head.h"
 #include "lake/import_int.h"

@@ -13,11 +13,12 @@
  * The edges (S3, REST) do that.
  *
  * Errors, beside those of kv/kv.h and object/bucket.h: ERR_NOT_FOUND (the text says what: "branch
- * not found"), ERR_EXISTS ("branch already exists: not unique"), ERR_INVALID (a bad name or value;
- * "uncommitted changes (dirty branch)"), ERR_NOT_MODIFIED ("no changes"), ERR_CONFLICT ("conflict
- * found"), ERR_DENIED ("protected branch", "read-only repository", the default branch),
- * ERR_PRECONDITION (a condition, or a hook that refused), ERR_GONE (a commit or an object that was
- * collected), ERR_BUSY (other changes of the branch won every race). */
+ * not found"; an error of a peer never counts as that, L9), ERR_EXISTS ("branch already exists: not
+ * unique"), ERR_INVALID (a bad name or value; "uncommitted changes (dirty branch)"),
+ * ERR_NOT_MODIFIED ("no changes"), ERR_CONFLICT ("conflict found"), ERR_DENIED ("protected branch",
+ * "read-only repository", the default branch), ERR_PRECONDITION (a condition, or a hook that
+ * refused), ERR_GONE (a commit or an object that was collected), ERR_BUSY (other changes of the
+ * branch won every race). */
 #ifndef LAKE_LAKE_H
 #define LAKE_LAKE_H
 
@@ -175,7 +176,8 @@ struct lake_object {
     struct lake_entry entry;
 };
 
-/* Reads the entry of a path at a ref. ERR_NOT_FOUND: the ref does not have it. */
+/* Reads the entry of a path at a ref, with every write that was acknowledged before the call (L1).
+ * ERR_NOT_FOUND: the ref does not have it. */
 int lake_stat(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
               struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
 /* The same without waiting (docs/lake-s3.md, S7). ERR_AGAIN: what the answer needs is not in
@@ -220,7 +222,8 @@ struct lake_stage_options {
     bool *may_be_there;
 };
 /* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. Where a path occurs twice its last
- * change counts. When it returns 0 the changes are durable, and every later read sees them. */
+ * change counts. When it returns 0 the changes are durable, and every later read sees them (L1,
+ * L4). Of concurrent stages of one path one wins (L5). */
 int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                const struct lake_put *puts, size_t count, const struct lake_stage_options *o,
                struct err *err) MUST_CHECK; /* o NULL: none */
@@ -237,6 +240,8 @@ struct lake_commit_options {
     size_t path_count;
     struct str source_tree; /* commit this tree as it is; the branch must be clean */
 };
+/* Commits the branch as it is at one moment after the call began (L3). No commit of the branch is
+ * lost beside it (L7). */
 int lake_commit(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                 const struct lake_commit_options *o, struct lake_commit *out,
                 struct err *err) MUST_CHECK;
@@ -254,7 +259,8 @@ struct lake_conflicts {
     size_t count;
     bool more;
 };
-/* Merges the ref `source` into the branch `dest`. ERR_CONFLICT: *conflicts has the paths. */
+/* Merges the ref `source` into the branch `dest`. ERR_CONFLICT: *conflicts has the paths. After any
+ * error the branch is as it was (L6). */
 int lake_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struct str source,
                struct str dest, const struct lake_merge_options *o, struct lake_commit *out,
                struct lake_conflicts *conflicts, struct err *err) MUST_CHECK;

@@ -4,7 +4,7 @@
  *
  * A walk belongs to one thread. Without KV_MOMENTS, and without a view, the walk's caller reads the
  * branch's record behind the walk: tokens that are still listed were not dropped while the walk
- * read them (docs/lake.md, "Reading"). */
+ * read them (docs/lake.md, "Reading", L2). */
 #ifndef LAKE_LAYERS_H
 #define LAKE_LAYERS_H
 

@@ -49,8 +49,8 @@ static int merge_take(struct merge *m, enum merge_side side, struct err *err)
     return tree_builder_take(&m->builder, s, m->sides[other].end, err);
 }
 
-/* Source and dest are at equal nodes, so the result has this node, whatever the base has. A node
- * that is the last of its tree on one side only ends by the rule of splitting. */
+/* M1: source and dest are at equal nodes, so the result has this node, whatever the base has. A
+ * node that is the last of its tree on one side only ends by the rule of splitting. */
 static int merge_take_both(struct merge *m, struct err *err)
 {
     struct tree_item node = m->sides[MERGE_DEST].item;
@@ -68,7 +68,7 @@ static int merge_take_both(struct merge *m, struct err *err)
     return code ? code : merge_next_two(m, MERGE_SOURCE, MERGE_DEST, err);
 }
 
-/* Steps over pairs of equal nodes. Sets *done when it did so. */
+/* M1 to M3: steps over pairs of equal nodes. Sets *done when it did so. */
 static int merge_pairs(struct merge *m, bool *done, struct err *err)
 {
     const struct tree_item *b = merge_item(m, MERGE_BASE), *s = merge_item(m, MERGE_SOURCE),
@@ -87,7 +87,7 @@ static int merge_pairs(struct merge *m, bool *done, struct err *err)
 
 /* --- the front --- */
 
-/* The side whose item begins first. */
+/* M4: the side whose item begins first. */
 static enum merge_side merge_front(const struct merge *m)
 {
     enum merge_side front = MERGE_SIDES;
@@ -99,8 +99,8 @@ static enum merge_side merge_front(const struct merge *m)
     return front;
 }
 
-/* Of the sides whose items overlap the front's, the one whose item is the highest. *alone says that
- * the front overlaps no other. */
+/* M5: of the sides whose items overlap the front's, the one whose item is the highest. *alone says
+ * that the front overlaps no other. */
 static enum merge_side merge_highest(const struct merge *m, enum merge_side front, bool *alone)
 {
     enum merge_side highest = front;

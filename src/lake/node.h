@@ -1,5 +1,5 @@
-/* Node files: the sorted, immutable files that trees are made of. docs/lake-trees.md has the format
- * to the byte and the numbered invariants.
+/* Node files: the sorted, immutable files (T1) that trees are made of. docs/lake-trees.md has the
+ * format to the byte and the numbered invariants.
  *
  * A node of level 0, a leaf, holds records: path -> identity and data. A node of level n > 0 holds
  * one record for each of its children, which are nodes of level n - 1: greatest key of the child ->

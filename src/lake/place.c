@@ -1,4 +1,5 @@
-/* Places of the lake's objects in ordinary buckets. */
+/* Places of the lake's objects in ordinary buckets. Changes there are announced to replication
+ * (docs/lake-s3.md, S6). */
 #include "lake/place.h"
 #include "lake/claim.h"
 #include "lake/lake_int.h"

@@ -1,4 +1,5 @@
-/* The space of the lake: names of repositories in memory, and repositories as buckets. */
+/* The space of the lake: names of repositories in memory, and repositories as buckets, none of
+ * which has the name of another bucket (docs/lake-s3.md, S1). */
 #include "lake/space.h"
 
 #include "lake/bucket_int.h"

@@ -2,12 +2,12 @@
  * content. docs/lake-trees.md has the file format, the rule of splitting and the invariants.
  *
  * A tree is named by the id of its root (the commit's metarange id), 64 hex digits; the empty tree
- * is the empty string. Equal records give an equal id, whatever the history. Level 0 nodes are
+ * is the empty string. Equal records give an equal id, whatever the history (T2). Level 0 nodes are
  * leaves (ranges) and hold records; nodes above hold the ids of their children. Nodes of lakeFS
  * (RocksDB tables) are read where they lie.
  *
  * A struct tree_store is the place of one repository's nodes. Any thread may use it. Iterators
- * belong to one thread. Errors: ERR_CORRUPT (the text names the node), ERR_NOT_FOUND (a node is
+ * belong to one thread. Errors: ERR_CORRUPT (the text names the node, T7), ERR_NOT_FOUND (a node is
  * gone: the text names it, and the code is ERR_CORRUPT to callers), ERR_UNAVAILABLE and other
  * errors of the storage. */
 #ifndef LAKE_TREE_H
@@ -32,7 +32,7 @@ struct node_place {
     /* Appends the file's bytes. ERR_NOT_FOUND: there is no such file. */
     int (*read)(void *ctx, struct str id, struct buf *out, struct err *err);
     /* Writes the file durably, also when it is there already: a collector may be about to remove
-     * the one that is there (docs/lake.md, "Collection"). */
+     * the one that is there (T4). */
     int (*write)(void *ctx, struct str id, struct str bytes, struct err *err);
     void *ctx;
     bool is_far; /* reads wait for a peer: whole nodes are kept on disk too */
@@ -115,15 +115,15 @@ struct tree_changes {
 
 struct tree_result {
     char root[LAKE_ID_LEN + 1]; /* "" for the empty tree */
-    /* Effective changes by tree_apply(); a record of equal identity is none. tree_merge() takes
-     * over whole nodes without reading them, so it counts nothing: tree_diff() tells. */
+    /* Effective changes by tree_apply(); a record of equal identity is none (T9). tree_merge()
+     * takes over whole nodes without reading them, so it counts nothing: tree_diff() tells. */
     uint64_t added, changed, removed;
     uint64_t nodes; /* node files that were written */
 };
 
-/* Makes the tree of `base` with the changes. Subtrees that no change touches are taken over by id.
- * Nodes are durable when it returns. Writes several nodes at a time, on threads of low priority
- * (options NULL: on the caller's thread). */
+/* Makes the tree of `base` with the changes. Subtrees that no change touches are taken over by id
+ * (T5). Nodes are durable when it returns (T3). Writes several nodes at a time, on threads of low
+ * priority (options NULL: on the caller's thread). */
 struct tree_write_options {
     unsigned writers; /* node files written at the same time; 0: 16 */
 };
@@ -142,7 +142,7 @@ struct tree_difference {
 };
 
 /* Iterates the keys that differ between two trees, in their order: those added in `right`, removed
- * from `left`, or changed (another identity). Equal subtrees are skipped whole. */
+ * from `left`, or changed (another identity). Equal subtrees are skipped whole (T8). */
 struct tree_diff;
 int tree_diff_open(struct tree_diff **out, struct tree_store *t, struct str left, struct str right,
                    struct str prefix, struct err *err) MUST_CHECK;
@@ -164,7 +164,7 @@ struct tree_merge {
 };
 /* Merges the changes from `base` to `source` into `dest`, by the table of docs/lake-trees.md. Keys
  * and identities are compared. ERR_CONFLICT: undecided conflicts, which were passed to conflict();
- * nothing was written that the result would need. */
+ * nothing was written that the result would need. All nodes are durable when it returns 0 (T3). */
 int tree_merge(struct tree_store *t, const struct tree_merge *m, const struct tree_write_options *o,
                struct tree_result *out, struct err *err) MUST_CHECK;
 

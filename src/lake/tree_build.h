@@ -3,7 +3,8 @@
  *
  * Drafts of nodes are filled on the caller's thread. They are hashed, packed and written by jobs:
  * on the cache's threads, which have a low priority, or on the caller's thread. A node's id is
- * known only when its job has run, so the job of a parent waits for the ids of its children.
+ * known only when its job has run, so the job of a parent waits for the ids of its children. The
+ * number of drafts and jobs is bounded (T6).
  *
  * A builder belongs to one thread at a time. */
 #ifndef LAKE_TREE_BUILD_H
