@@ -332,6 +332,27 @@ def test_a_denial_to_write_is_not_evaded_by_a_whole_branch(alice, bob):
     assert bob.call(*calls[0])[0] == 200
 
 
+@pytest.mark.parametrize("bare", ["false", "true"])
+@pytest.mark.parametrize("statements, may", [
+    ([("Allow", ["s3:PutObject"], "drop/*")], False),
+    ([("Allow", ["s3:PutObject", "s3:DeleteObject"], "drop/*")], False),
+    ([("Allow", ["s3:GetObject", "s3:PutObject"], "drop/*")], False),
+    ([("Allow", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], "drop/ns/")], False),
+    ([("Allow", ["s3:*"], "drop/*"), ("Deny", ["s3:GetObject"], "drop/ns/data/*")], False),
+    ([("Allow", ["s3:*"], "drop/*"), ("Deny", ["s3:DeleteObject"], "drop/*/secret")], False),
+    ([("Allow", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], "drop/ns/*")], True),
+], ids=["write-only", "no-read", "no-removal", "one-key", "denied-read", "denied-removal", "all"])
+def test_a_namespace_needs_all_rights_that_a_repository_uses_there(tenant, bare, statements, may):
+    """A bare repository has the objects that lie in its namespace already, and a purge removes them."""
+    alice, bob = tenant("alice"), tenant("bob")
+    alice.s3.create_bucket(Bucket="drop")
+    alice.s3.put_bucket_policy(Bucket="drop", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": effect, "Principal": {"AWS": "arn:aws:iam:::user/bob"}, "Action": actions,
+         "Resource": f"arn:aws:s3:::{resource}"} for effect, actions, resource in statements]}))
+    status, text = bob.call("POST", f"/repositories?bare={bare}", {"name": "repo", "storage_namespace": "s3://drop/ns"})
+    assert status == (201 if may else 401), text
+
+
 def test_an_import_is_seen_and_cancelled_only_by_its_branch(alice, bob):
     alice.s3.put_object(Bucket="data", Key="outside", Body=b"x")
     allow(alice, "dev/*", actions=["s3:GetObject", "s3:PutObject", "s3:ListBucket"])

@@ -333,6 +333,25 @@ int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err 
     return code == 0 && !(may && same) ? web_forbidden(c, err) : code;
 }
 
+int web_need_space(struct rest_call *c, struct str bucket, struct str begin, struct err *err)
+{
+    static const enum s3_action uses[] = {S3_ACTION_GET_OBJECT, S3_ACTION_PUT_OBJECT,
+                                          S3_ACTION_DELETE_OBJECT};
+    struct web_below below;
+    struct web_bucket b;
+    int code = web_bucket_open(&b, c, bucket, err);
+
+    if (code < 0)
+        return code;
+    bool may = true, judged = web_user(c)->admin || bucket_can(b.bucket, STORAGE_CREDENTIALS);
+    for (size_t i = 0; !judged && i < ARRAY_SIZE(uses); i++) {
+        web_below_fill(&below, c, &b, uses[i], begin);
+        may = may && web_below_may(&below);
+    }
+    web_bucket_release(&b);
+    return may ? 0 : web_forbidden(c, err);
+}
+
 int web_need_below(struct rest_call *c, const struct web_key_ask *ask, struct err *err)
 {
     const struct user *user = web_user(c);

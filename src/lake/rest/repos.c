@@ -13,8 +13,8 @@ static const struct rest_row repo_rows[] = {
      .query = REST_FIELDS(WEB_PREFIX, {"search", "Only names that contain this."}),
      .list = "results", .by_source = true, .items = web_repo_fields},
     {HTTP_POST, "/api/v1/repositories", REST_USER,
-     "Makes a repository, which belongs to the caller. The caller must be allowed to write to the "
-     "namespace's bucket.",
+     "Makes a repository, which belongs to the caller. The caller must be allowed to read, write "
+     "and remove everything in the namespace.",
      repo_begin, WEB_OP("createRepository"), .status = 201,
      .query =
          REST_FIELDS({"bare", "Make no first commit and no branch, for a restore.", REST_BOOLEAN}),
@@ -133,7 +133,7 @@ static int repo_check_wanted(struct rest_call *c, struct err *err)
                                        : 0;
 }
 
-/* Checks that the caller may write to the namespace. */
+/* Checks that the caller may do in the namespace what a repository does there. */
 static int repo_check_space(struct rest_call *c, struct err *err)
 {
     struct str bucket, prefix;
@@ -141,9 +141,8 @@ static int repo_check_space(struct rest_call *c, struct err *err)
 
     if (code < 0)
         return code;
-    struct str key = prefix.len ? arena_fmt(c->arena, STR_FMT "/", STR_ARG(prefix)) : STR("");
-    struct web_key_ask ask = {S3_ACTION_PUT_OBJECT, bucket, key, web_user(c)->id};
-    code = web_need_key(c, &ask, err);
+    struct str begin = prefix.len ? arena_fmt(c->arena, STR_FMT "/", STR_ARG(prefix)) : STR("");
+    code = web_need_space(c, bucket, begin, err);
     return code == ERR_NO_BUCKET
                ? err_set(err, ERR_INVALID, "the namespace's bucket '" STR_FMT "' is not there",
                          STR_ARG(str_head(bucket, 64)))

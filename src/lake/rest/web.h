@@ -119,9 +119,14 @@ struct web_key_ask {
     struct str user; /* the id of the user in whose name the key is used later */
 };
 /* Checks that the caller may do the action on the key, and that the bucket's name leads `user` to
- * the same bucket. S3_ACTION_PUT_OBJECT asks for a key that need not exist. ERR_NO_BUCKET: there is
- * no such bucket. ERR_DENIED: the answer was sent. */
+ * the same bucket. ERR_NO_BUCKET: there is no such bucket. ERR_DENIED: the answer was sent. */
 int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err *err) MUST_CHECK;
+/* Checks that the caller may read, put and remove every object whose key begins with `begin`,
+ * because the lake does so in the name of a repository's owner. A storage with credentials of its
+ * own judges each request by itself. ERR_NO_BUCKET: there is no such bucket. ERR_DENIED: the answer
+ * was sent. */
+int web_need_space(struct rest_call *c, struct str bucket, struct str begin,
+                   struct err *err) MUST_CHECK;
 /* Checks that the caller may read every object of a bucket. Policies decide key by key, so only the
  * bucket's owner can be sure to; on a storage with credentials of its own it is `ask->user`, in
  * whose name the objects are read later. ERR_DENIED: the answer was sent. */
