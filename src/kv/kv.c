@@ -42,9 +42,10 @@ static int change_check(const struct kv_change *c, struct err *err)
         [KV_PUT] = {true, true, true, true},
         [KV_REMOVE] = {true, false, true, true},
         [KV_CHECK] = {false, false, true, true},
+        [KV_GLANCE] = {false, false, false, true},
     };
 
-    if (c->what > KV_CHECK || c->when > KV_SAME || !fits[c->what][c->when])
+    if (c->what > KV_GLANCE || c->when > KV_SAME || !fits[c->what][c->when])
         return err_set(err, ERR_INVALID, "a change of this kind cannot have this condition");
     if (c->what == KV_PUT && !c->value.p)
         return err_set(err, ERR_INVALID, "the value of a row is missing");
@@ -62,18 +63,13 @@ static size_t change_bytes(const struct kv_change *c)
            (c->when == KV_SAME ? c->stamp.len : 0);
 }
 
-static bool name_is_same(const struct kv_name *a, const struct kv_name *b)
-{
-    return str_eq(a->key, b->key) && str_eq(a->partition, b->partition);
-}
-
 enum { FEW_CHANGES = 8 }; /* so many names are compared with each other */
 
 static bool few_names_recur(const struct kv_change *changes, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         for (size_t k = 0; k < i; k++)
-            if (name_is_same(&changes[i].name, &changes[k].name))
+            if (kv_name_is_same(&changes[i].name, &changes[k].name))
                 return true;
     return false;
 }
@@ -91,7 +87,7 @@ static bool many_names_recur(const struct kv_change *changes, size_t count)
         const struct kv_name *name = &changes[i].name;
         size_t at = hash_xxh3(name->key, hash_xxh3(name->partition, 0)) & (room - 1);
         for (; seen[at] && !recur; at = (at + 1) & (room - 1))
-            recur = name_is_same(&changes[seen[at] - 1].name, name);
+            recur = kv_name_is_same(&changes[seen[at] - 1].name, name);
         seen[at] = (uint16_t)(i + 1);
     }
     free(seen);
@@ -281,6 +277,7 @@ int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, s
                  struct kv_value *out, struct err *err)
 {
     size_t first = 0;
+    struct kv_write_call call = {changes, count, &first, a, names, name_count, out, err};
     int code = changes_check(changes, count, err);
 
     if (code == 0 && count == 0)
@@ -290,7 +287,7 @@ int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, s
     if (code == 0)
         code = kv_prepare(kv, err);
     if (code == 0)
-        code = kv->ops->write(kv, changes, count, &first, a, names, name_count, out, err);
+        code = kv_group_write(kv, &call);
     if (code == ERR_PRECONDITION && failed)
         *failed = first;
     return code;

@@ -52,12 +52,14 @@ enum kv_can {
 };
 
 struct kv_ops;
+struct kv_groups;
 
 /* A driver embeds this as its first member. */
 struct kv {
     const struct kv_ops *ops;
-    const char *driver; /* "embedded", "redis", "postgres" */
-    unsigned can;       /* a set of enum kv_can */
+    const char *driver;       /* "embedded", "redis", "postgres" */
+    unsigned can;             /* a set of enum kv_can */
+    struct kv_groups *groups; /* NULL: writes of several threads are not put together */
     /* The server was found fit and the schema version known (kv_ops.prepare()). Until then every
      * call tries again. */
     _Atomic(bool) prepared;
@@ -100,6 +102,10 @@ struct kv_change {
         KV_PUT,
         KV_REMOVE, /* removing a row that is absent succeeds, unless `when` says otherwise */
         KV_CHECK,  /* changes nothing, needs a condition */
+        /* Changes nothing; its condition is KV_SAME. As KV_CHECK, but the row may change while the
+         * write is made: it had the value at a moment before the changes were made. It costs next
+         * to nothing on every driver. */
+        KV_GLANCE,
     } what;
     struct kv_name name;
     struct str value; /* of KV_PUT; value.p must not be NULL */

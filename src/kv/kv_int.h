@@ -3,6 +3,7 @@
 #define KV_KV_INT_H
 
 #include "kv/kv.h"
+#include "os/flight.h"
 
 /* Reads the schema version, and writes it if there is none. It uses the driver directly, so a
  * driver calls it from its prepare(). ERR_VERSION: a newer program wrote the rows. */
@@ -28,5 +29,42 @@ static inline int kv_made_unread(struct err *err)
 {
     return err_wrap(err, ERR_TIMEOUT, "the write was made, and the rows behind it were not read");
 }
+
+/* The arguments of kv_write_get(), checked. */
+struct kv_write_call {
+    const struct kv_change *changes;
+    size_t count;
+    size_t *failed;
+    struct arena *arena;
+    const struct kv_name *names;
+    size_t name_count;
+    struct kv_value *out;
+    struct err *err; /* may be NULL */
+};
+
+static inline int kv_write_run(struct kv *kv, const struct kv_write_call *c)
+{
+    return kv->ops->write(kv, c->changes, c->count, c->failed, c->arena, c->names, c->name_count,
+                          c->out, c->err);
+}
+
+static inline bool kv_name_is_same(const struct kv_name *a, const struct kv_name *b)
+{
+    return str_eq(a->key, b->key) && str_eq(a->partition, b->partition);
+}
+
+/* --- groups of writes (group.c) --- */
+
+enum { KV_GROUP_PLACES = 64 };
+struct kv_groups {
+    struct flights places[KV_GROUP_PLACES]; /* calls with the same checks have the same place */
+};
+
+/* For a driver whose server makes one write of many rows faster than many writes. `flights` is how
+ * many writes with the same checks may be under way; further ones wait and are made together. */
+struct kv_groups *kv_groups_new(size_t flights);
+void kv_groups_free(struct kv_groups *g); /* no call may be running; NULL is fine */
+/* Makes the write, alone or in a group. */
+int kv_group_write(struct kv *kv, const struct kv_write_call *call) MUST_CHECK;
 
 #endif

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { WRITE_FLIGHTS = 4 }; /* writes with the same checks that are under way at a time */
+
 struct postgres_kv {
     struct kv kv;
     struct pg_pool pool;
@@ -110,16 +112,18 @@ static int postgres_write(struct kv *kv, const struct kv_change *changes, size_t
                           size_t *failed, struct arena *a, const struct kv_name *names,
                           size_t name_count, struct kv_value *out, struct err *err)
 {
-    struct pg_call *calls = xcalloc(1 + name_count, sizeof(*calls));
     struct pg_write w;
 
-    pg_write_init(&w, &calls[0], changes, count);
+    pg_write_init(&w, changes, count);
+    size_t first = pg_write_calls(&w), all = first + name_count;
+    struct pg_call *calls = xcalloc(all, sizeof(*calls));
+    pg_write_fill(&w, calls);
     for (size_t i = 0; i < name_count; i++)
-        call_get(&calls[1 + i], &names[i]);
-    int code = pg_write_run(&w, pool_of(kv), calls, 1 + name_count, failed, err);
-    if (code == 0 && values_copy(out, calls + 1, name_count, a, err) < 0)
+        call_get(&calls[first + i], &names[i]);
+    int code = pg_write_run(&w, pool_of(kv), calls, all, failed, err);
+    if (code == 0 && values_copy(out, calls + first, name_count, a, err) < 0)
         code = kv_made_unread(err);
-    pg_calls_clear(calls, 1 + name_count);
+    pg_calls_clear(calls, all);
     pg_write_release(&w);
     free(calls);
     return code;
@@ -235,6 +239,7 @@ static void postgres_close(struct kv *kv)
 {
     struct postgres_kv *p = container_of(kv, struct postgres_kv, kv);
 
+    kv_groups_free(kv->groups);
     pg_pool_release(&p->pool);
     free(p);
 }
@@ -266,5 +271,6 @@ int kv_open_postgres(struct kv **out, const struct kv_postgres_options *o, struc
     }
     p->kv.ops = &postgres_ops;
     p->kv.driver = "postgres";
+    p->kv.groups = kv_groups_new(WRITE_FLIGHTS);
     return kv_opened(out, &p->kv, o->log, err);
 }

@@ -224,6 +224,16 @@ int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint6
     return code < 0 ? code : failed;
 }
 
+/* How many calls are in the first transaction, if it was made; otherwise 0. */
+static size_t calls_made(const struct pg_call *calls, size_t count)
+{
+    size_t i = 0;
+
+    while (!call_ends(calls, count, i))
+        i++;
+    return calls[i].made ? i + 1 : 0;
+}
+
 static int pg_try(struct pg_pool *pool, struct pg_call *calls, size_t count, struct err *err)
 {
     uint64_t deadline_ns = clock_mono_ns() + pool->timeout_ns;
@@ -236,8 +246,9 @@ static int pg_try(struct pg_pool *pool, struct pg_call *calls, size_t count, str
     link->routes = atomic_load_explicit(&pool->routes, memory_order_relaxed);
     code = pg_link_run(link, calls, count, deadline_ns, &lost, err);
     (lost ? pg_pool_drop : pg_pool_give)(pool, link);
-    if (code < 0) /* the result of a write that was made is kept */
-        pg_calls_clear(calls + calls[0].made, count - calls[0].made);
+    size_t kept = calls_made(calls, count); /* the results of a write that was made are kept */
+    if (code < 0)
+        pg_calls_clear(calls + kept, count - kept);
     return code;
 }
 

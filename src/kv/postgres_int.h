@@ -29,6 +29,8 @@ enum sql_name {
     SQL_CHECK_SAME,
     SQL_PUT_ROWS, /* puts of one partition */
     SQL_PUT_MANY, /* puts of several */
+    SQL_GLANCE,
+    SQL_PUT_SEEN, /* as SQL_PUT_ROWS, if all glances before it in its transaction were good */
     SQL_WRITE,
     SQL_PAGE,
     SQL_PAGE_TO,
@@ -102,14 +104,20 @@ uint64_t pg_changed(const PGresult *r);
 struct pg_write {
     const struct kv_change *changes; /* borrowed */
     size_t count;
+    size_t glances; /* how many changes, the first ones, are statements of their own */
     struct buf arrays[SQL_PARAMS_MAX];
 };
-/* Makes the statement of the write in *call, which borrows from `w` and the changes. */
-void pg_write_init(struct pg_write *w, struct pg_call *call, const struct kv_change *changes,
-                   size_t count);
+void pg_write_init(struct pg_write *w, const struct kv_change *changes, size_t count);
+/* How many statements the write has. */
+static inline size_t pg_write_calls(const struct pg_write *w)
+{
+    return w->glances + 1;
+}
+/* Makes the statements of the write, which borrow from `w` and the changes. */
+void pg_write_fill(struct pg_write *w, struct pg_call *calls);
 void pg_write_release(struct pg_write *w);
-/* Runs the calls, of which the first is the write, and again while the server undoes it because of
- * other transactions. ERR_PRECONDITION: *failed is the change whose condition did not hold. */
+/* Runs the calls, which begin with those of the write, and again while the server undoes it because
+ * of other transactions. ERR_PRECONDITION: *failed is the change whose condition did not hold. */
 int pg_write_run(struct pg_write *w, struct pg_pool *pool, struct pg_call *calls, size_t count,
                  size_t *failed, struct err *err) MUST_CHECK;
 

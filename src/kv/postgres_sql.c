@@ -161,6 +161,22 @@ const struct sql sql_table[SQL_COUNT] = {
                       {T_BYTEA, T_BYTEAS, T_BYTEAS},
                       3,
                       .routed = true},
+    /* Notes for the rest of the transaction whether the row has the value: one more digit, 1 or 0.
+     */
+    [SQL_GLANCE] = {"glance",
+                    "SELECT count(*) > 0, set_config('weir.seen',"
+                    " coalesce(current_setting('weir.seen', true), '') || count(*), true)"
+                    " FROM @ WHERE partition_key = $1 AND key = $2 AND value = $3",
+                    {T_BYTEA, T_BYTEA, T_BYTEA},
+                    3,
+                    .routed = true},
+    [SQL_PUT_SEEN] = {"put_seen",
+                      "INSERT INTO @ SELECT $1, * FROM unnest($2, $3)"
+                      " WHERE position('0' IN current_setting('weir.seen')) = 0"
+                      " ON CONFLICT (partition_key, key) DO UPDATE SET value = excluded.value",
+                      {T_BYTEA, T_BYTEAS, T_BYTEAS},
+                      3,
+                      .routed = true},
     [SQL_PUT_MANY] = {"put_many",
                       "INSERT INTO kv SELECT * FROM unnest($1, $2, $3)"
                       " ON CONFLICT (partition_key, key) DO UPDATE SET value = excluded.value",

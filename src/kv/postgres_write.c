@@ -1,7 +1,8 @@
 /* Writes of the postgres driver: which statement makes which changes.
  *
- * One change is one plain statement. Several puts without conditions are one INSERT. All other
- * writes go to the function weir_kv_write, with the changes sorted by name. */
+ * One change is one plain statement. Several puts without conditions are one INSERT. Glances before
+ * such puts of one partition are a statement each. All other writes go to the function
+ * weir_kv_write, with the changes sorted by name; there a glance is a check. */
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -15,7 +16,9 @@ enum { KINDS = 4 * (KV_CHECK + 1), PAUSE_MAX_MS = 20, ARRAY_MAX = 64 << 20 };
 /* The kind of a change, as weir_kv_write reads it. */
 static int16_t kind_number(const struct kv_change *c)
 {
-    return (int16_t)(4 * (int)c->what + (int)c->when);
+    enum kv_what what = c->what == KV_GLANCE ? KV_CHECK : c->what;
+
+    return (int16_t)(4 * (int)what + (int)c->when);
 }
 
 static enum sql_name single_sql(const struct kv_change *c)
@@ -84,20 +87,22 @@ static void arrays_add(struct buf *arrays, const struct kv_change *c, size_t pla
     array_add(&arrays[STAMP], c->when == KV_SAME ? c->stamp : STR_EMPTY);
 }
 
-/* Fills the arrays with the changes in the order of their names. */
+/* Fills the arrays with the changes behind the glances, in the order of their names. */
 static void arrays_fill(struct pg_write *w)
 {
+    const struct kv_change *changes = w->changes + w->glances;
+    size_t count = w->count - w->glances;
     static const Oid elements[COLUMNS] = {
         [KIND] = 21, [PLACE] = 23, [PARTITION] = 17, [KEY] = 17, [VALUE] = 17, [STAMP] = 17};
-    const struct kv_change **sorted = xcalloc(w->count, sizeof(*sorted));
+    const struct kv_change **sorted = xcalloc(count, sizeof(*sorted));
 
-    for (size_t i = 0; i < w->count; i++)
-        sorted[i] = &w->changes[i];
-    qsort(sorted, w->count, sizeof(*sorted), change_order);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &changes[i];
+    qsort(sorted, count, sizeof(*sorted), change_order);
     for (size_t i = 0; i < COLUMNS; i++)
-        array_begin(&w->arrays[i], elements[i], w->count);
-    for (size_t i = 0; i < w->count; i++)
-        arrays_add(w->arrays, sorted[i], (size_t)(sorted[i] - w->changes));
+        array_begin(&w->arrays[i], elements[i], count);
+    for (size_t i = 0; i < count; i++)
+        arrays_add(w->arrays, sorted[i], (size_t)(sorted[i] - changes));
     free(sorted);
 }
 
@@ -128,22 +133,50 @@ static void single_init(struct pg_call *call, const struct kv_change *c)
         call->params[n] = c->stamp;
 }
 
-void pg_write_init(struct pg_write *w, struct pg_call *call, const struct kv_change *changes,
-                   size_t count)
+/* How many glances come first, if only puts of one partition without conditions come behind them.
+ */
+static size_t glances_count(const struct kv_change *changes, size_t count)
 {
-    *w = (struct pg_write){.changes = changes, .count = count};
+    size_t glances = 0;
+
+    while (glances < count && changes[glances].what == KV_GLANCE)
+        glances++;
+    bool puts_follow =
+        glances < count && several_sql(changes + glances, count - glances) == SQL_PUT_ROWS;
+    return puts_follow ? glances : 0;
+}
+
+void pg_write_init(struct pg_write *w, const struct kv_change *changes, size_t count)
+{
+    *w = (struct pg_write){
+        .changes = changes, .count = count, .glances = glances_count(changes, count)};
+}
+
+static void glance_init(struct pg_call *call, const struct kv_change *c)
+{
+    *call =
+        (struct pg_call){.sql = SQL_GLANCE, .params = {c->name.partition, c->name.key, c->stamp}};
+}
+
+void pg_write_fill(struct pg_write *w, struct pg_call *calls)
+{
+    const struct kv_change *changes = w->changes + w->glances;
+    struct pg_call *call = &calls[w->glances];
+
+    for (size_t i = 0; i < w->glances; i++)
+        glance_init(&calls[i], &w->changes[i]);
     call->ends = true; /* rows that are read behind it see what others did since */
-    if (count == 1) {
+    if (w->count == 1) {
         single_init(call, &changes[0]);
         return;
     }
     arrays_fill(w);
-    call->sql = several_sql(changes, count);
+    call->sql = w->glances ? SQL_PUT_SEEN : several_sql(changes, w->count);
     size_t first = call->sql == SQL_WRITE ? KIND : PARTITION;
     size_t end = call->sql == SQL_WRITE ? COLUMNS : STAMP;
     for (size_t i = first; i < end; i++)
         call->params[i - first] = buf_str(&w->arrays[i]);
-    if (call->sql == SQL_PUT_ROWS)
+    if (call->sql == SQL_PUT_ROWS || call->sql == SQL_PUT_SEEN)
         call->params[0] = changes[0].name.partition;
 }
 
@@ -153,17 +186,25 @@ void pg_write_release(struct pg_write *w)
         buf_release(&w->arrays[i]);
 }
 
-/* Whether the conditions of a write held. */
-static int write_judge(const struct pg_write *w, const struct pg_call *call, size_t *failed,
+/* The first change whose condition did not hold; -1: all did. */
+static int64_t write_failed(const struct pg_write *w, const struct pg_call *calls)
+{
+    const struct pg_call *call = &calls[w->glances];
+
+    for (size_t i = 0; i < w->glances; i++)
+        if (!pg_bytes(calls[i].result, 0, 0).p[0])
+            return (int64_t)i;
+    if (call->sql == SQL_WRITE)
+        return (int32_t)be32_read(pg_bytes(call->result, 0, 0).p);
+    return w->count == 1 && w->changes[0].when != KV_ALWAYS && pg_changed(call->result) == 0 ? 0
+                                                                                             : -1;
+}
+
+static int write_judge(const struct pg_write *w, const struct pg_call *calls, size_t *failed,
                        struct err *err)
 {
-    const PGresult *r = call->result;
-    int64_t place = -1;
+    int64_t place = write_failed(w, calls);
 
-    if (call->sql == SQL_WRITE)
-        place = (int32_t)be32_read(pg_bytes(r, 0, 0).p);
-    else if (w->count == 1 && w->changes[0].when != KV_ALWAYS && pg_changed(r) == 0)
-        place = 0;
     if (place < 0)
         return 0;
     *failed = (size_t)place;
@@ -181,18 +222,19 @@ int pg_write_run(struct pg_write *w, struct pg_pool *pool, struct pg_call *calls
                  size_t *failed, struct err *err)
 {
     uint64_t deadline_ns = clock_mono_ns() + pool->timeout_ns;
+    const struct pg_call *write = &calls[w->glances];
     int code = 0;
 
     for (size_t i = 0; i < COLUMNS && code == 0; i++)
         code = buf_error(&w->arrays[i]);
     if (code < 0)
         return err_code(err, code);
-    while ((code = pg_run(pool, calls, count, true, err)) == ERR_AGAIN && !calls[0].made &&
+    while ((code = pg_run(pool, calls, count, true, err)) == ERR_AGAIN && !write->made &&
            clock_mono_ns() < deadline_ns)
         pause_a_little();
-    if (!calls[0].made)
+    if (!write->made)
         return code == ERR_AGAIN ? err_wrap(err, ERR_BUSY, "other transactions were always faster")
                                  : code;
-    int judged = write_judge(w, &calls[0], failed, err);
+    int judged = write_judge(w, calls, failed, err);
     return judged == 0 && code < 0 ? kv_made_unread(err) : judged;
 }

@@ -23,6 +23,8 @@ enum kv_script {
     KV_SCRIPTS
 };
 
+enum { WRITE_FLIGHTS = 4 }; /* writes with the same checks that are under way at a time */
+
 struct redis_kv {
     struct kv kv;
     struct store *store; /* borrowed */
@@ -239,6 +241,7 @@ static struct str change_kind(const struct kv_change *c)
         [KV_PUT] = {STR("p"), STR("pa"), STR("pe"), STR("ps")},
         [KV_REMOVE] = {STR("r"), STR_EMPTY, STR("re"), STR("rs")},
         [KV_CHECK] = {STR_EMPTY, STR_EMPTY, STR("ce"), STR("cs")},
+        [KV_GLANCE] = {STR_EMPTY, STR_EMPTY, STR_EMPTY, STR("cs")}, /* scripts run one by one */
     };
 
     return kinds[c->what][c->when];
@@ -424,6 +427,7 @@ static int redis_probe(struct kv *kv, struct err *err)
 
 static void redis_kv_close(struct kv *kv)
 {
+    kv_groups_free(kv->groups);
     free(container_of(kv, struct redis_kv, kv));
 }
 
@@ -451,6 +455,7 @@ void kv_open_redis_later(struct kv **out, struct store *store)
     r->kv.ops = &redis_ops;
     r->kv.driver = "redis";
     r->kv.can = KV_FENCES | KV_DROPS;
+    r->kv.groups = kv_groups_new(WRITE_FLIGHTS);
     r->store = store;
     *out = &r->kv;
 }

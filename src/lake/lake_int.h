@@ -91,6 +91,8 @@ void lake_tx_put_if(struct lake_tx *tx, struct kv_name name, struct str value, e
                     struct str stamp);
 void lake_tx_remove(struct lake_tx *tx, struct kv_name name, enum kv_when when, struct str stamp);
 void lake_tx_check(struct lake_tx *tx, struct kv_name name, struct str stamp);
+/* The same by KV_CHECK or KV_GLANCE. */
+void lake_tx_look(struct lake_tx *tx, struct kv_name name, struct str stamp, enum kv_what how);
 /* Every write into a repository carries this check: the repository's record is the one that was
  * read, so the repository was not deleted or made again meanwhile. */
 void lake_tx_check_repo(struct lake_tx *tx, const struct lake_repo *r);

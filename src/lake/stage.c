@@ -137,12 +137,12 @@ static int stage_prepare(struct staging *s, const struct lake_put *puts, size_t 
 
 /* --- one try --- */
 
-/* K1 without a round trip: the records of the cache. The write checks both, and the repository's
+/* K1 without a round trip: the records of the cache. The write looks at both, and the repository's
  * record counts the changes of the rules, which let a stage write when the record was kept. So only
  * a write that depends on nothing else can use them. */
 static bool stage_recall(struct staging *s)
 {
-    if (!(s->lake->kv->can & KV_FENCES) || s->was_refused || s->path_count > 0 || s->o->keep)
+    if (s->was_refused || s->path_count > 0 || s->o->keep)
         return false;
     struct cached_branch *known = branch_cache_get(s->lake->branches, s->asked->partition, s->name);
     if (!known)
@@ -254,9 +254,10 @@ static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err
     return code == ERR_PRECONDITION ? ERR_AGAIN : code;
 }
 
-/* K4: the rows are put first, and the branch is read behind them. Rows that came too late for the
- * token are put again, into its successor. The second drop of the token takes them along, but a
- * commit that reads the token after the seal may take them too. */
+/* K4: the records are only looked at before the rows are put, so the branch is read again behind
+ * them. Rows that came too late for the token are put again, into its successor. The second drop of
+ * the token takes them along, but a commit that reads the token after the seal may take them too.
+ */
 static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct err *err)
 {
     struct arena *a = s->arena;
@@ -266,10 +267,12 @@ static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct er
     struct lake_branch now;
     struct lake_repo repo;
 
-    s->has_strays = true;
     lake_step_begin("lake.stage");
     int code = lake_tx_write_get(s->lake, tx, names, ARRAY_SIZE(names), values, err);
     lake_step_end("lake.stage");
+    if (code == ERR_PRECONDITION)
+        return ERR_AGAIN;
+    s->has_strays = true;
     if (code == 0)
         code = lake_decode_branch(a, &s->repo, values, &repo, &now, err);
     if (code < 0)
@@ -277,6 +280,13 @@ static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct er
     bool is_same =
         s->path_count ? str_eq(now.stamp, s->branch.stamp) : str_eq(now.staging, s->branch.staging);
     return is_same ? 0 : ERR_AGAIN;
+}
+
+/* Binds the write to the records as they were read. */
+static void stage_guard(struct staging *s, struct lake_tx *tx, enum kv_what how)
+{
+    lake_tx_look(tx, lake_key_repo(s->arena, s->repo.id), s->repo.stamp, how);
+    lake_tx_look(tx, lake_key_branch(s->arena, s->repo.partition, s->name), s->branch.stamp, how);
 }
 
 /* ERR_AGAIN: the branch changed, or a row that a condition is bound to. */
@@ -292,10 +302,7 @@ static int stage_try(struct staging *s, struct err *err)
     lake_tx_init(&tx, s->arena);
     tx.frees = s->frees;
     s->removed = 0;
-    if (is_fenced) {
-        lake_tx_check_repo(&tx, &s->repo);
-        lake_tx_check(&tx, lake_key_branch(s->arena, s->repo.partition, s->name), s->branch.stamp);
-    }
+    stage_guard(s, &tx, is_fenced ? KV_CHECK : KV_GLANCE);
     if (s->o->keep)
         lake_tx_keep_state(&tx, &s->repo, s->o->keep);
     size_t checks = tx.count;

@@ -52,9 +52,14 @@ void lake_tx_remove(struct lake_tx *tx, struct kv_name name, enum kv_when when, 
     tx_change(tx, (struct kv_change){KV_REMOVE, name, STR_EMPTY, when, stamp});
 }
 
+void lake_tx_look(struct lake_tx *tx, struct kv_name name, struct str stamp, enum kv_what how)
+{
+    tx_change(tx, (struct kv_change){how, name, STR_EMPTY, KV_SAME, stamp});
+}
+
 void lake_tx_check(struct lake_tx *tx, struct kv_name name, struct str stamp)
 {
-    tx_change(tx, (struct kv_change){KV_CHECK, name, STR_EMPTY, KV_SAME, stamp});
+    lake_tx_look(tx, name, stamp, KV_CHECK);
 }
 
 void lake_tx_check_repo(struct lake_tx *tx, const struct lake_repo *r)

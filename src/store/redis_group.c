@@ -2,53 +2,40 @@
  * on one connection. Redis reads them at once, and syncs its log once for all of them
  * (docs/store-redis.md, R10).
  *
- * A *flight* is a group of calls that was sent and is not answered yet. There may be as many
- * flights at a time as the pool may have connections. A call that finds fewer flights begins a
- * flight alone. Otherwise the call waits. When a flight ends, the first call that waits leads the
- * next flight, and takes the other waiting calls along. So no call waits while another flight could
- * begin. */
+ * The calls make flights (os/flight.h), of which as many may be on their way as the pool may have
+ * connections. */
 #include "store/redis_int.h"
-
-#include "base/clock.h"
-
-#include <errno.h>
-#include <semaphore.h>
 
 enum {
     GROUP_CALLS = 128, /* most calls in one group */
     GROUP_BYTES = 256 * KIB,
 };
 
-/* A call. It is on the stack of the thread that makes it. Once `woken` was posted because the call
- * has ended, no other thread may use the struct. */
 struct group_call {
-    struct list node; /* in the list `waiting` */
+    struct flight_call flight;
     struct str wire;
     struct arena *arena;
     uint64_t deadline_ns;
-    enum {
-        GROUP_WAITS,
-        GROUP_LEADS,
-        GROUP_FLIES
-    } state;     /* state of a call that had to wait; guarded by the lock until the call is woken */
-    sem_t woken; /* posted when the call shall lead a flight, and when another flight has brought
-                    the call's answer */
     struct reply *reply;
     int code;
     struct err *err; /* may be NULL */
 };
 
+static struct group_call *group_call_of(struct flight_call *c)
+{
+    return container_of(c, struct group_call, flight);
+}
+
 void redis_groups_init(struct redis_groups *g, struct redis_pool *pool)
 {
     *g = (struct redis_groups){.pool = pool};
-    mutex_init(&g->lock, "store.redis.groups");
-    list_init(&g->waiting);
+    mutex_init(&g->flights.lock, "store.redis.groups");
+    flights_init(&g->flights, pool->max);
 }
 
 void redis_groups_release(struct redis_groups *g)
 {
-    BUG_ON(g->flights || !list_empty(&g->waiting)); /* a call is still running */
-    mutex_release(&g->lock);
+    flights_release(&g->flights);
 }
 
 /* --- one flight --- */
@@ -121,103 +108,41 @@ static void group_fly(struct redis_groups *g, struct group_call *const *calls, s
 
 /* --- which calls are in a flight --- */
 
-/* Puts the leader and the calls that wait into one flight. Returns how many calls are in the
- * flight. */
-static size_t group_board(struct redis_groups *g, struct group_call *leader,
-                          struct group_call *calls[GROUP_CALLS])
+/* Whether a flight that has *ctx bytes takes the call along. */
+static bool group_fits(void *ctx, struct flight_call *c)
 {
-    size_t count = 0, bytes = leader->wire.len;
+    size_t *bytes = ctx;
 
-    calls[count++] = leader;
-    mutex_lock(&g->lock);
-    while (count < GROUP_CALLS && bytes < GROUP_BYTES && !list_empty(&g->waiting)) {
-        struct group_call *c = list_entry(list_shift(&g->waiting), struct group_call, node);
-        c->state = GROUP_FLIES;
-        bytes += c->wire.len;
-        calls[count++] = c;
-    }
-    mutex_unlock(&g->lock);
-    return count;
-}
-
-/* Ends a flight, and lets the first call that waits lead the next flight. */
-static void group_pass_on(struct redis_groups *g)
-{
-    struct group_call *next = NULL;
-
-    mutex_lock(&g->lock);
-    if (list_empty(&g->waiting)) {
-        g->flights--;
-    } else {
-        next = list_entry(list_shift(&g->waiting), struct group_call, node);
-        next->state = GROUP_LEADS;
-    }
-    mutex_unlock(&g->lock);
-    if (next)
-        sem_post(&next->woken);
+    if (*bytes >= GROUP_BYTES)
+        return false;
+    *bytes += group_call_of(c)->wire.len;
+    return true;
 }
 
 /* Leads a flight: makes the round trip for the caller's own call and for the calls that wait. */
 static void group_lead(struct redis_groups *g, struct group_call *leader)
 {
-    struct group_call *calls[GROUP_CALLS];
-    size_t count = group_board(g, leader, calls);
+    struct flight_call *flying[GROUP_CALLS] = {&leader->flight};
+    struct group_call *calls[GROUP_CALLS] = {leader};
+    size_t bytes = leader->wire.len;
+    size_t count = flight_board(&g->flights, flying, GROUP_CALLS, group_fits, &bytes);
 
-    group_fly(g, calls, count);
-    group_pass_on(g);
     for (size_t i = 1; i < count; i++)
-        sem_post(&calls[i]->woken);
-}
-
-/* Waits until the call is woken. Returns false when the call's deadline has passed; the call is
- * then no longer in the list. */
-static bool group_await(struct redis_groups *g, struct group_call *c)
-{
-    struct timespec until = {.tv_sec = (time_t)(c->deadline_ns / NS_PER_S),
-                             .tv_nsec = (long)(c->deadline_ns % NS_PER_S)};
-    int rc;
-
-    while ((rc = sem_clockwait(&c->woken, CLOCK_MONOTONIC, &until)) != 0 && errno == EINTR)
-        ;
-    if (rc == 0)
-        return true;
-    mutex_lock(&g->lock);
-    bool waits = c->state == GROUP_WAITS;
-    if (waits)
-        list_remove(&c->node);
-    mutex_unlock(&g->lock);
-    while (!waits && sem_wait(&c->woken) != 0)
-        ;
-    return !waits;
-}
-
-/* Begins a flight if there may be one more, and returns true. Otherwise adds the call to the calls
- * that wait, and returns false. */
-static bool group_enter(struct redis_groups *g, struct group_call *c)
-{
-    mutex_lock(&g->lock);
-    bool leads = g->flights < g->pool->max;
-    if (leads)
-        g->flights++;
-    else
-        list_push(&g->waiting, &c->node);
-    mutex_unlock(&g->lock);
-    return leads;
+        calls[i] = group_call_of(flying[i]);
+    group_fly(g, calls, count);
+    flight_end(&g->flights, flying, count);
 }
 
 int redis_group_call(struct redis_groups *g, struct arena *arena, struct reply **out,
                      struct str wire, uint64_t deadline_ns, struct err *err)
 {
-    struct group_call c = {
-        .wire = wire, .arena = arena, .deadline_ns = deadline_ns, .state = GROUP_WAITS, .err = err};
+    struct group_call c = {.wire = wire, .arena = arena, .deadline_ns = deadline_ns, .err = err};
+    enum flight_state state = flight_begin(&g->flights, &c.flight, deadline_ns);
 
-    sem_init(&c.woken, 0, 0);
-    bool leads = group_enter(g, &c);
-    if (!leads && !group_await(g, &c))
+    if (state == FLIGHT_WAITS)
         c.code = err_set(err, ERR_UNAVAILABLE, "redis answers too slowly");
-    else if (leads || c.state == GROUP_LEADS)
+    else if (state == FLIGHT_LEADS)
         group_lead(g, &c);
-    sem_destroy(&c.woken);
     if (c.code == 0)
         *out = c.reply;
     return c.code;

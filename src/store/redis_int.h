@@ -4,6 +4,7 @@
 #ifndef STORE_REDIS_INT_H
 #define STORE_REDIS_INT_H
 
+#include "os/flight.h"
 #include "os/thread.h"
 #include "os/tls.h"
 #include "store/resp.h"
@@ -231,9 +232,7 @@ void redis_pool_is_back(struct redis_pool *p); /* called when Redis answers: end
 
 struct redis_groups {
     struct redis_pool *pool; /* borrowed */
-    struct mutex lock;       /* class "store.redis.groups"; guards the members below */
-    struct list waiting;     /* calls that wait for a group, the oldest first */
-    unsigned flights;        /* groups that are on their way */
+    struct flights flights;  /* their lock has the class "store.redis.groups" */
 };
 
 void redis_groups_init(struct redis_groups *g, struct redis_pool *pool);

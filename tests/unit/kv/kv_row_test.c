@@ -335,6 +335,38 @@ KV_LAB_TEST(kv, a_write_whose_condition_fails_changes_nothing)
     CHECK_INT(failed, 1);
 }
 
+/* A glance judges as a check does, before puts of one partition and before other changes. */
+KV_LAB_TEST(kv, a_glance_that_fails_changes_nothing)
+{
+    struct kv_change changes[] = {
+        {.what = KV_GLANCE, .name = KV_NAME("z", "first"), .when = KV_SAME, .stamp = STR("v")},
+        {.what = KV_GLANCE, .name = KV_NAME("a", "second"), .when = KV_SAME, .stamp = STR("v")},
+        {.what = KV_PUT, .name = KV_NAME("rows", "b"), .value = STR("x")},
+        {.what = KV_PUT, .name = KV_NAME("rows", "a"), .value = STR("x")},
+    };
+    struct err err = {0};
+    size_t failed = 99;
+
+    for (int mixed = 0; mixed < 2; mixed++) {
+        kv_lab_set(lab->kv, "z", "first", "v");
+        CHECK_ERR(kv_write(lab->kv, changes, 4, &failed, &err), ERR_PRECONDITION);
+        CHECK_INT(failed, 1);
+        kv_lab_set(lab->kv, "a", "second", "v");
+        kv_lab_set(lab->kv, "z", "first", "other");
+        CHECK_ERR(kv_write(lab->kv, changes, 4, &failed, &err), ERR_PRECONDITION);
+        CHECK_INT(failed, 0);
+        kv_lab_expect_keys(lab->kv, "rows", NULL, "");
+        kv_lab_set(lab->kv, "z", "first", "v");
+        CHECK_OK(kv_write(lab->kv, changes, 4, &failed, &err));
+        kv_lab_expect_keys(lab->kv, "rows", NULL, "a b");
+        CHECK_OK(kv_write(lab->kv, changes, 1, NULL, &err));
+        kv_lab_remove(lab->kv, "rows", "a");
+        kv_lab_remove(lab->kv, "rows", "b");
+        kv_lab_remove(lab->kv, "a", "second");
+        changes[3].when = KV_ABSENT;
+    }
+}
+
 KV_LAB_TEST(kv, a_write_reads_rows_after_its_changes)
 {
     struct kv_change put = {.what = KV_PUT, .name = KV_NAME("p", "k"), .value = STR("v")};
@@ -461,6 +493,8 @@ KV_LAB_TEST(kv, a_write_past_its_limit_of_bytes_is_refused)
 KV_LAB_TEST(kv, a_condition_that_no_driver_can_keep_is_refused)
 {
     expect_invalid(lab->kv, (struct kv_change){.what = KV_CHECK, .name = KV_NAME("p", "l")});
+    expect_invalid(lab->kv, (struct kv_change){
+                                .what = KV_GLANCE, .name = KV_NAME("p", "l"), .when = KV_EXISTS});
     expect_invalid(lab->kv, (struct kv_change){
                                 .what = KV_CHECK, .name = KV_NAME("p", "l"), .when = KV_ABSENT});
     expect_invalid(lab->kv, (struct kv_change){

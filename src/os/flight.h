@@ -1,0 +1,49 @@
+/* Flights: calls of many threads to one server, of which several make one journey together.
+ *
+ * A *flight* is a journey to the server and back. A thread that comes while fewer than `max`
+ * flights are on their way makes its own flight at once. Otherwise it waits. When a flight ends,
+ * the thread that has waited longest leads the next flight, and takes other waiting calls along. So
+ * calls are gathered only while they would have to wait, and none waits while a flight could begin.
+ */
+#ifndef OS_FLIGHT_H
+#define OS_FLIGHT_H
+
+#include "os/thread.h"
+
+#include <semaphore.h>
+
+struct flights {
+    struct mutex lock;   /* the owner initialises it with its own class; guards the members below */
+    struct list waiting; /* calls, the oldest first */
+    size_t count, max;   /* flights on their way */
+};
+
+/* A call. It is on the stack of the thread that makes it. A call that was taken along belongs to
+ * the leader until flight_end(). */
+struct flight_call {
+    struct list node; /* in the list `waiting` */
+    enum flight_state {
+        FLIGHT_WAITS,
+        FLIGHT_LEADS, /* this thread makes the journey */
+        FLIGHT_TAKEN, /* another thread makes it */
+    } state;
+    sem_t woken; /* posted when the call leads, and when a flight that took it along has ended */
+};
+
+/* `lock` was initialised by the caller. */
+void flights_init(struct flights *f, size_t max);
+void flights_release(struct flights *f); /* no call may be running */
+
+/* Waits until the call leads a flight (FLIGHT_LEADS; flight_end() must follow), or until a flight
+ * that took it along has ended (FLIGHT_TAKEN). FLIGHT_WAITS: `deadline_ns` passed first, and the
+ * call was not made. */
+enum flight_state flight_begin(struct flights *f, struct flight_call *c, uint64_t deadline_ns);
+/* Takes waiting calls along, the oldest first, for which `fits` is true. calls[0] is the leader.
+ * Returns how many calls are in the flight, at most `room`. */
+size_t flight_board(struct flights *f, struct flight_call **calls, size_t room,
+                    bool (*fits)(void *ctx, struct flight_call *c), void *ctx);
+/* Ends the flight: wakes the next leader, then the calls that were taken along. They must have
+ * their answers. */
+void flight_end(struct flights *f, struct flight_call *const *calls, size_t count);
+
+#endif
