@@ -63,13 +63,22 @@ class Server:
         return found
 
     def cpu(self):
-        """Seconds of user and system time of all threads so far."""
-        total = 0
-        for pid in self.pids():
-            with open(f"/proc/{pid}/stat") as f:
-                fields = f.read().rpartition(")")[2].split()
-            total += int(fields[11]) + int(fields[12])
-        return total / TICK
+        """Seconds of user and system time so far, of all threads and of the children that have ended (a connection to
+        PostgreSQL is a process). A child that ends meanwhile would be missed or counted twice, so then it looks again."""
+        while True:
+            before = self.pids()
+            try:
+                total = sum(map(self.ticks, before))
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if self.pids() == before:
+                return total / TICK
+
+    @staticmethod
+    def ticks(pid):
+        with open(f"/proc/{pid}/stat") as f:
+            fields = f.read().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15]))
 
     def rss(self):
         """Bytes resident, added over the processes (shared pages count in each)."""

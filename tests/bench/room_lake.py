@@ -17,7 +17,7 @@ import urllib.request
 
 from lab import Measure, Unmeasured, median, ratios
 from lake_doltlite import DoltLite
-from lake_peers import Git, Postgres
+from lake_peers import Git, Postgres, child_cpu
 from room_http import SMALL
 from room_s3 import CLIENTS, guarded, keep, put_small, put_text, query_of, start_weir, wrk
 from room_start import idle_rss
@@ -54,13 +54,20 @@ def wanted(*names):
     return not asked or any(name.startswith(one) for name in names for one in asked.split(","))
 
 
-def stage(lab, target, way, threads, batch=1):
-    return lab.run([lab.program("tests/bench/bench_lake_stage"), target, way, f"{lab.seconds:g}", str(threads), str(batch),
-                    lab.folder("stage")])
+def stage(lab, target, way, threads, batch=1, server=None):
+    """Rate, and CPU of an operation in both processes."""
+    figures, before = {}, server.cpu() if server else 0
+    command = [lab.program("tests/bench/bench_lake_stage"), target, way, f"{lab.seconds:g}", str(threads), str(batch),
+               lab.folder("stage")]
+    own = child_cpu(lambda: figures.update(lab.run(command)))
+    served = server.cpu() - before if server else 0
+    figures["cpu_us"] = (own + served) / figures["ops"] * 1e6
+    return figures
 
 
 def rate(results, name):
-    return f"{median(results, name, 'rate') / 1000:.1f}k/s, p50 {median(results, name, 'p50_us') / 1000:.1f} ms"
+    return (f"{median(results, name, 'rate') / 1000:.1f}k/s, p50 {median(results, name, 'p50_us') / 1000:.1f} ms, "
+            f"{median(results, name, 'cpu_us'):.0f} us CPU")
 
 
 def embedded(lab, way):
@@ -74,17 +81,21 @@ def measure_stages(lab):
         "db": lambda: stage(lab, embedded(lab, "hand"), "hand", 64),
         "lake, batches": lambda: stage(lab, embedded(lab, "lake"), "lake", 4, 1000),
         "db, batches": lambda: stage(lab, embedded(lab, "hand"), "hand", 4, 1000),
-        "lake on redis": lambda: stage(lab, f"redis:unix://{redis.path}", "lake", 64),
-        "redis": lambda: stage(lab, f"redis:unix://{redis.path}", "hand", 64),
-        "lake on postgres": lambda: stage(lab, f"postgres:{postgres.url}", "lake", 64),
-        "libpq": lambda: stage(lab, f"postgres:{postgres.url}", "hand", 64),
-        "sql": lambda: stage(lab, f"postgres:{postgres.url}", "sql", 64),
+        "lake on redis": lambda: stage(lab, f"redis:unix://{redis.path}", "lake", 64, server=redis),
+        "redis": lambda: stage(lab, f"redis:unix://{redis.path}", "hand", 64, server=redis),
+        "lake on postgres": lambda: stage(lab, f"postgres:{postgres.url}", "lake", 64, server=postgres.server),
+        "libpq": lambda: stage(lab, f"postgres:{postgres.url}", "hand", 64, server=postgres.server),
+        "sql": lambda: stage(lab, f"postgres:{postgres.url}", "sql", 64, server=postgres.server),
     })
     for name, ours, peer in (("stage64_vs_db", "lake", "db"), ("stage_batch_vs_db", "lake, batches", "db, batches"),
-                             ("stage_redis_vs_raw", "lake on redis", "redis"),
-                             ("stage_postgres_vs_raw", "lake on postgres", "libpq"), ("stage64_vs_sql", "lake", "sql"),
+                             ("stage_redis_vs_raw_rate", "lake on redis", "redis"),
+                             ("stage_postgres_vs_raw_rate", "lake on postgres", "libpq"), ("stage64_vs_sql", "lake", "sql"),
                              ("stage_postgres_vs_sql", "lake on postgres", "sql")):
         yield Measure("lake/" + name, ratios(results, ours, peer, "rate"), rate(results, ours), rate(results, peer))
+    for name, ours, peer in (("stage_redis_vs_raw", "lake on redis", "redis"),
+                             ("stage_postgres_vs_raw", "lake on postgres", "libpq")):
+        yield Measure("lake/" + name, ratios(results, peer, ours, "cpu_us"),
+                      *(f"{median(results, one, 'cpu_us'):.0f} us CPU" for one in (ours, peer)))
     lab.stop(redis)
     postgres.remove(lab)
 
