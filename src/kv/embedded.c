@@ -281,7 +281,7 @@ static int embedded_write(struct kv *kv, const struct kv_change *changes, size_t
  * every later reader has to look at it. */
 struct small_drop {
     struct db_cf *rows;
-    struct buf keys; /* le16 length, key, of each row */
+    struct buf keys; /* of each row: two bytes of length, most significant first, and the key */
 };
 
 enum { SMALL_DROP = 256 }; /* rows */

@@ -85,7 +85,9 @@ int kv_known_check(struct kv *kv, struct err *err)
     if (code == 0 && is_new)
         code = known_write(kv->known, id, err);
     arena_release(&a);
-    return code;
+    /* No row of a caller was asked for, so none may be taken for absent (K5). */
+    return code == ERR_NOT_FOUND ? err_wrap(err, ERR_UNAVAILABLE, "remembering the key-value store")
+                                 : code;
 }
 
 int kv_know(struct kv *kv, const char *path, struct err *err)

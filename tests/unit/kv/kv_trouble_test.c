@@ -404,6 +404,21 @@ KV_LAB_TEST(kv_known, another_store_is_refused)
     CHECK(strstr(err.text, "another one"));
 }
 
+/* K5: the folder of the file is missing, which says nothing about rows. */
+KV_LAB_TEST(kv_known, a_file_that_cannot_be_written_makes_no_row_absent)
+{
+    struct kv *second = kv_lab_open_second(lab);
+    struct kv_value value;
+    struct err err = {0};
+    char path[256];
+
+    kv_lab_set(lab->kv, "p", "k", "v");
+    snprintf(path, sizeof(path), "%s/none/kv.known", test_dir());
+    CHECK_ERR(kv_know(second, path, &err), ERR_UNAVAILABLE);
+    CHECK_ERR(kv_get(second, NULL, &lab->arena, KV_NAME("p", "k"), &value, &err), ERR_UNAVAILABLE);
+    kv_close(second);
+}
+
 TEST(kv_trouble, a_redis_without_an_append_only_file_is_named)
 {
     struct redis_server server = {.dir = test_dir(),
