@@ -29,6 +29,7 @@ enum claim_state {
 struct claim_note {
     struct buf partition;
     enum claim_state state; /* by the last look */
+    uint64_t pass;          /* the last pass that has met the repository */
 };
 
 struct lake_claims {
@@ -38,6 +39,7 @@ struct lake_claims {
     struct mutex lock; /* class "lake.claims"; guards the members below */
     struct map notes;  /* partition to struct claim_note */
     uint64_t refused;  /* how many of them are refused */
+    uint64_t pass;     /* the number of the pass over all repositories */
 };
 
 struct lake_claims *lake_claims_new(void)
@@ -143,8 +145,19 @@ static bool claims_note(struct lake_claims *c, struct str partition, enum claim_
     c->refused += state != CLAIM_HELD;
     c->refused -= n->state != CLAIM_HELD;
     n->state = state;
+    n->pass = c->pass;
     mutex_unlock(&c->lock);
     return changed;
+}
+
+/* Notes that the pass has met the repository, also if its claim cannot be read. */
+static void claims_meet(struct lake_claims *c, struct str partition)
+{
+    mutex_lock(&c->lock);
+    struct claim_note *n = map_get(&c->notes, partition);
+    if (n)
+        n->pass = c->pass;
+    mutex_unlock(&c->lock);
 }
 
 void claims_forget(struct lake *l, struct str partition)
@@ -378,6 +391,53 @@ int lake_claim_take(struct lake *l, const struct lake_repo *r, struct err *err)
 
 /* --- looking at all of them --- */
 
+static void claims_begin_pass(struct lake_claims *c)
+{
+    mutex_lock(&c->lock);
+    c->pass++;
+    mutex_unlock(&c->lock);
+}
+
+/* Finds a note of a repository that the pass has not met. The next call finds another one. */
+static bool claims_find_unmet(struct lake_claims *c, struct arena *a, struct str *out)
+{
+    size_t cursor = 0;
+    struct str partition;
+    void *note;
+    bool found = false;
+
+    mutex_lock(&c->lock);
+    while (!found && map_next(&c->notes, &cursor, &partition, &note)) {
+        struct claim_note *n = note;
+        found = n->pass != c->pass;
+        n->pass = c->pass;
+        if (found)
+            *out = arena_str(a, partition);
+    }
+    mutex_unlock(&c->lock);
+    return found;
+}
+
+/* Forgets the repositories that are gone. One that is being deleted stays: a first look at its
+ * claim would change the claim, which would then have to settle anew (N4). */
+static int claims_forget_gone(struct lake *l, struct err *err)
+{
+    struct arena a = {0};
+    struct str partition;
+    struct kv_value row;
+    int code = 0;
+
+    while (code == 0 && claims_find_unmet(l->claims, &a, &partition)) {
+        code = kv_get(l->kv, NULL, &a, lake_key_to_delete(&a, partition), &row, err);
+        if (code == ERR_NOT_FOUND) {
+            claims_forget(l, partition);
+            code = 0;
+        }
+    }
+    arena_release(&a);
+    return code;
+}
+
 /* A claim that cannot be read does not end the pass. *err is the first failure. */
 static int claims_pass(struct lake *l, struct err *err)
 {
@@ -386,11 +446,13 @@ static int claims_pass(struct lake *l, struct err *err)
     struct err first = {0};
     int code = lake_iter_repos(&it, l, err), failed = 0;
 
+    claims_begin_pass(l->claims);
     while (code == 0 && !loop_is_stopping(&l->claims->loop) &&
            (code = lake_iter_next(it, &item, err)) == 0) {
         struct claim_look look;
         struct err why = {0};
         struct claim c;
+        claims_meet(l->claims, item.repo->partition);
         int seen = claim_look_note(&c, l, item.repo, &look, &why);
         arena_release(&c.arena);
         if (seen < 0 && seen != ERR_NOT_FOUND && failed == 0) {
@@ -399,7 +461,9 @@ static int claims_pass(struct lake *l, struct err *err)
         }
     }
     lake_iter_free(it);
-    if (code < 0 && code != ERR_END)
+    if (code == ERR_END)
+        code = claims_forget_gone(l, err);
+    if (code < 0)
         return code;
     if (failed < 0)
         *err = first;

@@ -97,7 +97,8 @@ struct gc_run {
 };
 int gc_run_check(const struct gc_run *g, struct err *err) MUST_CHECK; /* ERR_CANCELED: stop now */
 /* Whether the next file may be removed: the claim of the namespace is this lake's alone.
- * ERR_IN_USE, ERR_NOT_FOUND: it is not, and the run ends (gc_abandon()). */
+ * ERR_IN_USE: it is not, or is absent, and the run ends (gc_abandon()). ERR_BUSY: it is not known
+ * yet. */
 int gc_run_ask_claim(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Makes the changes if the state is still the run's. ERR_BUSY: it is not, so another process goes
  * on with the run. */

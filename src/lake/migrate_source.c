@@ -33,7 +33,7 @@ struct source_rows {
 
 /* --- statements --- */
 
-/* An error of the connection, or the end of the wait (D12): nothing is sent any more. */
+/* An error of the connection, or the end of the wait (D13): nothing is sent any more. */
 static int source_lose(struct source *s, int code, struct err *err)
 {
     s->is_lost = true;

@@ -407,6 +407,27 @@ GC_PLACES_TEST(lake_claim, a_deletion_without_purge_touches_no_file_and_does_not
     hand_release(&first);
 }
 
+/* The metric tells of repositories that are there, or are being deleted. */
+GC_PLACES_TEST(lake_claim, the_refused_claim_of_a_repository_that_is_gone_is_not_counted)
+{
+    struct hand first = hand_of(lab);
+    struct err err = {0};
+    struct copy copy;
+
+    fill(&first);
+    copy_open(&copy, lab, &first);
+    gc_lab_put(&copy.hand, "main", "of-the-copy", "of the copy");
+    CHECK_OK(lake_repo_delete(first.lake, &first.arena, first.repo.id, false, false, &err));
+    CHECK_OK(lake_delete_work(first.lake, NULL, NULL, &err));
+    CHECK_INT(lake_claims_refused(first.lake), 1);
+    first.lake->o.claim_every_ms = 10;
+    CHECK_OK(lake_claims_start(first.lake, &err));
+    CHECK_SOON(lake_claims_refused(first.lake) == 0);
+    lake_claims_stop(first.lake);
+    copy_close(&copy);
+    hand_release(&first);
+}
+
 static int make_bare(struct lake *l, struct arena *a, struct err *err)
 {
     struct lake_repo_options o = {.id = STR("again"),
