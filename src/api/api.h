@@ -41,8 +41,9 @@ struct api_options {
     struct routes *routes;
     struct remotes *remotes;
     struct notify *notify;
-    struct access_log *access_log;      /* NULL: there is no access log */
-    struct http_server *s3;             /* for its metrics; NULL: S3 is not served */
+    struct access_log *access_log; /* NULL: there is no access log */
+    /* the S3 server, whose metrics are shown; NULL: S3 is not served */
+    struct http_server *s3;
     struct lifecycle_worker *lifecycle; /* for its metrics; NULL: this process is not a worker */
     struct store *app;                  /* appDB; on the queue's server if replication is on */
     struct queue *queue;

@@ -74,8 +74,8 @@ static int backup_fill_folder(struct api *api, struct storage *objects, const ch
         code = backup_copy_file(key.p, folder, "secrets.key", err);
     if (code == 0)
         code = backup_copy_keys(api, folder, err);
-    /* The configuration is for the person who restores on another machine; a start on the copy does
-     * not read it. */
+    /* The configuration is copied for the person who restores on another machine; a start on the
+     * copy does not read it. */
     if (code == 0 && *file && file_exists(file))
         code = backup_copy_file(file, folder, "weir.yaml", err);
     buf_release(&key);

@@ -346,7 +346,7 @@ static int storage_test(struct rest_call *c, struct err *err)
 /* --- scrub --- */
 
 struct scrub {
-    struct json_out *w; /* its array of findings is open */
+    struct json_out *w; /* the array of findings is open in it */
     uint64_t findings, objects, bytes;
 };
 

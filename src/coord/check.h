@@ -99,7 +99,8 @@ int check_remove(const struct checks *cs, struct str id, struct err *err) MUST_C
  * ERR_NOT_FOUND when a newer round has begun or this piece of the walk is done, and with
  * ERR_CONFLICT when the cursor is not where the caller's page begins. */
 
-/* Reads the cursor: where the walk through the keys goes on. Empty: at the beginning. */
+/* Reads the cursor: the key behind which the walk goes on. Empty: the walk goes on at the
+ * beginning. */
 int check_cursor(const struct checks *cs, struct arena *a, struct str id, struct str *out,
                  struct err *err) MUST_CHECK;
 

@@ -123,9 +123,9 @@ static uint64_t answer_number(const struct reply *r)
     return str_u64(answer_text(r), &n) == 0 ? n : 0;
 }
 
-/* Updates `i->r`, which is what the data folder remembers, from the store's answers. The file
- * `installation` is written only when the id or the run of the store has changed, or when the file
- * still says that the last stop was orderly. */
+/* Updates `i->r`, the copy of the data folder's file `installation`, from the store's answers. The
+ * file is written only when the id or the run of the store has changed, or when the file still says
+ * that the last stop was orderly. */
 static int installation_remember(struct installation *i, const struct reply *answers,
                                  struct err *err)
 {

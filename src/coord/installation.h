@@ -78,7 +78,7 @@ struct installation_status {
     uint64_t unsure;
     uint64_t runs; /* number of starts of the store's server that this process has seen */
 };
-/* Gives what the store answered when it was last asked. Does not ask the store again. */
+/* Gives the store's last answer. Does not ask the store again. */
 void installation_status(struct installation *i, struct installation_status *out);
 /* Returns whether the store may have lost changes of objects after which the copies have not yet
  * been compared. Asks the store, and returns true when the store does not answer. `i` NULL:

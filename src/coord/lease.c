@@ -65,7 +65,7 @@ void lease_heard(struct lease *l, uint64_t sent_ns)
 {
     atomic_store(&l->trouble, NULL);
     mutex_lock(&l->lock);
-    /* True: other processes may have stopped waiting for this one, so a new lease must begin
+    /* True: other processes may have stopped waiting for this process, so a new lease must begin
      * (docs/replication.md, E3). */
     bool anew = lease_is_past(l->heard_until_ns);
     if (anew) {

@@ -59,8 +59,8 @@ void lease_tell_epoch(struct lease *l, lease_epoch_fn *fn, void *ctx);
 
 /* Starts the thread that sends words and the thread that reads data before a lease begins. */
 int lease_start(struct lease *l, struct err *err) MUST_CHECK;
-/* Ends the threads, and tells other processes not to wait for this one any more. lease_check() may
- * still be called. NULL is fine, as is a lease that was not started. */
+/* Ends the threads, and tells other processes that they need not wait for this process any more.
+ * lease_check() may still be called. NULL is fine, as is a lease that was not started. */
 void lease_stop(struct lease *l);
 
 /* --- asking --- */

@@ -34,7 +34,7 @@ struct lease {
     struct mutex
         lock; /* class "lease"; guards members below, and changes of `number`, `until_ns` */
     struct cond begun; /* signalled when a lease has begun */
-    /* Time until which other processes wait for this one, by clock_boot_ns(). 0: the store has
+    /* Time until which other processes wait for this process, by clock_boot_ns(). 0: the store has
      * accepted no word yet. */
     uint64_t heard_until_ns;
 };

@@ -321,7 +321,8 @@ int replication_split(struct replications *r, const struct listed_split *s,
 int replication_list(struct replications *r, const struct replication_id *id,
                      const struct task *task, const struct task *listing,
                      struct err *err) MUST_CHECK;
-/* Gives the cursor of a listing, which says where the listing goes on; empty: at the beginning. */
+/* Gives the cursor of a listing, the key behind which the listing goes on; empty: the listing goes
+ * on at the beginning. */
 int replication_cursor(struct replications *r, struct arena *a, const struct replication_id *id,
                        struct str prefix, struct str *out, struct err *err) MUST_CHECK;
 

@@ -34,7 +34,7 @@ struct str version_key_in(struct arena *a, const struct thing *t);
 struct str version_field_in(struct arena *a, const struct place *p);
 
 struct vector {
-    struct place *places; /* in the arena */
+    struct place *places; /* the array is in the arena */
     int64_t *numbers;
     size_t count;
 };

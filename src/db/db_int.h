@@ -202,8 +202,8 @@ int error_take(struct err *err, char *message, const char *what, const char *pat
 /* Like error_take(), for the error of a write. If RocksDB accepts no more writes after this error,
  * the error is stored in db->failure. */
 int failure_take(struct db *db, struct err *err, char *message, const char *what);
-/* Leaves open a database that has failed and that nobody uses any more. This function is called
- * instead of a close. */
+/* Does not close a database that has failed, although nothing uses it any more. This function is
+ * called instead of a close. */
 void failure_abandon(struct db *db);
 
 /* --- db.c --- */

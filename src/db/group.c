@@ -17,7 +17,7 @@ enum {
 
 /* Which write the caller of a change has to wait for after the change has run. */
 enum due {
-    DUE_NOW,        /* none: the change neither wrote rows nor saw pending rows (W6) */
+    DUE_NOW,        /* no write: the change neither wrote rows nor saw pending rows (W6) */
     DUE_WITH_BELOW, /* the write of the batch below, because the change saw rows of that batch */
     /* The write of the open batch, because the change added rows to it or saw rows of it. */
     DUE_WITH_INTO,

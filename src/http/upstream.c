@@ -23,8 +23,8 @@ struct sending {
     bool any_sent; /* bytes were sent in this attempt */
     bool cut;      /* the peer answered before the whole request was sent */
     bool reader_failed;
-    /* This attempt failed in the way of a reused connection that the peer had closed while it was
-     * idle. */
+    /* This attempt failed, but perhaps only because the peer had closed the reused connection while
+     * it was idle. */
     bool stale;
 };
 

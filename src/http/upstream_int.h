@@ -72,8 +72,8 @@ int upstream_conn_open(struct upstream_conn **out, struct upstream *u, uint64_t 
 int upstream_conn_secure(struct upstream_conn *c, struct upstream *u, uint64_t deadline_ns,
                          struct err *err) MUST_CHECK;
 void upstream_conn_close(struct upstream_conn *c);
-/* Whether the connection is open and has nothing to read, as far as our side can see without
- * sending. */
+/* Whether the connection is open and has nothing to read. Nothing is sent to find out, so a peer
+ * that has vanished is not noticed. */
 bool upstream_conn_is_quiet(struct upstream_conn *c);
 int upstream_conn_recv(struct upstream_conn *c, void *p, size_t len, size_t *got,
                        uint64_t deadline_ns, struct err *err) MUST_CHECK;

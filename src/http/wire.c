@@ -426,7 +426,7 @@ int http_parse_response(struct http_head *out, struct str in, size_t *seen, stru
     rc = parse_status_line(&s, err);
     if (rc == 0)
         rc = fields(&s, in, err);
-    /* A response with one of these errors is malformed too. */
+    /* As an error of a response, each of these means a malformed response. */
     if (rc == ERR_VERSION || rc == ERR_UNSUPPORTED)
         rc = err_wrap(err, ERR_PARSE, "the response");
     return rc;

@@ -42,7 +42,7 @@ struct http_head {
     int minor; /* HTTP/1.<minor>: 0 or 1 */
     struct http_header headers[HTTP_MAX_HEADERS];
     size_t header_count;
-    bool keep_alive; /* by the version and the header Connection */
+    bool keep_alive; /* from the version and the header Connection */
     bool chunked;
     bool expect_continue;
     bool has_length;

@@ -1,4 +1,4 @@
-/* Dump and load of rows. */
+/* Dumps and loads rows. */
 #include "kv/dump.h"
 #include "base/json.h"
 #include "sign/base64.h"
@@ -53,7 +53,7 @@ static int load_member(struct buf *out, const json_t *row, const char *name)
 {
     struct str text = json_get_str(row, name, STR_EMPTY);
 
-    buf_append_z(out, ""); /* a value of no bytes has a pointer */
+    buf_append_z(out, ""); /* even an empty value must have a pointer */
     return text.p ? base64_decode(out, text) : ERR_PARSE;
 }
 

@@ -1,7 +1,8 @@
 /* The embedded driver: rows of a family of db/. docs/kv.md has their layout.
  *
  * The row of (partition, key) has the database key u16be(length of the partition), partition, key.
- * So no two names meet, and the rows of a partition are one range in the order of their keys. */
+ * So two different names never have the same database key, and the rows of a partition are one
+ * range in the order of their keys. */
 #include "base/bytes.h"
 #include "db/db.h"
 #include "kv/kv_int.h"
@@ -18,7 +19,7 @@ struct embedded_rows { /* a scan */
     struct kv_scan scan;
     struct db_iter *it;  /* NULL: closed */
     struct buf from, to; /* bounds of the iterator */
-    size_t partition;    /* bytes before the key in a database key */
+    size_t partition;    /* length of the part of a database key before the key, in bytes */
 };
 
 enum { HEAD_BYTES = 2, ROW_KEY_MAX = HEAD_BYTES + KV_PARTITION_MAX + KV_KEY_MAX + 1 };
@@ -46,7 +47,7 @@ static struct str row_key_write(char *to, const struct kv_name *name)
 
 /* --- reading --- */
 
-/* A view of kv/ is a snapshot of db/. */
+/* Opens a view, which is a snapshot of db/. */
 static int embedded_view_open(struct kv_view **out, struct kv *kv, struct err *err)
 {
     struct db_view *view = NULL;
@@ -167,17 +168,17 @@ static void embedded_scan_free(struct kv_scan *scan)
 
 /* --- writing --- */
 
-/* A write under way. The caller's thread makes the database keys, so that the change itself, which
- * all other changes wait for, only reads and puts. */
+/* A write under way. The caller's thread makes the database keys beforehand. The change itself, for
+ * which all other changes wait, only reads and puts. */
 struct embedded_write {
     struct db_cf *rows;
     const struct kv_change *changes;
     size_t count;
     size_t failed;
-    struct buf work; /* the database keys, one behind the other; behind them the value that is
-                        compared. It has room for all of this, unless a row is larger than expected
-                      */
-    size_t keys;     /* bytes of all keys */
+    /* the database keys, one behind the other, and then the value that is compared. It has room for
+     * both, unless a row is larger than expected */
+    struct buf work;
+    size_t keys; /* length of all keys together, in bytes */
 };
 
 /* Whether the condition of a change holds for its row. */
@@ -188,11 +189,13 @@ static bool change_holds(const struct kv_change *c, bool is_there, struct str va
     return is_there == (c->when == KV_EXISTS);
 }
 
-/* Reads the row of a change and judges its condition. ERR_PRECONDITION: it does not hold. */
+/* Reads the row of a change and judges its condition. ERR_PRECONDITION: the condition does not
+ * hold. */
 static int change_judge(struct embedded_write *w, struct db_view *view, size_t key_at,
                         const struct kv_change *c, struct err *err)
 {
-    /* The row is read into the buf in which its key lies, and that buf may move. */
+    /* The row is read into the buf that also holds its key, and that buf may move, so the key is
+     * copied. */
     char key[ROW_KEY_MAX];
     size_t len = row_key_len(&c->name);
 
@@ -207,8 +210,8 @@ static int change_judge(struct embedded_write *w, struct db_view *view, size_t k
     return holds ? 0 : err_code(err, ERR_PRECONDITION);
 }
 
-/* The change that db_apply() runs. Conditions come first: a change that fails before its first put
- * costs nothing to undo. */
+/* The change that db_apply() runs. All conditions are judged first, because a change that fails
+ * before its first put costs nothing to undo. */
 static int embedded_apply(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct embedded_write *w = ctx;
@@ -342,7 +345,7 @@ static int embedded_drop(struct kv *kv, struct str partition, struct err *err)
 
 /* --- opening --- */
 
-/* A row of no partition, which no scan meets. */
+/* Writes a row that belongs to no partition, so that no scan finds it. */
 static int embedded_probe(struct kv *kv, struct err *err)
 {
     struct embedded_kv *e = embedded_of(kv);

@@ -8,7 +8,7 @@ struct kv_index_scan {
     struct kv_view *view;
     struct kv_index index;
     struct kv_scan *rows;
-    struct arena arena; /* of the row that was given last */
+    struct arena arena; /* memory of the row that was returned last */
 };
 
 int kv_index_open(struct kv_index_scan **out, struct kv *kv, struct kv_view *view,

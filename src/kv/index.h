@@ -1,23 +1,24 @@
-/* Scans by an index: rows whose values name rows of another partition. An index row is written and
- * removed in the same write as its primary row where the writer can do so. Where it cannot, an
- * index row may be left without its primary row; a scan skips such a *dangling* row. */
+/* Scans by an index: the value of an index row names a row of another partition, its primary row.
+ * If the writer can, it writes and removes both in one write. If it cannot, an index row may be
+ * left without its primary row; a scan skips such a *dangling* row. */
 #ifndef KV_INDEX_H
 #define KV_INDEX_H
 
 #include "kv/kv.h"
 
-/* Reads the value of an index row. *primary, the key of the primary row, is borrowed from it. */
+/* Reads the value of an index row. *primary, the key of the primary row, is borrowed from the
+ * value. */
 typedef int kv_index_fn(struct str *primary, struct str value, struct err *err);
 
 struct kv_index {
-    struct str partition; /* of the index rows */
+    struct str partition; /* partition of the index rows */
     struct str primary;   /* partition of the primary rows */
     kv_index_fn *decode;
 };
 
 struct kv_index_scan;
 
-/* Scans the index rows of the range. All strings are borrowed until the scan is freed. */
+/* Opens a scan of the index rows in the range. All strings are borrowed until the scan is freed. */
 int kv_index_open(struct kv_index_scan **out, struct kv *kv, struct kv_view *view,
                   const struct kv_index *index, const struct kv_range *range,
                   struct err *err) MUST_CHECK;

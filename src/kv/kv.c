@@ -74,7 +74,8 @@ static bool few_names_recur(const struct kv_change *changes, size_t count)
     return false;
 }
 
-/* Looks for equal names with a table of the indexes (plus one) of those that came before. */
+/* Whether two changes have the same name. Uses a hash table with the index plus one of each earlier
+ * change. */
 static bool many_names_recur(const struct kv_change *changes, size_t count)
 {
     size_t room = 2 * FEW_CHANGES;
@@ -215,8 +216,8 @@ int kv_get(struct kv *kv, struct kv_view *view, struct arena *a, struct kv_name 
     return 0;
 }
 
-/* Keys have at most KV_KEY_MAX bytes, so what a longer start has behind one more byte decides
- * nothing. */
+/* Cuts a start that is longer than every key. Keys have at most KV_KEY_MAX bytes, so the bytes
+ * behind one more byte decide nothing. */
 static struct str start_cut(struct str from)
 {
     return str_head(from, KV_KEY_MAX + 1);

@@ -30,13 +30,14 @@
 enum {
     KV_PARTITION_MAX = 512,
     KV_KEY_MAX = 2048,
-    KV_VALUE_MAX = 1 << 20,  /* bytes */
-    KV_CHANGES_MAX = 4096,   /* changes of one kv_write() */
-    KV_GETS_MAX = 4096,      /* names of one kv_get_many() */
-    KV_WRITE_MAX = 32 << 20, /* bytes of one kv_write(): names, values and stamps together */
+    KV_VALUE_MAX = 1 << 20, /* largest value, in bytes */
+    KV_CHANGES_MAX = 4096,  /* most changes in one kv_write() */
+    KV_GETS_MAX = 4096,     /* most names in one kv_get_many() */
+    /* size of one kv_write() in bytes: names, values and stamps together */
+    KV_WRITE_MAX = 32 << 20,
 };
 
-/* What a driver does cheaply. */
+/* The things that a driver does cheaply. */
 enum kv_can {
     /* Checking a row that many writers check at the same time costs next to nothing. */
     KV_FENCES = 1,
@@ -75,9 +76,9 @@ struct kv_name {
     struct str partition, key;
 };
 
-/* A value as it was read. `stamp` is what a KV_SAME condition takes: the value itself, in every
- * driver, so a caller that knows the whole value can make the condition without reading it. bytes.p
- * is NULL when there is no such row. Both live in the arena of the call. */
+/* A value as it was read. `stamp` is the value for a KV_SAME condition. In every driver it is the
+ * value itself, so a caller that knows the whole value can make the condition without reading it.
+ * bytes.p is NULL when there is no such row. Both are in the arena of the call. */
 struct kv_value {
     struct str bytes, stamp;
 };
@@ -87,12 +88,13 @@ static inline bool kv_is_there(const struct kv_value *v)
     return v->bytes.p != NULL;
 }
 
-/* The condition of a change. */
+/* The condition of a change on its row. */
 enum kv_when {
     KV_ALWAYS,
-    KV_ABSENT, /* there is no such row; for KV_PUT alone, as no driver can lock a row that is not
-                  there */
-    KV_EXISTS, /* there is one, with any value */
+    /* the row does not exist; only for KV_PUT, because no driver can lock a row that does not
+     * exist */
+    KV_ABSENT,
+    KV_EXISTS, /* the row exists, with any value */
     KV_SAME,   /* the row still has the value that was read with `stamp` */
 };
 
@@ -100,7 +102,7 @@ enum kv_when {
 struct kv_change {
     enum kv_what {
         KV_PUT,
-        KV_REMOVE, /* removing a row that is absent succeeds, unless `when` says otherwise */
+        KV_REMOVE, /* removing a missing row succeeds, unless `when` says otherwise */
         KV_CHECK,  /* changes nothing, needs a condition */
         /* Changes nothing; its condition is KV_SAME. As KV_CHECK, but the row may change while the
          * write is made: it had the value at a moment before the changes were made. It costs next
@@ -108,9 +110,9 @@ struct kv_change {
         KV_GLANCE,
     } what;
     struct kv_name name;
-    struct str value; /* of KV_PUT; value.p must not be NULL */
+    struct str value; /* for KV_PUT; value.p must not be NULL */
     enum kv_when when;
-    struct str stamp; /* of KV_SAME */
+    struct str stamp; /* for KV_SAME */
     /* Of KV_PUT: the put is part of a removal, such as a tombstone. A write all of whose puts have
      * this mark may use the room that the driver keeps for removals when its disk or memory is
      * full (K11). */
@@ -120,10 +122,10 @@ struct kv_change {
 /* The rows of one partition whose keys begin with `prefix`, from the key `from` on (inclusive). */
 struct kv_range {
     struct str from, prefix; /* empty: no limit. Borrowed until the scan is opened */
-    size_t first_page;       /* rows to fetch first; 0: the driver's own number */
+    size_t first_page;       /* number of rows to fetch first; 0: the driver decides */
 };
 
-/* Appends the smallest key that is greater than `key`: a range that begins behind a key begins
+/* Appends the smallest key that is greater than `key`. A range that shall begin behind `key` begins
  * there. */
 static inline void kv_key_behind(struct buf *out, struct str key)
 {
@@ -133,8 +135,7 @@ static inline void kv_key_behind(struct buf *out, struct str key)
 
 /* --- reading --- */
 
-/* Whether reads of single rows wait for nothing now: the driver has KV_AT_HAND and was found fit.
- */
+/* Whether reads of single rows wait for nothing now: the driver has KV_AT_HAND and is prepared. */
 bool kv_is_at_hand(const struct kv *kv);
 
 /* Opens a view. A driver without KV_MOMENTS gives a view that shows the newest state. Calls that
@@ -145,7 +146,7 @@ void kv_view_close(struct kv *kv, struct kv_view *view); /* NULL is fine */
 /* Reads one row. ERR_NOT_FOUND: there is no such row. */
 int kv_get(struct kv *kv, struct kv_view *view, struct arena *a, struct kv_name name,
            struct kv_value *out, struct err *err) MUST_CHECK;
-/* Reads `count` rows in one round trip, in the order of `names`. A row that is absent is no error:
+/* Reads `count` rows in one round trip, in the order of `names`. A missing row is no error:
  * kv_is_there() is false for its value. */
 int kv_get_many(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
                 size_t count, struct kv_value *out, struct err *err) MUST_CHECK;
@@ -162,9 +163,9 @@ int kv_scan_next(struct kv_scan *scan, struct str *key, struct str *value,
 /* Moves the scan, forward or back: the next row is the first one at or behind `key` that has the
  * range's prefix. */
 void kv_scan_seek(struct kv_scan *scan, struct str key);
-/* Ends the scan and releases what it holds on the server. Closing twice is fine. */
+/* Ends the scan and releases its resources on the server. Closing twice is fine. */
 void kv_scan_close(struct kv_scan *scan);
-void kv_scan_free(struct kv_scan *scan); /* closes it and frees its memory; NULL is fine */
+void kv_scan_free(struct kv_scan *scan); /* closes the scan and frees its memory; NULL is fine */
 
 /* --- writing --- */
 
@@ -180,9 +181,10 @@ int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, s
                  struct arena *a, const struct kv_name *names, size_t name_count,
                  struct kv_value *out, struct err *err) MUST_CHECK;
 
-/* The seed's operations with one key: each is a kv_write() of one change. */
+/* lakeFS's operations on one key: each is a kv_write() of one change. */
 int kv_set(struct kv *kv, struct kv_name name, struct str value, struct err *err) MUST_CHECK;
-/* `stamp` is NULL: the row must be absent. Otherwise it must be the same as when it was read. */
+/* stamp NULL: the row must not exist. Otherwise the row must have the value that was read with
+ * `stamp`. */
 int kv_set_if(struct kv *kv, struct kv_name name, struct str value, const struct str *stamp,
               struct err *err) MUST_CHECK;
 int kv_remove(struct kv *kv, struct kv_name name, struct err *err) MUST_CHECK;
@@ -202,20 +204,20 @@ struct db;
 struct db_cf_spec;
 struct store;
 
-/* The column family of the embedded driver. The code that opens the database passes it to
+/* Returns the column family of the embedded driver. The code that opens the database passes it to
  * db_open(). */
 const struct db_cf_spec *kv_cf_spec(void);
-/* Every opening writes the schema version if there is none. ERR_VERSION: the rows were written by a
- * newer weir, or by a live lakeFS. A server that cannot be reached is no error: calls fail with
- * ERR_UNAVAILABLE until it is there, and the first one after that makes the checks of the opening.
- * `db` and `store` are borrowed and must outlive the kv. */
+/* Every opening writes the schema version if there is none. ERR_VERSION: a newer weir or a live
+ * lakeFS wrote the rows. If the server cannot be reached, that is no error: calls fail with
+ * ERR_UNAVAILABLE until it can, and the first call after that makes the checks of the opening. `db`
+ * and `store` are borrowed and must outlive the kv. */
 int kv_open_embedded(struct kv **out, struct db *db, const struct log *log,
                      struct err *err) MUST_CHECK;
 /* ERR_UNSUPPORTED: the server is a cluster, or evicts keys (maxmemory-policy). */
 int kv_open_redis(struct kv **out, struct store *store, const struct log *log,
                   struct err *err) MUST_CHECK;
-/* The same without asking the server: the first call makes the checks of the opening, and fails if
- * the server is not fit. For a Redis that has other uses. */
+/* As kv_open_redis(), without asking the server: the first call makes the checks of the opening,
+ * and fails if the server is not usable. For a Redis that has other uses. */
 void kv_open_redis_later(struct kv **out, struct store *store);
 
 struct kv_postgres_options {
@@ -238,18 +240,18 @@ void kv_close(struct kv *kv); /* no call may be running, no view or scan be open
 
 /* --- drivers --- */
 
-/* What a driver implements. The functions above check the arguments first, so a driver gets valid
- * ones only. */
+/* The functions of a driver. The functions above check the arguments first, so a driver gets only
+ * valid ones. */
 struct kv_ops {
-    /* Finds out whether the server is fit, makes what the driver needs there, and calls
-     * kv_schema_check() (kv_int.h). Called until it has succeeded, maybe by several threads at
+    /* Checks that the server is usable, makes what the driver needs there, and calls
+     * kv_schema_check() (kv_int.h). It is called until it succeeds, perhaps by several threads at
      * once. */
     int (*prepare)(struct kv *kv, struct err *err);
     int (*view_open)(struct kv_view **out, struct kv *kv, struct err *err);
     void (*view_close)(struct kv *kv, struct kv_view *view);
     int (*get)(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
                size_t count, struct kv_value *out, struct err *err);
-    /* kv_write_get(); `name_count` may be 0. */
+    /* as kv_write_get(); `name_count` may be 0 */
     int (*write)(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
                  struct arena *a, const struct kv_name *names, size_t name_count,
                  struct kv_value *out, struct err *err);

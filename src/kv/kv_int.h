@@ -9,9 +9,8 @@
  * driver calls it from its prepare(). ERR_VERSION: a newer program wrote the rows. */
 int kv_schema_check(struct kv *kv, struct err *err) MUST_CHECK;
 
-/* The end of every opening: prepares the driver. When its server cannot be reached the kv is opened
- * all the same, and its first call tries again. When it fails for another reason the kv is closed.
- */
+/* Ends every opening: prepares the driver. If the server cannot be reached the kv is opened all the
+ * same, and its first call tries again. After any other failure the kv is closed. */
 int kv_opened(struct kv **out, struct kv *kv, const struct log *log, struct err *err) MUST_CHECK;
 
 /* Whether the write may use the room that is kept for removals (kv_change.frees). */

@@ -1,4 +1,4 @@
-/* A limit of calls a second. */
+/* Limits the calls of a key-value store per second. */
 #include "kv/limiter.h"
 #include "base/clock.h"
 #include "kv/kv_int.h"
@@ -10,7 +10,7 @@
 struct kv_limiter {
     struct kv kv;
     struct kv *under;     /* borrowed */
-    uint64_t interval_ns; /* between two calls */
+    uint64_t interval_ns; /* time between two calls */
     struct mutex lock;    /* class "kv.limiter"; guards next_ns */
     uint64_t next_ns;     /* when the next call may begin, clock_mono_ns() */
 };
@@ -67,7 +67,7 @@ static int limiter_write(struct kv *kv, const struct kv_change *changes, size_t 
     return under->ops->write(under, changes, count, failed, a, names, name_count, out, err);
 }
 
-/* The scan is one of `under`, so its other functions need none here. */
+/* Opens the scan of `under`, so the other functions of a scan need no limiter. */
 static int limiter_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view *view,
                              struct str partition, const struct kv_range *range, struct err *err)
 {

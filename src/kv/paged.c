@@ -1,4 +1,4 @@
-/* Scans a page at a time. */
+/* Scans rows a page at a time. */
 #include "kv/paged.h"
 #include "db/db.h"
 
@@ -11,7 +11,7 @@ struct paged {
     struct buf from, to; /* the part of the range behind the page */
     struct page page;
     size_t at;   /* the next row of the page */
-    size_t rows; /* of the next page; doubles up to PAGE_ROWS */
+    size_t rows; /* number of rows of the next page; doubles up to PAGE_ROWS */
     bool closed;
 };
 
@@ -76,8 +76,8 @@ int paged_next(struct kv_scan *scan, struct str *key, struct str *value, struct 
     return 0;
 }
 
-/* Moves forward inside the page, which is what a listing does that skips a common prefix. Any other
- * seek begins a new page. */
+/* Moves forward inside the page, as a listing does to skip a common prefix. Any other seek begins a
+ * new page. */
 void paged_seek(struct kv_scan *scan, struct str key)
 {
     struct paged *s = container_of(scan, struct paged, scan);

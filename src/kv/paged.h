@@ -8,7 +8,7 @@
 
 enum {
     PAGE_ROWS = 1000,
-    PAGE_BYTES = 4 << 20, /* a page ends with the row whose value takes it past this */
+    PAGE_BYTES = 4 << 20, /* a page ends with the row whose value exceeds this size */
 };
 
 struct page_row {
@@ -19,10 +19,11 @@ struct page {
     struct arena arena; /* owns the rows */
     struct page_row *rows;
     size_t count;
-    bool last; /* no row of the range comes behind this page */
+    bool last; /* the range has no rows behind this page */
 };
 
-/* The rows of a partition in [from, to); an empty `to`: to the end. `rows` is the most to fetch. */
+/* The rows of a partition in [from, to); an empty `to` means the end. `rows` is the largest number
+ * to fetch. */
 struct page_range {
     struct str partition, from, to;
     size_t rows;
@@ -32,7 +33,7 @@ struct page_range {
 typedef int page_fetch_fn(struct page *out, struct kv *kv, const struct page_range *range,
                           struct err *err);
 
-/* The scan functions of a driver's struct kv_ops; its scan_open() calls paged_open(). */
+/* The functions for scans in a driver's struct kv_ops; its scan_open() calls paged_open(). */
 int paged_open(struct kv_scan **out, struct kv *kv, page_fetch_fn *fetch, struct str partition,
                const struct kv_range *range);
 int paged_next(struct kv_scan *scan, struct str *key, struct str *value, struct err *err);

@@ -12,10 +12,10 @@
 
 enum sql_name {
     SQL_SESSION, /* the settings of a new connection */
-    SQL_TABLES,  /* makes the tables unless they are there */
+    SQL_TABLES,  /* makes the tables unless they exist */
     SQL_LAYOUT,  /* whether the server splits the table kv into kv_0 to kv_99 as sql_table_of() does
                   */
-    SQL_FUNCTION_TEXT, /* the body of the function that is there */
+    SQL_FUNCTION_TEXT, /* the body of the stored function */
     SQL_FUNCTION,      /* makes the function */
     SQL_PROBE,
     SQL_GET,
@@ -46,23 +46,22 @@ struct sql {
     const char *text; /* @ stands for the table */
     Oid types[SQL_PARAMS_MAX];
     int params;
-    bool once;   /* it is not prepared, because it runs once */
-    bool routed; /* its rows are of one partition, parameter 0, and so of one table */
+    bool once;   /* the statement is not prepared, because it runs once */
+    bool routed; /* all its rows are in one partition, which is parameter 0, and so in one table */
 };
 extern const struct sql sql_table[SQL_COUNT];
 
 /* The body of the function weir_kv_write, as the server shows it (pg_proc.prosrc). */
 extern const char sql_function_body[];
 
-/* The table of a partition's rows, 0 to 99: the server's own hash of the partition. Statements that
- * name this table need a look at one table; those that name "kv" make the server plan for a
- * hundred.
- */
+/* Returns the number of the table with a partition's rows, 0 to 99: the server's own hash of the
+ * partition. For a statement that names this table the server plans one table; for "kv" it plans a
+ * hundred. */
 enum { SQL_TABLE_COUNT = 100, SQL_PARENT = SQL_TABLE_COUNT };
 unsigned sql_table_of(struct str partition);
 
-/* What an error of the server means: a code of kv.h, or ERR_AGAIN for a transaction that the server
- * undid because of another one and that can be tried again. */
+/* Translates an error of the server to a code of kv.h. ERR_AGAIN: the server undid the transaction
+ * because of another one; it can be tried again. */
 int sql_state_code(const char *state);
 
 /* --- calls (postgres_call.c) --- */
@@ -88,19 +87,19 @@ struct pg_pool;
  * that. ERR_AGAIN, of writes alone: sql_state_code(). */
 int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool writes,
            struct err *err) MUST_CHECK;
-/* The same on one connection. *lost: the connection cannot be used any more. ERR_CLOSED and
- * ERR_TIMEOUT: it was lost on the way. */
+/* As pg_run(), on one connection. *lost: the connection can no longer be used. ERR_CLOSED and
+ * ERR_TIMEOUT: the connection was lost on the way. */
 int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint64_t deadline_ns,
                 bool *lost, struct err *err) MUST_CHECK;
 
-/* The bytes of a column; the pointer is never NULL, and is borrowed from the result. */
+/* Returns the bytes of a column. The pointer is never NULL, and is borrowed from the result. */
 struct str pg_bytes(const PGresult *r, int row, int column);
-/* How many rows an INSERT, UPDATE or DELETE has changed. */
+/* Returns the number of rows that an INSERT, UPDATE or DELETE has changed. */
 uint64_t pg_changed(const PGresult *r);
 
 /* --- writes (postgres_write.c) --- */
 
-/* The changes of a kv_write(), in the form in which a statement takes them. */
+/* The changes of a kv_write(), in the form of a statement's parameters. */
 struct pg_write {
     const struct kv_change *changes; /* borrowed */
     size_t count;
@@ -132,26 +131,27 @@ struct pg_link {
 
 struct pg_pool {
     char *url;
-    uint64_t timeout_ns; /* of a round trip, and of connecting */
+    uint64_t timeout_ns; /* time limit of a round trip, and of connecting */
     const struct log *log;
-    _Atomic(bool) routes; /* the tables are where sql_table_of() says */
+    _Atomic(bool) routes; /* the server splits the table as sql_table_of() does */
     struct mutex lock;    /* class "kv.postgres"; guards the members below */
-    struct cond freed;    /* a connection has come back, or was closed */
-    struct list idle;     /* the one that was used last is first */
-    size_t open, max;     /* connections; `open` has those that are in use or being made too */
+    struct cond freed;    /* a connection was given back or closed */
+    struct list idle;     /* the most recently used is first */
+    size_t open, max;     /* numbers of connections; `open` includes those in use or being made */
     bool is_down;         /* the last attempt to connect failed */
-    bool is_trying;       /* somebody tries to connect while it is down */
-    unsigned failures;    /* one after the other */
-    uint64_t retry_ns;    /* when the next attempt may be made, clock_mono_ns() */
-    struct err why;       /* of the last failure */
+    bool is_trying;       /* a caller tries to connect while the server is down */
+    unsigned failures;    /* number of failures in a row */
+    uint64_t retry_ns;    /* when the next attempt may be made, by clock_mono_ns() */
+    struct err why;       /* the error of the last failure */
 };
 
-/* ERR_INVALID: libpq cannot read the url. The text never has the url, which has the password. */
+/* Prepares the pool. ERR_INVALID: libpq cannot read the url. The error's text never contains the
+ * url, because it has the password. */
 int pg_pool_init(struct pg_pool *pool, const struct kv_postgres_options *o,
                  struct err *err) MUST_CHECK;
 void pg_pool_release(struct pg_pool *pool);
-/* Takes an idle connection, or makes one, or waits for one. While the server is down it fails at
- * once, except once in a while for a caller that tries. */
+/* Takes an idle connection, makes one, or waits for one. While the server is down this fails at
+ * once; only once in a while it lets a caller try to connect. */
 int pg_pool_take(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
 void pg_pool_give(struct pg_pool *pool, struct pg_link *link);

@@ -1,4 +1,4 @@
-/* The version of the rows' layout, which every opening looks at (docs/kv.md, K9). */
+/* Checks and writes the version of the rows' layout at every opening (docs/kv.md, K9). */
 #include "kv/kv_int.h"
 
 static const struct kv_name version_name = {STR("kv-internal-metadata"), STR("kv/schema/version")};
@@ -18,7 +18,7 @@ static int version_judge(struct str text, struct err *err)
                    (unsigned long long)found, (unsigned long long)known);
 }
 
-/* ERR_PRECONDITION: another process has written the version since it was looked for. */
+/* Writes the version. ERR_PRECONDITION: another process has written it meanwhile. */
 static int version_write(struct kv *kv, struct err *err)
 {
     struct kv_change put = {

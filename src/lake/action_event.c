@@ -1,4 +1,4 @@
-/* Events, and the action files that are for them. */
+/* Finds the tree that an event is about, and the action files in it that match the event. */
 #include "lake/actions_int.h"
 #include "lake/address.h"
 #include "lake/read.h"
@@ -30,7 +30,7 @@ bool action_event_is_tag(enum lake_event event)
 
 /* --- the tree of the event --- */
 
-/* Fills the tree; its root is empty when there is no commit yet. */
+/* Opens the tree that the event is about; its root is empty when there is no commit yet. */
 static int event_tree(struct action_call *c, struct head_tree *out, struct err *err)
 {
     struct lake_ref ref;
@@ -44,14 +44,15 @@ static int event_tree(struct action_call *c, struct head_tree *out, struct err *
         out->root = c->commit->tree;
         return code;
     }
-    if (id.len == 0) { /* before a commit the branch is at its head */
+    if (id.len == 0) { /* the event has no commit yet: the tree is that of the branch's head */
         code = lake_ref_resolve(c->lake, c->arena, c->repo, c->ref, &ref, err);
         id = code == 0 ? ref.commit_id : id;
     }
     return code < 0 ? code : head_tree_open(out, c->lake, c->arena, c->repo, id, err);
 }
 
-/* A file of the folder itself, whose name ends with .yaml. */
+/* Whether the key is a file in the actions folder itself, not below it, whose name ends with
+ * .yaml. */
 static bool event_is_file(struct str key)
 {
     return str_starts(key, ACTION_FOLDER) && str_ends(key, STR(".yaml")) &&

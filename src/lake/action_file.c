@@ -1,4 +1,4 @@
-/* Action files. */
+/* Reads action files and checks them. */
 #include "lake/action_file.h"
 #include "lake/action_yaml.h"
 #include "lake/protect.h"
@@ -37,7 +37,7 @@ static int action_check_kind(const struct action_node *n, enum action_kind kind,
     return n->kind == kind ? 0 : action_fail(n, wants[kind], err);
 }
 
-/* Checks that the map has no other keys than these, which end with NULL. */
+/* Checks that the map has only the keys in `keys`, an array that ends with NULL. */
 static int action_check_keys(const struct action_node *map, const char *const *keys,
                              struct err *err)
 {
@@ -98,7 +98,7 @@ static int action_read_branches(struct action_event *out, struct arena *a,
     return code;
 }
 
-/* An event has a map with its branches, or nothing. */
+/* Reads an event: either a map with the list of its branches, or nothing. */
 static int action_read_event(struct action_event *out, struct arena *a, const struct action_node *n,
                              struct err *err)
 {
@@ -168,7 +168,7 @@ static int action_read_pairs(struct str_pairs *out, struct arena *a, const struc
     return code;
 }
 
-/* The name of a header is a token of RFC 9110. */
+/* Whether the name is a token by RFC 9110, as the name of a header must be. */
 static bool action_is_token(struct str name)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -180,9 +180,8 @@ static bool action_is_token(struct str name)
     return name.len > 0;
 }
 
-/* Checks the names of headers. Those that frame the request, or say to whom it goes, are weir's
- * own.
- */
+/* Checks the names of headers. A file must not set headers that frame the request or name its host:
+ * weir sets those. */
 static int action_check_headers(const struct action_node *map, struct err *err)
 {
     static const char *const own[] = {"Host",       "Content-Length", "Transfer-Encoding",
@@ -258,7 +257,8 @@ static int action_read_condition(struct action_hook *out, const struct action_no
     return 0;
 }
 
-/* Hooks of other types than webhooks are read, so that whoever runs them can name their type. */
+/* Reads a hook. Hooks of other types than webhooks are read too, so that the code that runs hooks
+ * can name the unknown type in its error. */
 static int action_read_hook(struct action_hook *out, struct arena *a,
                             const struct action_node *hook, struct err *err)
 {

@@ -9,24 +9,24 @@
 #include "base/proto.h"
 
 enum {
-    ACTION_BYTES_MAX = 64 << 10, /* of a file */
-    ACTION_NODES_MAX = 4096,     /* values of a file */
+    ACTION_BYTES_MAX = 64 << 10, /* largest action file, in bytes */
+    ACTION_NODES_MAX = 4096,     /* most YAML values in one file */
     ACTION_DEPTH_MAX = 16,
     ACTION_HOOKS_MAX = 64,
     ACTION_EVENTS_MAX = 32,
-    ACTION_TIMEOUT_MS = 60 * 1000, /* of a hook that names none */
+    ACTION_TIMEOUT_MS = 60 * 1000, /* time-out of a hook that names none */
     ACTION_TIMEOUT_MAX_MS = 10 * 60 * 1000,
 };
 
-/* When a hook runs, by the hooks of the same action before it. */
+/* When a hook runs, depending on how the earlier hooks of the same action ended. */
 enum action_when { ACTION_ON_SUCCESS, ACTION_ON_FAILURE, ACTION_ALWAYS, ACTION_NEVER };
 
 struct action_hook {
     struct str id, type;
     enum action_when when;
-    struct str url; /* of a webhook; http or https */
+    struct str url; /* address of the webhook; http or https */
     uint64_t timeout_ms;
-    struct str_pairs headers, query; /* values may have {{ ENV.NAME }} */
+    struct str_pairs headers, query; /* values may contain {{ ENV.NAME }} */
 };
 
 struct action_event {
@@ -43,13 +43,14 @@ struct action {
     size_t hook_count;
 };
 
-/* Reads a file. Everything is in the arena. ERR_INVALID: the text says what is wrong, and where. */
+/* Parses an action file. All results are in the arena. ERR_INVALID: the error's text says what is
+ * wrong, and on which line. */
 int action_read(struct action *out, struct arena *a, struct str text, struct err *err) MUST_CHECK;
 
-/* Whether the action is for the event on the branch; an empty branch matches every pattern. */
+/* Whether the action runs for the event on the branch. An empty branch matches every pattern. */
 bool action_matches(const struct action *act, struct str event, struct str branch);
 
-/* Gives the value of a variable; NULL: there is none. */
+/* Returns the value of an environment variable; NULL: the variable is not set. */
 typedef const char *action_lookup_fn(void *ctx, const char *name);
 /* Appends the text with every {{ ENV.NAME }} replaced. ERR_INVALID: a name does not begin with
  * LAKEFSACTION_, or `lookup` does not give it. */

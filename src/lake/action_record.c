@@ -1,4 +1,4 @@
-/* Records of runs of hooks. */
+/* Writes, reads and removes the records of hook runs. */
 #include "lake/actions_int.h"
 
 #include "base/clock.h"
@@ -30,7 +30,7 @@ static const struct proto_field hook_run_fields[] = {
     {0},
 };
 
-/* Ids descend with time, so that a scan gives the newest run first. */
+/* Makes the id of a run. Newer ids are smaller, so that a scan gives the newest run first. */
 void action_run_id(char out[32 + 1])
 {
     snprintf(out, 33, "%016llx%016llx",
@@ -38,7 +38,7 @@ void action_run_id(char out[32 + 1])
              (unsigned long long)random_u64());
 }
 
-/* "<partition>/runs" and "<partition>/tasks/<run>" are kinds of rows (lake_key_in()). */
+/* Returns "<partition>/runs", the kind of the rows that record runs (lake_key_in()). */
 static const char *run_kind(struct arena *a, const struct lake_repo *r)
 {
     return arena_fmt(a, STR_FMT "/runs", STR_ARG(r->partition)).p;
@@ -51,7 +51,7 @@ static const char *hook_run_kind(struct arena *a, const struct lake_repo *r, str
 
 /* --- writing --- */
 
-/* Puts a row if the repository is still there. */
+/* Puts a row, on the condition that the repository still exists. */
 static int action_put(struct action_call *c, const char *kind, struct str id,
                       const struct proto_field *fields, const void *record, struct err *err)
 {

@@ -90,7 +90,7 @@ static int webhook_expand(struct webhook_call *w, struct str text, struct str *o
     return code;
 }
 
-/* Appends a query's part, with everything encoded but letters, digits and -._~ */
+/* Appends one part of a query string and percent-encodes all bytes but letters, digits and -._~ */
 static void webhook_encode(struct buf *out, struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -159,7 +159,7 @@ static void webhook_write_commit(struct json_out *w, const struct lake_commit *c
     json_out_close(w, '}');
 }
 
-/* The body, with the members that lakeFS sends. */
+/* Writes the request's body, a JSON object with the members that lakeFS sends. */
 static void webhook_write_body(struct buf *out, const struct action_call *c,
                                const struct action *act, const struct action_hook *h)
 {
@@ -188,7 +188,7 @@ static void webhook_write_body(struct buf *out, const struct action_call *c,
 
 /* --- the answer --- */
 
-/* Appends the text with every secret hidden. */
+/* Appends the text and replaces every secret in it by a mask. */
 static void webhook_append_public(struct buf *out, const struct webhook_call *w, struct str text)
 {
     while (text.len) {
@@ -226,8 +226,7 @@ static bool webhook_may_connect(void *ctx, const struct sock_addr *addr)
     return w->has_listed_name || hosts_have_address(&w->call->actions->hosts, addr);
 }
 
-/* Finds out whether the name of the host is listed. A URL that is read in one way here and could be
- * read in another way by the HTTP client is refused. */
+/* Sets `has_listed_name`. Refuses a URL that weir and the HTTP client could parse differently. */
 static int webhook_judge_name(struct webhook_call *w, struct err *err)
 {
     struct url url;
@@ -250,8 +249,8 @@ static struct str webhook_failure(struct webhook_call *w, const struct err *fail
                : arena_str(w->call->arena, str_z(failure->text));
 }
 
-/* A redirect is not followed: it could lead the request, with its secrets, to anywhere. A proxy is
- * not used: it would resolve the name of the host itself. */
+/* Sends the request. Redirects are not followed, because they could lead the request and its
+ * secrets anywhere. No proxy is used, because it would resolve the name of the host itself. */
 static int webhook_ask(struct webhook_call *w, struct str body, struct lake_hook_run *out,
                        struct err *err)
 {

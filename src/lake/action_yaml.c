@@ -1,4 +1,4 @@
-/* Reading YAML into a small tree. */
+/* Parses YAML into a small tree. */
 #include "lake/action_yaml.h"
 #include "lake/action_file.h"
 
@@ -60,7 +60,7 @@ static int yaml_list(struct yaml_reader *r, struct action_node *list, unsigned d
     return code;
 }
 
-/* Reads the key of a member; *is_end: the map ends instead. */
+/* Reads the key of the next member. Sets *is_end when the map ends instead. */
 static int yaml_key(struct yaml_reader *r, const struct action_node *map, struct str *key,
                     size_t *line, bool *is_end)
 {
@@ -135,7 +135,7 @@ static int yaml_value(struct yaml_reader *r, const yaml_event_t *e, unsigned dep
                                       : yaml_list(r, *out, depth - 1);
 }
 
-/* Skips the events before the first value. */
+/* Skips the parser's events before the first value. */
 static int yaml_begin(struct yaml_reader *r, yaml_event_t *e)
 {
     for (;;) {
@@ -152,7 +152,7 @@ static int yaml_begin(struct yaml_reader *r, yaml_event_t *e)
     }
 }
 
-/* Behind the document nothing may follow. */
+/* Checks that nothing follows the document. */
 static int yaml_finish(struct yaml_reader *r)
 {
     yaml_event_t e;

@@ -9,13 +9,14 @@ enum action_kind { ACTION_TEXT, ACTION_MAP, ACTION_LIST };
 
 struct action_node {
     enum action_kind kind;
-    size_t line;                      /* from 1 */
-    struct str key;                   /* of a member of a map */
-    struct str text;                  /* of ACTION_TEXT */
-    struct action_node *first, *next; /* children; sibling */
+    size_t line;                      /* counted from 1 */
+    struct str key;                   /* the key, if the node is a member of a map */
+    struct str text;                  /* the text, if the node is an ACTION_TEXT */
+    struct action_node *first, *next; /* first child; next sibling */
 };
 
-/* Reads one document. ERR_INVALID: the text has the line. Keys of a map differ. */
+/* Parses one document. All keys of a map are different. ERR_INVALID: the error's text names the
+ * line. */
 int action_yaml_read(struct action_node **out, struct arena *a, struct str text,
                      struct err *err) MUST_CHECK;
 /* Finds a member of a map; NULL: there is none. */

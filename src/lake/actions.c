@@ -9,24 +9,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RUN_FORGET_EVERY = 100 }; /* one of so many runs removes old ones */
+enum { RUN_FORGET_EVERY = 100 }; /* one run in this many, chosen by chance, removes old records */
 
 /* A run under way. The hooks of one file run in their order; files run at the same time (H6). */
 struct action_run {
     struct action_call *call;
     struct lake_run record;
-    struct err first; /* of the first file, in their order, that failed */
+    struct err first; /* the error of the first file that failed, in the order of files */
     struct action *actions;
     struct action_outcome *outcomes; /* one for each action */
     size_t count;
-    _Atomic(size_t) next; /* index of the file that the next free thread takes */
+    _Atomic(size_t) next; /* index of the file that the next free thread runs */
 };
 
 /* How the hooks of one file ended. */
 struct action_outcome {
-    int code;           /* of the records */
-    struct err err;     /* beside `code` */
-    struct err failure; /* of the first hook that failed */
+    int code;           /* result of writing the records */
+    struct err err;     /* the error that belongs to `code` */
+    struct err failure; /* the error of the first hook that failed */
 };
 
 /* --- one file --- */
@@ -66,7 +66,7 @@ static void run_file(struct action_run *run, size_t file)
     struct action_call c = *run->call;
     struct arena a = {0};
 
-    c.arena = &a; /* the event's arena belongs to the thread of the event */
+    c.arena = &a; /* the arena of the event belongs to another thread, the event's own */
     for (size_t i = 0; i < run->actions[file].hook_count && out->code == 0; i++)
         out->code = run_hook(run, &c, file, i, out);
     arena_release(&a);
@@ -74,7 +74,7 @@ static void run_file(struct action_run *run, size_t file)
 
 /* --- all files --- */
 
-/* Runs files until none is left; several threads do this. */
+/* Runs files until none is left. Several threads run this function for one event. */
 static void run_thread(void *ctx)
 {
     struct action_run *run = ctx;
@@ -84,7 +84,8 @@ static void run_thread(void *ctx)
         run_file(run, file);
 }
 
-/* A thread that cannot be started leaves its work to the others, of which the caller is one. */
+/* Runs all files on several threads, of which the caller is one. If a thread cannot be started, the
+ * other threads do its work. */
 static void run_files(struct action_run *run)
 {
     struct thread threads[ACTION_FILES_AT_ONCE - 1] = {0};
@@ -239,7 +240,7 @@ static void actions_post(void *ctx, struct lake *l, const struct lake_hook_call 
     arena_release(&a);
 }
 
-/* Fills the call from the payload. ERR_NOT_FOUND: repository or commit are gone. */
+/* Fills the call from the payload. ERR_NOT_FOUND: the repository or the commit no longer exists. */
 static int post_read(struct action_call *c, const json_t *root, struct lake_repo *repo,
                      struct lake_commit *commit, struct err *err)
 {

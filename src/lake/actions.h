@@ -1,13 +1,14 @@
-/* Hooks of repositories: webhooks that action files name (lake/action_file.h) are called before and
- * after changes of branches and tags (lake/hooks.h).
+/* Hooks of repositories: webhooks that are called before and after changes of branches and tags
+ * (lake/hooks.h). Action files say which webhooks (lake/action_file.h).
  *
- * The action files of an event are those of the tree that the event is about: the tree of the
- * commit that is made, or of the commit that the branch or the tag is at. Before an event its hooks
- * run while the caller waits, and any failure refuses the change with ERR_PRECONDITION. Hooks
- * behind an event are a task on the queue.
+ * An event uses the action files of the tree that it is about: the tree of the commit that is made,
+ * or of the commit that the branch or the tag points to. The hooks before an event run while the
+ * caller waits, and any failure refuses the change with ERR_PRECONDITION. The hooks after an event
+ * run as a task on the queue.
  *
- * Every call of hooks is a run with a record, newest first: partition `actions`, keys
- * "<partition>/runs/<run>" and "<partition>/tasks/<run>/<hook run>". */
+ * Each time, the hooks that are called form a run, and the run has a record. The records are in
+ * partition `actions`, newest first, with the keys "<partition>/runs/<run>" and
+ * "<partition>/tasks/<run>/<hook run>". */
 #ifndef LAKE_ACTIONS_H
 #define LAKE_ACTIONS_H
 
@@ -34,7 +35,7 @@ const struct lake_hooks *lake_actions_hooks(struct lake_actions *x);
 /* Makes calls that wait for a peer return soon. */
 void lake_actions_abort(struct lake_actions *x);
 
-/* Runs the hooks behind an event, which a task's payload describes. The outcome is in the record of
+/* Runs the hooks after an event, which a task's payload describes. The outcome is in the record of
  * the run. ERR_INVALID: the payload is malformed. */
 int lake_actions_work(struct lake_actions *x, struct lake *l, struct str payload,
                       struct err *err) MUST_CHECK;
@@ -50,7 +51,7 @@ struct lake_hook_run {
     struct str id, run, hook, action;
     int64_t started_ms, ended_ms;
     bool passed, skipped;
-    struct str output; /* what was sent and answered, without secrets; at most 4 KiB */
+    struct str output; /* the request and its answer, without secrets; at most 4 KiB */
 };
 
 /* Lists runs, the newest first, from behind the run `page->after` on. `branch` and `commit_id`

@@ -1,4 +1,4 @@
-/* The inside of hooks, for the files action*.c alone. */
+/* Declarations that the files action*.c share. */
 #ifndef LAKE_ACTIONS_INT_H
 #define LAKE_ACTIONS_INT_H
 
@@ -17,11 +17,11 @@ enum {
 struct lake_actions {
     struct lake_actions_options o;
     struct lake_hooks hooks;
-    struct hosts hosts; /* that may be called */
+    struct hosts hosts; /* hosts that may be called */
     _Atomic(bool) is_ending;
 };
 
-/* An event whose hooks run. */
+/* An event and its hooks. */
 struct action_call {
     struct lake_actions *actions;
     struct lake *lake;
@@ -30,16 +30,16 @@ struct action_call {
     bool is_pre;
     enum lake_event event;
     struct str ref, source, commit_id;
-    const struct lake_commit *commit; /* NULL: the event makes none */
+    const struct lake_commit *commit; /* the commit that the event makes; NULL: it makes none */
 };
 
 /* --- events (action_event.c) --- */
 
-/* The name of the event in action files; in the arena. */
+/* Returns the event's name as action files write it; in the arena. */
 struct str action_event_name(struct arena *a, enum lake_event event, bool is_pre);
 bool action_event_is_tag(enum lake_event event);
-/* Reads the action files of the event's tree that match. ERR_INVALID: the text names the file that
- * cannot be read. */
+/* Reads the action files that match the event from its tree. ERR_INVALID: the error's text names
+ * the file that cannot be read. */
 int action_find(struct action_call *c, struct action **out, size_t *count,
                 struct err *err) MUST_CHECK;
 /* Whether the event's tree has any action file. */
@@ -47,7 +47,8 @@ int action_any(struct action_call *c, bool *out, struct err *err) MUST_CHECK;
 
 /* --- webhooks (action_send.c) --- */
 
-/* Calls a webhook and fills out->output. ERR_PRECONDITION: it refused, or could not be asked. */
+/* Calls a webhook and fills out->output. ERR_PRECONDITION: the webhook refused the change or could
+ * not be reached. */
 int action_send(struct action_call *c, const struct action *act, const struct action_hook *h,
                 struct lake_hook_run *out, struct err *err) MUST_CHECK;
 
@@ -57,7 +58,7 @@ void action_run_id(char out[32 + 1]);
 int action_put_run(struct action_call *c, const struct lake_run *run, struct err *err) MUST_CHECK;
 int action_put_hook_run(struct action_call *c, const struct lake_hook_run *h,
                         struct err *err) MUST_CHECK;
-/* Removes the oldest runs past ACTION_RUNS_KEPT. */
+/* Removes the oldest runs, so that ACTION_RUNS_KEPT of them stay. */
 int action_forget_runs(struct action_call *c, struct err *err) MUST_CHECK;
 
 #endif

@@ -11,7 +11,8 @@ enum { HOUR_BITS = 40, HOUR_DIGITS = HOUR_BITS / 5 };
 
 struct str lake_address_folder(struct arena *a, int64_t time_ms)
 {
-    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; /* in the order of bytes */
+    /* sorted by their byte values */
+    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     uint64_t left = (UINT64_C(1) << HOUR_BITS) - (uint64_t)(time_ms / MS_PER_HOUR);
     char hour[HOUR_DIGITS + 1] = {0};
 
@@ -47,7 +48,8 @@ int lake_address_open(struct lake_place *out, struct lake *l, struct arena *a,
         !bucket.len || !key.len)
         return err_set(err, ERR_CORRUPT, "'" STR_FMT "' is not the address of an object",
                        STR_ARG(str_head(e->address, 255)));
-    if (use == LAKE_PLACE_READ_NOW) /* the rights on the object must be read */
+    /* the owner's right to read the object must be looked up, which may wait */
+    if (use == LAKE_PLACE_READ_NOW)
         return ERR_AGAIN;
     return lake_place_open(out, l, a, r->owner, bucket, key, use, err);
 }

@@ -1,6 +1,6 @@
-/* Checks of an object that an entry names by its address: it is the one that the entry describes,
- * and the owner of the repository may read it. Docs: docs/security.md, "Repositories of the
- * lake". */
+/* Checks the object that an entry names by its address: whether it is the object that the entry
+ * describes, and whether the owner of the repository may read it (docs/security.md, "Repositories
+ * of the lake"). */
 #include "lake/address.h"
 #include "lake/lake_int.h"
 
@@ -9,11 +9,12 @@
 #include "s3/access/bucket_rules.h"
 #include "s3/access/request_value.h"
 
-/* The facts of a read in the name of a repository's owner. No request of the owner is there. */
+/* The facts by which a policy judges a read that weir makes for a repository's owner. There is no
+ * request of the owner whose facts could be used. */
 struct address_question {
     struct request_facts facts;
-    struct str tags;  /* of the object */
-    struct str value; /* the value that was asked for last */
+    struct str tags;  /* tags of the object */
+    struct str value; /* the value that the policy asked for last */
 };
 
 /* Whether the value of the key is known without a request. */
@@ -50,7 +51,7 @@ static bool address_condition(void *ctx, enum policy_key key, struct str suffix,
     return q->value.p != NULL;
 }
 
-/* Decides as the gateway would decide about a GetObject of the user. */
+/* Decides whether the user may read the object, by the same rules as the gateway's GetObject. */
 static bool address_allows(const struct lake_place *p, const struct bucket_rules *rules,
                            const struct user *user, const struct object_info *info)
 {
@@ -71,7 +72,7 @@ static bool address_allows(const struct lake_place *p, const struct bucket_rules
     return user->admin || bucket_rules_allow(rules, &ask, info);
 }
 
-/* Gets the user in whose name the place was opened. */
+/* Reads the record of the user as whom the place was opened. */
 static int address_user(const struct lake_place *p, struct user *out, struct err *err)
 {
     *out = (struct user){.id = p->user};
@@ -84,8 +85,9 @@ static int address_gone(const struct lake_entry *e, const char *why, struct err 
                    why);
 }
 
-/* Checks the right of the repository's owner. On a storage with credentials of its own the owner's
- * keys have opened the object, so that storage has judged. */
+/* Checks that the repository's owner may read the object. If the storage has its own credentials
+ * for each user, the object was opened with the owner's keys, so the storage itself has checked the
+ * right. */
 static int address_check_right(const struct lake_place *p, const struct lake_entry *e,
                                const struct object_info *info, struct err *err)
 {

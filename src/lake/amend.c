@@ -1,14 +1,14 @@
-/* Amending objects: read, change, and stage if nothing came between. */
+/* Amends objects: reads the entry, changes it, and stages it if no other write came between. */
 #include "lake/amend.h"
 
 #include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/read.h"
 
-/* One try. */
+/* One try of an amendment. */
 struct amend_try {
     const struct lake_amendment *m;
-    struct lake_object found; /* as it was read */
+    struct lake_object found; /* the object as this try read it */
     bool is_late;             /* another write was faster */
 };
 

@@ -1,5 +1,6 @@
-/* Applying changes to a tree: the base and the changes are read side by side. Nodes before the next
- * change are taken over by id; a node that holds it is entered. */
+/* Applies changes to a tree. The base tree and the changes are read side by side. A node that lies
+ * wholly before the next change is taken over by its id. A node whose range contains the next
+ * change is entered. */
 #include "lake/tree_build.h"
 
 #include <stdio.h>
@@ -8,9 +9,9 @@ struct apply {
     struct tree_spine base;
     struct tree_builder builder;
     const struct tree_changes *changes;
-    struct tree_record change; /* the next one */
+    struct tree_record change; /* the next change to apply */
     bool has_change;
-    size_t key_len; /* of the last change */
+    size_t key_len; /* length of the key of the last change */
     char key[NODE_KEY_MAX];
     struct tree_result *result;
 };
@@ -44,7 +45,7 @@ static int apply_next_change(struct apply *a, struct err *err)
     return code;
 }
 
-/* The base does not have the change's key. */
+/* Applies a change whose key the base does not have. */
 static int apply_new(struct apply *a, struct err *err)
 {
     int code = 0;
@@ -56,7 +57,7 @@ static int apply_new(struct apply *a, struct err *err)
     return code ? code : apply_next_change(a, err);
 }
 
-/* The base is at the record that the change is about. */
+/* Applies a change to the record of the base that has its key. */
 static int apply_over(struct apply *a, struct err *err)
 {
     bool same = str_eq(a->base.item.record.identity, a->change.identity);
@@ -100,7 +101,9 @@ static int apply_run(struct apply *a, struct str base, struct err *err)
         code = tree_work(apply_step, a, err);
     if (code == 0)
         code = tree_builder_finish(&a->builder, a->result->root, err);
-    /* A base with leaves of lakeFS would get other nodes of equal records. */
+    /* When no record differs, the result is the base itself. The nodes that were built may differ
+     * from the base although the records are equal, because lakeFS cuts its leaves at other
+     * places. */
     if (code == 0 && a->result->added + a->result->changed + a->result->removed == 0)
         snprintf(a->result->root, sizeof(a->result->root), STR_FMT, STR_ARG(base));
     return code;

@@ -1,4 +1,4 @@
-/* Bodies of the lake's objects in the bucket of their namespace. */
+/* Puts, copies, opens and removes the bodies of the lake's objects. */
 #include "lake/body.h"
 
 #include "lake/address.h"
@@ -16,7 +16,7 @@ struct body_pass {
     struct arena *arena;
     struct lake_place *place;
     const struct put_options *asked;
-    bool hashes; /* the storage does not compute the MD5 of what it gets */
+    bool hashes; /* the storage does not compute the MD5 of the bytes that it gets */
     struct md5 md5;
     unsigned char sum[MD5_LEN];
     struct object_checksum checksum;
@@ -57,7 +57,7 @@ struct reader *body_pass_reader(struct body_pass *b)
     return b->hashes ? &b->reader : b->from;
 }
 
-/* Makes the last checks, after the body has ended and before anything is visible. */
+/* Makes the last checks, after the body has ended and before the object is visible. */
 static int body_pass_verify(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct body_pass *b = ctx;
@@ -98,8 +98,8 @@ struct str body_pass_etag(const struct body_pass *b, struct str stored)
 
 /* --- the object that holds the body --- */
 
-/* Returns the meta of the object that holds a body. The entry has the rest, because it can change
- * while the body stays. */
+/* Returns the meta of the object that stores a body. All other meta is in the entry, because it can
+ * change while the body stays. */
 static struct object_meta body_meta(struct arena *a, const struct lake_repo *r,
                                     const struct object_meta *asked)
 {
@@ -213,7 +213,8 @@ static int body_open_entry(struct lake *l, struct arena *a, const struct lake_re
     return code;
 }
 
-/* Gives the caller what it wants of the object that was opened with this result. */
+/* Moves the members that the caller wants from the opened object to *out. On an error closes the
+ * body. */
 static int body_give(struct get_result got, int code, struct get_result *out)
 {
     if (code < 0) {
@@ -245,8 +246,8 @@ int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r
     struct get_result got = {0};
     int code = body_open_entry(l, a, r, entry, range, LAKE_PLACE_READ_NOW, &got, err);
 
-    /* Reading several parts may wait. The entry of an imported object does not say that its body
-     * has parts. */
+    /* Reading several parts may wait. The entry of an imported object does not say whether its body
+     * has parts, so the opened object is asked. */
     if (code == 0 && got.info.part_count && !entry->part_count)
         code = ERR_AGAIN;
     return body_give(got, code, out);

@@ -1,4 +1,4 @@
-/* Branches: made, found, listed, deleted. */
+/* Makes, finds, lists and deletes branches. */
 #include "lake/hooks.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
@@ -69,7 +69,7 @@ int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *
 
 /* --- listing --- */
 
-/* Reads a branch; *ctx says whether hidden ones are shown. */
+/* Reads a branch from its row. *ctx says whether hidden branches are shown. */
 static int branch_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
 {
     struct lake_branch *b = item;
@@ -94,7 +94,7 @@ int lake_branch_list(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- deleting --- */
 
-/* The record goes, and its tokens go to the cleanup list, in one step. */
+/* Removes the branch's record and puts its tokens on the cleanup list, in one write. */
 static int branch_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
                          const struct lake_branch *b, struct err *err)
 {
@@ -112,7 +112,7 @@ static int branch_remove(struct lake *l, struct arena *a, const struct lake_repo
     return code;
 }
 
-/* Reads the branch and asks whether it may be deleted. */
+/* Reads the branch and checks whether it may be deleted. */
 static int branch_read_to_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
                                  struct str name, bool force, struct lake_repo *now,
                                  struct lake_branch *b, struct err *err)

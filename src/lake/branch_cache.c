@@ -9,7 +9,7 @@
 
 enum {
     BRANCH_PLACES = 256,
-    CACHED_RECORD_MAX = 16 << 10, /* bytes of a record that is kept */
+    CACHED_RECORD_MAX = 16 << 10, /* largest record that is cached, in bytes */
 };
 
 struct branch_place {

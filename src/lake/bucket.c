@@ -1,4 +1,5 @@
-/* Repositories and refs as buckets: opening them, their keys, and what all operations check. */
+/* Repositories and refs as buckets: opens them, splits and joins their keys, and makes the checks
+ * that all operations share. */
 #include "lake/bucket_int.h"
 #include "lake/names.h"
 #include "lake/read.h"
@@ -98,7 +99,7 @@ int lake_bucket_check_there(struct lake_bucket *b, struct arena *a, struct err *
     return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
 }
 
-/* Says why a ref that is no branch cannot be written to. */
+/* Sets the error that says why a ref that is not a branch cannot be written to. */
 static int bucket_not_a_branch(struct lake_bucket *b, struct arena *a, struct str name,
                                struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Entries as S3 sees them: headers, tags and checksum of an object, in both directions. */
+/* Translates entries of the lake to S3's objects and back: headers, tags and checksums. */
 #include "lake/bucket_int.h"
 #include "object/names.h"
 
@@ -13,7 +13,7 @@ static int pair_order(const void *a, const void *b)
     return str_cmp(l->key, r->key);
 }
 
-/* Sorts the pairs; of two with the same key the one that was added later stays. */
+/* Sorts the pairs. If two pairs have the same key, the pair that was added later stays. */
 static void pairs_sort(struct str_pairs *p)
 {
     size_t kept = 0;
@@ -61,7 +61,8 @@ int lake_entry_take_meta(struct lake_entry *e, struct arena *a, const struct obj
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Adds a header. Entries that did not come through S3 may have names that no header can have. */
+/* Adds a header, unless its name is not valid in HTTP. Entries that did not come through S3 may
+ * have such names. */
 static void meta_give_header(struct object_meta *m, struct str name, struct str value)
 {
     if (http_field_is_valid(name, value))
@@ -86,7 +87,8 @@ static int meta_give_headers(const struct lake_entry *e, struct arena *a, struct
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* The numbers come from a record, so they are checked. */
+/* Returns the entry's checksum. The algorithm and type are numbers of a record, so they are checked
+ * before use. */
 static struct object_checksum entry_checksum(const struct lake_entry *e)
 {
     if (e->checksum_type == CHECKSUM_NONE || e->checksum_type > CHECKSUM_COMPOSITE ||

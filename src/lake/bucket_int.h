@@ -1,14 +1,14 @@
-/* The inside of the lake's buckets, for space.c, bucket*.c, documents.c and upload.c.
+/* Declarations that space.c, bucket*.c, documents.c and upload*.c share.
  *
  * A repository's bucket has keys `<ref>/<path>`. A ref's bucket has the paths of one ref as keys.
- * Both are a struct lake_bucket: only splitting a key differs.
+ * Both are a struct lake_bucket; they differ only in how a key is split.
  *
  * A bucket holds the repository's record as it was when the bucket was opened. Every operation of
- * the lake reads the record again and compares its token, so a bucket of a repository that was
+ * the lake reads the record again and compares its token. So the bucket of a repository that was
  * deleted, or made again, finds nothing.
  *
- * Errors have words for the client (docs/lake-s3.md, "What is refused"): these functions return S3
- * codes (meta/error.h) where the reason matters. */
+ * Where the reason of an error matters to the client, these functions return S3 codes
+ * (meta/error.h) with a text for the client (docs/lake-s3.md, "What is refused"). */
 #ifndef LAKE_BUCKET_INT_H
 #define LAKE_BUCKET_INT_H
 
@@ -24,13 +24,13 @@ struct lake_space {
     struct bucket_space space;
     struct storage storage; /* opens and lists the repositories */
     struct repo_names names;
-    struct generations generations; /* of infos and documents */
+    struct generations generations; /* generations of bucket infos and documents */
     struct reload reload;
     struct loop loop;
-    uint64_t swept_ms; /* when records of finished uploads were removed; clock_mono_ms() */
+    uint64_t swept_ms; /* when records of finished uploads were last removed, by clock_mono_ms() */
 };
 
-/* The documents that a repository keeps (documents.c). */
+/* Number of documents that a repository can have (documents.c). */
 enum { LAKE_DOCUMENTS = 7 };
 
 struct lake_bucket {
@@ -55,26 +55,27 @@ struct lake_bucket *lake_bucket_of(struct bucket *b);
 
 /* --- keys (bucket.c) --- */
 
-/* Where a key leads. */
+/* The ref and the path that a key names. */
 struct lake_at {
-    struct str ref, path; /* path empty: the key names a ref alone */
+    struct str ref, path; /* path empty: the key names only a ref */
 };
 struct lake_at lake_bucket_at(const struct lake_bucket *b, struct str key);
 /* Returns the key of a path at a ref. */
 struct str lake_bucket_key(const struct lake_bucket *b, struct arena *a, struct str ref,
                            struct str path);
-/* Checks that the repository was not deleted since the bucket was opened. ERR_NO_BUCKET: it was. */
+/* Checks that the repository was not deleted after the bucket was opened. ERR_NO_BUCKET: it was
+ * deleted. */
 int lake_bucket_check_there(struct lake_bucket *b, struct arena *a, struct err *err) MUST_CHECK;
-/* Checks a key that is to be written: its ref is a branch that takes writes now. ERR_INVALID: the
- * key has no path. ERR_NO_BUCKET: there is no such branch. S3_ACCESS_DENIED: the ref is not a
- * branch, or is protected, or the repository is read-only. */
+/* Checks a key that is to be written: its ref must be a branch that can be written to now.
+ * ERR_INVALID: the key has no path. ERR_NO_BUCKET: there is no such branch. S3_ACCESS_DENIED: the
+ * ref is not a branch, the branch is protected, or the repository is read-only. */
 int lake_bucket_check_write(struct lake_bucket *b, struct arena *a, const struct lake_at *at,
                             struct err *err) MUST_CHECK;
-/* Checks the version that a read names: there is only "null". */
+/* Checks the version that a read names. The only version is "null". */
 int lake_bucket_check_version(struct str version, struct err *err) MUST_CHECK;
-/* Checks that a new object asks for nothing that the lake cannot keep. */
+/* Checks that the meta of a new object has nothing that the lake cannot store. */
 int lake_bucket_check_meta(const struct object_meta *meta, struct err *err) MUST_CHECK;
-/* Gives a refusal of the lake the code with which S3 shows its words. */
+/* Translates a refusal of the lake to the S3 code whose answer shows the error's text. */
 int lake_bucket_refused(int code, struct err *err);
 
 /* --- entries as S3 sees them (bucket_entry.c) --- */
@@ -94,17 +95,20 @@ struct bucket_change {
     struct lake_at at;
     const struct object_conditions *conditions; /* NULL: none */
     const struct object_guard *guard;           /* NULL: none */
-    const struct lake_keep *keep;               /* the body was there before; NULL: it is new */
-    struct str own;    /* an entry of this address is the change itself, made by an earlier try;
-                          empty: the body is new */
-    bool is_made;      /* such an entry was found */
+    /* set if the body existed before (lake/keep.h); NULL: the body is new */
+    const struct lake_keep *keep;
+    /* address of the body that this change stages; if the entry has it already, an earlier try made
+     * the change; empty: the body is new */
+    struct str own;
+    bool is_made;      /* the entry already has the address `own` */
     bool may_be_there; /* the entry may be there although it was refused (lake_stage_options) */
     int refused;       /* the code with which a condition refused the change */
 };
 /* Stages the entry and fills *out. */
 int bucket_change_put(struct bucket_change *c, const struct lake_entry *entry,
                       struct put_result *out, struct err *err) MUST_CHECK;
-/* The same for an entry with a new body, which is removed again if the entry is refused. */
+/* As bucket_change_put(), for an entry with a new body. The body is removed again if the entry is
+ * refused. */
 int bucket_change_finish(struct bucket_change *c, const struct lake_entry *entry,
                          struct put_result *out, struct err *err) MUST_CHECK;
 
@@ -139,7 +143,8 @@ int lake_bucket_list(struct bucket *b, struct arena *a, const struct list_option
 int lake_bucket_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
                               struct list_result *out, struct err *err);
 
-/* Lists keys whose prefix has no slash: refs, or the keys of ref after ref (bucket_root.c). */
+/* Lists keys whose prefix has no slash: the refs, or the keys of all refs, one ref after the other
+ * (bucket_root.c). */
 int lake_bucket_list_root(struct lake_bucket *b, struct arena *a, const struct list_options *o,
                           struct list_result *out, struct err *err) MUST_CHECK;
 

@@ -1,8 +1,8 @@
-/* Listing the lake's buckets. */
+/* Lists the objects of the lake's buckets. */
 #include "lake/bucket_int.h"
 
-/* Moves `after` from whole keys to the paths of one ref, whose keys begin with `start`. Returns
- * false if `after` is behind all of them. */
+/* Translates `after` from a whole key to a path of one ref, whose keys begin with `start`. Returns
+ * false if `after` is behind all keys of the ref. */
 static bool list_after(struct str after, struct str start, struct str *out)
 {
     *out = STR_EMPTY;
@@ -31,7 +31,7 @@ static int list_fill(struct lake_bucket *b, struct arena *a, struct str ref,
     return code;
 }
 
-/* Lists the paths of one ref. A ref that does not exist has none. */
+/* Lists the paths of one ref. A ref that does not exist has no paths. */
 static int list_ref(struct lake_bucket *b, struct arena *a, const struct list_options *o,
                     struct list_result *out, struct err *err)
 {
@@ -72,7 +72,7 @@ int lake_bucket_list(struct bucket *bucket, struct arena *a, const struct list_o
     return code == 0 && arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-/* Every object has one version, "null". */
+/* Lists versions: every object has one version, "null". */
 int lake_bucket_list_versions(struct bucket *bucket, struct arena *a, const struct list_options *o,
                               struct list_result *out, struct err *err)
 {

@@ -4,7 +4,7 @@
 #include "lake/bucket_int.h"
 #include "lake/keep.h"
 
-/* Checks what is to be written and where, before a byte of the body is read. */
+/* Checks the key and the options of a write, before the first byte of the body is read. */
 static int bucket_prepare(struct bucket_change *c, const struct put_options *o,
                           struct lake_entry *entry, struct err *err)
 {
@@ -32,7 +32,7 @@ int lake_bucket_put(struct bucket *bucket, struct arena *a, struct str key, stru
 
 /* --- copying --- */
 
-/* Finds the entry of the source, which is at any ref of any repository. */
+/* Finds the entry of the source, which may be at any ref of any repository. */
 static int copy_find(struct lake_bucket *from, struct arena *a, const struct object_info *source,
                      struct lake_entry *out, struct err *err)
 {
@@ -91,7 +91,7 @@ static int copy_entry_body(struct bucket_change *c, struct bucket *from,
     return code < 0 || *shares ? code : copy_from_repo(c, other, o, entry, err);
 }
 
-/* Gives the copied entry its own time and the checksum that was asked for. */
+/* Sets the time of the copied entry and the checksum that the request asked for. */
 static void copy_describe(struct lake_entry *entry, const struct put_options *o)
 {
     entry->modified_ms = clock_wall_ms();

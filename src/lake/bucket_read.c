@@ -1,4 +1,4 @@
-/* Reading objects of the lake's buckets. */
+/* Reads objects of the lake's buckets. */
 #include "lake/address.h"
 #include "lake/body.h"
 #include "lake/bucket_int.h"
@@ -11,7 +11,7 @@ struct bucket_read {
     struct arena *a;
     struct str key, version;
     const struct object_conditions *conditions;
-    bool now; /* ERR_AGAIN instead of waiting */
+    bool now; /* the read must not wait; it returns ERR_AGAIN instead */
     struct lake_object found;
 };
 
@@ -29,7 +29,8 @@ static int bucket_read_entry(struct bucket_read *r, struct err *err)
                                                 err);
     if (code != ERR_INVALID && code != ERR_NOT_FOUND)
         return code;
-    code = lake_bucket_check_there(b, r->a, err); /* no ref may be such an expression */
+    /* an invalid ref expression counts as a missing ref */
+    code = lake_bucket_check_there(b, r->a, err);
     return code < 0 ? code : err_code(err, ERR_NOT_FOUND);
 }
 
@@ -97,7 +98,7 @@ int lake_bucket_get_now(struct bucket *bucket, struct arena *a, struct str key, 
     return bucket_open(&r, range, out, err);
 }
 
-/* Lists the parts by the sizes that the entry has. */
+/* Lists the parts of an object by the sizes in its entry. */
 static int parts_of_entry(const struct lake_entry *e, struct arena *a, uint32_t after, size_t limit,
                           struct part_list *out, struct err *err)
 {
@@ -114,7 +115,7 @@ static int parts_of_entry(const struct lake_entry *e, struct arena *a, uint32_t 
     return 0;
 }
 
-/* Lists the parts of the body, whose storage also knows their numbers and checksums. */
+/* Lists the parts of an object by its body. The storage also knows their numbers and checksums. */
 static int parts_of_body(struct lake_place *p, const struct lake_entry *e, struct arena *a,
                          uint32_t after, size_t limit, struct part_list *out, struct err *err)
 {

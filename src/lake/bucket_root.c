@@ -1,6 +1,6 @@
-/* Listing a repository's keys over all its refs: the keys of ref after ref, in the order of keys.
- * Where the delimiter is in `<ref>/` itself, each ref is one common prefix, also when it is empty,
- * and its objects are not looked at. */
+/* Lists a repository's keys over all its refs, one ref after the other, in the order of keys. If
+ * the delimiter occurs in `<ref>/` itself, each ref becomes one common prefix, even a ref without
+ * objects, and its objects are not read. */
 #include "lake/bucket_int.h"
 #include "lake/page.h"
 #include "lake/ref_names.h"
@@ -8,21 +8,22 @@
 struct root_walk {
     struct lake_bucket *b;
     struct arena *a;
-    struct lake_list_options o; /* prefix, delimiter, after and limit of whole keys */
+    struct lake_list_options o; /* options for whole keys: prefix, delimiter, after and limit */
     struct ref_names *names;
-    struct str ref;  /* the ref that is walked; empty: the next one is to be taken */
-    struct str from; /* paths of the ref at or behind this one are still to come */
-    bool begun;      /* `page` is a page of the ref */
+    struct str ref;  /* the ref that is walked; empty: the walk must take the next ref */
+    struct str from; /* the walk still has to give the paths of the ref from this one on */
+    bool begun;      /* `page` holds a page of the ref */
     struct lake_objects page;
-    size_t at;                /* the next item of the page */
+    size_t at;                /* index of the next item of the page */
     struct lake_object *item; /* the item that was given last; NULL: a ref without its objects */
     struct err *err;          /* for seek, which cannot return an error */
     int failed;
     struct list_result *out;
 };
 
-/* Returns a string behind every path that is smaller than `from`, and before `from`: no byte of
- * UTF-8 is 0xff. A listing behind it begins at `from`. */
+/* Returns a string that sorts behind every path smaller than `from`, and before `from`. It ends
+ * with 0xff, which is no byte of UTF-8. A listing that begins behind this string begins at
+ * `from`. */
 static struct str root_just_before(struct arena *a, struct str from)
 {
     char *copy = arena_z(a, from);
@@ -33,11 +34,11 @@ static struct str root_just_before(struct arena *a, struct str from)
     if (copy[last] == 0)
         return str_n(copy, last);
     copy[last]--;
-    copy[last + 1] = '\xff'; /* in the place of arena_z()'s NUL */
+    copy[last + 1] = '\xff'; /* overwrites the NUL of arena_z() */
     return str_n(copy, from.len + 1);
 }
 
-/* Whether the ref is folded into a common prefix as a whole. */
+/* Whether the whole ref becomes one common prefix. */
 static bool root_is_folded(const struct root_walk *w)
 {
     struct str key = arena_fmt(w->a, STR_FMT "/", STR_ARG(w->ref));
@@ -60,7 +61,7 @@ static int root_read_page(struct root_walk *w, struct err *err)
     return 0;
 }
 
-/* Gives the next object of the ref; ERR_END: it has no more. */
+/* Gives the next object of the ref. ERR_END: there are no more. */
 static int root_next_object(struct root_walk *w, struct str *key, struct err *err)
 {
     int code = 0;
@@ -111,8 +112,8 @@ static int root_next(void *ctx, struct str *key, struct err *err)
     return code;
 }
 
-/* Goes to the first key at or behind `key`. If that is in the middle of a ref, the walk begins
- * there: a ref whose beginning has been passed is listed only for the objects that are left. */
+/* Moves to the first key at or behind `key`. If `key` is inside a ref, the walk begins in the
+ * middle of that ref. */
 static void root_seek(void *ctx, struct str key)
 {
     struct root_walk *w = ctx;
@@ -127,7 +128,8 @@ static void root_seek(void *ctx, struct str key)
     int code = ref_names_next(w->names, &name, w->err);
     if (code == 0 && str_eq(name, ref))
         root_begin_ref(w, name, arena_str(w->a, from));
-    else if (code == 0) /* the ref is not there: the name that was taken is the next one */
+    /* the ref does not exist: the name that was read is the next ref, so it is read again */
+    else if (code == 0)
         w->failed = ref_names_seek(w->names, arena_fmt(w->a, STR_FMT "/", STR_ARG(name)), w->err);
     else if (code != ERR_END)
         w->failed = code;

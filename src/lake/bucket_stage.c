@@ -41,7 +41,7 @@ static int change_judge_all(void *ctx, bool removes, struct str path,
     int code = 0;
 
     c->is_made = c->own.len && present && str_eq(present->entry.address, c->own);
-    if (c->is_made) /* nothing is to be written, see change_stage() */
+    if (c->is_made) /* the change was made by an earlier try: see change_stage() */
         return err_code(err, ERR_CONFLICT);
     if (c->guard)
         code = change_judge_guard(c, path, present, err);
@@ -63,7 +63,7 @@ static int change_judge_removal(void *ctx, struct str path, const struct lake_ob
     return change_judge_all(ctx, true, path, present, err);
 }
 
-/* Forgets conditions and a guard that say nothing. Returns whether the change is to be judged. */
+/* Drops empty conditions and an empty guard. Returns whether anything is left to check. */
 static bool change_is_judged(struct bucket_change *c)
 {
     if (c->conditions && !conditions_given(c->conditions))
@@ -73,7 +73,7 @@ static bool change_is_judged(struct bucket_change *c)
     return c->conditions || c->guard;
 }
 
-/* Stages the entry; NULL: removes the path. */
+/* Stages the entry. `entry` NULL: removes the path. */
 static int change_stage(struct bucket_change *c, const struct lake_entry *entry, struct err *err)
 {
     struct lake_put put = {c->at.path, entry};
@@ -85,7 +85,7 @@ static int change_stage(struct bucket_change *c, const struct lake_entry *entry,
     return c->is_made ? 0 : code;
 }
 
-/* Gives the error of a stage the code that S3 knows. */
+/* Translates the error of a stage to S3's code. */
 static int change_failed(const struct bucket_change *c, int code, struct err *err)
 {
     if (code == 0 || c->refused == code)
@@ -152,7 +152,7 @@ int lake_bucket_remove(struct bucket *bucket, struct arena *a, struct str key,
 
 /* --- tags --- */
 
-/* The tags that an object gets, and what judges the change. */
+/* The tags that an object gets, and the conditions of the change. */
 struct tag_change {
     struct bucket_change c;
     struct str tags;

@@ -1,6 +1,6 @@
-/* The memory of trees: a hash table in stripes. Nodes and blocks are found by key; the memory that
- * all of them take is bounded, and the least recently used ones of each stripe go first. Blocks may
- * take an eighth of it: a node that is not there costs a read, a block only its decoding. */
+/* The tree cache in memory: a hash table in stripes. Nodes and blocks are found by key. Their total
+ * memory is bounded, and the least recently used slots of each stripe are dropped first. Blocks may
+ * take an eighth of the memory: a missing node costs a read, a missing block only its decoding. */
 #include "lake/cache.h"
 
 #include "lake/tree_build.h"
@@ -18,17 +18,17 @@ enum {
     CACHE_DECODERS = 16,   /* idle decompressors that are kept */
     CACHE_JOBS = 4,        /* idle jobs that are kept: a small commit has as many */
     CACHE_WRITERS = 32,    /* threads that write nodes */
-    CACHE_BLOCK_SHARE = 8, /* decoded blocks may take this part of the memory */
+    CACHE_BLOCK_SHARE = 8, /* decoded blocks may take one part in this many of the memory */
     CACHE_KEY_MAX = 1 + NODE_ID_LEN + 512,
 };
 
 enum slot_state { SLOT_LOADING, SLOT_READY, SLOT_FAILED };
 
 struct cache_slot {
-    struct cache_slot *next; /* in its chain */
-    struct list use;         /* in the stripe's list, the newest last; only when ready */
+    struct cache_slot *next; /* next slot of the hash chain */
+    struct list use;         /* link in the stripe's list, the newest last; only when ready */
     uint64_t hash;
-    unsigned refs; /* by the stripe's lock; the table's own reference is one of them */
+    unsigned refs; /* guarded by the stripe's lock; includes the table's own reference */
     enum slot_state state;
     struct err *err;               /* why loading failed */
     const struct cache_kind *kind; /* how to free the value */
@@ -40,7 +40,7 @@ struct cache_slot {
 
 enum cache_sort { CACHE_NODES, CACHE_BLOCKS, CACHE_SORTS };
 
-/* What the two sorts of things in the cache can do. */
+/* The functions for one of the two sorts of things in the cache. */
 struct cache_kind {
     enum cache_sort sort;
     int (*load)(void *ctx, void **value, size_t *bytes, struct err *err);
@@ -61,8 +61,8 @@ struct tree_cache {
     uint64_t seed;
     size_t max;
     _Atomic(size_t) bytes[CACHE_SORTS];
-    _Atomic(unsigned) hand;   /* the stripe that gives room next */
-    _Atomic(uint64_t) serial; /* of the node that was opened last */
+    _Atomic(unsigned) hand;   /* the stripe that drops a slot next */
+    _Atomic(uint64_t) serial; /* serial number of the node that was opened last */
     struct cache_disk *disk;  /* NULL: none */
     struct pool *pool;
     struct mutex decoder_lock; /* class "lake.decoders"; guards `decoders` and `jobs` */
@@ -113,7 +113,8 @@ static struct cache_slot **chain_of(struct cache_stripe *s, uint64_t hash)
     return &s->chains[hash / CACHE_STRIPES % CACHE_CHAINS];
 }
 
-/* Takes the slot out of the table; the caller has the lock. Returns true when nobody holds it. */
+/* Removes the slot from the table. The caller has the lock. Returns true when no user holds the
+ * slot. */
 static bool slot_forget(struct tree_cache *c, struct cache_stripe *stripe, struct cache_slot *s)
 {
     struct cache_slot **at = chain_of(stripe, s->hash);
@@ -235,7 +236,7 @@ bool cache_job_give(struct tree_cache *c, struct tree_job *j)
 
 /* --- slots --- */
 
-/* Which sort of thing has to give room. */
+/* Returns the sort of thing of which the next slot is dropped. */
 static enum cache_sort cache_giver(struct tree_cache *c)
 {
     size_t blocks = atomic_load(&c->bytes[CACHE_BLOCKS]);
@@ -244,8 +245,8 @@ static enum cache_sort cache_giver(struct tree_cache *c)
     return blocks && (no_nodes || blocks > c->max / CACHE_BLOCK_SHARE) ? CACHE_BLOCKS : CACHE_NODES;
 }
 
-/* Drops the oldest slot of one stripe after another until the bound holds again. A slot that is in
- * use leaves the table too; its memory is freed by its last user. */
+/* Drops the oldest slot of one stripe after another until the memory is within its bound. A slot
+ * that is in use also leaves the table; its last user frees its memory. */
 static void cache_make_room(struct tree_cache *c)
 {
     while (cache_bytes(c) > c->max) {
@@ -339,15 +340,15 @@ static int slot_load(struct tree_cache *c, struct cache_slot *s, void *ctx, stru
     return 0;
 }
 
-/* Whether a thread that must not wait has to leave the slot alone. A value that only has to be
- * computed is loaded by that thread too. */
+/* Whether a thread that must not wait has to leave the slot alone. It need not if the value only
+ * has to be computed: such a thread loads that value too. */
 static bool slot_waits(const struct cache_slot *s, const struct cache_kind *kind)
 {
     return s ? s->state == SLOT_LOADING : kind->reads;
 }
 
-/* Finds the value of the key, or loads it; of several callers one loads and the others wait.
- * ERR_AGAIN: `now` is set, and the caller would have to wait. */
+/* Finds the value of the key, or loads it. If several callers ask at the same time, one loads and
+ * the others wait. ERR_AGAIN: `now` is set, and the caller would have to wait. */
 static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str key,
                     const struct cache_kind *kind, void *ctx, bool now, struct err *err)
 {
@@ -392,7 +393,7 @@ static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str ke
 struct node_load {
     struct tree_store *store;
     const struct node_id *id;
-    struct str file; /* the bytes of the file where they are known; else it is read */
+    struct str file; /* the bytes of the file if the caller has them; otherwise the file is read */
 };
 
 static struct str node_cache_key(char room[CACHE_KEY_MAX], struct str scope,
@@ -407,8 +408,8 @@ static struct str node_cache_key(char room[CACHE_KEY_MAX], struct str scope,
     return str_n(room, 1 + NODE_ID_LEN + len);
 }
 
-/* Reads the file where it lies. A node that is gone is damage, not an answer: somebody refers to
- * it. */
+/* Reads the file from its storage. A missing node is damage, not an answer, because a commit or
+ * another node refers to it. */
 static int node_file_read(const struct node_load *l, struct buf *out, struct err *err)
 {
     const struct node_place *place = &l->store->place;
@@ -423,8 +424,8 @@ static int node_file_read(const struct node_load *l, struct buf *out, struct err
     return code;
 }
 
-/* Reads the file of a far place from the disk, or else from the place, and then keeps it on disk.
- */
+/* Reads the file of a node on a remote storage: from the disk cache, or else from the storage, and
+ * then puts it into the disk cache. */
 static int node_file_read_far(const struct node_load *l, struct buf *out, struct err *err)
 {
     struct cache_disk *disk = l->store->cache->disk;

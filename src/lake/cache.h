@@ -1,8 +1,8 @@
-/* The cache of trees: open nodes and decoded blocks in one memory of bounded size, and whole nodes
- * of far places on disk. docs/lake-trees.md, "Caches".
+/* The cache of trees: open nodes and decoded blocks in a bounded part of memory, and whole node
+ * files of remote storages on disk (docs/lake-trees.md, "Caches").
  *
- * Any thread may call. A hold keeps a node or a block in memory until cache_release(), also when
- * the cache has forgotten it meanwhile. */
+ * Any thread may call these functions. A hold keeps a node or a block in memory until
+ * cache_release(), even if the cache has dropped it meanwhile. */
 #ifndef LAKE_CACHE_H
 #define LAKE_CACHE_H
 
@@ -11,23 +11,24 @@
 struct pool;
 struct cache_slot; /* a hold */
 
-/* Gives the open node; it is read when it is not in memory, once for all who wait for it.
- * ERR_CORRUPT: the node is damaged or gone. ERR_AGAIN: it is not in memory, and t->now is set. */
+/* Gives the open node. If the node is not in memory, one caller reads it and all others wait for
+ * that read. ERR_CORRUPT: the node is damaged or missing. ERR_AGAIN: the node is not in memory, and
+ * t->now is set. */
 int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot **hold,
                const struct node **out, struct err *err) MUST_CHECK;
-/* Gives a decoded block of an open node, and keeps it for others. ERR_AGAIN: another thread is
- * decoding it, and t->now is set. */
+/* Gives a decoded block of an open node, and caches it. ERR_AGAIN: another thread is decoding it,
+ * and t->now is set. */
 int cache_block(struct tree_store *t, const struct node *n, size_t block, struct cache_slot **hold,
                 struct str *out, struct err *err) MUST_CHECK;
-/* Gives the block if it is in memory; else false. */
+/* Gives the block if it is in memory; otherwise returns false. */
 bool cache_block_peek(struct tree_cache *c, const struct node *n, size_t block,
                       struct cache_slot **hold, struct str *out);
 void cache_release(struct tree_cache *c, struct cache_slot **hold); /* sets *hold to NULL */
 
-/* Keeps the file of a node that was just written, because the next change will read it. */
+/* Caches the file of a node that was just written, because the next change will read it. */
 void cache_written(struct tree_store *t, const struct node_id *id, unsigned level, struct str file);
 
-/* A decompressor for the time between the two calls. */
+/* Lends a decompressor until cache_zstd_give(). */
 void *cache_zstd_take(struct tree_cache *c);
 void cache_zstd_give(struct tree_cache *c, void *zstd);
 
@@ -47,7 +48,7 @@ int cache_disk_open(struct cache_disk **out, const char *folder, uint64_t max_by
 void cache_disk_close(struct cache_disk *d);
 enum { CACHE_NAME_LEN = LAKE_ID_LEN + 1 + 16 };
 void cache_disk_name(char out[CACHE_NAME_LEN + 1], struct str scope, const struct node_id *id);
-/* Appends the file's bytes. Returns false when the cache does not have it whole. */
+/* Appends the file's bytes. Returns false when the cache does not have the whole file. */
 bool cache_disk_get(struct cache_disk *d, const char *name, struct buf *out);
 void cache_disk_put(struct cache_disk *d, const char *name, struct str bytes);
 uint64_t cache_disk_bytes(struct cache_disk *d);

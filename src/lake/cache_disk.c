@@ -1,6 +1,6 @@
-/* Nodes of far places on disk: files with a CRC behind their bytes, bounded, the least recently
- * used go first. The cache may lose files at any time, so nothing is synced; a file that a crash
- * cut short has a wrong CRC. */
+/* The disk cache for nodes of remote storages. Each file has a CRC behind its bytes. The total size
+ * is bounded, and the least recently used files are removed first. The cache may lose files at any
+ * time, so nothing is synced; a file that a crash cut short has a wrong CRC. */
 #include "lake/cache.h"
 
 #include "base/hash.h"
@@ -22,7 +22,7 @@ enum { DISK_CRC = 4 };
 static const char temporary[] = ".new";
 
 struct disk_file {
-    struct list use; /* the newest last */
+    struct list use; /* link in the list of use, the newest last */
     uint64_t bytes;
     int64_t changed; /* mtime in seconds, for the order at the start */
     char name[CACHE_NAME_LEN + 1];
@@ -50,7 +50,7 @@ void cache_disk_name(char out[CACHE_NAME_LEN + 1], struct str scope, const struc
 static void disk_path(const struct cache_disk *d, char out[PATH_MAX], const char *name)
 {
     if (snprintf(out, PATH_MAX, "%s/%s", d->folder, name) >= PATH_MAX)
-        out[0] = 0; /* such a path cannot be opened */
+        out[0] = 0; /* the path does not fit: an empty path cannot be opened */
 }
 
 /* --- the files that are there at the start --- */
@@ -60,7 +60,8 @@ struct disk_found {
     size_t len, cap;
 };
 
-/* Files that are not the cache's, such as those that a crash left half written, are removed. */
+/* Adds a file that was found at the start. A file that is not the cache's, such as one that a crash
+ * left half written, is removed. */
 static void disk_look(struct cache_disk *d, const char *name, struct disk_found *found)
 {
     char path[PATH_MAX];
@@ -85,7 +86,7 @@ static int disk_file_older(const void *a, const void *b)
     return x->changed < y->changed ? -1 : x->changed > y->changed;
 }
 
-/* Adds the file as the newest; the caller has the lock, or nobody else knows the cache yet. */
+/* Adds the file as the newest. The caller has the lock, or no other thread knows the cache yet. */
 static void disk_add(struct cache_disk *d, struct disk_file *f)
 {
     struct disk_file *old = map_put(&d->files, str_z(f->name), f);
@@ -213,7 +214,7 @@ bool cache_disk_get(struct cache_disk *d, const char *name, struct buf *out)
     return false;
 }
 
-/* Takes the name of the oldest file while there are too many bytes. */
+/* Gives the name of the oldest file while the cache has too many bytes. */
 static bool disk_oldest(struct cache_disk *d, char name[CACHE_NAME_LEN + 1])
 {
     mutex_lock(&d->lock);

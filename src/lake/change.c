@@ -1,4 +1,4 @@
-/* Changes of a branch's record, each in one atomic write. */
+/* Writes changes of a branch's record, each in one atomic write. */
 #include "lake/change.h"
 #include "lake/keep.h"
 
@@ -16,7 +16,7 @@ static bool branch_has_token(const struct lake_branch *b, struct str token)
     return str_eq(b->staging, token);
 }
 
-/* Adds the tokens that the change takes off the branch to the cleanup list. */
+/* Puts the tokens that the change removes from the branch on the cleanup list. */
 static void change_drop_tokens(struct lake_tx *tx, const struct branch_change *c)
 {
     if (!branch_has_token(&c->next, c->old->staging))
@@ -40,7 +40,8 @@ static void change_fill(struct lake_tx *tx, struct branch_change *c)
         lake_tx_put_if(tx, c->also->name, c->also->value, c->also->when, c->also->stamp);
 }
 
-/* Adds what a collection must learn of. A tree that no commit names may be under removal. */
+/* Adds the marks that protect the new content from a collection (lake/keep.h). A tree that no
+ * commit names may be under removal. */
 static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct branch_change *c,
                               struct err *err)
 {
@@ -64,8 +65,8 @@ static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct b
     return code < 0 ? code : lake_tx_keep_commit(tx, l, c->repo, &keep, c->kept, err);
 }
 
-/* The answer to a write was lost. The record says whether the write was made: its revision and its
- * tokens are in it, so no other change would write these bytes. */
+/* Decides by the branch's record whether a write was made whose answer was lost. The record has the
+ * write's revision and tokens, so no other change would write the same bytes. */
 static int change_find_out(struct lake *l, struct arena *a, const struct kv_change *put,
                            struct err *err)
 {
@@ -76,7 +77,7 @@ static int change_find_out(struct lake *l, struct arena *a, const struct kv_chan
     return code == 0 && str_eq(now.bytes, put->value) ? 0 : err->code;
 }
 
-/* Refuses a record that no reader would take. */
+/* Refuses a record that is larger than readers accept. */
 static int change_check_size(const struct branch_change *c, struct err *err)
 {
     return c->next.sealed_count <= LAKE_SEALED_MAX

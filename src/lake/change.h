@@ -1,5 +1,5 @@
 /* Changes of a branch's record, each in one atomic write; and draft tokens, whose rows are written
- * before the branch names them. For the files of src/lake/ alone. */
+ * before a branch names the token. For the files of src/lake/ alone. */
 #ifndef LAKE_CHANGE_H
 #define LAKE_CHANGE_H
 
@@ -8,40 +8,42 @@
 
 /* --- draft tokens (draft.c) --- */
 
-/* A token that is filled before it becomes a sealed token of a branch. Until then its name is on
- * the cleanup list with a mark, so a crash leaves nothing behind. The write that puts the token on
- * the branch takes the marked row off the list. A cleaner that gives the draft up changes the row
- * first. So of the two only one succeeds, and no token of a branch is ever dropped. */
+/* A token that is filled with rows before it becomes a sealed token of a branch. Until then it is
+ * on the cleanup list with a mark, so that the cleaner removes its rows after a crash. The write
+ * that puts the token on the branch removes the marked row from the list. A cleaner that abandons
+ * the draft changes the marked row first. Only one of these two writes can succeed, so no token of
+ * a branch is ever dropped. */
 struct lake_draft {
     struct str token;    /* empty: there is no draft */
-    struct kv_value row; /* its row of the cleanup list */
-    size_t count;        /* rows that were written */
+    struct kv_value row; /* the row of the token on the cleanup list */
+    size_t count;        /* number of rows that were written */
     bool frees;          /* set by the caller: the draft is part of a reset (kv_change.frees) */
 };
 
-/* Changes a row before it is written to the draft; *keep false: the row is left out. The arena is
- * emptied with each row. ERR_END: no further row is wanted. */
+/* Changes a row before it is written to the draft. *keep false: the row is left out. The arena is
+ * emptied for each row. ERR_END: the walk ends before this row. */
 typedef int draft_row_fn(void *ctx, struct arena *a, struct layers_row *row, bool *keep,
                          struct err *err);
 
-/* Makes a draft of the rows of the walk. The token is empty when no row was kept. */
+/* Makes a draft from the rows of the walk. The token is empty when no row was kept. */
 int draft_make(struct lake_draft *out, struct lake *l, struct arena *a, const struct lake_repo *r,
                struct str branch, struct layers *walk, draft_row_fn *fn, void *ctx,
                struct err *err) MUST_CHECK;
-/* Leaves a draft that no branch names to the cleaner. */
+/* Abandons a draft that no branch names. The cleaner removes its rows. */
 void draft_give_up(struct lake_draft *d, struct lake *l, struct arena *a); /* {0} is fine */
 
 /* --- changing the record (change.c) --- */
 
 struct branch_change {
-    const char *step; /* the name of the step for tests */
+    const char *step; /* name of the step in crash tests */
     const struct lake_repo *repo;
-    const struct lake_branch *old;    /* as it was read */
-    struct lake_branch next;          /* as it shall be; the revision is set by the write */
-    const struct lake_commit *commit; /* to put too; NULL: none */
-    const struct lake_draft *draft;   /* a token of `next` that was a draft; NULL: none */
-    /* The branch gets content of this commit, so a collection must learn of it (lake/keep.h).
-     * Empty: of none but its head. */
+    const struct lake_branch *old; /* the branch as it was read */
+    /* the branch as it is to be written; the write sets its revision */
+    struct lake_branch next;
+    const struct lake_commit *commit; /* a commit that the same write adds; NULL: none */
+    const struct lake_draft *draft;   /* the draft behind a new token of `next`; NULL: none */
+    /* The commit whose content the branch gets, so that a collection learns of it (lake/keep.h).
+     * Empty: the branch gets content of its head only. */
     struct str kept;
     /* The caller gave the commit a tree that was written earlier. Perhaps no commit names it, so a
      * collection may be removing it. */
@@ -54,25 +56,25 @@ struct branch_change {
     const struct kv_change *also;
     bool frees; /* the change is part of a reset, which goes on when the disk is full */
 };
-/* Begins a change of the branch: `next` is a copy of the record. */
+/* Begins a change of the branch. `next` is a copy of the record. */
 struct branch_change branch_change_of(const struct lake_repo *r, const struct lake_branch *b,
                                       const char *step);
-/* Writes the change if the repository and the branch are still those that were read. Tokens of the
- * old record that the new one does not have go to the cleanup list in the same write. *now (unless
- * NULL) is the branch as it is behind the write. ERR_AGAIN: the branch or the repository is another
- * one, or a collection began, and nothing was written. ERR_GONE: the commit `kept` has expired.
- * ERR_BUSY: the branch would have more than LAKE_SEALED_MAX sealed tokens. */
+/* Writes the change if the records of the repository and the branch are still those that were read.
+ * Tokens that only the old record has are put on the cleanup list in the same write. *now (unless
+ * NULL) is the branch after the write. ERR_AGAIN: the branch or the repository has changed, or a
+ * collection began, and nothing was written. ERR_GONE: the commit `kept` has expired. ERR_BUSY: the
+ * branch would have more than LAKE_SEALED_MAX sealed tokens. */
 int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c,
                         struct lake_branch *now, struct err *err) MUST_CHECK;
 
 /* --- sealing (seal.c) --- */
 
-/* C1: gives the branch a new staging token if the present one has rows, so that the sealed tokens
- * have everything that was acknowledged before the call. Fills the records of the repository and
- * the branch. */
+/* Gives the branch a new staging token if the present one has rows (C1). After that the sealed
+ * tokens have every change that was acknowledged before the call. Fills the records of the
+ * repository and the branch. */
 int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
               struct lake_repo *repo, struct lake_branch *out, struct err *err) MUST_CHECK;
-/* The same for a reset, which goes on when the disk is full. */
+/* As lake_seal(), for a reset, which goes on when the disk is full. */
 int lake_seal_to_reset(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct str branch, struct lake_repo *repo, struct lake_branch *out,
                        struct err *err) MUST_CHECK;
@@ -82,7 +84,7 @@ int lake_token_is_empty(struct lake *l, struct str token, bool *is_empty,
 int lake_is_dirty(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_branch *b, bool *is_dirty, struct err *err) MUST_CHECK;
 
-/* Sleeps 1 to 20 ms, so that callers that lost a race do not meet again. */
+/* Sleeps 1 to 20 ms, so that callers that lost a race do not collide again. */
 void lake_pause_short(void);
 
 /* --- compaction (compact.c) --- */
@@ -98,10 +100,11 @@ void compactions_free(struct compactions *c); /* NULL is fine */
 /* Rewrites the sealed tokens of a branch into one. ERR_AGAIN: the branch changed meanwhile. */
 int lake_compact(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                  struct err *err) MUST_CHECK;
-/* Asks the cleaner's thread to compact the branch if it has too many sealed tokens. Sealed tokens
- * are left by commits that failed behind their seal; each one costs every reader a look. */
+/* Asks the cleaner's thread to compact the branch if it has too many sealed tokens. A commit that
+ * fails after its seal leaves a sealed token, and each sealed token costs every reader a
+ * look-up. */
 void lake_compact_ask(struct lake *l, const struct lake_repo *r, const struct lake_branch *b);
-/* Does what was asked for; for the cleaner's thread. */
+/* Makes the compactions that were asked for; for the cleaner's thread. */
 void lake_compact_work(struct lake *l);
 
 #endif

@@ -1,4 +1,4 @@
-/* The paths of a commit of chosen paths. */
+/* The chosen paths of a commit. */
 #include "lake/chosen.h"
 #include "lake/names.h"
 
@@ -9,7 +9,7 @@ static int chosen_order(const void *a, const void *b)
     return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-/* Whether a chosen path stands for `path`. */
+/* Whether the chosen path `one` is `path` or a folder above it. */
 static bool chosen_covers(struct str one, struct str path)
 {
     return str_eq(one, path) || (str_ends(one, STR("/")) && str_starts(path, one));
@@ -37,7 +37,8 @@ int chosen_make(struct chosen *out, struct arena *a, const struct str *paths, si
     return 0;
 }
 
-/* No chosen path is below another one, so the last one that is not behind `path` decides. */
+/* Whether the path is chosen. No chosen path is below another one, so the last chosen path that is
+ * not behind `path` decides. */
 bool chosen_has(const struct chosen *c, struct str path)
 {
     size_t low = 0, high = c->count;

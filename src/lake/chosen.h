@@ -12,7 +12,8 @@ struct chosen {
     size_t count;
 };
 
-/* `paths` NULL: all paths are chosen. The array is copied, the strings are borrowed. */
+/* Sorts the paths and drops those below other ones. `paths` NULL: all paths are chosen. The array
+ * is copied, the strings are borrowed. */
 int chosen_make(struct chosen *out, struct arena *a, const struct str *paths, size_t count,
                 struct err *err) MUST_CHECK;
 bool chosen_has(const struct chosen *c, struct str path);

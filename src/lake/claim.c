@@ -38,7 +38,7 @@ static int claim_in_use(const struct claim *c, struct str owner, struct err *err
 {
     struct str line, rest;
 
-    str_cut(owner, '\n', &line, &rest); /* a claim is a line of text */
+    str_cut(owner, '\n', &line, &rest); /* only the first line is the claim */
     return err_set(err, ERR_IN_USE, "storage namespace already in use: " STR_FMT " (" STR_FMT ")",
                    STR_ARG(c->repo->space), STR_ARG(str_head(line, 128)));
 }
@@ -117,7 +117,7 @@ static int claim_partition_is_gone(struct claim *c, struct str partition, struct
     return code;
 }
 
-/* Whether the repository of a young claim is being made: the row of its claim is there. */
+/* Whether the repository of a recent claim is being made: then the row of its claim exists. */
 static int claim_is_being_used(struct claim *c, const struct claim_seen *seen, struct str partition,
                                bool *out, struct err *err)
 {
@@ -165,7 +165,8 @@ static int claim_pass(struct claim *c, const struct claim_seen *seen, struct err
 
 /* --- what else stands against a claim --- */
 
-/* A namespace inside that of another repository would be collected with it. */
+/* Checks the folders above the namespace. A namespace inside that of another repository would be
+ * collected with it. */
 static int claim_check_parents(struct claim *c, struct err *err)
 {
     struct str parent = c->prefix;
@@ -184,9 +185,10 @@ static int claim_check_parents(struct claim *c, struct err *err)
     return code;
 }
 
-/* Judges the claim of a repository that is being made: its row is there, and its object may be. A
- * row without an object is removed, so that its repository cannot be made any more. Of two that are
- * made at the same time at least one fails, since each has put its row before it looks. */
+/* Judges the claim of another repository that is being made: its row exists, and its object may
+ * exist. A row without an object is removed, so that its repository can no longer be made. When two
+ * repositories are made at the same time, at least one fails, since each puts its row before it
+ * looks for others. */
 static int claim_judge_other(struct claim *c, struct str partition, struct str space,
                              struct err *err)
 {
@@ -207,7 +209,8 @@ static int claim_judge_other(struct claim *c, struct str partition, struct str s
     return code;
 }
 
-/* Checks that no repository, also none that is just being made, overlaps with the namespace. */
+/* Checks that the namespace overlaps with that of no repository, nor with that of a repository that
+ * is being made. */
 static int claim_check_others(struct claim *c, struct err *err)
 {
     static const char prefix[] = "claims/";
@@ -219,12 +222,14 @@ static int claim_check_others(struct claim *c, struct err *err)
     while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0) {
         struct str partition = arena_str(&c->arena, str_skip(key, sizeof(prefix) - 1));
         struct str space = arena_str(&c->arena, value);
-        /* Of those that want the same namespace, the object of the claim chooses one. */
+        /* If both want the same namespace, the object of the claim decides which repository gets
+         * it. */
         if (!str_eq(space, c->repo->space) && lake_spaces_overlap(space, c->repo->space))
             code = claim_judge_other(c, partition, space, err);
     }
     kv_scan_free(scan);
-    /* Behind the rows of claims: a repository that was made meanwhile is among the repositories. */
+    /* The repositories are checked after the claims: a claim whose repository was made meanwhile is
+     * now found among the repositories. */
     return code == ERR_END ? lake_check_spaces(c->lake, c->repo, err) : code;
 }
 

@@ -17,11 +17,11 @@
 /* --- making and giving up (claim.c) --- */
 
 /* Claims the namespace of a repository that is about to be made. A bare repository may claim a
- * namespace that holds nodes and bodies already, also those of lakeFS. ERR_IN_USE: the namespace
+ * namespace that already holds nodes and bodies, even those of lakeFS. ERR_IN_USE: the namespace
  * belongs to a repository, or is not empty. ERR_NO_BUCKET: its bucket does not exist. */
 int lake_claim_space(struct lake *l, const struct lake_repo *r, bool bare,
                      struct err *err) MUST_CHECK;
-/* Gives the namespace up again. A failure is logged: the claim is void then. */
+/* Gives the namespace up again. A failure is only logged, because the claim is void then. */
 void lake_release_space(struct lake *l, const struct lake_repo *r);
 /* Returns the name of the claim's row, which the write that makes the repository removes. */
 struct kv_name lake_key_claim(struct arena *a, struct str partition);

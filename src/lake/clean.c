@@ -63,8 +63,8 @@ static int token_drop(struct lake *l, struct str token, struct err *err)
     return code;
 }
 
-/* Changes the row if it is still the one that was read. A row that another cleaner, or the branch
- * that a draft was made for, has changed or removed is left alone. */
+/* Changes the row if it is still as it was read. A row that another cleaner changed, or that the
+ * write of its branch removed, is left alone. */
 static int token_change_row(struct lake *l, struct arena *a, struct str token, struct str value,
                             enum cleanup_state state, struct err *err)
 {

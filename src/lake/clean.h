@@ -4,13 +4,13 @@
 
 #include "lake/lake_int.h"
 
-/* What the list says of a token. */
+/* The state of a token on the list. */
 enum cleanup_state {
     CLEANUP_DROP,    /* the token is to be dropped */
-    CLEANUP_DROPPED, /* it was dropped once, and is to be dropped again (C6) */
-    CLEANUP_DRAFT,   /* the token is being filled; it is dropped when nobody finishes it */
+    CLEANUP_DROPPED, /* the token was dropped once, and is to be dropped again (C6) */
+    CLEANUP_DRAFT,   /* the token is being filled; it is dropped if it is never finished */
 };
-/* Makes the value of a row, from now on in that state; in the arena. */
+/* Makes the value of a row in that state, with the present time; in the arena. */
 struct str cleanup_row_new(struct arena *a, enum cleanup_state state);
 /* Gives the row of a token that state, if the row is still the one with that stamp. */
 int cleanup_row_set(struct lake *l, struct arena *a, struct str token, enum cleanup_state state,

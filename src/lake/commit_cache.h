@@ -1,6 +1,6 @@
-/* Commits that were read lately, in memory. A commit never changes, so its record is good for ever.
- * The cache has a bound in bytes and drops the record that was not used for longest. Any thread may
- * call these functions. */
+/* Commits that were read recently, in memory. A commit never changes, so its record never becomes
+ * stale. The size of the cache in bytes is bounded; the least recently used record is dropped
+ * first. Any thread may call these functions. */
 #ifndef LAKE_COMMIT_CACHE_H
 #define LAKE_COMMIT_CACHE_H
 
@@ -16,6 +16,7 @@ bool commit_cache_get(struct commit_cache *c, struct arena *a, struct str partit
                       struct str *record);
 void commit_cache_put(struct commit_cache *c, struct str partition, struct str id,
                       struct str record);
-size_t commit_cache_bytes(struct commit_cache *c); /* memory of the records in it */
+/* Returns the memory of the cached records, in bytes. */
+size_t commit_cache_bytes(struct commit_cache *c);
 
 #endif

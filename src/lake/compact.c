@@ -1,4 +1,4 @@
-/* Compaction: many sealed tokens of a branch are rewritten into one. */
+/* Compaction: rewrites many sealed tokens of a branch into one. */
 #include "lake/change.h"
 
 #include "base/list.h"
@@ -6,11 +6,12 @@
 
 #include <stdlib.h>
 
-enum { COMPACTIONS_MAX = 64 }; /* branches that wait; others ask again with their next write */
+/* most branches that wait; a branch that finds no room asks again with its next write */
+enum { COMPACTIONS_MAX = 64 };
 
 struct compaction {
     struct list node;
-    struct arena arena; /* of the names */
+    struct arena arena; /* memory of the names */
     struct lake_repo repo;
     struct str branch;
 };

@@ -1,4 +1,4 @@
-/* Three-way merges of trees that collect the paths of their conflicts. */
+/* Merges trees and collects the conflicting paths. */
 #include "lake/conflicts.h"
 
 int conflicts_merge(struct conflict_merge *m, struct lake *l, struct arena *a,

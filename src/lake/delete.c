@@ -1,4 +1,4 @@
-/* The removal of what deleted repositories left behind. */
+/* Removes the remains of deleted repositories. */
 #include "lake/delete.h"
 #include "lake/claim.h"
 #include "lake/files.h"
@@ -10,7 +10,7 @@ struct deleted_row {
     struct str id, space, owner;
     int64_t since_ms;
     bool purge;
-    int64_t purged_ms; /* when the files were removed the first time; 0: they were not yet */
+    int64_t purged_ms; /* when the files were removed for the first time; 0: not yet */
 };
 
 static const struct proto_field deleted_fields[] = {
@@ -26,8 +26,9 @@ static const struct proto_field deleted_fields[] = {
 /* The removal of one repository. */
 struct deletion {
     struct lake *lake;
-    struct arena *arena;   /* lives as long as the deletion */
-    struct lake_repo repo; /* what the row says of the repository, which has no record any more */
+    struct arena *arena; /* lives as long as the deletion */
+    /* the repository, filled from the row because it has no record any more */
+    struct lake_repo repo;
     struct deleted_row row;
     struct str record; /* the row as it was read */
     bool has_claim;    /* the namespace is still the repository's */
@@ -43,8 +44,8 @@ static int deletion_check(const struct deletion *d, struct err *err)
 
 /* --- branches --- */
 
-/* The record goes, and its tokens go to the cleanup list, in one step. The repository's record is
- * gone, so nothing changes the branch any more. */
+/* Removes the branch's record and puts its tokens on the cleanup list, in one step. The
+ * repository's record is gone, so no other request changes the branch. */
 static int deletion_remove_branch(struct deletion *d, struct arena *a, const struct lake_branch *b,
                                   struct err *err)
 {
@@ -78,8 +79,8 @@ static int deletion_branch_page(struct deletion *d, bool *more, struct err *err)
     return code;
 }
 
-/* Another process may do the same work. It removes the same branches, so a branch that is not the
- * same any more is gone, and the page is read again. */
+/* Removes all branches. Another process may do the same work and removes the same branches. So a
+ * branch whose record changed was removed, and the page is read again. */
 static int deletion_branches(struct deletion *d, struct err *err)
 {
     bool more = true;
@@ -155,11 +156,11 @@ static int deletion_files(struct deletion *d, struct err *err)
         code = deletion_folder(d, STR(LAKE_BODIES "/"), err);
     if (code == 0 && purges)
         code = deletion_folder(d, STR(LAKE_NODES "/"), err);
-    return code == ERR_NO_BUCKET ? 0 : code; /* the namespace went with its bucket */
+    return code == ERR_NO_BUCKET ? 0 : code; /* the bucket of the namespace was deleted */
 }
 
-/* Keeps the row for a second removal of the files: a request that was under way when the repository
- * was deleted may put a file behind the first one. */
+/* Keeps the row for a second removal of the files. A request that was under way when the repository
+ * was deleted may put a file after the first removal. */
 static int deletion_purge_again(struct deletion *d, struct err *err)
 {
     struct deleted_row next = d->row;
@@ -174,7 +175,7 @@ static int deletion_purge_again(struct deletion *d, struct err *err)
                    d->record);
     int code = lake_tx_write(d->lake, &tx, NULL, err);
     buf_release(&record);
-    return code == ERR_PRECONDITION ? 0 : code; /* another process has just done so */
+    return code == ERR_PRECONDITION ? 0 : code; /* another process has just made this change */
 }
 
 static bool deletion_is_due(const struct lake *l, const struct deleted_row *row)
@@ -184,7 +185,7 @@ static bool deletion_is_due(const struct lake *l, const struct deleted_row *row)
 
 /* --- rows --- */
 
-/* Runs of hooks are rows "<partition>/…" of a partition of their own. */
+/* Removes the records of hook runs, the rows "<partition>/…" of partition `actions`. */
 static int deletion_runs(struct deletion *d, struct err *err)
 {
     struct kv_range range = {.prefix =
@@ -221,8 +222,8 @@ static int deletion_is_alive(struct deletion *d, bool *out, struct err *err)
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Removes everything that a repository left. A row whose repository is alive has nothing to remove.
- */
+/* Removes all remains of a repository. If the repository of the row still exists, nothing is
+ * removed. */
 static int deletion_remove(struct deletion *d, struct err *err)
 {
     bool is_alive;
@@ -287,7 +288,7 @@ int lake_delete_is_due(struct lake *l, bool *out, struct err *err)
     *out = false;
     while (code == 0 && !*out && (code = kv_scan_next(scan, &key, &value, err)) == 0) {
         struct deleted_row row = {0};
-        /* The work says what is wrong with a damaged row. */
+        /* A damaged row counts as due; lake_delete_work() reports what is wrong with it. */
         *out = proto_read(&row, deleted_fields, NULL, value, NULL) < 0 || deletion_is_due(l, &row);
     }
     kv_scan_free(scan);

@@ -1,25 +1,27 @@
-/* What is left of deleted repositories, and its removal.
+/* Removing the remains of deleted repositories.
  *
  * Deleting a repository removes its record and adds a row to the to-delete list, in one write
- * (lake_repo_delete()). From then on nothing leads to the repository's other rows and files. The
- * work below removes them, one repository after the other:
+ * (lake_repo_delete()). From then on nothing leads to the repository's other rows and files.
+ * lake_delete_work() removes them, one repository after the other, in these steps:
  *
- *     branch by branch: one write removes the branch and puts its tokens on the cleanup list
- *     uploads in parts that were not finished are aborted
- *     purge: the objects of the namespace are removed
- *     the partition is dropped
- *     purge: the objects are removed a second time after lake.drop.again, and the claim last
- *     the row is removed from the list
+ * 1. For each branch, one write removes the branch and puts its tokens on the cleanup list.
+ * 2. Unfinished uploads in parts are aborted.
+ * 3. If the repository is purged, the objects of its namespace are removed.
+ * 4. The partition is dropped.
+ * 5. If the repository is purged, its objects are removed a second time after lake.drop.again, and
+ * the claim last.
+ * 6. The row is removed from the list.
  *
- * Every step can be repeated, so a process that dies leaves the row, and the next work goes on. */
+ * Every step can be repeated. If the process dies, the row stays, and the next work goes on. */
 #ifndef LAKE_DELETE_H
 #define LAKE_DELETE_H
 
 #include "lake/lake.h"
 
-/* Removes what is left of every repository on the list. A repository whose removal fails is logged,
- * stays on the list, and does not hold up the others. `ended` (NULL: never) is asked between the
- * steps whether the caller wants to stop. The code is the error of the first failure. */
+/* Removes the remains of every repository on the list. If the removal of one repository fails, the
+ * failure is logged, the repository stays on the list, and the work goes on with the next. Between
+ * the steps `ended` (NULL: never) is asked whether the caller wants to stop. Returns the code of
+ * the first failure. */
 int lake_delete_work(struct lake *l, bool (*ended)(void *ctx), void *ctx,
                      struct err *err) MUST_CHECK;
 /* Whether a row of the list has work to do now. */

@@ -1,4 +1,4 @@
-/* The diagnosis of a lake. */
+/* Writes the diagnosis of a lake. */
 #include "lake/diagnose.h"
 #include "lake/claim.h"
 #include "lake/gc.h"
@@ -64,7 +64,7 @@ static void diagnose_error(struct diagnosis *d, struct str where, const struct e
 
 /* --- rows of partitions --- */
 
-/* Rows of one entity: those whose keys begin with "<kind>/". */
+/* Counts the rows of one entity: those whose keys begin with "<kind>/". */
 struct diagnose_entity {
     char kind[DIAGNOSE_KIND_LEN];
     uint64_t rows, bytes;
@@ -75,7 +75,7 @@ struct diagnose_count {
     size_t count;
 };
 
-/* Returns the entity of a key; the last one has all that find no place. */
+/* Returns the entity of a key. Keys that find no free entity are counted in the last one. */
 static struct diagnose_entity *count_entity(struct diagnose_count *c, struct str key)
 {
     struct str kind = STR_EMPTY, rest;
@@ -314,7 +314,7 @@ static int diagnose_repos(struct diagnosis *d, uint64_t *count, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* Partitions that belong to no repository. */
+/* Counts the partitions that belong to no repository. */
 static int diagnose_shared(struct diagnosis *d, struct err *err)
 {
     static const char *const shared[] = {"graveler", "cleanup-tokens", "actions", "multiparts",

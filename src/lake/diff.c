@@ -1,9 +1,9 @@
-/* Comparing two trees: both are walked side by side, and equal nodes are stepped over. */
+/* Compares two trees: both are walked side by side, and equal nodes are skipped. */
 #include "lake/tree_spine.h"
 
 struct tree_diff {
     struct tree_spine left, right;
-    bool step_left, step_right; /* the side's item was given out, or is equal on both sides */
+    bool step_left, step_right; /* the side's item was returned, or is equal on both sides */
     int code;                   /* the error that ended the iteration */
     struct err err;
     struct buf prefix;
@@ -51,23 +51,23 @@ void tree_diff_seek(struct tree_diff *d, struct str key)
         d->code = tree_spine_seek(&d->right, key, &d->err);
 }
 
-/* Whether all keys of the side are behind those with the prefix. Keys before them were stepped over
- * by the seek. */
+/* Whether all remaining keys of the side are behind the keys with the prefix. The seek skipped the
+ * keys before the prefix. */
 static bool diff_is_past(const struct tree_diff *d, const struct tree_spine *s)
 {
     return s->end || (d->prefix.len && !str_starts(s->item.min, buf_str(&d->prefix)) &&
                       str_cmp(s->item.min, buf_str(&d->prefix)) > 0);
 }
 
-/* What the next step is, by what the two sides are at. */
+/* The next step, which follows from the items of the two sides. */
 enum diff_action {
     DIFF_END,
-    DIFF_SKIP, /* both sides are at equal items */
+    DIFF_SKIP, /* both sides have equal items */
     DIFF_ENTER_LEFT,
     DIFF_ENTER_RIGHT,
     DIFF_LEFT, /* the left side's record is not in the right tree */
     DIFF_RIGHT,
-    DIFF_BOTH, /* both have the record, and it differs */
+    DIFF_BOTH, /* both trees have the record, with different values */
 };
 
 static enum diff_action diff_alone(const struct tree_spine *s, enum diff_action enter,
@@ -76,8 +76,8 @@ static enum diff_action diff_alone(const struct tree_spine *s, enum diff_action 
     return s->item.level > 0 ? enter : give;
 }
 
-/* Both sides have items that overlap. The higher one is entered, so that nodes of the same level
- * meet; of two records with the same key the identities decide. */
+/* Decides between two items that overlap. The item of the higher level is entered, so that nodes of
+ * the same level meet. Of two records with the same key the identities are compared. */
 static enum diff_action diff_overlap(const struct tree_item *l, const struct tree_item *r)
 {
     if (l->level == 0 && r->level == 0)
@@ -100,7 +100,7 @@ static enum diff_action diff_action(const struct tree_diff *d)
     return diff_overlap(&d->left.item, &d->right.item);
 }
 
-/* Moves the sides behind what was given out. */
+/* Moves each side whose item was returned or is equal. */
 static int diff_advance(struct tree_diff *d)
 {
     int code = 0;
@@ -113,7 +113,7 @@ static int diff_advance(struct tree_diff *d)
     return code;
 }
 
-/* Moves until there is a difference or the end. */
+/* Moves until a difference or the end is found. */
 static int tree_diff_find(struct tree_diff *d, enum diff_action *found)
 {
     int code = diff_advance(d);

@@ -1,4 +1,4 @@
-/* Differences between refs, and the uncommitted changes of a branch. */
+/* Lists differences between refs, and the uncommitted changes of a branch. */
 #include "lake/diff_walk.h"
 #include "lake/names.h"
 #include "lake/page.h"
@@ -9,7 +9,7 @@
 struct differing {
     struct arena *arena;
     struct diff_walk *walk;
-    struct diff_row row; /* the row that the walk gave last */
+    struct diff_row row; /* the row that the walk returned last */
     struct lake_differences *out;
 };
 
@@ -27,7 +27,7 @@ static void differing_seek(void *ctx, struct str path)
     diff_walk_seek(((struct differing *)ctx)->walk, path);
 }
 
-/* Copies a side of the row; a side without the path stays empty. */
+/* Copies a side of the row. A side that does not have the path stays empty. */
 static int differing_side(struct differing *g, struct str path, const struct tree_record *from,
                           struct lake_object *out, struct err *err)
 {
@@ -80,7 +80,7 @@ static int differing_fill(struct lake *l, struct arena *a, struct diff_options *
 
 /* --- what is compared --- */
 
-/* A comparison; `right` may be a branch with its staged rows. */
+/* A comparison of two refs. `right` may be a branch with its staged rows. */
 struct comparing {
     struct str left, right; /* ref expressions; `left` empty: the head of the branch */
     bool is_three_dot;
@@ -113,7 +113,7 @@ static int comparing_left(struct comparing *c, struct lake *l, struct arena *a,
     return 0;
 }
 
-/* Compares with the branch of the moment, or, without one, with the commit of `right`. */
+/* Compares with the branch at the moment `m`. `m` NULL: compares with the commit of `right`. */
 static int comparing_run(struct comparing *c, struct lake *l, struct arena *a,
                          const struct lake_repo *r, const struct lake_moment *m,
                          struct lake_differences *out, struct err *err)
@@ -138,7 +138,7 @@ static int comparing_run(struct comparing *c, struct lake *l, struct arena *a,
     return code;
 }
 
-/* Compares with a branch and its staged rows, all of one moment. */
+/* Compares with a branch and its staged rows, all read at one moment. */
 static int comparing_branch(struct comparing *c, struct lake *l, struct arena *a,
                             const struct lake_repo *r, struct str branch,
                             struct lake_differences *out, struct err *err)

@@ -1,19 +1,19 @@
-/* A walk over the paths that differ between a tree and a ref. */
+/* Walks over the paths that differ between a tree and a ref. */
 #include "lake/diff_walk.h"
 
 #include <stdlib.h>
 
 /* The walk joins two sorted sources: the difference of the two trees, and the staged rows above the
- * right one. Where both have a path the staged row is the right side. */
+ * right tree. If both have a path, the staged row is the right side. */
 struct diff_walk {
     struct diff_options o;
     struct tree_diff *trees; /* NULL: the trees are equal */
     struct layers *staged;   /* NULL: nothing is staged */
     struct tree_difference difference;
     struct layers_row row;
-    bool has_difference, has_row; /* `difference` and `row` were not passed yet */
+    bool has_difference, has_row; /* the walk has not passed `difference` or `row` yet */
     bool trees_ended, staged_ended;
-    struct arena work; /* records of the present path */
+    struct arena work; /* memory of the records of the present path */
 };
 
 int diff_walk_open(struct diff_walk **out, struct lake *l, const struct diff_options *o,
@@ -42,7 +42,7 @@ int diff_walk_open(struct diff_walk **out, struct lake *l, const struct diff_opt
     return 0;
 }
 
-/* Reads the next item of each source whose last one was passed. */
+/* Reads the next item of each source whose last item was passed. */
 static int diff_walk_read(struct diff_walk *w, struct err *err)
 {
     int code = 0;
@@ -62,7 +62,7 @@ static int diff_walk_read(struct diff_walk *w, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* Finds a path in a tree; a path that is absent has an empty identity. */
+/* Finds a path in a tree. If the path is absent, the identity is empty. */
 static int diff_walk_find(struct diff_walk *w, struct str root, struct str path,
                           struct tree_record *out, struct err *err)
 {
@@ -73,7 +73,7 @@ static int diff_walk_find(struct diff_walk *w, struct str root, struct str path,
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Takes the smallest path off the sources. */
+/* Gives the smallest path of the sources and moves behind it. */
 static int diff_walk_take(struct diff_walk *w, struct diff_row *out, struct err *err)
 {
     int order = !w->has_row ? -1 : !w->has_difference ? 1 : str_cmp(w->difference.key, w->row.path);
@@ -96,7 +96,7 @@ static int diff_walk_take(struct diff_walk *w, struct diff_row *out, struct err 
     return code;
 }
 
-/* Judges a path; *shows false: it does not differ. */
+/* Judges a path; *shows false: the path does not differ. */
 static int diff_walk_judge(struct diff_walk *w, struct diff_row *row, bool *shows, struct err *err)
 {
     struct str left = row->left.identity, right = row->right.identity;

@@ -12,7 +12,7 @@ static const char *const document_names[LAKE_DOCUMENTS] = {
 
 #define OWNERSHIP_DOCUMENT "ownershipControls"
 
-/* Returns the document's index, or LAKE_DOCUMENTS. */
+/* Returns the index of the document; LAKE_DOCUMENTS if the lake does not keep it. */
 static size_t document_index(const char *name)
 {
     size_t i = 0;
@@ -44,7 +44,8 @@ int lake_documents_read(struct lake_bucket *b, struct err *err)
     return code;
 }
 
-/* All objects of a repository belong to its owner. */
+/* Returns the document of object ownership. It is constant, because all objects of a repository
+ * belong to its owner. */
 static struct str document_ownership(struct arena *a)
 {
     struct buf text = {0};
@@ -55,7 +56,7 @@ static struct str document_ownership(struct arena *a)
     return out;
 }
 
-/* Reads one document as it is now. */
+/* Reads one document from the key-value store, past the copies in the bucket. */
 static int document_read_now(struct lake_bucket *b, struct arena *a, const char *name,
                              struct str *out, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Draft tokens: rows that are written before a branch names their token. */
+/* Draft tokens: writes rows before a branch names their token. */
 #include "lake/change.h"
 #include "lake/clean.h"
 
@@ -7,16 +7,16 @@ enum {
     DRAFT_BYTES = 4 * MIB, /* a write ends when its names and values have so many */
 };
 
-/* Rows that are to be written together. */
+/* Rows that are written together. */
 struct draft_batch {
     struct lake_draft *draft;
     struct lake *lake;
-    struct arena arena; /* of the rows; emptied with each write */
+    struct arena arena; /* memory of the rows; emptied after each write */
     struct lake_tx tx;
     size_t bytes; /* of names and values */
 };
 
-/* Puts the name on the cleanup list, marked as a draft. */
+/* Puts the token on the cleanup list, marked as a draft. */
 static int draft_announce(struct lake_draft *d, struct lake *l, struct arena *a, struct err *err)
 {
     struct kv_name name = lake_key_cleanup(a, d->token);
@@ -66,7 +66,7 @@ static int draft_add(struct draft_batch *b, const struct layers_row *row, struct
     return b->tx.count == DRAFT_ROWS || b->bytes >= DRAFT_BYTES ? draft_flush(b, err) : 0;
 }
 
-/* Writes the rows of the walk that are kept. ERR_END of `fn` ends the walk. */
+/* Writes the rows of the walk that `fn` keeps. ERR_END from `fn` ends the walk. */
 static int draft_fill(struct draft_batch *b, struct layers *walk, draft_row_fn *fn, void *ctx,
                       struct err *err)
 {
@@ -105,7 +105,7 @@ void draft_give_up(struct lake_draft *d, struct lake *l, struct arena *a)
 {
     struct err ignored = {0};
 
-    /* A row that cannot be changed now keeps its mark, and is dropped when it is old. */
+    /* If the row cannot be changed now, it keeps its mark, and the cleaner drops it later. */
     if (d->token.len && cleanup_row_set(l, a, d->token, CLEANUP_DROP, d->row.stamp, &ignored) == 0)
         lake_cleaner_wake(l);
     *d = (struct lake_draft){0};

@@ -1,4 +1,4 @@
-/* Dumping refs: the rows of a repository become the records of three trees. */
+/* Dumps refs: writes the rows of a repository as the records of three trees. */
 #include "lake/dump.h"
 
 #include "lake/id_set.h"
@@ -19,7 +19,7 @@ struct dump {
     struct lake_keep keep; /* the state of the collector before the first node was put */
     const struct lake_progress *progress;
     uint64_t rows;
-    struct id_set *chosen; /* the commits of the dump; NULL: all */
+    struct id_set *chosen; /* the commits of the dump; NULL: all commits */
 };
 
 struct dump_rows;
@@ -27,7 +27,8 @@ struct dump_rows;
 /* One kind of rows, "<kind>/<id>". */
 struct dump_kind {
     const char *kind;
-    /* Fills identity and data of a row. ERR_AGAIN: the row is not in the dump. */
+    /* Fills the identity and the data of a record from a row. ERR_AGAIN: the row is not in the
+     * dump. */
     int (*read)(struct dump_rows *rows, struct str record, struct tree_record *out,
                 struct err *err);
 };
@@ -37,7 +38,7 @@ struct dump_rows {
     struct dump *dump;
     const struct dump_kind *kind;
     struct kv_scan *scan;
-    struct arena arena; /* of the present row */
+    struct arena arena; /* memory of the present row */
     struct buf data;
 };
 
@@ -75,7 +76,8 @@ static int dump_read_commit(struct dump_rows *rows, struct str record, struct tr
     return 0;
 }
 
-/* A record without identity would be a removal, so a ref without a commit has another one. */
+/* Sets the identity of a ref's record from its commit. A ref without a commit gets another
+ * identity, because a record with an empty identity would be a removal. */
 static void dump_identify(struct tree_record *out, struct str commit_id)
 {
     out->identity = commit_id.len ? commit_id : out->key;
@@ -94,7 +96,7 @@ static int dump_read_tag(struct dump_rows *rows, struct str record, struct tree_
     return 0;
 }
 
-/* The tokens of a branch stay behind. */
+/* Fills a branch's record without its tokens, which are not dumped. */
 static int dump_read_branch(struct dump_rows *rows, struct str record, struct tree_record *out,
                             struct err *err)
 {
@@ -152,7 +154,7 @@ static void dump_rows_close(struct dump_rows *rows)
     buf_release(&rows->data);
 }
 
-/* Writes the tree of one kind of rows; its id goes to the arena. */
+/* Writes the tree of one kind of rows; its id is in the arena. */
 static int dump_tree(struct dump *d, struct arena *a, const struct dump_kind *kind, struct str *id,
                      struct err *err)
 {
@@ -172,10 +174,10 @@ static int dump_tree(struct dump *d, struct arena *a, const struct dump_kind *ki
 
 /* --- commits without a moment --- */
 
-/* D1 of docs/lake-moving.md. Without moments, a scan may see a commit and miss its parent, when
- * both were made while it ran. So the ids that one scan sees are completed by their ancestors:
- * those were written before their children, so they are there by now. All refs of the dump were
- * read before, so their commits are among the ids of the scan. */
+/* Chooses the commits of the dump when the store has no moments (D1 of docs/lake-moving.md). A scan
+ * may then see a commit and miss its parent, when both were made while it ran. So the ancestors of
+ * all commits that the scan saw are added: each was written before its child, so it exists by now.
+ * The refs of the dump were read before the scan, so it sees their commits. */
 
 static int choose_scanned(struct dump *d, struct err *err)
 {
@@ -184,7 +186,7 @@ static int choose_scanned(struct dump *d, struct err *err)
     struct id_set *chosen = d->chosen;
     int code = dump_rows_open(&rows, d, &dump_commits, err);
 
-    d->chosen = NULL; /* the scan gives every commit */
+    d->chosen = NULL; /* the scan returns every commit */
     while (code == 0 && (code = dump_rows_next(&rows, &record, err)) == 0)
         id_set_add(chosen, record.key);
     dump_rows_close(&rows);
@@ -192,7 +194,7 @@ static int choose_scanned(struct dump *d, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* Adds the ancestors of a commit as far as they are not chosen. */
+/* Adds the ancestors of a commit that are not chosen yet. */
 static int choose_ancestors(struct dump *d, struct arena *a, const struct lake_commit *c,
                             struct err *err)
 {
@@ -250,7 +252,7 @@ static int dump_choose(struct dump *d, struct err *err)
 
 /* --- the dump --- */
 
-/* Branches and tags are read before the commits that they name. */
+/* Writes the three trees. Branches and tags are read before the commits that they name. */
 static int dump_trees(struct dump *d, struct arena *a, struct lake_refs *out, struct err *err)
 {
     struct id_set chosen = {0};
@@ -285,8 +287,8 @@ static int dump_write(struct dump *d, struct arena *a, struct lake_refs *out, st
     return code < 0 ? code : lake_manifest_write(d->lake, d->repo, out, err);
 }
 
-/* ERR_AGAIN: a collection has gone on meanwhile and may have removed nodes of the trees, before the
- * manifest named them (docs/lake-keeping.md, G17). */
+/* Tries to dump once. ERR_AGAIN: a collection began meanwhile and may have removed nodes of the
+ * trees before the manifest named them (docs/lake-keeping.md, G17). */
 static int dump_try(struct dump *d, struct arena *a, struct lake_refs *out, struct err *err)
 {
     struct lake_keep now = {0};

@@ -2,10 +2,10 @@
  * trees into its namespace, and are read back from there into a bare repository.
  * docs/lake-moving.md tells the story.
  *
- * A record of such a tree has the id of the commit, the tag or the branch as its key, and the
- * record of the key-value store as its data. lakeFS writes the same records into its own tables, so
- * its dumps are restored too. The ids of the three trees are also in the namespace, in the file
- * `_lakefs/refs_manifest.json`. The collector leaves the trees alone that the file names.
+ * In such a tree the key of a record is the id of the commit, the tag or the branch; its data is
+ * the record of the key-value store. lakeFS writes the same records into its own dumps, so those
+ * can be restored too. The ids of the three trees are also in the namespace, in the file
+ * `_lakefs/refs_manifest.json`. The collector does not remove the trees that this file names.
  *
  * Staged changes, settings, pull requests and the repository's metadata are not in a dump. */
 #ifndef LAKE_DUMP_H
@@ -19,9 +19,9 @@ struct lake_refs {
     struct str commits, tags, branches;
 };
 
-/* Dumps the refs and writes the manifest; the ids are in the arena. Every commit that a dumped ref
- * or a dumped commit names is in the dump, whatever is written meanwhile. Where the key-value store
- * has moments, the dump is one moment. */
+/* Dumps the refs and writes the manifest; the ids are in the arena. The dump has every commit that
+ * one of its refs or commits names, whatever is written meanwhile. If the key-value store has
+ * moments, the whole dump is of one moment. */
 int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
               const struct lake_progress *p, struct lake_refs *out, struct err *err) MUST_CHECK;
 
@@ -35,7 +35,8 @@ int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
 int lake_restore(struct lake *l, const struct lake_repo *r, const struct lake_refs *refs,
                  bool force, const struct lake_progress *p, struct err *err) MUST_CHECK;
 
-/* Reads the ids of the last dump from the manifest. ERR_NOT_FOUND: the namespace has none. */
+/* Reads the ids of the last dump from the manifest. ERR_NOT_FOUND: the namespace has no
+ * manifest. */
 int lake_manifest_read(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct lake_refs *out, struct err *err) MUST_CHECK;
 

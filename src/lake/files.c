@@ -1,4 +1,4 @@
-/* Listing and removing the files of a namespace. */
+/* Lists and removes the files of a namespace. */
 #include "lake/files.h"
 #include "lake/names.h"
 #include "lake/place.h"
@@ -13,7 +13,7 @@ static int files_skip(const struct lake_repo *r, size_t *skip, struct err *err)
     return code;
 }
 
-/* Lists through a place, which must be open; ends the place. */
+/* Lists through an open place and closes the place. */
 static int files_page(struct lake_place *p, struct arena *a, struct str after, size_t skip,
                       struct lake_files *out, struct err *err)
 {

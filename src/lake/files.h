@@ -1,6 +1,6 @@
 /* The files of a namespace: bodies of objects below `data/`, and nodes and the claim below
- * `_lakefs/`. Deletion and collection list and remove them. Keys here are relative to the
- * namespace, as in the addresses of entries. For the files of src/lake/ alone. */
+ * `_lakefs/`. Deletion and collection list and remove them. Keys are relative to the namespace
+ * here, as in the addresses of entries. For the files of src/lake/ alone. */
 #ifndef LAKE_FILES_H
 #define LAKE_FILES_H
 
@@ -23,7 +23,7 @@ struct lake_files {
 int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct str prefix,
                     struct str after, struct lake_files *out, struct err *err) MUST_CHECK;
 
-/* Removes a file; a file that is absent is no error. `c` (NULL: none) are conditions. */
+/* Removes a file; a missing file is no error. `c` (NULL: none) are conditions. */
 int lake_files_remove(struct lake *l, const struct lake_repo *r, struct str key,
                       const struct object_conditions *c, struct err *err) MUST_CHECK;
 

@@ -3,9 +3,9 @@
  * every other operation (docs/lake.md, L10).
  *
  * The rules say for how many days the commits behind the head of a branch are kept. A repository
- * without rules keeps every commit; then a collection only removes what no commit ever held.
+ * without rules keeps every commit; a collection then only removes files that no commit ever held.
  *
- * A collection is a run. There is at most one run of a repository at a time. */
+ * A collection is a run. A repository has at most one run at a time. */
 #ifndef LAKE_GC_H
 #define LAKE_GC_H
 
@@ -32,12 +32,12 @@ int lake_gc_rules_set(struct lake *l, struct arena *a, const struct lake_repo *r
 int lake_gc_rules_delete(struct lake *l, struct arena *a, const struct lake_repo *r,
                          struct err *err) MUST_CHECK;
 
-/* A bare repository begins without collections, because no ref leads to the files of its namespace
- * yet. Whoever has restored its refs ends this. */
+/* Lets collections of a bare repository begin. Such a repository starts without collections,
+ * because no ref leads to the files of its namespace yet. The caller has restored its refs. */
 int lake_gc_allow(struct lake *l, struct arena *a, const struct lake_repo *r,
                   struct err *err) MUST_CHECK;
 
-/* What a run did, or has done so far. */
+/* The result of a run, or its progress so far. */
 struct lake_gc_report {
     struct str run; /* the run's id */
     enum lake_gc_stage {
@@ -48,7 +48,7 @@ struct lake_gc_report {
         LAKE_GC_DONE,
         LAKE_GC_FAILED, /* the files may be another lake's, so they stay */
     } stage;
-    bool mark_only; /* the run finds what could be removed, and removes nothing */
+    bool mark_only; /* the run finds the files that could be removed, and removes nothing */
     int64_t started_ms, updated_ms;
     int64_t cutoff_ms;        /* younger files are left alone */
     uint64_t commits_expired; /* commits that became expired in this run */
@@ -77,18 +77,18 @@ int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *
 
 /* --- rounds --- */
 
-/* How collections begin by themselves. */
+/* How collections start by themselves. */
 struct lake_gc_round_options {
-    uint64_t every_ms; /* from the beginning of a round to that of the next; at least 1 */
-    /* Makes a worker carry out the run that was asked for (lake_gc_work()). It is called again and
-     * again until the run has ended, and does nothing if the work is under way. */
+    uint64_t every_ms; /* time between the beginnings of two rounds; at least 1 */
+    /* Makes a worker carry out the run that was asked for (lake_gc_work()). It is called repeatedly
+     * until the run has ended, and does nothing if the work is under way. */
     int (*begin)(void *ctx, const struct lake_repo *r, struct err *err);
     void *ctx;
 };
-/* Takes the next step of the present round, if there is one to take now: in a round, every
- * repository that has rules is collected, one after the other, in the order of their names. Where a
- * round stands is in the key-value store, so any number of processes may call this; they take turns
- * by chance, and one round is under way for all of them. *wait_ms is when to call again. */
+/* Takes the next step of the present round, if one is due. A round collects every repository that
+ * has rules, one after the other, in the order of their names. The position of the round is in the
+ * key-value store and all processes share it, so any number of them may call this. *wait_ms says
+ * when to call again. */
 int lake_gc_round(struct lake *l, const struct lake_gc_round_options *o, uint64_t *wait_ms,
                   struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* The inside of the collector, for the files gc_*.c and keep.c alone. */
+/* Declarations that the files gc_*.c and keep.c share. */
 #ifndef LAKE_GC_INT_H
 #define LAKE_GC_INT_H
 
@@ -9,14 +9,14 @@
 
 /* --- the state (gc_state.c) --- */
 
-/* Where a repository's collector stands: the row gc/state. It changes a few times in a run and
- * never otherwise, because writers check it. */
+/* The phase of a repository's collector: the row gc/state. It changes only a few times in a run,
+ * because every writer checks it. */
 enum gc_phase {
     GC_IDLE,
-    GC_MARKING,  /* the dead files are looked for; new references leave marks */
-    GC_CLOSED,   /* no mark can be added any more; marked bodies are taken off the list */
+    GC_MARKING,  /* the run looks for dead files; new references leave marks */
+    GC_CLOSED,   /* no mark can be added any more; marked bodies are removed from the list */
     GC_REMOVING, /* the files on the list are removed */
-    GC_HELD,     /* no run may begin: refs are being restored */
+    GC_HELD,     /* no run may start: refs are being restored */
 };
 
 struct gc_state {
@@ -25,25 +25,25 @@ struct gc_state {
     struct str run;
     int64_t cutoff_ms;
     bool mark_only;
-    struct str stamp; /* not in the record */
+    struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
 };
 
-/* The encoded state of a new repository. */
+/* Returns the encoded state of a new repository. */
 struct str gc_state_new(struct arena *a, enum gc_phase phase);
 struct kv_name gc_key_state(struct arena *a, struct str partition);
 /* Reads the state. If the repository has no row of a state yet, the row is made first. */
 int gc_state_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct gc_state *out,
                   struct err *err) MUST_CHECK;
 /* Adds a put of the state *to to the write, which fails unless the stored state is still *from.
- * Sets *from to the new state at once, before the write has run. */
+ * Sets *from to the new state at once, before the write is made. */
 void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_state *from,
                      const struct gc_state *to);
 
 /* --- marks (gc_state.c) --- */
 
-#define GC_COMMITS  "gc/commits" /* <id>: GC_KEPT or GC_EXPIRED */
-#define GC_KEPT_ROW "gc/kept"    /* <address>, empty */
-#define GC_DEAD     "gc/dead"    /* <run>/<key>: struct gc_dead */
+#define GC_COMMITS  "gc/commits" /* /<id>: GC_KEPT or GC_EXPIRED */
+#define GC_KEPT_ROW "gc/kept"    /* /<address>: an empty row */
+#define GC_DEAD     "gc/dead"    /* /<run>/<key>: struct gc_dead */
 #define GC_KEPT     STR("kept")
 #define GC_EXPIRED  STR("expired")
 
@@ -56,21 +56,22 @@ struct gc_ids {
     size_t mask, count;
 };
 void gc_ids_release(struct gc_ids *s);
-/* Adds an id of 64 hex digits. Returns false if the set has it already, or the text is no id. */
+/* Adds an id of 64 hex digits. Returns false if the set already has it, or if the text is not an
+ * id. */
 bool gc_ids_add(struct gc_ids *s, struct str id);
 bool gc_ids_has(const struct gc_ids *s, struct str id);
 
 /* --- sorting on disk (gc_sort.c) --- */
 
-/* Sorts strings that do not fit into memory: sorted runs in files without names, which are merged.
- * Strings have at most GC_STRING_MAX bytes. */
+/* Sorts strings that do not fit into memory: writes sorted runs to files without names, and merges
+ * them. A string has at most GC_STRING_MAX bytes. */
 enum { GC_STRING_MAX = 8192, GC_SORT_BYTES = 32 << 20, GC_SORT_RUNS = 64 };
 struct gc_sorter;
 int gc_sorter_open(struct gc_sorter **out, const char *folder, size_t memory_bytes,
                    struct err *err) MUST_CHECK;
 int gc_sorter_add(struct gc_sorter *s, struct str text, struct err *err) MUST_CHECK;
-/* Ends the adding; gc_sorter_next() gives the strings from the smallest on, each once. ERR_END:
- * there are no more. The string is borrowed until the next call. */
+/* Ends the adding. Then gc_sorter_next() gives the strings from the smallest on, each once.
+ * ERR_END: there are no more. The string is borrowed until the next call. */
 int gc_sorter_sort(struct gc_sorter *s, struct err *err) MUST_CHECK;
 int gc_sorter_next(struct gc_sorter *s, struct str *out, struct err *err) MUST_CHECK;
 /* Begins again with the smallest string. */
@@ -91,9 +92,9 @@ struct gc_run {
     bool waits;                     /* of gc_abandon(): a removal may still reach the storage */
     /* While it is marking: */
     struct gc_ids safe;     /* commits that a branch or a tag names */
-    struct gc_ids expired;  /* commits */
-    struct gc_ids nodes;    /* that a commit leads to */
-    struct gc_sorter *live; /* bodies that a token or a commit names, by key */
+    struct gc_ids expired;  /* commits that are expired */
+    struct gc_ids nodes;    /* nodes of the trees of all commits */
+    struct gc_sorter *live; /* keys of the bodies that a token or a commit names */
 };
 int gc_run_check(const struct gc_run *g, struct err *err) MUST_CHECK; /* ERR_CANCELED: stop now */
 /* Whether the next file may be removed: the claim of the namespace is this lake's alone.
@@ -103,16 +104,17 @@ int gc_run_ask_claim(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Makes the changes if the state is still the run's. ERR_BUSY: it is not, so another process goes
  * on with the run. */
 int gc_run_write(struct gc_run *g, struct lake_tx *tx, struct err *err) MUST_CHECK;
-/* Writes the report, and changes the state to `phase` in the same step; the phase may be the same.
- * ERR_BUSY: the state is not the run's any more. */
+/* Writes the report, and changes the state to `phase` in the same step. The phase may stay the
+ * same. ERR_BUSY: the state is not the run's any more. */
 int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err) MUST_CHECK;
 
 /* A file that is to be removed: a row gc/dead/<run>/<key>. */
 struct gc_dead {
     uint64_t size;
     int64_t modified_ms;
-    int64_t taken_ms; /* when the removal of a node began that nothing but this row protects; 0: it
-                         has not begun */
+    /* when the removal of a node began; 0: it has not begun. From then on a commit can no longer
+     * take the node off the list */
+    int64_t taken_ms;
 };
 struct kv_name gc_key_dead_in(struct arena *a, struct str partition, struct str run,
                               struct str key);
@@ -132,7 +134,7 @@ int gc_slice_read(struct gc_slice *out, struct gc_run *g, struct arena *a, struc
                   struct str from, struct err *err) MUST_CHECK;
 /* Sets `from` to the smallest key behind the slice. */
 void gc_slice_next(const struct gc_slice *s, struct buf *from);
-/* What is done with a row: the function adds changes to the write of its slice. */
+/* Handles one row: adds changes to the write of its slice. */
 typedef int gc_row_fn(struct gc_run *g, struct lake_tx *tx, struct kv_name name, struct str value,
                       struct err *err);
 /* Calls fn() for every row whose key begins with `prefix`, and writes the changes slice by slice.
@@ -141,16 +143,17 @@ int gc_each_row(struct gc_run *g, struct str prefix, gc_row_fn *fn, struct err *
 
 /* Finds the commits that have expired, and marks them (gc_retain.c). */
 int gc_retain(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Lists files, tokens and trees, and puts the list of dead files (gc_mark.c). */
+/* Lists files, tokens and trees, and writes the list of dead files (gc_mark.c). */
 int gc_mark(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Calls fn() with the root of each tree of the last dump of refs (gc_dump.c). */
 typedef int gc_tree_fn(void *ctx, struct str root, struct err *err);
 int gc_dump_trees(struct gc_run *g, gc_tree_fn *fn, void *ctx, struct err *err) MUST_CHECK;
-/* Takes kept bodies off the list, and nodes of kept commits and of dumps (gc_exclude.c). */
+/* Removes from the list the bodies that are kept, and the nodes of kept commits and of dumps
+ * (gc_exclude.c). */
 int gc_exclude(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the files on the list, and their rows. */
 int gc_remove(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Adds the bodies that records of uploads name (gc_uploads.c). */
+/* Adds the bodies that upload records name (gc_uploads.c). */
 int gc_mark_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Aborts old uploads that no branch can receive any more. */
 int gc_remove_uploads(struct gc_run *g, struct err *err) MUST_CHECK;

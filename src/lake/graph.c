@@ -1,4 +1,4 @@
-/* The graph of commits, as far as a walk has seen it. */
+/* The part of the commit graph that a walk has seen. */
 #include "lake/graph.h"
 
 void graph_init(struct graph *g, struct lake *l, const struct lake_repo *r)
@@ -31,7 +31,8 @@ void graph_release(struct graph *g)
     arena_release(&g->work);
 }
 
-/* Copies what a walk needs of a commit. Ids of another length cannot be those of commits. */
+/* Copies the members of a commit that a walk needs. An id of another length than LAKE_ID_LEN is not
+ * the id of a commit. */
 static int graph_fill(struct graph_node *n, const struct lake_commit *c, bool first_parent,
                       struct err *err)
 {
@@ -116,7 +117,7 @@ void graph_push(struct graph_heap *h, struct graph_node *n)
     h->nodes.items[at] = n;
 }
 
-/* Puts the node at the top and moves it down to its place. */
+/* Moves the node from the top of the heap down to its place. */
 static void graph_sink(struct graph_heap *h, struct graph_node *n)
 {
     size_t at = 0, child = 1;

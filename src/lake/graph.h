@@ -1,4 +1,4 @@
-/* The graph of commits, as far as a walk has seen it, and heaps of its nodes. A walk belongs to one
+/* The part of the commit graph that a walk has seen, and heaps of its nodes. A walk belongs to one
  * thread. */
 #ifndef LAKE_GRAPH_H
 #define LAKE_GRAPH_H
@@ -14,19 +14,19 @@ struct graph_node {
     int32_t generation;
     unsigned parent_count;
     char (*parents)[LAKE_ID_LEN];
-    /* For the walk: */
-    unsigned children; /* how many of its children were seen and not passed */
-    unsigned marks;    /* merge base: the sides from which it was reached */
-    bool queued;       /* it is or was in the walk's first heap */
-    bool ready;        /* history: it is or was among the ready ones */
+    /* These members are for the walk: */
+    unsigned children; /* number of its children that were seen and not passed */
+    unsigned marks;    /* merge base: the sides from which the commit was reached */
+    bool queued;       /* the commit is or was in the walk's first heap */
+    bool ready;        /* history: the commit is or was in the heap of ready commits */
 };
 
 struct graph {
     struct lake *lake;
     const struct lake_repo *repo; /* borrowed */
-    bool first_parent;            /* nodes have their first parent alone */
+    bool first_parent;            /* nodes have only their first parent */
     struct map nodes;
-    struct arena work; /* emptied with every commit that is read */
+    struct arena work; /* emptied for every commit that is read */
 };
 
 void graph_init(struct graph *g, struct lake *l, const struct lake_repo *r);
@@ -40,7 +40,7 @@ static inline struct str graph_id(const struct graph_node *n)
 /* Finds the node of a commit, and reads the commit if the graph does not have it yet.
  * ERR_NOT_FOUND: there is no such commit. */
 int graph_get(struct graph *g, struct str id, struct graph_node **out, struct err *err) MUST_CHECK;
-/* The same for a parent of a node. ERR_CORRUPT: the commit is missing. */
+/* As graph_get(), for a parent of a node. ERR_CORRUPT: the commit is missing. */
 int graph_parent(struct graph *g, const struct graph_node *child, unsigned i,
                  struct graph_node **out, struct err *err) MUST_CHECK;
 /* Frees a node that the walk does not need any more. It must be in no heap. */
@@ -48,9 +48,10 @@ void graph_drop(struct graph *g, struct graph_node *n);
 
 /* Whether `a` comes out of the heap before `b`. */
 typedef bool graph_before_fn(const struct graph_node *a, const struct graph_node *b);
-/* By time, the newest first, then by generation, then by id. */
+/* Orders by time, the newest first, then by generation, then by id. */
 graph_before_fn graph_is_newer;
-/* By generation, the highest first, so that children come before their parents; then by time. */
+/* Orders by generation, the highest first, so that children come before their parents; then by
+ * time. */
 graph_before_fn graph_is_higher;
 
 struct graph_heap {
@@ -60,7 +61,7 @@ struct graph_heap {
 void graph_push(struct graph_heap *h, struct graph_node *n);
 struct graph_node *graph_pop(struct graph_heap *h); /* NULL: the heap is empty */
 
-static inline struct graph_node *graph_top(const struct graph_heap *h) /* NULL: it is empty */
+static inline struct graph_node *graph_top(const struct graph_heap *h) /* NULL: the heap is empty */
 {
     return h->nodes.len ? h->nodes.items[0] : NULL;
 }

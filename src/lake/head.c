@@ -1,4 +1,4 @@
-/* Changes of a branch's head that need a clean branch. */
+/* Makes changes of a branch's head that need a clean branch. */
 #include "lake/head.h"
 #include "lake/change.h"
 #include "lake/names.h"
@@ -44,7 +44,7 @@ struct str_pairs head_pairs_with(struct arena *a, struct str_pairs pairs, struct
     size_t i = 0;
 
     if (!out.pairs)
-        return pairs; /* the arena has failed, which its user sees */
+        return pairs; /* the arena is full, and its owner checks that */
     while (i < pairs.count && str_cmp(pairs.pairs[i].key, key) < 0)
         out.pairs[out.count++] = pairs.pairs[i++];
     out.pairs[out.count++] = (struct str_pair){key, value};
@@ -66,8 +66,8 @@ int head_check_metadata(const struct lake_commit *c, struct err *err)
 
 /* --- a change --- */
 
-/* Reads the branch, refuses it when it is dirty, and seals it when its staging token has rows,
- * which then have no effect. */
+/* Reads the branch and refuses it when it is dirty. Seals it when its staging token has rows; on a
+ * clean branch these rows change nothing. */
 static int head_prepare(struct head_change *h, struct err *err)
 {
     bool is_dirty = false;
@@ -80,7 +80,7 @@ static int head_prepare(struct head_change *h, struct err *err)
     return code;
 }
 
-/* Refuses a dirty branch before anything is sealed, so that refusals leave no sealed tokens. */
+/* Refuses a dirty branch before anything is sealed, so that a refusal leaves no sealed token. */
 static int head_begin(struct head_change *h, struct err *err)
 {
     bool is_dirty = false;

@@ -10,33 +10,34 @@
 struct head_change {
     struct lake *lake;
     struct arena *arena;
-    const struct lake_repo *asked; /* the record that the caller has */
-    struct str name;               /* of the branch */
+    const struct lake_repo *asked; /* the repository's record as the caller gave it */
+    struct str name;               /* name of the branch */
     bool force;
-    unsigned protects; /* a set of enum lake_protect that refuses the change */
+    unsigned protects; /* a set of enum lake_protect; each refuses the change */
     bool has_event;    /* hooks are called, with `event` and `source` */
     enum lake_event event;
     struct str source;
-    /* Fills *out with the commit that becomes the head. It resolves refs when it is called, not
-     * before: the branch is checked to be unchanged since. When out->id is set the commit is there
+    /* Fills *out with the commit that becomes the head. It must resolve refs itself, because the
+     * branch is checked to be unchanged since the call began. If out->id is set, the commit exists
      * already; otherwise make() has called head_commit_finish(). It is called again after a lost
      * race. */
     int (*make)(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err);
     void *ctx;
-    bool is_old_commit; /* set by make(): the commit is there already */
+    bool is_old_commit; /* set by make(): the commit exists already */
     struct str kept;    /* set by make(): the commit whose content the branch gets */
-    bool has_old_tree;  /* set by make(); see struct branch_change */
+    bool has_old_tree;  /* set by make() (struct branch_change) */
     /* Set by make(): a put that is made in the write that sets the head, with its condition;
      * NULL: none. When the condition fails, make() is called again. */
     const struct kv_change *also;
-    /* As they were read last. */
+    /* The records as they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;
     struct lake_keep keep; /* the state of the collector before make() was called */
     bool is_judged;        /* the hooks have passed the tree `judged` */
     struct str judged;
 };
-/* ERR_INVALID: the branch has uncommitted changes. ERR_BUSY: other changes won every race. */
+/* Makes the change. ERR_INVALID: the branch has uncommitted changes. ERR_BUSY: other changes won
+ * every race. */
 int head_change_run(struct head_change *h, struct lake_commit *out, struct err *err) MUST_CHECK;
 
 /* Sets parents, generation, version, time (if it is 0) and id of a commit. */
@@ -49,11 +50,12 @@ int head_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
                      const struct lake_commit_options *o, struct lake_commit *out,
                      struct err *err) MUST_CHECK;
 
-/* Gives the pairs with one more, or with another value of its key; sorted, in the arena. */
+/* Returns the pairs with one pair added, or with another value for its key; sorted, in the
+ * arena. */
 struct str_pairs head_pairs_with(struct arena *a, struct str_pairs pairs, struct str key,
                                  struct str value);
 /* Refuses a commit whose metadata, with the keys that the operation adds, has more keys than a
- * record may have. It is asked before a tree is built for the commit. */
+ * record may have. Callers check this before they build the commit's tree. */
 int head_check_metadata(const struct lake_commit *c, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,12 +1,12 @@
-/* The points at which the lake calls out before and after changes of refs. The lake does not know
- * what is called there: webhooks of a repository's action files, or nothing. */
+/* The points at which the lake calls hooks before and after changes of refs. The lake does not know
+ * what a hook does: it calls the webhooks of a repository's action files, or there are none. */
 #ifndef LAKE_HOOKS_H
 #define LAKE_HOOKS_H
 
 #include "lake/lake.h"
 
 enum lake_event {
-    LAKE_ON_PREPARE_COMMIT, /* before anything is sealed; it has no call afterwards */
+    LAKE_ON_PREPARE_COMMIT, /* before anything is sealed; this event has no hook afterwards */
     LAKE_ON_COMMIT,
     LAKE_ON_MERGE,
     LAKE_ON_REVERT,
@@ -21,12 +21,13 @@ struct lake_hook_call {
     enum lake_event event;
     const struct lake_repo *repo;
     struct str ref;    /* the branch or the tag that changes */
-    struct str source; /* the ref that is merged, reverted, picked, or begun from; may be empty */
-    /* The commit that is about to be published, or was; its id is set. NULL: the event makes none.
-     * Before the event the commit's record is not stored. When another commit wins the race the
-     * published commit has another parent and id, but the same tree. */
+    struct str source; /* the ref that is merged, reverted, picked or branched from; may be empty */
+    /* The commit that is about to be published, or was published; its id is set. NULL: the event
+     * makes no commit. Before the event the commit's record is not stored. If another commit wins
+     * the race, the published commit has another parent and id, but the same tree. */
     const struct lake_commit *commit;
-    struct str commit_id; /* the head that the branch or the tag has behind the event, or had */
+    /* before the event: the present head of the branch or tag; after the event: its new head */
+    struct str commit_id;
 };
 
 struct lake_hooks {
@@ -34,12 +35,13 @@ struct lake_hooks {
      * tree that it is about to publish (docs/lake.md, C3). */
     int (*pre)(void *ctx, struct lake *l, struct arena *a, const struct lake_hook_call *c,
                struct err *err);
-    /* Runs behind the change, and cannot undo it. It must not wait for a peer. */
+    /* Runs after the change and cannot undo it. It must not wait for a peer. */
     void (*post)(void *ctx, struct lake *l, const struct lake_hook_call *c);
     void *ctx;
 };
 
-/* Call the hooks of the lake. A lake without hooks, and a read-only repository, call nothing. */
+/* These call the hooks of the lake. If the lake has no hooks or the repository is read-only,
+ * nothing is called. */
 int lake_hook_pre(struct lake *l, struct arena *a, const struct lake_hook_call *c,
                   struct err *err) MUST_CHECK;
 void lake_hook_post(struct lake *l, const struct lake_hook_call *c);

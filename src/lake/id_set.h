@@ -1,6 +1,6 @@
-/* A set of commit ids or node ids, for walks over very many of them: 16 bytes and some room for
- * each id. Ids are SHA-256 in hex, of which the set keeps the first half; two different ids do not
- * have that in common. A set belongs to one thread. */
+/* A set of commit ids or node ids, for walks over very many of them. Each id takes 16 bytes and a
+ * share of free slots. Ids are SHA-256 in hex; the set keeps the first half of each, because two
+ * different ids never share it in practice. A set belongs to one thread. */
 #ifndef LAKE_ID_SET_H
 #define LAKE_ID_SET_H
 
@@ -17,8 +17,8 @@ struct id_set {
 };
 
 void id_set_release(struct id_set *s);
-/* Adds the id, which has LAKE_ID_LEN hex digits: an id that was read must be checked before, with
- * lake_is_commit_id. Returns false if it was there. */
+/* Adds the id, which has LAKE_ID_LEN hex digits. An id that was read from outside must be checked
+ * first, with lake_is_commit_id(). Returns false if the set already has it. */
 bool id_set_add(struct id_set *s, struct str id);
 bool id_set_has(const struct id_set *s, struct str id);
 

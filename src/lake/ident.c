@@ -1,4 +1,4 @@
-/* The ids of commits and objects: SHA-256 over lakeFS's encoding of their members. */
+/* Computes the ids of commits and objects: SHA-256 over lakeFS's encoding of their members. */
 #include "lake/record.h"
 
 #include "base/clock.h"
@@ -39,7 +39,7 @@ static void ident_pairs(struct buf *out, const struct str_pairs *p)
     }
 }
 
-/* Appends the hash of the parents, which stands for the list itself. */
+/* Appends the hash of the parents, in the place of the list itself. */
 static void ident_parents(struct buf *out, const struct lake_commit *c)
 {
     struct buf list = {0};
@@ -55,7 +55,7 @@ static void ident_parents(struct buf *out, const struct lake_commit *c)
     ident_string(out, IDENT_BYTES, str_n(hash, sizeof(hash)));
 }
 
-/* The time of an id has whole seconds, rounded down also before 1970. */
+/* Returns the time in whole seconds, as ids have it; rounded down also before 1970. */
 static int64_t ident_seconds(int64_t ms)
 {
     return ms / MS_PER_S - (ms % MS_PER_S < 0);

@@ -2,8 +2,8 @@
  * full addresses (s3://bucket/key).
  *
  * An import is a record `imports/<id>` in the repository's partition and a task on the queue. The
- * result is one commit: the branch's content without everything below the given destinations, and
- * the listed objects below them. The branch must have no uncommitted changes. Records of imports
+ * result is one commit: the branch's content, in which everything below the given destinations is
+ * replaced by the listed objects. The branch must have no uncommitted changes. Records of imports
  * are kept for 24 hours. */
 #ifndef LAKE_IMPORT_H
 #define LAKE_IMPORT_H
@@ -13,7 +13,7 @@
 enum { LAKE_IMPORT_PATHS_MAX = 100 };
 
 struct lake_import_path {
-    bool is_object;         /* `source` is one object; otherwise everything that begins with it */
+    bool is_object;         /* `source` is one object; otherwise it is a prefix of keys */
     struct str source;      /* s3://bucket/key or s3://bucket/prefix */
     struct str destination; /* the object's path, or the prefix that replaces the source's prefix */
 };
@@ -26,8 +26,8 @@ struct lake_import_options {
     struct str_pairs metadata;
     struct str user; /* id of the user as whom the sources are listed */
     bool force;
-    bool needs_objects; /* a source without objects is an error; otherwise it empties its
-                           destination */
+    /* a source without objects is an error; otherwise such a source empties its destination */
+    bool needs_objects;
 };
 
 struct lake_import_status {
@@ -36,25 +36,25 @@ struct lake_import_status {
     bool completed;
     int64_t updated_ms;
     uint64_t ingested; /* objects that were listed so far */
-    struct str tree;   /* id of the new commit's tree (lakeFS: metarange id); empty: not made */
+    struct str tree;   /* id of the new commit's tree (lakeFS: metarange id); empty: not made yet */
     struct str commit_id;
     struct str error; /* empty: none */
     bool canceled;
 };
 
 /* Checks the options and writes the record; *id is in the arena. The caller has checked that the
- * user may read the sources. ERR_INVALID: among others, a source lies in the namespace of a
+ * user may read the sources. ERR_INVALID: among other reasons, a source is in the namespace of a
  * repository. */
 int lake_import_start(struct lake *l, struct arena *a, const struct lake_repo *r,
                       const struct lake_import_options *o, struct str *id,
                       struct err *err) MUST_CHECK;
 int lake_import_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                     struct lake_import_status *out, struct err *err) MUST_CHECK;
-/* Cancels an import that is under way. ERR_CONFLICT: it is completed. */
+/* Cancels an import that is under way. ERR_CONFLICT: the import has ended. */
 int lake_import_cancel(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                        struct err *err) MUST_CHECK;
-/* Carries the import out. An import that fails for good is noted in its record, and the call
- * returns 0; other errors are worth another try. `ended` as in lake_gc_work(). */
+/* Carries out the import. If it fails for good, the record gets the error and the call returns 0.
+ * After other errors the caller should try again. `ended` is as in lake_gc_work(). */
 int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
                      bool (*ended)(void *ctx), void *ctx, struct err *err) MUST_CHECK;
 

@@ -13,16 +13,16 @@ struct import_record {
     bool force, needs_objects;
     struct lake_import_path paths[LAKE_IMPORT_PATHS_MAX];
     size_t path_count;
-    struct str stamp; /* not in the record */
+    struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
 };
 
 struct kv_name import_key(struct arena *a, const struct lake_repo *r, struct str id);
 struct str import_record_encode(struct arena *a, struct import_record *rec);
-/* The record is in the arena. */
+/* Reads the record into the arena. */
 int import_record_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                        struct import_record **out, struct err *err) MUST_CHECK;
-/* Writes the record if it is still the one that was read. ERR_CONFLICT: it is another one, such as
- * a canceled one. */
+/* Writes the record if the row is still as it was read. ERR_CONFLICT: it has changed, for example
+ * because the import was canceled. */
 int import_record_save(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct import_record *rec, struct err *err) MUST_CHECK;
 

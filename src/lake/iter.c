@@ -1,4 +1,4 @@
-/* Iterators: what all kinds share, and the kinds that are one scan of rows. */
+/* Iterators: the functions that all kinds share, and the kinds that are one scan of rows. */
 #include "lake/iter_int.h"
 
 #include <stdlib.h>
@@ -92,7 +92,8 @@ static struct row_iter *row_iter_of(struct lake_iter *it)
     return container_of(it, struct row_iter, iter);
 }
 
-/* Reads the next row whose record is wanted; a reader says ERR_AGAIN for those that are not. */
+/* Reads the next row whose record is wanted. The reader returns ERR_AGAIN for a row that is not
+ * wanted. */
 static int row_iter_next(struct lake_iter *iter, struct lake_item *out, struct err *err)
 {
     struct row_iter *it = row_iter_of(iter);

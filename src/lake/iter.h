@@ -18,10 +18,11 @@
 
 struct lake_iter;
 
-/* The item that an iterator is at. One of the pointers is set, by the kind of the iterator. All is
+/* The present item of an iterator. The iterator's kind says which pointer is set. Everything is
  * borrowed until the next call on the iterator. Stamps are empty. */
 struct lake_item {
-    struct str id; /* name, commit id or path, by which the iterator is ordered or sought */
+    /* name, commit id or path; the iterator is ordered by it, or at least can seek it */
+    struct str id;
     const struct lake_repo *repo;
     const struct lake_branch *branch;
     const struct lake_tag *tag;
@@ -31,44 +32,50 @@ struct lake_item {
 
 /* Opens an iterator over all repositories, by name. */
 int lake_iter_repos(struct lake_iter **out, struct lake *l, struct err *err) MUST_CHECK;
-/* The branches by name; hidden ones only if `show_hidden`. */
+/* Opens an iterator over the branches, by name. Hidden branches are included only if
+ * `show_hidden`. */
 int lake_iter_branches(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                        bool show_hidden, struct err *err) MUST_CHECK;
-/* All branches, hidden ones too, by the id of their head, then by name; `id` is the head. They are
- * read and sorted in memory first. ERR_NO_MEMORY: they need more than LAKE_HEADS_BYTES. */
+/* Opens an iterator over all branches, also hidden ones, by the id of their head and then by name;
+ * `id` is the head. The branches are first read and sorted in memory. ERR_NO_MEMORY: they need more
+ * than LAKE_HEADS_BYTES. */
 enum { LAKE_HEADS_BYTES = 64 << 20 };
 int lake_iter_heads(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                     struct err *err) MUST_CHECK;
 int lake_iter_tags(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                    struct err *err) MUST_CHECK;
-/* All commits by id; with `only_leaves` those that are not the first parent of another one. Nothing
- * is held in memory. Without moments, a commit that gets a child meanwhile may be missing among the
- * leaves together with that child. */
+/* Opens an iterator over all commits by id. With `only_leaves` it gives only commits that are not
+ * the first parent of another commit. Nothing is held in memory. If the store has no moments, a
+ * commit that gets a child meanwhile may be missing among the leaves together with that child. */
 int lake_iter_commits(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                       bool only_leaves, struct err *err) MUST_CHECK;
-/* The rows of a staging or sealed token by path. A tombstone has no identity. */
+/* Opens an iterator over the rows of a staging or sealed token, by path. A tombstone has no
+ * identity. */
 int lake_iter_staged(struct lake_iter **out, struct lake *l, struct str token,
                      struct err *err) MUST_CHECK;
 
 struct lake_history {
     struct str from; /* id of the commit that comes first */
     bool first_parent;
-    int64_t since_ms; /* older commits are left out, and the walk does not pass through them */
+    int64_t since_ms; /* older commits are left out, and the walk does not go on to their parents */
 };
-/* The commit and its ancestors, the newest first, each once. A commit never comes before one of its
- * children, whatever their times say. Seeking walks from the beginning until the id is found.
- * Memory: about 32 bytes for each commit that was given, and 200 bytes for each that is next. */
+/* Opens an iterator over the commit and its ancestors, the newest first, each once. A commit never
+ * comes before one of its children, whatever their times say. Seeking walks from the beginning
+ * until the id is found. Memory: about 32 bytes for each commit that was returned, and 200 bytes
+ * for each that is next. */
 int lake_iter_history(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                       const struct lake_history *h, struct err *err) MUST_CHECK;
 
 /* Gives the next item. ERR_END: there are no more. ERR_CLOSED: the iterator was closed. After any
- * other error the iterator is to be sought or closed. */
+ * other error the only calls allowed are seek and close. */
 int lake_iter_next(struct lake_iter *it, struct lake_item *out, struct err *err) MUST_CHECK;
 /* Moves the iterator, forward or back: the next item is the first one at or behind `id`. In a
- * history it is the item `id` itself; if that is not there, there are no more. */
+ * history the next item is `id` itself; if the history does not have it, there are no more
+ * items. */
 void lake_iter_seek(struct lake_iter *it, struct str id);
-/* Ends the iterator and releases what it holds. Closing twice is fine. */
+/* Ends the iterator and releases its resources. Closing twice is fine. */
 void lake_iter_close(struct lake_iter *it);
-void lake_iter_free(struct lake_iter *it); /* closes it and frees its memory; NULL is fine */
+/* closes the iterator and frees its memory; NULL is fine */
+void lake_iter_free(struct lake_iter *it);
 
 #endif

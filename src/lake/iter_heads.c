@@ -86,7 +86,7 @@ static int head_read_all(struct head_iter *it, struct str partition, struct err 
     while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0)
         code = head_add(it, value, err);
     kv_scan_free(scan);
-    kv_view_close(it->iter.lake->kv, it->iter.view); /* nothing more is read */
+    kv_view_close(it->iter.lake->kv, it->iter.view); /* all rows have been read */
     it->iter.view = NULL;
     return code == ERR_END ? 0 : code;
 }

@@ -1,12 +1,12 @@
 /* The history of a commit: its ancestors, the newest first, and never a parent before a child.
  *
  * Times alone do not give such an order, because clocks differ: a child may be older than its
- * parent. Generations do: a child's generation is above that of its parents. So the walk has two
- * heaps. *Explored* commits are taken by generation, and each counts as a child of its parents.
- * When all commits whose generation is at least that of a commit are explored, all its children are
- * counted. A commit is *ready* when all its children were given, and of the ready commits the
- * newest is given next. (Git orders its log by the same idea.) A history whose generations are
- * wrong still ends and has each commit once; only its order may be wrong. */
+ * parent. Generations do, because a child's generation is above that of its parents. So the walk
+ * has two heaps. *Explored* commits are taken by generation, and each counts as a child of its
+ * parents. When all commits down to some generation are explored, all children of the commits of
+ * that generation are counted. A commit is *ready* when all its children were returned, and of the
+ * ready commits the newest is returned next. (Git orders its log by the same idea.) A history whose
+ * generations are wrong still ends and has each commit once; only its order may be wrong. */
 #include "lake/graph.h"
 #include "lake/id_set.h"
 #include "lake/iter_int.h"
@@ -14,12 +14,12 @@
 struct history_iter {
     struct lake_iter iter;
     struct graph graph;
-    struct lake_repo repo; /* a copy of what the walk needs */
+    struct lake_repo repo; /* a copy with the members that the walk needs */
     char from[LAKE_ID_LEN];
     int64_t since_ms;
     struct graph_heap unexplored, ready;
-    struct id_set given;  /* commits that were given; their nodes are dropped */
-    char id[LAKE_ID_LEN]; /* the commit that was given last */
+    struct id_set given;  /* commits that were returned; their nodes are dropped */
+    char id[LAKE_ID_LEN]; /* the commit that was returned last */
     bool begun;
     int failed;        /* an error of the walk, which stays until the next seek */
     struct buf sought; /* id to begin with; empty: none */
@@ -31,8 +31,8 @@ static struct history_iter *history_iter_of(struct lake_iter *it)
     return container_of(it, struct history_iter, iter);
 }
 
-/* Finds a parent of the node; NULL: it is not part of the walk. Such are parents that are too old,
- * with all that only they lead to, and, where generations are wrong, parents that were given. */
+/* Finds a parent of the node. NULL: the parent is not part of the walk, because it is too old, or
+ * because wrong generations made the walk return it earlier. */
 static int history_parent(struct history_iter *it, const struct graph_node *n, unsigned i,
                           struct graph_node **out, struct err *err)
 {
@@ -74,7 +74,7 @@ static int history_explore_to(struct history_iter *it, int32_t generation, struc
     return code;
 }
 
-/* Takes the node out of the walk; parents without other children are ready then. */
+/* Removes the node from the walk. Parents without other children become ready. */
 static int history_pass(struct history_iter *it, struct graph_node *n, struct err *err)
 {
     struct graph_node *parent;
@@ -111,7 +111,7 @@ static int history_begin(struct history_iter *it, struct err *err)
     return history_explore_to(it, first->generation, err);
 }
 
-/* Goes to the next commit of the walk, whose id is it->id then. */
+/* Moves to the next commit of the walk and sets it->id to its id. */
 static int history_step(struct history_iter *it, struct err *err)
 {
     int code = it->failed ? err_code(err, it->failed) : it->begun ? 0 : history_begin(it, err);

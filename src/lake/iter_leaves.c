@@ -1,6 +1,6 @@
-/* Commits that are not the first parent of another one. Rows `firsts/<id>` mark the others. Both
- * kinds of rows are in the order of commit ids, so one pass over both finds the commits without a
- * mark, and nothing is held in memory. */
+/* Commits that are not the first parent of another commit. Rows `firsts/<id>` mark the commits that
+ * are. Both kinds of rows are in the order of commit ids, so one pass over both finds the commits
+ * without a mark, and nothing is held in memory. */
 #include "lake/iter_int.h"
 
 #define LEAF_COMMITS "commits"
@@ -9,7 +9,7 @@
 struct leaf_iter {
     struct lake_iter iter;
     struct kv_scan *commits, *marks;
-    struct buf mark; /* id of the mark that was read last; empty: before the first one */
+    struct buf mark; /* id of the mark that was read last; empty: none was read yet */
     bool no_marks;   /* the marks have ended */
     struct lake_commit commit;
 };
@@ -19,7 +19,7 @@ static struct leaf_iter *leaf_iter_of(struct lake_iter *it)
     return container_of(it, struct leaf_iter, iter);
 }
 
-/* Says whether the commit has a mark; reads marks until one is at or behind the id. */
+/* Sets *out to whether the commit has a mark. Reads marks until one is at or behind the id. */
 static int leaf_is_marked(struct leaf_iter *it, struct str id, bool *out, struct err *err)
 {
     struct str key, value;

@@ -1,10 +1,10 @@
-/* The names of the lake's rows: the seed's key schema, byte for byte (docs/lake.md, "Records"). */
+/* The names of the lake's rows: lakeFS's key schema, byte for byte (docs/lake.md, "Records"). */
 #include "lake/lake_int.h"
 
 #include "base/ids.h"
 
-/* Every write and every read makes such keys, and a name may hold any byte, so the key is put
- * together by hand. */
+/* Returns the name of the row "<kind>/<name>". A name may have any byte, so the key is put together
+ * without a format. */
 struct kv_name lake_key_in(struct arena *a, struct str partition, const char *kind, struct str name)
 {
     size_t head = strlen(kind) + 1;

@@ -1,4 +1,4 @@
-/* Opening the lake, and reading the records that every operation begins with. */
+/* Opens the lake, and reads the records that every operation begins with. */
 #include "lake/change.h"
 #include "lake/claim.h"
 #include "lake/log_pauses.h"
@@ -64,7 +64,7 @@ int lake_decode_repo(struct arena *a, const struct lake_repo *r, const struct kv
     int code = kv_is_there(value) ? lake_repo_read(repo_now, a, value->bytes, err) : ERR_NOT_FOUND;
 
     if (code == 0 && !str_eq(repo_now->token, r->token))
-        code = ERR_NOT_FOUND; /* the repository was deleted, and another one has its name */
+        code = ERR_NOT_FOUND; /* the repository was deleted, and a new one has its name */
     if (code == ERR_NOT_FOUND)
         return err_set(err, code, "repository not found");
     repo_now->stamp = value->stamp;

@@ -1,5 +1,5 @@
 /* The lake: repositories of objects with branches, commits, tags and merges, on a key-value store
- * with compare-and-set. docs/lake.md tells the story, the promises and the protocol by number.
+ * with compare-and-set. docs/lake.md tells the story; its promises and protocol steps have numbers.
  *
  * A repository has a partition in the key-value store (kv/kv.h) and a namespace, a place in an
  * ordinary bucket where its objects and its trees lie. A branch is a head commit with changes that
@@ -8,9 +8,9 @@
  * No call takes a lock that another process could wait for. Every change of a branch is one atomic
  * write that checks the branch's record; a call that loses the race reads again and tries again.
  *
- * `a` is the arena of the request; results live there. Any thread may call, and calls may block.
- * These calls check names, protection and the read-only flag; they do not ask who the caller is.
- * The edges (S3, REST) do that.
+ * `a` is the arena of the request; results are stored there. Any thread may call these functions,
+ * and they may block. They check names, protection and the read-only flag. They do not check who
+ * the caller is; the edges (S3, REST) do that.
  *
  * Errors, beside those of kv/kv.h and object/bucket.h: ERR_NOT_FOUND (the text says what: "branch
  * not found"; an error of a peer never counts as that, L9), ERR_EXISTS ("branch already exists: not
@@ -27,15 +27,15 @@
 #include "lake/tree.h"
 
 enum {
-    LAKE_NAME_MAX = 255,  /* bytes of a branch's or a tag's name */
-    LAKE_PATH_MAX = 1024, /* bytes of a path */
-    /* Bytes of a key "<ref>/<path>" of a repository's bucket. A ref may be longer than a name, as
-     * main~1 is. */
+    LAKE_NAME_MAX = 255,  /* length of a branch's or a tag's name, in bytes */
+    LAKE_PATH_MAX = 1024, /* length of a path, in bytes */
+    /* Length of a key "<ref>/<path>" of a repository's bucket, in bytes. A ref may be longer than a
+     * name, as main~1 is. */
     LAKE_KEY_MAX = LAKE_PATH_MAX + 2 * LAKE_NAME_MAX,
     LAKE_MESSAGE_MAX = 64 << 10,
-    LAKE_META_BYTES = 2048, /* bytes of metadata, keys and values together */
-    LAKE_BATCH_MAX = 1000,  /* paths of one stage or removal */
-    LAKE_LIST_MAX = 1000,   /* results on a page */
+    LAKE_META_BYTES = 2048, /* size of metadata in bytes, keys and values together */
+    LAKE_BATCH_MAX = 1000,  /* number of paths in one stage or removal */
+    LAKE_LIST_MAX = 1000,   /* number of results on a page */
 };
 
 struct lake;
@@ -57,14 +57,15 @@ struct lake_options {
      */
     const struct change_capture *capture;
     const struct bucket_sides *sides;
-    struct users *users;  /* borrowed; NULL in tests: users have only ids, and none is an admin */
-    struct keyring *keys; /* keys of encrypted objects; borrowed; NULL: they cannot be read */
-    /* Gives the place of a repository's nodes; NULL: by `routes`. For tests; namespaces are not
-     * claimed then. */
+    struct users *users; /* borrowed; NULL in tests: users have only ids, and none is an admin */
+    /* keys of encrypted objects; borrowed; NULL: encrypted objects cannot be read */
+    struct keyring *keys;
+    /* For tests: gives the place of a repository's nodes, and namespaces are not claimed. NULL:
+     * `routes` gives the place. */
     int (*place)(void *ctx, const struct lake_repo *r, struct node_place *out, struct err *err);
     void *place_ctx;
     struct tree_cache_options cache;
-    uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this */
+    uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this time */
     unsigned writers;       /* node files that a commit writes at the same time; 0: 16 */
     const struct lake_hooks *hooks; /* borrowed; NULL: none */
     const char *folder;             /* collections sort there; NULL: nothing is collected */
@@ -84,9 +85,9 @@ struct kv *lake_kv(struct lake *l);
 struct lake_repo_options {
     struct str id, space, default_branch, owner, storage_id; /* default_branch empty: "main" */
     bool read_only;
-    bool bare;    /* no first commit and no branch: for restore */
-    bool claimed; /* the caller has claimed the namespace */
-    /* Of a repository whose partition has been filled already (lake/migrate.h); empty and 0: a new
+    bool bare;    /* make no first commit and no branch; for restore */
+    bool claimed; /* the caller has claimed the namespace already */
+    /* For a repository whose partition was filled before (lake/migrate.h). Empty and 0: a new
      * token, and the present time. */
     struct str token;
     int64_t created_ms;
@@ -96,9 +97,8 @@ struct lake_repo_options {
 void lake_watch_repos(struct lake *l, void (*fn)(void *ctx, struct str id), void *ctx);
 
 /* Claims the namespace, then writes the record, the first commit and the default branch in one
- * atomic step. ERR_EXISTS: a repository or a bucket has the name. ERR_IN_USE: the namespace belongs
- * to a repository.
- */
+ * atomic step. ERR_EXISTS: the name is that of a repository or a bucket. ERR_IN_USE: the namespace
+ * belongs to a repository. */
 int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_options *o,
                      struct lake_repo *out, struct err *err) MUST_CHECK;
 /* Reads the record, never a cached one. */
@@ -109,7 +109,7 @@ int lake_repo_get(struct lake *l, struct arena *a, struct str id, struct lake_re
 int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force, bool purge,
                      struct err *err) MUST_CHECK;
 
-/* A page of names. Lists begin behind `after` and have names that begin with `prefix`. */
+/* A request for a page of names: names that begin with `prefix`, from behind `after` on. */
 struct lake_page {
     struct str prefix, after;
     size_t limit; /* at most LAKE_LIST_MAX */
@@ -120,8 +120,8 @@ int lake_repo_list(struct lake *l, struct arena *a, const struct lake_page *p,
 /* --- branches and tags --- */
 
 struct lake_branch_options {
-    struct str name, source; /* source: any ref expression but `branch$` */
-    bool hidden, force;      /* force: also in a read-only repository */
+    struct str name, source; /* source: any ref expression except `branch$` */
+    bool hidden, force;      /* force: change a read-only repository too */
 };
 int lake_branch_create(struct lake *l, struct arena *a, const struct lake_repo *r,
                        const struct lake_branch_options *o, struct lake_branch *out,
@@ -146,24 +146,24 @@ int lake_tag_list(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- refs --- */
 
-/* What a ref expression means: a branch with its changes, or a commit. Expressions are a name or an
- * id (or a unique prefix of one, in hex), then `~n`, `^n`, `@` or `$`. */
+/* The meaning of a ref expression: a branch with its changes, or a commit. An expression is a name
+ * or an id (or a unique prefix of an id, in hex), then `~n`, `^n`, `@` or `$`. */
 struct lake_ref {
     enum {
         LAKE_BRANCH,
         LAKE_TAG,
         LAKE_COMMIT
-    } kind;                    /* of the name that the expression begins with */
+    } kind;                    /* kind of the name that the expression begins with */
     bool staged;               /* the ref is a branch with its uncommitted changes */
-    bool explicit_staged;      /* it was written as `branch$` */
+    bool explicit_staged;      /* the expression is written as `branch$` */
     struct lake_branch branch; /* when kind is LAKE_BRANCH */
-    struct str commit_id;      /* the commit; empty: none (a bare repository) */
+    struct str commit_id;      /* the commit; empty: the branch has none (a bare repository) */
 };
 int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
                      struct lake_ref *out, struct err *err) MUST_CHECK;
 int lake_commit_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                     struct lake_commit *out, struct err *err) MUST_CHECK;
-/* Finds the best common ancestor. ERR_NOT_FOUND: there is none. */
+/* Finds the best common ancestor of two commits. ERR_NOT_FOUND: there is none. */
 int lake_merge_base(struct lake *l, struct arena *a, const struct lake_repo *r, struct str left,
                     struct str right, struct lake_commit *out, struct err *err) MUST_CHECK;
 
@@ -171,7 +171,7 @@ int lake_merge_base(struct lake *l, struct arena *a, const struct lake_repo *r, 
 
 struct lake_object {
     struct str path;
-    bool is_prefix; /* a common prefix; the other members are empty */
+    bool is_prefix; /* the item is a common prefix; its other members are empty */
     struct str identity;
     struct lake_entry entry;
 };
@@ -180,8 +180,8 @@ struct lake_object {
  * ERR_NOT_FOUND: the ref does not have it. */
 int lake_stat(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
               struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
-/* The same without waiting (docs/lake-s3.md, S7). ERR_AGAIN: what the answer needs is not in
- * memory, or the branch changes at this moment; lake_stat() may wait for it. */
+/* As lake_stat(), without waiting (docs/lake-s3.md, S7). ERR_AGAIN: the answer needs something that
+ * is not in memory, or the branch is changing; the caller uses lake_stat() then. */
 int lake_stat_now(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
                   struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
 
@@ -199,26 +199,26 @@ int lake_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct
               const struct lake_list_options *o, struct lake_objects *out,
               struct err *err) MUST_CHECK;
 
-/* One staged change: an entry under a path, or the removal of the path. */
+/* A change to stage: an entry under a path, or the removal of the path. */
 struct lake_put {
     struct str path;
     const struct lake_entry *entry; /* NULL: remove the path */
 };
-/* Judges a write by the present entry of the path (NULL: there is none), inside the same step as
- * the write. May be called more than once. */
+/* Judges a write by the present entry of the path (NULL: there is none), in the same step as the
+ * write. May be called more than once. */
 typedef int lake_judge_fn(void *ctx, struct str path, const struct lake_object *present,
                           struct err *err);
 struct lake_stage_options {
     lake_judge_fn *judge; /* NULL: no condition */
     void *ctx;
     bool force;
-    /* Bodies of the entries were there before, so a collection must learn of them (lake/keep.h).
-     * ERR_BUSY: a collection began or ended meanwhile; read the entries again and stage them
-     * again. NULL: every body was put just now. */
+    /* Set if the bodies of the entries existed before, so that a collection learns of them
+     * (lake/keep.h). ERR_BUSY: a collection began or ended meanwhile; the caller must read the
+     * entries again and stage them again. NULL: every body was put just now. */
     const struct lake_keep *keep;
-    size_t *removed; /* out: the number of paths that were there and are removed; may be NULL */
-    /* out, also of an error: rows of a refused stage may have become part of a commit, as without
-     * fences they are put before the branch is looked at (K4). May be NULL. */
+    size_t *removed; /* out: the number of removed paths that existed; may be NULL */
+    /* Out, also after an error: the rows of a refused stage may have become part of a commit.
+     * Without fences, rows are put before the branch is looked at (K4). May be NULL. */
     bool *may_be_there;
 };
 /* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. Where a path occurs twice its last
@@ -226,7 +226,7 @@ struct lake_stage_options {
  * L4). Of concurrent stages of one path one wins (L5). */
 int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                const struct lake_put *puts, size_t count, const struct lake_stage_options *o,
-               struct err *err) MUST_CHECK; /* o NULL: none */
+               struct err *err) MUST_CHECK; /* o NULL: no options */
 
 /* --- commits --- */
 
@@ -236,7 +236,8 @@ struct lake_commit_options {
     int64_t created_ms; /* 0: now */
     bool allow_empty, force;
     const struct str
-        *paths; /* only these paths; a path that ends with '/' is a prefix. NULL: all */
+        /* commit only these paths; a path that ends with '/' is a prefix. NULL: all paths */
+        *paths;
     size_t path_count;
     struct str source_tree; /* commit this tree as it is; the branch must be clean */
 };
@@ -255,7 +256,7 @@ struct lake_merge_options {
     bool squash, allow_empty, force;
 };
 struct lake_conflicts {
-    struct str *paths; /* at most LAKE_LIST_MAX */
+    struct str *paths; /* at most LAKE_LIST_MAX paths */
     size_t count;
     bool more;
 };
@@ -267,8 +268,8 @@ int lake_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struc
 
 struct lake_pick_options {
     struct str ref;
-    int parent;                    /* from 1; 0: the commit has one parent */
-    struct str committer, message; /* message empty: made from the commit's */
+    int parent;                    /* number of the parent, from 1; 0: the commit has one parent */
+    struct str committer, message; /* message empty: made from the commit's message */
     struct str_pairs metadata;
     bool allow_empty, force;
 };
@@ -279,7 +280,7 @@ int lake_cherry_pick(struct lake *l, struct arena *a, const struct lake_repo *r,
                      const struct lake_pick_options *o, struct lake_commit *out,
                      struct lake_conflicts *conflicts, struct err *err) MUST_CHECK;
 
-/* Throws staged changes away: all, those of one path, or those below a prefix. */
+/* Which staged changes to discard: all, those of one path, or those below a prefix. */
 enum lake_reset_kind { LAKE_RESET_ALL, LAKE_RESET_PATH, LAKE_RESET_PREFIX };
 int lake_reset(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                enum lake_reset_kind kind, struct str path, bool force, struct err *err) MUST_CHECK;
@@ -301,12 +302,12 @@ struct lake_differences {
     bool more;
     struct str next;
 };
-/* The branch's changes that are not committed. */
+/* Lists the branch's changes that are not committed. */
 int lake_diff_branch(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                      const struct lake_list_options *o, struct lake_differences *out,
                      struct err *err) MUST_CHECK;
-/* Two-dot: what differs between two refs. Three-dot: what `right` changed since its merge base with
- * `left`; paths that both changed differently are conflicts. */
+/* Two-dot: lists the differences between two refs. Three-dot: lists the changes of `right` since
+ * its merge base with `left`; paths that both changed differently are conflicts. */
 int lake_diff_refs(struct lake *l, struct arena *a, const struct lake_repo *r, struct str left,
                    struct str right, bool three_dot, const struct lake_list_options *o,
                    struct lake_differences *out, struct err *err) MUST_CHECK;
@@ -315,9 +316,11 @@ struct lake_log_options {
     struct str after; /* a commit id: the page begins behind it */
     size_t limit;
     bool first_parent;
-    int64_t since_ms;                     /* 0: from the beginning */
-    struct str stop_at;                   /* the walk ends with this commit */
-    const struct str *objects, *prefixes; /* only commits that changed one of these */
+    int64_t since_ms; /* leave out older commits; 0: none */
+    /* the walk ends with this commit; empty: with the first one */
+    struct str stop_at;
+    /* only commits that changed one of these paths or prefixes */
+    const struct str *objects, *prefixes;
     size_t object_count, prefix_count;
 };
 int lake_log(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,

@@ -1,5 +1,5 @@
-/* The inside of the lake, for the files of src/lake/ alone: the struct, the names of rows, and the
- * list of changes that one atomic write makes. */
+/* Declarations that the files of src/lake/ share: the struct, the names of rows, and the list of
+ * changes that one atomic write makes. */
 #ifndef LAKE_LAKE_INT_H
 #define LAKE_LAKE_INT_H
 
@@ -13,13 +13,15 @@
 #include "os/loop.h"
 
 enum {
-    LAKE_HEAD_TRIES = 10,                 /* R4 of docs/lake.md, C5, and other changes of a head */
+    /* tries of R4 (docs/lake.md, C5) and of other changes of a head */
+    LAKE_HEAD_TRIES = 10,
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE, /* how long a change of a branch is tried again */
     LAKE_CLAIM_FRESH_MS = MS_PER_MINUTE,
     LAKE_CLAIM_ASK_MS = MS_PER_S,
     LAKE_NODE_WAIT_MS = 30 * MS_PER_S,
-    LAKE_PAUSED_COMMITS = 200000,  /* commits that paused logs hold together, about 50 bytes each */
-    LAKE_COMMITS_BYTES = 16 << 20, /* memory of the commits that were read lately */
+    /* number of commits that paused logs hold together, about 50 bytes each */
+    LAKE_PAUSED_COMMITS = 200000,
+    LAKE_COMMITS_BYTES = 16 << 20, /* memory of the cache of commits */
 };
 
 struct lake {
@@ -39,18 +41,19 @@ struct lake {
     uint64_t claim_ask_ms; /* how old an answer about a claim may be (N5). Tests set it */
     uint64_t node_wait_ms; /* how long a commit waits for a node to be removed. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
-    void (*repo_changed)(void *ctx, struct str id); /* lake_watch_repos() */
+    void (*repo_changed)(void *ctx, struct str id); /* set by lake_watch_repos() */
     void *repo_changed_ctx;
 };
 
 /* --- names of rows (keys.c); the strings are in the arena --- */
 
-#define LAKE_PARTITION  STR("graveler")       /* repositories and the to-delete list */
-#define LAKE_CLEANUP    STR("cleanup-tokens") /* tokens to drop */
-#define LAKE_STAGED_KEY "key/"                /* the beginning of keys in a token's partition */
+/* partition of the repositories and the to-delete list */
+#define LAKE_PARTITION  STR("graveler")
+#define LAKE_CLEANUP    STR("cleanup-tokens") /* partition of the tokens to drop */
+#define LAKE_STAGED_KEY "key/"                /* beginning of the keys in a token's partition */
 #define LAKE_NODES      "_lakefs"             /* the folder of nodes below a namespace */
 #define LAKE_CLAIM      LAKE_NODES "/dummy"   /* the object that claims a namespace */
-#define LAKE_ACTIONS    STR("actions")        /* runs of hooks */
+#define LAKE_ACTIONS    STR("actions")        /* partition of hook runs */
 #define LAKE_BODIES     "data"                /* the folder of objects' bodies below a namespace */
 
 struct kv_name lake_key_repo(struct arena *a, struct str id);
@@ -61,20 +64,21 @@ struct kv_name lake_key_first(struct arena *a, struct str partition, struct str 
 struct kv_name lake_key_tag(struct arena *a, struct str partition, struct str name);
 struct kv_name lake_key_staged(struct arena *a, struct str token, struct str path);
 struct kv_name lake_key_cleanup(struct arena *a, struct str token);
-/* "<kind>/<name>" in a repository's partition, for settings, imports, uploads and the like. */
+/* Returns the name of the row "<kind>/<name>" in a repository's partition, for settings, imports,
+ * uploads and the like. */
 struct kv_name lake_key_in(struct arena *a, struct str partition, const char *kind,
                            struct str name);
 
 /* Makes a new staging token, "<repository>-<branch>:<uuid>". */
 struct str lake_new_token(struct arena *a, const struct lake_repo *r, struct str branch);
-/* The first epoch of a branch is random: a commit that began on a branch of this name before it was
- * deleted and made again sees another epoch, and does not take this branch for its own (C5). */
+/* Returns a random first epoch for a branch. So a commit that began on an earlier branch of the
+ * same name sees another epoch, and does not mistake the new branch for the old one (C5). */
 uint64_t lake_new_epoch(void);
 
 /* --- one atomic write --- */
 
-/* Changes that are made together. Values are encoded into the arena. Past the limit of kv_write()
- * the list fails, and lake_tx_write() says so. */
+/* Changes that are written together. Values are encoded into the arena. If the list grows past the
+ * limit of kv_write(), it fails, and lake_tx_write() returns the error. */
 struct lake_tx {
     struct arena *arena;
     struct kv_change *changes;
@@ -83,8 +87,8 @@ struct lake_tx {
     bool failed; /* too many changes, a record past a limit, or the arena is full */
 };
 void lake_tx_init(struct lake_tx *tx, struct arena *a);
-/* Moves an encoded record into the arena and releases the buf. A record that a reader would refuse
- * has failed its buf (base/proto.h), and fails the list. */
+/* Moves an encoded record into the arena and releases the buf. If the record is one that a reader
+ * would refuse, its buf has failed (base/proto.h), and the list fails too. */
 struct str lake_tx_record(struct lake_tx *tx, struct buf *record);
 void lake_tx_put(struct lake_tx *tx, struct kv_name name, struct str value);
 void lake_tx_put_if(struct lake_tx *tx, struct kv_name name, struct str value, enum kv_when when,
@@ -96,82 +100,85 @@ void lake_tx_look(struct lake_tx *tx, struct kv_name name, struct str stamp, enu
 /* Every write into a repository carries this check: the repository's record is the one that was
  * read, so the repository was not deleted or made again meanwhile. */
 void lake_tx_check_repo(struct lake_tx *tx, const struct lake_repo *r);
-/* Puts the changed record of the repository, if the stored one is still the one that was read
- * (r->stamp). */
+/* Puts the changed record of the repository, on the condition that the stored record is still as it
+ * was read (r->stamp). */
 void lake_tx_put_repo(struct lake_tx *tx, const struct lake_repo *r);
-/* Puts the branch's record with its revision one higher, if it is still the one that was read
- * (b->stamp). */
+/* Puts the branch's record with its revision one higher, on the condition that the stored record is
+ * still as it was read (b->stamp). */
 void lake_tx_put_branch(struct lake_tx *tx, const struct lake_repo *r, struct lake_branch *b);
 /* Puts the commit's record, and the mark of its first parent. */
 void lake_tx_put_commit(struct lake_tx *tx, const struct lake_repo *r, const struct lake_commit *c);
 /* Puts the token on the cleanup list. */
 void lake_tx_drop_token(struct lake_tx *tx, struct str token);
-/* Makes the changes. ERR_PRECONDITION: *failed (unless NULL) is the index of the change. */
+/* Makes the changes. ERR_PRECONDITION: *failed (unless NULL) is the index of the change whose
+ * condition failed. */
 int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err *err) MUST_CHECK;
-/* The same, and reads the rows `names` in the same round trip, after the changes are made. */
+/* As lake_tx_write(), and also reads the rows `names` in the same round trip, after the changes are
+ * made. */
 int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *names, size_t count,
                       struct kv_value *out, struct err *err) MUST_CHECK;
 
-/* Puts a new row of the repository. ERR_EXISTS: the row is there. ERR_NOT_FOUND: the repository was
- * deleted. */
+/* Puts a new row of the repository. ERR_EXISTS: the row exists already. ERR_NOT_FOUND: the
+ * repository was deleted. */
 int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct err *err) MUST_CHECK;
-/* Puts the record of a new branch or tag, which refers to the commit; an empty id is none. It
- * fails as lake_put_new(), and with ERR_GONE: the commit has expired. */
+/* Puts the record of a new branch or tag, which refers to the commit; an empty id refers to none.
+ * Errors: those of lake_put_new(), and ERR_GONE: the commit has expired. */
 int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct str commit_id, struct err *err) MUST_CHECK;
 
 /* --- reading records --- */
 
-/* Reads the repository's record anew and the branch's record in one round trip. ERR_NOT_FOUND: the
- * text says which of them is missing. *repo may be the record that the caller has; ERR_NOT_FOUND
- * too if the repository was made again since. */
+/* Reads the records of the repository and of the branch in one round trip. *repo may be the record
+ * that the caller has. ERR_NOT_FOUND: the text says which record is missing; also if the repository
+ * was made again since. */
 int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
                      const struct lake_repo *r, struct str name, struct lake_repo *repo_now,
                      struct lake_branch *out, struct err *err) MUST_CHECK;
 
-/* Decodes the repository's record, which was read anew. ERR_NOT_FOUND: the repository was deleted,
+/* Decodes the repository's record, which was read again. ERR_NOT_FOUND: the repository was deleted,
  * or made again. */
 int lake_decode_repo(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
                      struct lake_repo *repo_now, struct err *err) MUST_CHECK;
 
-/* Decodes the two values that lake_read_branch() asks for, for callers that ask for more in the
- * same round trip: the repository's record, then the branch's. */
+/* Decodes the two values that lake_read_branch() reads, the repository's record and then the
+ * branch's. For callers that read more rows in the same round trip. */
 int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
                        struct lake_repo *repo_now, struct lake_branch *out,
                        struct err *err) MUST_CHECK;
 
-/* As lake_ref_resolve(), in a view. */
+/* As lake_ref_resolve(), but reads in a view. */
 int lake_ref_resolve_in(struct lake *l, struct kv_view *view, struct arena *a,
                         const struct lake_repo *r, struct str expr, struct lake_ref *out,
                         struct err *err) MUST_CHECK;
 
-/* Finds the commit that a ref expression means. ERR_INVALID: it has none, or says `branch$`. A
- * commit id, which callers mostly have, needs no look at branches and tags. */
+/* Finds the commit that a ref expression means. ERR_INVALID: there is no such commit, or the
+ * expression is `branch$`. If the expression is a commit id, as it mostly is, branches and tags are
+ * not read. */
 int lake_ref_commit(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
                     struct str *id, struct err *err) MUST_CHECK;
 
-/* Reads the repository's record again, after a write found it changed. ERR_NOT_FOUND: it was
- * deleted, or made again. */
+/* Reads the repository's record again, after a write found it changed. ERR_NOT_FOUND: the
+ * repository was deleted, or made again. */
 int lake_repo_again(struct lake *l, struct arena *a, const struct lake_repo *r,
                     struct lake_repo *out, struct err *err) MUST_CHECK;
 
-/* Fills the place of the repository's nodes (nodes.c). lake_tree_store_release() ends its use; `r`
+/* Fills the store of the repository's nodes (nodes.c). lake_tree_store_release() ends its use; `r`
  * is borrowed until then. */
 int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store *out,
                     struct err *err) MUST_CHECK;
-/* Tells the store that a tree is built under this state of the collector (lake/keep.h), which is
- * borrowed until the release. */
+/* Makes the store put nodes under this state of the collector (lake/keep.h), which is borrowed
+ * until the release. */
 void lake_tree_store_keep(struct tree_store *t, const struct lake_keep *keep);
 void lake_tree_store_release(struct lake *l, struct tree_store *t);
 
-/* Refuses a change of a read-only repository ("read-only repository") unless `force`. */
+/* Refuses a change of a read-only repository ("read-only repository"), unless `force` is set. */
 int lake_check_writable(const struct lake_repo *r, bool force, struct err *err) MUST_CHECK;
 
 /* --- pages of names (rows.c) --- */
 
-/* The rows "<kind>/<name>" of a partition whose names begin with the page's prefix and are behind
- * its `after`. */
+/* Opens a scan of the rows "<kind>/<name>" of a partition whose names begin with the page's prefix
+ * and are behind its `after`. */
 int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, struct arena *a,
                    struct str partition, const char *kind, const struct lake_page *p,
                    struct err *err) MUST_CHECK;
@@ -180,11 +187,11 @@ int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, s
  * for this page. */
 typedef int lake_row_fn(void *item, void *ctx, struct arena *a, struct str record, struct err *err);
 
-/* A page of rows, read into an array. */
+/* A kind of rows of which a page is read into an array. */
 struct lake_rows {
     struct str partition;
     const char *kind;
-    size_t item_size; /* bytes of an item */
+    size_t item_size; /* size of an item in bytes */
     lake_row_fn *read;
     void *ctx;
 };
@@ -197,7 +204,7 @@ int lake_rows_page(struct lake *l, struct arena *a, const struct lake_rows *rows
 
 int lake_cleaner_start(struct lake *l, struct err *err) MUST_CHECK;
 void lake_cleaner_wake(struct lake *l);
-/* Drops everything that is on the list and may be dropped now; for tests and for the cleaner. */
+/* Drops all tokens of the cleanup list that may be dropped now; for tests and for the cleaner. */
 int lake_clean(struct lake *l, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* A walk over the layers of a branch in the order of paths. */
+/* Walks over the layers of a branch in the order of paths. */
 #include "lake/layers.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ enum { STAGED_KEY_LEN = sizeof(LAKE_STAGED_KEY) - 1 };
 
 /* --- one layer --- */
 
-/* The key of a path in a token's partition. */
+/* Returns the key of a path in a token's partition. */
 static struct str layer_key(struct arena *a, struct str path)
 {
     return lake_key_staged(a, STR_EMPTY, path).key;
@@ -127,7 +127,7 @@ static struct layer *layers_smallest(struct layers *w)
     return best;
 }
 
-/* Passes the path of `best` in all layers. Its strings stay valid until the next read. */
+/* Moves all layers behind the path of `best`. The path's strings stay valid until the next read. */
 static void layers_pass(struct layers *w, const struct layer *best)
 {
     for (size_t i = 0; i < w->count; i++) {

@@ -1,4 +1,4 @@
-/* The lineage of commits that come from elsewhere. */
+/* Collects commits that come from elsewhere, and computes their generations. */
 #include "lake/lineage.h"
 
 #include "base/hex.h"
@@ -103,7 +103,8 @@ static int lineage_fail(const struct lineage_commit *c, const char *why, struct 
 
 typedef VEC(struct lineage_commit *) lineage_stack;
 
-/* Settles the commit if its parents are settled. Otherwise puts them on the stack above it. */
+/* Settles the commit if its parents are settled. Otherwise puts the parents on the stack above the
+ * commit. */
 static int lineage_step(struct lineage *g, lineage_stack *stack, struct err *err)
 {
     struct lineage_commit *c = *vec_last(stack);

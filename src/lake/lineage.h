@@ -15,7 +15,8 @@
 #include "base/vec.h"
 #include "lake/record.h"
 
-enum { LINEAGE_ID_LEN = 16 }; /* two different SHA-256 do not have this many bytes in common */
+/* first bytes of a SHA-256 that are kept; they are enough to tell ids apart */
+enum { LINEAGE_ID_LEN = 16 };
 
 struct lineage_id {
     unsigned char bytes[LINEAGE_ID_LEN];
@@ -25,23 +26,24 @@ struct lineage_commit {
     struct lineage_id id;
     uint32_t parents_at; /* index of the first parent in lineage.parents */
     uint32_t parent_count : 31;
-    bool is_first : 1;  /* the commit is the first parent of another one */
+    bool is_first : 1;  /* the commit is the first parent of another commit */
     int32_t generation; /* 1 + the greatest generation of the parents */
 };
 
-/* {0} is empty. */
+/* {0} is an empty lineage. */
 struct lineage {
-    VEC(struct lineage_commit) commits; /* in the order of ids */
-    VEC(struct lineage_id) parents;     /* the first parent of each commit comes first */
+    VEC(struct lineage_commit) commits; /* sorted by id */
+    /* the parents of each commit in a row, its first parent first */
+    VEC(struct lineage_id) parents;
 };
 void lineage_release(struct lineage *g);
 
-/* Adds a commit, whose id must be the one that lake_commit_id() computes. Ids ascend. ERR_INVALID:
- * the commit is not what its id says, or ids do not ascend. */
+/* Adds a commit. Ids must ascend. ERR_INVALID: the id is not the one that lake_commit_id()
+ * computes, or ids do not ascend. */
 int lineage_add(struct lineage *g, const struct lake_commit *c, struct err *err) MUST_CHECK;
 /* Computes the generations, once all commits are added. ERR_INVALID: a parent is missing. */
 int lineage_settle(struct lineage *g, struct err *err) MUST_CHECK;
-/* Finds a commit by its id; NULL: there is none. */
+/* Finds a commit by its id; NULL: there is no such commit. */
 const struct lineage_commit *lineage_find(const struct lineage *g, struct str id);
 
 #endif

@@ -1,14 +1,14 @@
-/* Listing the paths of a ref. */
+/* Lists the paths of a ref. */
 #include "lake/keep.h"
 #include "lake/layers.h"
 #include "lake/page.h"
 #include "lake/read.h"
 
-/* A page under way. */
+/* A page that is being filled. */
 struct listing {
     struct arena *arena;
     struct layers *walk;
-    struct layers_row row; /* the row that the walk gave last */
+    struct layers_row row; /* the row that the walk returned last */
     struct lake_objects *out;
 };
 
@@ -60,7 +60,7 @@ static int listing_fill(struct lake *l, struct arena *a, const struct layers_opt
     return code;
 }
 
-/* Lists a commit, or, with a moment, a branch. */
+/* Lists a commit. `m` (unless NULL): lists the branch at that moment. */
 static int listing_run(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct lake_moment *m, struct str commit_id,
                        const struct lake_list_options *o, struct lake_objects *out, struct err *err)

@@ -1,8 +1,8 @@
-/* The log of a ref: its history, filtered and in pages. */
+/* Reads the log of a ref: its history, filtered and in pages. */
 #include "lake/iter_int.h"
 #include "lake/log_pauses.h"
 
-/* A log under way. */
+/* A log that is being read. */
 struct log_walk {
     struct lake *lake;
     const struct lake_repo *repo;
@@ -14,8 +14,8 @@ struct log_walk {
     bool stopped;  /* the commit `stop_at` was passed */
     bool has_next; /* the page begins with the commit `next`, which the history has passed */
     char next[LAKE_ID_LEN];
-    struct lake_commit first; /* that commit */
-    struct arena work;        /* emptied with every commit */
+    struct lake_commit first; /* the commit `next` */
+    struct arena work;        /* emptied for every commit */
 };
 
 /* --- does a commit touch a path? --- */
@@ -52,7 +52,7 @@ static int log_prefix_differs(struct log_walk *w, struct str left, struct str ri
     return code == ERR_END ? 0 : code;
 }
 
-/* Finds the tree of the commit's first parent, which is empty for the first commit. */
+/* Finds the tree of the commit's first parent. For the first commit it is empty. */
 static int log_parent_tree(struct log_walk *w, const struct lake_commit *c, struct str *out,
                            struct err *err)
 {
@@ -64,8 +64,8 @@ static int log_parent_tree(struct log_walk *w, const struct lake_commit *c, stru
     return code;
 }
 
-/* Says whether the commit is in the log. Where the log is about paths, merges are not: what they
- * bring is in the commits that they merge. */
+/* Sets *out to whether the commit is in the log. A log of paths has no merges: their changes are in
+ * the commits that they merge. */
 static int log_wants(struct log_walk *w, const struct lake_commit *c, bool *out, struct err *err)
 {
     const struct lake_log_options *o = w->o;
@@ -133,8 +133,8 @@ static void log_key_add(struct buf *key, struct str part)
     buf_append_str(key, part);
 }
 
-/* Appends the key of the walk that a page behind `after` continues: all that the walk depends on.
- */
+/* Appends the key under which the walk for a page behind `after` is kept. It has everything that
+ * the walk depends on. */
 static void log_walk_key(const struct log_walk *w, struct str after, struct buf *key)
 {
     const struct lake_log_options *o = w->o;
@@ -183,9 +183,9 @@ static void log_keep_walk(struct log_walk *w, struct str after, struct str next)
 
 /* --- a page --- */
 
-/* Opens the history. On a page that is not the first, the history begins behind `after`. Along
- * first parents that is one step. Otherwise commits beside `after` may follow it, so an earlier
- * page's walk goes on, or the history is walked from its beginning. */
+/* Opens the history. If the page is not the first, the history begins behind `after`. Along first
+ * parents that is one step. Otherwise commits beside `after` may follow it; then the walk of an
+ * earlier page is continued, or the history is walked from its beginning. */
 static int log_open_history(struct log_walk *w, struct err *err)
 {
     bool jump = w->o->first_parent && w->o->after.len;

@@ -1,11 +1,11 @@
-/* Walks of logs that stopped at the end of a page. */
+/* Keeps walks of logs that stopped at the end of a page. */
 #include "lake/log_pauses.h"
 
 #include "os/thread.h"
 
 #include <stdlib.h>
 
-enum { PAUSED_LOG_COST = 2000 }; /* what a walk counts for, beside its commits */
+enum { PAUSED_LOG_COST = 2000 }; /* number of commits that each walk counts for, beside its own */
 
 struct paused_log {
     struct list node;
@@ -30,7 +30,7 @@ struct log_pauses *log_pauses_new(size_t max_commits)
     return p;
 }
 
-/* Frees the walks, which are in nobody's list any more. */
+/* Frees the walks of a list that no other thread can reach. */
 static void paused_log_free_all(struct list *logs)
 {
     struct list *node;
@@ -102,7 +102,7 @@ void log_pauses_put(struct log_pauses *p, struct str key, const struct log_pause
     buf_append_str(&log->key, key);
     mutex_lock(&p->lock);
     struct paused_log *same = paused_log_find(p, key);
-    if (same) /* two readers were at the same page */
+    if (same) /* another reader has paused at the same page */
         paused_log_move(p, same, &dropped);
     list_push(&p->logs, &log->node);
     p->commits += log->commits;

@@ -1,10 +1,11 @@
-/* The manifest of a dump. It lies beside the nodes, so it is read and written as they are. */
+/* Reads and writes the manifest of a dump. It is stored beside the nodes, so it is read and written
+ * as they are. */
 #include "lake/manifest.h"
 
 #include "lake/lake_int.h"
 
 #define MANIFEST_NAME STR("refs_manifest.json")
-enum { MANIFEST_MAX = 64 << 10 }; /* bytes */
+enum { MANIFEST_MAX = 64 << 10 }; /* largest manifest, in bytes */
 
 void lake_refs_json(struct json_out *w, const struct lake_refs *refs)
 {

@@ -10,7 +10,7 @@
 int lake_manifest_write(struct lake *l, const struct lake_repo *r, const struct lake_refs *refs,
                         struct err *err) MUST_CHECK;
 
-/* Writes the three members; the names are lakeFS's. */
+/* Writes the three members, with lakeFS's names. */
 void lake_refs_json(struct json_out *w, const struct lake_refs *refs);
 
 #endif

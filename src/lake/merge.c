@@ -1,6 +1,6 @@
-/* Merging: base, source and dest are walked side by side, and the result is built from whole nodes
+/* Merges trees: base, source and dest are walked side by side. The result is built from whole nodes
  * where one side did not change, and from records where both did. docs/lake-trees.md, "Merge", has
- * the table and why stepping over equal nodes is right. */
+ * the table and says why skipping equal nodes is right. */
 #include "lake/tree_build.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ struct merge {
     const struct tree_merge *how;
     struct tree_spine sides[MERGE_SIDES];
     struct tree_builder builder;
-    uint64_t conflicts; /* those that nothing decided; from the first on nothing is built */
+    uint64_t conflicts; /* conflicts that nothing decided; from the first one on nothing is built */
 };
 
 static const struct tree_item *merge_item(const struct merge *m, enum merge_side side)
@@ -37,8 +37,8 @@ static int merge_next_two(struct merge *m, enum merge_side a, enum merge_side b,
 
 /* --- nodes --- */
 
-/* Adds the item of a side to the result and moves the side on, or enters the item. Nothing follows
- * it in the result when the other side has ended. */
+/* Adds the item of a side to the result and moves the side on, or enters the item. An item at the
+ * end of its tree can be the last of the result only if the other side has ended too. */
 static int merge_take(struct merge *m, enum merge_side side, struct err *err)
 {
     enum merge_side other = side == MERGE_SOURCE ? MERGE_DEST : MERGE_SOURCE;
@@ -77,7 +77,7 @@ static int merge_pairs(struct merge *m, bool *done, struct err *err)
     *done = true;
     if (merge_same_node(s, d))
         return merge_take_both(m, err);
-    if (merge_same_node(b, s)) /* only dest changed there: its items follow by themselves */
+    if (merge_same_node(b, s)) /* only dest changed there: later steps take its items */
         return merge_next_two(m, MERGE_BASE, MERGE_SOURCE, err);
     if (merge_same_node(b, d))
         return merge_next_two(m, MERGE_BASE, MERGE_DEST, err);
@@ -130,7 +130,7 @@ static bool merge_same(const struct merge_records *r, enum merge_side a, enum me
     return str_eq(r->at[a]->identity, r->at[b]->identity);
 }
 
-/* Both sides changed the key differently: who wins? MERGE_SIDES: nobody. */
+/* Decides which side wins when both changed the key differently. MERGE_SIDES: neither does. */
 static enum merge_side merge_decide(const struct merge *m, struct str key)
 {
     static const enum merge_side winner[] = {[TREE_NO_STRATEGY] = MERGE_SIDES,
@@ -143,7 +143,7 @@ static enum merge_side merge_decide(const struct merge *m, struct str key)
     return winner[choice == TREE_NO_STRATEGY ? m->how->strategy : choice];
 }
 
-/* The side whose record the result gets. */
+/* Returns the side whose record the result gets. */
 static enum merge_side merge_judge(const struct merge *m, const struct merge_records *r,
                                    struct str key)
 {
@@ -154,7 +154,7 @@ static enum merge_side merge_judge(const struct merge *m, const struct merge_rec
     return merge_decide(m, key);
 }
 
-/* All sides that are at the key are at a record of it. */
+/* Merges one key. Every side that has the key is at its record. */
 static int merge_key(struct merge *m, enum merge_side front, struct err *err)
 {
     struct merge_records r = {0};
@@ -190,7 +190,7 @@ static int merge_step(void *ctx, struct err *err)
     if (code || done)
         return code;
     enum merge_side front = merge_front(m), highest = merge_highest(m, front, &alone);
-    if (alone && front == MERGE_BASE) /* both sides removed it */
+    if (alone && front == MERGE_BASE) /* both sides removed the item */
         return merge_next(m, front, err);
     if (alone)
         return merge_take(m, front, err);

@@ -27,7 +27,7 @@ static int base_begin(struct graph *g, struct graph_heap *h, struct str id, unsi
 }
 
 /* Takes commits by generation. All children of a commit come before it, so its marks are complete
- * when it comes, and the first commit with both marks has no descendant with both. */
+ * when it is taken. The first commit with both marks has no descendant with both. */
 static int base_walk(struct graph *g, struct graph_heap *h, struct graph_node **out,
                      struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Merging a ref into a branch. */
+/* Merges a ref into a branch. */
 #include "lake/conflicts.h"
 #include "lake/head.h"
 #include "lake/names.h"
@@ -18,7 +18,7 @@ static const struct str strategy_names[] = {
     [TREE_DEST_WINS] = {"dest-wins", 9},
 };
 
-/* The caller's choice for one path. */
+/* Returns the caller's choice for one path. */
 static enum tree_strategy merging_choose(void *ctx, struct str path)
 {
     const struct conflict_merge *m = ctx;
@@ -27,8 +27,8 @@ static enum tree_strategy merging_choose(void *ctx, struct str path)
     return o->choose ? o->choose(o->ctx, path) : TREE_NO_STRATEGY;
 }
 
-/* Whether the source has changed nothing since the base. A branch that was emptied differs from the
- * first commit of its repository, as in lakeFS, where that commit has no tree at all. */
+/* Whether the source has changed nothing since the base. An emptied branch counts as different from
+ * the first commit of its repository, as in lakeFS, where that commit has no tree at all. */
 static bool merging_is_empty(const struct tree_merge *m, const struct lake_commit *base,
                              struct str source)
 {

@@ -1,4 +1,4 @@
-/* The metrics of the lake. */
+/* Computes the metrics of the lake. */
 #include "lake/bucket_int.h"
 #include "lake/claim.h"
 #include "lake/room.h"

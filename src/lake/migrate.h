@@ -1,11 +1,12 @@
-/* Migration from a lakeFS of before 0.80, which kept its records in five tables of PostgreSQL. All
- * repositories of the source are read in one moment and become repositories of this lake. The
+/* Migration from a lakeFS before 0.80, which kept its records in five tables of PostgreSQL. All
+ * repositories of the source are read at one moment and become repositories of this lake. The
  * source is not changed. docs/lake-moving.md tells the story.
  *
  * Repositories are moved one after the other. A repository is copied into a partition that nothing
- * leads to yet; then everything is read again from both sides and compared; its own record is
- * written last, so it appears whole or not at all (D7). A row `repos/<name>` in the partition
- * `lake-migrate` changes with every write, so a migration that was stopped goes on where it was. */
+ * leads to yet. Then everything is read again from both sides and compared. The repository's own
+ * record is written last, so the repository appears whole or not at all (D7). A row `repos/<name>`
+ * in the partition `lake-migrate` changes with every write, so that a stopped migration can go on
+ * from there. */
 #ifndef LAKE_MIGRATE_H
 #define LAKE_MIGRATE_H
 
@@ -18,25 +19,26 @@
 enum lake_migrate_state {
     LAKE_MIGRATE_COPYING,
     LAKE_MIGRATE_COMPARING,
-    LAKE_MIGRATE_DONE,    /* the repository was moved by this run */
-    LAKE_MIGRATE_PRESENT, /* an earlier run has moved it */
+    LAKE_MIGRATE_DONE,    /* this run has moved the repository */
+    LAKE_MIGRATE_PRESENT, /* an earlier run has moved the repository */
     LAKE_MIGRATE_FAILED,
 };
 
 struct lake_migrate_repo {
     struct str id;
     enum lake_migrate_state state;
-    uint64_t commits, tags, branches, staged; /* rows in the source, as far as they are known */
-    uint64_t left;    /* staged rows that were left behind, because no path is empty or so long */
-    struct str error; /* why the repository failed */
+    uint64_t commits, tags, branches, staged; /* rows in the source, as far as they were counted */
+    /* staged rows that were left behind, because their path is empty or too long */
+    uint64_t left;
+    struct str error; /* the reason if the repository failed */
 };
 
 /* Rows of the source that belong to no repository. */
 struct lake_migrate_totals {
-    uint64_t uploads;                    /* rows of gateway_multiparts */
-    uint64_t orphan_tokens, orphan_rows; /* staged rows whose token no branch has; left behind */
-    uint64_t
-        homeless; /* commits, branches and tags of repositories that are missing; left behind */
+    uint64_t uploads; /* rows of gateway_multiparts */
+    /* staged rows whose token belongs to no branch, and their tokens; left behind */
+    uint64_t orphan_tokens, orphan_rows;
+    uint64_t homeless; /* commits, branches and tags whose repository is missing; left behind */
 };
 
 struct lake_migrate_options {

@@ -1,4 +1,4 @@
-/* What the files migrate*.c share. */
+/* Declarations that the files migrate*.c share. */
 #ifndef LAKE_MIGRATE_INT_H
 #define LAKE_MIGRATE_INT_H
 
@@ -19,13 +19,14 @@ enum migrate_stage {
     MIGRATE_ENDED,  /* everything was compared, and the repository's record is there */
 };
 
-/* `lake-migrate`, repos/<id>: written with every batch of rows. */
+/* The row `repos/<id>` of partition `lake-migrate`; written with every batch of rows. */
 struct migrate_mark {
-    struct str token;  /* of the repository that is being made */
+    struct str token;  /* token of the repository that is being made */
     uint32_t stage;    /* enum migrate_stage */
     struct str last;   /* the last key of the stage that was copied */
-    struct str branch; /* of MIGRATE_STAGED: whose token is being copied */
-    struct str stamp;  /* not in the record; stamp.p is NULL: there is no row yet */
+    struct str branch; /* for MIGRATE_STAGED: the branch whose token is being copied */
+    /* the row as it was read; not in the record; stamp.p is NULL: there is no row yet */
+    struct str stamp;
 };
 
 /* A repository that is being moved. */
@@ -33,9 +34,9 @@ struct migrate_repo {
     struct lake *lake;
     struct source *source;
     const struct lake_migrate_options *options;
-    uint64_t *rows; /* of the whole migration, for the progress */
+    uint64_t *rows; /* rows that the whole migration has read, for the progress */
     struct arena arena;
-    struct lake_repo repo; /* the record that is written in the end */
+    struct lake_repo repo; /* the record that is written at the end */
     struct migrate_mark mark;
     struct lineage lineage;
     struct lake_migrate_repo told;
@@ -46,9 +47,9 @@ struct migrate_repo {
 /* --- the tables (migrate_row.c) --- */
 
 struct migrate_row {
-    struct str name;  /* of the row, without its kind */
-    struct str value; /* of the row in the key-value store */
-    bool is_first;    /* a commit that is the first parent of another one */
+    struct str name;  /* name of the row, without its kind */
+    struct str value; /* value of the row in the key-value store */
+    bool is_first;    /* the commit is the first parent of another one */
     bool left;        /* the row is not moved */
 };
 
@@ -56,8 +57,8 @@ struct migrate_table {
     const char *kind; /* rows are "<kind>/<name>" */
     /* A SELECT with $1, the repository or the token, and $2, the key behind which it begins. */
     const char *select;
-    /* Makes the row that weir has for a row of the source; strings are in the arena. `present` is
-     * the row that is there already, if there is one: a token that weir made is kept. */
+    /* Makes weir's row from a row of the source; strings are in the arena. `present` is the row
+     * that exists already, if there is one; its token is kept. */
     int (*read)(struct migrate_repo *m, struct arena *a, const struct source_row *from,
                 struct str present, struct migrate_row *out, struct err *err);
 };
@@ -66,7 +67,7 @@ extern const struct migrate_table migrate_tables[MIGRATE_COPIED];
 /* Reads a row of graveler_commits. */
 int migrate_read_commit(struct arena *a, const struct source_row *from, struct lake_commit *out,
                         struct err *err) MUST_CHECK;
-/* Reads a JSON object of strings, which SQL may have as NULL and as null, into sorted pairs. */
+/* Reads a JSON object of strings into sorted pairs. The value may be SQL's NULL or JSON's null. */
 int migrate_read_pairs(struct arena *a, struct str json, struct str_pairs *out,
                        struct err *err) MUST_CHECK;
 
@@ -89,16 +90,16 @@ int migrate_each_branch(struct migrate_repo *m, struct str from,
 
 /* --- steps (migrate_copy.c, migrate_compare.c) --- */
 
-/* Reads the mark; without one, the migration of the repository has not begun. */
+/* Reads the mark. If there is none, the migration of the repository has not begun. */
 int migrate_mark_load(struct migrate_repo *m, struct err *err) MUST_CHECK;
-/* Adds the new mark to the write, if the row is still the one that was read. */
+/* Adds the new mark to the write, on the condition that the row is still as it was read. */
 void migrate_mark_put(struct migrate_repo *m, struct lake_tx *tx);
-/* Takes it over once the write was made. */
+/* Keeps the new mark once the write was made. */
 void migrate_mark_written(struct migrate_repo *m);
 /* Writes the mark alone. */
 int migrate_mark_save(struct migrate_repo *m, struct err *err) MUST_CHECK;
 
-/* Copies all rows, from where the mark is. */
+/* Copies all rows, from the position of the mark on. */
 int migrate_copy(struct migrate_repo *m, struct err *err) MUST_CHECK;
 /* Reads all rows from both sides. ERR_CONFLICT: they differ; the text names the first row. */
 int migrate_compare(struct migrate_repo *m, struct err *err) MUST_CHECK;

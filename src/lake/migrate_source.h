@@ -1,6 +1,6 @@
-/* The database of an old lakeFS, which kept its records in PostgreSQL's tables: read in one
- * transaction that cannot write, so that all reads see one moment and the source stays as it is
- * (D6). For the files migrate*.c alone. A source belongs to one thread. */
+/* The database of an old lakeFS, which kept its records in tables of PostgreSQL. It is read in one
+ * read-only transaction, so that all reads see one moment and the source cannot change (D6). For
+ * the files migrate*.c alone. A source belongs to one thread. */
 #ifndef LAKE_MIGRATE_SOURCE_H
 #define LAKE_MIGRATE_SOURCE_H
 
@@ -34,12 +34,12 @@ struct source_row {
 };
 int64_t source_integer(const struct source_row *row, unsigned column); /* 0 for NULL */
 
-/* Opens a cursor on a SELECT whose columns are all text or bytea. `params` replace $1 and $2, which
- * are text, or bytea where the statement says so. */
+/* Opens a cursor on a SELECT whose columns are all text or bytea. `params` replace $1 and $2; they
+ * are text, or bytea if the statement casts them. */
 struct source_rows;
 int source_rows_open(struct source_rows **out, struct source *s, const char *select,
                      const struct str *params, unsigned count, struct err *err) MUST_CHECK;
-/* ERR_END: there are no more rows. */
+/* Gives the next row. ERR_END: there are no more rows. */
 int source_rows_next(struct source_rows *rows, struct source_row *out, struct err *err) MUST_CHECK;
 void source_rows_close(struct source_rows *rows); /* NULL is fine */
 

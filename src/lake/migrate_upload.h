@@ -4,8 +4,8 @@
 
 #include "lake/migrate_int.h"
 
-/* Copies all rows and compares them; *count is their number. A source without the table has none.
- */
+/* Copies all rows and compares them; *count is their number. If the source has no such table, the
+ * count is 0. */
 int migrate_uploads(struct lake *l, struct source *s, uint64_t *count, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* A migration on a thread of its own. */
+/* Runs a migration on a thread of its own. */
 #include "lake/mover.h"
 
 #include "base/vec.h"
@@ -77,7 +77,8 @@ static bool mover_goes_on(void *ctx, uint64_t rows)
     return !m->stops;
 }
 
-/* Repositories are told in their order, so news are about the last one or a new one. */
+/* Records the new state of a repository. Repositories are reported in their order, so a report is
+ * about the last one or a new one. */
 static void mover_told(void *ctx, const struct lake_migrate_repo *r)
 {
     struct lake_mover *m = ctx;
@@ -123,7 +124,7 @@ static void mover_run(void *ctx)
     mutex_unlock(&m->lock);
 }
 
-/* Takes the only place; false: it is taken. */
+/* Reserves the only place for a migration; false: a migration is running. */
 static bool mover_enter(struct lake_mover *m)
 {
     mutex_lock(&m->lock);
@@ -141,7 +142,7 @@ int lake_mover_start(struct lake_mover *m, struct str url, struct str owner, str
 {
     if (!mover_enter(m))
         return err_set(err, ERR_BUSY, "a migration is under way");
-    thread_join(&m->thread); /* of the last migration, which has ended */
+    thread_join(&m->thread); /* the thread of the last migration, which has ended */
     m->thread = (struct thread){0};
     m->url = str_dup(url);
     m->owner = str_dup(owner);

@@ -1,4 +1,4 @@
-/* The names of the lake. */
+/* Checks the names of the lake. */
 #include "lake/names.h"
 
 #include "lake/lake.h"
@@ -6,7 +6,7 @@
 enum {
     REPO_MIN = 3,
     REPO_MAX = 63,
-    SPACE_MAX = 768, /* bytes; a key below the namespace has room in S3's 1024 */
+    SPACE_MAX = 768, /* in bytes; leaves room for a key below the namespace in S3's 1024 */
 };
 
 static bool name_is_lower_alnum(char c)
@@ -14,7 +14,7 @@ static bool name_is_lower_alnum(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* The characters of regular expressions' \w. */
+/* Whether the character is matched by \w in regular expressions. */
 static bool name_is_word(char c)
 {
     return name_is_lower_alnum(c) || (c >= 'A' && c <= 'Z') || c == '_';

@@ -1,5 +1,6 @@
-/* The names of the lake, checked once at the edge (docs/lake.md, "Names and limits"). All functions
- * return ERR_INVALID with a text that names the rule. No I/O; any thread. */
+/* Checks of the lake's names, made once at the edge (docs/lake.md, "Names and limits"). All
+ * functions return ERR_INVALID with a text that names the rule. They do no I/O; any thread may call
+ * them. */
 #ifndef LAKE_NAMES_H
 #define LAKE_NAMES_H
 
@@ -12,8 +13,8 @@ int lake_check_tag(struct str name, struct err *err) MUST_CHECK;
 int lake_check_path(struct str path, struct err *err) MUST_CHECK;
 int lake_check_message(struct str message, struct err *err) MUST_CHECK;
 int lake_check_metadata(const struct str_pairs *p, struct err *err) MUST_CHECK;
-int lake_refuse_metadata(struct err *err); /* the error of metadata that is too large */
-/* Checks a storage namespace, s3://<bucket>[/<prefix>], and gives its parts; the prefix has no
+int lake_refuse_metadata(struct err *err); /* sets the error of metadata that is too large */
+/* Checks a storage namespace, s3://<bucket>[/<prefix>], and returns its parts. The prefix has no
  * slash at its end. */
 int lake_check_space(struct str space, struct str *bucket, struct str *prefix,
                      struct err *err) MUST_CHECK;

@@ -18,9 +18,9 @@
 enum {
     NODE_ID_LEN = 32,
     NODE_LEVEL_MAX = 15,
-    NODE_KEY_MAX = 2048,                 /* bytes of a key */
-    NODE_VALUE_MAX = 1 << 20,            /* bytes of a value */
-    NODE_FILE_MAX = 64 << 20,            /* bytes of a file that is read */
+    NODE_KEY_MAX = 2048,                 /* longest key, in bytes */
+    NODE_VALUE_MAX = 1 << 20,            /* largest value, in bytes */
+    NODE_FILE_MAX = 64 << 20,            /* largest file that is read, in bytes */
     NODE_BLOCK = 8 << 10,                /* a block is ended before it grows past this */
     NODE_BLOCK_MAX = NODE_VALUE_MAX * 2, /* a block of one large record is larger than NODE_BLOCK */
 };
@@ -44,37 +44,39 @@ void node_id_text(char out[LAKE_ID_LEN + 1], const struct node_id *id);
 struct node_child {
     struct node_id id;
     struct str min;        /* the child's smallest key */
-    uint64_t count, bytes; /* records below the child, and the bytes of their keys and values */
-    bool foreign;          /* the child is a table of lakeFS. A hint: not part of the parent's id */
+    uint64_t count, bytes; /* number of records below the child; bytes of their keys and values */
+    /* the child is a table of lakeFS; a hint that is not part of the parent's id */
+    bool foreign;
 };
 
 /* The hint is one byte at the end of the value; it is not hashed and has no weight. */
 enum { NODE_CHILD_HINT = 1 };
 
 void node_child_write(struct buf *out, const struct node_child *c);
-/* The strings are borrowed from `value`. */
+/* Decodes a child. The strings are borrowed from `value`. */
 int node_child_read(struct node_child *out, struct str value) MUST_CHECK;
 /* Reads the value of a lakeFS metarange's record, which names a range. */
 int node_child_read_foreign(struct node_child *out, struct str value) MUST_CHECK;
 
-/* The value of a leaf's record has the form of lakeFS: each string behind its zigzag length. */
+/* Encodes the value of a leaf's record in the form of lakeFS: each string behind its length in
+ * zigzag. */
 void node_record_write(struct buf *out, struct str identity, struct str data);
 size_t node_record_size(struct str identity, struct str data);
 int node_record_read(struct tree_record *out, struct str key, struct str value) MUST_CHECK;
 
 /* --- ids (node_hash.c) --- */
 
-/* Computes a file id of lakeFS while records are given to it. */
+/* Computes lakeFS's file id from the records that are added. */
 struct node_hash {
     void *digest; /* EVP_MD_CTX */
     size_t used;
-    char bytes[8192]; /* small pieces are collected here, so that OpenSSL is called seldom */
+    char bytes[8192]; /* collects small pieces, so that OpenSSL is called less often */
 };
 void node_hash_init(struct node_hash *h);
 void node_hash_release(struct node_hash *h);
 void node_hash_begin(struct node_hash *h);
 void node_hash_record(struct node_hash *h, struct str key, struct str value);
-/* `type` is "ranges" or "metaranges"; empty: the file has no properties. */
+/* Ends the hash. `type` is "ranges" or "metaranges"; empty: the file has no properties. */
 void node_hash_end(struct node_hash *h, struct str type, struct node_id *out);
 struct str node_hash_type(unsigned level);
 
@@ -82,8 +84,8 @@ struct str node_hash_type(unsigned level);
 
 /* Continues a CRC-32C; the first call has a crc of 0. */
 uint32_t node_crc(uint32_t crc, const void *p, size_t len);
-/* Whether a stored CRC is the computed one. In fuzzing builds every CRC is right, because a fuzzer
- * would hardly ever get past a checksum. */
+/* Whether a stored CRC equals the computed one. In fuzzing builds every CRC counts as right,
+ * because a fuzzer would hardly ever get past a checksum. */
 static inline bool node_crc_is(uint32_t stored, uint32_t computed)
 {
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -93,7 +95,7 @@ static inline bool node_crc_is(uint32_t stored, uint32_t computed)
 #endif
 }
 
-/* Collects records of ascending keys in the form of a block. The last key is borrowed until the
+/* Collects records with ascending keys in the form of a block. The last key is borrowed until the
  * next call. */
 struct block_writer {
     struct buf bytes;
@@ -103,24 +105,25 @@ struct block_writer {
 };
 void block_writer_release(struct block_writer *w);
 void block_writer_add(struct block_writer *w, struct str key, struct str value);
-size_t block_writer_size(const struct block_writer *w); /* once it is ended */
+size_t block_writer_size(const struct block_writer *w); /* size of the block once it is ended */
 void block_writer_end(struct block_writer *w);          /* appends the restarts */
 void block_writer_reset(struct block_writer *w);
 
 /* Reads a block. The form is that of LevelDB, so lakeFS's tables are read by the same code. */
 struct block_cursor {
     const unsigned char *bytes;
-    size_t len; /* of the records; the restarts are behind them */
+    size_t len; /* length of the records; the restarts follow */
     size_t at;  /* offset of the next record */
     uint32_t restart_count;
     unsigned trailer; /* bytes at the end of each key that do not belong to it */
-    size_t key_len;   /* with the trailer */
+    size_t key_len;   /* length with the trailer */
     struct str value;
     char key[NODE_KEY_MAX + 8];
 };
 /* Places the cursor before the first record. ERR_CORRUPT: the bytes are not a block. */
 int block_cursor_open(struct block_cursor *c, struct str bytes, unsigned trailer) MUST_CHECK;
-/* ERR_END: there are no more. ERR_CORRUPT: the record is malformed, or its key does not ascend. */
+/* Moves to the next record. ERR_END: there are no more. ERR_CORRUPT: the record is malformed, or
+ * its key does not ascend. */
 int block_cursor_next(struct block_cursor *c) MUST_CHECK;
 /* Moves to the first record at or behind `key`. ERR_END: there is none. */
 int block_cursor_seek(struct block_cursor *c, struct str key) MUST_CHECK;
@@ -135,43 +138,44 @@ static inline struct str block_cursor_key(const struct block_cursor *c)
 /* The records of a node that is being made. */
 struct node_draft {
     unsigned level;
-    size_t target; /* the weight at which the node is aimed (lake/split.h) */
+    size_t target; /* the weight that the node should get (lake/split.h) */
     uint32_t records;
-    uint64_t count, bytes; /* as in struct node_child; `bytes` of all leaves below */
+    uint64_t count, bytes; /* as in struct node_child; `bytes` counts all leaves below */
     size_t weight;         /* hashed bytes of keys and values in this node */
-    size_t last_at;        /* where the last record begins in `raw` */
-    struct buf raw;        /* le32 key length, le32 value length, key, value of each */
+    size_t last_at;        /* offset of the last record in `raw` */
+    struct buf raw;        /* for each record: le32 key length, le32 value length, key, value */
 };
 void node_draft_reset(struct node_draft *d, unsigned level, size_t target);
-/* Each returns the record's weight, in bytes. */
+/* Each adds a record and returns its weight, in bytes. */
 size_t node_draft_raw(struct node_draft *d, struct str key, struct str value);
 size_t node_draft_record(struct node_draft *d, const struct tree_record *r);
 size_t node_draft_child(struct node_draft *d, struct str max, const struct node_child *c);
-/* The smallest key of all leaves below, and the greatest; borrowed until the next call. */
+/* Return the smallest and the greatest key of all leaves below; borrowed until the next call. */
 struct str node_draft_min(const struct node_draft *d);
 struct str node_draft_last(const struct node_draft *d);
-/* Where in `raw` the id of the child is that was added last. */
+/* Returns the offset in `raw` of the id of the child that was added last. */
 size_t node_draft_id_at(const struct node_draft *d);
 
 struct node_encoder {
     void *zstd; /* ZSTD_CCtx */
     struct node_hash hash;
     struct block_writer block, index;
-    struct buf entry; /* a value of the index */
+    struct buf entry; /* an index value that is being encoded */
     struct buf file;  /* the result */
     struct node_id id;
 };
 void node_encoder_init(struct node_encoder *e);
 void node_encoder_release(struct node_encoder *e);
-/* Makes e->file and e->id. */
+/* Encodes the node. The results are e->file and e->id. */
 int node_encode(struct node_encoder *e, const struct node_draft *d, struct err *err) MUST_CHECK;
 
 /* --- reading (node_read.c, sst.c) --- */
 
 struct node_block {
-    uint32_t offset, stored;  /* in the file; `stored` includes type and CRC */
-    uint32_t raw;             /* bytes when decoded; 0: the block says it itself (lakeFS) */
-    uint32_t key_at, key_len; /* in node.keys: a key at or behind the block's last one */
+    uint32_t offset, stored; /* position and length in the file; `stored` includes type and CRC */
+    uint32_t raw;            /* length when decoded; 0: the block itself says it (lakeFS) */
+    /* position in node.keys of a key that is not smaller than the block's last key */
+    uint32_t key_at, key_len;
 };
 
 struct node {
@@ -187,21 +191,22 @@ struct node {
 };
 
 /* Opens the file of node `id`, in either format, and takes the bytes out of `file`. `zstd` is a
- * ZSTD_DCtx that nobody else uses meanwhile. ERR_CORRUPT: the text names the node. */
+ * ZSTD_DCtx that no other thread uses meanwhile. ERR_CORRUPT: the text names the node. */
 int node_open(struct node **out, const struct node_id *id, struct buf *file, void *zstd,
               struct err *err) MUST_CHECK;
 void node_free(struct node *n);
-size_t node_memory(const struct node *n); /* bytes that the open node takes */
-/* Appends the decoded block to `out`, checked by its CRC. */
+size_t node_memory(const struct node *n); /* memory of the open node, in bytes */
+/* Appends the decoded block to `out` after checking its CRC. */
 int node_block_read(const struct node *n, size_t block, void *zstd, struct buf *out,
                     struct err *err) MUST_CHECK;
-/* Index of the first block that may have a key at or behind `key`; the number of blocks: none. */
+/* Returns the index of the first block that may have a key at or behind `key`. The number of blocks
+ * means that there is none. */
 size_t node_block_find(const struct node *n, struct str key);
 /* Sets ERR_CORRUPT with a text that names the node. */
 int node_corrupt(const struct node_id *id, const char *why, struct err *err);
 
-/* Why a file cannot be read; NULL: it can. node_open() and node_block_read() add the node's name.
- */
+/* Open a file of one format. Return NULL, or a text that says why the file cannot be read.
+ * node_open() and node_block_read() add the node's name. */
 const char *node_open_own(struct node *n, void *zstd);
 const char *node_open_table(struct node *n);
 bool node_is_table(struct str file); /* whether the bytes end like a table of lakeFS */
@@ -209,7 +214,7 @@ const char *node_block_read_own(const struct node *n, const struct node_block *b
                                 struct buf *out);
 const char *node_block_read_table(const struct node *n, const struct node_block *b,
                                   struct buf *out);
-/* Keeps a block and the key that it ends at or before. */
+/* Adds a block, with a key that is not smaller than its last key. */
 void node_block_add(struct node *n, const struct node_block *b, struct str key);
 
 #endif

@@ -1,5 +1,5 @@
-/* Blocks: runs of records whose keys leave out what they share with the key before. Every 16th
- * record is a restart, whose key is whole, so that a search can begin there. */
+/* Blocks: runs of records in which each key omits the bytes that it shares with the key before it.
+ * Every 16th record is a restart: it has its whole key, so that a search can begin there. */
 #include "lake/node.h"
 
 #include <isa-l/crc.h>
@@ -8,7 +8,7 @@ enum { RESTART_EVERY = 16, RESTART_SIZE = 4 };
 
 uint32_t node_crc(uint32_t crc, const void *p, size_t len)
 {
-    enum { PIECE = 1 << 30 }; /* ISA-L counts bytes by int */
+    enum { PIECE = 1 << 30 }; /* most bytes in one call, because ISA-L counts by int */
     const unsigned char *bytes = p;
 
     crc = ~crc;
@@ -98,7 +98,7 @@ int block_cursor_open(struct block_cursor *c, struct str bytes, unsigned trailer
 
 struct block_entry {
     uint64_t shared, unshared, value;
-    size_t at; /* offset of the key's own bytes */
+    size_t at; /* offset of the bytes that the key does not share */
 };
 
 /* Reads the lengths in front of a record, and checks that the record is inside the block. Most
@@ -120,7 +120,7 @@ static bool block_entry_read(const struct block_cursor *c, size_t at, struct blo
     return e->unshared <= c->len - e->at && e->value <= c->len - e->at - e->unshared;
 }
 
-/* Whether the record's key is behind the cursor's. What a key shares may reach into the trailer of
+/* Whether the record's key is behind the cursor's. The shared bytes may reach into the trailer of
  * the key before; then one of the two keys is a prefix of the other. */
 static bool block_ascends(const struct block_cursor *c, const struct block_entry *e)
 {
@@ -150,7 +150,7 @@ int block_cursor_next(struct block_cursor *c)
     return 0;
 }
 
-/* The whole key of a restart, without its trailer. */
+/* Gives the whole key of a restart, without its trailer. */
 static int block_restart(const struct block_cursor *c, uint32_t i, size_t *at, struct str *key)
 {
     struct block_entry e;

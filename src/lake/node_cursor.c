@@ -1,6 +1,6 @@
-/* A place in one node: its blocks are decoded one after another. Blocks of nodes above the leaves
- * stay in the cache; those of leaves do so only for lookups, so that reading a whole tree does not
- * push out everything else. */
+/* A position in one node, whose blocks are decoded one after another. Blocks of nodes above the
+ * leaves stay in the cache. Blocks of leaves stay only after look-ups, so that reading a whole tree
+ * does not evict everything else. */
 #include "lake/tree_spine.h"
 
 int node_cursor_open(struct node_cursor *c, struct tree_store *t, const struct node_id *id,
@@ -90,7 +90,7 @@ int node_cursor_seek(struct node_cursor *c, struct str key, struct err *err)
     if (block != c->block && (code = cursor_block(c, block, err)))
         return code;
     code = block_cursor_seek(&c->at, key);
-    /* A table of lakeFS may say that a block ends behind its last key. */
+    /* The index of a lakeFS table may give a block a larger last key than it has. */
     return code == ERR_END ? node_cursor_next(c, err) : cursor_code(c, code, err);
 }
 

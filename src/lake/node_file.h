@@ -21,7 +21,7 @@ enum {
     FOOTER_INDEX_RAW = 40,
     FOOTER_RECORDS = 44,
     FOOTER_BYTES = 48, /* hashed bytes of keys and values */
-    FOOTER_CRC = 52,   /* over the header and the footer before this */
+    FOOTER_CRC = 52,   /* covers the header, and the footer up to here */
     FOOTER_MAGIC = 56,
 };
 

@@ -1,5 +1,5 @@
-/* The id of a node: lakeFS's file id, SHA-256 over the records and the type of the file. Blocks and
- * compression are not part of it. */
+/* The id of a node: lakeFS's file id, which is the SHA-256 over the records and the type of the
+ * file. Blocks and compression do not change it. */
 #include "lake/node.h"
 
 #include <openssl/evp.h>
@@ -42,7 +42,7 @@ static void node_hash_add(struct node_hash *h, const void *p, size_t len)
     h->used += len;
 }
 
-/* The length in decimal, then the bytes, then '|'. */
+/* Hashes the length in decimal, then the bytes, then '|'. */
 static void node_hash_string(struct node_hash *h, struct str s)
 {
     char digits[20], *p = digits + sizeof(digits);
@@ -60,8 +60,9 @@ void node_hash_record(struct node_hash *h, struct str key, struct str value)
     node_hash_string(h, value);
 }
 
-/* lakeFS's encoding of a map of strings: 4, the number of pairs, then the pairs as strings; a
- * string is 1, its length, its bytes; a number is 2, 8, and 8 bytes big-endian. */
+/* Hashes a number as lakeFS encodes it. In lakeFS's encoding a map of strings is 4, the number of
+ * pairs, then the pairs as strings; a string is 1, its length, its bytes; a number is 2, 8, and 8
+ * bytes big-endian. */
 static void node_hash_number(struct node_hash *h, uint64_t v)
 {
     unsigned char bytes[10] = {2, 8};

@@ -1,5 +1,5 @@
-/* Opening node files and decoding their blocks. Every number of the file is checked before it is
- * used, and every byte is under a CRC. */
+/* Opens node files and decodes their blocks. Every number of the file is checked before it is used,
+ * and a CRC covers every byte. */
 #include "lake/node.h"
 #include "lake/node_file.h"
 
@@ -115,7 +115,8 @@ const char *node_block_read_own(const struct node *n, const struct node_block *b
     return out->failed ? "does not fit into memory" : NULL;
 }
 
-/* The blocks lie one behind the other, from the header to the index. */
+/* Reads an entry of the index. The blocks lie one behind the other, from the header to the
+ * index. */
 static const char *own_index_entry(struct node *n, const struct block_cursor *c, size_t *at,
                                    size_t end)
 {

@@ -1,4 +1,5 @@
-/* The values of records: leaves have identity and data, nodes above have a child. */
+/* Encodes and decodes the values of records: leaves have identity and data, nodes above them have a
+ * child. */
 #include "lake/node.h"
 
 #include "base/hex.h"
@@ -56,7 +57,8 @@ int node_child_read(struct node_child *out, struct str value)
     return 0;
 }
 
-/* Zigzag maps signed numbers to unsigned ones; the lengths are never negative. */
+/* Encodes a length in zigzag, which maps signed numbers to unsigned ones; lengths are never
+ * negative. */
 static uint64_t value_zigzag(size_t len)
 {
     return (uint64_t)len << 1;

@@ -1,4 +1,4 @@
-/* Making node files: records are collected in a draft, then written as blocks, an index of the
+/* Makes node files: records are collected in a draft, then written as blocks, an index of the
  * blocks, and a footer. The id is computed in the same pass. */
 #include "lake/node.h"
 #include "lake/node_file.h"
@@ -125,7 +125,7 @@ void node_encoder_release(struct node_encoder *e)
 }
 
 /* Appends the block to the file: compressed if that makes it smaller, then type and CRC. Returns
- * the bytes that it takes there. */
+ * the number of bytes that were appended. */
 static size_t encoder_store(struct node_encoder *e, struct block_writer *w)
 {
     block_writer_end(w);

@@ -1,4 +1,4 @@
-/* The node files of a repository's trees: `_lakefs/<id>` below its namespace. */
+/* Reads and writes the node files of a repository's trees: `_lakefs/<id>` below its namespace. */
 #include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
@@ -8,12 +8,14 @@
 
 #include <stdlib.h>
 
-/* The home of one repository's nodes, behind a struct node_place. */
+/* The storage place of one repository's nodes; a struct node_place points to it. */
 struct node_home {
     struct lake *lake;
     const struct lake_repo *repo; /* borrowed until lake_tree_store_release() */
-    struct node_place given;      /* what lake_options.place gave; given.write NULL: nothing */
-    const struct lake_keep *keep; /* of whoever builds a tree; NULL: nothing is put */
+    /* set by lake_options.place; given.write NULL: the routes give the place */
+    struct node_place given;
+    /* state of the collector under which a tree is built; NULL: no node is put */
+    const struct lake_keep *keep;
 };
 
 static int node_home_open(struct lake_place *p, struct node_home *h, struct arena *a, struct str id,
@@ -76,8 +78,8 @@ static int node_write(void *ctx, struct str id, struct str bytes, struct err *er
     return code;
 }
 
-/* Whether reading a node has to wait for a peer. This only decides whether nodes are kept on disk
- * too, so a bucket whose storage is not known now counts as near. */
+/* Whether reading a node has to wait for a peer. This only decides whether nodes are also cached on
+ * disk, so a bucket whose storage is unknown now counts as local. */
 static bool node_is_far(struct lake *l, const struct lake_repo *r)
 {
     struct str bucket, prefix;

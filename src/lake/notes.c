@@ -15,7 +15,8 @@ const char *const lake_note_names[LAKE_NOTE_KINDS] = {
     [LAKE_NOTE_COMMIT] = "commit",
 };
 
-/* Counters are atomic, so an operation that is fast and succeeds takes no lock. */
+/* Counts operations. The counters are atomic, so an operation that is fast and succeeds takes no
+ * lock. */
 struct note_counter {
     _Atomic(uint64_t) count, failed, total_ns, slowest_ns;
 };
@@ -24,7 +25,7 @@ struct lake_notes {
     struct note_counter counters[LAKE_NOTE_KINDS];
     struct mutex lock; /* class "lake.notes"; guards the members below */
     struct lake_note kept[LAKE_NOTES_KEPT];
-    uint64_t added; /* the next note takes the place added % LAKE_NOTES_KEPT */
+    uint64_t added; /* number of notes so far; the next note is stored at added % LAKE_NOTES_KEPT */
 };
 
 struct lake_notes *lake_notes_new(void)

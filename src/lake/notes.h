@@ -14,15 +14,15 @@
 
 enum lake_note_kind {
     LAKE_NOTE_WRITE,      /* an atomic write of the key-value store */
-    LAKE_NOTE_NODE_READ,  /* a node file was read from its storage */
-    LAKE_NOTE_NODE_WRITE, /* a node file was put there */
+    LAKE_NOTE_NODE_READ,  /* reading a node file from its storage */
+    LAKE_NOTE_NODE_WRITE, /* writing a node file to its storage */
     LAKE_NOTE_COMMIT,     /* a whole commit */
     LAKE_NOTE_KINDS
 };
 extern const char *const lake_note_names[LAKE_NOTE_KINDS];
 
 enum {
-    LAKE_NOTES_KEPT = 64,     /* slow and failed operations that are remembered */
+    LAKE_NOTES_KEPT = 64,     /* number of slow and failed operations that are remembered */
     LAKE_NOTES_SLOW_MS = 500, /* an operation that takes longer is slow */
     LAKE_NOTE_TEXT = 160,
 };
@@ -33,7 +33,7 @@ struct lake_notes *lake_notes_new(void);
 void lake_notes_free(struct lake_notes *n); /* NULL is fine */
 
 /* Notes an operation that has ended with this code. Expected errors (base/err.h) do not count as
- * failures. `what` names the thing that it was about. */
+ * failures. `what` names the thing that the operation was about. */
 void lake_notes_add(struct lake_notes *n, enum lake_note_kind kind, struct str what,
                     uint64_t begun_ns, int code, const struct err *err);
 
@@ -42,9 +42,9 @@ struct lake_note_count {
 };
 struct lake_note {
     enum lake_note_kind kind;
-    int64_t ended_ms; /* since 1970 */
+    int64_t ended_ms; /* in ms since 1970 */
     uint64_t took_ns;
-    int code; /* 0: it was slow */
+    int code; /* 0: the operation succeeded, but was slow */
     char what[LAKE_NOTE_TEXT], error[LAKE_NOTE_TEXT];
 };
 void lake_notes_count(struct lake_notes *n, struct lake_note_count out[LAKE_NOTE_KINDS]);

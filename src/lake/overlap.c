@@ -1,4 +1,4 @@
-/* Which repository owns a place in a bucket. */
+/* Finds the repository that owns a place in a bucket. */
 #include "lake/overlap.h"
 #include "lake/lake_int.h"
 
@@ -9,7 +9,7 @@ bool lake_spaces_overlap(struct str a, struct str b)
     return str_starts(inner, outer) && (inner.len == outer.len || inner.p[outer.len] == '/');
 }
 
-/* What is looked for in the records of repositories. */
+/* A search through the records of repositories. */
 struct overlap_search {
     const struct lake_repo *own;
     struct str address;
@@ -17,7 +17,8 @@ struct overlap_search {
     bool (*meets)(const struct overlap_search *s, struct str space);
 };
 
-/* Finds the first repository but the search's own that meets it. ERR_NOT_FOUND: there is none. */
+/* Finds the first repository, other than the search's own, that matches the search. ERR_NOT_FOUND:
+ * there is none. */
 static int overlap_find(const struct overlap_search *s, struct lake *l, struct arena *a,
                         struct lake_repo *out, struct err *err)
 {

@@ -1,23 +1,21 @@
-/* Which repository owns a place in a bucket. The files below `data/` and `_lakefs/` of a namespace
- * belong to its repository, whose collections remove what its own refs do not name. So no other
- * repository may refer to them, and no two namespaces may overlap. For the files of src/lake/
- * alone.
- */
+/* Finds the repository that owns a place in a bucket. The files below `data/` and `_lakefs/` of a
+ * namespace belong to its repository, whose collections remove files that its own refs do not name.
+ * So no other repository may refer to these files, and no two namespaces may overlap. For the files
+ * of src/lake/ alone. */
 #ifndef LAKE_OVERLAP_H
 #define LAKE_OVERLAP_H
 
 #include "lake/lake.h"
 
-/* Whether one of two namespaces is the other one or lies inside it. */
+/* Whether two namespaces are the same, or one lies inside the other. */
 bool lake_spaces_overlap(struct str a, struct str b);
 
 /* Refuses a namespace that overlaps with that of another repository. ERR_IN_USE: the text names the
- * repository. It reads the records of all repositories. */
+ * repository. This reads the records of all repositories. */
 int lake_check_spaces(struct lake *l, const struct lake_repo *r, struct err *err) MUST_CHECK;
 
-/* Refuses the address of an object, or a prefix of such addresses, of which some belong to another
- * repository. ERR_INVALID: the text names the repository. It reads the records of all
- * repositories. */
+/* Refuses an address, or a prefix of addresses, if it can name an object of another repository.
+ * ERR_INVALID: the text names the repository. This reads the records of all repositories. */
 int lake_check_source(struct lake *l, const struct lake_repo *r, struct str address, bool is_prefix,
                       struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Pages of paths: prefix, delimiter, after, limit. */
+/* Fills pages of paths by prefix, delimiter, after and limit. */
 #include "lake/page.h"
 #include "lake/layers.h"
 
@@ -7,7 +7,7 @@ size_t page_limit(const struct lake_list_options *o)
     return size_min(o->limit, LAKE_LIST_MAX);
 }
 
-/* The common prefix that a path is folded into; empty: none. */
+/* Returns the common prefix into which a path is folded; empty: there is none. */
 static struct str page_common(const struct lake_list_options *o, struct str path)
 {
     ptrdiff_t at = o->delimiter.len ? str_find(str_skip(path, o->prefix.len), o->delimiter) : -1;
@@ -21,11 +21,11 @@ int page_start(struct arena *a, const struct lake_list_options *o, struct str *f
     *from = STR_EMPTY;
     if (o->after.len == 0)
         return 0;
-    /* The last page ended with a common prefix: all that it stands for has been passed. */
+    /* The last page ended with a common prefix, so all paths with that prefix are skipped. */
     if (str_starts(o->after, o->prefix) && str_eq(page_common(o, o->after), o->after)) {
         if (!layers_behind(a, o->after, from))
             return ERR_END;
-    } else { /* the smallest path behind `after` has a NUL at its end */
+    } else { /* the smallest path behind `after` is `after` with a NUL added */
         char *copy = arena_z(a, o->after);
         *from = str_n(copy, copy ? o->after.len + 1 : 0);
     }

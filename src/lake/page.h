@@ -1,29 +1,29 @@
-/* Pages of paths, for listings and differences: they begin behind `after`, have paths that begin
- * with `prefix`, and fold the paths that have the delimiter behind the prefix into common prefixes.
- */
+/* Pages of paths, for listings and differences. A page begins behind `after` and has paths that
+ * begin with `prefix`. Paths with the delimiter behind the prefix are folded into common
+ * prefixes. */
 #ifndef LAKE_PAGE_H
 #define LAKE_PAGE_H
 
 #include "lake/lake.h"
 
-/* What a page is made from. Paths come in their order. */
+/* The source of a page's paths. Paths come in ascending order. */
 struct page_source {
     /* Gives the next path. ERR_END: there are no more. */
     int (*next)(void *ctx, struct str *path, struct err *err);
-    /* The next path is the first one at or behind `path`. */
+    /* Moves the source: the next path is the first one at or behind `path`. */
     void (*seek)(void *ctx, struct str path);
-    /* Adds the path that next() gave last, or the common prefix that it is folded into. */
+    /* Adds the path that next() returned last, or the common prefix into which it is folded. */
     int (*add)(void *ctx, struct str path, bool is_prefix, struct err *err);
     void *ctx;
 };
 
-/* The first path that the page may have. ERR_END: no path can be on it. */
+/* Gives the first path that the page may have. ERR_END: no path can be on the page. */
 int page_start(struct arena *a, const struct lake_list_options *o, struct str *from,
                struct err *err) MUST_CHECK;
-/* The number of results that a page has at most. */
+/* Returns the largest number of results that the page may have. */
 size_t page_limit(const struct lake_list_options *o);
-/* Fills the page. *last is the last path or prefix that was added, in the arena: `after` of the
- * next page. */
+/* Fills the page. *last is the last path or prefix that was added, in the arena; it is `after` of
+ * the next page. */
 int page_fill(struct arena *a, const struct lake_list_options *o, const struct page_source *from,
               bool *more, struct str *last, struct err *err) MUST_CHECK;
 

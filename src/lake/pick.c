@@ -1,5 +1,5 @@
-/* Revert and cherry-pick: the change that one commit made is undone on a branch, or made again.
- * Both are three-way merges with a commit and its parent. */
+/* Revert and cherry-pick: undo on a branch the change that one commit made, or make it again. Both
+ * are three-way merges with a commit and its parent. */
 #include "lake/conflicts.h"
 #include "lake/head.h"
 #include "lake/names.h"
@@ -59,7 +59,8 @@ static int picking_merge(const struct picking *p, struct head_change *h,
     return code;
 }
 
-/* A picked commit keeps its message and its metadata, and says where it comes from. */
+/* Fills the new commit's message and metadata: those of the picked commit, and where it comes
+ * from. */
 static void picking_describe(const struct picking *p, struct arena *a, const struct lake_commit *c,
                              struct lake_commit *out)
 {

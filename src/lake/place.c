@@ -35,7 +35,7 @@ static int place_resolve(struct lake_place *p, struct err *err)
     return 0;
 }
 
-/* Chooses the storage for the key, where the bucket is on two of them. */
+/* Chooses the storage for the key when the bucket is on two storages. */
 static int place_choose(struct lake_place *p, struct storage **out, struct err *err)
 {
     const struct bucket_sides *sides = p->lake->o.sides;
@@ -69,7 +69,7 @@ static int place_find(struct lake_place *p, struct err *err)
     return p->bucket ? 0 : storage_open_bucket(&p->bucket, s, p->user, p->name, err);
 }
 
-/* Checks that the route still leads where it led when the place was found. ERR_AGAIN: it does not
+/* Checks that the route has not changed since the place was found. ERR_AGAIN: it has changed
  * (docs/replication.md, S5). */
 static int place_check_route(struct lake_place *p, struct err *err)
 {
@@ -86,8 +86,8 @@ static int place_check_route(struct lake_place *p, struct err *err)
     return same ? 0 : ERR_AGAIN;
 }
 
-/* Announces the change, then looks again where the route leads: a switch that began in between has
- * not waited for this change. */
+/* Announces the change, then checks the route again: a switch that began in between has not waited
+ * for this change. */
 static int place_announce(struct lake_place *p, struct err *err)
 {
     const struct change_capture *capture = p->lake->o.capture;
@@ -113,7 +113,7 @@ static int place_announce(struct lake_place *p, struct err *err)
     return code;
 }
 
-/* Releases what the place holds. */
+/* Releases everything that the place holds. */
 static void lake_place_drop(struct lake_place *p)
 {
     if (p->bucket)
@@ -159,7 +159,8 @@ int lake_place_open_below(struct lake_place *out, struct lake *l, struct arena *
         code = lake_claim_may_write(l, r, err);
     if (code == 0)
         code = lake_place_open(out, l, a, r->owner, bucket, key, use, err);
-    /* The repository is there, so its bucket must be: callers take ERR_NO_BUCKET for the former. */
+    /* The repository exists, so its bucket must exist too. Callers read ERR_NO_BUCKET as a missing
+     * repository. */
     return code == ERR_NO_BUCKET
                ? err_set(err, ERR_UNAVAILABLE,
                          "the bucket " STR_FMT " of the repository's namespace is not there",
@@ -174,7 +175,8 @@ int lake_place_may(const struct lake_place *p, struct err *err)
     return p->capture.begun ? capture->check(capture->ctx, &p->capture, err) : 0;
 }
 
-/* Says what is known about a change that ended with this code. */
+/* Returns whether a change that ended with this code was made, was not made, or may have been
+ * made. */
 static enum outcome place_outcome(int code)
 {
     return code == 0 ? OUTCOME_DONE : code == ERR_PRECONDITION ? OUTCOME_REFUSED : OUTCOME_UNKNOWN;

@@ -12,7 +12,7 @@ static struct envelope_place seal_place(const struct lake_place *p)
     return (struct envelope_place){p->name, p->key};
 }
 
-/* Opens the data key of an envelope. */
+/* Decrypts the data key of an envelope. */
 static int seal_open(const struct lake_place *p, struct str bytes, struct envelope *e,
                      struct sealed_key *out, struct err *err)
 {
@@ -70,8 +70,8 @@ int lake_place_seal_key(void *ctx, const struct object_meta *meta, struct put_se
     return code;
 }
 
-/* Fills the default encryption of the bucket; its kind is SSE_NONE where there is none. A storage
- * that cannot keep sealed bytes encrypts by itself. */
+/* Fills the default encryption of the bucket; its kind is SSE_NONE if the bucket has none. A
+ * storage that cannot store sealed bytes encrypts by itself. */
 static int seal_asked(struct lake_place *p, struct sse_asked *out, struct err *err)
 {
     struct str text = STR_EMPTY;

@@ -1,12 +1,12 @@
-/* How a long call reports its progress, and how it learns that its caller wants to stop. */
+/* How a long call reports its progress and finds out that its caller wants to stop. */
 #ifndef LAKE_PROGRESS_H
 #define LAKE_PROGRESS_H
 
 #include "base/err.h"
 
 struct lake_progress {
-    /* Is told again and again how many rows were read or written so far. Returns false when the
-     * caller wants to stop. */
+    /* Called repeatedly with the number of rows that were read or written so far. Returns false
+     * when the caller wants to stop. */
     bool (*goes_on)(void *ctx, uint64_t rows);
     void *ctx;
 };

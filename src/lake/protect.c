@@ -1,13 +1,13 @@
-/* Protected branches: their rules, which are lakeFS's message BranchProtectionRules, a map from
- * patterns of branch names to lists of actions. */
+/* Reads, writes and applies the rules of protected branches. They are lakeFS's message
+ * BranchProtectionRules, a map from patterns of branch names to lists of actions. */
 #include "lake/lake_int.h"
 
 #include "sign/hmac.h"
 
-/* The numbers of the actions in the message; bits of enum lake_protect are 1 << number. */
+/* The numbers of the actions in the message. The bit in enum lake_protect is 1 << number. */
 enum { ACTION_STAGING_WRITE = 0, ACTION_COMMIT = 1, ACTION_COUNT };
 
-/* The numbers of fields. */
+/* Numbers of the fields. */
 enum { RULES_ENTRY = 1, ENTRY_PATTERN = 1, ENTRY_ACTIONS = 2, ACTIONS_VALUE = 1 };
 
 struct kv_name lake_key_protection(struct arena *a, struct str partition)
@@ -26,7 +26,7 @@ bool lake_pattern_matches(struct str pattern, struct str name)
         } else if (p < pattern.len && (pattern.p[p] == '?' || pattern.p[p] == name.p[n])) {
             p++;
             n++;
-        } else if (star != SIZE_MAX) { /* the star takes one byte more */
+        } else if (star != SIZE_MAX) { /* the star matches one byte more */
             p = star + 1;
             n = ++star_at;
         } else {
@@ -139,7 +139,7 @@ static struct str rules_checksum(struct arena *a, const struct kv_value *row)
     return arena_hex(a, hash, sizeof(hash));
 }
 
-/* Reads the row; a row that is absent is no error. */
+/* Reads the row. A missing row is no error. */
 static int rules_load(struct lake *l, struct arena *a, const struct lake_repo *r,
                       struct kv_value *out, struct err *err)
 {

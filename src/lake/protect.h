@@ -1,22 +1,22 @@
 /* Protected branches: rules that refuse writes to a branch, or commits to it.
  *
  * The rules of a repository are one row, `settings/protected_branches`, in lakeFS's message
- * BranchProtectionRules. A rule has a pattern of branch names, where `*` stands for any bytes and
- * `?` for one byte, and a set of enum lake_protect. A rule holds from the moment on at which it was
- * set: every change of a branch reads the row, or checks the repository's record, which counts the
- * changes of the rules. */
+ * BranchProtectionRules. A rule has a pattern of branch names, in which `*` stands for any bytes
+ * and `?` for one byte, and a set of enum lake_protect. A rule is effective at once: every change
+ * of a branch reads the row, or checks the repository's record, which counts the changes of the
+ * rules. */
 #ifndef LAKE_PROTECT_H
 #define LAKE_PROTECT_H
 
 #include "lake/lake.h"
 
-/* What protects a branch; both kinds are refused with ERR_DENIED, "cannot write to protected
+/* The kinds of changes that a rule refuses. The error is ERR_DENIED, "cannot write to protected
  * branch". */
 enum lake_protect { LAKE_PROTECT_STAGING = 1, LAKE_PROTECT_COMMIT = 2 };
 
 enum {
-    LAKE_RULES_MAX = 1000,   /* rules of a repository */
-    LAKE_PATTERN_MAX = 1024, /* bytes of a pattern */
+    LAKE_RULES_MAX = 1000,   /* most rules of a repository */
+    LAKE_PATTERN_MAX = 1024, /* longest pattern, in bytes */
 };
 
 struct lake_protection_rule {
@@ -25,19 +25,19 @@ struct lake_protection_rule {
 };
 
 struct lake_protection {
-    struct lake_protection_rule *rules; /* each pattern once */
+    struct lake_protection_rule *rules; /* no pattern occurs twice */
     size_t count;
     /* The SHA-256 of the stored row in hex, for If-Match; empty: there is no row. */
     struct str checksum;
 };
 
-/* Reads the rules; a repository without the row has none. */
+/* Reads the rules. A repository without the row has no rules. */
 int lake_protection_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                         struct lake_protection *out, struct err *err) MUST_CHECK;
 /* Replaces the rules; p->checksum is not used. `if_match` is the checksum that the stored rules
- * must have, and the empty string if there must be no row; NULL: the rules are replaced in any
- * case. ERR_PRECONDITION: the stored rules are others. ERR_INVALID: a pattern is empty, too long or
- * there twice, or a rule protects nothing. */
+ * must have; an empty string means that there must be no row, and NULL that anything may be stored.
+ * ERR_PRECONDITION: the stored rules have another checksum. ERR_INVALID: a pattern is empty, too
+ * long or occurs twice, or a rule protects nothing. */
 int lake_protection_set(struct lake *l, struct arena *a, const struct lake_repo *r,
                         const struct lake_protection *p, const struct str *if_match,
                         struct err *err) MUST_CHECK;
@@ -50,7 +50,8 @@ bool lake_pattern_matches(struct str pattern, struct str name);
 /* Refuses the change `what` of a protected branch. */
 int lake_check_protection(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str branch, unsigned what, struct err *err) MUST_CHECK;
-/* The same for callers that read the row of the rules in a round trip of their own. */
+/* As lake_check_protection(), in two parts, for callers that read the row of the rules in a round
+ * trip of their own. */
 struct kv_name lake_key_protection(struct arena *a, struct str partition);
 int lake_judge_protection(const struct kv_value *rules, struct str branch, unsigned what,
                           struct err *err) MUST_CHECK;

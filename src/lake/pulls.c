@@ -1,4 +1,4 @@
-/* Pull requests. */
+/* Makes, lists, changes and merges pull requests. */
 #include "lake/pulls.h"
 
 #include "base/clock.h"
@@ -32,7 +32,8 @@ static int pull_decode(struct lake_pull *out, struct str in, struct err *err)
     return 0;
 }
 
-/* Puts the record over the one that was read (p->stamp); empty: there must be none. */
+/* Puts the record, on the condition that the row is still p->stamp; an empty stamp: that there is
+ * no row. */
 static int pull_write(struct lake *l, struct arena *a, const struct lake_repo *r,
                       const struct lake_pull *p, struct err *err)
 {
@@ -103,7 +104,7 @@ int lake_pull_get(struct lake *l, struct arena *a, const struct lake_repo *r, st
     return code;
 }
 
-/* Reads a row of a list; ERR_AGAIN: its status is not asked for. */
+/* Reads a row of a list. ERR_AGAIN: the list does not ask for its status. */
 static int pull_read_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
 {
     const unsigned *statuses = ctx;
@@ -163,7 +164,7 @@ int lake_pull_update(struct lake *l, struct arena *a, const struct lake_repo *r,
     return code == ERR_PRECONDITION ? err_code(err, ERR_BUSY) : code;
 }
 
-/* Notes the merge in the record, whatever else was changed in it meanwhile. */
+/* Records the merge, whatever other change of the record was made meanwhile. */
 static int pull_note_merge(struct lake *l, struct arena *a, const struct lake_repo *r,
                            struct lake_pull *p, struct str commit_id, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Pull requests: somebody asks that a branch be merged into another one. A pull request is a record
+/* Pull requests: a user asks that a branch be merged into another one. A pull request is a record
  * in the repository's partition; merging it is an ordinary merge. */
 #ifndef LAKE_PULLS_H
 #define LAKE_PULLS_H
@@ -6,47 +6,49 @@
 #include "lake/lake.h"
 
 enum {
-    LAKE_PULL_TITLE_MAX = 1024,    /* bytes */
-    LAKE_PULL_TEXT_MAX = 64 << 10, /* bytes of a description */
+    LAKE_PULL_TITLE_MAX = 1024,    /* longest title, in bytes */
+    LAKE_PULL_TEXT_MAX = 64 << 10, /* longest description, in bytes */
 };
 
-/* `<partition>`, pulls/<id>: lakeFS's message PullRequestData. */
+/* The row pulls/<id> of the partition: lakeFS's message PullRequestData. */
 struct lake_pull {
     struct str id;
     uint32_t status; /* enum lake_pull_status */
     int64_t created_ms;
     struct str title, author, description;
-    struct str source, destination; /* branches */
-    struct str commit_id;           /* of a merged one: the merge's commit */
-    int64_t closed_ms;              /* 0: it is open */
-    struct str stamp;               /* not in the record: for KV_SAME */
+    struct str source, destination; /* names of branches */
+    /* the commit of the merge; empty: the pull request was not merged */
+    struct str commit_id;
+    int64_t closed_ms; /* 0: it is open */
+    /* the row as it was read, for conditions of writes (KV_SAME); not in the record */
+    struct str stamp;
 };
 enum lake_pull_status { LAKE_PULL_OPEN, LAKE_PULL_CLOSED, LAKE_PULL_MERGED, LAKE_PULL_STATUSES };
 
 /* Makes a pull request with the title, author, description and branches of `wanted`. ERR_INVALID:
- * the branches are the same, or a text is too long. ERR_NOT_FOUND: a branch is not there. */
+ * the branches are the same, or a text is too long. ERR_NOT_FOUND: a branch does not exist. */
 int lake_pull_create(struct lake *l, struct arena *a, const struct lake_repo *r,
                      const struct lake_pull *wanted, struct lake_pull *out,
                      struct err *err) MUST_CHECK;
 int lake_pull_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                   struct lake_pull *out, struct err *err) MUST_CHECK;
-/* Lists pull requests by id, which is the order of their making. `statuses` is a set of bits,
- * 1 << enum lake_pull_status. */
+/* Lists pull requests by id, which is the order in which they were made. `statuses` is a set of
+ * bits, 1 << enum lake_pull_status. */
 int lake_pull_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                    const struct lake_page *p, unsigned statuses, struct lake_pull **out,
                    size_t *count, bool *more, struct err *err) MUST_CHECK;
 
-/* What is to change; NULL and LAKE_PULL_STATUSES: nothing. */
+/* The new values; NULL and LAKE_PULL_STATUSES leave a value as it is. */
 struct lake_pull_change {
     const struct str *title, *description;
     enum lake_pull_status status; /* open or closed */
 };
-/* ERR_CONFLICT: the pull request was merged, so its status is for ever. */
+/* Changes the pull request. ERR_CONFLICT: it was merged, so its status can no longer change. */
 int lake_pull_update(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                      const struct lake_pull_change *change, struct err *err) MUST_CHECK;
-/* Merges the source into the destination, and notes that in the record. `o` and `conflicts` are
- * those of lake_merge(); a merge without a message gets the title. ERR_CONFLICT: also when the pull
- * request is not open. */
+/* Merges the source into the destination, and records the merge. `o` and `conflicts` are those of
+ * lake_merge(); a merge without a message gets the title. ERR_CONFLICT: also when the pull request
+ * is not open. */
 int lake_pull_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                     const struct lake_merge_options *o, struct lake_pull *out,
                     struct lake_conflicts *conflicts, struct err *err) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* Reading single paths of a ref, and the moment that a reader of a branch sees. */
+/* Reads single paths of a ref, and the moment that a reader of a branch sees. */
 #include "lake/read.h"
 #include "lake/keep.h"
 #include "lake/names.h"
@@ -16,7 +16,7 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
     if (commit_id.len == 0)
         return 0;
     int code = lake_commit_get(l, a, r, commit_id, &c, err);
-    if (code == ERR_NOT_FOUND) /* a branch or a tag names it, so it must be there */
+    if (code == ERR_NOT_FOUND) /* a branch or a tag names the commit, so it must exist */
         return err_set(err, ERR_CORRUPT, "commit " STR_FMT " is missing", STR_ARG(commit_id));
     if (code == 0)
         *root = c.tree;
@@ -71,7 +71,7 @@ bool lake_object_is_same(const struct lake_object *a, const struct lake_object *
     return str_eq(a->identity, b->identity) && str_eq(a->entry.address, b->entry.address);
 }
 
-/* Judges the rows of one path, the newest first. Returns whether the tree is to be asked too. */
+/* Judges the rows of one path, the newest first. Returns whether the tree must be read too. */
 static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, size_t count,
                            bool *asks_tree, struct err *err)
 {
@@ -99,7 +99,7 @@ static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, siz
     return 0;
 }
 
-/* Asks the tree for a path that the rows do not decide. */
+/* Reads the path from the tree, because the rows do not decide. */
 static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree *t, struct err *err)
 {
     struct tree_record record;
@@ -120,7 +120,8 @@ static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree 
 }
 
 /* Checks that the branch is still *b, by the records of the repository and the branch that were
- * read behind the rows. Records whose bytes are known need not be decoded. ERR_AGAIN: it is not. */
+ * read after the rows. Records whose bytes have not changed need not be decoded. ERR_AGAIN: the
+ * branch has changed. */
 static int paths_check_branch(struct arena *a, const struct lake_repo *r,
                               const struct lake_branch *b, const struct kv_value *values,
                               struct err *err)
@@ -135,8 +136,8 @@ static int paths_check_branch(struct arena *a, const struct lake_repo *r,
     return code == 0 && !is_same ? ERR_AGAIN : code;
 }
 
-/* Reads the rows of some paths in all tokens, and the branch behind them. `asks` has a flag for
- * each path: the tree is to be asked. */
+/* Reads the rows of some paths in all tokens, and then the branch. Sets asks[i] if path i must be
+ * read from the tree. */
 static int paths_read_rows(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct lake_branch *b, struct lake_path *paths, size_t count,
                            bool *asks, struct err *err)
@@ -201,7 +202,7 @@ int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 enum { LOOK_SEALED_MAX = 16 }; /* most sealed tokens that are read on a thread that must not wait */
 
-/* One path that is looked up at a ref. */
+/* A look-up of one path at a ref. */
 struct look {
     struct lake *lake;
     struct arena *arena;
@@ -230,7 +231,8 @@ static int look_at_branch(struct look *k, const struct lake_branch *b, struct er
     return lake_read_paths(k->lake, k->arena, k->repo, b, &k->path, 1, err);
 }
 
-/* Reads the branch until it stays the same meanwhile. A thread that must not wait tries once. */
+/* Reads the path and the branch again until the branch has not changed meanwhile. A thread that
+ * must not wait tries once. */
 static int look_until_same(struct look *k, struct lake_branch *b, struct err *err)
 {
     uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
@@ -250,7 +252,7 @@ static int look_until_same(struct look *k, struct lake_branch *b, struct err *er
     return code;
 }
 
-/* Reads the path where the ref leads. Walking to ancestors may take long. */
+/* Resolves the ref and reads the path there. Walking to ancestors may take long. */
 static int look_by_ref(struct look *k, struct err *err)
 {
     struct lake_ref at;
@@ -264,8 +266,8 @@ static int look_by_ref(struct look *k, struct err *err)
 }
 
 /* Reads the path of a branch that is in the cache (docs/lake-s3.md, S7). Returns false if the ref
- * has to be resolved: it is not such a branch, or is another one by now, or is gone. A ref that
- * could be a commit's id is always resolved, because a commit comes before a branch. */
+ * must be resolved: the cache does not have it, or the branch has changed or was deleted. A ref
+ * that could be a commit id is always resolved, because a commit takes precedence over a branch. */
 static bool look_by_cache(struct look *k, int *code, struct err *err)
 {
     struct cached_branch *b = lake_is_commit_id(k->ref)

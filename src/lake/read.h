@@ -1,5 +1,5 @@
-/* What a branch or a commit has under a path, and the moment that a reader of a branch sees. For
- * the files of src/lake/ alone. */
+/* Reading paths of a branch or a commit, and the moment that a reader of a branch sees. For the
+ * files of src/lake/ alone. */
 #ifndef LAKE_READ_H
 #define LAKE_READ_H
 
@@ -10,7 +10,7 @@
 struct head_tree {
     struct tree_store store;
     struct str root; /* empty: the empty tree */
-    bool is_open;    /* `store` is to be released */
+    bool is_open;    /* `store` must be released */
 };
 /* Opens the tree of the commit; an empty id stands for the empty tree. */
 int head_tree_open(struct head_tree *out, struct lake *l, struct arena *a,
@@ -30,18 +30,18 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 struct lake_path {
     struct str path;
-    bool asks_below; /* the caller needs `is_below`, also where the staging token has the path */
-    bool now;        /* the tree is asked without waiting: ERR_AGAIN if that cannot be */
-    /* The answer. */
+    bool asks_below; /* the caller needs `is_below` even if the staging token has the path */
+    bool now;        /* the tree is read without waiting; ERR_AGAIN: that is not possible */
+    /* The answer: */
     struct kv_value staged;    /* the row of the staging token */
     bool is_below;             /* the layers below the staging token have the path */
     bool is_there;             /* the branch has the path */
-    struct str identity, data; /* of the present object, in the arena */
+    struct str identity, data; /* identity and data of the present object, in the arena */
 };
 
-/* Reads the paths through the staging token, the sealed tokens and the tree of the head, and behind
- * them the records of the repository and the branch. ERR_AGAIN: the branch is not the one in *b any
- * more, so the rows of its tokens may have been dropped; the caller reads the branch again. */
+/* Reads the paths from the staging token, the sealed tokens and the tree of the head, and after
+ * them the records of the repository and the branch. ERR_AGAIN: the branch is no longer *b, so the
+ * rows of its tokens may have been dropped; the caller reads the branch again. */
 int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
                     const struct lake_branch *b, struct lake_path *paths, size_t count,
                     struct err *err) MUST_CHECK;
@@ -50,13 +50,13 @@ int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
 int lake_object_read(struct lake_object *out, struct arena *a, struct str path, struct str identity,
                      struct str data, struct err *err) MUST_CHECK;
 /* Whether two objects have the same bytes, metadata and tags. A body that was put again has another
- * address, also if its bytes are the same. */
+ * address even if its bytes are the same. */
 bool lake_object_is_same(const struct lake_object *a, const struct lake_object *b);
 
 /* --- a moment of a branch --- */
 
-/* All that a reader sees of a branch is of one moment. With KV_MOMENTS that is a view. Without,
- * moment_check() tells behind the last read whether the branch is still the same. */
+/* The moment that a reader of a branch sees. With KV_MOMENTS it is a view. Without, moment_check()
+ * says after the last read whether the branch is still the same. */
 struct lake_moment {
     struct kv_view *view; /* NULL: the driver has no moments */
     struct lake_repo repo;
@@ -64,7 +64,7 @@ struct lake_moment {
 };
 int moment_open(struct lake_moment *out, struct lake *l, struct arena *a, const struct lake_repo *r,
                 struct str branch, struct err *err) MUST_CHECK;
-/* ERR_AGAIN: the branch has changed, and what was read must be read again. */
+/* Checks that the branch has not changed. ERR_AGAIN: it has, and everything must be read again. */
 int moment_check(struct lake_moment *m, struct lake *l, struct arena *a,
                  struct err *err) MUST_CHECK;
 void moment_close(struct lake_moment *m, struct lake *l); /* {0} is fine */

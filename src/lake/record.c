@@ -79,7 +79,7 @@ static const struct proto_field staged_fields[] = {
 
 /* --- reading and writing --- */
 
-/* Reads a record and says which kind could not be read. */
+/* Reads a record. The error's text names the kind of record. */
 static int record_read(void *out, const struct proto_field *fields, struct arena *a, struct str in,
                        const char *kind, struct err *err)
 {

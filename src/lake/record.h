@@ -1,27 +1,28 @@
-/* The records of the lake: what is stored in the key-value store and in the leaves of trees, in
+/* The records of the lake, which are stored in the key-value store and in the leaves of trees, in
  * protobuf's encoding (proto3). Field numbers up to 99 are those of lakeFS, so that its dumps can
  * be read; weir's own fields begin at 100. docs/lake.md ("Records") has every message with its
  * numbers.
  *
- * Reading: the strings of a record point into the bytes that were read, arrays are in the arena.
+ * Reading: the strings of a record point into the bytes that were read; arrays are in the arena.
  * Unknown fields are skipped. ERR_CORRUPT: the bytes are not such a record, or a size or a count in
- * them is past its limit. Writing appends; fields with their default value are not written. No I/O;
- * any thread. */
+ * them is past its limit. Writing appends; fields with their default value are not written. These
+ * functions do no I/O; any thread may call them. */
 #ifndef LAKE_RECORD_H
 #define LAKE_RECORD_H
 
 #include "base/proto.h"
 
 enum {
-    LAKE_SEALED_MAX = 256,   /* sealed tokens of a branch */
-    LAKE_PARENTS_MAX = 64,   /* parents of a commit */
-    LAKE_METADATA_MAX = 256, /* pairs of a commit's, an object's or a repository's metadata */
-    LAKE_PARTS_MAX = 10000,  /* parts of an object that was uploaded in parts */
-    LAKE_ID_LEN = 64,        /* hex digits of a commit id, a node id, an identity in text */
-    LAKE_IDENTITY_LEN = 32,  /* bytes of an object's identity */
+    LAKE_SEALED_MAX = 256,   /* most sealed tokens of a branch */
+    LAKE_PARENTS_MAX = 64,   /* most parents of a commit */
+    LAKE_METADATA_MAX = 256, /* most pairs in the metadata of a commit, an object or a repository */
+    LAKE_PARTS_MAX = 10000,  /* most parts of an object that was uploaded in parts */
+    /* hex digits of a commit id, of a node id, and of an identity as text */
+    LAKE_ID_LEN = 64,
+    LAKE_IDENTITY_LEN = 32, /* bytes of an object's identity */
 };
 
-/* `graveler`, repos/<id> */
+/* The row repos/<id> of partition `graveler`. */
 struct lake_repo {
     struct str id;    /* the repository's name, which is also its bucket's name */
     struct str space; /* storage namespace: s3://<bucket>[/<prefix>], without a slash at its end */
@@ -33,31 +34,32 @@ struct lake_repo {
     struct str owner;   /* id of the user who owns the repository */
     uint64_t documents; /* grows with every change of the bucket's documents */
     uint64_t rules;     /* grows with every change of the rules of protected branches */
-    /* Not in the record; lake_repo_get() sets them. */
+    /* These two are not in the record; lake_repo_get() sets them. */
     struct str partition; /* "<id>-<token>" */
-    struct str stamp;     /* for KV_SAME */
+    struct str stamp;     /* the row as it was read, for conditions of writes (KV_SAME) */
 };
 
-/* `<partition>`, branches/<id> */
+/* The row branches/<id> of the repository's partition. */
 struct lake_branch {
     struct str id;
     struct str commit_id; /* empty: the branch has no commit (bare repositories only) */
-    struct str staging;   /* the staging token: writes go there */
+    struct str staging;   /* the staging token, which gets new writes */
     struct str *sealed;   /* sealed tokens, the newest first */
     size_t sealed_count;
     bool hidden;
     uint64_t revision; /* grows by one with every change of the record */
     uint64_t epoch;    /* grows with every change that is neither a seal nor a plain commit */
-    struct str stamp;  /* not in the record: for KV_SAME */
+    /* the row as it was read, for conditions of writes (KV_SAME); not in the record */
+    struct str stamp;
 };
 
-/* `<partition>`, tags/<id> */
+/* The row tags/<id> of the repository's partition. */
 struct lake_tag {
     struct str id, commit_id;
     struct str stamp;
 };
 
-/* `<partition>`, commits/<id> */
+/* The row commits/<id> of the repository's partition. */
 struct lake_commit {
     struct str id, committer, message;
     int64_t created_ms; /* the id is made from whole seconds */
@@ -68,11 +70,11 @@ struct lake_commit {
     int32_t version;    /* 0: the first parent is the last one */
     int32_t generation; /* 1 + the greatest generation of the parents */
 };
-/* The commit's first parent; empty: it has none. */
+/* Returns the commit's first parent; empty: it has none. */
 struct str lake_commit_first_parent(const struct lake_commit *c);
 
-/* How an entry's address is to be understood. Records with another type (lakeFS's oldest) are read
- * by the form of the address. */
+/* The form of an entry's address. In records with another type (lakeFS's oldest) the address itself
+ * shows its form. */
 enum lake_address { LAKE_RELATIVE = 1, LAKE_FULL = 2 };
 
 /* An object, in the data of a staged entry and of a leaf's record. */
@@ -84,7 +86,7 @@ struct lake_entry {
     struct str etag;           /* without quotes */
     struct str_pairs metadata; /* user metadata, keys without "x-amz-meta-", in lower case */
     struct str content_type;
-    /* `extra`, field 100: what S3 keeps beside it. */
+    /* Data that S3 keeps beside lakeFS's fields: `extra`, field 100. */
     struct str_pairs headers;              /* other headers of object_meta, names in lower case */
     struct str tags;                       /* "k=v&k2=v2" */
     uint32_t checksum_type, checksum_kind; /* enum checksum_type, enum digest_kind */
@@ -94,7 +96,7 @@ struct lake_entry {
     struct str storage_class, owner;
 };
 
-/* `<token>`, key/<path> */
+/* The row key/<path> of the token's partition. */
 struct lake_staged {
     struct str identity; /* LAKE_IDENTITY_LEN bytes; empty: a tombstone */
     struct str data;     /* the encoded lake_entry */
@@ -112,7 +114,7 @@ void lake_commit_write(struct buf *out, const struct lake_commit *c);
 int lake_commit_read(struct lake_commit *out, struct arena *a, struct str in,
                      struct err *err) MUST_CHECK;
 void lake_entry_write(struct buf *out, const struct lake_entry *e);
-/* Appends the members of `extra` alone. Empty: the entry has none of them. */
+/* Appends only the members of `extra`. Nothing is appended if the entry has none of them. */
 void lake_entry_write_extra(struct buf *out, const struct lake_entry *e);
 int lake_entry_read(struct lake_entry *out, struct arena *a, struct str in,
                     struct err *err) MUST_CHECK;
@@ -121,12 +123,12 @@ int lake_staged_read(struct lake_staged *out, struct str in, struct err *err) MU
 
 /* --- ids (docs/lake.md, "Ids") --- */
 
-/* Fills the id of the commit: SHA-256 of committer, message, tree, time in seconds, metadata and
- * parents, as lakeFS computes it, in hex. Generation and version are not part of it. */
+/* Computes the commit's id: the SHA-256, in hex, of committer, message, tree, time in seconds,
+ * metadata and parents, as lakeFS computes it. Generation and version are not part of it. */
 void lake_commit_id(char out[LAKE_ID_LEN + 1], const struct lake_commit *c);
-/* Fills the identity of an object: SHA-256 of size, ETag, metadata, content type, and of `extra` if
- * it has any. Address, time and path are not part of it, so writing equal content again is no
- * change. */
+/* Computes an object's identity: the SHA-256 of size, ETag, metadata, content type, and of `extra`
+ * if the entry has any. Address, time and path are not part of it, so writing equal content again
+ * is no change. */
 void lake_entry_identity(unsigned char out[LAKE_IDENTITY_LEN], const struct lake_entry *e);
 
 #endif

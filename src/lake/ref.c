@@ -2,7 +2,7 @@
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
-enum { REF_STEPS_MAX = 100000 }; /* commits that one expression may walk over */
+enum { REF_STEPS_MAX = 100000 }; /* most commits that one expression may walk over */
 
 static int ref_unknown(struct str name, struct err *err)
 {
@@ -11,7 +11,8 @@ static int ref_unknown(struct str name, struct err *err)
 
 /* --- the name --- */
 
-/* Finds the one commit whose id begins with `prefix`. Two such commits are as good as none. */
+/* Finds the one commit whose id begins with `prefix`. If two commits match, the result is the same
+ * as for none. */
 static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a,
                            const struct lake_repo *r, struct str prefix, struct str *id,
                            struct err *err)
@@ -32,7 +33,7 @@ static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a
     return code == ERR_END ? ref_unknown(prefix, err) : code;
 }
 
-/* Checks that the repository was neither deleted nor made again, by its record as it is now. */
+/* Checks by the repository's present record that it was neither deleted nor made again. */
 static int ref_check_repo(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
                           struct err *err)
 {
@@ -112,7 +113,7 @@ static int ref_to_parent(struct lake *l, struct arena *work, const struct lake_r
     return 0;
 }
 
-/* Takes the number behind a step; it is 1 where none is written. */
+/* Reads the number behind a step; 1 if there is no number. */
 static int ref_take_number(struct str *rest, uint64_t *n, struct err *err)
 {
     size_t digits = 0;
@@ -126,7 +127,7 @@ static int ref_take_number(struct str *rest, uint64_t *n, struct err *err)
     return 0;
 }
 
-/* Goes `times` times from the commit to its n-th parent. */
+/* Moves `times` times from the commit to its n-th parent. */
 static int ref_walk(struct lake *l, struct arena *a, const struct lake_repo *r,
                     struct lake_ref *ref, uint64_t times, size_t n, struct err *err)
 {
@@ -146,8 +147,8 @@ static int ref_walk(struct lake *l, struct arena *a, const struct lake_repo *r,
     return code == 0 && arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-/* Applies one `~n` (n times to the first parent) or `^n` (once to the n-th parent). `left` is how
- * many commits the expression may still walk over. */
+/* Applies one step: `~n` moves n times to the first parent, `^n` once to the n-th parent. `left` is
+ * the number of commits that the expression may still walk over. */
 static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
                     struct lake_ref *ref, struct str *rest, uint64_t *left, struct err *err)
 {
@@ -166,7 +167,7 @@ static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
     return ref_walk(l, a, r, ref, times, is_parent ? (size_t)n : 1, err);
 }
 
-/* `branch@` and `branch$` stand alone and directly behind a branch. */
+/* Applies the mark `@` or `$`. It must stand alone and directly behind a branch. */
 static int ref_mark(struct lake_ref *ref, struct str marks, struct err *err)
 {
     if (marks.len != 1 || ref->kind != LAKE_BRANCH)

@@ -1,11 +1,11 @@
-/* The names of visible refs in the order of `<name>/`. */
+/* Lists the names of visible refs in the order of `<name>/`. */
 #include "lake/ref_names.h"
 
 #include "base/vec.h"
 
 #include <stdlib.h>
 
-/* One kind of ref, and the name that its scan gave last. */
+/* The scan of one kind of ref, and the name that it returned last. */
 struct ref_scan {
     const char *kind; /* "branches" or "tags" */
     struct kv_scan *scan;
@@ -21,13 +21,13 @@ struct ref_names {
     const struct lake_repo *repo;
     struct str prefix;
     struct ref_scan scans[SCANS];
-    /* Names that wait: each one is the beginning of the names above it. */
+    /* Names that wait: each is a prefix of the names above it. */
     VEC(struct str) stack;
 };
 
 /* --- one kind of ref --- */
 
-/* Reads whether the branch is hidden. */
+/* Reads the record of a branch to see whether it is hidden. */
 static int ref_scan_read(struct ref_names *n, struct ref_scan *s, struct str value, struct err *err)
 {
     struct lake_branch branch = {0};
@@ -65,7 +65,7 @@ static struct ref_scan *ref_scans_least(struct ref_names *n)
     return tag->name.len && str_cmp(tag->name, branch->name) < 0 ? tag : branch;
 }
 
-/* Goes on behind the name of `least`. */
+/* Moves the scans behind the name of `least`. */
 static int ref_scans_pass(struct ref_names *n, struct ref_scan *least, struct err *err)
 {
     struct str name = least->name;
@@ -91,7 +91,7 @@ static int ref_scans_peek(struct ref_names *n, struct str *out, struct err *err)
 
 /* --- the order of `<name>/` --- */
 
-/* Whether `name/` comes before `of/`, where `of` is the beginning of `name`. */
+/* Whether `name/` comes before `of/`, where `of` is a prefix of `name`. */
 static bool ref_name_precedes(struct str name, struct str of)
 {
     return name.len > of.len && str_starts(name, of) && (unsigned char)name.p[of.len] < '/';
@@ -123,7 +123,7 @@ int ref_names_next(struct ref_names *n, struct str *name, struct err *err)
 
 /* --- seeking --- */
 
-/* Whether one of the rows of a name, first the branch's and then the tag's, is a visible ref. */
+/* Whether a name is visible, by its two rows: first the branch's, then the tag's. */
 static int ref_rows_visible(struct ref_names *n, const struct kv_value *rows, bool *out,
                             struct err *err)
 {
@@ -136,14 +136,14 @@ static int ref_rows_visible(struct ref_names *n, const struct kv_value *rows, bo
     return code;
 }
 
-/* Whether `name/` is at or behind `from`, where `name` is the beginning of `from`. */
+/* Whether `name/` is at or behind `from`, where `name` is a prefix of `from`. */
 static bool ref_name_is_behind(struct str name, struct str from)
 {
     return ref_name_precedes(from, name) || (from.len == name.len + 1 && from.p[name.len] == '/');
 }
 
-/* Puts the refs on the stack whose names are the beginning of `from`, and for which `<name>/` is at
- * or behind it: the scans begin behind their names. */
+/* Puts refs on the stack that the scans will not meet, because they begin behind them: those whose
+ * name is a prefix of `from`, and whose `<name>/` is at or behind `from`. */
 static int ref_names_stack_up(struct ref_names *n, struct str from, struct err *err)
 {
     size_t most = size_min(from.len, LAKE_NAME_MAX + 2), count = 0;

@@ -1,9 +1,9 @@
-/* The names of a repository's visible refs, its branches that are not hidden and its tags, in the
- * order of `<name>/`. That is the order of the keys that begin with them, and not the order of the
- * names: `a-b/` comes before `a/`, although `a` comes before `a-b`.
+/* The names of a repository's visible refs (tags, and branches that are not hidden) in the order of
+ * `<name>/`. That is the order of the keys that begin with them, and not the order of the names:
+ * `a-b/` comes before `a/`, although `a` comes before `a-b`.
  *
- * The rows are in the order of names, so a name waits on a stack while longer names that come
- * before it are given. The stack is at most as deep as a name is long.
+ * The rows are in the order of names, so a name waits on a stack until the longer names that come
+ * before it were returned. The stack is at most as deep as a name is long.
  *
  * Belongs to one thread. */
 #ifndef LAKE_REF_NAMES_H
@@ -17,7 +17,7 @@ struct ref_names;
 int ref_names_open(struct ref_names **out, struct lake *l, struct arena *a,
                    const struct lake_repo *r, struct str prefix, struct err *err) MUST_CHECK;
 void ref_names_close(struct ref_names *n); /* NULL is fine */
-/* The next name is the first one for which `<name>/` is at or behind `from`. */
+/* Moves to the first name for which `<name>/` is at or behind `from`. */
 int ref_names_seek(struct ref_names *n, struct str from, struct err *err) MUST_CHECK;
 /* Gives the next name. ERR_END: there are no more. */
 int ref_names_next(struct ref_names *n, struct str *name, struct err *err) MUST_CHECK;

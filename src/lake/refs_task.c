@@ -1,4 +1,4 @@
-/* Dumps and restores as tasks. */
+/* Runs dumps and restores as tasks. */
 #include "lake/refs_task.h"
 
 #include "lake/lake_int.h"
@@ -8,7 +8,7 @@
 
 enum {
     REFS_TASK_KEPT_MS = MS_PER_DAY,
-    REFS_TASK_NOTE_MS = MS_PER_S, /* between two notes of the progress */
+    REFS_TASK_NOTE_MS = MS_PER_S, /* time between two records of the progress */
 };
 
 #define REFS_TASKS "tasks"
@@ -70,7 +70,7 @@ static int refs_task_load(struct lake *l, struct arena *a, const struct lake_rep
     return code;
 }
 
-/* Writes the record if it is still the one that was read. */
+/* Writes the record if the row is still as it was read. */
 static int refs_task_save(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct lake_refs_task *t, struct err *err)
 {
@@ -85,8 +85,7 @@ static int refs_task_save(struct lake *l, struct arena *a, const struct lake_rep
     return code;
 }
 
-/* Removes records that nobody asks for any more. A failure is of no importance: the next task tries
- * again. */
+/* Removes old records of tasks. A failure does not matter, because the next task tries again. */
 static void refs_task_forget_old(struct lake *l, struct arena *a, const struct lake_repo *r)
 {
     struct kv_range range = {.prefix = STR(REFS_TASKS "/")};
@@ -134,13 +133,15 @@ struct refs_work {
     struct lake_refs_task task;
     bool (*ended)(void *ctx);
     void *ctx;
-    uint64_t note_ns; /* when the progress is noted next, clock_mono_ns() */
-    /* Each note of the progress is in the arena that the note before the last one was in. */
+    uint64_t note_ns; /* when the progress is recorded next, by clock_mono_ns() */
+    /* The progress is encoded in these two arenas in turn, because the last record must live until
+     * the next is written. */
     struct arena notes[2];
     unsigned note;
 };
 
-/* A note that fails is of no importance; the end of the task is written in any case. */
+/* Records the progress. A failure does not matter, because the end of the task is written in any
+ * case. */
 static bool refs_work_goes_on(void *ctx, uint64_t rows)
 {
     struct refs_work *w = ctx;

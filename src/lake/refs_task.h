@@ -13,24 +13,24 @@ struct lake_refs_task {
     bool done;
     int64_t updated_ms;
     uint64_t rows;         /* rows that were moved so far */
-    struct str error;      /* why the task has failed for good; empty: it has not */
-    struct lake_refs refs; /* the dump: the result, or the dump that is restored */
+    struct str error;      /* why the task has failed for good; empty: it has not failed */
+    struct lake_refs refs; /* the dump that was made, or that is restored */
     bool force;
-    struct str stamp; /* not in the record */
+    struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
 };
 
-/* Writes the record of a new task of this kind; `refs` and `force` are for a restore alone. *id is
- * in the arena. */
+/* Writes the record of a new task of this kind. Only a restore uses `refs` and `force`. *id is in
+ * the arena. */
 int lake_refs_task_start(struct lake *l, struct arena *a, const struct lake_repo *r,
                          const struct lake_refs_task *wanted, struct str *id,
                          struct err *err) MUST_CHECK;
-/* ERR_NOT_FOUND: there is no such task of this kind. */
+/* Reads the record. ERR_NOT_FOUND: there is no such task of this kind. */
 int lake_refs_task_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                        enum lake_refs_kind kind, struct str id, struct lake_refs_task *out,
                        struct err *err) MUST_CHECK;
-/* Carries the task out. A task that fails for good is noted in its record, and the call returns 0;
- * other errors are worth another try. `ended` is asked again and again whether the caller wants to
- * stop; then the call returns ERR_CANCELED, and the task begins again with the next call. */
+/* Carries out the task. If it fails for good, the record gets the error and the call returns 0.
+ * After other errors the caller should try again. `ended` is asked repeatedly whether the caller
+ * wants to stop; then this returns ERR_CANCELED, and the next call begins the task again. */
 int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id,
                         bool (*ended)(void *ctx), void *ctx, struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Repositories: made, found, listed, deleted. */
+/* Makes, finds, lists and deletes repositories. */
 #include "lake/claim.h"
 #include "lake/gc_int.h"
 #include "lake/lake_int.h"
@@ -49,8 +49,8 @@ static int repo_check_options(const struct lake_repo_options *o, struct err *err
     return code;
 }
 
-/* Fills the record of a new repository. Its token makes the partition's name unique, so nothing of
- * an older repository of that name can be reached (L8). */
+/* Fills the record of a new repository. Its token makes the partition's name unique, so no row of
+ * an older repository with that name can be reached (L8). */
 static int repo_make(struct arena *a, const struct lake_repo_options *o, struct lake_repo *out)
 {
     char token[ID_TIME_LEN + 1];
@@ -106,8 +106,8 @@ static int repo_write_new(struct lake *l, struct arena *a, const struct lake_rep
     lake_tx_put_if(&tx, lake_key_repo(a, r->id), r->stamp, KV_ABSENT, STR_EMPTY);
     if (!o->claimed && !l->o.place)
         lake_tx_remove(&tx, lake_key_claim(a, r->partition), KV_EXISTS, STR_EMPTY);
-    /* What a bare repository will refer to is in its namespace already, and no ref leads to it yet.
-     */
+    /* A bare repository starts with its collector held: its namespace may hold files already, and
+     * no ref leads to them yet. */
     lake_tx_put(&tx, gc_key_state(a, r->partition), gc_state_new(a, o->bare ? GC_HELD : GC_IDLE));
     if (!o->bare)
         repo_add_first(&tx, r);
@@ -134,7 +134,7 @@ static int repo_check_buckets(struct lake *l, const struct lake_repo_options *o,
     return has ? err_set(err, ERR_EXISTS, "a bucket has the repository's name: not unique") : code;
 }
 
-/* Checks that the name is free. A name that is in use must not claim a namespace. */
+/* Checks that the name is free, before a namespace is claimed. */
 static int repo_check_name(struct lake *l, struct arena *a, const struct lake_repo_options *o,
                            struct err *err)
 {
@@ -237,7 +237,7 @@ static struct str repo_deleted_row(struct arena *a, const struct lake_repo *r, b
     return value;
 }
 
-/* The record goes and the row of the to-delete list comes in one step (L8). */
+/* Removes the record and adds the row of the to-delete list, in one step (L8). */
 int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force, bool purge,
                      struct err *err)
 {

@@ -1,5 +1,5 @@
-/* The metadata of a repository: keys and values that clients keep there. They are one record, which
- * changes by compare-and-set. */
+/* The metadata of a repository: keys and values that clients store there. They are one record,
+ * which changes by compare-and-set. */
 #ifndef LAKE_REPO_META_H
 #define LAKE_REPO_META_H
 

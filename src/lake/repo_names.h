@@ -1,4 +1,4 @@
-/* The names of all repositories, in memory. Any thread may call; no call waits. */
+/* The names of all repositories, in memory. Any thread may call these functions; no call waits. */
 #ifndef LAKE_REPO_NAMES_H
 #define LAKE_REPO_NAMES_H
 
@@ -16,13 +16,14 @@ void repo_names_release(struct repo_names *n);
 bool repo_names_has(struct repo_names *n, struct str name);
 size_t repo_names_count(struct repo_names *n);
 
-/* A caller that reads names from the key-value store first asks for the number of changes, then
- * reads, then calls one of the functions below. They return false, and change nothing, if the names
- * have changed in between; then the caller reads again, since it may have read an older state. */
+/* Returns the number of changes. A caller that loads names from the key-value store asks for this
+ * number first, then reads, then calls one of the functions below. They return false and change
+ * nothing if the names have changed in between; then the caller reads again, since it may have read
+ * an older state. */
 uint64_t repo_names_changes(struct repo_names *n);
-/* Adds the name, or takes it away. */
+/* Adds or removes the name. */
 bool repo_names_set(struct repo_names *n, struct str name, bool there, uint64_t seen);
-/* Replaces all names by those of `loaded`, and gives the old ones back in it. */
+/* Replaces all names by those of `loaded`, and returns the old names in it. */
 bool repo_names_replace(struct repo_names *n, struct map *loaded, uint64_t seen);
 
 /* Adds a name to a map for repo_names_replace(), and releases such a map. */

@@ -1,4 +1,4 @@
-/* Throwing staged changes away, and moving a branch to another commit. */
+/* Discards staged changes, and moves a branch to another commit. */
 #include "lake/change.h"
 #include "lake/head.h"
 #include "lake/names.h"
@@ -7,18 +7,18 @@
 struct resetting {
     struct lake *lake;
     struct arena *arena;
-    const struct lake_repo *asked; /* the record that the caller has */
-    struct str name;               /* of the branch */
+    const struct lake_repo *asked; /* the repository's record as the caller gave it */
+    struct str name;               /* name of the branch */
     enum lake_reset_kind kind;
     struct str path;
-    /* As they were read last. */
+    /* The records as they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;
 };
 
 /* --- everything --- */
 
-/* One write: the branch gets a new staging token and no sealed ones. */
+/* Gives the branch a new staging token and no sealed tokens, in one write. */
 static int reset_all(struct resetting *t, struct err *err)
 {
     int code =
@@ -36,14 +36,14 @@ static int reset_all(struct resetting *t, struct err *err)
 
 /* --- a path or a prefix --- */
 
-/* What a row of the draft is made from. */
+/* The data that undo_row() works with. */
 struct undoing {
     const struct resetting *reset;
     struct head_tree tree;
 };
 
-/* Turns a staged row into one that undoes it: the record of the tree, or a tombstone. A row that
- * changes nothing needs none. */
+/* Turns a staged row into a row that undoes it: the record of the tree, or a tombstone. A row that
+ * changes nothing is left out. */
 static int undo_row(void *ctx, struct arena *a, struct layers_row *row, bool *keep, struct err *err)
 {
     struct undoing *u = ctx;
@@ -51,7 +51,7 @@ static int undo_row(void *ctx, struct arena *a, struct layers_row *row, bool *ke
     int code = ERR_NOT_FOUND;
 
     if (u->reset->kind == LAKE_RESET_PATH && !str_eq(row->path, u->reset->path))
-        return ERR_END; /* the path itself is the first one that begins with it */
+        return ERR_END; /* the path itself is the first one with this prefix */
     if (u->tree.root.len)
         code = tree_get(&u->tree.store, a, u->tree.root, row->path, &record, err);
     if (code < 0 && code != ERR_NOT_FOUND)
@@ -82,8 +82,8 @@ static int reset_make_draft(struct resetting *t, struct lake_draft *out, struct 
     return code;
 }
 
-/* Makes the draft the newest sealed token. Writes behind the seal are in the staging token above
- * it, so they stay. */
+/* Makes the draft the newest sealed token. Writes after the seal are in the staging token above it,
+ * so they stay. */
 static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err *err)
 {
     struct branch_change c = branch_change_of(&t->repo, &t->branch, "lake.reset");
@@ -101,11 +101,12 @@ static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err
     c.frees = true;
     int code = branch_change_write(t->lake, t->arena, &c, NULL, err);
     if (code == 0)
-        t->branch = c.next; /* lake_compact_ask() looks at the number of its sealed tokens */
+        t->branch = c.next; /* lake_compact_ask() reads the number of its sealed tokens */
     return code;
 }
 
-/* ERR_AGAIN: another change of the branch won the race, or the branch was compacted first. */
+/* Resets a path or a prefix. ERR_AGAIN: another change of the branch won the race, or the branch
+ * was compacted first. */
 static int reset_some(struct resetting *t, struct err *err)
 {
     struct lake_draft draft = {.frees = true};
@@ -115,7 +116,7 @@ static int reset_some(struct resetting *t, struct err *err)
         return code;
     if (t->branch.sealed_count >= LAKE_SEALED_FULL) {
         code = lake_compact(t->lake, t->arena, &t->repo, t->name, err);
-        return code < 0 ? code : ERR_AGAIN; /* the branch is another one now */
+        return code < 0 ? code : ERR_AGAIN; /* the branch has changed */
     }
     code = reset_make_draft(t, &draft, err);
     if (code == 0 && draft.count > 0)

@@ -1,16 +1,16 @@
-/* Restoring refs: the records of a dump's trees become rows of a bare repository.
+/* Restores refs: the records of a dump's trees become rows of a bare repository.
  *
  * Every tree is read twice: once to check the whole dump, and once to write its rows (D3 of
- * docs/lake-moving.md). The default branch makes the repository whole, so it is written last, in
- * one step with the end of the hold on the collector (D5). A restore that was stopped before that
- * step begins again from the start. */
+ * docs/lake-moving.md). The default branch makes the repository whole, so it is written last. The
+ * same write ends the hold on the collector (D5). A restore that was stopped before that step
+ * begins again from the start. */
 #include "lake/dump.h"
 
 #include "lake/gc_int.h"
 #include "lake/lineage.h"
 #include "lake/names.h"
 
-/* What is written together at most. */
+/* Most rows, and most bytes, that are written together. */
 enum { RESTORE_BATCH = 1000, RESTORE_BATCH_BYTES = 8 << 20 };
 
 /* How many heads are looked at (D12), and how many that cannot be read are named. */
@@ -19,7 +19,7 @@ enum { RESTORE_HEADS_MAX = 10000, RESTORE_LOST_NAMED = 10 };
 struct restore {
     struct lake *lake;
     struct lake_repo repo; /* read again when its record changes */
-    struct arena arena;    /* of the record */
+    struct arena arena;    /* memory of the record */
     struct tree_store store;
     const struct lake_refs *refs;
     const struct lake_progress *progress;
@@ -36,7 +36,7 @@ struct restore {
 
 /* --- reading the trees --- */
 
-/* Calls fn() for each record of the tree. The arena is emptied before each. */
+/* Calls fn() for each record of the tree. The arena is emptied before each call. */
 static int restore_each(struct restore *s, struct str root,
                         int (*fn)(struct restore *s, struct arena *a, const struct tree_record *r,
                                   struct err *err),
@@ -56,7 +56,7 @@ static int restore_each(struct restore *s, struct str root,
     return code == ERR_END ? 0 : code;
 }
 
-/* The id in a record must be its key. */
+/* Checks that the id in a record is its key. */
 static int restore_check_key(struct str key, struct str id, const char *kind, struct err *err)
 {
     return str_eq(key, id)
@@ -189,7 +189,8 @@ static int restore_check_dump(struct restore *s, struct err *err)
     return code < 0 ? code : restore_check_lost(s, err);
 }
 
-/* A repository is bare as long as it has no default branch: that branch cannot be deleted. */
+/* Checks that the repository is bare. It is as long as it has no default branch, because that
+ * branch cannot be deleted. */
 static int restore_check_bare(struct restore *s, struct err *err)
 {
     struct kv_name name = lake_key_branch(&s->arena, s->repo.partition, s->repo.default_branch);
@@ -224,7 +225,7 @@ static int restore_mixed(struct str kind, struct str name, struct err *err)
                    STR_ARG(kind), STR_ARG(name));
 }
 
-/* Checks that the row of a branch or a tag says the same as the record of the dump. */
+/* Checks that the stored row of a branch or a tag equals the record of the dump. */
 static int restore_compare(struct str kind, struct str name, struct arena *a, struct str row,
                            struct str record, struct err *err)
 {
@@ -288,18 +289,18 @@ static int restore_repo_again(struct restore *s, struct err *err)
     return lake_repo_again(s->lake, &s->arena, &old, &s->repo, err);
 }
 
-/* Compares the row that a change would put with the one that is there. */
+/* Compares the row that a change would put with the stored row. */
 static int restore_compare_change(struct restore *s, const struct kv_change *change, struct str row,
                                   struct err *err)
 {
     struct str kind, name;
 
     str_cut(change->name.key, '/', &kind, &name);
-    kind.len++; /* with the slash */
+    kind.len++; /* include the slash */
     return restore_compare(kind, name, &s->batch, row, change->value, err);
 }
 
-/* Takes rows out of the write that are there already: an earlier try has put them. */
+/* Removes from the write the rows that an earlier try has put. */
 static int restore_skip_present(struct restore *s, struct err *err)
 {
     struct kv_name *names = arena_array(&s->batch, s->tx.count, sizeof(*names));
@@ -357,8 +358,8 @@ static int restore_row_end(struct restore *s, struct err *err)
                : restore_batch_write(s, err);
 }
 
-/* A commit never changes, so putting it twice does no harm. Its mark as a first parent is put with
- * the commit itself, and so once. */
+/* Adds a commit to the write. A commit never changes, so putting it twice does no harm. The mark of
+ * a first parent is put with the commit that is the first parent, so each mark is put once. */
 static int restore_put_commit(struct restore *s, struct arena *a, const struct tree_record *r,
                               struct err *err)
 {
@@ -426,8 +427,8 @@ static int restore_put_branch(struct restore *s, struct arena *a, const struct t
     return restore_row_end(s, err);
 }
 
-/* Puts the default branch, and lets the collector go, in one step. ERR_AGAIN: the repository's
- * record or the state of the collector has changed. */
+/* Puts the default branch and ends the hold on the collector, in one step. ERR_AGAIN: the
+ * repository's record or the state of the collector has changed. */
 static int restore_try_default(struct restore *s, const struct lake_branch *b, struct err *err)
 {
     struct gc_state state, next;

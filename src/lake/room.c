@@ -1,6 +1,6 @@
 /* The part of the lake room: opens the lake over the key-value store of the services, and adds its
- * repositories to the routes as a space. It starts behind the capture of changes (replica/room.c),
- * because objects of the lake may lie in replicated buckets. */
+ * repositories to the routes as a space. It starts after the capture of changes (replica/room.c),
+ * because objects of the lake may be in replicated buckets. */
 #include "lake/room.h"
 
 #include "lake/actions.h"

@@ -1,5 +1,5 @@
-/* The room (room/room.h) of the lake: its parts in a running weir, and what it adds to worker, API,
- * command line and metrics. docs/lake.md. */
+/* The room of the lake (room/room.h): its parts in a running weir, and its tasks, routes, commands
+ * and metrics. docs/lake.md. */
 #ifndef LAKE_ROOM_H
 #define LAKE_ROOM_H
 
@@ -22,8 +22,8 @@ struct lake_room {
     struct lake *lake;
     struct lake_space *space;     /* repositories as buckets */
     struct lake_web web;          /* the REST API of lakeFS */
-    char *folder;                 /* where tree nodes of remote storages are kept */
-    char *gc_folder;              /* where collections sort */
+    char *folder;                 /* folder in which tree nodes of remote storages are cached */
+    char *gc_folder;              /* folder in which collections sort */
     struct lake_actions *actions; /* hooks of repositories */
     struct keyring *keys;         /* keys of encrypted objects */
     struct lake_tasks tasks;

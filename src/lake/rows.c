@@ -1,4 +1,4 @@
-/* Pages of the lake's rows by their names. */
+/* Reads pages of the lake's rows by their names. */
 #include "lake/lake_int.h"
 
 int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, struct arena *a,
@@ -8,7 +8,7 @@ int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, s
     struct kv_range range = {.prefix = lake_key_in(a, partition, kind, p->prefix).key,
                              .first_page = size_min(p->limit, LAKE_LIST_MAX) + 1};
 
-    if (p->after.len) { /* the smallest key behind `after` has a NUL at its end */
+    if (p->after.len) { /* the smallest key behind `after` is `after` with a NUL added */
         range.from = lake_key_in(a, partition, kind, p->after).key;
         range.from.len += range.from.p != NULL;
     }
@@ -16,7 +16,7 @@ int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, s
     return code < 0 ? err_code(err, code) : kv_scan_open(out, l->kv, view, partition, &range, err);
 }
 
-/* Reads the next row of the scan that is for the page. */
+/* Reads the next row of the scan that belongs on the page. */
 static int rows_next(struct kv_scan *scan, struct arena *a, const struct lake_rows *rows,
                      void *item, struct err *err)
 {
@@ -48,7 +48,7 @@ int lake_rows_page(struct lake *l, struct arena *a, const struct lake_rows *rows
     if (code == 0)
         code = lake_rows_open(&scan, l, NULL, a, rows->partition, rows->kind, p, err);
     while (code == 0 &&
-           *count <= limit) { /* one more than the limit tells whether there are more */
+           *count <= limit) { /* one row more than the limit shows whether there is another page */
         code = rows_next(scan, a, rows, array + *count * rows->item_size, err);
         *count += code == 0;
     }

@@ -1,4 +1,4 @@
-/* Sealing a branch (docs/lake.md, C1), and what its tokens hold. */
+/* Seals a branch (docs/lake.md, C1), and finds out whether its tokens change anything. */
 #include "lake/change.h"
 #include "lake/read.h"
 
@@ -82,7 +82,7 @@ int lake_seal_to_reset(struct lake *l, struct arena *a, const struct lake_repo *
     return seal_branch(l, a, r, branch, true, repo, out, err);
 }
 
-/* Whether a row differs from the record that the tree has under its path. */
+/* Whether a row differs from the tree's record of its path. */
 static int row_is_effective(struct head_tree *t, struct arena *a, const struct layers_row *row,
                             bool *is_effective, struct err *err)
 {

@@ -27,8 +27,8 @@ static struct lake_space *space_of_storage(struct storage *s)
 static int space_read_names(struct lake_space *s, struct map *out, struct err *err)
 {
     struct lake_page page = {.limit = LAKE_LIST_MAX};
-    struct arena arenas[2] = {{0}, {0}}; /* the page that is read, and the one before, whose last
-                                            name is page.after */
+    /* memory of the present page, and of the page before, whose last name is page.after */
+    struct arena arenas[2] = {{0}, {0}};
     bool more = true;
     int code = 0;
 
@@ -84,8 +84,8 @@ static bool space_has(void *ctx, struct str name)
     return repo_names_has(&s->names, name);
 }
 
-/* Tells other processes that the repository was made or deleted. When the message is lost, they
- * find out by themselves within SPACE_REFRESH_MS. */
+/* Announces to other processes that the repository was made or deleted. If the message is lost,
+ * they find out by themselves within SPACE_REFRESH_MS. */
 static void space_publish(struct lake_space *s, struct str id)
 {
     struct arena a = {0};
@@ -207,7 +207,7 @@ static int space_check_branches(struct lake_space *s, struct arena *a, const str
     return code;
 }
 
-/* Checks that the repository has no commit but the one that it began with. */
+/* Checks that the repository has only its first commit. */
 static int space_check_commits(struct lake_space *s, struct arena *a, const struct lake_repo *r,
                                struct err *err)
 {
@@ -224,7 +224,7 @@ static int space_check_commits(struct lake_space *s, struct arena *a, const stru
     return code == ERR_END ? 0 : code;
 }
 
-/* Deletes a repository that holds nothing: no branch has an object, and there is one commit. */
+/* Deletes an empty repository: no branch has an object, and there is one commit. */
 static int space_remove_bucket(struct storage *storage, struct str user, struct str name,
                                struct err *err)
 {
@@ -256,7 +256,7 @@ static uint64_t space_generation(struct storage *storage, struct str bucket)
 {
     struct lake_space *s = space_of_storage(storage);
 
-    /* Where other processes change documents, this process does not know whether they changed. */
+    /* If other processes can change documents, this process cannot know whether they did. */
     return s->lake->kv->can & KV_ALONE ? generation_get(&s->generations, bucket) : 0;
 }
 
@@ -273,7 +273,7 @@ static const struct storage_ops space_storage_ops = {
 
 /* --- opening and closing --- */
 
-/* Loads the names again where a message may have been missed, and removes old records. */
+/* Loads the names again if a message may have been missed, and removes old records. */
 static struct loop_sleep space_step(void *ctx)
 {
     struct lake_space *s = ctx;

@@ -1,15 +1,15 @@
 /* Repositories as buckets: the space (route/space.h) of the lake, whose buckets are repositories.
  *
  * The names of all repositories are in memory, because every S3 request asks for a name. They are
- * loaded at the start, and again when another process says that it has made or deleted a repository
- * (a message in the store), and every half minute where other processes can write to the key-value
+ * loaded at the start, when another process announces (by a message in the store) that it has made
+ * or deleted a repository, and every half minute if other processes can write to the key-value
  * store. A change by this process is seen at once.
  *
  * A repository and a bucket never share a name. The maker of either writes first, then looks at the
  * other side, and undoes its own work if it finds the name there. So when both are made at the same
  * time, at least one of them sees the other.
  *
- * Any thread may call. */
+ * Any thread may call these functions. */
 #ifndef LAKE_SPACE_H
 #define LAKE_SPACE_H
 
@@ -26,8 +26,8 @@ struct lake_space_options {
     const struct log *log;
 };
 
-/* Opens the space and watches the repositories of the lake. A key-value store that does not answer
- * is no error: the names are loaded when it does. */
+/* Opens the space and watches the repositories of the lake. If the key-value store does not answer,
+ * that is no error: the names are loaded later. */
 int lake_space_open(struct lake_space **out, const struct lake_space_options *o,
                     struct err *err) MUST_CHECK;
 /* No bucket of the space may be open. NULL is fine. */

@@ -1,15 +1,15 @@
-/* Tables of lakeFS, read where they lie: RocksDB's block-based table of format version 1 or 2, as
- * pebble writes it. docs/lake-trees.md, "lakeFS's tables", has the layout.
+/* Reads tables of lakeFS: RocksDB's block-based table of format version 1 or 2, as pebble writes
+ * it. docs/lake-trees.md, "lakeFS's tables", has the layout.
  *
- * Handles (offset and size of a block) must ascend through the whole index. So the number of blocks
- * is bounded by the size of the file, whatever the file says. */
+ * Handles (offset and size of a block) must ascend through the whole index. So the size of the file
+ * bounds the number of blocks, whatever the file claims. */
 #include "lake/node.h"
 
 #include "lake/sst_unpack.h"
 
 enum {
     TABLE_FOOTER = 53,
-    TABLE_HANDLES = 1, /* in the footer: the handles of the metaindex and of the index */
+    TABLE_HANDLES = 1, /* offset in the footer of the handles of the metaindex and the index */
     TABLE_VERSION = 41,
     TABLE_MAGIC = 45,
     TABLE_BLOCK_END = 5, /* type and CRC behind each block */
@@ -27,9 +27,8 @@ bool node_is_table(struct str file)
 
 /* --- blocks --- */
 
-/* RocksDB stores CRCs turned and shifted, since a CRC over bytes that contain their own CRC is
- * weak.
- */
+/* Computes a CRC as RocksDB stores it: rotated and shifted, since a CRC over bytes that contain
+ * their own CRC is weak. */
 static uint32_t table_crc(const char *p, size_t len)
 {
     uint32_t crc = node_crc(0, p, len);
@@ -126,7 +125,7 @@ static const char *table_read_properties(const struct node *n, const struct node
     return why;
 }
 
-/* The metaindex names the block of properties. */
+/* Finds the block of properties, which the metaindex names. */
 static const char *table_find_properties(const struct node *n, const struct node_block *metaindex,
                                          struct node_block *out)
 {

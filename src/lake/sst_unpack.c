@@ -1,5 +1,5 @@
-/* Snappy: the length of the result, then elements, each of which is either bytes to take over or a
- * piece of the result to repeat. Format: google/snappy, format_description.txt. */
+/* Snappy: the length of the result, then elements. An element is either literal bytes, or a piece
+ * of the result to repeat. Format: google/snappy, format_description.txt. */
 #include "lake/sst_unpack.h"
 
 #include "base/bytes.h"
@@ -7,7 +7,7 @@
 struct unpack {
     struct str in;
     char *to;
-    size_t len, at; /* of the result: all, and done */
+    size_t len, at; /* length of the result; bytes written so far */
 };
 
 enum { SNAPPY_LITERAL = 0, SNAPPY_COPY_1 = 1, SNAPPY_COPY_2 = 2 };
@@ -26,7 +26,7 @@ static bool unpack_number(struct unpack *u, size_t bytes, uint64_t *out)
     return true;
 }
 
-/* A literal's length is in the tag, or from 60 on in 1 to 4 bytes behind it. */
+/* Copies a literal. Its length is in the tag, or from 60 on in 1 to 4 bytes behind the tag. */
 static bool unpack_literal(struct unpack *u, unsigned tag)
 {
     enum { INLINE_MAX = 60 };
@@ -47,7 +47,7 @@ static bool unpack_copy(struct unpack *u, uint64_t offset, size_t len)
 {
     if (offset == 0 || offset > u->at || len > u->len - u->at)
         return false;
-    /* Byte by byte: the piece may overlap its own copy. */
+    /* Byte by byte, because the piece may overlap its own copy. */
     for (char *to = u->to + u->at, *end = to + len; to < end; to++)
         *to = to[-(ptrdiff_t)offset];
     u->at += len;

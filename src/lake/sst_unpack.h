@@ -1,4 +1,4 @@
-/* Snappy's format, which lakeFS's tables are packed with. */
+/* Snappy's format, in which blocks of lakeFS's tables are compressed. */
 #ifndef LAKE_SST_UNPACK_H
 #define LAKE_SST_UNPACK_H
 

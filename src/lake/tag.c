@@ -1,4 +1,4 @@
-/* Tags: names of commits, which never change. */
+/* Makes, reads, lists and deletes tags: names of commits, which never change. */
 #include "lake/hooks.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
@@ -66,7 +66,7 @@ int lake_tag_create(struct lake *l, struct arena *a, const struct lake_repo *r, 
     return code;
 }
 
-/* Reads the repository and the tag, and asks whether the tag may be deleted. */
+/* Reads the repository and the tag, and checks whether the tag may be deleted. */
 static int tag_read_to_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
                               struct str name, bool force, struct lake_repo *now,
                               struct lake_tag *tag, struct err *err)

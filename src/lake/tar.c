@@ -1,4 +1,4 @@
-/* Writing tar archives. */
+/* Writes tar archives. */
 #include "lake/tar.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void tar_octal(char *header, size_t at, int digits, uint64_t value)
     memcpy(header + at, text, (size_t)digits + 1);
 }
 
-/* The sum of all bytes of the header, with blanks in the place of the sum. */
+/* Computes the sum of all bytes of the header, with blanks in the field of the sum. */
 static unsigned tar_sum(const char *header)
 {
     unsigned sum = 0;

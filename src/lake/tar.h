@@ -1,4 +1,4 @@
-/* Writing tar archives (POSIX ustar) in memory. */
+/* Writes tar archives (POSIX ustar) in memory. */
 #ifndef LAKE_TAR_H
 #define LAKE_TAR_H
 

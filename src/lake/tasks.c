@@ -1,4 +1,4 @@
-/* The lake's tasks. */
+/* Adds and runs the lake's tasks. */
 #include "lake/tasks.h"
 #include "lake/actions.h"
 #include "lake/delete.h"
@@ -9,14 +9,14 @@
 #include "lake/room.h"
 
 enum {
-    TASK_AGAIN_S = 10, /* another process works on the same thing */
+    TASK_AGAIN_S = 10, /* delay when another process works on the same thing */
     KEEPER_EVERY_MS = 10 * MS_PER_S,
     KEEPER_RETRY_MS = 30 * MS_PER_S,
 };
 
 /* --- adding --- */
 
-/* A task that is there already is as good. */
+/* Adds a task. If the queue has the task already, that is no error. */
 static int task_add_once(struct queue *q, const char *type, struct str id, struct str payload,
                          struct err *err)
 {
@@ -82,7 +82,7 @@ static bool lake_task_ended(void *ctx)
     return task_ended(ctx);
 }
 
-/* Finds the repository of the payload. ERR_NOT_FOUND: it was deleted, or made again. */
+/* Finds the repository in the payload. ERR_NOT_FOUND: it was deleted, or made again. */
 static int lake_task_repo(struct task_run *run, struct lake_repo *out, struct str *thing,
                           struct err *err)
 {
@@ -94,7 +94,7 @@ static int lake_task_repo(struct task_run *run, struct lake_repo *out, struct st
     return code == 0 && !str_eq(out->partition, partition) ? ERR_NOT_FOUND : code;
 }
 
-/* Gives the code of the work the meaning that the worker knows. */
+/* Translates the code of the work to a result for the worker. */
 static int lake_task_result(struct task_run *run, int code)
 {
     if (code != ERR_BUSY && code != ERR_CANCELED)
@@ -142,7 +142,8 @@ static void gc_stats_begin(struct lake_tasks *t)
     mutex_unlock(&t->lock);
 }
 
-/* Counts what the run has done. A run that is put back for later is counted when it has ended. */
+/* Adds the results of the run to the counts. A run that is put back for later is counted when it
+ * has ended. */
 static void gc_stats_end(struct lake_tasks *t, const struct lake_gc_report *report, int code)
 {
     bool is_done = code == 0 && report->stage == LAKE_GC_DONE;
@@ -266,7 +267,8 @@ static struct loop_sleep lake_keeper_step(void *ctx)
         code = lake_task_add_delete(k->queue, &err);
     if (code == 0 && k->gc_every_ms)
         code = lake_gc_round(k->lake, &round, &wait_ms, &err);
-    most_ms = most_ms < KEEPER_EVERY_MS ? most_ms : KEEPER_EVERY_MS; /* for second purges */
+    /* so that second purges are on time */
+    most_ms = most_ms < KEEPER_EVERY_MS ? most_ms : KEEPER_EVERY_MS;
     if (code == 0)
         return loop_sleep_ms(wait_ms < most_ms ? wait_ms : most_ms);
     log_warn(k->lake->o.log, "lake.keeper", log_z("error", err.text));

@@ -1,7 +1,7 @@
-/* The lake's tasks on the queue (docs/queue.md): what is left of deleted repositories, collections,
- * imports, dumps and restores of refs, and hooks behind events. A task names a repository and its
- * partition, so that a task of a deleted repository does nothing to another one of the same name.
- */
+/* The lake's tasks on the queue (docs/queue.md): removing the remains of deleted repositories,
+ * collections, imports, dumps and restores of refs, and hooks after events. A task names a
+ * repository and its partition, so that a task of a deleted repository does nothing to a new one of
+ * the same name. */
 #ifndef LAKE_TASKS_H
 #define LAKE_TASKS_H
 
@@ -17,7 +17,7 @@
 
 struct lake_actions;
 
-/* Adds the task that works off the to-delete list; there is at most one. */
+/* Adds the task that removes the repositories on the to-delete list; there is at most one. */
 int lake_task_add_delete(struct queue *q, struct err *err) MUST_CHECK;
 /* Adds the task that carries out the collection that was asked for (lake_gc_ask()). */
 int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err) MUST_CHECK;
@@ -30,10 +30,10 @@ int lake_task_add_import(struct queue *q, const struct lake_repo *r, struct str 
 int lake_task_add_refs(struct queue *q, const struct lake_repo *r, struct str id,
                        struct err *err) MUST_CHECK;
 
-/* Adds the task that runs the hooks behind an event (lake_actions_work()). */
+/* Adds the task that runs the hooks after an event (lake_actions_work()). */
 int lake_task_add_hooks(struct queue *q, struct str payload, struct err *err) MUST_CHECK;
 
-/* Collections that this process has carried out since its start. */
+/* Counts of the collections that this process has carried out since its start. */
 struct lake_gc_stats {
     uint64_t running; /* collections under way */
     uint64_t runs, failures;
@@ -42,7 +42,7 @@ struct lake_gc_stats {
     uint64_t bytes;                  /* size of these files */
 };
 
-/* What the handlers of tasks work with; borrowed until the worker has stopped. */
+/* The data that handlers of tasks work with; borrowed until the worker has stopped. */
 struct lake_tasks {
     struct lake *lake;
     struct lake_actions *actions;
@@ -56,8 +56,8 @@ struct lake_gc_stats lake_tasks_gc_stats(struct lake_tasks *t);
 /* Appends the handlers, for struct room. */
 void lake_tasks_list(struct lake_tasks *t, room_tasks *out);
 
-/* A thread that looks at the to-delete list and adds its task, and takes the steps of rounds of
- * collections (lake_gc_round()). */
+/* A thread that adds the task of the to-delete list when it is due, and takes the steps of rounds
+ * of collections (lake_gc_round()). */
 struct lake_keeper {
     struct lake *lake;
     struct queue *queue;

@@ -20,14 +20,14 @@
 /* A record of a leaf. */
 struct tree_record {
     struct str key;
-    struct str identity; /* LAKE_IDENTITY_LEN bytes from weir; any length is read */
+    struct str identity; /* weir writes LAKE_IDENTITY_LEN bytes; any length is read */
     struct str data;     /* an encoded lake_entry */
 };
 
 /* --- where nodes are --- */
 
-/* Reads and writes whole node files. Implemented by lake/place.h over object/bucket.h, and by tests
- * in memory. */
+/* Reads and writes whole node files. lake/nodes.c implements it over buckets, and tests implement
+ * it in memory. */
 struct node_place {
     /* Appends the file's bytes. ERR_NOT_FOUND: there is no such file. */
     int (*read)(void *ctx, struct str id, struct buf *out, struct err *err);
@@ -35,13 +35,14 @@ struct node_place {
      * the one that is there (T4). */
     int (*write)(void *ctx, struct str id, struct str bytes, struct err *err);
     void *ctx;
-    bool is_far; /* reads wait for a peer: whole nodes are kept on disk too */
+    bool is_far; /* reads wait for a peer, so whole nodes are cached on disk too */
 };
 
 struct tree_cache; /* open nodes and decoded blocks of all repositories, bounded; shared */
 struct tree_cache_options {
     size_t memory_bytes; /* lake.memory */
-    const char *folder;  /* where nodes of far places are kept; NULL: nowhere */
+    /* folder in which nodes of remote storages are cached; NULL: they are not cached on disk */
+    const char *folder;
     uint64_t disk_bytes; /* lake.disk */
     const struct log *log;
 };
@@ -58,25 +59,25 @@ struct tree_store {
     struct node_place place;
     /* Nodes are cached under this scope and their id; it is the repository's partition. */
     struct str scope;
-    /* The sizes at which nodes are aimed, in bytes; 0: those of docs/lake-trees.md. Trees with
-     * other sizes have other ids; tests make deep trees of few records by small sizes. */
+    /* The intended sizes of nodes, in bytes; 0: those of docs/lake-trees.md. Trees with other sizes
+     * have other ids. Tests use small sizes to make deep trees of few records. */
     size_t leaf_bytes, index_bytes;
-    /* Readers of the tree never wait: a node that is not in memory is ERR_AGAIN. */
+    /* Readers of the tree never wait: they return ERR_AGAIN for a node that is not in memory. */
     bool now;
 };
 
 /* --- reading --- */
 
-/* Finds the record of a path. ERR_NOT_FOUND: the tree does not have it. Its strings are in the
- * arena. */
+/* Finds the record of a path; its strings are in the arena. ERR_NOT_FOUND: the tree does not have
+ * the path. */
 int tree_get(struct tree_store *t, struct arena *a, struct str root, struct str key,
              struct tree_record *out, struct err *err) MUST_CHECK;
 
 struct tree_stats {
     uint64_t objects, bytes; /* number of records; sum of their raw sizes as the nodes count them */
-    unsigned height;         /* levels, leaves included; 0: the empty tree */
+    unsigned height;         /* number of levels, with the leaves; 0: the empty tree */
 };
-/* Reads the root alone. */
+/* Fills the counts, for which only the root is read. */
 int tree_stats(struct tree_store *t, struct str root, struct tree_stats *out,
                struct err *err) MUST_CHECK;
 
@@ -85,13 +86,15 @@ int tree_stats(struct tree_store *t, struct str root, struct tree_stats *out,
 struct tree_iter;
 int tree_iter_open(struct tree_iter **out, struct tree_store *t, struct str root,
                    struct err *err) MUST_CHECK;
-/* ERR_END: there are no more. The strings are borrowed until the next call on the iterator. */
+/* Gives the next record. ERR_END: there are no more. The strings are borrowed until the next call
+ * on the iterator. */
 int tree_iter_next(struct tree_iter *it, struct tree_record *out, struct err *err) MUST_CHECK;
-void tree_iter_seek(struct tree_iter *it, struct str key); /* next: at or behind `key` */
-void tree_iter_close(struct tree_iter *it);                /* NULL is fine */
+/* the next record is the first at or behind `key` */
+void tree_iter_seek(struct tree_iter *it, struct str key);
+void tree_iter_close(struct tree_iter *it); /* NULL is fine */
 
 /* Calls `fn` for the root and every node below it, once for each id; leaves have level 0. `skip`
- * says whether a node and what is below it need not be visited; it may be NULL. For collection and
+ * returns whether a node and the nodes below it are left out; it may be NULL. For collection and
  * diagnostics. */
 struct node_visit {
     struct str id;
@@ -125,7 +128,7 @@ struct tree_result {
  * (T5). Nodes are durable when it returns (T3). Writes several nodes at a time, on threads of low
  * priority (options NULL: on the caller's thread). */
 struct tree_write_options {
-    unsigned writers; /* node files written at the same time; 0: 16 */
+    unsigned writers; /* number of node files that are written at the same time; 0: 16 */
 };
 int tree_apply(struct tree_store *t, struct str base, const struct tree_changes *changes,
                const struct tree_write_options *o, struct tree_result *out,
@@ -146,7 +149,8 @@ struct tree_difference {
 struct tree_diff;
 int tree_diff_open(struct tree_diff **out, struct tree_store *t, struct str left, struct str right,
                    struct str prefix, struct err *err) MUST_CHECK;
-/* ERR_END: there are no more. The strings are borrowed until the next call. */
+/* Gives the next difference. ERR_END: there are no more. The strings are borrowed until the next
+ * call. */
 int tree_diff_next(struct tree_diff *d, struct tree_difference *out, struct err *err) MUST_CHECK;
 void tree_diff_seek(struct tree_diff *d, struct str key);
 void tree_diff_close(struct tree_diff *d); /* NULL is fine */
@@ -154,11 +158,12 @@ void tree_diff_close(struct tree_diff *d); /* NULL is fine */
 enum tree_strategy { TREE_NO_STRATEGY, TREE_SOURCE_WINS, TREE_DEST_WINS };
 
 struct tree_merge {
-    struct str base, source, dest; /* roots */
+    struct str base, source, dest; /* ids of the three roots */
     enum tree_strategy strategy;
     /* Chooses a side for one conflicting path; NULL, or TREE_NO_STRATEGY: `strategy` decides. */
     enum tree_strategy (*choose)(void *ctx, struct str key);
-    /* Is called for each conflict that nothing decides, in the order of keys. */
+    /* Is called for each conflict that neither choose() nor `strategy` decides, in the order of
+     * keys. */
     void (*conflict)(void *ctx, struct str key);
     void *ctx;
 };

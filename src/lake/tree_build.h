@@ -1,4 +1,4 @@
-/* Building a tree from left to right: from records, and from whole nodes of other trees that are
+/* Builds a tree from left to right: from records, and from whole nodes of other trees that are
  * taken over by id. The same records always give the same nodes (docs/lake-trees.md, T2).
  *
  * Drafts of nodes are filled on the caller's thread. They are hashed, packed and written by jobs:
@@ -15,15 +15,15 @@
 #include "os/thread.h"
 
 struct tree_job;
-struct tree_promise; /* an id that a job will give */
+struct tree_promise; /* an id that a job will set */
 
 struct build_level {
     struct tree_job *open; /* the node that is being filled; NULL: the level is at a boundary */
-    /* Nodes that the level has, without the open one. Below a node that was taken over they are not
-     * counted, but there are at least two. */
+    /* The number of nodes of the level, without the open one. Nodes below a node that was taken
+     * over are not counted; if there are any, the number is at least two. */
     uint64_t nodes;
-    struct node_id id;            /* of the first of them */
-    struct tree_promise *promise; /* NULL: `id` has the id. Owned by the job of the parent */
+    struct node_id id;            /* id of the first node */
+    struct tree_promise *promise; /* NULL: `id` is set; owned by the job of the parent */
 };
 
 enum { BUILD_SOURCES = 2 };
@@ -31,17 +31,18 @@ enum { BUILD_SOURCES = 2 };
 struct tree_builder {
     struct tree_store *store;
     const struct tree_write_options *options; /* NULL: jobs run on the caller's thread */
-    /* Trees that are referred to: a node that turns out equal to one of theirs is not written. */
+    /* Trees that exist: a new node that equals one of their nodes is not written. */
     const struct tree_spine *sources[BUILD_SOURCES];
     struct build_level levels[NODE_LEVEL_MAX + 1];
 
     struct mutex lock;   /* class "lake.build"; guards what follows */
-    struct cond changed; /* a promise is kept, or a job has ended */
+    struct cond changed; /* a promise got its id, or a job has ended */
     unsigned running;
     uint64_t started; /* jobs so far */
     struct list idle; /* jobs that can be used again */
     struct list
-        failed; /* jobs that are kept until all have ended: others may know their promises */
+        /* jobs that are kept until all have ended, because other jobs may use their promises */
+        failed;
     uint64_t written;
     int code; /* the first error */
     struct err err;
@@ -55,26 +56,27 @@ void tree_builder_release(struct tree_builder *b); /* waits for jobs */
 int tree_builder_record(struct tree_builder *b, const struct tree_record *r,
                         struct err *err) MUST_CHECK;
 /* Whether the node can be taken over by id, that is, gives the same tree as its records would.
- * `is_last` says that nothing will be added behind it. */
+ * `is_last` says that nothing will be added after it. */
 bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item *item,
                            bool is_last);
-/* Adds the record, or takes over the node, at which a spine is. */
+/* Adds the item of a spine: a record, or a node that is taken over. */
 int tree_builder_item(struct tree_builder *b, const struct tree_item *item,
                       struct err *err) MUST_CHECK;
-/* Adds the item and moves the spine behind it; a node that cannot be taken over is entered instead,
+/* Adds the item and moves the spine behind it. A node that cannot be taken over is entered instead,
  * and nothing is added. */
 int tree_builder_take(struct tree_builder *b, struct tree_spine *s, bool is_last,
                       struct err *err) MUST_CHECK;
-/* Writes what is open, waits until every node is durable, and gives the root, "" for no records. */
+/* Ends the open nodes, waits until every node is durable, and sets `root`; "" if there are no
+ * records. */
 int tree_builder_finish(struct tree_builder *b, char root[LAKE_ID_LEN + 1],
                         struct err *err) MUST_CHECK;
 
 /* --- long work (tree_long.c) --- */
 
-/* One step of the work. 0: there is more to do. ERR_END: the work is done. */
+/* Makes one step of the work. 0: there is more to do. ERR_END: the work is done. */
 typedef int tree_step_fn(void *ctx, struct err *err);
-/* Makes steps until the work is done or fails: the first ones on the caller's thread, and if there
- * are many the others on a thread of low priority, for which the caller waits. So callers that
+/* Makes steps until the work is done or fails. The first steps run on the caller's thread. If there
+ * are many, the rest runs on a thread of low priority, for which the caller waits. So callers that
  * stage objects are served first when processors are scarce. */
 int tree_work(tree_step_fn *step, void *ctx, struct err *err) MUST_CHECK;
 
@@ -88,7 +90,7 @@ struct tree_job {
     struct node_encoder encoder;
     struct tree_promise *promise; /* gets the id */
     VEC(struct job_child {
-        size_t id_at; /* where in the draft the id goes */
+        size_t id_at; /* offset in the draft at which the id is put */
         struct tree_promise *promise;
     })
     children;
@@ -102,7 +104,7 @@ struct tree_promise {
     struct node_id id;
 };
 
-/* Gives a job with an empty draft. */
+/* Returns a job with an empty draft. */
 struct tree_job *tree_job_new(struct tree_builder *b, unsigned level);
 /* Runs the job, here or on another thread; the last one runs here, because its caller would only
  * wait. Returns the first error of all jobs so far. */

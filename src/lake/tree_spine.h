@@ -1,6 +1,6 @@
-/* A spine: a place in a tree, which is the way from the root down to a record, or to a node that
+/* A spine: a position in a tree. It is the path from the root down to a record, or to a node that
  * has not been entered. Readers of whole trees, diff, merge and apply all move spines: they enter
- * the nodes that they need to see and step over the others without reading them.
+ * the nodes that they must read and skip the others.
  *
  * A spine belongs to one thread. Strings of its item are borrowed until the spine moves. */
 #ifndef LAKE_TREE_SPINE_H
@@ -8,34 +8,35 @@
 
 #include "lake/cache.h"
 
-/* A place in one node. */
+/* A position in one node. */
 struct node_cursor {
     struct tree_store *store;
     struct cache_slot *node_hold, *block_hold;
     const struct node *node;
     size_t block;   /* the block that is open */
-    bool keep;      /* blocks of leaves are kept in the cache too */
-    struct buf own; /* a leaf's block that is not kept in the cache */
+    bool keep;      /* cache blocks of leaves too */
+    struct buf own; /* a leaf's block that is not in the cache */
     struct block_cursor at;
 };
 
 /* Opens the node `id`, before its first record. */
 int node_cursor_open(struct node_cursor *c, struct tree_store *t, const struct node_id *id,
                      struct err *err) MUST_CHECK;
-void node_cursor_close(struct node_cursor *c); /* keeps its memory for the next opening */
+void node_cursor_close(struct node_cursor *c); /* keeps the memory for the next opening */
 void node_cursor_release(struct node_cursor *c);
-int node_cursor_next(struct node_cursor *c, struct err *err) MUST_CHECK; /* ERR_END */
+/* moves to the next record; ERR_END: there are no more */
+int node_cursor_next(struct node_cursor *c, struct err *err) MUST_CHECK;
 int node_cursor_seek(struct node_cursor *c, struct str key, struct err *err) MUST_CHECK;
 bool node_cursor_is_last(const struct node_cursor *c);
-/* Reads the cursor's record as a child of the node. */
+/* Decodes the cursor's record as a child of the node. */
 int node_cursor_child(const struct node_cursor *c, struct node_child *out,
                       struct err *err) MUST_CHECK;
 
-/* What a spine is at. */
+/* The item at a spine's position: a record, or a node that was not entered. */
 struct tree_item {
     unsigned level;      /* 0: a record; n: a node of level n - 1, not entered */
-    struct str min, max; /* its keys; both are the record's key */
-    struct str value;    /* of a record, as it is stored */
+    struct str min, max; /* smallest and greatest key; for a record both are its key */
+    struct str value;    /* for a record: its value as it is stored */
     struct tree_record record;
     struct node_child child;
     /* The node is the last of its level. It may have ended because the tree did, and not by the
@@ -49,7 +50,7 @@ struct tree_spine {
     unsigned top; /* the root's level */
     struct node_cursor *levels[NODE_LEVEL_MAX + 1];
     struct tree_item item;
-    /* The node of each level that was entered last, for tree_build.h. */
+    /* The last node that was entered at each level, for tree_build.h. */
     struct node_id entered[NODE_LEVEL_MAX + 1];
     bool has_entered[NODE_LEVEL_MAX + 1];
 };
@@ -59,9 +60,9 @@ struct tree_spine {
 int tree_spine_open(struct tree_spine *s, struct tree_store *t, struct str root,
                     struct err *err) MUST_CHECK;
 void tree_spine_close(struct tree_spine *s);
-/* Moves into the node at which the spine is, to its first item. */
+/* Enters the node at the spine's position and moves to its first item. */
 int tree_spine_enter(struct tree_spine *s, struct err *err) MUST_CHECK;
-/* Moves behind the item, without reading what is below it. */
+/* Moves behind the item, without reading the nodes below it. */
 int tree_spine_next(struct tree_spine *s, struct err *err) MUST_CHECK;
 /* Moves to the first item whose keys are all at or behind `key`. */
 int tree_spine_seek(struct tree_spine *s, struct str key, struct err *err) MUST_CHECK;

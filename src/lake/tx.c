@@ -159,7 +159,7 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
     return tx_note(l, tx, begun_ns, code, err);
 }
 
-/* One try. ERR_AGAIN: the repository's record has changed, or a collection has. */
+/* Tries once. ERR_AGAIN: the repository's record or the state of the collector has changed. */
 static int put_ref_try(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct kv_name name, struct str record, struct str commit_id,
                        struct err *err)

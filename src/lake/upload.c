@@ -1,4 +1,4 @@
-/* Uploads in parts: begun, filled, finished and aborted. */
+/* Begins, fills, finishes and aborts uploads in parts. */
 #include "lake/upload.h"
 
 #include "lake/address.h"
@@ -59,8 +59,7 @@ static int upload_begin_data(struct upload_work *w, const struct object_meta *me
     return lake_place_end(&w->place, code, err);
 }
 
-/* Aborts the upload in the namespace's bucket. An upload that is not there is as good as aborted.
- */
+/* Aborts the upload in the namespace's bucket. A missing upload counts as aborted. */
 static int upload_abort_data(struct upload_work *w, struct err *err)
 {
     int code = work_open_place(w, LAKE_PLACE_READ, err);
@@ -110,7 +109,7 @@ int lake_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
     *id = arena_str(a, str_z(text));
     w.record.name = lake_upload_name(b, a, key, *id);
     code = lake_upload_write(&w.record, b, a, true, err);
-    if (code < 0) { /* nobody could use the upload, and its parts are collected if this fails */
+    if (code < 0) { /* no client knows the upload; if this fails, its parts are collected later */
         struct err late = {0};
         (void)!upload_abort_data(&w, &late);
     }
@@ -140,7 +139,7 @@ int lake_upload_part(struct bucket *b, struct arena *a, const struct upload_info
     return lake_place_end(&w.place, code, err);
 }
 
-/* Copies a range of an object that lies on the storage of the parts. */
+/* Copies a range of an object on the storage of the parts. */
 static int part_copy_data(struct upload_work *w, uint32_t number, struct bucket *from,
                           const struct object_info *source, const struct object_range *range,
                           struct upload_part *out, struct err *err)
@@ -152,7 +151,7 @@ static int part_copy_data(struct upload_work *w, uint32_t number, struct bucket 
     return data->ops->upload_part_copy(data, w->a, &w->data, number, from, source, range, out, err);
 }
 
-/* The same for an object of a repository. */
+/* As part_copy_data(), for an object of a repository. */
 static int part_copy_entry(struct upload_work *w, uint32_t number, struct lake_bucket *from,
                            const struct object_info *source, const struct object_range *range,
                            struct upload_part *out, struct err *err)

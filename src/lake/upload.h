@@ -1,9 +1,9 @@
 /* Uploads in parts to the lake's buckets.
  *
  * An upload of the lake is an upload of the namespace's bucket at a new address, and a record in
- * the repository's partition: uploads/<ref>/<path> NUL <id>. Parts go straight to the namespace's
- * bucket. Finishing finishes the upload there, then stages the entry. The record of a finished
- * upload is kept for a day, so that finishing again answers the same. */
+ * the repository's partition: uploads/<ref>/<path> NUL <id>. Parts go directly to the namespace's
+ * bucket. Finishing first finishes the upload there, then stages the entry. The record of a
+ * finished upload is kept for a day, so that finishing again gives the same answer. */
 #ifndef LAKE_UPLOAD_H
 #define LAKE_UPLOAD_H
 
@@ -13,16 +13,16 @@ enum { LAKE_UPLOAD_KEPT_MS = MS_PER_DAY };
 
 /* The record of an upload. */
 struct lake_upload {
-    struct str address, data_id; /* where the parts go, and the id of the upload there */
-    struct str entry;            /* the encoded lake_entry: what the object will have */
+    struct str address, data_id; /* address of the parts, and the id of the upload there */
+    struct str entry;            /* the encoded lake_entry of the future object */
     struct str initiator;
     int64_t started_ms;
     int64_t finished_ms; /* 0: the upload is not finished */
-    /* The answer of a finished upload, and a digest of the parts that it was made of. */
+    /* The answer of a finished upload, and a digest of its parts. */
     struct str etag, parts;
     uint64_t size;
     int64_t modified_ms;
-    /* Not in the record. */
+    /* These are not in the record. */
     struct kv_name name;
     struct str stamp;
 };
@@ -38,7 +38,7 @@ int lake_upload_decode(struct lake_upload *out, struct str in, struct err *err) 
 /* Reads the record. ERR_NOT_FOUND: there is no such upload. */
 int lake_upload_read(struct lake_upload *out, struct lake_bucket *b, struct arena *a,
                      const struct upload_info *upload, struct err *err) MUST_CHECK;
-/* Puts the record: a new one, or over the one that was read. */
+/* Puts the record: a new one, or in place of the one that was read. */
 int lake_upload_write(struct lake_upload *u, struct lake_bucket *b, struct arena *a, bool is_new,
                       struct err *err) MUST_CHECK;
 /* Fills the info that S3 shows. */
@@ -65,8 +65,8 @@ int lake_upload_list_parts(struct bucket *b, struct arena *a, const struct uploa
 int lake_upload_list(struct bucket *b, struct arena *a, const struct list_options *o,
                      struct upload_list *out, struct err *err);
 
-/* Removes the records of all uploads that were finished more than a day ago. A failure is logged:
- * the next sweep goes on. */
+/* Removes the records of all uploads that were finished more than a day ago. A failure is only
+ * logged; the next sweep tries again. */
 void lake_uploads_sweep(struct lake_space *s);
 
 #endif

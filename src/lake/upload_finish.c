@@ -1,6 +1,6 @@
-/* Finishing an upload in parts: the upload in the namespace's bucket is finished first, then the
- * entry is staged, then the record says so. After a crash in between, finishing again goes on: the
- * namespace's bucket answers the same again. */
+/* Finishes an upload in parts: first the upload in the namespace's bucket, then the entry is
+ * staged, then the record is set to finished. After a crash in between, finishing again goes on,
+ * because the namespace's bucket gives the same answer again. */
 #include "lake/upload.h"
 
 #include "lake/body.h"
@@ -19,8 +19,8 @@ struct finish {
     const struct put_options *o;
     struct lake_at at;
     struct lake_upload record;
-    struct str digest; /* of the parts */
-    bool is_repeated;  /* the parts are gone: an earlier try made a body of them */
+    struct str digest; /* digest of the parts */
+    bool is_repeated;  /* the parts are gone: an earlier try made a body from them */
     struct lake_entry entry;
 };
 
@@ -30,7 +30,7 @@ static struct str finish_bare_etag(struct str etag)
     return etag.len >= 2 && etag.p[0] == '"' ? str_n(etag.p + 1, etag.len - 2) : etag;
 }
 
-/* Copies the parts, as storages want them. */
+/* Copies the parts in the form that storages accept. */
 static int finish_take_parts(struct finish *f, const struct upload_part *parts, size_t count,
                              struct err *err)
 {
@@ -57,7 +57,7 @@ static struct str finish_digest(struct finish *f)
     return arena_hex(f->a, value.bytes, value.len);
 }
 
-/* Answers for an upload that is finished. */
+/* Answers for an upload that is already finished. */
 static int finish_answer_again(struct finish *f, struct put_result *out, struct err *err)
 {
     const struct lake_upload *u = &f->record;
@@ -68,8 +68,9 @@ static int finish_answer_again(struct finish *f, struct put_result *out, struct 
     return 0;
 }
 
-/* Judges the conditions before the upload is spent. They are judged again with the write. An entry
- * of the upload's own address was staged by an earlier try, which the conditions have let pass. */
+/* Judges the conditions before the parts become a body. They are judged again with the write. If
+ * the entry already has the upload's address, an earlier try staged it, and the conditions allowed
+ * that. */
 static int finish_judge(struct finish *f, struct err *err)
 {
     struct condition_state state = {0};
@@ -98,7 +99,7 @@ static void finish_take_sizes(struct finish *f, const struct part_list *page)
             f->entry.part_sizes[f->entry.part_count++] = page->parts[i].size;
 }
 
-/* Reads the sizes of the parts. They are not known any more if this is the second try. */
+/* Reads the sizes of the parts. On a second try they are no longer known. */
 static int finish_read_sizes(struct finish *f, struct lake_place *p, const struct upload_info *data,
                              struct err *err)
 {
@@ -121,7 +122,7 @@ static int finish_read_sizes(struct finish *f, struct lake_place *p, const struc
     return f->is_repeated ? 0 : code;
 }
 
-/* Fills size and ETag from the object at the upload's address, where the storage does not say them.
+/* Fills size and ETag from the object at the upload's address, if the storage did not return them.
  * ERR_NOT_FOUND: there is no object, so the upload was not finished. */
 static int finish_look(struct finish *f, struct lake_place *p, struct err *err)
 {
@@ -133,9 +134,9 @@ static int finish_look(struct finish *f, struct lake_place *p, struct err *err)
     return code;
 }
 
-/* Finishes the upload. Nobody else puts an object at its address, so an object that is there is the
- * upload's, finished by an earlier try. A storage may answer a repeated finish from memory, so the
- * object is looked for then. */
+/* Finishes the upload. No other request puts an object at its address, so an object there is the
+ * upload's, finished by an earlier try. A storage may answer a repeated finish from memory, so in
+ * that case the object is looked for. */
 static int finish_in_bucket(struct finish *f, struct lake_place *p, const struct upload_info *data,
                             struct err *err)
 {
@@ -187,7 +188,7 @@ static int finish_make_entry(struct finish *f, struct err *err)
     return code;
 }
 
-/* Keeps the answer for a day. If this fails, finishing again does all of it again. */
+/* Stores the answer for a day. If this fails, finishing again repeats all steps. */
 static void finish_record(struct finish *f, const struct put_result *put)
 {
     struct err err = {0};
@@ -204,9 +205,9 @@ static void finish_record(struct finish *f, const struct put_result *put)
                  log_z("error", err.text));
 }
 
-/* Stages the entry. A body of an upload is not removed when the entry is refused: another call may
- * have finished the same upload, and this one can be finished again without the condition. The
- * record keeps the body from being collected. */
+/* Stages the entry. If the entry is refused, the body is not removed: another call may have
+ * finished the same upload, and this upload can be finished again without the condition. The record
+ * protects the body from collection. */
 static int finish_all(struct finish *f, struct put_result *out, struct err *err)
 {
     struct bucket_change c = {.b = f->b,

@@ -1,4 +1,4 @@
-/* Listing uploads in parts, and removing the records of those that were finished. */
+/* Lists uploads in parts, and removes the records of finished uploads. */
 #include "lake/layers.h"
 #include "lake/upload.h"
 
@@ -10,7 +10,7 @@ struct uploads_walk {
     struct lake_bucket *b;
     struct arena *a;
     const struct list_options *o;
-    struct str start; /* what keys have before S3's key: "<ref>/" in a ref's bucket */
+    struct str start; /* the part before S3's key: "<ref>/" in a ref's bucket */
     struct kv_scan *scan;
     struct upload_list *out;
 };
@@ -28,7 +28,7 @@ static struct str uploads_row(struct uploads_walk *w, struct str key)
     return lake_key_in(w->a, w->b->repo.partition, UPLOADS, whole).key;
 }
 
-/* Returns the common prefix that a key is folded into; empty: none. */
+/* Returns the common prefix into which a key is folded; empty: there is none. */
 static struct str uploads_common(const struct list_options *o, struct str key)
 {
     ptrdiff_t at = o->delimiter.len ? str_find(str_skip(key, o->prefix.len), o->delimiter) : -1;
@@ -36,8 +36,8 @@ static struct str uploads_common(const struct list_options *o, struct str key)
     return at < 0 ? STR_EMPTY : str_head(key, o->prefix.len + (size_t)at + o->delimiter.len);
 }
 
-/* Goes behind `after`: behind one of its uploads, behind all of them, or behind all keys that it
- * stands for. */
+/* Moves behind `after`: behind one upload of that key, behind all its uploads, or behind all keys
+ * of a common prefix. */
 static void uploads_walk_start(struct uploads_walk *w)
 {
     const struct list_options *o = w->o;
@@ -52,7 +52,7 @@ static void uploads_walk_start(struct uploads_walk *w)
         bool folded =
             str_starts(o->after, o->prefix) && str_eq(uploads_common(o, o->after), o->after);
         row = uploads_row(w, o->after);
-        if (!folded) /* the ids of the key come behind a NUL */
+        if (!folded) /* the ids of a key's uploads follow it behind a NUL */
             row = arena_fmt(w->a, STR_FMT "\x01", STR_ARG(row));
         else if (!layers_behind(w->a, row, &row))
             return;

@@ -1,4 +1,4 @@
-/* Records of uploads in parts. */
+/* Reads and writes records of uploads in parts. */
 #include "lake/upload.h"
 
 static const struct proto_field upload_fields[] = {
@@ -96,7 +96,7 @@ int lake_upload_info(const struct lake_upload *u, struct arena *a, struct str ke
         code = lake_entry_info(&entry, a, key, false, &info, err);
     if (code < 0)
         return code;
-    /* An upload has the kind of checksum that its object will get, without a value. */
+    /* An upload has the type and kind of the checksum that its object will get, without a value. */
     if (entry.checksum_type <= CHECKSUM_COMPOSITE && entry.checksum_kind < DIGEST_KINDS)
         info.meta.checksum =
             (struct object_checksum){.type = (enum checksum_type)entry.checksum_type,

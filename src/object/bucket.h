@@ -423,7 +423,8 @@ struct overlay; /* object/overlay.h */
 struct storage {
     const struct storage_ops *ops;
     struct str name;
-    /* Set at open: the storage accepts bodies framed as STREAMING-UNSIGNED-PAYLOAD-TRAILER. */
+    /* Set at open: the storage accepts request bodies in the framing
+     * STREAMING-UNSIGNED-PAYLOAD-TRAILER. */
     bool takes_trailers;
     /* Limits for all replication workers together (route/remotes.h); 0: no limit. */
     _Atomic(uint64_t) requests_per_minute, bytes_per_second;

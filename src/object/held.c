@@ -1,4 +1,4 @@
-/* Bodies whose end is held back. */
+/* Reads bodies whose end is held back. */
 #include "object/held.h"
 
 static bool knows_end(const struct held_reader *h)

@@ -1,4 +1,5 @@
-/* Buckets by the names that clients use: the overlay's, else the storage's own. */
+/* Opens, lists, makes and removes buckets by the names that clients use: the overlay's buckets
+ * first, then the storage's own. */
 #include "object/overlay.h"
 
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,

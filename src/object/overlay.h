@@ -39,7 +39,8 @@ struct overlay_ops {
     /* Makes a bucket. ERR_EXISTS: the name is a logical bucket or a part of one. */
     int (*make)(struct overlay *o, struct storage *home, const struct bucket_info *info,
                 struct err *err);
-    /* As storage_ops.list_buckets, with logical buckets and without their parts. */
+    /* Lists buckets as storage_ops.list_buckets does, with logical buckets and without their
+     * parts. */
     int (*list)(struct overlay *o, struct storage *home, struct arena *a, struct str owner,
                 struct str after, size_t limit, struct bucket_info **out, size_t *count,
                 struct err *err);
@@ -58,7 +59,8 @@ static inline struct overlay *storage_overlay_of(const struct storage *s, struct
     return o && o->ops->has(o, s, name) ? o : NULL;
 }
 
-/* As the members of storage_ops with these names, but also for logical buckets. */
+/* These do the same as the members of storage_ops with these names, but they accept logical buckets
+ * too. */
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
                         struct err *err) MUST_CHECK;
 int storage_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,

@@ -1,5 +1,5 @@
-/* Begins the copies of all replications again after the store has lost changes, because nobody can
- * say which buckets the lost changes belong to. */
+/* Begins the copies of all replications again after the store has lost changes, because it is not
+ * known which buckets the lost changes belong to. */
 #include "replica/went_back.h"
 #include "coord/switch.h"
 #include "replica/first.h"

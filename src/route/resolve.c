@@ -157,8 +157,7 @@ static int policy_storage(struct routes *r, const struct routes_view *view, stru
 
 /* --- the question of one request --- */
 
-/* The question of one request, "where is this bucket?", and what the policies of the asking user
- * say about it. */
+/* The question where a bucket is, with the answers of the asking user's policies. */
 struct inquiry {
     struct routes *r;
     const struct routes_view *view;

@@ -8,7 +8,7 @@
 struct server_part {
     server_start_fn *start;
     server_stop_fn *stop;
-    bool is_stage; /* this row stands for all parts that the rooms have in `stage` */
+    bool is_stage; /* this row represents all parts that the rooms have in `stage` */
     enum room_stage stage;
 };
 

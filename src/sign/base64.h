@@ -13,7 +13,8 @@ int base64_decode(struct buf *out, struct str text) MUST_CHECK;
  * unchanged. */
 int base64_decode_exact(void *out, size_t len, struct str text) MUST_CHECK;
 
-/* The same in the alphabet for URLs and file names, without padding (RFC 4648 section 5). */
+/* As base64_encode(), in the alphabet for URLs and file names, without padding (RFC 4648 section
+ * 5). */
 void base64url_encode(struct buf *out, struct str bytes);
 int base64url_decode(struct buf *out, struct str text) MUST_CHECK;
 

@@ -99,8 +99,7 @@ int redis_refusal(struct str text)
     return row < 0 ? 0 : refusals[row].code;
 }
 
-/* The text that stands before Redis's own words in the text of an error; store_refusal() looks for
- * it. */
+/* The prefix before Redis's own words in the text of an error; store_refusal() looks for it. */
 static const struct str said = STR("redis: ");
 
 static int redis_refused(const struct reply *r, struct err *err)

@@ -1,4 +1,4 @@
-/* The url of a Redis: which server, and as which user. */
+/* Parses the url of a Redis: the address of the server and the login. */
 #include "http/wire.h"
 #include "store/redis_int.h"
 

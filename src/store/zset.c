@@ -1,4 +1,5 @@
-/* Sorted sets: the member row and the order row of each member (docs/store.md, invariant 5). */
+/* Stores sorted sets: each member has a member row and an order row (docs/store.md, invariant
+ * 5). */
 #include "store/embedded_int.h"
 #include "base/bytes.h"
 

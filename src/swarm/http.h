@@ -24,7 +24,7 @@ int swarm_http_start(struct swarm_http **out, const struct swarm_http_options *o
  * malformed, and nothing changes. */
 int swarm_http_trust(struct swarm_http *h, struct str trusted, struct err *err) MUST_CHECK;
 struct http_server *swarm_http_server(struct swarm_http *h);      /* for its address and metrics */
-bool swarm_http_stop(struct swarm_http *h, uint64_t deadline_ns); /* as http_server_stop() */
+bool swarm_http_stop(struct swarm_http *h, uint64_t deadline_ns); /* see http_server_stop() */
 void swarm_http_free(struct swarm_http *h);                       /* NULL is fine */
 
 #endif

@@ -1,5 +1,5 @@
 /* The room (room/room.h) of the BitTorrent tracker and of torrents of objects: its parts in a
- * running weir, and what it adds to worker, gateway and metrics. docs/swarm.md and docs/torrents.md
+ * running weir, and its tasks, gateway functions and metrics. docs/swarm.md and docs/torrents.md
  * describe it. */
 #ifndef SWARM_ROOM_H
 #define SWARM_ROOM_H

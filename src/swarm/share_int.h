@@ -35,7 +35,7 @@ struct share_item {
      * the last write the peer completed its download. */
     bool leeched, completed;
     bool paused;
-    uint32_t at_s; /* when the peer announced, by share_options.now */
+    uint32_t at_s; /* time of the announce, by share_options.now */
 };
 
 struct share {

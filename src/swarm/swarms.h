@@ -39,7 +39,7 @@ enum swarm_change {
 };
 
 /* Handles an announce. `now_s` is a clock in seconds that never goes back; all calls use the same
- * clock. The peers in the answer do not include the client; the counts do. */
+ * clock. The counts in the answer include the client; the list of peers does not. */
 enum swarm_change swarms_announce(struct swarms *s, const struct announce *a, uint32_t now_s,
                                   struct announce_answer *out);
 void swarms_scrape(struct swarms *s, const uint8_t *hashes, size_t count, struct scrape_entry *out);

@@ -29,7 +29,7 @@ enum {
     CROWD_LOOK = 4096, /* most peers that are looked at to count the peers of one address */
     /* Of a swarm above CROWD_LOOK peers, random runs of this many peers are looked at. */
     CROWD_STRETCH = 64,
-    LOOK_SLOTS = 256 /* slots of a table that one call of swarms_clean() looks at */
+    LOOK_SLOTS = 256 /* number of slots of a table that one call of swarms_clean() looks at */
 };
 
 enum family { V4, V6, FAMILIES };

@@ -1,4 +1,4 @@
-/* Shared by the files of torrents: torrents*.c. A record is what the store has about an object
+/* Declarations that the files torrents*.c share. A record is the data in the store about an object
  * version; a member is the name of an object version, as torrent_member() writes it. */
 #ifndef SWARM_TORRENTS_INT_H
 #define SWARM_TORRENTS_INT_H
@@ -28,7 +28,7 @@ struct torrents {
     bool stop;
 };
 
-/* A record: what the store has about an object version. */
+/* A record: the data in the store about an object version. */
 struct torrent_record {
     struct str etag;
     uint64_t size;

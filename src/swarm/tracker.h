@@ -45,7 +45,7 @@ void tracker_close(struct tracker *t);
 
 /* Whether tracker_announce() and tracker_scrape() ask the store, and so may wait. */
 bool tracker_waits(const struct tracker *t);
-/* The swarms in memory, for prefetching; NULL in private mode. */
+/* Returns the swarms in memory, for prefetching; NULL in private mode. */
 struct swarms *tracker_swarms(struct tracker *t);
 uint32_t tracker_now(const struct tracker *t); /* the time in seconds, for swarms_*() */
 

@@ -17,7 +17,7 @@ enum {
     REAP_MS = 2000,
     REAP_LIMIT = 100,
     REAP_ROUNDS = 100,
-    /* The tracker's time begins far above 0, so that subtracting an age never goes below 0. */
+    /* The tracker's clock starts far above 0, so that subtracting an age never goes below 0. */
     FIRST_SECOND = 1 << 24
 };
 

@@ -50,8 +50,8 @@ static int branch_show_run(struct api_client *r, const struct invocation *inv, s
                : code;
 }
 
-/* Makes the branch. The call's answer is the id of the head as plain text, so the branch is shown
- * by another call. */
+/* Makes the branch. The call answers with the id of the head as plain text, so a second call gets
+ * the branch to show. */
 static int branch_create_run(struct api_client *r, const struct invocation *inv,
                              struct output *table, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* What the commands of the lake share: places, bodies of calls, and rows of tables. */
+/* Functions that the commands of the lake share: places, bodies of calls, and rows of tables. */
 #include "lake/commands/cli.h"
 #include "base/clock.h"
 #include "lake/commands/commands.h"

@@ -1,4 +1,5 @@
-/* What the commands of the lake share. They call the REST API of a running weir (lake/rest/).
+/* Functions that the commands of the lake share. The commands call the REST API of a running weir
+ * (lake/rest/).
  *
  * A place in the lake is written lake://REPO/REF/PATH; "lake://" may be left out where only a place
  * in the lake makes sense. */
@@ -20,12 +21,12 @@ bool lake_uri_is(const char *text);
 int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need need,
                    struct err *err) MUST_CHECK;
 
-/* Makes the place that of a folder: a path that is not empty ends with '/' then, so that a place
- * `a` does not mean `ab`. */
+/* Makes the place that of a folder: adds '/' to a path that is not empty, so that a place `a` does
+ * not also mean `ab`. */
 void lake_uri_to_folder(struct api_client *r, struct lake_uri *u);
 
 /* Returns "/api/v1/repositories/" and the pattern, with {repo}, {ref} and {path} replaced by the
- * parts of the place, encoded. It is in the client's arena. */
+ * encoded parts of the place. The result is in the client's arena. */
 const char *lake_cli_path(struct api_client *r, const struct lake_uri *u, const char *pattern);
 
 /* A JSON body under construction. */
@@ -34,7 +35,7 @@ struct lake_cli_body {
     struct json_out w;
 };
 void lake_cli_body_begin(struct lake_cli_body *b);
-/* Ends the object and makes the call. *answer (unless `answer` is NULL) is owned by the caller. */
+/* Ends the object of the body and makes the call. The caller owns *answer; `answer` may be NULL. */
 int lake_cli_send(struct api_client *r, const char *method, const char *path,
                   struct lake_cli_body *b, json_t **answer, struct err *err) MUST_CHECK;
 /* Writes the member `name` as true when the switch was given. */
@@ -44,8 +45,8 @@ void lake_cli_switch(struct json_out *w, const struct invocation *inv, const cha
 int lake_cli_metadata(struct json_out *w, const struct invocation *inv, const char *name,
                       struct err *err) MUST_CHECK;
 
-/* Makes a call without a body and adds a row for its answer; `table` NULL: the answer is not shown.
- */
+/* Makes a call without a body and adds a row for its answer. `table` NULL: the answer is not
+ * shown. */
 int lake_cli_one(struct api_client *r, const char *method, const char *path, struct output *table,
                  struct err *err) MUST_CHECK;
 /* Adds a row for the object. Seconds since 1970 in `creation_date` and `mtime` become times in the
@@ -54,10 +55,10 @@ void lake_cli_row(struct output *table, json_t *object);
 /* Reads all pages of a list and adds a row for each item. `max` 0: all items. */
 int lake_cli_rows(struct api_client *r, const char *path, size_t max, struct output *table,
                   struct err *err) MUST_CHECK;
-/* Reads the flag --max; 0: it was not given. */
+/* Reads the flag --max into *out; 0: the flag was not given. */
 int lake_cli_max(const struct invocation *inv, size_t *out, struct err *err) MUST_CHECK;
 
-/* What to do about errors that all commands of the lake may meet. */
+/* Hints for errors that all commands of the lake may meet. */
 extern const struct manage_hint lake_cli_hints[];
 
 extern const struct command lake_repo_commands[], lake_branch_commands[], lake_tag_commands[],

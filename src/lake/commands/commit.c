@@ -126,7 +126,8 @@ static int lake_show_run(struct api_client *r, const struct invocation *inv, str
 
 /* --- differences --- */
 
-/* Appends the path of the call: the changes of a branch, or the difference of two refs. */
+/* Appends the path of the call, which compares a branch with its head or two refs with each
+ * other. */
 static int diff_append_path(struct buf *out, struct api_client *r, const struct invocation *inv,
                             struct err *err)
 {

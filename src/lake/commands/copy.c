@@ -22,14 +22,14 @@ static const struct flag copy_flags[] = {
 static const struct output_column copy_columns[] = {
     {"source"}, {"destination"}, {"bytes", .number = true}};
 
-/* One command: its client, its table of copies, and what its progress shows. */
+/* State of one command: its client, its table of copies, and its progress. */
 struct copying {
     struct api_client *client;
     struct output *table;
     const char *type;  /* media type of uploads; NULL: not given */
     bool shows;        /* standard error is a terminal */
-    uint64_t files;    /* that were copied */
-    uint64_t bytes;    /* of these files */
+    uint64_t files;    /* number of files that were copied */
+    uint64_t bytes;    /* size of these files together */
     const char *name;  /* the file that is being copied */
     uint64_t total;    /* its size in bytes; 0: not known yet */
     int fd;            /* the file that is being written; -1: none */
@@ -38,7 +38,7 @@ struct copying {
 
 /* --- progress --- */
 
-/* Begins the line of progress anew, with the files that were copied. */
+/* Rewrites the line of progress with the number of files that were copied. */
 static void copy_show_files(const struct copying *c)
 {
     fprintf(stderr, "\r\033[K");
@@ -129,8 +129,8 @@ static int upload_file(struct copying *c, const char *file, const struct lake_ur
     return code;
 }
 
-/* Returns the place of a file below the folder: the place of the folder, and the rest of the
- * file's path. */
+/* Returns the place of a file below the folder: the folder's place plus the rest of the file's
+ * path. */
 static struct lake_uri upload_below(struct copying *c, const struct lake_uri *to, const char *rest)
 {
     struct lake_uri below = *to;
@@ -192,8 +192,8 @@ static int download_receive(struct copying *c, const struct lake_uri *from, stru
     return code;
 }
 
-/* Downloads into a new file beside the wanted one and renames it, so that a file is there wholly or
- * not at all. */
+/* Downloads into a temporary file beside the target and renames it, so that the target is never
+ * incomplete. */
 static int download_file(struct copying *c, const struct lake_uri *from, const char *file,
                          struct err *err)
 {
@@ -219,7 +219,7 @@ static int download_file(struct copying *c, const struct lake_uri *from, const c
     return 0;
 }
 
-/* Makes the folders that a file is in. */
+/* Makes the folders above a file. */
 static int make_folders(const char *file, struct err *err)
 {
     char *path = str_dup(str_z(file));

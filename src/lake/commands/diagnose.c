@@ -41,7 +41,7 @@ static int diagnose_receive(struct api_client *r, struct diagnose_download *d, s
     return code == 0 && response.status != 200 ? api_client_error(r, &response, err) : code;
 }
 
-/* The file is there wholly or not at all. */
+/* Writes the archive. The file appears only when it is complete. */
 static int lake_diagnose_run(struct api_client *r, const struct invocation *inv,
                              struct output *table, struct err *err)
 {

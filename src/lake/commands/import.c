@@ -18,8 +18,8 @@ static const struct flag import_flags[] = {
 static const struct output_column import_columns[] = {
     {"id"}, {"completed", .truth = true}, {"ingested_objects", .number = true}, {"commit_id"}};
 
-/* Returns the text with '/' behind it, unless it is empty or has one. Otherwise a source 2025 would
- * also mean the keys below 2025-old/. */
+/* Returns the text with '/' added, unless the text is empty or ends with '/'. Without the '/' a
+ * source 2025 would also mean the keys below 2025-old/. */
 static struct str import_folder(struct api_client *r, struct str text)
 {
     bool done = !text.len || str_ends(text, STR("/"));
@@ -27,7 +27,7 @@ static struct str import_folder(struct api_client *r, struct str text)
     return done ? text : arena_fmt(&r->arena, STR_FMT "/", STR_ARG(text));
 }
 
-/* Writes where the objects are and where they shall stand. */
+/* Writes the source of the objects and their destination in the branch. */
 static void import_write_path(struct api_client *r, struct json_out *w,
                               const struct invocation *inv, const struct lake_uri *to)
 {
@@ -44,7 +44,7 @@ static void import_write_path(struct api_client *r, struct json_out *w,
     json_out_close(w, ']');
 }
 
-/* Begins the import; *id is in the client's arena. */
+/* Starts the import; *id is in the client's arena. */
 static int import_start(struct api_client *r, const struct invocation *inv,
                         const struct lake_uri *to, const char **id, struct err *err)
 {
@@ -71,7 +71,7 @@ static int import_start(struct api_client *r, const struct invocation *inv,
     return code;
 }
 
-/* Adds a row for the status. An import that failed is an error. */
+/* Adds a row for the status. Returns an error if the import failed. */
 static int import_show_status(json_t *status, const char *id, struct output *table, struct err *err)
 {
     struct str error = json_get_str(json_object_get(status, "error"), "message", STR_EMPTY);

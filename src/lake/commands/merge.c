@@ -35,7 +35,7 @@ static const struct output_column pick_columns[] = {
 
 /* --- merge --- */
 
-/* Sets the error of a merge that was refused; of a conflict it lists some of the paths. */
+/* Sets the error of a merge that was refused. For a conflict, the text lists some of the paths. */
 static int merge_refused(struct api_client *r, const struct client_response *response,
                          struct err *err)
 {
@@ -139,7 +139,7 @@ static int pick_send(struct api_client *r, const struct invocation *inv, const c
     return lake_cli_send(r, "POST", lake_cli_path(r, &uri, pattern), &body, answer, err);
 }
 
-/* Undoes the commit. The call has no answer, so the new head is shown by another call. */
+/* Undoes the commit. The call has no answer, so a second call gets the new head to show. */
 static int revert_run(struct api_client *r, const struct invocation *inv, struct output *table,
                       struct err *err)
 {

@@ -1,4 +1,4 @@
-/* weir lake migrate: all repositories of a lakeFS that keeps its records in PostgreSQL's tables. */
+/* weir lake migrate: moves all repositories of a lakeFS whose records are in PostgreSQL. */
 #include "lake/commands/cli.h"
 #include "os/process.h"
 
@@ -78,7 +78,7 @@ static int migrate_follow(struct api_client *r, json_t **status, struct err *err
     return code;
 }
 
-/* Says what was left behind. */
+/* Prints the things that the migration left behind. */
 static void migrate_show_lost(const json_t *status)
 {
     static const struct {
@@ -95,7 +95,7 @@ static void migrate_show_lost(const json_t *status)
                     lost[i].text);
 }
 
-/* Adds a row for each repository. One that failed is an error. */
+/* Adds a row for each repository. Returns an error if a repository failed. */
 static int migrate_judge(const json_t *status, struct output *table, struct err *err)
 {
     struct str error = json_get_str(status, "error", STR_EMPTY);

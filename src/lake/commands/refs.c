@@ -1,4 +1,5 @@
-/* weir lake dump and weir lake restore: all commits, tags and branches of a repository. */
+/* weir lake dump and weir lake restore: write and read all commits, tags and branches of a
+ * repository. */
 #include "lake/commands/cli.h"
 
 #include "os/file.h"
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { REFS_FILE_MAX = 64 << 10 }; /* bytes of a file with the ids of a dump */
+enum { REFS_FILE_MAX = 64 << 10 }; /* largest file with the ids of a dump, in bytes */
 
 static const struct flag refs_restore_flags[] = {
     {"from", FLAG_TEXT, "FILE", NULL,
@@ -83,8 +84,8 @@ static int refs_dump_run(struct api_client *r, const struct invocation *inv, str
     return code;
 }
 
-/* Writes the ids of the file into the body. The file may be a list of one dump, which is what
- * `weir lake dump --json` prints. */
+/* Writes the ids in the file into the body. The file may also be a list with one dump, which is
+ * what `weir lake dump --json` prints. */
 static int refs_read_file(struct json_out *w, const char *name, struct err *err)
 {
     static const char *const members[] = {"commits_meta_range_id", "tags_meta_range_id",

@@ -1,23 +1,23 @@
-/* Asks the access engine of S3 whether a caller may do something in a repository, or in another
- * bucket. Docs: docs/lake-rest.md, "Rights". */
+/* Asks S3's access engine whether a caller may do an action in a repository or in another bucket
+ * (docs/lake-rest.md, "Rights"). */
 #include "lake/names.h"
 #include "lake/rest/web.h"
 #include "route/resolve.h"
 #include "s3/access/bucket_rules.h"
 #include "s3/access/request_value.h"
 
-/* A bucket with the rules that access to it depends on. */
+/* A bucket with the rules of access to it. */
 struct web_bucket {
     struct bucket *bucket; /* a reference */
     struct bucket_rules rules;
 };
 
-/* A request for an action, for the values of conditions. */
+/* A request for an action, from which conditions of policies take their values. */
 struct web_question {
     struct request_facts facts;
-    struct str prefix; /* of a listing: the value of s3:prefix */
-    struct str tags;   /* of the object, in their stored form */
-    struct str value;  /* the value that was asked for last */
+    struct str prefix; /* for a listing: the value of s3:prefix */
+    struct str tags;   /* tags of the object, in their stored form */
+    struct str value;  /* the value that the policy asked for last */
 };
 
 /* --- buckets --- */
@@ -59,8 +59,8 @@ static bool web_condition(void *ctx, enum policy_key key, struct str suffix,
     return q->value.p != NULL;
 }
 
-/* Fills in the question whether the caller may do the action on the key. The question is used by
- * the request and must live as long. */
+/* Fills a policy request that asks whether the caller may do the action on the key. The request
+ * points to `q`, which must live as long. */
 static struct policy_request web_question_of(struct web_question *q, struct rest_call *c,
                                              const struct web_bucket *b, enum s3_action action,
                                              struct str key)
@@ -125,7 +125,7 @@ int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lak
     return 0;
 }
 
-/* Decides about a repository. Everything in it belongs to its owner. */
+/* Decides about an action in a repository. Everything in it belongs to its owner. */
 bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask)
 {
     struct object_info object = {.meta = {.tags = ask.tags}};
@@ -175,7 +175,7 @@ int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, s
 
     if (found == 0)
         ask.tags = out->entry.tags;
-    /* After a failure nobody knows the tags, so nobody knows whether the read is allowed. */
+    /* After a failure the tags are unknown, and so is whether the read is allowed. */
     if (found == 0 || err_kind(found) == ERR_KIND_EXPECTED)
         code = web_need(c, r, ask, err);
     if (code == 0 && found < 0)
@@ -185,7 +185,7 @@ int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, s
 
 /* --- whole refs --- */
 
-/* A prefix of keys, and what is asked about everything below it. */
+/* A prefix of keys, and the action that is asked for on all keys below it. */
 struct web_below {
     struct web_question q;
     struct access_request r;
@@ -199,7 +199,7 @@ static void web_below_fill(struct web_below *out, struct rest_call *c,
     out->r = web_ask_bucket(&out->q, c, gate, action, begin);
 }
 
-/* Whether the caller may do the action on everything below. */
+/* Whether the caller may do the action on all keys below the prefix. */
 static bool web_below_may(const struct web_below *b)
 {
     return access_granted_below(&b->r, b->begin) &&
@@ -234,7 +234,7 @@ int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *e
     return web_need_all_below(c, r, S3_ACTION_GET_OBJECT, STR_EMPTY, err);
 }
 
-/* docs/security.md, P2: a), b) and c). */
+/* Decides whether the caller may take from a ref, by docs/security.md, P2: a), b) and c). */
 static bool web_gate_may_take(struct rest_call *c, const struct web_bucket *gate, struct str source,
                               struct str dest)
 {
@@ -296,9 +296,9 @@ static int web_is_same_bucket(struct rest_call *c, const struct web_bucket *b, s
     return code;
 }
 
-/* Decides about a key of a bucket. A storage with credentials of its own decides by itself: about a
- * key that is to be read it is asked here in the caller's name, because later the key is read in
- * the name of the repository's owner. */
+/* Decides about a key of a bucket. A storage with credentials of its own decides by itself. It is
+ * asked here, in the caller's name, about a key that is to be read, because later the key is read
+ * in the name of the repository's owner. */
 static int web_judge_key(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
                          struct str key, bool *may, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Calls about branches: making and deleting them, and throwing changes away. */
+/* Calls about branches: making and deleting them, and discarding changes. */
 #include "lake/rest/web.h"
 
 static rest_fn branch_page, branch_make, branch_show, branch_drop, branch_reset, branch_move;

@@ -53,7 +53,8 @@ static const struct rest_row commit_rows[] = {
 };
 const struct rest_table web_commit_rows = WEB_ROWS(commit_rows);
 
-/* Checks that the caller may give the branch another tree, which may be any of the repository. */
+/* Checks that the caller may give the branch another tree, which may be any tree of the
+ * repository. */
 static int commit_need_tree(struct rest_call *c, const struct lake_repo *repo, struct str branch,
                             struct err *err)
 {

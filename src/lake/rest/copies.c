@@ -25,14 +25,14 @@ const struct rest_table web_copy_rows = WEB_ROWS(copy_rows);
 /* A copy: its source, which was read, and its destination. */
 struct copy_job {
     struct lake_repo repo;
-    struct str ref; /* of the source */
+    struct str ref; /* ref of the source */
     struct lake_object from, to;
     bool force;
-    struct object_conditions conditions; /* of a move's destination */
+    struct object_conditions conditions; /* conditions on the destination of a move */
     bool is_late;                        /* the source of a move was changed since it was read */
 };
 
-/* Checks what the caller may do, and reads the repository. */
+/* Checks that the caller may copy, and reads the repository's record. */
 static int copy_check(struct copy_job *j, struct rest_call *c, struct err *err)
 {
     bool move = rest_bool(c, "move");
@@ -49,7 +49,8 @@ static int copy_check(struct copy_job *j, struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Judges the conditions of the destination, and whether the source is still what was read. */
+/* Judges the conditions of the destination, and checks that the source has not changed since it was
+ * read. */
 static int move_judge(void *ctx, struct str path, const struct lake_object *present,
                       struct err *err)
 {

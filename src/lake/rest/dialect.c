@@ -1,14 +1,14 @@
-/* The dialect of lakeFS's API: who may call, the form of errors, and the form of pages. */
+/* The dialect of lakeFS's API: its check of callers, and the forms of errors and pages. */
 #include "lake/rest/web.h"
 #include "meta/error.h"
 
 /* --- errors --- */
 
-/* Columns: the error code; the HTTP status. Codes that are not here have weir's own status. */
+/* Columns: the error code; the HTTP status. Other codes have weir's own status. */
 static const struct {
     int code, status;
 } web_statuses[] = {
-    {ERR_NOT_MODIFIED, 400}, /* "no changes" */
+    {ERR_NOT_MODIFIED, 400}, /* lakeFS's "no changes" */
     {ERR_IN_USE, 400},       /* the namespace belongs to a repository */
     {ERR_GONE, 410},         {ERR_PRECONDITION, 412}, {ERR_RANGE, 416},
     {ERR_BUSY, 429},         {ERR_VERSION, 503},
@@ -61,7 +61,7 @@ static int web_unauthorized(struct rest_call *c)
     return ERR_DENIED;
 }
 
-/* Checks keys of HTTP Basic. An unknown access key takes as long as a known one with a wrong
+/* Checks keys of HTTP Basic. An unknown access key takes as long as a known key with a wrong
  * secret. */
 static int web_check_keys(struct rest_call *c, struct str access, struct str secret,
                           struct user *out)

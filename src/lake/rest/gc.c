@@ -207,7 +207,7 @@ static int gc_run_begin(struct rest_call *c, struct err *err)
             lake_gc_ask(web_of(c)->lake, c->arena, &repo, rest_bool(c, "mark_only"), &report, err);
     if (code == 0)
         code = lake_task_add_gc(web_of(c)->services->queue, &repo, err);
-    else if (code == ERR_BUSY) /* the task of the run that is under way may be lost */
+    else if (code == ERR_BUSY) /* the task of the present run may be lost, so it is added again */
         added = lake_task_add_gc(web_of(c)->services->queue, &repo, &late);
     if (added < 0)
         return err_set(err, added, "%s", late.text);

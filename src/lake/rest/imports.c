@@ -45,8 +45,8 @@ static const struct rest_row import_rows[] = {
 };
 const struct rest_table web_import_rows = WEB_ROWS(import_rows);
 
-/* Checks that the caller may read what is imported. The entries give access to the objects
- * themselves, in the name of the repository's owner. */
+/* Checks that the caller may read the objects that are imported. The entries give access to the
+ * objects, in the name of the repository's owner. */
 static int import_check_source(struct rest_call *c, const struct lake_repo *repo,
                                const struct lake_import_path *p, struct err *err)
 {

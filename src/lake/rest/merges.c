@@ -1,4 +1,4 @@
-/* Calls that change the head of a branch by other commits: merge, revert, cherry-pick. */
+/* Calls that give a branch a new head by merging other commits: merge, revert, cherry-pick. */
 #include "lake/rest/web.h"
 
 static rest_fn merge_into, merge_base_show, branch_revert, branch_cherry_pick;
@@ -167,8 +167,9 @@ static int pick_repo(struct rest_call *c, struct lake_repo *out, struct err *err
                      : code;
 }
 
-/* Checks that the caller may take from the parents of the commit, because a revert gives back what
- * a parent has. The commit is then named by its id, so that it stays the one that was judged. */
+/* Checks that the caller may take from the parents of the commit, because a revert restores what a
+ * parent has. The commit is then named by its id, so that exactly the commit is reverted that was
+ * judged. */
 static int revert_need_parents(struct rest_call *c, const struct lake_repo *repo,
                                struct lake_pick_options *o, struct err *err)
 {

@@ -74,10 +74,10 @@ const struct rest_table web_multipart_rows = WEB_ROWS(multipart_rows);
 
 /* --- the upload in the bucket of the namespace --- */
 
-/* An upload that a call names: its repository, its key, and its place while it is open. */
+/* An upload that a call names: its repository, its key, and the open place of its parts. */
 struct multipart {
     struct lake_repo repo;
-    struct str key; /* signed, below the namespace */
+    struct str key; /* signed key below the namespace */
     struct lake_place place;
     struct upload_info upload;
 };
@@ -276,7 +276,7 @@ static int multipart_finish(struct rest_call *c, struct err *err)
     object.entry.content_type = rest_text(c, "content_type");
     object.entry.owner = web_user(c)->id;
     object.entry.modified_ms = clock_wall_ms();
-    /* The upload may have been finished long ago: finishing again answers the same. */
+    /* The upload may have been finished long ago: finishing again gives the same answer. */
     code = lake_keep_check_file(&keep, &m.repo, &object.entry, stored.modified_ms, err);
     if (code == 0)
         code = web_stage(c, &m.repo, &object, (struct lake_stage_options){.keep = &keep}, err);
@@ -287,7 +287,7 @@ static int multipart_finish(struct rest_call *c, struct err *err)
 
 /* --- a part of another object --- */
 
-/* The object that a part is copied from, and the range of it. */
+/* The source of a copied part: an object and a range of it. */
 struct part_source {
     struct lake_repo repo;
     struct lake_object object;

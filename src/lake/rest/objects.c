@@ -38,7 +38,7 @@ const struct rest_table web_object_rows = WEB_ROWS(object_rows);
 
 /* --- one object --- */
 
-/* Finds the object that the call names, which the caller may read. */
+/* Finds the object that the call names, and checks that the caller may read it. */
 static int object_find(struct rest_call *c, struct lake_repo *repo, struct lake_object *out,
                        struct err *err)
 {
@@ -48,7 +48,8 @@ static int object_find(struct rest_call *c, struct lake_repo *repo, struct lake_
                      : code;
 }
 
-/* Adds the ETag. An entry that was not written by weir may have one that no header can have. */
+/* Adds the ETag header, unless the ETag has bytes that no header can have. Entries that weir did
+ * not write may have such ETags. */
 static void object_add_etag(struct rest_call *c, struct str etag)
 {
     if (http_field_is_valid(STR("ETag"), etag))
@@ -64,7 +65,8 @@ static void object_add_headers(struct rest_call *c, const struct lake_entry *e)
     rest_header(c, STR("Last-Modified"), str_z(modified));
     rest_header(c, STR("Accept-Ranges"), STR("bytes"));
     rest_header(c, STR("Cache-Control"), STR("private, max-age=0"));
-    /* A browser must not take an object for a page of this server, whose keys it may have. */
+    /* A browser must not treat an object as a page of this server, because it may have stored keys
+     * for the server. */
     rest_header(c, STR("Content-Security-Policy"), STR("default-src 'none'; sandbox"));
     rest_header(c, STR("X-Content-Type-Options"), STR("nosniff"));
     rest_header(c, STR("Content-Type"),
@@ -81,7 +83,7 @@ static int object_send_unsatisfiable(struct rest_call *c, uint64_t size)
                        (struct http_header){STR("Content-Range"), range});
 }
 
-/* Sends the bytes that were opened; for HEAD their headers alone. */
+/* Sends the opened bytes; for HEAD only the headers. */
 static int object_send(struct rest_call *c, struct get_result *got, uint64_t size)
 {
     if (got->partial)
@@ -96,7 +98,7 @@ static int object_send(struct rest_call *c, struct get_result *got, uint64_t siz
     return http_send(req, STR_EMPTY);
 }
 
-/* Reads the range of the header. Returns NULL when there is none, or none that can be read. */
+/* Parses the header Range. Returns NULL if there is no range, or none that can be parsed. */
 static const struct object_range *object_range(struct rest_call *c, struct object_range *out)
 {
     struct str text = http_header(http_request_head(c->req), "Range");

@@ -84,7 +84,8 @@ static void link_append(struct buf *out, struct str part)
     buf_append_str(out, part);
 }
 
-/* Computes the HMAC over the time and over everything that the address is good for. */
+/* Computes the HMAC over the time, and over the repository, branch and path that the address is
+ * valid for. */
 static void link_mac(const struct lake_web *w, const struct web_link *link, struct str time,
                      unsigned char out[HMAC_SHA256_LEN])
 {

@@ -75,7 +75,7 @@ static void pull_write_one(struct json_out *w, const struct lake_pull *p)
         rest_time(w, "closed_date", p->closed_ms);
 }
 
-/* The statuses that a list asks for, as bits. */
+/* Returns the statuses that a list asks for, as bits. */
 static unsigned pull_asked(const struct rest_call *c)
 {
     enum { OPEN = 1u << LAKE_PULL_OPEN, ENDED = 1u << LAKE_PULL_CLOSED | 1u << LAKE_PULL_MERGED };

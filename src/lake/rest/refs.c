@@ -64,8 +64,9 @@ static const struct rest_row refs_rows[] = {
 };
 const struct rest_table web_refs_rows = WEB_ROWS(refs_rows);
 
-/* A dump holds every ref, and a restore may name any tree of the namespace. So the caller must be
- * allowed to manage the repository and to read all of it. */
+/* Reads the repository and checks the caller. A dump holds every ref, and a restore may name any
+ * tree of the namespace. So the caller must be allowed to manage the repository and to read all of
+ * it. */
 static int refs_repo(struct rest_call *c, struct lake_repo *out, struct err *err)
 {
     int code =

@@ -1,4 +1,4 @@
-/* Operations of lakeFS's API that weir does not serve. Each answers 501 and says why. */
+/* Operations of lakeFS's API that weir does not serve. Each answers 501 with a reason. */
 #include "lake/rest/web.h"
 
 static rest_fn op_refused;
@@ -12,8 +12,8 @@ static rest_fn op_refused;
 #define SYMLINK_REASON "weir makes no symlink files"
 #define USAGE_REASON   "weir counts usage in its metrics"
 
-/* A row of an operation that is refused. Its path has no described values, because nothing is read
- * from it. */
+/* A row of an operation that is refused. Its path has no described values, because they are not
+ * read. */
 #define REFUSED(method, path, access, name, why)                                                   \
     {                                                                                              \
         (method), "/api/v1" path, (access), "Answers 501: " why ".", op_refused,                   \

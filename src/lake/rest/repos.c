@@ -51,8 +51,8 @@ const struct rest_table web_repo_rows = WEB_ROWS(repo_rows);
 
 /* --- lists --- */
 
-/* Whether the caller may list the repository. One that never had a policy or another document shows
- * itself to its owner alone, so its documents need not be read. */
+/* Whether the caller may list the repository. A repository that never had a policy or another
+ * document is visible only to its owner, so its documents need not be read. */
 static bool repo_is_shown(struct rest_call *c, const struct lake_repo *r)
 {
     if (r->documents == 0 && !web_user(c)->admin)
@@ -67,8 +67,8 @@ static bool repo_is_asked_for(struct rest_call *c, const struct lake_repo *r)
     return (!search.len || str_find(r->id, search) >= 0) && repo_is_shown(c, r);
 }
 
-/* Writes those of a page of the source that the caller sees. Returns whether there is one more than
- * fit into the answer. */
+/* Writes the repositories of a page that the caller may see. Returns whether one more was left than
+ * fits into the answer. */
 static bool repo_write_page(struct rest_call *c, const struct lake_repo *repos, size_t count,
                             size_t *written, struct str *last)
 {
@@ -87,8 +87,8 @@ static bool repo_write_page(struct rest_call *c, const struct lake_repo *repos, 
 }
 
 /* Lists a page. It looks at no more than LAKE_LIST_MAX repositories, however few of them the caller
- * sees. So a page may have less than it was asked for, or nothing, and still be followed by another
- * one. */
+ * may see. So a page may have fewer repositories than the call asked for, even none, and still be
+ * followed by another page. */
 static int repo_page(struct rest_call *c, struct err *err)
 {
     struct lake_page page = {rest_text(c, "prefix"), rest_after(c), rest_limit(c)};
@@ -113,8 +113,8 @@ static int repo_page(struct rest_call *c, struct err *err)
 
 /* --- one repository --- */
 
-/* Checks what the call asks for. A name that is in use is told before anything else, because
- * clients make a repository only if it is not there. */
+/* Checks the options of the call. A name that is in use is the first error, because clients rely on
+ * it to make a repository only if it does not exist. */
 static int repo_check_wanted(struct rest_call *c, struct err *err)
 {
     struct str name = rest_text(c, "name");
@@ -182,8 +182,8 @@ static int repo_show(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Deletes the repository. What is left of it is removed by a task; if the task cannot be added now,
- * the to-delete list is worked off later all the same. */
+/* Deletes the repository. A task removes its remains. If the task cannot be added now, it is added
+ * later, because the repository is on the to-delete list. */
 static int repo_drop(struct rest_call *c, struct err *err)
 {
     struct lake_repo repo;

@@ -52,8 +52,8 @@ struct str web_new_link(struct rest_call *c, const struct lake_repo *repo)
     return web_link_sign(web_of(c), c->arena, &link, clock_wall_ms());
 }
 
-/* The condition is signed with the URL. So the URL is good for one upload, and once the object is
- * there nobody can replace it, also not after the link. */
+/* Presigns the upload. The signature covers a condition that the object must not exist, so the URL
+ * works for one upload. Once the object exists nobody can replace it, even after it was linked. */
 static int staging_presign(struct rest_call *c, const struct lake_repo *repo, struct str address,
                            struct web_presigned *out, struct err *err)
 {
@@ -97,7 +97,7 @@ int web_link_key(struct rest_call *c, const struct lake_repo *repo, struct str a
     return web_link_check(web_of(c), &link, *key, clock_wall_ms(), err);
 }
 
-/* Reads what is known about the object at a key below the namespace. */
+/* Reads the info of the object at a key below the namespace. */
 static int staging_head(struct rest_call *c, const struct lake_repo *repo, struct str key,
                         struct object_info *out, struct err *err)
 {
@@ -118,7 +118,7 @@ static int staging_head(struct rest_call *c, const struct lake_repo *repo, struc
                : code;
 }
 
-/* Checks that the object that was uploaded is the one that the client describes. */
+/* Checks that the uploaded object matches the client's description. */
 static int staging_compare(struct rest_call *c, const struct object_info *stored, struct err *err)
 {
     if ((uint64_t)rest_integer(c, "size_bytes") != stored->size)

@@ -1,4 +1,4 @@
-/* Calls about the files of trees: where they lie, and their bytes. */
+/* Calls about the files of trees: their location and their bytes. */
 #include "lake/lake_int.h"
 #include "lake/names.h"
 #include "lake/place.h"
@@ -29,7 +29,7 @@ static const struct rest_row tree_rows[] = {
 const struct rest_table web_tree_rows = WEB_ROWS(tree_rows);
 
 /* Reads the repository and checks the id of the file. A file shows the paths of every ref that has
- * it, so the caller must be allowed to read them all. */
+ * it, so the caller must be allowed to read all of them. */
 static int tree_file_find(struct rest_call *c, struct str id, struct lake_repo *out,
                           struct err *err)
 {

@@ -68,7 +68,7 @@ const struct rest_table web_upload_rows = WEB_ROWS(upload_rows);
 
 enum { UPLOAD_VALUE_MAX = 1024 };
 
-/* Checks a value that S3 answers as a header and in listings. */
+/* Checks a value that S3 returns as a header and in listings. */
 static int upload_check_value(const char *name, struct str value, struct err *err)
 {
     return value.len <= UPLOAD_VALUE_MAX && str_is_utf8(value) &&
@@ -83,7 +83,7 @@ static int upload_check_value(const char *name, struct str value, struct err *er
 #define INTERNAL_HEADER "x-lakefs-internal-"
 #define INTERNAL_KEY    "::lakefs::"
 
-/* Gets the key of metadata that a header stands for. Returns false when the header is another. */
+/* Gets the key of the metadata that a header sets. Returns false if the header sets none. */
 static bool meta_key_of(struct arena *a, struct str header, struct str *out)
 {
     struct str name = arena_lower(a, header);
@@ -119,10 +119,10 @@ static int upload_read_metadata(struct rest_call *c, struct str_pairs *out, stru
     return code == 0 ? lake_check_metadata(out, err) : code;
 }
 
-/* The body of an upload: the request's, or the part `content` of a form. */
+/* The body of an upload: the request's body, or the part `content` of a form. */
 struct upload_body {
     struct reader *reader;
-    uint64_t size; /* UINT64_MAX: not known */
+    uint64_t size; /* UINT64_MAX: the size is not known */
     struct str type;
     bool is_form;
     struct form form;
@@ -238,8 +238,8 @@ static bool drop_is_there(const struct lake_put *puts, size_t count, struct str 
     return false;
 }
 
-/* Chooses the paths that can be removed, and writes an error for each of the others. An empty path
- * is no error, as in lakeFS. */
+/* Chooses the paths that the caller may remove, and writes an error for each other path. An empty
+ * path is no error, as in lakeFS. */
 static size_t drop_choose(struct rest_call *c, const struct web_bucket *gate,
                           const struct str *paths, size_t count, struct lake_put *out)
 {
@@ -326,8 +326,8 @@ static int object_set_metadata(struct rest_call *c, struct err *err)
                : code;
 }
 
-/* Checks an address of the namespace: it is a body's, and it was given for the call's path, or the
- * caller may read whatever lies in the repository. */
+/* Checks an address inside the namespace: it must be that of a body, and either it was given to a
+ * client for the call's path, or the caller may read everything in the repository. */
 static int stage_check_inside(struct rest_call *c, const struct lake_repo *repo, struct str address,
                               struct err *err)
 {
@@ -341,7 +341,8 @@ static int stage_check_inside(struct rest_call *c, const struct lake_repo *repo,
     return web_need_whole(c, repo, err);
 }
 
-/* Sets the entry's address. An address outside of the namespace needs the right to read it. */
+/* Sets the entry's address. For an address outside of the namespace the caller must have the right
+ * to read it. */
 static int stage_set_address(struct rest_call *c, const struct lake_repo *repo,
                              struct lake_entry *e, struct err *err)
 {

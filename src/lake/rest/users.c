@@ -97,7 +97,7 @@ static int account_make(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Finds the user of the path. Administrators see every user, others see themselves. */
+/* Finds the user in the path. Administrators see every user; other callers see only themselves. */
 static int user_of_path(struct rest_call *c, struct user *out, struct err *err)
 {
     struct str name = rest_text(c, "userId");
@@ -175,7 +175,7 @@ static int key_make(struct rest_call *c, struct err *err)
     return 0;
 }
 
-/* Finds the user of the path, who must have the key of the path. */
+/* Finds the user in the path, who must own the access key in the path. */
 static int key_of_path(struct rest_call *c, struct user *out, struct err *err)
 {
     int code = user_of_path(c, out, err);

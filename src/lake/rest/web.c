@@ -1,4 +1,4 @@
-/* The state of the REST API, and the list of its tables. */
+/* Opens the state of the REST API, and lists its tables. */
 #include "lake/rest/web.h"
 #include "lake/room.h"
 #include "route/seal.h"

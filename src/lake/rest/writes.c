@@ -1,4 +1,4 @@
-/* What all calls that write an object have in common: the checks before the bytes are read, and
+/* The part that all calls share which write an object: the checks before the bytes are read, and
  * staging under the conditions of the request. */
 #include "lake/lake_int.h"
 #include "lake/names.h"

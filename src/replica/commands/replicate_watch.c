@@ -25,8 +25,7 @@ static void append_rate(struct buf *out, double objects, double bytes)
     buf_append_z(out, "/s");
 }
 
-/* Appends a duration such as "2m 5s". The duration is written as by manage_span(), but without the
- * word "in". */
+/* Makes a copy of a local storage's files. */
 static void append_time_left(struct buf *out, int64_t seconds)
 {
     struct buf text = {0};

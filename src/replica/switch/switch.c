@@ -62,7 +62,7 @@ static int switch_reached(struct switch_run *x, struct err *err)
     uint64_t contact = contact_of(x);
     int code = gateways_reached(x->o->config, x->s.epoch, &all, err);
 
-    /* The other processes may not have waited for this one (E5; see lease_contact()). */
+    /* Other processes may not have waited for this process (E5; see lease_contact()). */
     if (code == 0 && (!contact || contact_of(x) != contact))
         return switch_wait_for(err, "this process was not heard of for a while");
     if (code == 0 && x->o->unsure && x->o->unsure(x->o->ctx))

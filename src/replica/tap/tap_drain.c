@@ -244,7 +244,8 @@ static void tap_sleep(struct tap *tap, uint64_t ms)
 
     mutex_lock(&tap->lock);
     atomic_store(&tap->asleep,
-                 true); /* set before `told` is read; tap_committed() uses the reverse order */
+                 /* set before `told` is read; tap_committed() does both in the reverse order */
+                 true);
     if (!tap->stop && atomic_load(&tap->told) <= tap->recorded)
         cond_wait_until(&tap->wake, &tap->lock, deadline);
     atomic_store(&tap->asleep, false);
@@ -292,7 +293,7 @@ static void drain_main(void *ctx)
         arena_reset(&a);
         if (stop && (code < 0 || count == 0))
             break;
-        stop = tap_is_stopping(tap); /* true: the present rows are tried once more */
+        stop = tap_is_stopping(tap); /* when stopping, one more round handles the present rows */
         if (stop)
             continue;
         if (code < 0) {

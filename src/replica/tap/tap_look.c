@@ -1,5 +1,4 @@
-/* Looks through the intents in the queue, which stand for changes that are announced and not
- * recorded. */
+/* Looks through the intents in the queue: changes that are announced and not recorded yet. */
 #include "replica/tap/tap_int.h"
 
 #include <stdio.h>

@@ -174,7 +174,7 @@ static int sync_thing(struct task_run *run, enum thing_kind kind,
         if (code == 0)
             code = job_confirm(&j, &thing, false, err);
         else if (code == ERR_NO_BUCKET)
-            code = 0; /* the task bucket:delete handles a bucket that is gone */
+            code = 0; /* the task bucket:delete handles a deleted bucket */
     }
     return job_end(&j, code, err);
 }

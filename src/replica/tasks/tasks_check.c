@@ -28,7 +28,7 @@ struct walk {
     struct place_open places[CHECK_LOCATIONS_MAX];
     struct bucket *buckets[CHECK_LOCATIONS_MAX];
     struct compare_options o;
-    struct buf after; /* the cursor: keys up to this one are done */
+    struct buf after; /* the cursor: keys up to and with this key are done */
     uint64_t bytes;
     uint64_t steps; /* number of steps that this task has done */
     /* When the task and its present step began, by clock_mono_ms(). */

@@ -17,7 +17,7 @@ _Static_assert((int)TOGETHER_MAX <= (int)PAYLOAD_OBJECTS_MAX, "a payload holds t
 struct there {
     const struct list_entry *entries; /* sorted by name */
     size_t count, at;
-    struct str last; /* `entries` has all names up to this one */
+    struct str last; /* `entries` has all names up to and with this name */
     /* `entries` reaches the end of the listing: there are no names after `last`. */
     bool all;
 };

@@ -102,8 +102,8 @@ bool policy_denies_beyond(const struct policy *p, const struct policy_request *r
  * are allowed, but never true where one is not. r->key has no effect. */
 bool policy_allows_below(const struct policy *p, const struct policy_request *r, struct str begin);
 
-/* Whether the policy may let somebody, whoever it is, do the request's action on a key that begins
- * with `to`, but not on the key that begins with `from` instead and goes on in the same way. The
+/* Whether the policy may let some user do the request's action on a key below `to` that the user
+ * may not do on the same key below `from`. "The same key" has the same bytes behind the prefix. The
  * answer may be true where there is no such key, but never false where there is one. r->who and
  * r->key have no effect. */
 bool policy_gives_beyond(const struct policy *p, const struct policy_request *r, struct str from,

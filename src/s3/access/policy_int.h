@@ -96,10 +96,10 @@ int conditions_compile(struct condition **out, struct arena *a, const json_t *js
  * r->knows() does not know. */
 bool conditions_hold(const struct condition *list, const struct policy_request *r, bool unknown);
 /* Whether the conditions hold for some object. Conditions on keys "aws:..." without variables are
- * about the caller and the connection, and are evaluated; the others are about the object, and are
- * taken to hold. */
+ * about the caller and the connection, and are evaluated. All other conditions are about the
+ * object, and count as true. */
 bool conditions_may_hold(const struct condition *list, const struct policy_request *r);
-/* Whether the conditions hold for every object: those about objects are taken not to hold. */
+/* Whether the conditions hold for every object. Conditions about the object count as false. */
 bool conditions_surely_hold(const struct condition *list, const struct policy_request *r);
 /* Whether the conditions may depend on the tags of the object. */
 bool conditions_ask_tags(const struct condition *list);

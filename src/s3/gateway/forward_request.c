@@ -218,8 +218,9 @@ static void write_path(const struct call *c, struct buf *out)
     }
 }
 
-/* Is the parameter left out of the query? No x-amz-* parameter is sent. In a presigned request such
- * a parameter stands for a header and is sent as one; in other requests it means nothing. */
+/* Whether the parameter is left out of the query. No x-amz-* parameter is sent. In a presigned
+ * request such a parameter has the value of a header and is sent as that header; in other requests
+ * it means nothing. */
 static bool is_signature(const struct call *c, struct str name)
 {
     if (c->claimed) /* a preflight needs no query (docs/forward.md, F10) */

@@ -87,9 +87,9 @@ static bool names_service_resource(const struct call *c)
     return false;
 }
 
-/* Must the gateway now find out where the request goes? For a form this is done once its fields are
- * read. A request that is for no bucket goes to a storage only if it is signed and is not
- * ListBuckets, because anonymous requests have no route. */
+/* Whether the gateway must now find out where the request goes. For a form this is done once its
+ * fields are read. A request that is for no bucket goes to a storage only if it is signed and is
+ * not ListBuckets, because anonymous requests have no route. */
 static bool has_target(const struct call *c)
 {
     if (c->level == LEVEL_SERVICE)

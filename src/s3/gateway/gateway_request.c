@@ -1,5 +1,5 @@
-/* Reads what a request asks for and who asks: finds bucket and key in host and path, decodes the
- * query, checks the signature, and reads documents. */
+/* Parses a request: finds bucket and key in host and path, decodes the query, checks the signature,
+ * and reads documents. */
 #include "route/space.h"
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"

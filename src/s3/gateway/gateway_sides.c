@@ -17,7 +17,7 @@ static struct side_ask side_ask_of(const struct call *c)
     return ask;
 }
 
-/* Does the change neither depend on the existing object nor keep any of it? */
+/* Whether the change neither depends on the existing object nor keeps any part of it. */
 static bool call_is_alone(const struct call *c)
 {
     return c->op && c->op->flags & OP_WHOLE && !c->beyond && !call_is_conditional(c) &&

@@ -1,5 +1,5 @@
-/* Finds where the bucket of a request is, and what is known of it: asks the routes once, chooses
- * the side while the bucket is being switched, and finds the bucket's facts. */
+/* Finds where the bucket of a request is, and its facts: asks the routes once, and chooses the side
+ * while the bucket is being switched. */
 #include "s3/gateway/gateway_int.h"
 
 #include "object/overlay.h"

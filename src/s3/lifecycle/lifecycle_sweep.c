@@ -13,7 +13,7 @@ struct page {
     int64_t now_ms;
 };
 
-/* The decision about a version. The guard, which is still_so(), decides again with it. */
+/* The decision about a version. The guard still_so() makes the same decision again. */
 struct decision {
     const struct page *page;
     struct str etag;
