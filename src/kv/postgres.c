@@ -210,8 +210,8 @@ static int compare_layout(struct pg_pool *pool, struct err *err)
     return 0;
 }
 
-/* The function comes last: nothing is made in a database of a newer program, or of lakeFS, whose
- * table has the same name. */
+/* Makes the tables and, last, the function. Nothing is made in a database of a newer program, or of
+ * lakeFS, whose table has the same name. */
 static int postgres_prepare(struct kv *kv, struct err *err)
 {
     struct pg_pool *pool = pool_of(kv);

@@ -99,8 +99,8 @@ static bool call_ends(const struct pg_call *calls, size_t count, size_t i)
     return calls[i].ends || i == count - 1;
 }
 
-/* Puts everything into libpq's buffers. `news` are the calls whose statement is prepared on the
- * way. */
+/* Puts all statements into libpq's buffers. `news` says which calls also prepare their
+ * statement. */
 static bool calls_send(struct pg_link *link, const struct pg_call *calls, size_t count, bool *news)
 {
     bool good = true;
@@ -193,8 +193,8 @@ static int calls_receive(struct pg_link *link, struct pg_call *calls, size_t cou
 
 /* --- running --- */
 
-/* After an error a statement that was to be prepared in the same round trip may be prepared or not,
- * and the connection is given up. */
+/* After an error it is unknown whether a statement that was to be prepared in the same round trip
+ * is prepared, so the connection is closed. */
 static bool any_is_new(const bool *news, size_t count)
 {
     for (size_t i = 0; i < count; i++)

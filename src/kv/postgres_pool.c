@@ -1,4 +1,4 @@
-/* Connections to PostgreSQL: making them, and a pool of them. */
+/* Makes connections to PostgreSQL, and keeps a pool of them. */
 #include "base/clock.h"
 #include "base/ids.h"
 #include "kv/postgres_int.h"
@@ -43,7 +43,7 @@ static int link_begin(struct pg_link *link, uint64_t timeout_ms, uint64_t deadli
 static int link_open(struct pg_link **out, const struct pg_pool *pool, uint64_t deadline_ns,
                      struct err *err)
 {
-    /* The url comes behind what it may override. */
+    /* The url may override the keys before it. */
     const char *const keys[] = {"fallback_application_name", "target_session_attrs", "dbname",
                                 NULL};
     const char *const values[] = {"weir", "read-write", pool->url, NULL};
@@ -62,7 +62,7 @@ static int link_open(struct pg_link **out, const struct pg_pool *pool, uint64_t 
     return code;
 }
 
-/* Whether an idle connection can still be used: the server sends nothing unasked but the news that
+/* Whether an idle connection can still be used. The only thing that a server sends unasked is that
  * it closes the connection. */
 static bool link_is_alive(struct pg_link *link)
 {
@@ -99,7 +99,7 @@ void pg_pool_release(struct pg_pool *pool)
     free(pool->url);
 }
 
-/* Takes a connection, or the right to make one: then *out is NULL. */
+/* Takes a connection, or the right to make one; then *out is NULL. */
 static int pool_seat(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns,
                      struct err *err)
 {

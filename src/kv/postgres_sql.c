@@ -1,4 +1,4 @@
-/* The statements of the postgres driver, and what the server's errors mean. */
+/* The statements of the postgres driver, and the codes for the server's errors. */
 #include "kv/postgres_int.h"
 
 /* Types by their numbers in pg_type, which never change. */
@@ -217,7 +217,8 @@ const struct sql sql_table[SQL_COUNT] = {
                        .routed = true},
 };
 
-/* Codes of PostgreSQL by their beginning; the first row that fits counts. */
+/* Columns: the beginning of PostgreSQL's error code; weir's code. The first row that matches
+ * counts. */
 int sql_state_code(const char *state)
 {
     static const struct {
@@ -226,7 +227,7 @@ int sql_state_code(const char *state)
     } states[] = {
         {STR("40001"), ERR_AGAIN},       /* serialization failure */
         {STR("40P01"), ERR_AGAIN},       /* deadlock */
-        {STR("55P03"), ERR_BUSY},        /* a lock was not to be had in time */
+        {STR("55P03"), ERR_BUSY},        /* a lock was not free in time */
         {STR("57014"), ERR_BUSY},        /* statement_timeout */
         {STR("53100"), ERR_NO_SPACE},    /* disk full */
         {STR("53"), ERR_BUSY},           /* too many connections, out of memory */

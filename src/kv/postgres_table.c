@@ -1,13 +1,15 @@
-/* Which of the hundred tables has a partition's rows: PostgreSQL's own hash for hash partitions.
+/* Finds the table, one of a hundred, that has a partition's rows: PostgreSQL's own hash for hash
+ * partitions.
  *
- * The server finds the table by itself, but then it makes a plan over a hundred tables for every
+ * The server can find the table by itself, but then it makes a plan over a hundred tables for every
  * statement, which takes as long as the statement. The hash is part of the format of a partitioned
  * table, so it does not change between versions. The opening compares it with the server's
- * (SQL_LAYOUT), and when they differ, statements leave the table to the server. */
+ * (SQL_LAYOUT). If they differ, statements leave the choice of the table to the server. */
 #include "base/bytes.h"
 #include "kv/postgres_int.h"
 
-/* The seed of all hash partitions, and what is added when hashes of columns are combined. */
+/* The seed of all hash partitions, and the number that is added when hashes of columns are
+ * combined. */
 #define PARTITION_SEED UINT64_C(0x7a5b22367996dcfd)
 #define COMBINE_ADD    UINT64_C(0x49a0f4dd15e5a8e3)
 
@@ -71,7 +73,7 @@ static uint64_t lookup3(struct str bytes, uint64_t seed)
         memcpy(tail, bytes.p, bytes.len);
     h.a += le32_read(tail);
     h.b += le32_read(tail + 4);
-    h.c += le32_read(tail + 8) << 8; /* the lowest byte is left to the length */
+    h.c += le32_read(tail + 8) << 8; /* the lowest byte is kept for the length */
     return lookup3_end(&h);
 }
 

@@ -13,7 +13,7 @@
 
 enum { KINDS = 4 * (KV_CHECK + 1), PAUSE_MAX_MS = 20, ARRAY_MAX = 64 << 20 };
 
-/* The kind of a change, as weir_kv_write reads it. */
+/* Returns the kind of a change as weir_kv_write reads it. */
 static int16_t kind_number(const struct kv_change *c)
 {
     enum kv_what what = c->what == KV_GLANCE ? KV_CHECK : c->what;
@@ -106,7 +106,7 @@ static void arrays_fill(struct pg_write *w)
     free(sorted);
 }
 
-/* The statement for several changes. */
+/* Returns the statement for several changes. */
 static enum sql_name several_sql(const struct kv_change *changes, size_t count)
 {
     bool one_partition = true;

@@ -1,8 +1,8 @@
-/* The redis driver: through store/, on any Redis that is no cluster and evicts nothing.
+/* The redis driver: through store/, on any Redis that is not a cluster and evicts nothing.
  *
  * The rows of a partition are a hash kv:<partition>:h, key to value, and a sorted set
- * kv:<partition>:z of the keys, all with score 0, which gives their order. docs/kv.md has the rest.
- */
+ * kv:<partition>:z of the keys. All scores are 0, so the set orders the keys by their bytes.
+ * docs/kv.md has the rest. */
 #include "kv/kv_int.h"
 #include "kv/paged.h"
 #include "store/store.h"
@@ -51,8 +51,8 @@ static struct store *store_of(struct kv *kv)
 
 /* --- codes --- */
 
-/* The codes of store/ after which a command may have run, with the code of a read, which is then as
- * if it had not run. */
+/* Translates the code of a failed read. Where store/ says that a command may have run, a read is
+ * the same as if it had not run. */
 static int read_code(int code, struct err *err)
 {
     if (code == ERR_CLOSED || code == ERR_PEER || code == ERR_TIMEOUT)
@@ -87,8 +87,8 @@ static void redis_view_close(struct kv *kv, struct kv_view *view)
     BUG_ON(view);
 }
 
-/* The names of Redis keys, made in an arena. Rows that follow each other are mostly of one
- * partition, so the last name is used again. */
+/* Makes the names of Redis keys in an arena. Successive rows are mostly of one partition, so the
+ * last name is used again. */
 struct key_namer {
     struct arena *a;
     struct str partition, escaped;
@@ -190,7 +190,7 @@ static int page_take(struct page *out, const struct reply *r, struct err *err)
     return code;
 }
 
-/* An end of a range as ZRANGEBYLEX takes it: a letter, then the key. */
+/* Returns an end of a range for ZRANGEBYLEX: a letter, then the key. */
 static struct str lex_bound(struct arena *a, char letter, struct str key)
 {
     char *text = arena_alloc(a, key.len + 1);
@@ -234,7 +234,7 @@ static int redis_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view *
 
 /* --- writing --- */
 
-/* The kind of a change, as kv_write.lua reads it. */
+/* Returns the kind of a change as kv_write.lua reads it. */
 static struct str change_kind(const struct kv_change *c)
 {
     static const struct str kinds[][KV_SAME + 1] = {
@@ -310,7 +310,7 @@ static int redis_write(struct kv *kv, const struct kv_change *changes, size_t co
         arena_array(&scratch, 1 + 5 * count + 2 * name_count, sizeof(struct str))};
     struct reply *reply;
 
-    BUG_ON(!args.argv); /* the limits of kv.h keep it small */
+    BUG_ON(!args.argv); /* the limits of kv.h keep the arguments few */
     args_add(&args, arena_fmt(&scratch, "%zu", count));
     for (size_t i = 0; i < count; i++)
         args_add_change(&args, &namer, &changes[i]);
@@ -344,7 +344,7 @@ static int redis_drop(struct kv *kv, struct str partition, struct err *err)
 
 /* --- opening --- */
 
-/* Finds the value of a field in an answer to INFO, which has lines "field:value". */
+/* Finds the value of a field in an answer of INFO, which has lines "field:value". */
 static struct str info_field(struct str info, struct str field)
 {
     struct str line;
@@ -368,8 +368,8 @@ static int redis_info(struct store *s, struct arena *a, struct str section, stru
     return read_code(code, err);
 }
 
-/* A cluster would keep the keys of one script on several servers, and a server that evicts would
- * remove rows that were acknowledged. */
+/* Refuses a cluster and a server that evicts. A cluster would keep the keys of one script on
+ * several servers; a server that evicts would remove rows that were acknowledged. */
 static int server_check(struct store *s, struct err *err)
 {
     struct arena a = ARENA_INIT(256 * KIB);
@@ -415,7 +415,8 @@ static int redis_prepare(struct kv *kv, struct err *err)
     return code < 0 ? code : kv_schema_check(kv, err);
 }
 
-/* The policy of a running server can be changed, so the probe looks at it again. */
+/* Checks that the server accepts writes. It also checks the eviction policy again, because a
+ * running server's policy can be changed. */
 static int redis_probe(struct kv *kv, struct err *err)
 {
     int code = server_check(store_of(kv), err);

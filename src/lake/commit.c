@@ -1,4 +1,4 @@
-/* Reading commits. */
+/* Reads commits. */
 #include "lake/lake_int.h"
 #include "lake/names.h"
 

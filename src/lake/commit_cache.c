@@ -1,4 +1,4 @@
-/* Commits that were read lately. */
+/* Caches commits that were read recently. */
 #include "lake/commit_cache.h"
 
 #include "base/map.h"
@@ -17,7 +17,7 @@ enum { CACHED_KEY_MAX = 1024 };
 struct commit_cache {
     struct mutex lock; /* class "lake.commits"; guards the members below */
     struct map by_key;
-    struct list used; /* the one that was used last comes last */
+    struct list used; /* link in the list of use; the most recently used is last */
     size_t bytes, max_bytes;
 };
 
@@ -56,8 +56,8 @@ void commit_cache_free(struct commit_cache *c)
     free(c);
 }
 
-/* Writes the key of a commit to `to`; empty: it is too long to be cached. A partition has no '/'.
- */
+/* Writes the key of a commit to `to`. Returns an empty string if the key is too long to be cached.
+ * A partition has no '/'. */
 static struct str cached_key(char to[CACHED_KEY_MAX], struct str partition, struct str id)
 {
     size_t len = partition.len + 1 + id.len;

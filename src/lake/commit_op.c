@@ -12,16 +12,16 @@
 struct committing {
     struct lake *lake;
     struct arena *arena;
-    const struct lake_repo *asked; /* the record that the caller has */
-    struct str name;               /* of the branch */
+    const struct lake_repo *asked; /* the repository's record as the caller gave it */
+    struct str name;               /* name of the branch */
     const struct lake_commit_options *o;
     struct chosen chosen; /* the paths of a commit of chosen paths */
     uint64_t deadline_ms;
-    unsigned rebuilds; /* by R4 */
-    /* As they were read last. */
+    unsigned rebuilds; /* rebuilds by R4 */
+    /* The records as they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;
-    /* What was built (C2): the tree is that of `head` with the rows of `tokens` (S'). */
+    /* The tree that was built (C2): that of `head` with the rows of `tokens` (S'). */
     bool is_built;
     struct str head, tree;
     bool has_changes; /* the tree differs from that of `head` */
@@ -38,7 +38,7 @@ struct committing {
 
 /* --- C2: build --- */
 
-/* The changes of the tree: the rows of the sealed tokens, or those of the chosen paths. */
+/* The source of the tree's changes: the rows of the sealed tokens, or those of the chosen paths. */
 struct commit_rows {
     struct layers *walk;
     const struct chosen *chosen;
@@ -96,7 +96,8 @@ static int rest_keep_row(void *ctx, struct arena *a, struct layers_row *row, boo
     return 0;
 }
 
-/* The rows of paths that were not chosen stay staged, in a token of their own. */
+/* Copies the rows of paths that were not chosen to a token of their own, so that they stay
+ * staged. */
 static int commit_build_rest(struct committing *k, struct err *err)
 {
     struct layers *walk = NULL;
@@ -109,8 +110,8 @@ static int commit_build_rest(struct committing *k, struct err *err)
     return code;
 }
 
-/* Builds from the branch as it was read last, and reads it again: only then it is known whether all
- * rows were there to be read. */
+/* Builds the tree from the branch as it was read last, and reads the branch again. Only then it is
+ * known whether all rows existed while they were read. */
 static int commit_build(struct committing *k, struct err *err)
 {
     draft_give_up(&k->rest, k->lake, k->arena);
@@ -136,7 +137,7 @@ static int commit_build(struct committing *k, struct err *err)
 
 enum overlap {
     OVERLAP_PUBLISH, /* R1, R2: the tree may be published */
-    OVERLAP_TAKEN,   /* R3: another commit has all of it */
+    OVERLAP_TAKEN,   /* R3: another commit has all the changes */
     OVERLAP_REBUILD, /* R4, and R2 when the rows may have been dropped while they were read */
 };
 
@@ -157,7 +158,8 @@ static bool tokens_equal(const struct str *a, const struct str *b, size_t count)
     return true;
 }
 
-/* *newer is the number of tokens that were sealed since (P). */
+/* Decides how the tree and the branch overlap (R1 to R4). *newer is the number of tokens that were
+ * sealed since (P). */
 static enum overlap commit_overlap(struct committing *k, size_t *newer)
 {
     const struct lake_branch *b = &k->branch;
@@ -179,7 +181,7 @@ static enum overlap commit_overlap(struct committing *k, size_t *newer)
     return k->is_whole && (is_same || !k->chosen.is_some) ? OVERLAP_PUBLISH : OVERLAP_REBUILD;
 }
 
-/* Whether the tree has no change over the head as it is now. */
+/* Whether the tree is the same as that of the present head. */
 static int commit_is_empty(struct committing *k, bool *is_empty, struct err *err)
 {
     struct tree_difference d;
@@ -206,8 +208,8 @@ static int commit_is_empty(struct committing *k, bool *is_empty, struct err *err
     return code == ERR_END ? 0 : code;
 }
 
-/* Takes the tokens that have no effect off the branch. A lost race leaves them to the next commit.
- */
+/* Removes tokens without effect from the branch. If the write loses a race, the next commit removes
+ * them. */
 static int commit_nothing(struct committing *k, size_t newer, struct err *err)
 {
     struct branch_change c = branch_change_of(&k->repo, &k->branch, "lake.publish");
@@ -223,7 +225,7 @@ static int commit_nothing(struct committing *k, size_t newer, struct err *err)
 
 /* --- C3 and C4 --- */
 
-/* Fills the record of the commit on the present head. */
+/* Fills the record of the commit, with the present head as its parent. */
 static int commit_draft(struct committing *k, struct lake_commit *out, struct err *err)
 {
     *out = (struct lake_commit){.committer = k->o->committer,
@@ -267,7 +269,7 @@ static int commit_publish(struct committing *k, size_t newer, const struct lake_
     c.next.sealed_count = newer;
     c.commit = commit;
     c.built = &k->keep;
-    if (k->chosen.is_some) { /* the rest of the rows moves to another token */
+    if (k->chosen.is_some) { /* the rows of other paths move to another token */
         if (k->rest.token.len)
             sealed[c.next.sealed_count++] = k->rest.token;
         c.draft = &k->rest;
@@ -279,8 +281,9 @@ static int commit_publish(struct committing *k, size_t newer, const struct lake_
     return code;
 }
 
-/* Builds until the branch says what becomes of the tree. Only rebuilds by R4 are counted: any other
- * one means that an older commit went through, of which there are not many. */
+/* Builds until the tree can be published or another commit has all the changes. Only rebuilds by R4
+ * are counted. Any other rebuild means that an older commit was published, which happens only a few
+ * times. */
 static int commit_settle(struct committing *k, enum overlap *overlap, size_t *newer,
                          struct err *err)
 {
@@ -296,7 +299,8 @@ static int commit_settle(struct committing *k, enum overlap *overlap, size_t *ne
     return 0;
 }
 
-/* One try with the branch as it was read last. ERR_AGAIN: the publishing write lost its race. */
+/* Tries once, with the branch as it was read last. ERR_AGAIN: the publishing write lost its
+ * race. */
 static int commit_try(struct committing *k, struct lake_commit *out, struct err *err)
 {
     enum overlap overlap;
@@ -309,7 +313,8 @@ static int commit_try(struct committing *k, struct lake_commit *out, struct err 
             return err_set(err, ERR_NOT_MODIFIED, "no changes: commit " STR_FMT " has them",
                            STR_ARG(k->branch.commit_id));
         k->token_count = 0;
-        draft_give_up(&k->rest, k->lake, k->arena); /* its rows are committed, and may be old */
+        /* its rows are committed now, and may be out of date */
+        draft_give_up(&k->rest, k->lake, k->arena);
     }
     if (code == 0)
         code = commit_is_empty(k, &is_empty, err);
@@ -344,8 +349,8 @@ static int commit_begin(struct committing *k, struct err *err)
     return code;
 }
 
-/* Reads again what a lost race was about. A collection that has gone on meanwhile may have removed
- * nodes of the tree (docs/lake-keeping.md, G17). */
+/* Reads the branch and the collector's state again after a lost race. If a collection has begun
+ * meanwhile, it may have removed nodes of the tree (docs/lake-keeping.md, G17). */
 static int commit_look_again(struct committing *k, struct err *err)
 {
     struct lake_keep now;

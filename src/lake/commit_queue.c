@@ -1,4 +1,4 @@
-/* Commits of one branch wait for each other, in the order in which they came. */
+/* Makes the commits of one branch wait for each other, in the order in which they came. */
 #include "lake/commit_queue.h"
 
 #include "base/clock.h"
@@ -9,13 +9,14 @@
 
 struct commit_turn {
     struct list node;
-    uint64_t branch;   /* a hash; two branches with one hash merely wait for each other */
+    /* hash of the branch's name; two branches with one hash merely wait for each other */
+    uint64_t branch;
     struct cond first; /* signalled when the turn may be the first of its branch */
 };
 
 struct commit_queue {
     struct mutex lock; /* class "commit queue" */
-    struct list turns; /* in the order of their coming */
+    struct list turns; /* sorted by arrival */
 };
 
 struct commit_queue *commit_queue_new(void)

@@ -1,5 +1,5 @@
-/* Adds a commit by its record. The record must be the one that weir itself would have made: others
- * rely on ids, parents and generations. */
+/* Adds a commit by its record. The record must be exactly what weir itself would have written,
+ * because other code relies on ids, parents and generations. */
 #include "lake/commit_record.h"
 
 #include "lake/keep.h"
@@ -41,9 +41,9 @@ static int record_check_parents(struct lake *l, struct arena *a, const struct la
                : err_set(err, ERR_INVALID, "the generation of this commit is %d", (int)generation);
 }
 
-/* The tree may be one that no commit names, which a collection removes: it must be there behind the
- * moment at which the collector was seen idle, and the collector must not have begun when the
- * commit is written. */
+/* Checks that the tree exists. A collection removes trees that no commit names. So the check comes
+ * after the collector was seen idle, and the write of the commit fails if the collector has begun
+ * since. */
 static int record_check_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
                              struct str tree, struct lake_keep *keep, struct err *err)
 {
@@ -65,7 +65,8 @@ static int record_check_tree(struct lake *l, struct arena *a, const struct lake_
                : code;
 }
 
-/* ERR_AGAIN: the repository's record or the state of the collector has changed. */
+/* Tries to write the record once. ERR_AGAIN: the repository's record or the state of the collector
+ * has changed. */
 static int record_try_write(struct lake *l, struct arena *a, const struct lake_repo *r,
                             const struct lake_commit *c, struct err *err)
 {

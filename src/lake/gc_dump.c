@@ -5,7 +5,7 @@
 
 enum { DUMP_MANIFEST_MAX = 64 << 10 }; /* bytes of the file */
 
-/* Every id in the file is taken for a tree. */
+/* Calls fn() for every id in the file, as if each were that of a tree. */
 static int dump_each_id(struct str text, gc_tree_fn *fn, void *ctx, struct err *err)
 {
     struct str word;
@@ -14,7 +14,7 @@ static int dump_each_id(struct str text, gc_tree_fn *fn, void *ctx, struct err *
     while (code == 0 && str_token(&text, "\" \t\r\n,:{}[]", &word))
         if (lake_is_commit_id(word)) {
             code = fn(ctx, word, err);
-            code = code == ERR_CORRUPT ? 0 : code; /* an id of something else */
+            code = code == ERR_CORRUPT ? 0 : code; /* the id is not that of a tree */
         }
     return code;
 }

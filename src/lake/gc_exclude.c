@@ -16,7 +16,8 @@ static int exclude_body(struct gc_run *g, struct lake_tx *tx, struct kv_name nam
 
 /* --- nodes --- */
 
-/* A walk through the tree of a commit that is kept. Nodes are looked up many at a time. */
+/* A walk through the tree of a commit that is kept. The list is searched for many nodes at a
+ * time. */
 struct exclusion {
     struct gc_run *run;
     struct tree_store store;
@@ -25,7 +26,7 @@ struct exclusion {
     size_t count;
 };
 
-/* Takes the nodes that were gathered off the list, if they are on it. */
+/* Removes the gathered nodes from the list, if they are on it. */
 static int exclusion_write(struct exclusion *x, struct err *err)
 {
     struct kv_value rows[GC_SLICE];
@@ -78,8 +79,8 @@ static int exclude_tree(void *ctx, struct str root, struct err *err)
     return code;
 }
 
-/* Takes the nodes of a commit off the list that was made, or got a name, while the run was marking.
- */
+/* Removes the nodes of a commit from the list. The commit was made, or got a name, while the run
+ * was marking. */
 static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name name,
                           struct str value, struct err *err)
 {
@@ -91,7 +92,7 @@ static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name n
     return code == 0 && root.len ? exclude_tree(g, root, err) : code;
 }
 
-/* A dump may have been made while the run was marking, too. */
+/* A dump may also have been made while the run was marking. */
 int gc_exclude(struct gc_run *g, struct err *err)
 {
     int code = gc_each_row(g, STR(GC_KEPT_ROW "/"), exclude_body, err);

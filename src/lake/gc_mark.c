@@ -46,14 +46,14 @@ static int mark_list(struct gc_run *g, struct str folder, int64_t cutoff_ms,
     return code;
 }
 
-/* A candidate is one string: the key, and behind a NUL its size and time. NUL is the smallest byte,
- * so candidates sort by their keys. */
+/* Adds a candidate. It is one string: the key, a NUL, and the size and time. NUL is the smallest
+ * byte, so candidates sort by their keys. */
 static int mark_candidate(struct gc_run *g, void *ctx, const struct lake_file *f, struct err *err)
 {
     struct gc_sorter *candidates = ctx;
     struct buf text = {0};
 
-    if (memchr(f->key.p, 0, f->key.len)) /* the lake puts no such key */
+    if (memchr(f->key.p, 0, f->key.len)) /* the lake itself puts no such key */
         return 0;
     g->report.bodies_listed++;
     buf_append_str(&text, f->key);
@@ -205,8 +205,8 @@ static bool mark_is_seen(void *ctx, const struct node_visit *v)
     return gc_ids_has(&w->run->nodes, v->id);
 }
 
-/* A node is noted behind its leaves: an error ends the run, so nothing relies on a node whose
- * leaves were not read. */
+/* Notes the bodies of a node, and then the node. An error ends the run, so nothing relies on a node
+ * whose bodies were not all noted. */
 static int mark_visit(void *ctx, const struct node_visit *v, struct err *err)
 {
     struct mark_walk *w = ctx;
@@ -224,7 +224,7 @@ static bool mark_is_live(const struct gc_run *g, struct str commit_id)
     return gc_ids_has(&g->safe, commit_id) || !gc_ids_has(&g->expired, commit_id);
 }
 
-/* Walks the trees of the commits that are live, or of those that are not. */
+/* Walks the trees of the live commits, or of the other commits. */
 static int mark_commits(struct mark_walk *w, bool live, struct err *err)
 {
     struct gc_run *g = w->run;
@@ -248,8 +248,8 @@ static int mark_dump_tree(void *ctx, struct str root, struct err *err)
     return tree_walk(&w->store, root, mark_is_seen, mark_visit, w, err);
 }
 
-/* Trees of expired commits are walked too, behind the live ones: their bodies may go, but their
- * nodes stay, because a merge may need them as its base. */
+/* Walks all trees. Trees of expired commits come after the live ones: their bodies may be removed,
+ * but their nodes stay, because a merge may need them as its base. */
 static int mark_trees(struct gc_run *g, struct err *err)
 {
     struct mark_walk w = {.run = g};
@@ -268,7 +268,7 @@ static int mark_trees(struct gc_run *g, struct err *err)
 
 /* --- G6: the list --- */
 
-/* Rows of the list that are put together. */
+/* Rows of the list that are written together. */
 struct mark_batch {
     struct gc_run *run;
     struct arena arena;
@@ -315,7 +315,7 @@ static int mark_dead_body(struct mark_batch *b, struct str candidate, struct err
     return mark_batch_add(b, key, &d, err);
 }
 
-/* Passes both sorted lists: a candidate that is not live is dead. */
+/* Walks both sorted lists: a candidate that is not live is dead. */
 static int mark_bodies(struct mark_batch *b, struct gc_sorter *candidates, struct err *err)
 {
     struct gc_sorter *live = b->run->live;
@@ -352,7 +352,8 @@ static int mark_node(struct gc_run *g, void *ctx, const struct lake_file *f, str
     return mark_batch_add(ctx, f->key, &d, err);
 }
 
-/* Nodes are named by their content, so a commit may put a dead node again at any time (G17). */
+/* Lists the nodes that are dead. Nodes are named by their content, so a commit may put a dead node
+ * again at any time (G17). */
 static int mark_nodes(struct mark_batch *b, struct err *err)
 {
     struct gc_run *g = b->run;
@@ -394,7 +395,7 @@ int gc_mark(struct gc_run *g, struct err *err)
             mark_list(g, STR(LAKE_BODIES "/"), g->state.cutoff_ms, mark_candidate, candidates, err);
     if (code == 0)
         code = mark_branches(g, err);
-    if (code == 0) /* behind the tokens, because records of uploads outlive their stage */
+    if (code == 0) /* after the tokens, because the record of an upload outlives its stage */
         code = gc_mark_uploads(g, err);
     if (code == 0)
         code = mark_trees(g, err);

@@ -82,7 +82,7 @@ void gc_slice_next(const struct gc_slice *s, struct buf *from)
     buf_append_char(from, 0);
 }
 
-/* Does one slice. *more: there may be rows behind it. */
+/* Handles one slice. *more: there may be further rows. */
 static int each_slice(struct gc_run *g, struct str prefix, gc_row_fn *fn, struct buf *from,
                       bool *more, struct err *err)
 {
@@ -139,7 +139,7 @@ static int remove_body(struct gc_run *g, struct lake_tx *tx, struct kv_name name
 
 /* --- nodes --- */
 
-/* The nodes of a slice under removal. */
+/* The nodes of a slice that are being removed. */
 struct node_removal {
     struct gc_run *run;
     struct arena arena;
@@ -178,7 +178,7 @@ static int node_removal_remove_file(struct node_removal *r, size_t i, struct err
     code = lake_files_remove(g->lake, g->repo, key, r->judges ? &c : NULL, err);
     lake_step_end("lake.gc_remove");
     g->report.nodes_removed += code == 0;
-    return code == ERR_PRECONDITION ? 0 : code; /* it was put again */
+    return code == ERR_PRECONDITION ? 0 : code; /* the node was put again */
 }
 
 /* Whether a removal that another process has begun may still reach the storage. */
@@ -206,7 +206,7 @@ static int node_removal_run(struct node_removal *r, bool *waits, struct err *err
     return code == 0 && tx.count ? gc_run_write(r->run, &tx, err) : code;
 }
 
-/* Does one slice of nodes. ERR_AGAIN: the slice must be read again. */
+/* Handles one slice of nodes. ERR_AGAIN: the slice must be read again. */
 static int node_removal_slice(struct node_removal *r, struct str prefix, struct buf *from,
                               bool *waits, struct err *err)
 {
@@ -225,7 +225,8 @@ static int node_removal_slice(struct node_removal *r, struct str prefix, struct 
     return code;
 }
 
-/* Whether the storage of the namespace judges the condition of a removal in its own commit. */
+/* Finds out whether the storage of the namespace judges the condition of a removal in its own
+ * commit. */
 static int node_removal_init(struct node_removal *r, struct gc_run *g, struct err *err)
 {
     struct lake_place p;
@@ -299,7 +300,7 @@ int gc_abandon(struct gc_run *g, struct err *err)
 static int remove_row(struct gc_run *g, struct lake_tx *tx, struct kv_name name, struct str value,
                       struct err *err)
 {
-    if (!str_eq(value, GC_EXPIRED)) /* an expired commit is expired for ever */
+    if (!str_eq(value, GC_EXPIRED)) /* an expired commit stays expired for ever */
         lake_tx_remove(tx, name, KV_ALWAYS, STR_EMPTY);
     return 0;
 }

@@ -15,7 +15,7 @@
 
 enum { RETAIN_REACHED = 1, RETAIN_KEPT = 2, RETAIN_BATCH = 500 };
 
-/* A commit where a walk begins. */
+/* A commit at which a walk begins. */
 struct retain_start {
     char id[LAKE_ID_LEN];
     uint32_t days;
@@ -81,8 +81,9 @@ static int retain_each(struct retain *t, struct lake_iter *it,
     return code == ERR_END ? 0 : code;
 }
 
-/* Leaves are read first: a commit that becomes a head meanwhile is then either known as a head, or
- * not known at all, and never taken for a commit without a branch. */
+/* Finds the commits at which walks begin. Leaves are read before heads: a commit that becomes a
+ * head meanwhile is then known as a head or not known at all. It is never mistaken for a commit
+ * without a branch. */
 static int retain_find_starts(struct retain *t, struct err *err)
 {
     const struct gc_run *g = t->run;
@@ -102,7 +103,7 @@ static int retain_find_starts(struct retain *t, struct err *err)
 
 /* --- walking --- */
 
-/* The walks with the most days come first, so most commits are passed once. */
+/* Sorts the starts by days, the most days first, so that most commits are passed only once. */
 static int retain_start_order(const void *a, const void *b)
 {
     const struct retain_start *l = a, *r = b;
@@ -110,7 +111,8 @@ static int retain_start_order(const void *a, const void *b)
     return (l->days < r->days) - (l->days > r->days);
 }
 
-/* A node's `children` is 1 + the most days with which a walk has gone on to its parent. */
+/* Walks from a start along first parents. A node's `children` holds 1 + the most days with which a
+ * walk has gone on to its parent. */
 static int retain_walk(struct retain *t, const struct retain_start *start, struct err *err)
 {
     int64_t threshold = t->now_ms - (int64_t)(start->days * t->day_ms);
@@ -194,7 +196,8 @@ static bool retain_is_expired(const struct retain *t, const struct graph_node *n
            !gc_ids_has(&t->run->safe, graph_id(n));
 }
 
-/* A run that only looks marks nothing: a mark is for ever. */
+/* Marks the expired commits. A run that only finds dead files marks nothing, because a mark stays
+ * for ever. */
 static int retain_mark(struct retain *t, struct err *err)
 {
     struct str ids[RETAIN_BATCH], id;

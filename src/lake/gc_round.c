@@ -1,8 +1,8 @@
-/* Rounds: collections that begin by themselves, one repository after the other
+/* Rounds: collections that start by themselves, one repository after the other
  * (docs/lake-keeping.md, "Rounds").
  *
- * The row `gc-round` says whose turn it is. Every change of the row checks that it is the row that
- * was read, so of two processes that want to take the same step one wins. */
+ * The row `gc-round` says whose turn it is. Every change of the row is made on the condition that
+ * the row is as it was read. So if two processes want to take the same step, one of them wins. */
 #include "lake/gc_int.h"
 
 #include "base/clock.h"
@@ -18,8 +18,8 @@ struct gc_round {
     int64_t ended_ms; /* 0: the round is under way */
     struct str turn;  /* the repository whose turn it is; empty: none yet */
     int64_t asked_ms; /* when its turn began */
-    bool is_new;      /* not in the record: there is no row yet */
-    struct str stamp; /* not in the record */
+    bool is_new;      /* there is no row yet; not in the record */
+    struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
 };
 
 static const struct proto_field round_fields[] = {
@@ -37,7 +37,7 @@ static struct kv_name round_key(void)
     return (struct kv_name){LAKE_PARTITION, STR("gc-round")};
 }
 
-/* A lake without the row has ended a round long ago. */
+/* Reads the row. A lake without the row counts as one whose last round ended long ago. */
 static int round_load(struct lake *l, struct arena *a, struct gc_round *out, struct err *err)
 {
     struct kv_value row;
@@ -52,7 +52,7 @@ static int round_load(struct lake *l, struct arena *a, struct gc_round *out, str
                : 0;
 }
 
-/* ERR_AGAIN: another process was faster. */
+/* Writes the row. ERR_AGAIN: another process was faster. */
 static int round_save(struct lake *l, struct arena *a, const struct gc_round *old,
                       const struct gc_round *next, struct err *err)
 {
@@ -93,7 +93,7 @@ static int round_page(struct lake *l, struct arena *a, struct lake_page *page, b
     return code < 0 ? code : ERR_NOT_FOUND;
 }
 
-/* ERR_END: no repository behind `after` has rules. */
+/* Finds the next repository with rules. ERR_END: no repository behind `after` has rules. */
 static int round_next(struct lake *l, struct arena *a, struct str after, struct lake_repo *out,
                       struct err *err)
 {
@@ -108,7 +108,7 @@ static int round_next(struct lake *l, struct arena *a, struct str after, struct 
 
 /* --- a turn --- */
 
-/* Asks for the run of a turn. A repository that cannot be collected now is passed over. */
+/* Asks for the run of a turn. If the repository cannot be collected now, its turn ends. */
 static int turn_ask(struct lake *l, struct arena *a, const struct lake_gc_round_options *o,
                     const struct lake_repo *repo, struct err *err)
 {
@@ -118,8 +118,9 @@ static int turn_ask(struct lake *l, struct arena *a, const struct lake_gc_round_
     return code < 0 ? code : o->begin(o->ctx, repo, err);
 }
 
-/* Whether the turn goes on. The process that began it may have died before it asked for the run. A
- * run that takes too long does not hold up the others any more. */
+/* Whether the turn goes on. If the process that began it died before it asked for the run, this
+ * asks for the run. The turn of a run that takes too long ends, so that the other repositories are
+ * not held up. */
 static int turn_goes_on(struct lake *l, struct arena *a, const struct lake_gc_round_options *o,
                         const struct gc_round *round, bool *out, struct err *err)
 {
@@ -160,7 +161,8 @@ static int turn_begin(struct lake *l, struct arena *a, const struct lake_gc_roun
     code = round_save(l, a, round, &next, err);
     if (code == 0 && !is_over)
         code = turn_ask(l, a, o, &repo, err);
-    return code == ERR_BUSY || code == ERR_NOT_FOUND ? 0 : code; /* the next look passes it over */
+    /* the next call gives the turn to the next repository */
+    return code == ERR_BUSY || code == ERR_NOT_FOUND ? 0 : code;
 }
 
 /* --- a step --- */

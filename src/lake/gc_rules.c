@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The numbers of fields. */
+/* Numbers of the fields in the message. */
 enum { RULES_DEFAULT = 1, RULES_BRANCH = 2, BRANCH_NAME = 1, BRANCH_DAYS = 2 };
 
 static struct kv_name gc_rules_key(struct arena *a, const struct lake_repo *r)

@@ -1,4 +1,4 @@
-/* Runs of the collector: how they are asked for, carried out and reported. */
+/* Runs of the collector: starts them, carries them out and reports on them. */
 #include "lake/gc_int.h"
 
 #include "base/clock.h"
@@ -56,7 +56,8 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- asking --- */
 
-/* ERR_AGAIN: the repository's record or the state of the collector has changed. */
+/* Asks once for a run. ERR_AGAIN: the repository's record or the state of the collector has
+ * changed. */
 static int ask_try(struct lake *l, struct arena *a, const struct lake_repo *r,
                    const struct lake_gc_report *report, struct err *err)
 {
@@ -112,7 +113,7 @@ int lake_gc_allow(struct lake *l, struct arena *a, const struct lake_repo *r, st
     lake_tx_init(&tx, a);
     gc_state_change(&tx, r, &state, &next);
     code = lake_tx_write(l, &tx, NULL, err);
-    return code == ERR_PRECONDITION ? 0 : code; /* somebody else has ended it */
+    return code == ERR_PRECONDITION ? 0 : code; /* another process has ended the hold */
 }
 
 /* --- carrying out --- */
@@ -181,8 +182,8 @@ static int run_begin(struct gc_run *g, struct err *err)
     return gc_run_enter(g, GC_MARKING, err);
 }
 
-/* Marking begins anew after a crash. What an earlier try has put on the list is dead all the same:
- * a reference that was made since has left a mark. */
+/* Marks. After a crash marking starts again. Files that an earlier try put on the list are still
+ * dead, because a reference that was made since has left a mark. */
 static int run_mark(struct gc_run *g, struct err *err)
 {
     struct lake_gc_report *r = &g->report;

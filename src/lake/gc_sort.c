@@ -1,6 +1,6 @@
-/* Sorting of strings that do not fit into memory. Strings are collected in memory; when that is
- * full they are sorted and written to a file, a run. The runs are merged when they are read. The
- * files have no names, so a process that dies leaves none behind. */
+/* Sorts strings that do not fit into memory. Strings are collected in memory; when it is full they
+ * are sorted and written to a file, a run. Reading merges the runs. The files have no names, so a
+ * process that dies leaves none behind. */
 #include "lake/gc_int.h"
 
 #include "base/ids.h"
@@ -14,11 +14,12 @@
 
 enum { RUN_BUFFER = 64 << 10, RUN_LENGTH = 2 /* bytes of a string's length */ };
 
-/* A sorted file, and the string at which its reader is. */
+/* A sorted file, and the string that its reader has reached. */
 struct sort_run {
     int fd;
-    uint64_t size, at; /* bytes of the file; offset of the byte behind the buffer */
-    struct buf buffer; /* bytes that were read, from `used` on not given yet */
+    /* size of the file; offset of the first byte that is not in the buffer yet */
+    uint64_t size, at;
+    struct buf buffer; /* bytes that were read; those from `used` on were not returned yet */
     size_t used;
     struct str text; /* the present string */
     bool is_at_end;
@@ -32,7 +33,7 @@ struct gc_sorter {
     VEC(struct str) texts;
     VEC(struct sort_run *) runs;
     size_t next;     /* when there are no runs: index of the next string in memory */
-    struct buf last; /* the string that was given last */
+    struct buf last; /* the string that was returned last */
     bool has_last;
 };
 
@@ -95,7 +96,7 @@ static int sort_run_fill(struct sort_run *r, struct err *err)
     return code;
 }
 
-/* Moves to the next string; behind the last one the run is at its end. */
+/* Moves to the next string. Behind the last string the run has ended. */
 static int sort_run_next(struct sort_run *r, struct err *err)
 {
     int code = 0;
@@ -206,7 +207,7 @@ int gc_sorter_add(struct gc_sorter *s, struct str text, struct err *err)
 {
     int code = text.len > GC_STRING_MAX ? err_code(err, ERR_TOO_LARGE) : 0;
 
-    /* The array of strings counts too. */
+    /* The memory of the array of strings counts too. */
     if (code == 0 && s->len + text.len + (s->texts.len + 1) * sizeof(text) > s->max_bytes)
         code = sorter_spill(s, err);
     if (code < 0 || text.len == 0)

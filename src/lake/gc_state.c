@@ -1,4 +1,5 @@
-/* The state of a repository's collector, and what writers do about it. */
+/* Reads and changes the state of a repository's collector, and adds the checks and marks of
+ * writers. */
 #include "lake/address.h"
 #include "lake/change.h"
 #include "lake/gc_int.h"
@@ -136,7 +137,8 @@ static int keep_read_mark(struct lake *l, struct arena *a, const struct lake_rep
                : code;
 }
 
-/* A mark that is there already was put in this run: a run removes its marks before it ends. */
+/* Adds the mark that keeps a commit. A mark that exists already is of the same run, because a run
+ * removes its marks before it ends. */
 static void tx_mark_kept(struct lake_tx *tx, const struct lake_repo *r,
                          const struct lake_keep *keep, struct str id, const struct kv_value *mark)
 {
@@ -175,7 +177,8 @@ int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo 
     return code;
 }
 
-/* One write names a row once; several entries may have one body. */
+/* Whether the write has this row already. Several entries may have the same body, and a write may
+ * name a row only once. */
 static bool keep_is_noted(const struct lake_tx *tx, const struct kv_name *name)
 {
     for (size_t i = 0; i < tx->count; i++)
@@ -198,7 +201,8 @@ void lake_tx_keep_body(struct lake_tx *tx, const struct lake_repo *r, const stru
 
 /* --- nodes --- */
 
-/* ERR_BUSY: the file is being removed, or the row has just changed. */
+/* Tries once to take the node off the list. ERR_BUSY: the file is being removed, or the row has
+ * just changed. */
 static int keep_try_node(const struct lake_keep *keep, struct lake *l, struct arena *a,
                          const struct lake_repo *r, struct str id, struct err *err)
 {
@@ -213,7 +217,8 @@ static int keep_try_node(const struct lake_keep *keep, struct lake *l, struct ar
     if (code == 0)
         code = gc_dead_read(&dead, row.bytes, err);
     if (code < 0)
-        return code == ERR_NOT_FOUND ? 0 : code; /* it never was on the list, or is removed */
+        /* the node was never on the list, or has been removed from it */
+        return code == ERR_NOT_FOUND ? 0 : code;
     if (dead.taken_ms)
         return err_set(err, ERR_BUSY, "a collection is removing node " STR_FMT "; try again later",
                        STR_ARG(id));

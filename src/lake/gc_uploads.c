@@ -1,5 +1,5 @@
-/* Uploads in parts and the collector: bodies that records of uploads name are live, and uploads
- * that no branch can receive any more are aborted. */
+/* The collector and uploads in parts: bodies that upload records name are live, and uploads that no
+ * branch can receive any more are aborted. */
 #include "lake/files.h"
 #include "lake/gc_int.h"
 #include "lake/place.h"
@@ -32,8 +32,9 @@ static int uploads_each(struct gc_run *g, upload_row_fn *fn, void *ctx, struct e
     return code == ERR_END ? 0 : code;
 }
 
-/* An upload whose parts have become a body, but not an object yet, can be finished again at any
- * time. One that was finished before the cutoff is named by a token or a commit, or by nothing. */
+/* Marks the body of an upload as live. An upload whose parts have become a body, but not an object
+ * yet, can be finished again at any time. If it was finished before the cutoff, a token or a commit
+ * names the body, or nothing does. */
 static int upload_mark(struct gc_run *g, void *ctx, struct str key, struct str value,
                        const struct lake_upload *u, struct err *err)
 {
@@ -49,7 +50,8 @@ int gc_mark_uploads(struct gc_run *g, struct err *err)
 
 /* --- uploads that nobody can finish --- */
 
-/* "<address> NUL <id>", by which uploads of the namespace's bucket sort too. */
+/* Notes the upload as "<address> NUL <id>", which sorts in the order in which the bucket lists
+ * uploads. */
 static int upload_note(struct gc_sorter *s, struct str address, struct str id, struct err *err)
 {
     struct buf text = {0};
@@ -76,7 +78,7 @@ static int upload_has_branch(struct gc_run *g, struct str key, bool *out, struct
     return code;
 }
 
-/* Notes an upload that may still be finished; the record of another one is removed. */
+/* Notes an upload that may still be finished. The record of any other upload is removed. */
 static int upload_judge(struct gc_run *g, void *ctx, struct str key, struct str value,
                         const struct lake_upload *u, struct err *err)
 {
@@ -85,7 +87,7 @@ static int upload_judge(struct gc_run *g, void *ctx, struct str key, struct str 
     struct lake_tx tx;
     int code = 0;
 
-    if (u->finished_ms) /* it has no parts any more, and its record goes by itself */
+    if (u->finished_ms) /* it has no parts any more, and its record is removed elsewhere */
         return 0;
     if (!is_live)
         code = upload_has_branch(g, key, &is_live, err);
@@ -97,10 +99,10 @@ static int upload_judge(struct gc_run *g, void *ctx, struct str key, struct str 
     if (code == 0)
         code = gc_run_write(g, &tx, err);
     arena_release(&a);
-    return code == ERR_AGAIN ? 0 : code; /* it has just been finished */
+    return code == ERR_AGAIN ? 0 : code; /* the upload has just been finished */
 }
 
-/* The uploads that may still be finished, in the order of the bucket's listing. */
+/* The uploads that may still be finished, sorted like the bucket's listing. */
 struct upload_sieve {
     struct gc_sorter *live;
     struct str next; /* borrowed from `live`; empty: there are no more */

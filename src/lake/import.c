@@ -1,4 +1,4 @@
-/* Imports: how they are begun, watched and canceled. */
+/* Imports: starts them, reports on them and cancels them. */
 #include "lake/import_int.h"
 #include "lake/names.h"
 #include "lake/overlap.h"
@@ -10,7 +10,7 @@ enum { IMPORT_KEPT_MS = MS_PER_DAY };
 
 /* --- checks --- */
 
-/* Whether one of two addresses is inside the other one. */
+/* Whether one of two addresses is inside the other. */
 static bool import_overlaps(struct str source, const struct lake_repo *r, struct arena *a)
 {
     struct str space = arena_fmt(a, STR_FMT "/", STR_ARG(r->space));
@@ -140,6 +140,6 @@ int lake_import_cancel(struct lake *l, struct arena *a, const struct lake_repo *
         rec->status.completed = rec->status.canceled = true;
         rec->status.error = STR("Canceled");
         code = import_record_save(l, a, r, rec, err);
-    } while (code == ERR_CONFLICT); /* its work has just noted its progress */
+    } while (code == ERR_CONFLICT); /* the import's work has just written its progress */
     return code;
 }

@@ -1,4 +1,4 @@
-/* Records of imports. */
+/* Reads and writes records of imports. */
 #include "lake/import_int.h"
 
 #include "base/clock.h"
@@ -21,7 +21,7 @@ static const struct proto_field import_fields[] = {
     PROTO_FIELD(109, PROTO_BOOL, struct import_record, needs_objects),
     {0},
 };
-enum { IMPORT_PATH = 101 }; /* a message of its own, repeated */
+enum { IMPORT_PATH = 101 }; /* number of a repeated field that is a message itself */
 
 static const struct proto_field path_fields[] = {
     PROTO_FIELD(1, PROTO_BOOL, struct lake_import_path, is_object),

@@ -19,20 +19,22 @@ struct import_work {
     struct import_record *record;
     /* Each string is the path, a NUL, and the encoded record of the object. */
     struct gc_sorter *objects;
-    struct str *prefixes; /* destinations that are replaced, sorted */
+    struct str *prefixes; /* the destinations that are replaced, sorted */
     size_t prefix_count;
     bool (*ended)(void *ctx);
     void *ctx;
-    /* Each note of the progress is in the arena that the note before the last one was in. */
+    /* The progress is encoded in these two arenas in turn, because the last record must live until
+     * the next is written. */
     struct arena notes[2];
     unsigned note;
-    /* The record with the commit that is about to be published, which the publishing write puts. */
+    /* The import's record with the commit that is about to be published. The publishing write puts
+     * it. */
     struct kv_change outcome;
 };
 
 /* --- listing --- */
 
-/* Refuses an object that only its customer can read. */
+/* Refuses an object that can only be read with a customer's key (SSE-C). */
 static int import_check_key(struct str bucket, const struct object_info *info, struct err *err)
 {
     struct envelope e;
@@ -96,7 +98,7 @@ static int import_object(struct import_work *w, const struct lake_import_path *p
     return code;
 }
 
-/* Notes the progress, and learns whether the import was canceled. */
+/* Writes the progress to the record, and finds out whether the import was canceled. */
 static int import_note(struct import_work *w, struct err *err)
 {
     if (w->ended && w->ended(w->ctx))
@@ -120,7 +122,7 @@ static int import_look(struct lake_place *p, struct arena *a, struct list_result
         struct get_result head = {0};
         code = p->bucket->ops->head(p->bucket, a, info->key, STR_EMPTY, NULL, &head, err);
         info->meta.encryption = code == 0 ? head.info.meta.encryption : STR_EMPTY;
-        code = code == ERR_NOT_FOUND ? 0 : code; /* it was just removed */
+        code = code == ERR_NOT_FOUND ? 0 : code; /* the object was just removed */
     }
     return code;
 }
@@ -194,16 +196,16 @@ static int import_list(struct import_work *w, struct err *err)
 
 /* --- the changes of the tree --- */
 
-/* Two streams in the order of paths: the objects of the import, and the paths of the head that lie
+/* Two streams, each in the order of paths: the objects of the import, and the paths of the head
  * below a replaced prefix, which are removed. */
 struct import_changes {
     struct import_work *work;
-    struct arena arena;    /* of the present record */
+    struct arena arena;    /* memory of the present record */
     struct str path, data; /* the next object; path.p is NULL: there are no more */
     struct tree_iter *old;
     size_t prefix; /* index of the prefix whose old paths come next */
     struct str old_path;
-    struct buf last; /* the path that was given last */
+    struct buf last; /* the path that was returned last */
     struct buf removed;
     unsigned char identity[LAKE_IDENTITY_LEN];
 };
@@ -242,7 +244,7 @@ static int import_next_old(struct import_changes *c, struct err *err)
     return code;
 }
 
-/* Gives the object at which the stream is, and moves behind all objects of its path. */
+/* Returns the present object of the stream, and moves behind all objects with the same path. */
 static int import_give_object(struct import_changes *c, struct tree_record *out, struct err *err)
 {
     struct lake_entry e = {0};
@@ -311,8 +313,8 @@ static int import_apply(struct import_work *w, struct head_tree *base, struct tr
 
 /* --- the commit --- */
 
-/* Looks whether the import is still this task's. ERR_CONFLICT: its record has changed, because it
- * was canceled or because another process carries it out. */
+/* Checks that this task still owns the import. ERR_CONFLICT: the record has changed, because the
+ * import was canceled or another process carries it out. */
 static int import_check_own(struct import_work *w, struct arena *a, struct err *err)
 {
     struct kv_value row;
@@ -324,8 +326,8 @@ static int import_check_own(struct import_work *w, struct arena *a, struct err *
     return code;
 }
 
-/* The publishing write also puts the import's record with its result, if the record is the one
- * that was read (I1, I2). */
+/* Makes the publishing write also put the import's record with its result, on the condition that
+ * the record is as it was read (I1, I2). */
 static int import_set_outcome(struct import_work *w, struct head_change *h,
                               const struct lake_commit *c, struct err *err)
 {
@@ -395,7 +397,7 @@ static int import_find_prefixes(struct import_work *w, struct err *err)
     return 0;
 }
 
-/* Notes how the import has ended, unless the publishing write has done so. ERR_CONFLICT: the record
+/* Writes how the import ended, unless the publishing write has done so. ERR_CONFLICT: the record
  * has changed, because the import was canceled. */
 static int import_end(struct import_work *w, struct str error, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Migration: repository by repository. */
+/* Migrates one repository after the other. */
 #include "lake/gc.h"
 #include "lake/migrate_upload.h"
 #include "lake/names.h"
@@ -36,7 +36,7 @@ static int migrate_begin(struct migrate_repo *m, struct err *err)
     return migrate_mark_save(m, err);
 }
 
-/* Finds out whether the name is in use. ERR_EXISTS: by a repository that was not migrated. */
+/* Finds out whether the name is in use. ERR_EXISTS: a repository that was not migrated has it. */
 static int migrate_find_present(struct migrate_repo *m, bool *present, struct err *err)
 {
     struct lake_repo repo;
@@ -51,7 +51,7 @@ static int migrate_find_present(struct migrate_repo *m, bool *present, struct er
     return code;
 }
 
-/* The bucket of the namespace must be there before anything is copied. */
+/* Checks that the bucket of the namespace exists, before anything is copied. */
 static int migrate_check_space(struct migrate_repo *m, struct err *err)
 {
     struct str bucket, prefix;
@@ -98,7 +98,7 @@ static int migrate_drop_token(struct migrate_repo *m, const struct lake_branch *
     return kv_drop(m->lake->kv, b->staging, err);
 }
 
-/* Throws the copy away: the source has changed since its copying began, in an earlier run. */
+/* Discards the copy of an earlier run, because the source has changed since. */
 static int migrate_undo(struct migrate_repo *m, struct err *err)
 {
     int code = migrate_each_branch(m, STR_EMPTY, migrate_drop_token, err);
@@ -127,7 +127,8 @@ static int migrate_rows(struct migrate_repo *m, struct err *err)
                     "was thrown away; run the migration again");
 }
 
-/* Makes the repository appear. Its namespace holds the files of lakeFS, as that of a bare one. */
+/* Makes the repository appear. As for a bare repository, its namespace already holds files, those
+ * of lakeFS. */
 static int migrate_make_repo(struct migrate_repo *m, struct err *err)
 {
     struct lake_repo_options o = {.id = m->repo.id,
@@ -147,7 +148,8 @@ static int migrate_make_repo(struct migrate_repo *m, struct err *err)
     return code;
 }
 
-/* The record is there; the collector may begin, and the mark says that all is done. */
+/* Ends the migration of a repository whose record is written: lets the collector begin, and sets
+ * the mark to ended. */
 static int migrate_end(struct migrate_repo *m, struct err *err)
 {
     int code = lake_gc_allow(m->lake, &m->arena, &m->repo, err);
@@ -194,7 +196,7 @@ static int migrate_run(struct migrate_repo *m, struct err *err)
     return code;
 }
 
-/* Whether the error is one of this repository alone. */
+/* Whether the error concerns only this repository. */
 static bool migrate_is_own(int code)
 {
     static const int own[] = {ERR_INVALID, ERR_EXISTS,   ERR_IN_USE,    ERR_NO_BUCKET,  ERR_DENIED,
@@ -257,7 +259,7 @@ static int migration_repos(struct migration *g, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* Counts rows that nothing leads to. They are left behind. */
+/* Counts the rows that nothing leads to. They are left behind. */
 static int migration_count_lost(struct migration *g, struct lake_migrate_totals *out,
                                 struct err *err)
 {

@@ -1,12 +1,11 @@
-/* Comparing a repository that was copied with its source: every row is read from both sides (D9).
- */
+/* Compares a copied repository with its source: every row is read from both sides (D9). */
 #include "lake/migrate_int.h"
 
 struct compare {
     const struct migrate_table *table;
     struct kv_scan *scan; /* the rows that were copied, in the same order */
     uint64_t *count;
-    uint64_t firsts; /* marks of first parents that there must be */
+    uint64_t firsts; /* number of first-parent marks that must exist */
 };
 
 static int compare_differs(const struct compare *c, struct str name, const char *why,
@@ -16,7 +15,7 @@ static int compare_differs(const struct compare *c, struct str name, const char 
                    STR_ARG(str_head(name, LAKE_NAME_MAX)), why);
 }
 
-/* Reads the row that must be the next one. */
+/* Reads the next row and checks that it is the expected one. */
 static int compare_next(struct compare *c, struct str name, struct str *value, struct err *err)
 {
     struct str key;
@@ -47,7 +46,7 @@ static int compare_row(struct migrate_repo *m, struct arena *a, const struct sou
     return code;
 }
 
-/* Nothing may be there that the source does not have. */
+/* Checks that the copy has no row that the source does not have. */
 static int compare_end(struct compare *c, struct err *err)
 {
     struct str key, value;
@@ -59,7 +58,8 @@ static int compare_end(struct compare *c, struct err *err)
                                      STR_ARG(key));
 }
 
-/* Compares a table of the repository, or, where there is a branch, its staged rows. */
+/* Compares a table of the repository. `branch` (unless NULL): compares the staged rows of the
+ * branch. */
 static int compare_table(struct migrate_repo *m, enum migrate_stage stage,
                          const struct lake_branch *b, struct compare *c, struct err *err)
 {
@@ -82,7 +82,8 @@ static int compare_table(struct migrate_repo *m, enum migrate_stage stage,
     return code;
 }
 
-/* Each mark must be that of a first parent, and there must be as many as there are of them. */
+/* Checks that each mark belongs to a first parent, and that there are as many marks as first
+ * parents. */
 static int compare_firsts(struct migrate_repo *m, uint64_t want, struct err *err)
 {
     enum { FIRSTS_NOTE_EVERY = 1000 };

@@ -1,5 +1,5 @@
-/* Copying the rows of one repository. Every batch of rows is one write together with the mark that
- * says how far the copy is, so a copy that was stopped goes on behind the last batch (D8). */
+/* Copies the rows of one repository. Every batch of rows is written together with the mark that
+ * says how far the copy is, so a stopped copy continues behind the last batch (D8). */
 #include "lake/migrate_int.h"
 
 enum { COPY_BATCH = 500, COPY_BATCH_BYTES = 8 << 20 };
@@ -44,7 +44,8 @@ void migrate_mark_put(struct migrate_repo *m, struct lake_tx *tx)
     buf_release(&record);
 }
 
-/* The stamp is the value itself, and is kept apart from the write, whose memory is used again. */
+/* Sets the stamp to the value that was written. The stamp needs memory of its own, because the
+ * memory of the write is used again. */
 void migrate_mark_written(struct migrate_repo *m)
 {
     struct buf record = {0};

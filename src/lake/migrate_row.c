@@ -1,8 +1,8 @@
-/* Rows of lakeFS's tables, and the rows of the lake that they become.
+/* Makes the lake's rows from rows of lakeFS's tables.
  *
- * A table may hold NULL in many columns: a branch without a token has no staged rows, a ref without
- * a commit leads to none, metadata and parents may be absent, and a staged row without an identity
- * is a tombstone. */
+ * Many columns of a table may be NULL: a branch without a token has no staged rows, a ref without a
+ * commit leads to none, metadata and parents may be absent, and a staged row without an identity is
+ * a tombstone. */
 #include "lake/migrate_int.h"
 #include "lake/names.h"
 
@@ -143,7 +143,7 @@ static int migrate_row_commit(struct migrate_repo *m, struct arena *a,
 
 /* --- refs --- */
 
-/* Checks that the commit of a ref is in the source; a ref may have none. */
+/* Checks that the commit of a ref is in the source. A ref without a commit passes. */
 static int row_check_head(const struct migrate_repo *m, const char *kind, struct str name,
                           struct str commit_id, struct err *err)
 {
@@ -170,7 +170,7 @@ static int migrate_row_tag(struct migrate_repo *m, struct arena *a, const struct
 }
 
 /* Sets the staging token and the epoch of a branch: those that weir made before, or new ones. A
- * token names a partition that is dropped later, so the source has no say in it (D10). */
+ * token names a partition that is dropped later, so the source must not choose it (D10). */
 static void branch_set_own(struct lake_branch *b, struct migrate_repo *m, struct arena *a,
                            struct str present)
 {
@@ -201,7 +201,8 @@ static int migrate_row_branch(struct migrate_repo *m, struct arena *a,
 
 /* --- staged rows --- */
 
-/* A path of no bytes, or of more than a tree can hold, could never be committed. */
+/* Makes the row of a staged change. A row whose path is empty, or longer than a tree allows, is
+ * left behind, because it could never be committed. */
 static int migrate_row_staged(struct migrate_repo *m, struct arena *a,
                               const struct source_row *from, struct str present,
                               struct migrate_row *out, struct err *err)

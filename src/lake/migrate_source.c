@@ -1,4 +1,4 @@
-/* The database of an old lakeFS. */
+/* Reads the database of an old lakeFS. */
 #include "lake/migrate_source.h"
 
 #include "base/buf.h"

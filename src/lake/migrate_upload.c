@@ -1,6 +1,6 @@
-/* Uploads in parts that were under way in the source. The source does not say which repository and
- * branch such an upload belongs to, so it cannot be continued. Its row is kept as lakeFS's own
- * key-value store keeps it: partition `multiparts`, under the id of the upload. */
+/* Uploads in parts that were under way in the source. The source does not say to which repository
+ * and branch an upload belongs, so it cannot be continued. Its row is stored as lakeFS's own
+ * key-value store has it: in partition `multiparts`, under the id of the upload. */
 #include "lake/migrate_upload.h"
 
 struct migrate_upload {
@@ -45,7 +45,7 @@ static int upload_row(struct arena *a, const struct source_row *from, struct kv_
     return code;
 }
 
-/* Puts the row. An earlier run may have put the same one. */
+/* Puts the row. An earlier run may have put the same row. */
 static int upload_put(struct lake *l, struct arena *a, struct kv_name name, struct str value,
                       struct err *err)
 {

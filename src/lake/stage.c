@@ -6,32 +6,33 @@
 
 #include <stdlib.h>
 
-/* Which of the changes of a fenced write is the check of the collector's state. */
+/* The index of the change in a fenced write that checks the collector's state. */
 enum { STAGE_KEEP_CHECK = 2 };
 
 /* One change that is to be staged. */
 struct stage_row {
     const struct lake_put *put;
     unsigned char identity[LAKE_IDENTITY_LEN];
-    struct str value;       /* the encoded row; of a removal the tombstone */
-    struct lake_path *path; /* what the branch has now; NULL: the write does not depend on it */
+    struct str value; /* the encoded row; for a removal the tombstone */
+    /* the present state of the path; NULL: the write does not depend on it */
+    struct lake_path *path;
 };
 
 /* A stage under way. */
 struct staging {
     struct lake *lake;
     struct arena *arena;
-    const struct lake_repo *asked; /* the record that the caller has */
-    struct str name;               /* of the branch */
+    const struct lake_repo *asked; /* the repository's record as the caller gave it */
+    struct str name;               /* name of the branch */
     const struct lake_stage_options *o;
     struct stage_row *rows;
     size_t count;
-    struct lake_path *paths; /* those that are to be read first (K2) */
+    struct lake_path *paths; /* the paths that must be read first (K2) */
     size_t path_count;
     bool frees;       /* nothing but removals */
-    bool was_refused; /* an earlier try was refused by the store */
+    bool was_refused; /* the store refused an earlier try */
     bool has_strays;  /* an earlier try has put rows without a fence (K4) */
-    /* As they were read last. */
+    /* The records as they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;
     size_t removed;
@@ -47,7 +48,8 @@ static int stage_row_order(const void *a, const void *b)
     return order ? order : (l->put > r->put) - (l->put < r->put);
 }
 
-/* Sorts the rows by their paths and keeps the last change of each. Most batches are sorted. */
+/* Sorts the rows by their paths and keeps the last change of each path. Most batches are already
+ * sorted. */
 static void stage_sort(struct staging *s)
 {
     size_t kept = 0;
@@ -88,7 +90,8 @@ static int stage_encode(struct staging *s, struct stage_row *row, struct buf wor
     return code < 0 ? err_code(err, code) : 0;
 }
 
-/* Conditions and removals depend on what the branch has. */
+/* Notes the paths that must be read first: conditions and removals depend on the present state of
+ * the branch. */
 static int stage_note_paths(struct staging *s, struct err *err)
 {
     s->frees = true;
@@ -157,8 +160,8 @@ static bool stage_recall(struct staging *s)
            lake_check_writable(&s->repo, s->o->force, NULL) == 0;
 }
 
-/* K1: the repository, the branch and the rules of protection, in one round trip. The repository is
- * read first: rules that change later change its record, too. */
+/* K1: reads the repository, the branch and the rules of protection in one round trip. The
+ * repository is read first, because a later change of the rules also changes its record. */
 static int stage_read(struct staging *s, struct err *err)
 {
     struct arena *a = s->arena;
@@ -179,8 +182,7 @@ static int stage_read(struct staging *s, struct err *err)
     return code;
 }
 
-/* Whether an earlier try of this very write is what the branch has: the store refused the write,
- * although its answer to an earlier one was lost. */
+/* Whether the branch has the result of an earlier try of this very write, whose answer was lost. */
 static int stage_is_own(struct staging *s, const struct stage_row *row, bool *is_own,
                         struct err *err)
 {

@@ -18,7 +18,7 @@ void tree_builder_release(struct tree_builder *b)
 {
     int code = tree_jobs_wait(b, NULL);
 
-    (void)code; /* whoever finished the builder knows it */
+    (void)code; /* the caller that finished the builder got the error */
     for (unsigned level = 0; level <= NODE_LEVEL_MAX; level++)
         tree_job_drop(b->levels[level].open);
     tree_jobs_release(b);
@@ -35,7 +35,7 @@ static struct node_draft *build_draft(struct tree_builder *b, unsigned level)
     return &l->open->draft;
 }
 
-/* Notes the nodes of this level that exist already, and that the new one may be equal to. */
+/* Notes existing nodes of this level to which the new node may be equal. */
 static void build_known(const struct tree_builder *b, struct tree_job *j, unsigned level)
 {
     for (int i = 0; i < BUILD_SOURCES; i++)
@@ -45,7 +45,8 @@ static void build_known(const struct tree_builder *b, struct tree_job *j, unsign
 
 static int build_close(struct tree_builder *b, unsigned level, struct err *err);
 
-/* Ends the open node of the level if the rule says so. `weight` is that of its last record. */
+/* Ends the open node of the level if the rule of splitting says so. `weight` is that of its last
+ * record. */
 static int build_added(struct tree_builder *b, unsigned level, size_t weight, struct err *err)
 {
     struct node_draft *d = &b->levels[level].open->draft;
@@ -55,8 +56,8 @@ static int build_added(struct tree_builder *b, unsigned level, size_t weight, st
     return split_after(d, weight) ? build_close(b, level, err) : 0;
 }
 
-/* Ends the open node of the level. The record of the level above is made first, because the job may
- * change the draft; the level above is ended last, because its job must be behind this one. */
+/* Ends the open node of the level. The record in the level above is added first, because the job
+ * may change the draft. The level above is ended last, because its job must come after this one. */
 static int build_close(struct tree_builder *b, unsigned level, struct err *err)
 {
     struct build_level *l = &b->levels[level];
@@ -87,10 +88,11 @@ bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item 
 {
     unsigned level = item->level - 1; /* of the node */
 
-    if (item->child.foreign) /* such a leaf is never cut again; the open leaf ends before it */
+    if (item->child.foreign) /* a leaf of lakeFS is never cut again; the open leaf ends before it */
         return level == 0;
-    /* The tail of a level ends as the tree does. It must not become the only node of its level,
-     * because a node with one child would then be the root in place of that child. */
+    /* A tail, the last node of its level, may have ended only because the tree did. It must not
+     * become the only node of its level, because a node with one child would then be the root in
+     * place of that child. */
     if (item->tail && (!is_last || (level > 0 && b->levels[level].nodes == 0)))
         return false;
     for (unsigned below = 0; below <= level; below++)
@@ -99,7 +101,7 @@ bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item 
     return true;
 }
 
-/* Takes over a node that exists. */
+/* Takes over an existing node. */
 static int build_take_node(struct tree_builder *b, const struct tree_item *item, struct err *err)
 {
     unsigned level = item->level - 1;
@@ -135,7 +137,7 @@ int tree_builder_take(struct tree_builder *b, struct tree_spine *s, bool is_last
 
 /* --- the root --- */
 
-/* Writes the open node of the level, the only one there, as the root. */
+/* Writes the open node of the level as the root; it is the only node there. */
 static int build_root_open(struct tree_builder *b, unsigned level, struct node_id *id,
                            struct err *err)
 {
@@ -152,7 +154,7 @@ static int build_root_open(struct tree_builder *b, unsigned level, struct node_i
     return code;
 }
 
-/* Gives the id of the level's only node, which is written already. */
+/* Gives the id of the level's only node, which was written before. */
 static int build_root_closed(struct tree_builder *b, unsigned level, struct node_id *id,
                              struct err *err)
 {
@@ -164,7 +166,7 @@ static int build_root_closed(struct tree_builder *b, unsigned level, struct node
     return code;
 }
 
-/* The root is the only node of the lowest level above the leaves that has only one. */
+/* Finds the root: the only node of the lowest level that has exactly one node. */
 static int build_root(struct tree_builder *b, struct node_id *id, bool *empty, struct err *err)
 {
     int code = 0;

@@ -1,4 +1,4 @@
-/* Looking up one path: one block of one node a level. */
+/* Looks up one path: reads one block of one node at each level. */
 #include "lake/tree_spine.h"
 
 /* Moves the cursor from a record of a node above the leaves to the child. */

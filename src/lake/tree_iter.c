@@ -1,10 +1,12 @@
-/* Iterating the records of a tree. */
+/* Iterates over the records of a tree. */
 #include "lake/tree_spine.h"
 
 struct tree_iter {
     struct tree_spine spine;
-    bool moved; /* the spine is at the record that next() returns; else it is at the last one */
-    int code;   /* the error that ended the iteration */
+    /* the spine is at the record that next() will return; otherwise it is at the last returned
+     * record */
+    bool moved;
+    int code; /* the error that ended the iteration */
     struct err err;
 };
 

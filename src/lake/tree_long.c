@@ -1,8 +1,8 @@
-/* Long work on trees goes on at low priority. */
+/* Runs long work on trees at low priority. */
 #include "lake/tree_build.h"
 
-/* Steps of the caller's own thread: some ten milliseconds. A commit of few changes ends within
- * them, and needs no other thread. */
+/* Number of steps on the caller's own thread: some ten milliseconds. A commit of few changes ends
+ * within them, and needs no other thread. */
 enum { STEPS_HERE = 10000 };
 
 struct long_work {

@@ -1,7 +1,7 @@
-/* Spines: places in trees. */
+/* Moves spines, which are positions in trees. */
 #include "lake/tree_spine.h"
 
-/* The lowest level that the spine is in is the level of its item. */
+/* Returns the cursor of the lowest level that the spine has entered; it is at the spine's item. */
 static struct node_cursor *spine_cursor(const struct tree_spine *s)
 {
     return s->levels[s->item.level];
@@ -15,7 +15,7 @@ static bool spine_is_tail(const struct tree_spine *s)
     return true;
 }
 
-/* Reads the item at which the cursors are. */
+/* Reads the item at the cursors' position. */
 static int spine_read(struct tree_spine *s, struct err *err)
 {
     const struct node_cursor *c = spine_cursor(s);
@@ -51,7 +51,8 @@ static int spine_open_level(struct tree_spine *s, unsigned level, const struct n
     return 0;
 }
 
-/* The root's level is in the root itself: it is opened at level 0 and then moved. */
+/* Opens the root. Its level is stored in the root itself, so it is opened at level 0 and then
+ * moved. */
 static int spine_open_root(struct tree_spine *s, const struct node_id *id, struct err *err)
 {
     struct node_cursor *root = xzalloc(sizeof(*root));
@@ -141,8 +142,8 @@ int tree_spine_next(struct tree_spine *s, struct err *err)
     return code;
 }
 
-/* Opens the node at which the spine is. Its level and its keys must be those that the parent says;
- * so keys ascend through a whole tree. */
+/* Opens the node at the spine's position. Its level and its keys must be those in the parent's
+ * record; so keys ascend through a whole tree. */
 static int spine_down(struct tree_spine *s, struct err *err)
 {
     unsigned level = s->item.level - 1;
@@ -172,7 +173,8 @@ int tree_spine_enter(struct tree_spine *s, struct err *err)
     return code;
 }
 
-/* Enters the node, to the first item at or behind `key`, which is between the node's keys. */
+/* Enters the node and moves to the first item at or behind `key`, which is between the node's
+ * keys. */
 static int spine_enter_at(struct tree_spine *s, struct str key, struct err *err)
 {
     struct node_id id = s->item.child.id;

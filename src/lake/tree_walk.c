@@ -1,4 +1,4 @@
-/* Visiting the nodes of a tree, and what its root says of the whole. */
+/* Visits the nodes of a tree, and reads its counts from its root. */
 #include "lake/tree_spine.h"
 
 struct walk {
@@ -8,7 +8,7 @@ struct walk {
     void *ctx;
 };
 
-/* Adds up what the root's records say. */
+/* Adds up the counts in the root's records. */
 static int walk_root(struct tree_store *t, const struct node_id *id, struct tree_stats *out,
                      bool *foreign, struct err *err)
 {
@@ -45,7 +45,7 @@ int tree_stats(struct tree_store *t, struct str root, struct tree_stats *out, st
     return code ? code : walk_root(t, &id, out, &foreign, err);
 }
 
-/* Visits the node at which the spine is. *enter says whether nodes below are to be visited. */
+/* Visits the node at the spine's position. *enter says whether to visit the nodes below it. */
 static int walk_visit(struct walk *w, const struct node_visit *v, bool *enter, struct err *err)
 {
     *enter = false;
