@@ -62,6 +62,8 @@ E2E = {
     "lake_cli": ("lake cli", 40, ""),
     "lake_clients": ("lake api", 10, ""),
     "lake_collect": ("lake", 220, ""),
+    "lake_copies": ("lake kv", 60, ""),
+    "lake_full": ("lake kv db", 40, ""),
     "lake_keeping": ("lake", 100, ""),
     "lake_kills": ("lake kv", 220, ""),
     "lake_limits": ("lake api s3", 25, ""),
