@@ -1,5 +1,6 @@
-/* Hooks of repositories: runs before and after events (docs/lake-keeping.md, H1 to H6). */
+/* Hooks of repositories: runs before and after events (docs/lake-keeping.md, H1 to H9). */
 #include "lake/actions_int.h"
+#include "lake/commit_queue.h"
 #include "lake/tasks.h"
 
 #include "base/clock.h"
@@ -28,6 +29,46 @@ struct action_outcome {
     struct err err;     /* the error that belongs to `code` */
     struct err failure; /* the error of the first hook that failed */
 };
+
+/* --- seats (H9) --- */
+
+/* A run that waits for its hooks. */
+struct action_seat {
+    struct list node;
+    struct str owner;
+};
+
+static void seats_init(struct action_seats *s, size_t max)
+{
+    mutex_init(&s->lock, "lake.hooks");
+    list_init(&s->taken);
+    s->max = max;
+}
+
+static int seat_take(struct action_seats *s, struct action_seat *seat, struct str owner,
+                     struct err *err)
+{
+    size_t all = 0, own = 0, share = s->max < 4 ? 1 : s->max / 4;
+
+    seat->owner = owner;
+    mutex_lock(&s->lock);
+    list_each (&s->taken, struct action_seat, node, other) {
+        all++;
+        own += str_eq(other->owner, owner);
+    }
+    bool is_free = s->max == 0 || (all < s->max && own < share);
+    if (is_free)
+        list_push(&s->taken, &seat->node);
+    mutex_unlock(&s->lock);
+    return is_free ? 0 : err_set(err, ERR_BUSY, "too many hooks are under way; try again later");
+}
+
+static void seat_leave(struct action_seats *s, struct action_seat *seat)
+{
+    mutex_lock(&s->lock);
+    list_remove(&seat->node);
+    mutex_unlock(&s->lock);
+}
 
 /* --- one file --- */
 
@@ -121,6 +162,8 @@ static int run_gather(struct action_run *run, struct err *err)
 static int run_actions(struct action_run *run, struct err *err)
 {
     struct action_call *c = run->call;
+    struct action_seats *seats = c->is_pre ? &c->actions->before : &c->actions->behind;
+    struct action_seat seat;
     int code = action_find(c, &run->actions, &run->count, &run->first);
 
     if (code == ERR_INVALID || code == ERR_NOT_FOUND) {
@@ -136,7 +179,15 @@ static int run_actions(struct action_run *run, struct err *err)
     run->outcomes = arena_array(c->arena, run->count, sizeof(*run->outcomes));
     if (!run->outcomes)
         return err_code(err, ERR_NO_MEMORY);
+    code = seat_take(seats, &seat, c->repo->owner, err);
+    if (code < 0)
+        return code;
+    if (c->turn)
+        commit_turn_set_slow(c->lake->queue, c->turn, true);
     run_files(run);
+    if (c->turn)
+        commit_turn_set_slow(c->lake->queue, c->turn, false);
+    seat_leave(seats, &seat);
     return run_gather(run, err);
 }
 
@@ -180,6 +231,7 @@ static struct action_call action_call_of(struct lake_actions *x, struct lake *l,
                                 .ref = c->ref,
                                 .source = c->source,
                                 .commit = c->commit,
+                                .turn = c->turn,
                                 .commit_id = c->commit ? c->commit->id : c->commit_id};
 }
 
@@ -295,6 +347,8 @@ int lake_actions_new(struct lake_actions **out, const struct lake_actions_option
         return code;
     }
     x->o = *o;
+    seats_init(&x->before, o->before_max);
+    seats_init(&x->behind, o->behind_max);
     x->hooks = (struct lake_hooks){.pre = actions_pre, .post = actions_post, .ctx = x};
     *out = x;
     return 0;
@@ -302,6 +356,10 @@ int lake_actions_new(struct lake_actions **out, const struct lake_actions_option
 
 void lake_actions_free(struct lake_actions *x)
 {
+    if (!x)
+        return;
+    mutex_release(&x->before.lock);
+    mutex_release(&x->behind.lock);
     free(x);
 }
 

@@ -22,6 +22,9 @@ struct lake_actions_options {
     const char *(*lookup)(const char *name); /* values of variables; NULL: the environment */
     struct str hosts;     /* lake.hooks.hosts: hosts that may be called (http/hosts.h); borrowed */
     struct str variables; /* lake.hooks.variables, checked; borrowed */
+    /* How many events may wait for their hooks at the same time, before and behind them; a quarter
+     * of these may be of repositories of one owner. 0: any number. */
+    size_t before_max, behind_max;
     const struct log *log;
 };
 /* ERR_INVALID: an item of the list is neither LAKEFSACTION_NAME nor LAKEFSACTION_NAME@HOST. */
@@ -36,7 +39,8 @@ const struct lake_hooks *lake_actions_hooks(struct lake_actions *x);
 void lake_actions_abort(struct lake_actions *x);
 
 /* Runs the hooks after an event, which a task's payload describes. The outcome is in the record of
- * the run. ERR_INVALID: the payload is malformed. */
+ * the run. ERR_INVALID: the payload is malformed. ERR_BUSY: too many hooks run; nothing was done.
+ */
 int lake_actions_work(struct lake_actions *x, struct lake *l, struct str payload,
                       struct err *err) MUST_CHECK;
 

@@ -6,6 +6,7 @@
 #include "lake/action_file.h"
 #include "lake/actions.h"
 #include "lake/lake_int.h"
+#include "os/thread.h"
 
 enum {
     ACTION_OUTPUT_MAX = 4 << 10,
@@ -14,8 +15,16 @@ enum {
     ACTION_RUNS_KEPT = 1000,
 };
 
+/* Runs that wait for hosts, which their owners chose (H9). */
+struct action_seats {
+    struct mutex lock; /* class "lake.hooks" */
+    struct list taken; /* of struct action_seat */
+    size_t max;        /* 0: any number */
+};
+
 struct lake_actions {
     struct lake_actions_options o;
+    struct action_seats before, behind; /* events */
     struct lake_hooks hooks;
     struct hosts hosts; /* hosts that may be called */
     _Atomic(bool) is_ending;
@@ -31,6 +40,7 @@ struct action_call {
     enum lake_event event;
     struct str ref, source, commit_id;
     const struct lake_commit *commit; /* the commit that the event makes; NULL: it makes none */
+    struct commit_turn *turn;         /* of the change that the hooks hold up; NULL: none */
 };
 
 /* --- events (action_event.c) --- */

@@ -115,3 +115,12 @@ int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c
     }
     return code == 0 && now ? lake_decode_branch(a, c->repo, values, &repo, now, err) : code;
 }
+
+int lake_take_turn(struct lake *l, const struct lake_repo *r, struct str branch,
+                   struct commit_turn **out, struct err *err)
+{
+    *out = commit_turn_take(l->queue, r->partition, branch, LAKE_DEADLINE_MS);
+    return *out ? 0
+                : err_set(err, ERR_BUSY,
+                          "too many changes wait for hooks of other changes; try again later");
+}

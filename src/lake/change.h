@@ -87,6 +87,11 @@ int lake_is_dirty(struct lake *l, struct arena *a, const struct lake_repo *r,
 /* Sleeps 1 to 20 ms, so that callers that lost a race do not collide again. */
 void lake_pause_short(void);
 
+/* Waits for the turn of a change of the branch (lake/commit_queue.h). The caller ends the turn.
+ * ERR_BUSY: too many changes wait behind others whose hooks are asked. */
+int lake_take_turn(struct lake *l, const struct lake_repo *r, struct str branch,
+                   struct commit_turn **out, struct err *err) MUST_CHECK;
+
 /* --- compaction (compact.c) --- */
 
 enum {

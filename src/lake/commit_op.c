@@ -17,6 +17,7 @@ struct committing {
     const struct lake_commit_options *o;
     struct chosen chosen; /* the paths of a commit of chosen paths */
     uint64_t deadline_ms;
+    struct commit_turn *turn;
     unsigned rebuilds; /* rebuilds by R4 */
     /* The records as they were read last. */
     struct lake_repo repo;
@@ -246,6 +247,7 @@ static int commit_ask_hooks(struct committing *k, const struct lake_commit *c, s
 {
     struct lake_hook_call call = commit_call(k, c);
 
+    call.turn = k->turn;
     if (k->is_judged && str_eq(k->judged, c->tree))
         return 0;
     int code = lake_hook_pre(k->lake, k->arena, &call, err);
@@ -332,7 +334,7 @@ static int commit_try(struct committing *k, struct lake_commit *out, struct err 
 static int commit_begin(struct committing *k, struct err *err)
 {
     struct lake_hook_call call = {
-        .event = LAKE_ON_PREPARE_COMMIT, .repo = &k->repo, .ref = k->name};
+        .event = LAKE_ON_PREPARE_COMMIT, .repo = &k->repo, .ref = k->name, .turn = k->turn};
     int code =
         lake_read_branch(k->lake, NULL, k->arena, k->asked, k->name, &k->repo, &k->branch, err);
 
@@ -409,9 +411,11 @@ static int commit_staged(struct lake *l, struct arena *a, const struct lake_repo
 
     if (code < 0)
         return code;
-    struct commit_turn *turn = commit_turn_take(l->queue, r->partition, branch, LAKE_DEADLINE_MS);
+    code = lake_take_turn(l, r, branch, &k.turn, err);
+    if (code < 0)
+        return code;
     code = commit_run(&k, out, err);
-    commit_turn_end(l->queue, turn);
+    commit_turn_end(l->queue, k.turn);
     if (code < 0) {
         lake_compact_ask(l, &k.repo, &k.branch);
         return code;

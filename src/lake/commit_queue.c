@@ -11,20 +11,24 @@ struct commit_turn {
     struct list node;
     /* hash of the branch's name; two branches with one hash merely wait for each other */
     uint64_t branch;
-    struct cond first; /* signalled when the turn may be the first of its branch */
+    struct cond first; /* signalled when the turn may be the first, and when the first is slow */
+    bool is_slow;
+    bool is_counted; /* it waits behind a slow turn */
 };
 
 struct commit_queue {
     struct mutex lock; /* class "commit queue" */
     struct list turns; /* sorted by arrival */
+    size_t behind_slow, slow_max;
 };
 
-struct commit_queue *commit_queue_new(void)
+struct commit_queue *commit_queue_new(size_t slow_max)
 {
     struct commit_queue *q = xzalloc(sizeof(*q));
 
     mutex_init(&q->lock, "commit queue");
     list_init(&q->turns);
+    q->slow_max = slow_max;
     return q;
 }
 
@@ -50,6 +54,32 @@ static struct commit_turn *turn_first(struct commit_queue *q, uint64_t branch)
     return NULL;
 }
 
+/* Waits until the turn is the first of its branch, or for too long. Returns false when too many
+ * wait behind slow turns. */
+static bool turn_wait(struct commit_queue *q, struct commit_turn *t, uint64_t deadline_ns)
+{
+    const struct commit_turn *first;
+    bool is_late = false;
+
+    while (!is_late && (first = turn_first(q, t->branch)) != t) {
+        if (first->is_slow && !t->is_counted) {
+            if (q->slow_max && q->behind_slow == q->slow_max)
+                return false;
+            t->is_counted = true;
+            q->behind_slow++;
+        }
+        is_late = !cond_wait_until(&t->first, &q->lock, deadline_ns);
+    }
+    q->behind_slow -= t->is_counted;
+    return true;
+}
+
+static void turn_free(struct commit_turn *t)
+{
+    cond_release(&t->first);
+    free(t);
+}
+
 struct commit_turn *commit_turn_take(struct commit_queue *q, struct str partition,
                                      struct str branch, uint64_t limit_ms)
 {
@@ -60,10 +90,24 @@ struct commit_turn *commit_turn_take(struct commit_queue *q, struct str partitio
     cond_init(&t->first);
     mutex_lock(&q->lock);
     list_push(&q->turns, &t->node);
-    while (turn_first(q, t->branch) != t && cond_wait_until(&t->first, &q->lock, deadline)) {
-    }
+    bool has_turn = turn_wait(q, t, deadline);
+    if (!has_turn)
+        list_remove(&t->node);
     mutex_unlock(&q->lock);
-    return t;
+    if (has_turn)
+        return t;
+    turn_free(t);
+    return NULL;
+}
+
+void commit_turn_set_slow(struct commit_queue *q, struct commit_turn *t, bool is_slow)
+{
+    mutex_lock(&q->lock);
+    t->is_slow = is_slow;
+    list_each (&q->turns, struct commit_turn, node, other)
+        if (is_slow && other->branch == t->branch)
+            cond_signal(&other->first);
+    mutex_unlock(&q->lock);
 }
 
 void commit_turn_end(struct commit_queue *q, struct commit_turn *t)
@@ -76,8 +120,7 @@ void commit_turn_end(struct commit_queue *q, struct commit_turn *t)
     if (next)
         cond_signal(&next->first);
     mutex_unlock(&q->lock);
-    cond_release(&t->first);
-    free(t);
+    turn_free(t);
 }
 
 size_t commit_queue_count(struct commit_queue *q)

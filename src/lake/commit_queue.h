@@ -10,14 +10,17 @@
 struct commit_queue;
 struct commit_turn;
 
-struct commit_queue *commit_queue_new(void);
+/* At most `slow_max` turns wait behind slow ones, of any branch; 0: any number. */
+struct commit_queue *commit_queue_new(size_t slow_max);
 void commit_queue_free(struct commit_queue *q); /* NULL is fine; no commit may be waiting */
 
 /* Waits, at most `limit_ms`, until no earlier commit of the branch is under way in this process.
- * The result is never NULL; the caller goes on even after a time-out. */
+ * The caller goes on even after a time-out. NULL: too many wait behind slow turns. */
 struct commit_turn *commit_turn_take(struct commit_queue *q, struct str partition,
                                      struct str branch, uint64_t limit_ms);
 void commit_turn_end(struct commit_queue *q, struct commit_turn *t);
+/* Says whether the turn is slow now: it waits for hosts that the repository's owner chose. */
+void commit_turn_set_slow(struct commit_queue *q, struct commit_turn *t, bool is_slow);
 /* Returns the number of commits that run or wait. */
 size_t commit_queue_count(struct commit_queue *q);
 /* Whether a commit of the branch runs or waits in this process. */

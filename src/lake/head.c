@@ -112,6 +112,7 @@ static int head_ask_hooks(struct head_change *h, const struct lake_commit *c, st
 {
     struct lake_hook_call call = head_call(h, c);
 
+    call.turn = h->turn;
     if (!h->has_event || (h->is_judged && str_eq(h->judged, c->tree)))
         return 0;
     int code = lake_hook_pre(h->lake, h->arena, &call, err);
@@ -151,10 +152,11 @@ static int head_try(struct head_change *h, struct lake_commit *out, struct err *
 
 int head_change_run(struct head_change *h, struct lake_commit *out, struct err *err)
 {
-    struct commit_turn *turn =
-        commit_turn_take(h->lake->queue, h->asked->partition, h->name, LAKE_DEADLINE_MS);
-    int code = head_begin(h, err);
+    int code = lake_take_turn(h->lake, h->asked, h->name, &h->turn, err);
 
+    if (code < 0)
+        return code;
+    code = head_begin(h, err);
     for (unsigned tries = 0; code == 0 && (code = head_try(h, out, err)) == ERR_AGAIN; tries++) {
         if (tries == LAKE_HEAD_TRIES)
             code = err_set(err, ERR_BUSY,
@@ -163,7 +165,7 @@ int head_change_run(struct head_change *h, struct lake_commit *out, struct err *
             code = 0;
         lake_pause_short();
     }
-    commit_turn_end(h->lake->queue, turn);
+    commit_turn_end(h->lake->queue, h->turn);
     if (code < 0)
         return code;
     lake_cleaner_wake(h->lake);

@@ -29,6 +29,7 @@ struct head_change {
     /* Set by make(): a put that is made in the write that sets the head, with its condition;
      * NULL: none. When the condition fails, make() is called again. */
     const struct kv_change *also;
+    struct commit_turn *turn;
     /* The records as they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;

@@ -28,6 +28,7 @@ struct lake_hook_call {
     const struct lake_commit *commit;
     /* before the event: the present head of the branch or tag; after the event: its new head */
     struct str commit_id;
+    struct commit_turn *turn; /* of the change (lake/commit_queue.h); NULL: it has none */
 };
 
 struct lake_hooks {

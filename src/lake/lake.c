@@ -11,7 +11,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
 
     l->o = *o;
     l->kv = o->kv;
-    l->queue = commit_queue_new();
+    l->queue = commit_queue_new(o->hook_waiters_max);
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
     l->branches = branch_cache_new();
     l->claims = lake_claims_new();

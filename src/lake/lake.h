@@ -68,9 +68,11 @@ struct lake_options {
     uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this time */
     unsigned writers;       /* node files that a commit writes at the same time; 0: 16 */
     const struct lake_hooks *hooks; /* borrowed; NULL: none */
-    const char *folder;             /* collections sort there; NULL: nothing is collected */
-    uint64_t gc_grace_ms;           /* lake.gc.grace: younger files are not collected; 0: 24 h */
-    uint64_t gc_day_ms;             /* lake.gc.day: a day of the rules of retention; 0: 24 h */
+    /* How many changes of branches may wait behind one whose hooks are asked; 0: any number. */
+    size_t hook_waiters_max;
+    const char *folder;   /* collections sort there; NULL: nothing is collected */
+    uint64_t gc_grace_ms; /* lake.gc.grace: younger files are not collected; 0: 24 h */
+    uint64_t gc_day_ms;   /* lake.gc.day: a day of the rules of retention; 0: 24 h */
     /* How often claims are looked at (lake/claim.h). 0, for tests: a claim need not settle before
      * files are removed. */
     uint64_t claim_every_ms;

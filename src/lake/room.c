@@ -33,6 +33,8 @@ static int open_room_actions(struct lake_room *r, struct err *err)
     struct lake_actions_options o = {.queue = s->queue,
                                      .hosts = str_z(s->conf->lake.hooks_hosts),
                                      .variables = str_z(s->conf->lake.hooks_variables),
+                                     .before_max = (size_t)(s->conf->http.threads + 1) / 2,
+                                     .behind_max = (size_t)(s->conf->worker.threads + 1) / 2,
                                      .log = s->log};
     int code = lake_actions_check_variables(o.variables, err);
 
@@ -58,6 +60,7 @@ static int open_room_lake(struct lake_room *r, struct err *err)
                   .disk_bytes = c->lake.disk,
                   .log = s->log},
         .drop_again_ms = c->lake.drop_again_ms,
+        .hook_waiters_max = (size_t)c->http.threads / 4,
         .gc_grace_ms = c->lake.gc_grace_ms,
         .gc_day_ms = c->lake.gc_day_ms,
         .claim_every_ms = room_claim_every_ms(c),

@@ -9,7 +9,7 @@
 #include "lake/room.h"
 
 enum {
-    TASK_AGAIN_S = 10, /* delay when another process works on the same thing */
+    TASK_AGAIN_S = 10, /* delay when another process works on it, or too many hooks run */
     KEEPER_EVERY_MS = 10 * MS_PER_S,
     KEEPER_RETRY_MS = 30 * MS_PER_S,
 };
@@ -225,7 +225,7 @@ static int lake_task_hooks(struct task_run *run, struct err *err)
 {
     const struct lake_tasks *t = run->ctx;
 
-    return lake_actions_work(t->actions, t->lake, run->task->payload, err);
+    return lake_task_result(run, lake_actions_work(t->actions, t->lake, run->task->payload, err));
 }
 
 static const struct task_handler lake_handlers[] = {

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conftest import wait_for
+from conftest import DEADLINE, wait_for
 from keeping_lab import GRACE_S, Lake, kills, nodes_of, stop
 
 pytest.importorskip("boto3")
@@ -217,6 +217,7 @@ def webhook():
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             server.got.append((json.loads(body), self.headers.get("X-Token")))
+            server.go.wait(DEADLINE)
             self.send_response(server.status)
             if server.status == 302:
                 self.send_header("Location", f"http://127.0.0.1:{server.server_port}/elsewhere")
@@ -227,9 +228,11 @@ def webhook():
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.got, server.status = [], 200
+    server.got, server.status, server.go = [], 200, threading.Event()
+    server.go.set()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
+    server.go.set()
     server.shutdown()
 
 
@@ -291,3 +294,44 @@ hooks:
     assert bodies[2]["commit_id"] == id and bodies[2]["commit_message"] == "accepted" and bodies[2]["branch_id"] == "main"
     stop(lake)
     assert b"hidden-word" not in b"".join(p.read_bytes() for p in tmp_path.rglob("std*"))
+
+
+def hold_branches(tmp_path, webhook, event):
+    """A repository, in a weir with few threads, whose hook of the event waits for webhook.go."""
+    lake = Lake(tmp_path, "--http.threads=8", "--worker.threads=2")
+    lake.repo("repo")
+    lake.put("repo", "_lakefs_actions/check.yaml", f"""
+name: check
+on: {{{event}: }}
+hooks:
+  - {{id: ask, type: webhook, properties: {{url: "http://127.0.0.1:{webhook.server_port}/hook"}}}}
+""".encode())
+    lake.commit("repo", "hooks")
+    webhook.go.clear()
+    return lake
+
+
+def test_slow_hooks_before_events_leave_threads_to_others(tmp_path, webhook):
+    lake = hold_branches(tmp_path, webhook, "pre-create-branch")
+    held = threading.Thread(target=lake.call, args=("POST", "/repo/branches", {"name": "one", "source": "main"}))
+    held.start()
+    wait_for(lambda: len(webhook.got) == 1, "the first hook")
+    answer = lake.ask("POST", "/api/v1/repositories/repo/branches", {"name": "two", "source": "main"})
+    assert answer.status == 429 and "too many hooks" in answer.body
+    webhook.go.set()
+    held.join()
+    lake.call("POST", "/repo/branches", {"name": "two", "source": "main"})
+    lake.call("GET", "/repo/branches/one")
+    stop(lake)
+
+
+def test_slow_hooks_behind_events_leave_workers_to_others(tmp_path, webhook):
+    lake = hold_branches(tmp_path, webhook, "post-create-branch")
+    for name in ("one", "two"):
+        lake.call("POST", "/repo/branches", {"name": name, "source": "main"})
+    wait_for(lambda: len(webhook.got) == 1, "the first hook")
+    lake.collect()  # a task, too
+    assert len(webhook.got) == 1
+    webhook.go.set()
+    lake.wait(lambda: len(webhook.got) == 2, "the second hook")
+    stop(lake)

@@ -8,7 +8,7 @@ enum { WAITERS = 8, LONG_MS = 60 * 1000 };
 /* Commits that wait for one branch, and the order in which their turns came. */
 struct line {
     struct commit_queue *queue;
-    _Atomic(int) order[WAITERS], came;
+    _Atomic(int) order[WAITERS], came, refused;
 };
 
 struct waiter {
@@ -21,13 +21,18 @@ static void waiter_run(void *ctx)
 {
     struct waiter *w = ctx;
     struct commit_turn *t = commit_turn_take(w->line->queue, STR("p"), STR("main"), LONG_MS);
+
+    if (!t) {
+        w->line->refused++;
+        return;
+    }
     w->line->order[w->line->came++] = w->number;
     commit_turn_end(w->line->queue, t);
 }
 
 TEST(lake_commit_queue, turns_come_in_the_order_of_asking)
 {
-    struct line line = {.queue = commit_queue_new()};
+    struct line line = {.queue = commit_queue_new(0)};
     struct waiter waiters[WAITERS] = {0};
     struct commit_turn *first = commit_turn_take(line.queue, STR("p"), STR("main"), LONG_MS);
     struct err err = {0};
@@ -51,7 +56,7 @@ TEST(lake_commit_queue, turns_come_in_the_order_of_asking)
 
 TEST(lake_commit_queue, other_branches_and_repositories_do_not_wait)
 {
-    struct commit_queue *q = commit_queue_new();
+    struct commit_queue *q = commit_queue_new(0);
     struct commit_turn *turns[] = {commit_turn_take(q, STR("p"), STR("main"), LONG_MS),
                                    commit_turn_take(q, STR("p"), STR("other"), LONG_MS),
                                    commit_turn_take(q, STR("q"), STR("main"), LONG_MS)};
@@ -62,9 +67,40 @@ TEST(lake_commit_queue, other_branches_and_repositories_do_not_wait)
     commit_queue_free(q);
 }
 
+TEST(lake_commit_queue, few_wait_behind_a_slow_turn)
+{
+    enum { SLOW_MAX = 2 };
+    struct line line = {.queue = commit_queue_new(SLOW_MAX)};
+    struct waiter waiters[WAITERS] = {0};
+    struct commit_turn *first = commit_turn_take(line.queue, STR("p"), STR("main"), LONG_MS);
+    struct commit_turn *other = commit_turn_take(line.queue, STR("p"), STR("other"), LONG_MS);
+    struct err err = {0};
+
+    for (int i = 0; i < WAITERS; i++) {
+        waiters[i] = (struct waiter){.line = &line, .number = i};
+        CHECK_OK(thread_start(&waiters[i].thread, "waiter", 0, waiter_run, &waiters[i], &err));
+        CHECK_SOON(commit_queue_count(line.queue) == (size_t)i + 3);
+    }
+    commit_turn_set_slow(line.queue, first, true);
+    CHECK_SOON(line.refused == WAITERS - SLOW_MAX); /* those who wait already are refused, too */
+    CHECK(!commit_turn_take(line.queue, STR("p"), STR("main"), LONG_MS));
+    commit_turn_set_slow(line.queue, other, true);
+    CHECK(!commit_turn_take(line.queue, STR("p"), STR("other"), LONG_MS));
+    commit_turn_end(line.queue, other);
+    commit_turn_set_slow(line.queue, first, false);
+    commit_turn_end(line.queue, first);
+    for (int i = 0; i < WAITERS; i++)
+        thread_join(&waiters[i].thread);
+    CHECK_INT(line.came, SLOW_MAX);
+    first = commit_turn_take(line.queue, STR("p"), STR("main"), LONG_MS);
+    CHECK(first);
+    commit_turn_end(line.queue, first);
+    commit_queue_free(line.queue);
+}
+
 TEST(lake_commit_queue, a_commit_that_has_waited_for_long_goes_on)
 {
-    struct commit_queue *q = commit_queue_new();
+    struct commit_queue *q = commit_queue_new(0);
     struct commit_turn *slow = commit_turn_take(q, STR("p"), STR("main"), LONG_MS);
     uint64_t began = clock_mono_ms();
     struct commit_turn *next = commit_turn_take(q, STR("p"), STR("main"), 50);
