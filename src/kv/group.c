@@ -24,6 +24,7 @@ struct group_write {
     const struct kv_write_call *call;
     size_t checks; /* changes that are checks, the first ones */
     size_t bytes;
+    bool frees; /* the call may use the room that is kept for removals (K11) */
     int code;
 };
 
@@ -66,7 +67,7 @@ static bool group_write_init(struct group_write *w, const struct kv_write_call *
     const struct kv_change *c = call->changes;
     size_t i = 0;
 
-    *w = (struct group_write){.call = call};
+    *w = (struct group_write){.call = call, .frees = kv_changes_free(c, call->count)};
     while (i < call->count && (c[i].what == KV_CHECK || c[i].what == KV_GLANCE) &&
            c[i].when == KV_SAME)
         i++;
@@ -95,7 +96,7 @@ static struct flights *write_group_place(struct kv_groups *g, const struct group
 static bool write_group_is_same(const struct group_write *a, const struct group_write *b)
 {
     const struct kv_write_call *x = a->call, *y = b->call;
-    bool same = a->checks == b->checks && x->name_count == y->name_count &&
+    bool same = a->checks == b->checks && a->frees == b->frees && x->name_count == y->name_count &&
                 str_eq(x->changes[a->checks].name.partition, y->changes[b->checks].name.partition);
 
     for (size_t i = 0; i < a->checks && same; i++)
@@ -156,7 +157,7 @@ static size_t write_group_merge(struct kv_change *out, const struct write_group 
     return kept;
 }
 
-/* Gives a call the answer that the leader got: `code`, `err` and the rows that were read. */
+/* Gives a call the answer of the group: `code`, `err` and the rows that were read. */
 static void write_group_answer(struct group_write *to, const struct kv_write_call *from, int code,
                                const struct err *err)
 {
@@ -176,21 +177,29 @@ static void write_group_answer(struct group_write *to, const struct kv_write_cal
     }
 }
 
-/* Makes the write of the whole group. */
+/* Makes the write of the whole group. The rows that it reads are in an arena of the group, so the
+ * arena of one call that is full does not fail the others. */
 static void write_group_fly(struct kv *kv, struct write_group *group)
 {
-    struct group_write *leader = group_write_of(group->calls[0]);
-    struct kv_change *changes = xcalloc(leader->checks + group->changes, sizeof(struct kv_change));
-    struct kv_write_call all = *leader->call;
+    const struct group_write *first = group_write_of(group->calls[0]);
+    struct kv_change *changes = xcalloc(first->checks + group->changes, sizeof(*changes));
+    struct kv_value *rows = xcalloc(first->call->name_count + 1, sizeof(*rows));
+    struct arena arena = {0};
     struct err err = {0};
+    size_t failed = 0;
+    struct kv_write_call all = *first->call;
 
     all.changes = changes;
     all.count = write_group_merge(changes, group);
+    all.failed = &failed;
+    all.arena = &arena;
+    all.out = rows;
     all.err = &err;
     int code = kv_write_run(kv, &all);
-    for (size_t i = 1; i < group->count; i++)
+    for (size_t i = 0; i < group->count; i++)
         write_group_answer(group_write_of(group->calls[i]), &all, code, &err);
-    leader->code = code < 0 ? err_set(leader->call->err, code, "%s", err.text) : 0;
+    arena_release(&arena);
+    free(rows);
     free(changes);
 }
 
