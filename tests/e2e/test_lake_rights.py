@@ -398,6 +398,11 @@ def test_a_rule_about_the_tags_of_objects_holds_for_every_read(serve, weir):
     alice.made("POST", "/repositories", {"name": "repo", "storage_namespace": "s3://data/ns"})
     for path, tags in ("open", "level=open"), ("secret", "level=secret"), ("plain", ""):
         alice.s3.put_object(Bucket="repo", Key=f"main/{path}", Body=path.encode(), Tagging=tags)
+    # An object that has no ETag, which stageObject can make.
+    alice.s3.put_object(Bucket="data", Key="outside", Body=b"bytes")
+    alice.made("PUT", REPO + "/branches/main/objects?path=bare",
+               {"physical_address": "s3://data/outside", "checksum": "", "size_bytes": 5})
+    alice.s3.put_object_tagging(Bucket="repo", Key="main/bare", Tagging={"TagSet": [{"Key": "level", "Value": "secret"}]})
     everything = {"Principal": {"AWS": "arn:aws:iam:::user/bob"}, "Action": "s3:*",
                   "Resource": ["arn:aws:s3:::repo", "arn:aws:s3:::repo/*"]}
     read = {**everything, "Action": "s3:GetObject"}
@@ -431,16 +436,16 @@ def test_a_rule_about_the_tags_of_objects_holds_for_every_read(serve, weir):
     def judged(*statements):
         alice.s3.put_bucket_policy(Bucket="repo", Policy=json.dumps({"Version": "2012-10-17",
                                                                      "Statement": list(statements)}))
-        return {path: may_read(path) for path in ("open", "secret", "plain")}
+        return {path: may_read(path) for path in ("open", "secret", "plain", "bare")}
 
     tag = "s3:ExistingObjectTag/level"
     assert judged({**everything, "Effect": "Allow"},
                  {**read, "Effect": "Deny", "Resource": "arn:aws:s3:::repo/*",
-                  "Condition": {"StringEquals": {tag: "secret"}}}) == {"open": True, "secret": False, "plain": True}
+                  "Condition": {"StringEquals": {tag: "secret"}}}) == {"open": True, "secret": False, "plain": True, "bare": False}
     assert judged({"Effect": "Allow", "Principal": everything["Principal"], "NotAction": "s3:GetObject",
                   "Resource": everything["Resource"]},
                  {**read, "Effect": "Allow", "Resource": "arn:aws:s3:::repo/*",
-                  "Condition": {"StringEquals": {tag: "open"}}}) == {"open": True, "secret": False, "plain": False}
+                  "Condition": {"StringEquals": {tag: "open"}}}) == {"open": True, "secret": False, "plain": False, "bare": False}
     assert bob.call("GET", REPO + "/refs/main/objects?path=absent")[0] == 401
     assert bob.call("POST", REPO + "/branches/main/objects/copy?dest_path=m",
                     {"src_path": "secret", "move": True})[0] == 401

@@ -92,7 +92,9 @@ static int need_source(struct call *c, struct copy_source *s, enum s3_action act
 static int judge_source(struct call *c, struct copy_source *s, int code, struct err *err)
 {
     enum s3_action action = s->version.len ? S3_ACTION_GET_OBJECT_VERSION : S3_ACTION_GET_OBJECT;
-    bool there = code != ERR_NOT_FOUND && s->head.info.etag.len;
+    /* An object of a repository may have no ETag. */
+    bool there =
+        code != ERR_NOT_FOUND && (code == 0 || s->head.info.key.len || s->head.info.etag.len);
     int may = need_source(c, s, action, there ? &s->head.info : NULL, err);
 
     if (may < 0)
