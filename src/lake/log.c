@@ -183,16 +183,15 @@ static void log_keep_walk(struct log_walk *w, struct str after, struct str next)
 
 /* --- a page --- */
 
-/* Opens the history. If the page is not the first, the history begins behind `after`. Along first
- * parents that is one step. Otherwise commits beside `after` may follow it; then the walk of an
- * earlier page is continued, or the history is walked from its beginning. */
+/* Opens the history. If the page is not the first, the walk of an earlier page is continued, or the
+ * history is walked from its beginning to `after`. The walk never begins with `after` itself: that
+ * may be a commit of another history, which the caller may not see. */
 static int log_open_history(struct log_walk *w, struct err *err)
 {
-    bool jump = w->o->first_parent && w->o->after.len;
-    struct lake_history h = {jump ? w->o->after : w->from, w->o->first_parent, w->o->since_ms};
+    struct lake_history h = {w->from, w->o->first_parent, w->o->since_ms};
     struct lake_item item;
 
-    if (w->o->after.len && !jump && log_resume(w))
+    if (w->o->after.len && log_resume(w))
         return 0;
     int code = lake_iter_history(&w->history, w->lake, w->repo, &h, err);
     if (code < 0 || w->o->after.len == 0)
@@ -253,7 +252,7 @@ int lake_log(struct lake *l, struct arena *a, const struct lake_repo *r, struct 
             break;
         code = log_keep(&w, a, c, &(*out)[(*count)++], err);
     }
-    if (code == 0 && *more && limit > 0 && !o->first_parent)
+    if (code == 0 && *more && limit > 0)
         log_keep_walk(&w, (*out)[limit - 1].id, c->id);
     log_close(&w);
     return code == ERR_END ? 0 : code;

@@ -284,6 +284,10 @@ LAKE_LAB_TEST(lake_log, a_log_has_pages_and_ends_where_it_is_told)
     expect_log(&g, "main",
                &(struct lake_log_options){.limit = 2, .first_parent = true, .after = g.ids['f']},
                "db", true);
+    /* A page behind a commit of another history has nothing of that history. */
+    expect_log(&g, "main~1",
+               &(struct lake_log_options){.limit = 9, .first_parent = true, .after = g.ids['g']},
+               "", false);
     expect_log(&g, "main", &(struct lake_log_options){.limit = 9, .stop_at = g.ids['d']}, "gfed",
                false);
     expect_log(&g, "main", &(struct lake_log_options){.limit = 9, .stop_at = STR("main~1")}, "gf",
