@@ -49,15 +49,18 @@ int claim_see(struct claim *c, struct str key, struct claim_seen *out, struct er
     struct object_info info = {0};
     struct lake_place p;
     int code = claim_open(&p, c, key, LAKE_PLACE_READ, err);
+    bool is_large;
 
     *out = (struct claim_seen){0};
     if (code == 0)
         code = lake_place_end(&p, lake_place_read(&p, &text, &info, err), err);
-    if (code == 0)
-        *out =
-            (struct claim_seen){arena_str(&c->arena, buf_str(&text)), info.etag, info.modified_ms};
+    is_large = code == ERR_TOO_LARGE; /* somebody has put another object there */
+    if (code == 0 || is_large)
+        *out = (struct claim_seen){is_large ? STR("an object that is too large for a claim")
+                                            : arena_str(&c->arena, buf_str(&text)),
+                                   info.etag, info.modified_ms};
     buf_release(&text);
-    return code == ERR_NOT_FOUND ? 0 : code;
+    return code == ERR_NOT_FOUND || is_large ? 0 : code;
 }
 
 /* --- the words of a claim --- */

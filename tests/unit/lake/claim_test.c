@@ -307,14 +307,15 @@ GC_PLACES_TEST(lake_claim, without_a_claim_nothing_is_removed_or_written)
     hand_release(&h);
 }
 
-GC_PLACES_TEST(lake_claim, the_claim_of_another_repository_stops_writes_and_removals)
+/* Something else is where the claim was: nothing is written or removed. */
+static void expect_foreign(struct lake_lab *lab, struct str claim)
 {
     struct hand h = hand_of(lab);
     struct lake_place p;
     struct err err = {0};
 
     fill(&h);
-    put_claim(&h, STR("weir repository other-0123456789abcdef\n"));
+    put_claim(&h, claim);
     expect_refused(&h, "another repository");
     struct hand later = hand_second(lab);
     CHECK_ERR(lake_place_open_below(&p, later.lake, &later.arena, &later.repo, STR("data/x"),
@@ -323,6 +324,19 @@ GC_PLACES_TEST(lake_claim, the_claim_of_another_repository_stops_writes_and_remo
     CHECK_ERR(lake_claim_take(h.lake, &h.repo, &err), ERR_IN_USE);
     hand_release(&later);
     hand_release(&h);
+}
+
+GC_PLACES_TEST(lake_claim, the_claim_of_another_repository_stops_writes_and_removals)
+{
+    expect_foreign(lab, STR("weir repository other-0123456789abcdef\n"));
+}
+
+GC_PLACES_TEST(lake_claim, an_object_that_is_too_large_for_a_claim_stops_writes_and_removals)
+{
+    static char large[8 << 10];
+
+    memset(large, 'a', sizeof(large));
+    expect_foreign(lab, str_n(large, sizeof(large)));
 }
 
 /* --- a lake that appears while files are removed --- */
