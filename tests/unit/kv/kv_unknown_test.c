@@ -162,6 +162,37 @@ TEST(kv_unknown, a_condition_of_postgres_that_failed_is_told_though_the_read_is_
     cut_close(&l);
 }
 
+/* A put behind a glance at the row p/there, which has the value "here". */
+static int write_glanced(struct cut_lab *l, const char *stamp, const char *key)
+{
+    struct kv_change changes[] = {
+        {.what = KV_GLANCE, .name = KV_NAME("p", "there"), .when = KV_SAME, .stamp = str_z(stamp)},
+        {.what = KV_PUT, .name = {STR("p"), str_z(key)}, .value = STR("once")},
+    };
+    struct kv_name name = KV_NAME("q", "behind");
+    struct kv_value value;
+    struct err err = {0};
+
+    return kv_write_get(l->kv, changes, 2, NULL, &l->arena, &name, 1, &value, &err);
+}
+
+/* The glance is a statement before the write's own, in the same transaction. */
+TEST(kv_unknown, a_glance_of_postgres_is_judged_though_the_read_is_lost)
+{
+    struct cut_lab l;
+
+    cut_open_postgres(&l, PATIENT_MS);
+    l.proxy.moment = CUT_BEHIND_READY;
+    CHECK_ERR(write_glanced(&l, "here", "a"), ERR_TIMEOUT);
+    CHECK(cut_proxy_was_cut(&l.proxy));
+    kv_lab_expect(l.kv, "p", "a", "once");
+    l.proxy.moment = CUT_BEHIND_READY;
+    CHECK_ERR(write_glanced(&l, "gone", "b"), ERR_PRECONDITION);
+    CHECK(cut_proxy_was_cut(&l.proxy));
+    kv_lab_expect(l.kv, "p", "b", NULL);
+    cut_close(&l);
+}
+
 /* A server that stops answering: a write may have been made; a read has changed nothing; and a call
  * for which there is no connection yet was not sent. */
 static void expect_silence(struct cut_lab *l)
