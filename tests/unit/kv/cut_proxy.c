@@ -73,6 +73,15 @@ static void proxy_cut(struct cut_proxy *p, struct cut_pair *pair)
     pair_close(pair);
 }
 
+/* Ends the answers alone. A client that still sends must not meet a reset: libpq then gives up the
+ * answers that it has not read. */
+static void proxy_cut_answers(struct cut_proxy *p, struct cut_pair *pair)
+{
+    p->moment = CUT_NOTHING;
+    shutdown(pair->client, SHUT_WR);
+    fd_close(&pair->server); /* the client's side is kept until the proxy stops */
+}
+
 static void proxy_pass_request(struct cut_proxy *p, struct cut_pair *pair)
 {
     char bytes[65536];
@@ -100,7 +109,7 @@ static void proxy_pass_answer(struct cut_proxy *p, struct cut_pair *pair)
     if (got <= 0 || !proxy_send(pair->client, bytes, at))
         pair_close(pair);
     else if (ready && p->moment == CUT_BEHIND_READY)
-        proxy_cut(p, pair);
+        proxy_cut_answers(p, pair);
 }
 
 static void proxy_pass(struct cut_proxy *p, struct cut_pair *pair, const struct pollfd *fds)
