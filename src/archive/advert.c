@@ -64,7 +64,8 @@ void git_ls_refs_ask(struct buf *out, const struct git_advert *v)
     pkt_mark(out, PKT_FLUSH);
 }
 
-/* `<id> <name>[ symref-target:<name>][ peeled:<id>]`, or `unborn HEAD symref-target:<name>`. */
+/* Reads a line of the answer to ls-refs: `<id> <name>[ symref-target:<name>][ peeled:<id>]`, or
+ * `unborn HEAD symref-target:<name>`. */
 static int ls_refs_line(struct git_refs *refs, struct str line, struct err *err)
 {
     struct str id, name, word, rest;

@@ -252,7 +252,7 @@ static int point_order(const void *a, const void *b)
     return order ? order : (l > r) - (l < r);
 }
 
-/* The first point of each ref after `at_s`, sorted by names. The caller frees the list. */
+/* Returns the first point of each ref after `at_s`, sorted by name. The caller frees the list. */
 static const struct header_point **points_after(const struct bundle_header *h, int64_t at_s,
                                                 size_t *count)
 {

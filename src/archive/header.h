@@ -42,9 +42,10 @@ void bundle_header_write(struct buf *out, const struct bundle_header *h);
  * read byte by byte, so it should be buffered. */
 int bundle_header_read(struct bundle_header *h, struct reader *from, struct err *err) MUST_CHECK;
 
-/* Puts the refs that a sync has found into `next`, and the points of `old` and of this sync. `old`
- * is NULL for the first sync. A list that is equal adds no point. ERR_TOO_LARGE: too many points;
- * the bundle must be tidied first. */
+/* Fills `next` with the refs that a sync has found, with the points of `old`, and with the points
+ * that this sync adds. If the refs are the same as those of `old`, the sync adds no point. `old` is
+ * NULL for the first sync. ERR_TOO_LARGE: there are too many points, and the bundle must be tidied
+ * first. */
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
                          const struct git_refs *found, int64_t now_s, struct err *err) MUST_CHECK;
 

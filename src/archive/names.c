@@ -171,7 +171,8 @@ static bool login_has_folders(struct str login, struct str folders)
     return str_eq(folders, str_n(wanted, FOLDERS_LEN));
 }
 
-/* `rest` is the part of the key behind the folder of the login. */
+/* Reads the part of a key behind the folder of the login: the name of a repository, with a suffix
+ * that says which of its files this is, or an extra. */
 static bool object_read_repo(struct archive_object *out, struct str rest)
 {
     struct str repo, extra;

@@ -40,7 +40,7 @@ int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, s
  * single renewal that fails does not lose the lock. */
 bool lock_held(const struct lock *lock);
 struct str lock_key(const struct lock *lock);
-/* For scripts that check that the lock is held (C2). */
+/* Returns the lock's token, for scripts that check that the lock is held (C2). */
 struct str lock_token(const struct lock *lock);
 /* Releases and frees the lock. The key is removed from the store only if its value is this lock's
  * token. NULL is fine. */

@@ -157,8 +157,8 @@ int replication_end(struct replications *r, const struct replication_end *e,
  * replication is a user's policy, which has no status. */
 int replication_pause(struct replications *r, const struct replication_id *id, bool paused,
                       struct err *err) MUST_CHECK;
-/* Archives a replication: from now on changes make no tasks for it. Its status stays, and tasks
- * that it has go on. */
+/* Archives a replication: from now on changes make no tasks for it. Its status stays, and the tasks
+ * that it already has still run. */
 int replication_archive(struct replications *r, const struct replication_id *id,
                         struct err *err) MUST_CHECK;
 /* Begins the initial copy again: the counters are set to 0, `first` is queued, and everything is

@@ -151,9 +151,9 @@ int kv_get(struct kv *kv, struct kv_view *view, struct arena *a, struct kv_name 
 int kv_get_many(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
                 size_t count, struct kv_value *out, struct err *err) MUST_CHECK;
 
-/* Opens a scan of rows in the order of their keys (K7). Rows that are written or removed while the
- * scan runs may or may not be seen without KV_MOMENTS; removing the rows that the scan gives is
- * safe. */
+/* Opens a scan of rows in the order of their keys (K7). If the driver lacks KV_MOMENTS, the scan
+ * may or may not see rows that are written or removed while it runs. The caller may remove rows
+ * that the scan has given. */
 int kv_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view *view, struct str partition,
                  const struct kv_range *range, struct err *err) MUST_CHECK;
 /* Gives the next row. ERR_END: there are no more. ERR_CLOSED: kv_scan_close() was called. Key and

@@ -58,8 +58,8 @@ const char sql_function_body[] = FUNCTION_BODY;
 #define FUNCTION_NAME "weir_kv_write(int2[], int4[], bytea[], bytea[], bytea[], bytea[])"
 
 const struct sql sql_table[SQL_COUNT] = {
-    /* Every statement finds its rows by the primary key, however small the table was when its plan
-     * was made. */
+    /* enable_seqscan is off, so that every statement finds its rows by the primary key, even if its
+     * plan was made while the table was small. */
     [SQL_SESSION] =
         {"session",
          "SELECT pg_is_in_recovery(),"

@@ -23,7 +23,8 @@ struct webhook_call {
 
 /* --- variables --- */
 
-/* Takes the next item off the list of lake.hooks.variables. Without a host it has an empty one. */
+/* Takes the next item, NAME or NAME@HOST, off the list of lake.hooks.variables. *host is empty if
+ * the item has no host. Returns false at the end of the list. */
 static bool variable_next(struct str *list, struct str *name, struct str *host)
 {
     struct str item;

@@ -236,7 +236,7 @@ bool cache_job_give(struct tree_cache *c, struct tree_job *j)
 
 /* --- slots --- */
 
-/* Returns the sort of thing of which the next slot is dropped. */
+/* Returns whether the next slot to drop should be one of a block or one of a node. */
 static enum cache_sort cache_giver(struct tree_cache *c)
 {
     size_t blocks = atomic_load(&c->bytes[CACHE_BLOCKS]);

@@ -149,7 +149,7 @@ struct node_removal {
 };
 
 /* G18: says in every row that its file is being removed, so that no commit takes the row off the
- * list any more. ERR_AGAIN: a commit has just done so. */
+ * list any more. ERR_AGAIN: a commit has just taken a row off the list. */
 static int node_removal_take(struct node_removal *r, struct err *err)
 {
     struct lake_tx tx;

@@ -95,7 +95,7 @@ void lake_tx_put_if(struct lake_tx *tx, struct kv_name name, struct str value, e
                     struct str stamp);
 void lake_tx_remove(struct lake_tx *tx, struct kv_name name, enum kv_when when, struct str stamp);
 void lake_tx_check(struct lake_tx *tx, struct kv_name name, struct str stamp);
-/* The same by KV_CHECK or KV_GLANCE. */
+/* Like lake_tx_check(), but the caller chooses KV_CHECK or KV_GLANCE. */
 void lake_tx_look(struct lake_tx *tx, struct kv_name name, struct str stamp, enum kv_what how);
 /* Every write into a repository carries this check: the repository's record is the one that was
  * read, so the repository was not deleted or made again meanwhile. */
@@ -129,9 +129,9 @@ int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, str
 
 /* --- reading records --- */
 
-/* Reads the records of the repository and of the branch in one round trip. *repo may be the record
- * that the caller has. ERR_NOT_FOUND: the text says which record is missing; also if the repository
- * was made again since. */
+/* Reads the records of the repository and of the branch in one round trip, into *repo_now and *out.
+ * `repo_now` must not be `r`, because their tokens are compared. ERR_NOT_FOUND: one of the records
+ * is missing, and the text says which, or the repository was made again since `r` was read. */
 int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
                      const struct lake_repo *r, struct str name, struct lake_repo *repo_now,
                      struct lake_branch *out, struct err *err) MUST_CHECK;

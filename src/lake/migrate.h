@@ -53,10 +53,11 @@ struct lake_migrate_options {
     void *ctx;
 };
 
-/* Moves all repositories. A repository that cannot be moved is told as failed, and the others are
- * moved all the same. The errors of this call are those of the whole: ERR_INVALID (the source has
- * no tables of lakeFS), ERR_DENIED, ERR_UNAVAILABLE (the source cannot be reached, or does not
- * answer), ERR_CANCELED and those of kv/kv.h. After an error the next call goes on (D8). */
+/* Moves all repositories. A repository that cannot be moved is reported as failed by told(), and
+ * the others are still moved. The call itself fails only if the migration cannot go on: ERR_INVALID
+ * (the source has no tables of lakeFS), ERR_DENIED, ERR_UNAVAILABLE (the source cannot be reached,
+ * or does not answer), ERR_CANCELED and the errors of kv/kv.h. After an error the next call
+ * continues where this call ended (D8). */
 int lake_migrate(struct lake *l, const struct lake_migrate_options *o,
                  struct lake_migrate_totals *out, struct err *err) MUST_CHECK;
 

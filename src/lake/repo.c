@@ -148,7 +148,8 @@ static int repo_check_name(struct lake *l, struct arena *a, const struct lake_re
 
 /* Writes the records. Somebody may make a bucket of the name at the same time. So the maker of
  * either writes, then looks for the other, and undoes its own work if it finds the name there.
- * *may_stay: the call fails, but the repository's record may be there. Then the claim is its. */
+ * If the call fails, *may_stay says whether the repository's record may exist all the same. Then
+ * the claim belongs to that repository, and must stay. */
 static int repo_establish(struct lake *l, struct arena *a, const struct lake_repo_options *o,
                           struct lake_repo *r, bool *may_stay, struct err *err)
 {

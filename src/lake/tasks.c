@@ -267,7 +267,7 @@ static struct loop_sleep lake_keeper_step(void *ctx)
         code = lake_task_add_delete(k->queue, &err);
     if (code == 0 && k->gc_every_ms)
         code = lake_gc_round(k->lake, &round, &wait_ms, &err);
-    /* so that second purges are on time */
+    /* The keeper does not sleep past the time of a second purge. */
     most_ms = most_ms < KEEPER_EVERY_MS ? most_ms : KEEPER_EVERY_MS;
     if (code == 0)
         return loop_sleep_ms(wait_ms < most_ms ? wait_ms : most_ms);

@@ -86,7 +86,7 @@ int tree_builder_record(struct tree_builder *b, const struct tree_record *r, str
 
 bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item *item, bool is_last)
 {
-    unsigned level = item->level - 1; /* of the node */
+    unsigned level = item->level - 1; /* the level of the item's node */
 
     if (item->child.foreign) /* a leaf of lakeFS is never cut again; the open leaf ends before it */
         return level == 0;

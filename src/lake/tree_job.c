@@ -116,7 +116,7 @@ static int job_write(struct tree_job *j, struct err *err)
     return code;
 }
 
-/* Makes the file, and tells its id. */
+/* Encodes the node as a file, and gives the file's id to the parent's job. */
 static int job_encode(struct tree_job *j, struct err *err)
 {
     int code = job_resolve(j);
@@ -140,7 +140,8 @@ static void job_end(struct tree_job *j, int code, const struct err *err, bool wr
     }
     b->written += written;
     list_push(code ? &b->failed : &b->idle, &j->idle);
-    /* Others wait for an error, for all jobs, or for one job less than there may be. */
+    /* Other threads wait for an error, for the end of all jobs, or until fewer jobs run than are
+     * allowed. */
     bool matters = code || b->running == 1 || b->running >= jobs_max(b);
     b->running--;
     if (matters)

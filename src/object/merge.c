@@ -410,8 +410,8 @@ static int has_after_version(struct merging *g, size_t bucket, bool *out, struct
     return code == ERR_NOT_FOUND || code == ERR_INVALID ? 0 : code;
 }
 
-/* Finds the bucket that has the version after_version, because the versions of a key are listed to
- * their end from the bucket where their listing began. */
+/* Finds the bucket that has the version after_version. The page before listed this key from that
+ * bucket, so the key's remaining versions are listed from there too. */
 static int merge_find_inside(struct merging *g, struct err *err)
 {
     int code = 0;

@@ -15,7 +15,7 @@ enum {
     SEALED_KEY_LEN = 32,
     SEALED_SALT_LEN = 32,
     SEALED_TAG_LEN = 16,
-    SEALED_RECORD = 64 * 1024,                      /* plain bytes of all records but the last */
+    SEALED_RECORD = 64 * 1024,                      /* plain bytes of each record but the last */
     SEALED_STORED = SEALED_RECORD + SEALED_TAG_LEN, /* bytes of such a record once it is sealed */
 };
 

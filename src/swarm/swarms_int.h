@@ -27,7 +27,8 @@ enum {
      */
     TWIN_PEERS_MAX = 8192,
     CROWD_LOOK = 4096, /* most peers that are looked at to count the peers of one address */
-    /* Of a swarm above CROWD_LOOK peers, random runs of this many peers are looked at. */
+    /* If a swarm has more than CROWD_LOOK peers, only random runs of peers are looked at. Each run
+     * has this many peers. */
     CROWD_STRETCH = 64,
     LOOK_SLOTS = 256 /* number of slots of a table that one call of swarms_clean() looks at */
 };

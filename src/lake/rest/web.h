@@ -129,8 +129,9 @@ int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err 
 int web_need_space(struct rest_call *c, struct str bucket, struct str begin,
                    struct err *err) MUST_CHECK;
 /* Checks that the caller may read every object of a bucket. Policies decide key by key, so only the
- * bucket's owner can be sure of it. On a storage with credentials of its own only `ask->user` can,
- * as whom the objects are read later. ERR_DENIED: the answer was sent. */
+ * bucket's owner is sure to have this right. On a storage with credentials of its own the objects
+ * are read later as the user `ask->user`, so the caller must be that user. Administrators always
+ * pass. ERR_DENIED: the answer was sent. */
 int web_need_below(struct rest_call *c, const struct web_key_ask *ask, struct err *err) MUST_CHECK;
 /* Checks that the caller is an administrator of weir. If not, this sends the answer and returns
  * ERR_DENIED. */

@@ -1,4 +1,4 @@
-/* A copy of a local storage's files. */
+/* Makes a copy of a local storage's files. */
 #include "object/local/local_int.h"
 #include "os/file.h"
 

@@ -25,7 +25,8 @@ static void append_rate(struct buf *out, double objects, double bytes)
     buf_append_z(out, "/s");
 }
 
-/* Makes a copy of a local storage's files. */
+/* Appends a duration such as "2m 5s". The duration is written as by manage_span(), but without the
+ * word "in". */
 static void append_time_left(struct buf *out, int64_t seconds)
 {
     struct buf text = {0};

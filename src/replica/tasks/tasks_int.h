@@ -12,10 +12,11 @@
 enum {
     PLACES_MAX = 64,
     PLACE_LIFE_MS = 10000,
-    PAUSED_S = 30,   /* seconds until a task of a paused replication runs again */
-    ELSEWHERE_S = 2, /* seconds until a task runs again whose storage this worker does not have */
-    BUSY_S = 2,    /* seconds until a task runs again whose lock is taken or whose object changes */
-    LISTING_S = 5, /* seconds until a listing runs again that has too many open copies */
+    /* Seconds until a task runs again that was put back for one of these reasons: */
+    PAUSED_S = 30,   /* its replication is paused */
+    ELSEWHERE_S = 2, /* this worker does not have its storage */
+    BUSY_S = 2,      /* its lock is taken, or its object changes */
+    LISTING_S = 5,   /* it is a listing, and too many of its copies are open */
 };
 
 /* A bucket that a task has open. */

@@ -114,8 +114,8 @@ static int sync_object(struct object_run *r, struct err *err)
     if (r->gone)
         return 0;
     struct copy c = job_copy(j);
-    /* With versions tags and retention are always copied, because listings of versions do not show
-     * them. Locked objects have versions. */
+    /* If both buckets keep versions, tags and retention are always copied, because listings of
+     * versions do not show them. Without versions there is no retention. */
     if (out.outcome == COPY_SAME && (versions || out.other_tags))
         code = copy_tags(j->run->arena, &c, err);
     if (code == 0 && out.outcome == COPY_SAME && versions)

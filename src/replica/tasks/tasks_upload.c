@@ -8,8 +8,8 @@
 #include "base/json.h"
 
 enum {
-    BUSY_UPLOAD_S = 60, /* seconds until an upload is checked again whose object is locked */
-    /* Seconds until an upload is checked again that a copy may continue. */
+    BUSY_UPLOAD_S = 60, /* seconds until the next check of an upload whose object is locked */
+    /* Seconds until the next check of an upload that a copy may continue. */
     REMEMBERED_S = S_PER_HOUR,
     UPLOAD_LATER_S = 60, /* the task runs this many seconds after the key `w:copy:…` has expired */
     ID_MAX_BYTES = 32 * 1024, /* most bytes of a task's id */

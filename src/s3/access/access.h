@@ -89,10 +89,11 @@ bool access_denied_beyond(const struct access_request *r, struct str from, struc
  * are taken to belong to the bucket's owner. r->ask.key has no effect. */
 bool access_granted_below(const struct access_request *r, struct str begin);
 
-/* Whether anybody may read an object below `to` that he may not read below `from`. False is
- * certain. So is everything that would make this true later: where tags decide about reads, nobody
- * may set tags below `to` who may not below `from`. The user, the action and the key of `r` have no
- * effect. */
+/* Whether some user may read an object below `to`, but may not read the same object below `from`.
+ * If a decision about reads depends on tags, also whether some user may change tags below `to`, but
+ * not below `from`, because new tags could allow the read. The answer may be true although there is
+ * no such user, but it is never false if there is one. The user, the action and the key of `r` have
+ * no effect. */
 bool access_reveals(const struct access_request *r, struct str from, struct str to);
 
 /* The ACL permission that grants an action, besides the policy, and whether the bucket's or the

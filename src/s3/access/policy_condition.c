@@ -400,8 +400,8 @@ bool conditions_hold(const struct condition *list, const struct policy_request *
     return true;
 }
 
-/* Whether the condition is about the caller and the connection alone. One with a variable may also
- * be about the object, such as ${s3:ExistingObjectTag/owner}. */
+/* Whether the condition is about the caller and the connection alone. A condition with a variable
+ * may also be about the object: ${s3:ExistingObjectTag/owner} is such a variable. */
 static bool condition_is_of_caller(const struct condition *c)
 {
     for (size_t i = 0; i < c->count; i++)
