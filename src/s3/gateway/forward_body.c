@@ -227,7 +227,9 @@ int forward_body_replace(struct forward_body *b, struct call *c, struct buf *byt
     struct buf text = BUF_INIT(64);
 
     BUG_ON(!b->whole);
-    buf_release(&b->bytes);
+    /* The budget has paid for the bytes that came, not for ours. */
+    call_drop_gathered(b->budget, &b->bytes);
+    b->budget = NULL;
     b->bytes = *bytes;
     *bytes = (struct buf){0};
     forward_send_bytes(b);

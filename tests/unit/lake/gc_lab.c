@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "lake/files.h"
+#include "lake/names.h"
 #include "lake/place.h"
 
 void gc_lab_run(struct kv_lab *kv_lab, enum lake_lab_nodes nodes, void (*fn)(struct lake_lab *lab))
@@ -19,12 +20,18 @@ void gc_lab_run(struct kv_lab *kv_lab, enum lake_lab_nodes nodes, void (*fn)(str
 
 /* --- files --- */
 
+/* Puts the file as somebody else would: the repository may be one of another lake. */
 void gc_lab_put_file(struct hand *h, struct str key, struct str content)
 {
+    struct str bucket, prefix;
     struct lake_place p;
     struct err err = {0};
 
-    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, key, LAKE_PLACE_PUT, &err));
+    CHECK_OK(lake_check_space(h->repo.space, &bucket, &prefix, &err));
+    if (prefix.len)
+        key = arena_fmt(&h->arena, STR_FMT "/" STR_FMT, STR_ARG(prefix), STR_ARG(key));
+    CHECK_OK(
+        lake_place_open(&p, h->lake, &h->arena, h->repo.owner, bucket, key, LAKE_PLACE_PUT, &err));
     CHECK_OK(lake_place_end(&p, lake_place_put(&p, content, NULL, &err), &err));
 }
 
