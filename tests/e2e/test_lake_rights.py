@@ -475,6 +475,12 @@ def test_values_that_no_header_can_have_are_refused(alice):
         status, _ = alice.call("PUT", REPO + "/branches/dev/objects?path=e", {
             "physical_address": alice.stat["physical_address"], "checksum": value, "size_bytes": 6})
         assert status == 400
+        described = {"checksum": "c", "size_bytes": 6, "content_type": value}
+        address = alice.made("GET", REPO + "/branches/dev/staging/backing?path=e")
+        for target, place in (("objects", {"physical_address": alice.stat["physical_address"]}),
+                              ("staging/backing", {"staging": address})):
+            status, text = alice.call("PUT", f"{REPO}/branches/dev/{target}?path=e", {**place, **described})
+            assert status == 400 and "content_type" in text
     assert alice.call("POST", REPO + "/branches/dev/objects?path=e&storageClass=%0d%0aX:y", "x")[0] == 400
     assert alice.call("GET", REPO + "/refs/dev/objects?path=e")[0] == 404
 

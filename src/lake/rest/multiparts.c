@@ -260,6 +260,8 @@ static int multipart_finish(struct rest_call *c, struct err *err)
     int code = multipart_find(&m, c, err);
 
     if (code == 0)
+        code = web_check_value("content_type", rest_text(c, "content_type"), err);
+    if (code == 0)
         code = web_pairs(c, rest_json(c, "user_metadata"), &object.entry.metadata, err);
     if (code == 0)
         code = lake_check_metadata(&object.entry.metadata, err);

@@ -142,6 +142,8 @@ static int staging_link(struct rest_call *c, struct err *err)
     int code = web_writable(c, object.path, force, &repo, err);
 
     if (code == 0)
+        code = web_check_value("content_type", rest_text(c, "content_type"), err);
+    if (code == 0)
         code = web_link_key(c, &repo, address, &key, err);
     if (code == 0)
         code = lake_keep_begin(&keep, web_of(c)->lake, c->arena, &repo, err);

@@ -66,19 +66,6 @@ const struct rest_table web_upload_rows = WEB_ROWS(upload_rows);
 
 /* --- upload --- */
 
-enum { UPLOAD_VALUE_MAX = 1024 };
-
-/* Checks a value that S3 returns as a header and in listings. */
-static int upload_check_value(const char *name, struct str value, struct err *err)
-{
-    return value.len <= UPLOAD_VALUE_MAX && str_is_utf8(value) &&
-                   http_field_is_valid(STR("x"), value)
-               ? 0
-               : err_set(err, ERR_INVALID,
-                         "%s must have at most %d bytes of UTF-8 without control characters", name,
-                         UPLOAD_VALUE_MAX);
-}
-
 #define META_HEADER     "x-lakefs-meta-"
 #define INTERNAL_HEADER "x-lakefs-internal-"
 #define INTERNAL_KEY    "::lakefs::"
@@ -188,7 +175,7 @@ static int upload_object(struct rest_call *c, struct err *err)
     int code = web_writable(c, object.path, rest_bool(c, "force"), &repo, err);
 
     if (code == 0)
-        code = upload_check_value("storageClass", rest_text(c, "storageClass"), err);
+        code = web_check_value("storageClass", rest_text(c, "storageClass"), err);
     if (code == 0)
         code = upload_read_metadata(c, &object.entry.metadata, err);
     if (code == 0)
@@ -378,7 +365,9 @@ static int object_stage_address(struct rest_call *c, struct err *err)
     int code = web_writable(c, object.path, force, &repo, err);
 
     if (code == 0)
-        code = upload_check_value("checksum", rest_text(c, "checksum"), err);
+        code = web_check_value("checksum", rest_text(c, "checksum"), err);
+    if (code == 0)
+        code = web_check_value("content_type", rest_text(c, "content_type"), err);
     if (code == 0)
         code = stage_set_address(c, &repo, e, err);
     if (code == 0)

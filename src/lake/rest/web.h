@@ -151,6 +151,8 @@ int web_forbidden(struct rest_call *c, struct err *err);
  * to. */
 int web_writable(struct rest_call *c, struct str path, bool force, struct lake_repo *out,
                  struct err *err) MUST_CHECK;
+/* Checks a value of an entry, which S3 answers as a header and in listings. */
+int web_check_value(const char *name, struct str value, struct err *err) MUST_CHECK;
 /* Returns the conditions of the call's headers If-Match and If-None-Match. */
 struct object_conditions web_conditions(struct rest_call *c);
 /* Judges conditions (struct object_conditions) by the present entry; a lake_judge_fn. */

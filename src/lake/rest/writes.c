@@ -25,6 +25,17 @@ int web_writable(struct rest_call *c, struct str path, bool force, struct lake_r
     return code;
 }
 
+int web_check_value(const char *name, struct str value, struct err *err)
+{
+    enum { VALUE_MAX = 1024 };
+
+    return value.len <= VALUE_MAX && str_is_utf8(value) && http_field_is_valid(STR("x"), value)
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "%s must have at most %d bytes of UTF-8 without control characters", name,
+                         VALUE_MAX);
+}
+
 struct object_conditions web_conditions(struct rest_call *c)
 {
     const struct http_head *head = http_request_head(c->req);
