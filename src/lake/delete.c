@@ -133,6 +133,17 @@ static int deletion_folder(struct deletion *d, struct str folder, struct err *er
     return code;
 }
 
+/* A deletion that has nothing to remove in the namespace need not wait for its claim. */
+static int deletion_need_wait(struct deletion *d, struct err *err)
+{
+    bool has = false;
+
+    if (d->row.purge)
+        return ERR_BUSY;
+    int code = lake_files_has_uploads(d->lake, &d->repo, STR(LAKE_BODIES "/"), &has, err);
+    return code == 0 && has ? ERR_BUSY : code;
+}
+
 /* Whether the files are this repository's to remove. As long as its claim is there, no other
  * repository can have the namespace. Without it this work was done before. Where another lake uses
  * the namespace too, a purge waits until somebody has decided (docs/lake-keeping.md, N6). */
@@ -141,6 +152,8 @@ static int deletion_ask_claim(struct deletion *d, struct err *err)
     int code = lake_claim_may_remove(d->lake, &d->repo, &d->watch, err);
 
     d->has_claim = code == 0;
+    if (code == ERR_BUSY)
+        code = deletion_need_wait(d, err);
     return code == ERR_NOT_FOUND || (code == ERR_IN_USE && !d->row.purge) ? 0 : code;
 }
 

@@ -90,6 +90,24 @@ static int files_abort_page(struct lake_place *p, struct arena *a, bool *more, s
     return code;
 }
 
+int lake_files_has_uploads(struct lake *l, const struct lake_repo *r, struct str prefix, bool *has,
+                           struct err *err)
+{
+    struct upload_list list = {0};
+    struct arena a = {0};
+    struct lake_place p;
+    int code = lake_place_open_below(&p, l, &a, r, prefix, LAKE_PLACE_READ, err);
+
+    if (code == 0) {
+        struct list_options o = {.prefix = p.key, .limit = 1};
+        code = p.bucket->ops->list_uploads(p.bucket, &a, &o, &list, err);
+        code = lake_place_end(&p, code, err);
+    }
+    *has = list.count > 0;
+    arena_release(&a);
+    return code;
+}
+
 int lake_files_abort_uploads(struct lake *l, const struct lake_repo *r, struct str prefix,
                              struct err *err)
 {

@@ -27,6 +27,9 @@ int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, 
 int lake_files_remove(struct lake *l, const struct lake_repo *r, struct str key,
                       const struct object_conditions *c, struct err *err) MUST_CHECK;
 
+/* Sets *has to whether there are uploads in parts whose keys begin with `prefix`. */
+int lake_files_has_uploads(struct lake *l, const struct lake_repo *r, struct str prefix, bool *has,
+                           struct err *err) MUST_CHECK;
 /* Aborts all uploads in parts whose keys begin with `prefix`. */
 int lake_files_abort_uploads(struct lake *l, const struct lake_repo *r, struct str prefix,
                              struct err *err) MUST_CHECK;

@@ -50,7 +50,13 @@ def test_repositories(run):
     assert "repository not found" in run("repo", "show", "other", status=1)
 
 
-def test_a_purged_repository_leaves_no_object(run, server, tmp_path):
+def test_a_purged_repository_leaves_no_object(serve, weir, tmp_path):
+    server = serve("--lake.gc.grace", "1ms", folder=tmp_path / "purge").ready()  # so the claim settles at once
+    Lake(server).repo()
+    command = runner(server, weir)
+
+    def run(*args):
+        return command("lake", *args)
     run("repo", "create", "brief", "s3://lake-data/brief")
     file = tmp_path / "f"
     file.write_text("x")
@@ -435,7 +441,8 @@ def test_every_command_writes_json(run, raw, server, tmp_path):
 
 def test_the_table_has_every_command_that_shows_something(weir):
     listed = {line.split("  ")[1].strip() for line in weir("help", "lake").stdout.splitlines() if line.startswith("  lake")}
-    silent = {"lake repo delete", "lake branch delete", "lake tag delete", "lake reset", "lake cat", "lake rm", "lake gc run"}
+    silent = {"lake repo delete", "lake branch delete", "lake tag delete", "lake reset", "lake cat", "lake rm", "lake gc run",
+              "lake gc claim"}
     elsewhere = {"lake dump", "lake restore", "lake migrate", "lake diagnose"}  # they have tests of their own
     shown = {"lake " + " ".join(a for a in args[:2] if a.isalpha() or a == "cherry-pick") for args, _ in SHOWN}
     assert listed - silent - elsewhere == shown

@@ -39,6 +39,8 @@ int gc_lab_stage(struct hand *h, const char *branch, const char *path, const str
                  const struct lake_keep *keep);
 /* Puts a file below the namespace. */
 void gc_lab_put_file(struct hand *h, struct str key, struct str content);
+/* Puts a file as another system does: the repository need not be one of this lake. */
+void gc_lab_put_foreign(struct hand *h, struct str key, struct str content);
 bool gc_lab_has_file(struct hand *h, struct str key);
 size_t gc_lab_count_files(struct hand *h, const char *folder);
 

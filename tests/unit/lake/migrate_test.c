@@ -166,7 +166,7 @@ static void old_trees(struct old_lake *o)
     struct buf data = {0};
 
     e.address = STR("data/old");
-    gc_lab_put_file(&o->hand, e.address, STR("old"));
+    gc_lab_put_foreign(&o->hand, e.address, STR("old"));
     lake_entry_write(&data, &e);
     t.records[0] = (struct tree_record){STR("old/path"), STR("an identity of lakeFS"),
                                         arena_str(&o->hand.arena, buf_str(&data))};

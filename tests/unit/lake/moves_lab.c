@@ -130,7 +130,7 @@ struct str moves_put_tables(struct hand *h, const struct moves_tree *t)
         sst_file_add(f, t->records[i].key, buf_str(&value));
     }
     sst_file_end(f, &bytes, id);
-    gc_lab_put_file(h, arena_fmt(&h->arena, "_lakefs/%s", id), buf_str(&bytes));
+    gc_lab_put_foreign(h, arena_fmt(&h->arena, "_lakefs/%s", id), buf_str(&bytes));
     proto_put_bytes(&data, 1, t->records[0].key);
     proto_put_bytes(&data, 2, t->records[t->count - 1].key);
     proto_put_number(&data, 3, (int64_t)bytes.len);
@@ -141,7 +141,7 @@ struct str moves_put_tables(struct hand *h, const struct moves_tree *t)
     sst_file_add(f, t->records[t->count - 1].key, buf_str(&value));
     buf_reset(&bytes);
     sst_file_end(f, &bytes, id);
-    gc_lab_put_file(h, arena_fmt(&h->arena, "_lakefs/%s", id), buf_str(&bytes));
+    gc_lab_put_foreign(h, arena_fmt(&h->arena, "_lakefs/%s", id), buf_str(&bytes));
     buf_release(&bytes);
     buf_release(&value);
     buf_release(&data);
