@@ -66,7 +66,7 @@ TEST(archive_pack, a_large_object_is_counted)
     struct pack_result r;
     struct err err = {0};
 
-    for (int i = 0; i < 3000000 / 8; i++)
+    for (int i = 0; i < 300000 / 8; i++)
         buf_append_be64(&data, (uint64_t)i * i);
     pack_begin(&pack, 2);
     pack_entry(&pack, 0, PACK_BLOB, buf_str(&data), 0, false);
@@ -86,9 +86,9 @@ TEST(archive_pack, a_flipped_bit_anywhere_is_noticed)
     struct pack_result r;
     struct err err = {0};
 
-    pack_make(&pack, 12, false, 7);
+    pack_make(&pack, 4, false, 7);
     for (size_t i = 0; i < pack.len; i++)
-        for (int bit = 0; bit < 8; bit += 3) {
+        for (int bit = 0; bit < 8; bit += 5) {
             pack.p[i] ^= (char)(1 << bit);
             CHECK(pack_check_all(buf_str(&pack), 64, &walk, &r, &err) < 0);
             CHECK(pack_check_all(buf_str(&pack), 64, &hash, &r, &err) < 0);

@@ -240,8 +240,10 @@ LAKE_LAB_TEST(lake_clean, a_row_that_came_late_goes_with_the_second_drop)
     struct str token = hand_read_branch(&h, "main").staging;
     struct kv_name late = lake_key_staged(&h.arena, token, STR("late"));
 
-    if (lake_kv(h.lake)->can & KV_FENCES)
+    if (lake_kv(h.lake)->can & KV_FENCES) {
+        hand_release(&h);
         return;
+    }
     loop_stop(&h.lake->cleaner); /* the test says when tokens are dropped */
     h.lake->o.drop_again_ms = MS_PER_HOUR;
     hand_put(&h, "main", "a", "a1");

@@ -72,7 +72,7 @@ GC_PLACES_TEST(lake_gc, full_addresses_inside_the_namespace_count_and_others_are
 {
     struct hand h = hand_of(lab);
     struct lake_repo other = lake_lab_repo(lab, "other");
-    struct hand there = h;
+    struct hand there = hand_of(lab);
     struct lake_entry inside = hand_entry(&h, "body"), outside = hand_entry(&h, "body");
 
     there.repo = other;
@@ -90,6 +90,7 @@ GC_PLACES_TEST(lake_gc, full_addresses_inside_the_namespace_count_and_others_are
     gc_lab_collect(&h, false);
     CHECK(!gc_lab_has_file(&h, STR("data/hour/x")));
     CHECK(gc_lab_has_file(&there, STR("data/hour/y")));
+    hand_release(&there);
     hand_release(&h);
 }
 
