@@ -16,6 +16,10 @@
 static void serve_limit_heaps(void)
 {
     mallopt(M_ARENA_MAX, 2 * get_nprocs());
+    /* The heap grows its own limits with every large block that is freed, and then keeps up to 64
+     * MiB in each of its arenas. Fixed limits give large blocks back to the system. */
+    mallopt(M_MMAP_THRESHOLD, 4 * (int)MIB);
+    mallopt(M_TRIM_THRESHOLD, 4 * (int)MIB);
 }
 
 /* Warns when the limit of open files is too low. Each connection needs a file descriptor; the

@@ -106,6 +106,45 @@ int api_client_exchange(struct api_client *r, const char *path, struct client_re
     return code < 0 ? err_wrap(err, code, "no answer from the API at %s", r->url) : 0;
 }
 
+/* Gathers the body of an answer that is an error, as client_call() would. */
+static int api_client_gather(struct api_client *r, struct client_stream *s,
+                             struct client_response *head, struct err *err)
+{
+    struct buf body = BUF_INIT(64 * KIB);
+    int code = reader_read_all(client_stream_reader(s), &body, err);
+
+    if (code == 0) {
+        head->body = arena_str(&r->arena, buf_str(&body));
+        code = api_client_error(r, head, err);
+    }
+    buf_release(&body);
+    return code;
+}
+
+int api_client_open(struct api_client *r, const char *path, struct client_stream **out,
+                    struct err *err)
+{
+    struct http_header *header = arena_new(&r->arena, struct http_header);
+    struct client_request request = {.method = "GET", .no_retry = true, .headers = header};
+    struct client_response head;
+
+    if (!header)
+        return err_code(err, ERR_NO_MEMORY);
+    r->called = true;
+    request.url = arena_fmt(&r->arena, "%s%s", r->url, path).p;
+    *header = (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
+    request.header_count = r->authorization.len > 0;
+    int code = client_open(out, r->client, &r->arena, &head, &request, NULL, err);
+    if (code < 0)
+        return err_wrap(err, code, "no answer from the API at %s", r->url);
+    if (head.status / 100 == 2)
+        return 0;
+    code = api_client_gather(r, *out, &head, err);
+    client_stream_close(*out);
+    *out = NULL;
+    return code;
+}
+
 static int api_client_request(struct api_client *r, const char *method, const char *path,
                               const char *body, struct client_response *out, struct err *err)
 {

@@ -49,6 +49,12 @@ int api_client_send(struct api_client *r, const char *method, const char *path, 
 int api_client_exchange(struct api_client *r, const char *path, struct client_request *request,
                         const char *type, struct client_response *out, struct err *err) MUST_CHECK;
 
+/* Sends a GET whose answer is large: its body comes by client_stream_reader(), at any speed above
+ * none. The caller closes *out. An answer whose status is not 2xx is an error, as
+ * api_client_error() sets it. */
+int api_client_open(struct api_client *r, const char *path, struct client_stream **out,
+                    struct err *err) MUST_CHECK;
+
 /* Sets the error for an answer whose status is not 2xx. The text is the message in the answer's
  * JSON, or it says that the answer is not from the API, or that keys are needed and where they were
  * looked for. */

@@ -237,10 +237,10 @@ static void manage_cell(struct output *table, const json_t *object, const char *
         struct json_out w;
         json_out_init(&w, &text);
         json_out_f64(&w, json_real_value(value));
-    } else if (json_is_array(value)) {
+    } else if (json_is_array(value) && !json_is_object(json_array_get(value, 0))) {
         json_array_foreach(value, i, item) buf_appendf(
             &text, "%s%s", i ? "," : "", json_is_string(item) ? json_string_value(item) : "");
-    } else if (json_is_object(value)) {
+    } else if (json_is_object(value) || json_is_array(value)) {
         char *json = json_dumps(value, JSON_COMPACT);
         buf_append_z(&text, json ? json : "");
         free(json);

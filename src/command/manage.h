@@ -83,7 +83,7 @@ const char *manage_path(struct api_client *r, const char *before, const char *pa
 
 /* Adds a row to the table from the members of `object` that the columns name. Strings stay as they
  * are, true and false become yes and no, the strings of an array are joined with commas, and
- * objects become JSON. */
+ * objects and arrays of objects become JSON. */
 void manage_row(struct output *table, const json_t *object);
 
 /* Appends a distance in time from now, such as "in 2m 5s" for 125 seconds or "3h 20m ago" for

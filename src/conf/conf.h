@@ -21,13 +21,15 @@ struct conf_origin;
 enum conf_engine { CONF_ENGINE_EMBEDDED, CONF_ENGINE_REDIS };
 enum conf_kv_engine { CONF_KV_AUTO, CONF_KV_EMBEDDED, CONF_KV_REDIS, CONF_KV_POSTGRES };
 enum conf_tracker_mode { CONF_TRACKER_PUBLIC, CONF_TRACKER_PRIVATE };
+enum conf_archive_check { CONF_ARCHIVE_WALK, CONF_ARCHIVE_HASH };
 enum conf_tracker_share { CONF_SHARE_AUTO, CONF_SHARE_ON, CONF_SHARE_OFF };
 
 struct conf_tls {
     const char *cert, *key; /* paths of files; both "" or both given */
 };
 
-/* The next three structs are the remote storages and users that the file lists (docs/config.md).
+/* The next four structs are the remote storages, forges and users that the file lists
+ * (docs/config.md).
  * `line` is the number of the line where the entry's first value stands in the file. `given` has a
  * bit for each field that the file sets; only conf/ uses it. */
 struct conf_credential {
@@ -44,6 +46,17 @@ struct conf_storage {
     uint64_t connect_timeout_ms, response_timeout_ms, idle_timeout_ms;
     uint64_t requests_per_minute, bytes_per_second; /* 0: no limit */
     VEC(struct conf_credential) credentials;
+    size_t line;
+    unsigned given;
+};
+
+struct conf_forge {
+    const char *host; /* as the file has it */
+    const char *kind; /* "github", "gitlab", "gitea", or "" for github.com */
+    const char *api, *git, *bucket;
+    const char *token;      /* one token, or several with commas between them */
+    const char *token_file; /* path of a file with one token on each line */
+    bool zip, wikis, gists, lfs, issues, pulls, releases;
     size_t line;
     unsigned given;
 };
@@ -123,6 +136,14 @@ struct conf {
         const char *hooks_variables; /* variables that hooks may send (lake/actions.h) */
     } lake;
     struct {
+        uint64_t workers, at_once;
+        int check;                  /* enum conf_archive_check */
+        uint64_t max_pack, scratch; /* bytes */
+        uint64_t timeout_ms, resync_after_ms, look_ms;
+        const char *satellites; /* names, separated by commas; "": the main storage */
+        const char *ca;
+    } archive;
+    struct {
         uint64_t cache, memtable;
     } db;
     struct {
@@ -143,9 +164,10 @@ struct conf {
 
     VEC(struct conf_storage) storages; /* in the order of the file */
     VEC(struct conf_user) users;
+    VEC(struct conf_forge) forges;
 
     /* Private to conf/. */
-    uint64_t groups_digest; /* hash of the text of the groups storages and users */
+    uint64_t groups_digest; /* hash of the text of the groups storages, users and forges */
     atomic_int refs;
     struct arena arena;
     const char *file;            /* path of the file; "" when none was read */

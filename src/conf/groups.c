@@ -1,5 +1,5 @@
-/* Reads the two groups of the file whose members have names that the user chooses: storages and
- * users.
+/* Reads the three groups of the file whose members have names that the user chooses: storages,
+ * users and forges.
  *
  *     storages:
  *       ceph:
@@ -8,6 +8,8 @@
  *           alice: {access_key: ..., secret_key: ...}
  *     users:
  *       alice: {access_key: ..., secret_key: ...}
+ *     forges:
+ *       git.example.org: {kind: gitea, token_file: /etc/weir/forge.token}
  *
  * Only the file can set these groups; the environment and flags cannot. */
 #include "conf/groups.h"
@@ -30,6 +32,7 @@ struct field {
 
 #define STORAGE(member)    offsetof(struct conf_storage, member)
 #define USER(member)       offsetof(struct conf_user, member)
+#define FORGE(member)      offsetof(struct conf_forge, member)
 #define CREDENTIAL(member) offsetof(struct conf_credential, member)
 
 static const struct field storage_fields[] = {
@@ -95,21 +98,57 @@ static const struct field user_fields[] = {
      USER(admin), false},
 };
 
+static const struct field forge_fields[] = {
+    {"kind", TEXT, "The kind of forge: github, gitlab or gitea; only github.com may leave it out.",
+     FORGE(kind), false},
+    {"api", TEXT,
+     "Base URL of the API; https://HOST/api/v3 (GitHub Enterprise), /api/v4 (GitLab) or /api/v1 "
+     "(Gitea) when left out.",
+     FORGE(api), false},
+    {"git", TEXT,
+     "Base URL of the repositories; https://HOST, and the clone URLs of the API, when left out.",
+     FORGE(git), false},
+    {"bucket", TEXT,
+     "The bucket that holds the forge's accounts; the host, with '-' instead of ':', when left "
+     "out.",
+     FORGE(bucket), false},
+    {"token", SECRET,
+     "A token for the API and for git, or several with commas between them; requests are sent "
+     "without one when left out.",
+     FORGE(token), false},
+    {"token_file", TEXT, "Absolute path of a file with a token on each line.", FORGE(token_file),
+     false},
+    {"zip", BOOL, "false: default branches are not saved as ZIP files; true when left out.",
+     FORGE(zip), false},
+    {"wikis", BOOL, "true: wikis are saved; false when left out.", FORGE(wikis), false},
+    {"gists", BOOL, "true: the gists of accounts are saved (GitHub); false when left out.",
+     FORGE(gists), false},
+    {"lfs", BOOL, "true: the LFS objects of default branches are saved; false when left out.",
+     FORGE(lfs), false},
+    {"issues", BOOL, "true: issues and their comments are saved; false when left out.",
+     FORGE(issues), false},
+    {"pulls", BOOL, "true: pull requests are saved; false when left out.", FORGE(pulls), false},
+    {"releases", BOOL, "true: releases and their files are saved; false when left out.",
+     FORGE(releases), false},
+};
+
 static const struct {
-    const char *prefix; /* the documentation shows NAME and USER as they are, as placeholders */
+    const char
+        *prefix; /* the documentation shows NAME, USER and HOST as they are, as placeholders */
     const struct field *fields;
     size_t count;
 } documented[] = {
     {"storages.NAME.", storage_fields, ARRAY_SIZE(storage_fields)},
     {"storages.NAME.credentials.USER.", credential_fields, ARRAY_SIZE(credential_fields)},
     {"users.NAME.", user_fields, ARRAY_SIZE(user_fields)},
+    {"forges.HOST.", forge_fields, ARRAY_SIZE(forge_fields)},
 };
 
 /* The entry and the field that a value belongs to. */
 struct place {
     const struct field *fields;
     size_t count;
-    void *entry; /* a conf_storage, conf_credential or conf_user */
+    void *entry; /* a conf_storage, conf_credential, conf_user or conf_forge */
     unsigned *given;
     struct str field;
 };
@@ -161,7 +200,24 @@ static struct conf_user *user_of(struct conf *c, struct str name, size_t line)
     return vec_last(&c->users);
 }
 
-/* Cuts "name.field" at the last '.', because names of users may contain dots. */
+static struct conf_forge *forge_of(struct conf *c, struct str host, size_t line)
+{
+    vec_each (&c->forges, struct conf_forge *, f)
+        if (str_ieq(str_z(f->host), host))
+            return f;
+    vec_push(&c->forges, ((struct conf_forge){.host = conf_keep_text(c, host),
+                                              .kind = "",
+                                              .api = "",
+                                              .git = "",
+                                              .bucket = "",
+                                              .token = "",
+                                              .token_file = "",
+                                              .zip = true,
+                                              .line = line}));
+    return vec_last(&c->forges);
+}
+
+/* Cuts "name.field" at the last '.', because names of users and hosts may contain dots. */
 static bool cut_field(struct str text, struct str *name, struct str *field)
 {
     for (size_t i = text.len; i-- > 0;)
@@ -176,12 +232,19 @@ static bool cut_field(struct str text, struct str *name, struct str *field)
 static bool find_place(struct conf *c, struct str name, size_t line, struct place *out)
 {
     struct str of_storages = STR("storages."), of_users = STR("users."), in = STR("credentials.");
+    struct str of_forges = STR("forges.");
     struct str entry, rest, user;
 
     if (str_starts(name, of_users) &&
         cut_field(str_skip(name, of_users.len), &entry, &out->field)) {
         struct conf_user *u = user_of(c, entry, line);
         *out = (struct place){user_fields, ARRAY_SIZE(user_fields), u, &u->given, out->field};
+        return true;
+    }
+    if (str_starts(name, of_forges) &&
+        cut_field(str_skip(name, of_forges.len), &entry, &out->field)) {
+        struct conf_forge *f = forge_of(c, entry, line);
+        *out = (struct place){forge_fields, ARRAY_SIZE(forge_fields), f, &f->given, out->field};
         return true;
     }
     if (!str_starts(name, of_storages) ||
@@ -295,6 +358,11 @@ static void check_given(const struct place *p, const char *prefix, size_t line,
                          p->fields[i].name);
 }
 
+static bool is_url(const char *text)
+{
+    return strncmp(text, "http://", 7) == 0 || strncmp(text, "https://", 8) == 0;
+}
+
 static void check_storage(struct conf_storage *s, const struct conf_where *w)
 {
     struct place p = {storage_fields, ARRAY_SIZE(storage_fields), s, &s->given, STR_EMPTY};
@@ -302,7 +370,7 @@ static void check_storage(struct conf_storage *s, const struct conf_where *w)
 
     buf_appendf(&prefix, "storages.%s", s->name);
     check_given(&p, prefix.p, s->line, w);
-    if (*s->url && strncmp(s->url, "http://", 7) != 0 && strncmp(s->url, "https://", 8) != 0)
+    if (*s->url && !is_url(s->url))
         conf_problem(w->problems, "%s:%zu: %s.url must begin with http:// or https://", w->file,
                      s->line, prefix.p);
     vec_each (&s->credentials, struct conf_credential *, c) {
@@ -313,6 +381,25 @@ static void check_storage(struct conf_storage *s, const struct conf_where *w)
         check_given(&at, prefix.p, c->line, w);
     }
     buf_release(&prefix);
+}
+
+static void check_forge(const struct conf_forge *f, const struct conf_where *w)
+{
+    static const char *const kinds[] = {"github", "gitlab", "gitea"};
+    bool known = !*f->kind && str_ieq(str_z(f->host), STR("github.com"));
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        known |= strcmp(f->kind, kinds[i]) == 0;
+    if (!known)
+        conf_problem(w->problems, "%s:%zu: forges.%s.kind must be github, gitlab or gitea", w->file,
+                     f->line, f->host);
+    if ((*f->api && !is_url(f->api)) || (*f->git && !is_url(f->git)))
+        conf_problem(w->problems,
+                     "%s:%zu: forges.%s: api and git must begin with http:// or https://", w->file,
+                     f->line, f->host);
+    if (*f->token_file && f->token_file[0] != '/')
+        conf_problem(w->problems, "%s:%zu: forges.%s.token_file must be an absolute path", w->file,
+                     f->line, f->host);
 }
 
 void conf_groups_check(struct conf *c, const struct conf_where *w)
@@ -335,6 +422,8 @@ void conf_groups_check(struct conf *c, const struct conf_where *w)
         check_given(&p, prefix.p, u->line, w);
         buf_release(&prefix);
     }
+    vec_each (&c->forges, struct conf_forge *, f)
+        check_forge(f, w);
 }
 
 static void secret_wipe(const char *secret)
@@ -352,6 +441,9 @@ void conf_groups_release(struct conf *c)
     }
     vec_each (&c->users, struct conf_user *, u)
         secret_wipe(u->secret_key);
+    vec_each (&c->forges, struct conf_forge *, f)
+        secret_wipe(f->token);
+    vec_release(&c->forges);
     vec_release(&c->storages);
     vec_release(&c->users);
 }

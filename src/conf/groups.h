@@ -1,5 +1,5 @@
-/* The groups of the configuration file whose members have names that the user chooses: storages and
- * users. groups.c has an example. */
+/* The groups of the configuration file whose members have names that the user chooses: storages,
+ * users and forges. groups.c has an example. */
 #ifndef CONF_GROUPS_H
 #define CONF_GROUPS_H
 
@@ -15,13 +15,13 @@ struct conf_where {
     struct conf_problems *problems;
 };
 
-/* Sets the value if the key belongs to storages or users, and returns whether it does. A wrong
- * value is reported as a problem. */
+/* Sets the value if the key belongs to storages, users or forges, and returns whether it does. A
+ * wrong value is reported as a problem. */
 bool conf_group_value(struct conf *c, const struct conf_where *w, struct str value);
 /* Reports fields that are missing or contradict each other. The function uses only file and
  * problems of `w`. */
 void conf_groups_check(struct conf *c, const struct conf_where *w);
-/* Overwrites the secrets of storages and users. Call this before the arena is released. */
+/* Overwrites the secrets of storages, users and forges. Call this before the arena is released. */
 void conf_groups_release(struct conf *c);
 
 /* Calls `row` for each key with a prefix such as "storages.NAME.", a name such as "url", and a

@@ -15,6 +15,7 @@ static const char *const kv_schemes[] = {"postgres",       "postgresql",      "r
                                          "redis+sentinel", "rediss+sentinel", "unix",  NULL};
 static const char *const tracker_modes[] = {"public", "private", NULL};
 static const char *const tracker_shares[] = {"auto", "on", "off", NULL};
+static const char *const archive_checks[] = {"walk", "hash", NULL};
 static const char *const web_schemes[] = {"http", "https", NULL};
 static const char *const redis_schemes[] = {"redis",           "rediss", "redis+sentinel",
                                             "rediss+sentinel", "unix",   NULL};
@@ -543,6 +544,80 @@ const struct conf_key conf_keys[] = {
             "LAKEFSACTION_NAME@HOST for one host, LAKEFSACTION_NAME for every host that hooks may "
             "call (docs/security.md).",
      FIELD(lake.hooks_variables)},
+
+    {.name = "archive.workers",
+     .type = CONF_INTEGER,
+     .fallback = "4",
+     .min = 1,
+     .max = 256,
+     .doc = "How many accounts of git forges this process archives at the same time.",
+     FIELD(archive.workers)},
+    {.name = "archive.at_once",
+     .type = CONF_INTEGER,
+     .fallback = "4",
+     .min = 1,
+     .max = 16,
+     .doc = "How many repositories of one account are archived at the same time.",
+     FIELD(archive.at_once)},
+    {.name = "archive.check",
+     .type = CONF_ENUM,
+     .fallback = "walk",
+     .choices = archive_checks,
+     .doc = "How packs of git servers are checked while they are stored; walk: every entry is "
+            "inflated and its type, size and checksum compared; hash: only the hash of the pack.",
+     FIELD(archive.check)},
+    {.name = "archive.max_pack",
+     .type = CONF_SIZE,
+     .fallback = "64GiB",
+     .min = 1,
+     .max = 1024 * GIB,
+     .doc = "The largest pack that is fetched; a larger repository ends with the outcome too-big.",
+     FIELD(archive.max_pack)},
+    {.name = "archive.scratch",
+     .type = CONF_SIZE,
+     .fallback = "8GiB",
+     .min = 1,
+     .max = 1024 * GIB,
+     .doc = "The largest scratch file in the data folder, from which the ZIP of a repository is "
+            "made.",
+     FIELD(archive.scratch)},
+    {.name = "archive.timeout",
+     .type = CONF_DURATION,
+     .fallback = "12h",
+     .min = 100,
+     .max = 365 * (uint64_t)MS_PER_DAY,
+     .doc = "How long the fetch of one repository may take in all.",
+     FIELD(archive.timeout_ms)},
+    {.name = "archive.resync_after",
+     .type = CONF_DURATION,
+     .fallback = "24h",
+     .min = 1,
+     .max = 365 * (uint64_t)MS_PER_DAY,
+     .doc = "How old the last full sync of an account must be before the next one begins.",
+     FIELD(archive.resync_after_ms)},
+    {.name = "archive.look",
+     .type = CONF_DURATION,
+     .fallback = "7d",
+     .min = 0,
+     .max = 365 * (uint64_t)MS_PER_DAY,
+     .doc =
+         "How often the refs of a repository are compared though the forge says that nothing was "
+         "pushed to it: refs of pull requests change without a push. 0: at every sync.",
+     FIELD(archive.look_ms)},
+    {.name = "archive.satellites",
+     .type = CONF_STRING,
+     .fallback = "",
+     .flags = CONF_OPTIONAL,
+     .doc = "The storages that hold the archive, with commas between their names, when it is used "
+            "for the first time; empty: the main storage. Later `weir archive satellite` adds and "
+            "drains satellites.",
+     FIELD(archive.satellites)},
+    {.name = "archive.ca",
+     .type = CONF_PATH,
+     .fallback = "",
+     .flags = CONF_OPTIONAL,
+     .doc = "Certificates (PEM) that forges and git servers are checked with; empty: the system's.",
+     FIELD(archive.ca)},
 
     {.name = "db.cache",
      .type = CONF_SIZE,

@@ -418,7 +418,7 @@ void conf_keep_fixed(struct conf *next, const struct conf *old, struct buf *kept
         BUG_ON(conf_value_set(next, key, str_z(is->text), NULL) < 0);
     }
     if (next->groups_digest != old->groups_digest)
-        buf_appendf(kept, "%sstorages and users", kept->len ? ", " : "");
+        buf_appendf(kept, "%sstorages, users and forges", kept->len ? ", " : "");
     next->groups_digest = old->groups_digest;
 }
 

@@ -1,7 +1,13 @@
-/* Limits on the requests and bytes per second of storages. */
+/* Limits on the requests and bytes per second of storages, and on requests to forges. */
 #include "coord/limit.h"
 
 #include "coord/scripts.h"
+
+static const char *const limit_prefixes[] = {
+    [LIMIT_REQUESTS] = "w:rate:requests:",
+    [LIMIT_BYTES] = "w:rate:bytes:",
+    [LIMIT_FORGE] = "w:rate:forge:",
+};
 
 int limit_take(struct store *app, struct str storage, enum limit_kind kind, double per_second,
                uint64_t wanted, uint64_t *wait_ms, struct err *err)
@@ -13,7 +19,7 @@ int limit_take(struct store *app, struct str storage, enum limit_kind kind, doub
     *wait_ms = 0;
     if (per_second <= 0)
         return 0;
-    buf_append_z(&key, kind == LIMIT_BYTES ? "w:rate:bytes:" : "w:rate:requests:");
+    buf_append_z(&key, limit_prefixes[kind]);
     store_key_part(&key, storage);
     const struct str args[] = {buf_str(&key), arena_fmt(&a, "%llu", (unsigned long long)wanted),
                                arena_fmt(&a, "%.6f", per_second),

@@ -1,13 +1,13 @@
-/* Limits on a storage's requests and bytes per second, which all processes share. Each limit is a
- * hash in appDB: `w:rate:requests:<storage>` or `w:rate:bytes:<storage>`. Any thread may call these
- * functions. */
+/* Limits on requests and bytes per second, which all processes share. Each limit is a hash in
+ * appDB: `w:rate:requests:<storage>`, `w:rate:bytes:<storage>` or, for the requests of a forge's
+ * token, `w:rate:forge:<host>:<token>`. Any thread may call these functions. */
 #ifndef COORD_LIMIT_H
 #define COORD_LIMIT_H
 
 #include "base/err.h"
 #include "store/store.h"
 
-enum limit_kind { LIMIT_REQUESTS, LIMIT_BYTES };
+enum limit_kind { LIMIT_REQUESTS, LIMIT_BYTES, LIMIT_FORGE };
 
 /* Takes `wanted` requests or bytes from a bucket of tokens. The bucket is filled at `per_second`
  * and holds one second's worth, at least one token. *wait_ms 0: the tokens were taken. Otherwise

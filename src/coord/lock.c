@@ -1,4 +1,4 @@
-/* Locks in lockDB, and the thread that renews held locks (coord/lock.h). */
+/* Locks in the store, and the thread that renews held locks (coord/lock.h). */
 #include "coord/lock.h"
 
 #include "base/clock.h"
@@ -11,6 +11,7 @@
 enum {
     TTL_MS = 10000,
     REFRESH_PARTS = 3, /* number of renewals in a lock's time to live, so that one may fail */
+    MARGIN_PARTS = 10, /* the last of so many parts of the time to live is not relied on (C1) */
     WAIT_MS = 50,      /* pause between two attempts to take a lock */
     LOCK_ARENA_MAX = 4 * 1024 * 1024,
 };
@@ -20,8 +21,8 @@ struct lock {
     struct locks *locks;
     char *key;
     size_t key_len;
-    char token[ID_HEX_LEN + 1];
-    /* When the lock's time to live ends (clock_mono_ns()). That time is counted from the moment
+    char token[LOCK_TOKEN_MAX + 1];
+    /* Until when the lock counts as held (clock_mono_ns()). That time is counted from the moment
      * before the store was asked. 0: the lock was lost. */
     _Atomic(uint64_t) until_ns;
 };
@@ -103,6 +104,13 @@ void lock_key_user(struct buf *out, struct str storage, struct str user)
     lock_key_write(out, "lku", (const struct str[]){storage, user}, 2);
 }
 
+static uint64_t locks_until(const struct locks *l, uint64_t since_ns)
+{
+    uint64_t ttl_ns = l->o.ttl_ms * NS_PER_MS;
+
+    return since_ns + ttl_ns - ttl_ns / MARGIN_PARTS;
+}
+
 static struct lock *lock_new(struct locks *l, struct str key)
 {
     struct lock *lock = xcalloc(1, sizeof(*lock));
@@ -145,7 +153,7 @@ static int locks_ask(struct lock *const *locks, size_t count, bool *taken, struc
     for (size_t i = 0; code == 0 && i < count; i++) {
         taken[i] = reply->items[i].integer == 1;
         if (taken[i])
-            atomic_store(&locks[i]->until_ns, since_ns + l->o.ttl_ms * NS_PER_MS);
+            atomic_store(&locks[i]->until_ns, locks_until(l, since_ns));
     }
     arena_release(&a);
     return code;
@@ -217,6 +225,20 @@ int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, s
     return code;
 }
 
+int lock_adopt(struct lock **out, struct locks *l, struct str key, struct str token,
+               uint64_t since_ns, struct err *err)
+{
+    if (token.len == 0 || token.len > LOCK_TOKEN_MAX)
+        return err_set(err, ERR_INVALID, "a lock's token has 1 to %d bytes", LOCK_TOKEN_MAX);
+    struct lock *lock = lock_new(l, key);
+    memcpy(lock->token, token.p, token.len);
+    lock->token[token.len] = '\0';
+    atomic_store(&lock->until_ns, locks_until(l, since_ns));
+    lock_enlist(lock);
+    *out = lock;
+    return 0;
+}
+
 bool lock_held(const struct lock *lock)
 {
     return clock_mono_ns() < atomic_load(&lock->until_ns);
@@ -280,6 +302,14 @@ void lock_release(struct lock *lock)
     lock_release_many(&lock, 1);
 }
 
+void lock_leave(struct lock *lock)
+{
+    if (!lock)
+        return;
+    locks_delist(lock->locks, &lock, 1);
+    lock_free(lock);
+}
+
 /* --- renewing --- */
 
 /* Makes the renewal script's arguments: the time to live, then the key and the token of each held
@@ -329,7 +359,7 @@ static void locks_note(struct locks *l, const struct store_args *asked, const st
         if (reply_lists_key(lost, lock_key(lock)))
             atomic_store(&lock->until_ns, 0);
         else if (atomic_load(&lock->until_ns))
-            atomic_store(&lock->until_ns, since_ns + l->o.ttl_ms * NS_PER_MS);
+            atomic_store(&lock->until_ns, locks_until(l, since_ns));
     }
     mutex_unlock(&l->lock);
 }

@@ -6,7 +6,8 @@
 #include "object/bucket.h"
 
 /* Returns whether the bytes are the same, as far as the metadata tell. The sizes must be equal.
- * Then the checksums of the whole objects decide if both are of the same kind, else the ETags. */
+ * If both objects have a checksum of the whole object, of the same kind, these checksums are
+ * compared; otherwise the ETags are. */
 bool same_bytes(const struct object_info *source, const struct object_info *copy);
 
 /* Returns whether content headers and user metadata are the same. Their order and the case of their

@@ -40,6 +40,11 @@ void client_free(struct client *c)
     vec_each (&c->idle, CURL **, handle)
         curl_easy_cleanup(*handle);
     vec_release(&c->idle);
+    vec_each (&c->lines, struct client_line *, line) {
+        curl_easy_cleanup(line->easy);
+        curl_multi_cleanup(line->multi);
+    }
+    vec_release(&c->lines);
     mutex_release(&c->lock);
     free(c->ca_file);
     free(c->unix_path);
@@ -47,19 +52,26 @@ void client_free(struct client *c)
     free(c);
 }
 
-uint64_t client_retry_after_ms(struct str value, int64_t wall_ms)
+uint64_t client_retry_after_ms(struct str value, int64_t wall_ms, uint64_t max_ms)
 {
     uint64_t seconds, ms;
     int64_t date;
 
     if (str_u64(value, &seconds) == 0)
-        ms = seconds < CLIENT_RETRY_AFTER_MAX_MS / MS_PER_S ? seconds * MS_PER_S
-                                                            : CLIENT_RETRY_AFTER_MAX_MS;
+        ms = seconds < max_ms / MS_PER_S ? seconds * MS_PER_S : max_ms;
     else if (clock_parse_http(value, &date) == 0)
         ms = date > wall_ms ? (uint64_t)(date - wall_ms) : 0;
     else
         return UINT64_MAX;
-    return ms < CLIENT_RETRY_AFTER_MAX_MS ? ms : CLIENT_RETRY_AFTER_MAX_MS;
+    return ms < max_ms ? ms : max_ms;
+}
+
+int64_t client_retry_after_s(const struct client_response *r, int64_t max_s)
+{
+    uint64_t ms = client_retry_after_ms(client_header(r, "retry-after"), clock_wall_ms(),
+                                        (uint64_t)max_s * MS_PER_S);
+
+    return ms == UINT64_MAX ? -1 : (int64_t)((ms + MS_PER_S - 1) / MS_PER_S);
 }
 
 static bool canceled(const struct client_request *r)
@@ -72,7 +84,7 @@ static bool canceled(const struct client_request *r)
 static bool wait_before(unsigned attempt, struct str retry_after, const struct client_request *r)
 {
     uint64_t most = (uint64_t)FIRST_WAIT_MS << (attempt < 7 ? attempt : 7);
-    uint64_t wait = client_retry_after_ms(retry_after, clock_wall_ms());
+    uint64_t wait = client_retry_after_ms(retry_after, clock_wall_ms(), CLIENT_RETRY_AFTER_MAX_MS);
 
     if (wait == UINT64_MAX)
         wait = random_below((most < MAX_WAIT_MS ? most : MAX_WAIT_MS) + 1);
@@ -91,6 +103,7 @@ static int response_hand_over(struct client_response *out, struct attempt *a, st
     *out = (struct client_response){.status = a->status};
     out->headers = arena_array(arena, a->header_count, sizeof(*out->headers));
     out->body = arena_str(arena, buf_str(&a->body));
+    out->url = arena_str(arena, str_z(a->hop.url));
     if (arena_error(arena) < 0)
         return err_set(err, ERR_TOO_LARGE, "a response larger than the memory for it");
     while (lines.len) {
@@ -134,6 +147,37 @@ int client_call(struct client *c, struct arena *arena, struct client_response *o
     }
     if (rc == 0)
         out->attempts = n;
+    return rc;
+}
+
+int client_open(struct client_stream **out, struct client *c, struct arena *arena,
+                struct client_response *head, const struct client_request *r,
+                const struct client_limits *l, struct err *err)
+{
+    unsigned most = r->no_retry ? 1 : c->max_attempts, n = 0;
+    uint64_t began_ns = clock_mono_ns();
+    int rc;
+
+    for (bool more = true; more;) {
+        struct client_stream *s = client_stream_new(c, r, l);
+        struct attempt *a = client_stream_attempt(s);
+
+        a->last = ++n >= most;
+        rc = canceled(r) ? err_code(err, ERR_CANCELED) : client_stream_begin(s, began_ns, err);
+        more = attempt_again(a, rc);
+        if (more && !wait_before(n - 1, a->retry_after, r)) {
+            more = false;
+            rc = err_code(err, ERR_CANCELED);
+        } else if (!more && rc == 0) {
+            rc = response_hand_over(head, a, arena, err);
+        }
+        if (more || rc < 0)
+            client_stream_close(s);
+        else
+            *out = s;
+    }
+    if (rc == 0)
+        head->attempts = n;
     return rc;
 }
 

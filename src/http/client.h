@@ -1,6 +1,7 @@
 /* The HTTP client for peers that are not storages, such as forges and webhooks. It uses libcurl,
- * which supports proxies and HTTP/2. Calls block, and any thread may make them. docs/upstream.md
- * has the rules of retry and redirect. */
+ * which supports proxies and HTTP/2. Calls block, and any thread may make them. client_call()
+ * returns a whole answer; client_open() returns the head of an answer and a reader of its body.
+ * docs/upstream.md has the rules of retry and redirect. */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
 
@@ -9,6 +10,7 @@
 #include "base/err.h"
 #include "http/wire.h"
 #include "os/sock.h"
+#include "os/stream.h"
 
 struct client; /* shared by all threads; keeps libcurl handles for reuse */
 
@@ -45,10 +47,17 @@ struct client_request {
      * function is called. */
     void (*on_progress)(void *ctx, uint64_t sent, uint64_t received);
     /* Decides by the address that was resolved whether a connection may be made. When no address
-     * may be used, the call fails with ERR_DENIED. The address is that of the proxy if there is one
-     * (client_options.direct). NULL: every address may be used. */
+     * may be used, the call fails with ERR_DENIED. Connections that are used again are judged too.
+     * The address is that of the proxy if there is one (client_options.direct). NULL: every address
+     * may be used. */
     bool (*may_connect)(void *ctx, const struct sock_addr *addr);
-    void *ctx; /* for on_body(), on_progress() and may_connect() */
+    /* Decides whether a redirect is followed; false ends the call with ERR_DENIED. NULL: every
+     * redirect is followed, within the limit of their number. */
+    bool (*may_redirect)(void *ctx, const char *from_url, const char *to_url);
+    void *ctx; /* for the functions above */
+    /* A POST that does no harm when it arrives twice, such as a question to a git server. It is
+     * sent over connections that are used again, and tried again as a GET is. */
+    bool repeatable;
     /* The request is never repeated. Otherwise GET, HEAD, PUT, DELETE and OPTIONS are tried again
      * after connection failures, time-outs, 429 and 5xx. Other methods are tried again only if the
      * request never reached the peer, or after 429 or 503 with Retry-After. Nothing is tried again
@@ -62,7 +71,8 @@ struct client_response {
     int status;
     struct http_header *headers; /* in the arena */
     size_t header_count;
-    struct str body; /* in the arena */
+    struct str body; /* in the arena; empty when client_open() made the call */
+    struct str url;  /* in the arena: the URL that answered, behind all redirects */
     unsigned attempts;
 };
 
@@ -74,5 +84,41 @@ int client_call(struct client *c, struct arena *arena, struct client_response *o
                 const struct client_request *r, struct err *err) MUST_CHECK;
 
 struct str client_header(const struct client_response *r, const char *name);
+/* Returns how many seconds the header Retry-After asks the caller to wait, at most `max_s`, or -1
+ * when the response has no such header or one that cannot be read. */
+int64_t client_retry_after_s(const struct client_response *r, int64_t max_s);
+
+/* Limits of one streaming call. Time that the caller spends outside of read() counts for `total_ms`
+ * alone, so a slow consumer is not taken for a slow peer. 0: no limit, unless said otherwise. */
+struct client_limits {
+    uint64_t idle_ms; /* wait for a single byte, sent or received; 0: client_options.timeout_ms */
+    uint64_t slow_bytes_per_s; /* the body is slower than this, on average over `slow_ms` */
+    uint64_t slow_ms;
+    uint64_t total_ms;      /* from client_open() to the last byte */
+    uint64_t body_max;      /* bytes */
+    unsigned redirects_max; /* 0: 5; client_request.no_redirect follows none */
+};
+
+struct client_stream; /* belongs to one thread at a time */
+
+/* Makes a call and returns when the head of the response is there. Retries, redirects and errors
+ * are those of client_call(); on_body(), on_success_only and on_progress are not used. Any status
+ * is a success. `l` may be NULL. The strings of `r` are borrowed until the stream is closed.
+ * HTTP/1.1 is spoken, so that no other call waits behind this one. */
+int client_open(struct client_stream **out, struct client *c, struct arena *arena,
+                struct client_response *head, const struct client_request *r,
+                const struct client_limits *l, struct err *err) MUST_CHECK;
+
+/* The body. Bytes are fetched when read() is called; at most 384 KiB are held in memory, however
+ * fast the peer sends. read() returns ERR_TIMEOUT, ERR_TOO_LARGE (body_max), ERR_CANCELED, or an
+ * error of client_call(). After an error every read() returns the same code. Closing the reader
+ * does nothing; client_stream_close() ends the stream. */
+struct reader *client_stream_reader(struct client_stream *s);
+/* Sets the limit of speed anew; its time begins now. A git server computes for minutes before it
+ * sends at full speed. */
+void client_stream_expect(struct client_stream *s, uint64_t slow_bytes_per_s, uint64_t slow_ms);
+/* Ends the stream. A connection whose response was read to its end is kept for later calls. NULL is
+ * fine. */
+void client_stream_close(struct client_stream *s);
 
 #endif

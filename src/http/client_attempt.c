@@ -6,16 +6,8 @@
 #include "http/client_int.h"
 #include "http/wire_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-
-/* The URL, method and headers of an attempt's next transfer. */
-struct hop {
-    char *url; /* owned */
-    const char *method;
-    bool with_body;
-    bool foreign; /* a redirect left the caller's origin, so only harmless headers are sent */
-    struct curl_slist *headers;
-};
 
 /* weir's error codes for libcurl's error codes. A libcurl code that is not listed is ERR_PEER. */
 static const struct {
@@ -45,7 +37,11 @@ void attempt_init(struct attempt *a, struct client *c, const struct client_reque
 {
     static const char *const idempotent[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"};
 
-    *a = (struct attempt){.client = c, .request = r};
+    *a = (struct attempt){.client = c,
+                          .request = r,
+                          .repeatable = r->repeatable,
+                          .redirects_max = CLIENT_MAX_REDIRECTS};
+    a->hop = (struct hop){.url = xstrdup(r->url), .method = r->method, .with_body = true};
     a->head.max = CLIENT_MAX_HEAD;
     a->body.max = CLIENT_MAX_BODY;
     for (size_t i = 0; i < ARRAY_SIZE(idempotent); i++)
@@ -56,6 +52,8 @@ void attempt_release(struct attempt *a)
 {
     buf_release(&a->head);
     buf_release(&a->body);
+    curl_slist_free_all(a->hop.headers);
+    free(a->hop.url);
 }
 
 bool attempt_refused(const struct attempt *a)
@@ -93,6 +91,27 @@ static size_t attempt_stop(struct attempt *a, int code)
     return 0; /* accepting fewer bytes than libcurl offered ends the transfer */
 }
 
+/* Decides whether the body of a response is used or dropped. This is called at the end of the head,
+ * at the first piece of the body, or at the end of a response without a body. */
+static void attempt_judge(struct attempt *a)
+{
+    long status = 0;
+
+    curl_easy_getinfo(a->handle, CURLINFO_RESPONSE_CODE, &status);
+    a->status = (int)status;
+    if (status / 100 == 1)
+        return;
+    a->retry_after = attempt_header(a, STR("retry-after"));
+    a->dropped = (is_redirect(a) && attempt_header(a, STR("location")).p) ||
+                 (!a->last && attempt_refused(a));
+    a->body_begun = true;
+}
+
+bool attempt_has_answer(const struct attempt *a)
+{
+    return a->body_begun && !a->dropped;
+}
+
 /* libcurl calls this for each line of the head: the status line, a header or the empty line.
  * libcurl also calls this for trailers behind the body, which are ignored. */
 static size_t on_header(char *p, size_t size, size_t count, void *ctx)
@@ -100,6 +119,10 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
     struct attempt *a = ctx;
     struct str line = str_n(p, size * count);
 
+    a->received += line.len;
+    a->head_bytes += line.len;
+    if (a->head_bytes > CLIENT_MAX_HEADS)
+        return attempt_stop(a, err_set(a->err, ERR_PEER, "a response with heads without end"));
     if (a->body_begun)
         return line.len;
     /* A new head begins. Earlier heads were those of a 1xx response or of a proxy. */
@@ -108,6 +131,8 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
         a->header_count = 0;
         return line.len;
     }
+    if (a->stream && (str_eq(line, STR("\r\n")) || str_eq(line, STR("\n"))))
+        attempt_judge(a);
     if (str_chr(line, ':') <= 0 || !str_ends(line, STR("\n")))
         return line.len;
     struct str text = str_head(line, line.len - 1);
@@ -120,33 +145,16 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
     return line.len;
 }
 
-/* Decides whether the body of a response is used or dropped. This is called at the first piece of
- * the body, or at the end of a response without a body. */
-static void attempt_judge(struct attempt *a, CURL *handle)
-{
-    long status = 0;
-
-    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
-    a->status = (int)status;
-    a->retry_after = attempt_header(a, STR("retry-after"));
-    a->dropped = (is_redirect(a) && attempt_header(a, STR("location")).p) ||
-                 (!a->last && attempt_refused(a));
-    a->body_begun = true;
-}
-
-struct attempt_transfer {
-    struct attempt *attempt;
-    CURL *handle;
-};
-
 static size_t on_body(char *p, size_t size, size_t count, void *ctx)
 {
-    struct attempt_transfer *t = ctx;
-    struct attempt *a = t->attempt;
+    struct attempt *a = ctx;
     struct str piece = str_n(p, size * count);
 
     if (!a->body_begun)
-        attempt_judge(a, t->handle);
+        attempt_judge(a);
+    if (a->stream)
+        return client_stream_take(a->stream, piece);
+    a->received += piece.len;
     if (a->dropped || piece.len == 0)
         return piece.len;
     if (a->request->on_body && (!a->request->on_success_only || a->status / 100 == 2)) {
@@ -189,12 +197,31 @@ static curl_socket_t attempt_open_socket(void *ctx, curlsocktype purpose,
     return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
+/* libcurl calls this before it sends a request. A connection that is used again was made for an
+ * earlier call, whose rule may have been another one. */
+static int attempt_check_address(void *ctx, char *peer_ip, char *own_ip, int peer_port,
+                                 int own_port)
+{
+    struct attempt *a = ctx;
+    char text[SOCK_ADDR_TEXT];
+    struct sock_addr to;
+
+    if (a->client->unix_path)
+        return CURL_PREREQFUNC_OK; /* every connection leads to the same place */
+    snprintf(text, sizeof(text), strchr(peer_ip, ':') ? "[%s]:%d" : "%s:%d", peer_ip, peer_port);
+    if (sock_addr_parse(&to, str_z(text), NULL) == 0 &&
+        a->request->may_connect(a->request->ctx, &to))
+        return CURL_PREREQFUNC_OK;
+    a->kept_out = true;
+    return CURL_PREREQFUNC_ABORT;
+}
+
 /* Whether a header may be sent to another origin when a redirect leads there. */
 static bool is_harmless(struct str name)
 {
     static const struct str harmless[] = {
         {"accept", 6}, {"accept-encoding", 15}, {"accept-language", 15},   {"content-type", 12},
-        {"range", 5},  {"if-none-match", 13},   {"if-modified-since", 17},
+        {"range", 5},  {"if-none-match", 13},   {"if-modified-since", 17}, {"git-protocol", 12},
     };
     for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
         if (str_ieq(name, harmless[i]))
@@ -242,8 +269,9 @@ static int make_headers(struct hop *h, const struct client_request *r, struct er
     return 0;
 }
 
-static void set_method(CURL *handle, const struct attempt *a, const struct hop *h)
+static void set_method(CURL *handle, const struct attempt *a)
 {
+    const struct hop *h = &a->hop;
     struct str body = h->with_body ? a->request->body : STR_EMPTY;
     bool takes_body = strcmp(h->method, "POST") == 0 || strcmp(h->method, "PUT") == 0 ||
                       strcmp(h->method, "PATCH") == 0;
@@ -263,19 +291,36 @@ static void set_method(CURL *handle, const struct attempt *a, const struct hop *
         curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-static void set_options(CURL *handle, struct attempt_transfer *t, const struct hop *h, char *reason)
+/* Options of calls that return a whole answer, and of streaming calls. */
+static void set_flow(CURL *handle, struct attempt *a)
 {
-    struct attempt *a = t->attempt;
+    curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(handle, CURLOPT_HEADERDATA, a);
+    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(handle, CURLOPT_WRITEDATA, a);
+    if (a->stream) { /* the stream itself looks at times and at `cancel` */
+        curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+        curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, (long)CLIENT_STREAM_BUFFER);
+        curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+        return;
+    }
+    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)a->client->timeout_ms);
+    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, attempt_progress);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, (void *)(uintptr_t)a->request);
+}
+
+static void set_options(CURL *handle, struct attempt *a)
+{
     struct client *c = a->client;
 
-    curl_easy_setopt(handle, CURLOPT_URL, h->url);
+    curl_easy_setopt(handle, CURLOPT_URL, a->hop.url);
     curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout_ms);
-    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
     curl_easy_setopt(handle, CURLOPT_MAXCONNECTS, 4L);
     curl_easy_setopt(handle, CURLOPT_USERAGENT, c->user_agent);
-    curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, reason);
+    curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, a->reason);
     curl_easy_setopt(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
     if (c->ca_file)
         curl_easy_setopt(handle, CURLOPT_CAINFO, c->ca_file);
@@ -287,19 +332,15 @@ static void set_options(CURL *handle, struct attempt_transfer *t, const struct h
         curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, h->headers);
-    curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(handle, CURLOPT_HEADERDATA, a);
-    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(handle, CURLOPT_WRITEDATA, t);
-    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, attempt_progress);
-    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, (void *)(uintptr_t)a->request);
+    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, a->hop.headers);
     if (a->request->may_connect) {
         curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, attempt_open_socket);
         curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, a);
+        curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, attempt_check_address);
+        curl_easy_setopt(handle, CURLOPT_PREREQDATA, a);
     }
-    set_method(handle, a, h);
+    set_flow(handle, a);
+    set_method(handle, a);
 }
 
 static CURL *take_handle(struct client *c)
@@ -326,8 +367,7 @@ static void give_handle(struct client *c, CURL *handle)
         curl_easy_cleanup(handle);
 }
 
-static int failure(struct attempt *a, CURLcode rc, CURL *handle, const char *reason,
-                   struct err *err)
+static int failure(struct attempt *a, CURLcode rc, struct err *err)
 {
     int code = ERR_PEER;
     long sent = 0;
@@ -335,7 +375,7 @@ static int failure(struct attempt *a, CURLcode rc, CURL *handle, const char *rea
     a->again = AGAIN_NEVER;
     if (a->stopped)
         return a->stopped; /* the callback that stopped the transfer has set the error's text */
-    if (a->kept_out && rc == CURLE_COULDNT_CONNECT)
+    if (a->kept_out && (rc == CURLE_COULDNT_CONNECT || rc == CURLE_ABORTED_BY_CALLBACK))
         return err_set(err, ERR_DENIED, "connections to its address are not allowed");
     for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
         if (failures[i].curl == rc) {
@@ -343,12 +383,12 @@ static int failure(struct attempt *a, CURLcode rc, CURL *handle, const char *rea
             a->again = failures[i].again;
         }
     }
-    curl_easy_getinfo(handle, CURLINFO_REQUEST_SIZE, &sent);
+    curl_easy_getinfo(a->handle, CURLINFO_REQUEST_SIZE, &sent);
     if (code == ERR_TIMEOUT && sent == 0) {
         code = ERR_UNAVAILABLE;
         a->again = AGAIN_ALWAYS;
     }
-    return err_set(err, code, "%s", reason[0] ? reason : curl_easy_strerror(rc));
+    return err_set(err, code, "%s", a->reason[0] ? a->reason : curl_easy_strerror(rc));
 }
 
 static bool is_web(const char *url)
@@ -356,87 +396,80 @@ static bool is_web(const char *url)
     return str_starts(str_z(url), STR("http://")) || str_starts(str_z(url), STR("https://"));
 }
 
-static bool same_origin(const char *a, const char *b)
+int attempt_check_url(const struct attempt *a, struct err *err)
 {
-    struct url x, y;
-
-    if (url_parse(&x, str_z(a), NULL) < 0 || url_parse(&y, str_z(b), NULL) < 0)
-        return false;
-    bool tls = str_ieq(x.scheme, STR("https"));
-    uint16_t otherwise = tls ? 443 : 80;
-    return str_ieq(x.scheme, y.scheme) && str_ieq(x.host, y.host) &&
-           (x.port ? x.port : otherwise) == (y.port ? y.port : otherwise);
+    return is_web(a->hop.url) ? 0
+                              : err_set(err, ERR_INVALID, "a URL begins with http:// or https://");
 }
 
-/* Sets `h` to the target of a redirect. After 303 the next request is a GET (RFC 9110 section
+/* Sets a->hop to the target of a redirect. After 303 the next request is a GET (RFC 9110 section
  * 15.4). After 301 and 302 a POST becomes a GET, as in all clients. */
-static int redirect_follow(struct hop *h, const struct attempt *a, const char *url, struct err *err)
+static int redirect_follow(struct attempt *a, const char *url, struct err *err)
 {
+    const struct client_request *r = a->request;
+    struct hop *h = &a->hop;
     bool head = strcmp(h->method, "HEAD") == 0;
 
     if (!is_web(url))
         return err_set(err, ERR_PEER, "a redirect to something other than http or https");
+    if (++a->redirects > a->redirects_max)
+        return err_set(err, ERR_PEER, "more than %u redirects", a->redirects_max);
+    if (r->may_redirect && !r->may_redirect(r->ctx, h->url, url))
+        return err_set(err, ERR_DENIED, "a redirect to %.200s is not allowed", url);
     if ((a->status == 303 && !head) || (a->status <= 302 && strcmp(h->method, "POST") == 0)) {
         h->method = "GET";
         h->with_body = false;
     }
-    h->foreign |= !same_origin(h->url, url);
+    h->foreign |= !url_same_origin(str_z(h->url), str_z(url));
     free(h->url);
     h->url = xstrdup(url);
     return 0;
 }
 
-/* Makes one transfer. When the response is a redirect, *next is set to true and `h` to the
- * redirect's target. */
-static int attempt_transfer(struct attempt *a, struct hop *h, bool *next, struct err *err)
+int attempt_hop_begin(struct attempt *a, CURL *handle, struct err *err)
 {
-    char reason[CURL_ERROR_SIZE] = "", *url = NULL;
-    struct attempt_transfer t = {.attempt = a};
-    int rc = make_headers(h, a->request, err);
+    curl_slist_free_all(a->hop.headers);
+    a->hop.headers = NULL;
+    int rc = make_headers(&a->hop, a->request, err);
 
     if (rc < 0)
         return rc;
     buf_reset(&a->head);
     buf_reset(&a->body);
-    a->header_count = 0;
-    a->body_begun = false;
-    t.handle = take_handle(a->client);
-    set_options(t.handle, &t, h, reason);
-    CURLcode result = curl_easy_perform(t.handle);
-    if (result != CURLE_OK) {
-        rc = failure(a, result, t.handle, reason, err);
-    } else {
-        if (!a->body_begun)
-            attempt_judge(a, t.handle);
-        curl_easy_getinfo(t.handle, CURLINFO_REDIRECT_URL, &url);
-        *next = is_redirect(a) && url;
-        if (*next)
-            rc = redirect_follow(h, a, url, err);
-    }
-    give_handle(a->client, t.handle);
-    curl_slist_free_all(h->headers);
-    h->headers = NULL;
-    return rc;
+    a->header_count = a->head_bytes = 0;
+    a->body_begun = a->dropped = false;
+    a->reason[0] = '\0';
+    a->err = err;
+    a->handle = handle;
+    set_options(handle, a);
+    return 0;
+}
+
+int attempt_hop_end(struct attempt *a, CURLcode result, bool *next, struct err *err)
+{
+    char *url = NULL;
+
+    *next = false;
+    if (result != CURLE_OK)
+        return failure(a, result, err);
+    if (!a->body_begun)
+        attempt_judge(a);
+    curl_easy_getinfo(a->handle, CURLINFO_REDIRECT_URL, &url);
+    *next = is_redirect(a) && url;
+    return *next ? redirect_follow(a, url, err) : 0;
 }
 
 int attempt_run(struct attempt *a, struct err *err)
 {
-    struct hop h = {
-        .url = xstrdup(a->request->url), .method = a->request->method, .with_body = true};
     bool next = true;
-    int rc = 0;
+    int rc = attempt_check_url(a, err);
 
-    a->err = err;
-    if (!is_web(h.url))
-        rc = err_set(err, ERR_INVALID, "a URL begins with http:// or https://");
-    for (int hops = 0; rc == 0 && next; hops++) {
-        next = false;
-        if (hops > CLIENT_MAX_REDIRECTS)
-            rc = err_set(err, ERR_PEER, "more than %d redirects", CLIENT_MAX_REDIRECTS);
-        else
-            rc = attempt_transfer(a, &h, &next, err);
+    while (rc == 0 && next) {
+        CURL *handle = take_handle(a->client);
+        rc = attempt_hop_begin(a, handle, err);
+        if (rc == 0)
+            rc = attempt_hop_end(a, curl_easy_perform(handle), &next, err);
+        give_handle(a->client, handle);
     }
-    curl_slist_free_all(h.headers);
-    free(h.url);
     return rc;
 }

@@ -13,8 +13,18 @@ enum {
     CLIENT_MAX_REDIRECTS = 5,
     CLIENT_MAX_BODY = 64 * 1024 * 1024,
     CLIENT_MAX_HEAD = 64 * 1024,
+    CLIENT_MAX_HEADS = 4 * CLIENT_MAX_HEAD, /* with responses of 1xx and trailers */
     CLIENT_MAX_IDLE = 16, /* limit of idle handles, each with a few open connections */
     CLIENT_RETRY_AFTER_MAX_MS = 5 * MS_PER_MINUTE,
+    CLIENT_STREAM_HELD = 256 * 1024,   /* a stream with more unread bytes is paused */
+    CLIENT_STREAM_BUFFER = 128 * 1024, /* what libcurl receives at a time */
+    CLIENT_REFUSAL_MAX = 64 * 1024,    /* bytes of a redirect's body that a stream reads */
+};
+
+/* The handles of a streaming call. The multi handle keeps the connections. */
+struct client_line {
+    CURL *easy;
+    CURLM *multi;
 };
 
 struct client {
@@ -23,7 +33,8 @@ struct client {
     uint64_t connect_timeout_ms, timeout_ms;
     unsigned max_attempts;
     struct mutex lock;
-    VEC(CURL *) idle; /* guarded by `lock`; last in, first out */
+    VEC(CURL *) idle;              /* guarded by `lock`; last in, first out */
+    VEC(struct client_line) lines; /* idle ones; likewise */
 };
 
 /* Whether a failed attempt may be repeated. */
@@ -33,17 +44,33 @@ enum again {
     AGAIN_ALWAYS,        /* the request never reached the peer */
 };
 
+/* The URL, method and headers of an attempt's next transfer. */
+struct hop {
+    char *url; /* owned */
+    const char *method;
+    bool with_body;
+    bool foreign; /* a redirect left the caller's origin, so only harmless headers are sent */
+    struct curl_slist *headers;
+};
+
 struct attempt {
     struct client *client;
     const struct client_request *request;
+    struct client_stream *stream; /* takes the body; NULL: client_call() */
     bool last;       /* the last attempt: the caller gets its response, whatever the status */
-    bool repeatable; /* the method is idempotent */
+    bool repeatable; /* the request may arrive twice */
+    unsigned redirects_max, redirects;
+    struct hop hop;
+    CURL *handle; /* of the transfer that is under way */
+    char reason[CURL_ERROR_SIZE];
 
     /* The response of this attempt: */
     int status;
     struct buf head; /* "Name: value\r\n" lines */
     size_t header_count;
+    size_t head_bytes; /* of all heads and trailers of the transfer */
     struct buf body;
+    uint64_t received; /* bytes of all heads and bodies */
     bool body_begun;
     bool delivered; /* the caller's on_body() has got a piece: the request cannot be repeated */
     /* The body is ignored, because the response is a redirect or the request will be repeated. */
@@ -61,12 +88,31 @@ void attempt_init(struct attempt *a, struct client *c, const struct client_reque
 void attempt_release(struct attempt *a);
 /* Sends one request and follows its redirects. */
 int attempt_run(struct attempt *a, struct err *err) MUST_CHECK;
+
+/* ERR_INVALID: the URL is not one of http or https. */
+int attempt_check_url(const struct attempt *a, struct err *err) MUST_CHECK;
+/* The parts of attempt_run(): the options of the next transfer are set; the transfer has ended with
+ * libcurl's `result`. When the response is a redirect, *next is set to true and a->hop leads to the
+ * redirect's target. */
+int attempt_hop_begin(struct attempt *a, CURL *handle, struct err *err) MUST_CHECK;
+int attempt_hop_end(struct attempt *a, CURLcode result, bool *next, struct err *err) MUST_CHECK;
+/* Whether the head of the response is complete and the response is the caller's: it is neither a
+ * redirect nor a refusal after which the request is sent again. */
+bool attempt_has_answer(const struct attempt *a);
+
+/* The stream gets a piece of the body. Returns what a write function of libcurl returns. */
+size_t client_stream_take(struct client_stream *s, struct str piece);
+/* Makes a stream; then sends its request, follows redirects, and waits for the head. */
+struct client_stream *client_stream_new(struct client *c, const struct client_request *r,
+                                        const struct client_limits *l);
+int client_stream_begin(struct client_stream *s, uint64_t began_ns, struct err *err) MUST_CHECK;
+struct attempt *client_stream_attempt(struct client_stream *s);
 /* Whether the request is sent again after a response with this status (rule C1 of
  * docs/upstream.md). */
 bool attempt_refused(const struct attempt *a);
 
-/* Returns the wait in ms that the value of Retry-After asks for, or UINT64_MAX when the value is
- * neither a number of seconds nor a date (rule C2 of docs/upstream.md). */
-uint64_t client_retry_after_ms(struct str value, int64_t wall_ms);
+/* Returns the wait in ms that the value of Retry-After asks for, at most `max_ms`, or UINT64_MAX
+ * when the value is neither a number of seconds nor a date (rule C2 of docs/upstream.md). */
+uint64_t client_retry_after_ms(struct str value, int64_t wall_ms, uint64_t max_ms);
 
 #endif

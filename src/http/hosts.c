@@ -45,6 +45,13 @@ bool ip_is_public(const uint8_t ip[IP_LEN])
     return true;
 }
 
+bool sock_addr_is_public(const struct sock_addr *addr)
+{
+    uint8_t ip[IP_LEN];
+
+    return ip_of(ip, addr) && ip_is_public(ip);
+}
+
 /* --- the list --- */
 
 static bool host_name_is_good(struct str name)

@@ -32,5 +32,8 @@ bool hosts_have_address(const struct hosts *h, const struct sock_addr *addr);
 /* Whether the address can belong to a host of the Internet. Loopback, link-local, private, shared,
  * reserved and multicast addresses cannot, nor addresses of IPv6 that stand for one of those. */
 bool ip_is_public(const uint8_t ip[IP_LEN]);
+/* The same, for an address that was resolved (http/client.h, may_connect). A unix socket is not
+ * public. */
+bool sock_addr_is_public(const struct sock_addr *addr);
 
 #endif

@@ -165,3 +165,19 @@ int url_parse(struct url *out, struct str in, struct err *err)
         *out = url;
     return rc;
 }
+
+uint16_t url_port(const struct url *u)
+{
+    if (u->port)
+        return u->port;
+    return str_ieq(u->scheme, STR("https")) ? 443 : 80;
+}
+
+bool url_same_origin(struct str a, struct str b)
+{
+    struct url x, y;
+
+    if (url_parse(&x, a, NULL) < 0 || url_parse(&y, b, NULL) < 0)
+        return false;
+    return str_ieq(x.scheme, y.scheme) && str_ieq(x.host, y.host) && url_port(&x) == url_port(&y);
+}

@@ -116,5 +116,9 @@ struct url {
 };
 /* Splits a URL into its parts. A fragment is refused. */
 int url_parse(struct url *out, struct str in, struct err *err) MUST_CHECK;
+/* Whether both URLs have the same scheme, host and port (RFC 6454). False when one is malformed. */
+bool url_same_origin(struct str a, struct str b);
+/* The port of a URL of http or https, given or not. */
+uint16_t url_port(const struct url *u);
 
 #endif

@@ -147,7 +147,9 @@ struct put_options {
     struct object_meta meta;
     struct object_conditions conditions; /* judged on the version that is current at the commit */
     /* Called after the body has ended and before anything is visible: the last chance to refuse
-     * (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. May be NULL. */
+     * (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. With
+     * STORAGE_ANY_LENGTH, put() keeps headers that are changed here too; other storages have sent
+     * them before. May be NULL. */
     int (*verify)(void *ctx, struct object_meta *meta, struct err *err);
     void *ctx;
     struct str etag; /* local: the ETag to keep; empty: the MD5 of the plain bytes */
@@ -370,7 +372,10 @@ struct bucket_ops {
     /* Makes a part from a range of an existing version, without moving bytes where possible.
      * ERR_UNSUPPORTED: the caller has to read and upload; this is always so when the source or the
      * upload is sealed. Local: a type in out->checksum asks for a checksum of that kind; its value
-     * is computed where it is not known. */
+     * is computed where it is not known. If the caller has the MD5 of the range, it may give it in
+     * hex as out->etag: a local storage that shares the bytes then need not read them. An MD5 that
+     * is not one is ERR_INVALID. Remote: the MD5 is not used. Callers that give none leave
+     * out->etag empty. */
     int (*upload_part_copy)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                             uint32_t number, struct bucket *from, const struct object_info *source,
                             const struct object_range *range, struct upload_part *out,
@@ -488,6 +493,9 @@ enum storage_capability {
     STORAGE_FOLDER = 64,
     /* The version "null" can be named also in a bucket that never kept versions. */
     STORAGE_NULL_VERSION = 128,
+    /* put() and upload_part() take a body of unknown length as it comes, without gathering it in
+     * memory, and put() keeps the meta as verify() leaves it, headers included. */
+    STORAGE_ANY_LENGTH = 256,
 };
 
 /* In these calls, `user` is the id of the user whose credentials are used on a storage with

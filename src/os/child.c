@@ -266,12 +266,34 @@ void child_end(struct child *c, uint64_t deadline_ns)
  * process waits with a full pipe for the other. */
 struct exchange {
     struct child *c;
+    const struct child_io *io;
     struct str input; /* bytes not written yet */
-    struct buf *out, *errout;
+    char *piece;      /* room for bytes of io->more; NULL: there are none, or no more */
 };
+
+enum { CHILD_PIECE = 64 * 1024, CHILD_ASK_MS = 100 };
+
+/* Reads the next bytes for the child. */
+static int refill(struct exchange *x, struct err *err)
+{
+    size_t got;
+    int code = reader_read(x->io->more, x->piece, CHILD_PIECE, &got, err);
+
+    if (code == 0)
+        x->input = str_n(x->piece, got);
+    return code;
+}
 
 static int feed(struct exchange *x, struct err *err)
 {
+    int code = x->input.len == 0 && x->piece ? refill(x, err) : 0;
+
+    if (code < 0)
+        return code;
+    if (x->input.len == 0) {
+        fd_close(&x->c->in);
+        return 0;
+    }
     ssize_t n = write(x->c->in, x->input.p, x->input.len);
 
     if (n < 0 && errno != EAGAIN && errno != EINTR && errno != EPIPE)
@@ -279,12 +301,12 @@ static int feed(struct exchange *x, struct err *err)
     if (n > 0)
         x->input = str_skip(x->input, (size_t)n);
     /* A child that does not read all of its input (head, grep -q) has not failed. */
-    if (x->input.len == 0 || (n < 0 && errno == EPIPE))
+    if ((x->input.len == 0 && !x->piece) || (n < 0 && errno == EPIPE))
         fd_close(&x->c->in);
     return 0;
 }
 
-static int child_gather(int *fd, struct buf *to, struct err *err)
+static int child_gather(int *fd, struct buf *to, bool cut, struct err *err)
 {
     char piece[16 * KIB];
     ssize_t n = read(*fd, piece, sizeof(piece));
@@ -294,6 +316,8 @@ static int child_gather(int *fd, struct buf *to, struct err *err)
         return err_errno(err, errno, "reading from a process");
     if (n == 0)
         fd_close(fd);
+    if (n > 0 && cut)
+        n = (ssize_t)size_min((size_t)n, (to->max ? to->max : BUF_DEFAULT_MAX) - to->len);
     if (n > 0)
         buf_append(to, piece, (size_t)n);
     if (buf_error(to) < 0)
@@ -307,8 +331,11 @@ static int exchange_step(struct exchange *x, uint64_t deadline_ns, struct err *e
     struct pollfd p[3] = {{x->c->in, POLLOUT, 0}, {x->c->out, POLLIN, 0}, {x->c->err, POLLIN, 0}};
     uint64_t now = clock_mono_ns();
     uint64_t ms = now < deadline_ns ? (deadline_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
-    int code = 0, n = poll(p, 3, (int)size_min(ms, 1 << 30));
+    uint64_t most = x->io->stop ? CHILD_ASK_MS : 1 << 30;
+    int code = 0, n = poll(p, 3, (int)size_min(ms, most));
 
+    if (x->io->stop && x->io->stop(x->io->ctx))
+        return err_code(err, ERR_CANCELED);
     if (n < 0 && errno != EINTR)
         return err_errno(err, errno, "waiting for a process");
     if (n == 0 && ms == 0)
@@ -318,9 +345,9 @@ static int exchange_step(struct exchange *x, uint64_t deadline_ns, struct err *e
     if (p[0].revents)
         code = feed(x, err);
     if (code == 0 && p[1].revents)
-        code = child_gather(&x->c->out, x->out, err);
+        code = child_gather(&x->c->out, x->io->out, x->io->cut, err);
     if (code == 0 && p[2].revents)
-        code = child_gather(&x->c->err, x->errout, err);
+        code = child_gather(&x->c->err, x->io->err, x->io->cut, err);
     return code;
 }
 
@@ -350,15 +377,30 @@ static void set_nonblocking(int fd)
         fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
+/* Waits for the end of a child whose pipes are closed, and asks stop() meanwhile. */
+static int child_await(struct child *c, const struct child_io *io, int *status,
+                       uint64_t deadline_ns, struct err *err)
+{
+    for (;;) {
+        uint64_t next = clock_mono_ns() + CHILD_ASK_MS * NS_PER_MS;
+        bool is_last = !io->stop || next >= deadline_ns;
+        int code = child_wait(c, status, is_last ? deadline_ns : next, err);
+        if (code != ERR_TIMEOUT || is_last)
+            return code;
+        if (io->stop(io->ctx))
+            return err_code(err, ERR_CANCELED);
+    }
+}
+
 int child_run(int *status, const struct child_options *o, const struct child_io *io,
               uint64_t deadline_ns, struct err *err)
 {
     struct child_options with_pipes = *o;
     struct child c = {.in = -1, .out = -1, .err = -1};
-    struct exchange x = {&c, io->in, io->out, io->err};
+    struct exchange x = {&c, io, io->in, NULL};
     int code;
 
-    with_pipes.flags = (io->in.len ? CHILD_STDIN : 0u) | (io->out ? CHILD_STDOUT : 0u) |
+    with_pipes.flags = (io->in.len || io->more ? CHILD_STDIN : 0u) | (io->out ? CHILD_STDOUT : 0u) |
                        (io->err ? CHILD_STDERR : 0u);
     code = child_start(&c, &with_pipes, err);
     if (code < 0)
@@ -366,9 +408,11 @@ int child_run(int *status, const struct child_options *o, const struct child_io 
     set_nonblocking(c.in);
     set_nonblocking(c.out);
     set_nonblocking(c.err);
+    x.piece = io->more ? xrealloc(NULL, CHILD_PIECE) : NULL;
     code = exchange_all(&x, deadline_ns, err);
+    free(x.piece);
     if (code == 0)
-        code = child_wait(&c, status, deadline_ns, err);
+        code = child_await(&c, io, status, deadline_ns, err);
     if (code < 0)
         err_wrap(err, code, "%s", o->argv[0]);
     child_end(&c, 0);

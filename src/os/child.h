@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "os/stream.h"
 
 #include <sys/types.h>
 
@@ -45,12 +46,17 @@ void child_end(struct child *c, uint64_t deadline_ns);
  * limit. NULL for a buf: that output is dropped. */
 struct child_io {
     struct str in;
+    struct reader *more; /* further bytes for stdin, behind `in`; NULL: none */
     struct buf *out, *err;
+    bool cut; /* output past the limit of its buf is dropped, and not an error */
+    /* Is asked several times a second whether the child must be ended. NULL: nobody is asked. */
+    bool (*stop)(void *ctx);
+    void *ctx;
 };
 
-/* Starts a child, exchanges the data of `io` with it, and waits for its end. On ERR_TIMEOUT and
- * ERR_TOO_LARGE the child and all processes that it started are killed. `flags` of the options is
- * ignored. */
+/* Starts a child, exchanges the data of `io` with it, and waits for its end. ERR_CANCELED: stop()
+ * said so. On this error, on ERR_TIMEOUT, on ERR_TOO_LARGE and on errors of the reader, the child
+ * and all processes that it started are killed. `flags` of the options is ignored. */
 int child_run(int *status, const struct child_options *o, const struct child_io *io,
               uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

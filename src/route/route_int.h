@@ -28,11 +28,12 @@ struct routes_view {
     uint64_t serial;   /* unique among the views of this process */
 };
 
-/* Number of slots. A slot remembers the name of a bucket that was on no local storage when it was
- * last looked for, so that a request on its way to a remote storage reads no row. A slot holds a
- * keyed hash of the name, the view's serial, and the generations of all local storages at that
- * time. Generations only grow, and each view has its own serial. So once a bucket may have been
- * made, or is no longer a copy, the hash differs and the slot does not match. */
+/* Number of slots. A slot remembers the name of a bucket that no local storage had when it was last
+ * looked for (copies do not count), so that a request on its way to a remote storage reads no row.
+ * A slot is one hash of the name. The hash's key is made from the view's serial and from the
+ * generations of the bucket on all local storages. Each view has its own serial, and generations
+ * only grow. So after such a bucket may have been made, or after the list of copies has changed,
+ * the hash is another one and the slot does not match. */
 enum { ROUTES_ABSENT = 1024 };
 
 struct routes {

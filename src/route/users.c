@@ -96,8 +96,8 @@ static int users_load_now(void *ctx, struct err *err)
 
 /* --- the first administrator --- */
 
-/* Sets the first administrator. The member and its strings are one allocation. Id and name never
- * change, so their strings stay when the keys are replaced. */
+/* Sets the first administrator, or replaces its keys. The struct member and its access key are one
+ * allocation; the secret is another one. Id and name are constants. */
 void users_set_root(struct users *u, struct str access, struct str secret)
 {
     struct member *m = xcalloc(1, sizeof(*m) + access.len + 1), *old;

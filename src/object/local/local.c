@@ -43,7 +43,7 @@ const struct bucket_ops local_bucket_ops = {
 const struct storage_ops local_storage_ops = {
     .kind = "local",
     .can = STORAGE_AT_HAND | STORAGE_TELLS_CHANGES | STORAGE_KEEPS_META | STORAGE_FOLDER |
-           STORAGE_NULL_VERSION,
+           STORAGE_NULL_VERSION | STORAGE_ANY_LENGTH,
     .create_bucket = local_create_bucket,
     .remove_bucket = local_remove_bucket,
     .open_bucket = local_open_bucket,

@@ -281,16 +281,29 @@ static bool etag_is_md5(const struct get_result *got)
            got->info.meta.encryption.len == 0;
 }
 
+/* Takes the MD5 of the range that the caller has, if it has one. */
+static int part_take_md5(struct part_change *p, struct str text, struct err *err)
+{
+    unsigned char md5[MD5_LEN];
+
+    if (text.len && !hex_parse(text, md5, sizeof(md5)))
+        return err_set(err, ERR_INVALID, "the MD5 of a part is not one");
+    if (text.len)
+        memcpy(p->etag, text.p, 2 * MD5_LEN);
+    return 0;
+}
+
 /* Computes MD5 and checksum of the shared bytes where they are not known. */
 static int digest_shared(struct part_change *p, struct get_result *got, struct arena *a,
                          struct err *err)
 {
     struct object_checksum *sum = &p->r.checksum;
-    bool sums = sum->type != CHECKSUM_NONE && !sum->value.len, has_md5 = etag_is_md5(got);
+    bool sums = sum->type != CHECKSUM_NONE && !sum->value.len;
+    bool is_given = p->etag[0] != '\0', has_md5 = is_given || etag_is_md5(got);
     struct digests *d;
     struct digest_value value;
 
-    if (has_md5)
+    if (has_md5 && !is_given)
         memcpy(p->etag, got->info.etag.p, 32);
     if (has_md5 && !sums)
         return 0;
@@ -365,6 +378,8 @@ int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct 
     }
     p.r.checksum = out->checksum;
     out->number = number;
+    if (code == 0)
+        code = part_take_md5(&p, out->etag, err);
     if (code == 0)
         code = shared ? share_part(&p, &got, a, out, err)
                       : upload_copy_part(bucket, a, upload, &got, out, err);

@@ -185,8 +185,8 @@ static int keep_filter(struct taps *t, struct err *err)
     return code;
 }
 
-/* Returns whether all rows are recorded that were committed before the writes of the last phase had
- * ended (keep_epoch() says what a phase is). */
+/* Returns whether all rows are recorded that were committed before the writes of the phase before
+ * the present one had ended (keep_epoch() says what a phase is). */
 static bool is_recorded(struct taps *t)
 {
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++) {

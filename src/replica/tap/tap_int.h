@@ -149,8 +149,8 @@ struct taps {
     /* Only the keeper uses the members below. */
     bool marks_began; /* marks_keep() has run at least once */
     int64_t applied;  /* epoch of the policies that the filter was set from; -1: none */
-    /* Epoch that is reached when the writes of the last phase have ended and are recorded; -1:
-     * none. */
+    /* Epoch that is reached when all writes that began in the phase before the present one have
+     * ended and are recorded (keep_epoch()); -1: none. */
     int64_t pending;
     bool ended; /* the writes that `pending` waits for have ended */
     /* When tap.settling of all taps was read, by the store's clock (ms since 1970); 0: not yet. */

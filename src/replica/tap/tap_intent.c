@@ -223,7 +223,7 @@ void intent_let_go(struct taps *t, struct intent *in)
 /* The facts that the policies give about a change. */
 struct concerned {
     bool replicated, switching;
-    bool has_switch;  /* a replication of the bucket from there has a switch that is not done */
+    bool has_switch;  /* the changed bucket has a switch that is not done */
     struct str owner; /* owner of the bucket, in the arena; empty: not replicated */
 };
 

@@ -349,3 +349,24 @@ TEST(conf, distance_counts_letters_wrong)
     CHECK_INT(nearest_distance(STR(""), STR("serve")), 5);
     CHECK_INT(nearest_distance(STR("kitten"), STR("sitting")), 3);
 }
+
+TEST(conf, forges_are_named_by_their_hosts)
+{
+    struct conf *c = load_ok("forges:\n  github.com: {token: abcd}\n"
+                             "  \"git.example:8443\": {kind: gitea, zip: false, lfs: true}\n");
+
+    CHECK_INT(c->forges.len, 2);
+    CHECK_STR(str_z(c->forges.items[0].token), STR("abcd"));
+    CHECK(c->forges.items[0].zip && !c->forges.items[0].lfs);
+    CHECK_STR(str_z(c->forges.items[1].host), STR("git.example:8443"));
+    CHECK(!c->forges.items[1].zip && c->forges.items[1].lfs);
+    conf_unref(c);
+    expect_problems("forges:\n  git.example: {token_file: here}\n",
+                    "weir.yaml:2: forges.git.example.kind must be github, gitlab or gitea\n"
+                    "weir.yaml:2: forges.git.example.token_file must be an absolute path\n");
+    expect_problems("forges:\n  github.com: {tokn: very-secret}\n",
+                    "weir.yaml:2: 'forges.github.com.tokn' is not a key; did you mean token?\n");
+    expect_problems("forges:\n  github.com: {api: ftp://x}\n",
+                    "weir.yaml:2: forges.github.com: api and git must begin with http:// or "
+                    "https://\n");
+}

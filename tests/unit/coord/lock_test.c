@@ -160,3 +160,89 @@ TEST_FOUR(lock, one_that_was_taken_by_a_clock_ahead_is_taken_by_the_next)
     CHECK_ERR(lock_take(&lock, a, STR("lk:y"), &err), ERR_BUSY);
     locks_close(a);
 }
+
+/* A script has set the key; from then on it is renewed like any other. */
+TEST_FOUR(lock, one_that_a_script_took_is_kept)
+{
+    struct locks *l = open_locks(f, 300);
+    struct store *s = f->stores[DB_LOCK];
+    struct lock *mine;
+    struct err err = {0};
+    const char *got = "";
+    uint64_t since = clock_mono_ns(), until = since + 900 * NS_PER_MS;
+
+    check_reply(s, "SET lock:octocat 17-abc PX 300", "OK");
+    CHECK_OK(lock_adopt(&mine, l, STR("lock:octocat"), STR("17-abc"), since, &err));
+    CHECK_STR(lock_token(mine), STR("17-abc"));
+    while (clock_mono_ns() < until && lock_held(mine))
+        ;
+    CHECK_INT(ask(s, "GET lock:octocat", &got), 0);
+    CHECK(strcmp(got, "\"17-abc\"") == 0 || !lock_held(mine));
+    lock_leave(mine);
+    locks_close(l);
+}
+
+/* It is neither renewed nor removed any more. */
+TEST_FOUR(lock, one_that_is_left_ends_by_itself)
+{
+    struct locks *l = open_locks(f, 300);
+    struct store *s = f->stores[DB_LOCK];
+    struct lock *mine;
+    struct err err = {0};
+    const char *got = "";
+
+    CHECK_OK(lock_take(&mine, l, STR("lk:x"), &err));
+    lock_leave(mine);
+    check_reply(s, "EXISTS lk:x", "1");
+    CHECK_SOON(ask(s, "EXISTS lk:x", &got) == 0 && strcmp(got, "0") == 0);
+    lock_leave(NULL);
+    locks_close(l);
+}
+
+/* By its own clock, a tenth before the store lets another have it. */
+TEST_FOUR(lock, one_that_cannot_be_renewed_is_given_up_before_it_ends)
+{
+    struct locks *l = open_locks(f, 10000);
+    struct lock *mine;
+    struct err err = {0};
+    uint64_t now = clock_mono_ns();
+
+    CHECK_OK(lock_adopt(&mine, l, STR("lock:x"), STR("1-a"), now - 8900 * NS_PER_MS, &err));
+    CHECK(lock_held(mine) || clock_mono_ns() > now + 100 * NS_PER_MS);
+    lock_leave(mine);
+    CHECK_OK(lock_adopt(&mine, l, STR("lock:x"), STR("1-a"), now - 9000 * NS_PER_MS, &err));
+    CHECK(!lock_held(mine));
+    lock_leave(mine);
+    locks_close(l);
+}
+
+TEST_FOUR(lock, refresh_of_foreign_lock_refused)
+{
+    struct locks *l = open_locks(f, 300);
+    struct store *s = f->stores[DB_LOCK];
+    struct lock *mine;
+    struct err err = {0};
+    const char *got = "";
+
+    check_reply(s, "SET lock:octocat 1 PX 2000", "OK");
+    CHECK_OK(lock_adopt(&mine, l, STR("lock:octocat"), STR("17-abc"), clock_mono_ns(), &err));
+    CHECK_SOON(!lock_held(mine));
+    CHECK_SOON(ask(s, "EXISTS lock:octocat", &got) == 0 && strcmp(got, "0") == 0);
+    lock_release(mine);
+    locks_close(l);
+}
+
+TEST_FOUR(lock, tokens_have_a_limit)
+{
+    struct locks *l = open_locks(f, 300);
+    struct lock *mine;
+    struct err err = {0};
+    char token[LOCK_TOKEN_MAX + 1];
+
+    memset(token, 'x', sizeof(token));
+    CHECK_ERR(lock_adopt(&mine, l, STR("k"), str_n(token, sizeof(token)), 0, &err), ERR_INVALID);
+    CHECK_ERR(lock_adopt(&mine, l, STR("k"), STR_EMPTY, 0, &err), ERR_INVALID);
+    CHECK_OK(lock_adopt(&mine, l, STR("k"), str_n(token, LOCK_TOKEN_MAX), 0, &err));
+    lock_leave(mine);
+    locks_close(l);
+}

@@ -170,14 +170,14 @@ TEST(client, retry_after_is_seconds_or_a_date)
     int64_t now;
 
     CHECK_INT(clock_parse_http(STR("Sun, 15 Nov 2026 20:00:00 GMT"), &now), 0);
-    CHECK_INT(client_retry_after_ms(STR("7"), now), 7000);
-    CHECK_INT(client_retry_after_ms(STR("0"), now), 0);
-    CHECK_INT(client_retry_after_ms(STR("99999999999999999"), now), 300000);
-    CHECK_INT(client_retry_after_ms(STR("Sun, 15 Nov 2026 20:00:09 GMT"), now), 9000);
-    CHECK_INT(client_retry_after_ms(STR("Sun, 15 Nov 2026 19:00:00 GMT"), now), 0);
-    CHECK_INT(client_retry_after_ms(STR("Sun, 15 Nov 2099 20:00:00 GMT"), now), 300000);
-    CHECK(client_retry_after_ms(STR("soon"), now) == UINT64_MAX);
-    CHECK(client_retry_after_ms(STR(""), now) == UINT64_MAX);
+    CHECK_INT(client_retry_after_ms(STR("7"), now, 300000), 7000);
+    CHECK_INT(client_retry_after_ms(STR("0"), now, 300000), 0);
+    CHECK_INT(client_retry_after_ms(STR("99999999999999999"), now, 300000), 300000);
+    CHECK_INT(client_retry_after_ms(STR("Sun, 15 Nov 2026 20:00:09 GMT"), now, 300000), 9000);
+    CHECK_INT(client_retry_after_ms(STR("Sun, 15 Nov 2026 19:00:00 GMT"), now, 300000), 0);
+    CHECK_INT(client_retry_after_ms(STR("Sun, 15 Nov 2099 20:00:00 GMT"), now, 300000), 300000);
+    CHECK(client_retry_after_ms(STR("soon"), now, 300000) == UINT64_MAX);
+    CHECK(client_retry_after_ms(STR(""), now, 300000) == UINT64_MAX);
 }
 
 /* "/away" goes to the URL in ctx, "/loop" to itself, "/see" asks for a GET of "/end", "/same" for

@@ -55,6 +55,24 @@ static bool allows(const char *list, const char *address)
     return hosts_have_address(&h, &addr);
 }
 
+TEST(hosts, resolved_address_is_public_or_not)
+{
+    static const struct {
+        const char *address;
+        bool is_public;
+    } rows[] = {{"8.8.8.8:443", true},       {"[2606:4700::1111]:443", true},
+                {"127.0.0.1:80", false},     {"[::1]:80", false},
+                {"100.64.0.1:80", false},    {"[::ffff:192.168.0.1]:80", false},
+                {"unix:/run/x.sock", false}, {"169.254.169.254:80", false}};
+    struct sock_addr addr;
+    struct err err = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CHECK_OK(sock_addr_parse(&addr, str_z(rows[i].address), &err));
+        CHECK(sock_addr_is_public(&addr) == rows[i].is_public);
+    }
+}
+
 TEST(hosts, addresses_are_allowed_by_public_and_by_networks)
 {
     CHECK(allows("public", "8.8.8.8"));

@@ -116,3 +116,20 @@ TEST(url, malformed_urls_are_refused)
             test_fail(__FILE__, __LINE__, "accepted (%d): " STR_FMT, rc, STR_ARG(bad[i]));
     }
 }
+
+TEST(url, origin_is_scheme_host_and_port)
+{
+    static const char *const same[][2] = {{"http://h/a", "HTTP://H:80/b?c"},
+                                          {"https://h:443", "https://h/x"},
+                                          {"http://[::1]:8/", "http://[::1]:8/y"}};
+    static const char *const other[][2] = {{"http://h/", "https://h/"},
+                                           {"http://h/", "http://h:81/"},
+                                           {"http://h/", "http://h.x/"},
+                                           {"http://h/", "http://h/#"},
+                                           {"http://h/", "http://x@g/"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(same); i++)
+        CHECK(url_same_origin(str_z(same[i][0]), str_z(same[i][1])));
+    for (size_t i = 0; i < ARRAY_SIZE(other); i++)
+        CHECK(!url_same_origin(str_z(other[i][0]), str_z(other[i][1])));
+}

@@ -162,6 +162,70 @@ TEST(child, too_much_output_or_time_ends_it)
     buf_release(&out);
 }
 
+TEST(child, input_comes_from_a_reader_behind_the_text)
+{
+    const char *argv[4];
+    struct child_options o = sh("cat", argv);
+    struct buf more = {0}, out = {0};
+    struct str_reader r;
+    struct err err = {0};
+    int status = -1;
+
+    for (int i = 0; i < 300000; i++)
+        buf_append_char(&more, (char)('a' + i % 26));
+    str_reader_init(&r, buf_str(&more));
+    CHECK_OK(child_run(&status, &o,
+                       &(struct child_io){.in = STR("first"), .more = &r.reader, .out = &out},
+                       soon(), &err));
+    CHECK_INT(status, 0);
+    CHECK_INT(out.len, 300005);
+    CHECK_STR(str_head(buf_str(&out), 8), STR("firstabc"));
+    CHECK_STR(str_skip(buf_str(&out), 5), buf_str(&more));
+    buf_release(&more);
+    buf_release(&out);
+}
+
+TEST(child, output_past_the_limit_can_be_dropped)
+{
+    const char *argv[4];
+    struct child_options o = sh("yes | head -c 200000; echo end >&2", argv);
+    struct buf out = BUF_INIT(1000), said = BUF_INIT(2);
+    struct err err = {0};
+    int status = -1;
+
+    CHECK_OK(child_run(&status, &o, &(struct child_io){.out = &out, .err = &said, .cut = true},
+                       soon(), &err));
+    CHECK_INT(status, 0);
+    CHECK_INT(out.len, 1000);
+    CHECK_STR(buf_str(&said), STR("en"));
+    buf_release(&out);
+    buf_release(&said);
+}
+
+static bool third_time(void *ctx)
+{
+    return ++*(int *)ctx == 3;
+}
+
+TEST(child, one_that_must_stop_is_ended)
+{
+    static const char *const scripts[] = {"sleep 1000", "exec >&- 2>&-; sleep 1000"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
+        const char *argv[4];
+        struct child_options o = sh(scripts[i], argv);
+        struct buf out = {0};
+        struct err err = {0};
+        int status = -1, asked = 0;
+        CHECK_ERR(child_run(&status, &o,
+                            &(struct child_io){.out = &out, .stop = third_time, .ctx = &asked},
+                            soon(), &err),
+                  ERR_CANCELED);
+        CHECK_INT(asked, 3);
+        buf_release(&out);
+    }
+}
+
 TEST(child, waiting_past_the_deadline_leaves_it_running)
 {
     const char *argv[] = {"sleep", "1000", NULL};

@@ -1,0 +1,28 @@
+/* Scratch: files without a name, and memory that lies in such files.
+ *
+ * A scratch file is unlinked as soon as it is made, so a process that dies leaves none behind.
+ * Memory for things whose size a peer chose comes from scratch when it is large: the kernel can
+ * write its pages to the disk, so it does not use up the memory of the process. */
+#ifndef OS_SCRATCH_H
+#define OS_SCRATCH_H
+
+#include "base/err.h"
+
+enum { SCRATCH_HEAP_MAX = 1024 * 1024 }; /* bytes of the largest scratch memory on the heap */
+
+/* Makes an empty file without a name in `folder`. The caller closes *fd. */
+int scratch_file(int *fd, const char *folder, struct err *err) MUST_CHECK;
+
+/* Memory on the heap, or mapped from a scratch file when it is larger than SCRATCH_HEAP_MAX. */
+struct scratch_mem {
+    unsigned char *p; /* never NULL after an init that succeeded */
+    size_t size;
+};
+
+/* The bytes are not zeroed. Room on the disk is reserved, so a full disk is ERR_NO_SPACE here and
+ * not a signal later. */
+int scratch_mem_init(struct scratch_mem *m, const char *folder, size_t size,
+                     struct err *err) MUST_CHECK;
+void scratch_mem_release(struct scratch_mem *m); /* an empty one is fine */
+
+#endif
