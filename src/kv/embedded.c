@@ -263,7 +263,9 @@ static int embedded_write(struct kv *kv, const struct kv_change *changes, size_t
 {
     struct embedded_kv *e = embedded_of(kv);
     struct embedded_write w = {.rows = e->rows, .changes = changes, .count = count};
-    enum db_durability durability = kv_changes_free(changes, count) ? DB_URGENT : DB_DURABLE;
+    enum db_durability durability = kv_changes_later(changes, count)  ? DB_VOLATILE
+                                    : kv_changes_free(changes, count) ? DB_URGENT
+                                                                      : DB_DURABLE;
     int code = write_prepare(&w, err);
 
     if (code == 0)

@@ -273,6 +273,14 @@ bool kv_changes_free(const struct kv_change *changes, size_t count)
     return true;
 }
 
+bool kv_changes_later(const struct kv_change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((changes[i].what == KV_PUT || changes[i].what == KV_REMOVE) && !changes[i].later)
+            return false;
+    return true;
+}
+
 int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
                  struct arena *a, const struct kv_name *names, size_t name_count,
                  struct kv_value *out, struct err *err)

@@ -76,9 +76,10 @@ struct kv_name {
     struct str partition, key;
 };
 
-/* A value as it was read. `stamp` is the value for a KV_SAME condition. In every driver it is the
- * value itself, so a caller that knows the whole value can make the condition without reading it.
- * bytes.p is NULL when there is no such row. Both are in the arena of the call. */
+/* A value as it was read. `stamp` goes into a KV_SAME condition. In every driver it has the same
+ * bytes as `bytes`, so a caller that knows the bytes of a row can make the condition without
+ * reading the row. bytes.p is NULL when there is no such row. Both strings are in the arena of the
+ * call. */
 struct kv_value {
     struct str bytes, stamp;
 };
@@ -117,6 +118,10 @@ struct kv_change {
      * this mark may use the room that the driver keeps for removals when its disk or memory is
      * full (K11). */
     bool frees;
+    /* Of KV_PUT and KV_REMOVE: the caller needs the change to be visible now, and durable only when
+     * a later write has returned (K13). If all changes of a write have this mark, a driver may
+     * return before they are durable. */
+    bool later;
 };
 
 /* The rows of one partition whose keys begin with `prefix`, from the key `from` on (inclusive). */
@@ -170,9 +175,10 @@ void kv_scan_free(struct kv_scan *scan); /* closes the scan and frees its memory
 /* --- writing --- */
 
 /* Makes all changes, or none of them, at a moment when all conditions hold (K2, K3). When it
- * returns 0 they are durable (K4). ERR_PRECONDITION: a condition does not hold; *failed (unless
- * NULL) is the index of the first such change. No two changes may have the same name (ERR_INVALID).
- * ERR_TIMEOUT: the changes may have been made. A write of no changes succeeds. */
+ * returns 0 they are durable (K4), unless they are all marked `later`. ERR_PRECONDITION: a
+ * condition does not hold; *failed (unless NULL) is the index of the first such change. No two
+ * changes may have the same name (ERR_INVALID). ERR_TIMEOUT: the changes may have been made. A
+ * write of no changes succeeds. */
 int kv_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
              struct err *err) MUST_CHECK;
 /* As kv_write(), and in the same round trip reads `names`, after the changes are made. ERR_TIMEOUT

@@ -16,6 +16,9 @@ int kv_opened(struct kv **out, struct kv *kv, const struct log *log, struct err 
 /* Whether the write may use the room that is kept for removals (kv_change.frees). */
 bool kv_changes_free(const struct kv_change *changes, size_t count);
 
+/* Whether no change of the write needs to be durable when it returns (kv_change.later). */
+bool kv_changes_later(const struct kv_change *changes, size_t count);
+
 /* Compares the store with the file of kv_know(), or writes the file. It uses the driver directly.
  * ERR_STORE: the store is empty, or another one. */
 int kv_known_check(struct kv *kv, struct err *err) MUST_CHECK;

@@ -123,18 +123,18 @@ static int event_read_file(struct action_call *c, const struct tree_record *reco
     struct buf text = BUF_INIT(ACTION_BYTES_MAX + 1);
     struct lake_entry e = {0};
     struct object_info info = {0};
-    struct lake_place p;
+    struct object_place p;
     int code = lake_entry_read(&e, c->arena, arena_str(c->arena, record->data), err);
 
     if (code == 0 && e.size > ACTION_BYTES_MAX)
         code = err_set(err, ERR_INVALID, "an action file has 1 to %d bytes", ACTION_BYTES_MAX);
     if (code == 0)
-        code = lake_address_open(&p, c->lake, c->arena, c->repo, &e, LAKE_PLACE_READ, err);
+        code = lake_address_open(&p, c->lake, c->arena, c->repo, &e, PLACE_READ, err);
     if (code == 0) {
-        code = lake_place_read(&p, &text, &info, err);
+        code = object_place_read(&p, &text, &info, err);
         if (code == 0)
             code = lake_address_check(&p, &e, &info, err);
-        code = lake_place_end(&p, code, err);
+        code = object_place_end(&p, code, err);
     }
     if (code == 0)
         code = action_read(out, c->arena, buf_str(&text), err);

@@ -30,6 +30,32 @@ static const struct proto_field hook_run_fields[] = {
     {0},
 };
 
+void action_run_write(struct buf *out, const struct lake_run *run)
+{
+    proto_write(out, run_fields, run);
+}
+
+void action_hook_run_write(struct buf *out, const struct lake_hook_run *h)
+{
+    proto_write(out, hook_run_fields, h);
+}
+
+int action_run_read(struct lake_run *out, struct str in, struct err *err)
+{
+    *out = (struct lake_run){0};
+    return proto_read(out, run_fields, NULL, in, NULL) < 0
+               ? err_set(err, ERR_CORRUPT, "the record of a run is damaged")
+               : 0;
+}
+
+int action_hook_run_read(struct lake_hook_run *out, struct str in, struct err *err)
+{
+    *out = (struct lake_hook_run){0};
+    return proto_read(out, hook_run_fields, NULL, in, NULL) < 0
+               ? err_set(err, ERR_CORRUPT, "the record of a hook is damaged")
+               : 0;
+}
+
 /* Makes the id of a run. Newer ids are smaller, so that a scan gives the newest run first. */
 void action_run_id(char out[32 + 1])
 {
@@ -51,38 +77,42 @@ static const char *hook_run_kind(struct arena *a, const struct lake_repo *r, str
 
 /* --- writing --- */
 
-/* Puts a row, on the condition that the repository still exists. */
-static int action_put(struct action_call *c, const char *kind, struct str id,
-                      const struct proto_field *fields, const void *record, struct err *err)
+/* Puts a row, on the condition that the repository still exists. Releases `value`. */
+static int action_put(struct action_call *c, const char *kind, struct str id, struct buf *value,
+                      struct err *err)
 {
-    struct buf value = BUF_INIT(KV_VALUE_MAX);
     struct lake_repo now = *c->repo;
     struct lake_tx tx;
     int code;
 
-    proto_write(&value, fields, record);
     do {
         lake_tx_init(&tx, c->arena);
         lake_tx_check_repo(&tx, &now);
         lake_tx_put(&tx, lake_key_in(c->arena, LAKE_ACTIONS, kind, id),
-                    arena_str(c->arena, buf_str(&value)));
+                    arena_str(c->arena, buf_str(value)));
         code = lake_tx_write(c->lake, &tx, NULL, err);
         if (code != ERR_PRECONDITION)
             break;
         code = lake_repo_again(c->lake, c->arena, c->repo, &now, err);
     } while (code == 0);
-    buf_release(&value);
+    buf_release(value);
     return code;
 }
 
 int action_put_run(struct action_call *c, const struct lake_run *run, struct err *err)
 {
-    return action_put(c, run_kind(c->arena, c->repo), run->id, run_fields, run, err);
+    struct buf value = BUF_INIT(KV_VALUE_MAX);
+
+    action_run_write(&value, run);
+    return action_put(c, run_kind(c->arena, c->repo), run->id, &value, err);
 }
 
 int action_put_hook_run(struct action_call *c, const struct lake_hook_run *h, struct err *err)
 {
-    return action_put(c, hook_run_kind(c->arena, c->repo, h->run), h->id, hook_run_fields, h, err);
+    struct buf value = BUF_INIT(KV_VALUE_MAX);
+
+    action_hook_run_write(&value, h);
+    return action_put(c, hook_run_kind(c->arena, c->repo, h->run), h->id, &value, err);
 }
 
 static int action_remove_rows(struct action_call *c, struct str prefix, struct err *err)
@@ -130,10 +160,10 @@ static int run_row(void *item, void *ctx, struct arena *a, struct str record, st
 {
     const struct run_filter *f = ctx;
     struct lake_run *run = item;
+    int code = action_run_read(run, record, err);
 
-    *run = (struct lake_run){0};
-    if (proto_read(run, run_fields, NULL, record, NULL) < 0)
-        return err_set(err, ERR_CORRUPT, "the record of a run is damaged");
+    if (code < 0)
+        return code;
     return f && ((f->branch.len && !str_eq(f->branch, run->branch)) ||
                  (f->commit_id.len && !str_eq(f->commit_id, run->commit_id)))
                ? ERR_AGAIN
@@ -142,12 +172,7 @@ static int run_row(void *item, void *ctx, struct arena *a, struct str record, st
 
 static int hook_run_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
 {
-    struct lake_hook_run *run = item;
-
-    *run = (struct lake_hook_run){0};
-    return proto_read(run, hook_run_fields, NULL, record, NULL) < 0
-               ? err_set(err, ERR_CORRUPT, "the record of a hook is damaged")
-               : 0;
+    return action_hook_run_read(item, record, err);
 }
 
 int lake_run_list(struct lake *l, struct arena *a, const struct lake_repo *r,

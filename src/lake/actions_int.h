@@ -64,6 +64,13 @@ int action_send(struct action_call *c, const struct action *act, const struct ac
 
 /* --- records (action_record.c) --- */
 
+/* Append the encoded record. */
+void action_run_write(struct buf *out, const struct lake_run *run);
+void action_hook_run_write(struct buf *out, const struct lake_hook_run *h);
+/* Read an encoded record. Its strings point into `in`. ERR_CORRUPT: the bytes are not a record. */
+int action_run_read(struct lake_run *out, struct str in, struct err *err) MUST_CHECK;
+int action_hook_run_read(struct lake_hook_run *out, struct str in, struct err *err) MUST_CHECK;
+
 void action_run_id(char out[32 + 1]);
 int action_put_run(struct action_call *c, const struct lake_run *run, struct err *err) MUST_CHECK;
 int action_put_hook_run(struct action_call *c, const struct lake_hook_run *h,

@@ -36,9 +36,9 @@ bool lake_address_is_relative(const struct lake_entry *e)
            (e->address_type != LAKE_FULL && str_find(e->address, STR("://")) < 0);
 }
 
-int lake_address_open(struct lake_place *out, struct lake *l, struct arena *a,
-                      const struct lake_repo *r, const struct lake_entry *e,
-                      enum lake_place_use use, struct err *err)
+int lake_address_open(struct object_place *out, struct lake *l, struct arena *a,
+                      const struct lake_repo *r, const struct lake_entry *e, enum place_use use,
+                      struct err *err)
 {
     struct str rest = str_skip(e->address, sizeof("s3://") - 1), bucket, key;
 
@@ -49,7 +49,7 @@ int lake_address_open(struct lake_place *out, struct lake *l, struct arena *a,
         return err_set(err, ERR_CORRUPT, "'" STR_FMT "' is not the address of an object",
                        STR_ARG(str_head(e->address, 255)));
     /* the owner's right to read the object must be looked up, which may wait */
-    if (use == LAKE_PLACE_READ_NOW)
+    if (use == PLACE_READ_NOW)
         return ERR_AGAIN;
     return lake_place_open(out, l, a, r->owner, bucket, key, use, err);
 }

@@ -16,15 +16,15 @@ struct str lake_address_folder(struct arena *a, int64_t time_ms);
 bool lake_address_is_relative(const struct lake_entry *e);
 /* Opens the place of the entry's body, as the owner of the repository. A caller that reads the
  * object must call lake_address_check() before it uses any byte or property of the object.
- * ERR_AGAIN: `use` is LAKE_PLACE_READ_NOW, but the entry has a full address, whose check may
+ * ERR_AGAIN: `use` is PLACE_READ_NOW, but the entry has a full address, whose check may
  * wait. */
-int lake_address_open(struct lake_place *out, struct lake *l, struct arena *a,
-                      const struct lake_repo *r, const struct lake_entry *e,
-                      enum lake_place_use use, struct err *err) MUST_CHECK;
+int lake_address_open(struct object_place *out, struct lake *l, struct arena *a,
+                      const struct lake_repo *r, const struct lake_entry *e, enum place_use use,
+                      struct err *err) MUST_CHECK;
 /* Checks that the object in the place is the object that the entry describes. If the entry has a
  * full address, this also checks that the owner of the repository may read the object now. For that
  * it reads the bucket's rules anew each time, and may wait. ERR_GONE: a check failed. */
-int lake_address_check(const struct lake_place *p, const struct lake_entry *e,
+int lake_address_check(const struct object_place *p, const struct lake_entry *e,
                        const struct object_info *info, struct err *err) MUST_CHECK;
 
 #endif

@@ -14,7 +14,7 @@ struct body_pass {
     struct reader reader;
     struct reader *from;
     struct arena *arena;
-    struct lake_place *place;
+    struct object_place *place;
     const struct put_options *asked;
     bool hashes; /* the storage does not compute the MD5 of the bytes that it gets */
     struct md5 md5;
@@ -34,7 +34,7 @@ static int body_pass_read(struct reader *r, void *to, size_t len, size_t *got, s
 
 static const struct reader_ops body_pass_ops = {.read = body_pass_read};
 
-struct body_pass *body_pass_new(struct arena *a, struct lake_place *p, struct reader *from,
+struct body_pass *body_pass_new(struct arena *a, struct object_place *p, struct reader *from,
                                 const struct put_options *asked)
 {
     struct body_pass *b = arena_new(a, struct body_pass);
@@ -72,7 +72,7 @@ static int body_pass_verify(void *ctx, struct object_meta *meta, struct err *err
         code = b->asked->verify(b->asked->ctx, meta, err);
     if (meta->checksum.type != CHECKSUM_NONE)
         b->checksum = meta->checksum;
-    return code < 0 ? code : lake_place_may(b->place, err);
+    return code < 0 ? code : object_place_may(b->place, err);
 }
 
 struct put_options body_pass_options(struct body_pass *b)
@@ -80,7 +80,7 @@ struct put_options body_pass_options(struct body_pass *b)
     return (struct put_options){.verify = body_pass_verify,
                                 .ctx = b,
                                 .md5 = b->hashes ? NULL : b->asked->md5,
-                                .seal = lake_place_seal_key,
+                                .seal = object_place_seal_key,
                                 .seal_ctx = b->place};
 }
 
@@ -128,12 +128,12 @@ static void body_describe(struct lake_entry *entry, uint64_t size, struct str et
 }
 
 /* Opens the place of a new body and puts its address into the entry. */
-static int body_open_new(struct lake_place *p, struct lake *l, struct arena *a,
+static int body_open_new(struct object_place *p, struct lake *l, struct arena *a,
                          const struct lake_repo *r, struct lake_entry *entry, struct err *err)
 {
     entry->address = lake_new_address(a);
     entry->address_type = LAKE_RELATIVE;
-    return lake_address_open(p, l, a, r, entry, LAKE_PLACE_PUT, err);
+    return lake_address_open(p, l, a, r, entry, PLACE_PUT, err);
 }
 
 int lake_body_put(struct lake *l, struct arena *a, const struct lake_repo *r, struct reader *body,
@@ -141,7 +141,7 @@ int lake_body_put(struct lake *l, struct arena *a, const struct lake_repo *r, st
                   struct err *err)
 {
     struct put_result put = {0};
-    struct lake_place p;
+    struct object_place p;
     int code = body_open_new(&p, l, a, r, entry, err);
 
     if (code < 0)
@@ -151,7 +151,7 @@ int lake_body_put(struct lake *l, struct arena *a, const struct lake_repo *r, st
     if (code == 0) {
         struct put_options own = body_pass_options(b);
         own.meta = body_meta(a, r, &o->meta);
-        code = lake_place_seal(&p, &own.meta, err);
+        code = object_place_seal(&p, &own.meta, err);
         if (code == 0)
             code =
                 p.bucket->ops->put(p.bucket, a, p.key, body_pass_reader(b), size, &own, &put, err);
@@ -160,7 +160,7 @@ int lake_body_put(struct lake *l, struct arena *a, const struct lake_repo *r, st
         struct object_checksum sum = body_pass_checksum(b);
         body_describe(entry, put.size, body_pass_etag(b, put.etag), &sum);
     }
-    return lake_place_end(&p, code, err);
+    return object_place_end(&p, code, err);
 }
 
 int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
@@ -169,7 +169,7 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
 {
     struct put_options own = {.meta = body_meta(a, r, &o->meta)};
     struct put_result put = {0};
-    struct lake_place p;
+    struct object_place p;
     int code = body_open_new(&p, l, a, r, entry, err);
 
     if (code < 0)
@@ -177,16 +177,16 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
     if (p.bucket->ops != from->bucket->ops || p.bucket->storage != from->bucket->storage)
         code = ERR_UNSUPPORTED;
     if (code == 0)
-        code = lake_place_seal(&p, &own.meta, err);
+        code = object_place_seal(&p, &own.meta, err);
     if (code == 0 && own.meta.encryption.len) /* only the caller can open the source */
         code = ERR_UNSUPPORTED;
     if (code == 0)
-        code = lake_place_may(&p, err);
+        code = object_place_may(&p, err);
     if (code == 0)
         code = p.bucket->ops->copy(p.bucket, a, p.key, from->bucket, from->info, &own, &put, err);
     if (code == 0)
         body_describe(entry, from->info->size, from->info->etag, &o->meta.checksum);
-    return lake_place_end(&p, code, err);
+    return object_place_end(&p, code, err);
 }
 
 /* --- reading --- */
@@ -194,9 +194,9 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
 /* Opens the object that the entry names. */
 static int body_open_entry(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct lake_entry *entry, const struct object_range *range,
-                           enum lake_place_use use, struct get_result *out, struct err *err)
+                           enum place_use use, struct get_result *out, struct err *err)
 {
-    struct lake_place p;
+    struct object_place p;
     int code = lake_address_open(&p, l, a, r, entry, use, err);
 
     if (code == 0) {
@@ -204,8 +204,8 @@ static int body_open_entry(struct lake *l, struct arena *a, const struct lake_re
         if (code == 0)
             code = lake_address_check(&p, entry, &out->info, err);
         if (code == 0)
-            code = lake_place_unlock(&p, out, err);
-        code = lake_place_end(&p, code, err);
+            code = object_place_unlock(&p, out, err);
+        code = object_place_end(&p, code, err);
     }
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
         return err_set(err, ERR_GONE, "the bytes at " STR_FMT " are gone",
@@ -234,7 +234,7 @@ int lake_body_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                   struct get_result *out, struct err *err)
 {
     struct get_result got = {0};
-    int code = body_open_entry(l, a, r, entry, range, LAKE_PLACE_READ, &got, err);
+    int code = body_open_entry(l, a, r, entry, range, PLACE_READ, &got, err);
 
     return body_give(got, code, out);
 }
@@ -244,7 +244,7 @@ int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r
                       struct get_result *out, struct err *err)
 {
     struct get_result got = {0};
-    int code = body_open_entry(l, a, r, entry, range, LAKE_PLACE_READ_NOW, &got, err);
+    int code = body_open_entry(l, a, r, entry, range, PLACE_READ_NOW, &got, err);
 
     /* Reading several parts may wait. The entry of an imported object does not say whether its body
      * has parts, so the opened object is asked. */
@@ -261,14 +261,14 @@ void lake_body_remove(struct lake *l, struct arena *a, const struct lake_repo *r
     struct remove_options o = {0};
     struct remove_result removed;
     struct err err = {0};
-    struct lake_place p;
-    int code = lake_address_open(&p, l, a, r, entry, LAKE_PLACE_REMOVE, &err);
+    struct object_place p;
+    int code = lake_address_open(&p, l, a, r, entry, PLACE_REMOVE, &err);
 
     if (code == 0) {
-        code = lake_place_may(&p, &err);
+        code = object_place_may(&p, &err);
         if (code == 0)
             code = p.bucket->ops->remove(p.bucket, a, p.key, &o, &removed, &err);
-        code = lake_place_end(&p, code, &err);
+        code = object_place_end(&p, code, &err);
     }
     if (code < 0)
         log_warn(l->o.log, "lake.body_left", log_s("repository", r->id),

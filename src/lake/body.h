@@ -57,9 +57,9 @@ bool lake_body_is_free(int stage_code, bool may_be_there);
 
 /* A body on its way from a client to a storage. It is hashed if the storage does not do that, and
  * checked after its last byte, before the object becomes visible. */
-struct lake_place;
+struct object_place;
 struct body_pass;
-struct body_pass *body_pass_new(struct arena *a, struct lake_place *p, struct reader *from,
+struct body_pass *body_pass_new(struct arena *a, struct object_place *p, struct reader *from,
                                 const struct put_options *asked);
 /* Return the reader that the storage reads, and the options of the storage's call. The caller sets
  * the meta in the options. */

@@ -53,8 +53,8 @@ static int copy_from_repo(struct bucket_change *c, struct lake_bucket *from,
                           const struct put_options *o, struct lake_entry *entry, struct err *err)
 {
     struct get_result head = {0};
-    struct lake_place p;
-    int code = lake_address_open(&p, from->lake, c->a, &from->repo, entry, LAKE_PLACE_READ, err);
+    struct object_place p;
+    int code = lake_address_open(&p, from->lake, c->a, &from->repo, entry, PLACE_READ, err);
 
     if (code < 0)
         return code;
@@ -68,7 +68,7 @@ static int copy_from_repo(struct bucket_change *c, struct lake_bucket *from,
     if (code == 0)
         code = lake_body_copy(c->b->lake, c->a, &c->b->repo, &source, o, entry, err);
     entry->etag = etag;
-    return lake_place_end(&p, code, err);
+    return object_place_end(&p, code, err);
 }
 
 /* Copies from a bucket of any kind. Inside a repository the new entry has the address of the old

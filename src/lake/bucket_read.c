@@ -116,7 +116,7 @@ static int parts_of_entry(const struct lake_entry *e, struct arena *a, uint32_t 
 }
 
 /* Lists the parts of an object by its body. The storage also knows their numbers and checksums. */
-static int parts_of_body(struct lake_place *p, const struct lake_entry *e, struct arena *a,
+static int parts_of_body(struct object_place *p, const struct lake_entry *e, struct arena *a,
                          uint32_t after, size_t limit, struct part_list *out, struct err *err)
 {
     struct get_result head = {0};
@@ -137,7 +137,7 @@ int lake_bucket_object_parts(struct bucket *bucket, struct arena *a,
     struct bucket_read r = {b, a, object->key};
     const struct lake_entry *entry = &r.found.entry;
     struct get_result head;
-    struct lake_place p;
+    struct object_place p;
     int code = bucket_find(&r, &head, err);
 
     *out = (struct part_list){0};
@@ -145,10 +145,10 @@ int lake_bucket_object_parts(struct bucket *bucket, struct arena *a,
         code = err_code(err, ERR_NOT_FOUND);
     if (code < 0 || entry->part_count == 0)
         return code;
-    code = lake_address_open(&p, b->lake, a, &b->repo, entry, LAKE_PLACE_READ, err);
+    code = lake_address_open(&p, b->lake, a, &b->repo, entry, PLACE_READ, err);
     if (code < 0)
         return code;
     code = p.bucket->ops->object_parts ? parts_of_body(&p, entry, a, after, limit, out, err)
                                        : parts_of_entry(entry, a, after, limit, out, err);
-    return lake_place_end(&p, code, err);
+    return object_place_end(&p, code, err);
 }

@@ -97,6 +97,7 @@ int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c
 
     lake_tx_init(&tx, a);
     tx.frees = c->frees;
+    tx.later = c->later;
     change_fill(&tx, c);
     int code = change_check_size(c, err);
     if (code == 0)

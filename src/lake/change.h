@@ -55,6 +55,7 @@ struct branch_change {
      * written, and the write returns ERR_AGAIN. */
     const struct kv_change *also;
     bool frees; /* the change is part of a reset, which goes on when the disk is full */
+    bool later; /* a crash may undo the change until a later write has returned */
 };
 /* Begins a change of the branch. `next` is a copy of the record. */
 struct branch_change branch_change_of(const struct lake_repo *r, const struct lake_branch *b,

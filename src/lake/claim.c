@@ -28,8 +28,8 @@ struct str claim_key(struct claim *c, struct str prefix, const char *name)
     return arena_fmt(&c->arena, STR_FMT "%s%s", STR_ARG(prefix), prefix.len ? "/" : "", name);
 }
 
-static int claim_open(struct lake_place *p, struct claim *c, struct str key,
-                      enum lake_place_use use, struct err *err)
+static int claim_open(struct object_place *p, struct claim *c, struct str key, enum place_use use,
+                      struct err *err)
 {
     return lake_place_open(p, c->lake, &c->arena, c->repo->owner, c->bucket, key, use, err);
 }
@@ -47,13 +47,13 @@ int claim_see(struct claim *c, struct str key, struct claim_seen *out, struct er
 {
     struct buf text = BUF_INIT(CLAIM_BYTES_MAX);
     struct object_info info = {0};
-    struct lake_place p;
-    int code = claim_open(&p, c, key, LAKE_PLACE_READ, err);
+    struct object_place p;
+    int code = claim_open(&p, c, key, PLACE_READ, err);
     bool is_large;
 
     *out = (struct claim_seen){0};
     if (code == 0)
-        code = lake_place_end(&p, lake_place_read(&p, &text, &info, err), err);
+        code = object_place_end(&p, object_place_read(&p, &text, &info, err), err);
     is_large = code == ERR_TOO_LARGE; /* somebody has put another object there */
     if (code == 0 || is_large)
         *out = (struct claim_seen){is_large ? STR("an object that is too large for a claim")
@@ -242,11 +242,11 @@ static int claim_check_empty(struct claim *c, const char *folder, struct err *er
     struct str claim = claim_key(c, c->prefix, LAKE_CLAIM);
     struct list_options o = {.prefix = claim_key(c, c->prefix, folder), .limit = 2};
     struct list_result list = {0};
-    struct lake_place p;
-    int code = claim_open(&p, c, o.prefix, LAKE_PLACE_READ, err);
+    struct object_place p;
+    int code = claim_open(&p, c, o.prefix, PLACE_READ, err);
 
     if (code == 0)
-        code = lake_place_end(&p, p.bucket->ops->list(p.bucket, &c->arena, &o, &list, err), err);
+        code = object_place_end(&p, p.bucket->ops->list(p.bucket, &c->arena, &o, &list, err), err);
     for (size_t i = 0; code == 0 && i < list.count; i++)
         if (!str_eq(list.entries[i].info.key, claim))
             code = claim_in_use(c, list.entries[i].info.key, err);
@@ -260,19 +260,21 @@ static int claim_check_empty(struct claim *c, const char *folder, struct err *er
 int claim_put(struct claim *c, const struct claim_seen *seen, struct str text, struct err *err)
 {
     struct object_conditions when = {0};
-    struct lake_place p;
+    struct object_place p;
 
     if (seen->text.p)
         when.if_match = arena_fmt(&c->arena, "\"" STR_FMT "\"", STR_ARG(seen->etag));
     else
         when.if_none_match = STR("*");
-    int code = claim_open(&p, c, claim_key(c, c->prefix, LAKE_CLAIM), LAKE_PLACE_PUT, err);
+    int code = claim_open(&p, c, claim_key(c, c->prefix, LAKE_CLAIM), PLACE_PUT, err);
     if (code < 0)
         return code;
-    code = lake_place_put(&p, text, &when, err);
+    code = object_place_put(&p, text, &when, err);
     if (code == ERR_UNSUPPORTED)
-        code = lake_place_put(&p, text, NULL, err);
-    return lake_place_end(&p, code, err);
+        code = object_place_put(&p, text, NULL, err);
+    if (code == ERR_NOT_FOUND && seen->text.p) /* nothing that If-Match could match */
+        code = err_code(err, ERR_PRECONDITION);
+    return object_place_end(&p, code, err);
 }
 
 static int claim_make(struct claim *c, struct err *err)
@@ -342,7 +344,7 @@ static int claim_undo(struct claim *c, struct err *err)
     struct str key = claim_key(c, c->prefix, LAKE_CLAIM);
     struct remove_result result;
     struct claim_seen seen;
-    struct lake_place p;
+    struct object_place p;
     bool is_own = false;
     int code = claim_see(c, key, &seen, err);
 
@@ -350,14 +352,14 @@ static int claim_undo(struct claim *c, struct err *err)
         code = claim_is_own(c, &seen, &is_own, err);
     if (code < 0 || !is_own)
         return code;
-    code = claim_open(&p, c, key, LAKE_PLACE_REMOVE, err);
+    code = claim_open(&p, c, key, PLACE_REMOVE, err);
     if (code < 0)
         return code;
-    code = lake_place_may(&p, err);
+    code = object_place_may(&p, err);
     if (code == 0)
         code = p.bucket->ops->remove(p.bucket, &c->arena, key, &(struct remove_options){0}, &result,
                                      err);
-    return lake_place_end(&p, code, err);
+    return object_place_end(&p, code, err);
 }
 
 void lake_release_space(struct lake *l, const struct lake_repo *r)

@@ -2,21 +2,15 @@
 #include "lake/conflicts.h"
 
 int conflicts_merge(struct conflict_merge *m, struct lake *l, struct arena *a,
-                    const struct lake_repo *r, struct str *root, struct err *err)
+                    struct tree_store *store, struct str *root, struct err *err)
 {
     struct tree_write_options write = {.writers = l->o.writers};
     struct tree_result result = {0};
-    struct tree_store store;
-    int code = lake_tree_store(l, r, &store, err);
 
-    if (code < 0)
-        return code;
     if (m->conflicts)
         *m->conflicts = (struct lake_conflicts){0};
     m->arena = a;
-    lake_tree_store_keep(&store, m->keep);
-    code = tree_merge(&store, &m->merge, &write, &result, err);
-    lake_tree_store_release(l, &store);
+    int code = tree_merge(store, &m->merge, &write, &result, err);
     if (code == ERR_CONFLICT)
         return err_set(err, ERR_CONFLICT, "conflict found");
     *root = arena_str(a, str_z(result.root));

@@ -10,14 +10,12 @@ struct conflict_merge {
     struct lake_conflicts *conflicts; /* gets the paths; NULL: they are not collected */
     struct arena *arena;              /* memory of the paths; set by conflicts_merge() */
     void *ctx;                        /* for the caller's use */
-    /* the collector's state that the change of the merge was based on */
-    const struct lake_keep *keep;
 };
 
-/* Merges the trees; *root is the root of the result, in the arena. ERR_CONFLICT: the paths are in
- * m->conflicts. */
+/* Merges the trees, in the store that has them; *root is the root of the result, in the arena.
+ * ERR_CONFLICT: the paths are in m->conflicts. */
 int conflicts_merge(struct conflict_merge *m, struct lake *l, struct arena *a,
-                    const struct lake_repo *r, struct str *root, struct err *err) MUST_CHECK;
+                    struct tree_store *store, struct str *root, struct err *err) MUST_CHECK;
 void conflicts_add(void *ctx, struct str path);
 
 #endif

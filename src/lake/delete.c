@@ -157,7 +157,8 @@ static int deletion_ask_claim(struct deletion *d, struct err *err)
     return code == ERR_NOT_FOUND || (code == ERR_IN_USE && !d->row.purge) ? 0 : code;
 }
 
-/* Aborts uploads and, if the repository is purged, removes its files. */
+/* Aborts uploads and, if the repository is purged, removes its files. An owner who has lost the
+ * right to use the namespace leaves the files to the owner of the bucket. */
 static int deletion_files(struct deletion *d, struct err *err)
 {
     int code = deletion_ask_claim(d, err);
@@ -169,7 +170,11 @@ static int deletion_files(struct deletion *d, struct err *err)
         code = deletion_folder(d, STR(LAKE_BODIES "/"), err);
     if (code == 0 && purges)
         code = deletion_folder(d, STR(LAKE_NODES "/"), err);
-    return code == ERR_NO_BUCKET ? 0 : code; /* the bucket of the namespace was deleted */
+    if (code == ERR_DENIED)
+        log_warn(d->lake->o.log, "lake.delete_leaves_files", log_s("partition", d->repo.partition),
+                 log_z("error", err->text));
+    /* without a bucket: that of the namespace was deleted */
+    return code == ERR_NO_BUCKET || code == ERR_DENIED ? 0 : code;
 }
 
 /* Keeps the row for a second removal of the files. A request that was under way when the repository

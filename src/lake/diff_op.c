@@ -1,5 +1,6 @@
 /* Lists differences between refs, and the uncommitted changes of a branch. */
 #include "lake/diff_walk.h"
+#include "lake/merge_base.h"
 #include "lake/names.h"
 #include "lake/page.h"
 #include "lake/read.h"
@@ -31,7 +32,7 @@ static void differing_seek(void *ctx, struct str path)
 static int differing_side(struct differing *g, struct str path, const struct tree_record *from,
                           struct lake_object *out, struct err *err)
 {
-    if (from->identity.len == 0)
+    if (from->identity.len == 0 || base_tree_conflicts(from->identity))
         return 0;
     struct str identity = arena_str(g->arena, from->identity);
     struct str data = arena_str(g->arena, from->data);
@@ -88,12 +89,12 @@ struct comparing {
     const struct lake_list_options *o;
 };
 
-/* Finds the left tree, and the merge base of a three-dot comparison. */
+/* Finds the left tree, and that of the merge base of a three-dot comparison, which is then
+ * `*base`. */
 static int comparing_left(struct comparing *c, struct lake *l, struct arena *a,
                           const struct lake_repo *r, struct str right_commit,
-                          struct diff_options *d, struct err *err)
+                          struct base_tree *base, struct diff_options *d, struct err *err)
 {
-    struct lake_commit base;
     struct str left, tree;
 
     if (c->left.len == 0) {
@@ -104,12 +105,14 @@ static int comparing_left(struct comparing *c, struct lake *l, struct arena *a,
     if (code == 0)
         code = lake_commit_tree(l, a, r, left, &tree, err);
     if (code == 0 && c->is_three_dot)
-        code = lake_merge_base(l, a, r, left, right_commit, &base, err);
+        code = base_tree_find(base, d->store, l, a, r, left, right_commit, err);
     if (code < 0)
         return code;
     d->is_three_dot = c->is_three_dot;
-    d->left = c->is_three_dot ? base.tree : tree;
+    d->left = c->is_three_dot ? base->root : tree;
     d->other = tree;
+    if (c->is_three_dot)
+        d->store = &base->store;
     return 0;
 }
 
@@ -120,6 +123,7 @@ static int comparing_run(struct comparing *c, struct lake *l, struct arena *a,
 {
     struct str commit = m ? m->branch.commit_id : c->right_ref.commit_id;
     struct diff_options d = {0};
+    struct base_tree base = {0};
     struct head_tree right;
     int code = head_tree_open(&right, l, a, r, commit, err);
 
@@ -131,9 +135,10 @@ static int comparing_run(struct comparing *c, struct lake *l, struct arena *a,
         code = d.tokens ? 0 : err_code(err, ERR_NO_MEMORY);
     }
     if (code == 0)
-        code = comparing_left(c, l, a, r, commit, &d, err);
+        code = comparing_left(c, l, a, r, commit, &base, &d, err);
     if (code == 0)
         code = differing_fill(l, a, &d, c->o, out, err);
+    base_tree_release(&base);
     head_tree_release(&right, l);
     return code;
 }

@@ -88,7 +88,7 @@ int lake_bucket_get_document(struct bucket *bucket, struct arena *a, const char 
 
 /* --- setting --- */
 
-/* Writes the document and counts the change in the repository's record, in one step. */
+/* Writes the document and counts the change in the repository's record, in one step (S5). */
 static int document_write(struct lake_bucket *b, struct arena *a, const char *name,
                           struct str document, struct err *err)
 {

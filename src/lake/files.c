@@ -14,14 +14,14 @@ static int files_skip(const struct lake_repo *r, size_t *skip, struct err *err)
 }
 
 /* Lists through an open place and closes the place. */
-static int files_page(struct lake_place *p, struct arena *a, struct str after, size_t skip,
+static int files_page(struct object_place *p, struct arena *a, struct str after, size_t skip,
                       struct lake_files *out, struct err *err)
 {
     struct list_options o = {.prefix = p->key, .after = after, .limit = OBJECT_LIST_MAX};
     struct list_result list = {0};
     int code = p->bucket->ops->list(p->bucket, a, &o, &list, err);
 
-    code = lake_place_end(p, code, err);
+    code = object_place_end(p, code, err);
     out->items = arena_array(a, list.count + 1, sizeof(*out->items));
     if (code == 0 && !out->items)
         code = err_code(err, ERR_NO_MEMORY);
@@ -38,15 +38,15 @@ static int files_page(struct lake_place *p, struct arena *a, struct str after, s
 int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct str prefix,
                     struct str after, struct lake_files *out, struct err *err)
 {
-    struct lake_place p = {0};
+    struct object_place p = {0};
     size_t skip;
     int code = files_skip(r, &skip, err);
 
     *out = (struct lake_files){0};
     if (code == 0)
-        code = lake_place_open_below(&p, l, a, r, prefix, LAKE_PLACE_READ, err);
+        code = lake_place_open_below(&p, l, a, r, prefix, PLACE_READ, err);
     if (code == 0 && p.target.sides.route) /* some of its files are on another storage */
-        return lake_place_end(
+        return object_place_end(
             &p, err_set(err, ERR_BUSY, "the bucket is being switched to another storage"), err);
     if (code == 0 && after.len)
         after = arena_fmt(a, STR_FMT STR_FMT, STR_ARG(str_head(p.key, skip)), STR_ARG(after));
@@ -59,16 +59,16 @@ int lake_files_remove(struct lake *l, const struct lake_repo *r, struct str key,
     struct remove_options o = {0};
     struct remove_result result;
     struct arena a = {0};
-    struct lake_place p;
-    int code = lake_place_open_below(&p, l, &a, r, key, LAKE_PLACE_REMOVE, err);
+    struct object_place p;
+    int code = lake_place_open_below(&p, l, &a, r, key, PLACE_REMOVE, err);
 
     if (c)
         o.conditions = *c;
     if (code == 0) {
-        code = lake_place_may(&p, err);
+        code = object_place_may(&p, err);
         if (code == 0)
             code = p.bucket->ops->remove(p.bucket, &a, p.key, &o, &result, err);
-        code = lake_place_end(&p, code, err);
+        code = object_place_end(&p, code, err);
     }
     arena_release(&a);
     return code == ERR_NOT_FOUND ? 0 : code;
@@ -76,7 +76,7 @@ int lake_files_remove(struct lake *l, const struct lake_repo *r, struct str key,
 
 /* --- uploads in parts --- */
 
-static int files_abort_page(struct lake_place *p, struct arena *a, bool *more, struct err *err)
+static int files_abort_page(struct object_place *p, struct arena *a, bool *more, struct err *err)
 {
     struct list_options o = {.prefix = p->key, .limit = OBJECT_LIST_MAX};
     struct upload_list list = {0};
@@ -95,13 +95,13 @@ int lake_files_has_uploads(struct lake *l, const struct lake_repo *r, struct str
 {
     struct upload_list list = {0};
     struct arena a = {0};
-    struct lake_place p;
-    int code = lake_place_open_below(&p, l, &a, r, prefix, LAKE_PLACE_READ, err);
+    struct object_place p;
+    int code = lake_place_open_below(&p, l, &a, r, prefix, PLACE_READ, err);
 
     if (code == 0) {
         struct list_options o = {.prefix = p.key, .limit = 1};
         code = p.bucket->ops->list_uploads(p.bucket, &a, &o, &list, err);
-        code = lake_place_end(&p, code, err);
+        code = object_place_end(&p, code, err);
     }
     *has = list.count > 0;
     arena_release(&a);
@@ -116,10 +116,10 @@ int lake_files_abort_uploads(struct lake *l, const struct lake_repo *r, struct s
 
     while (code == 0 && more) {
         struct arena a = {0};
-        struct lake_place p;
-        code = lake_place_open_below(&p, l, &a, r, prefix, LAKE_PLACE_READ, err);
+        struct object_place p;
+        code = lake_place_open_below(&p, l, &a, r, prefix, PLACE_READ, err);
         if (code == 0)
-            code = lake_place_end(&p, files_abort_page(&p, &a, &more, err), err);
+            code = object_place_end(&p, files_abort_page(&p, &a, &more, err), err);
         arena_release(&a);
     }
     return code;

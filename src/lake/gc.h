@@ -24,6 +24,11 @@ struct lake_gc_rules {
     struct lake_gc_branch_rule *branches; /* sorted by name, each name once */
     size_t count;
 };
+/* Encodes the rules in the arena. An empty string without bytes: the arena is full. */
+struct str lake_gc_rules_write(struct arena *a, const struct lake_gc_rules *rules);
+/* Reads encoded rules. The names point into `in`. ERR_CORRUPT: the bytes are not rules. */
+int lake_gc_rules_read(struct lake_gc_rules *out, struct arena *a, struct str in,
+                       struct err *err) MUST_CHECK;
 /* ERR_NOT_FOUND: the repository has no rules. */
 int lake_gc_rules_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                       struct lake_gc_rules *out, struct err *err) MUST_CHECK;

@@ -23,12 +23,12 @@ int gc_dump_trees(struct gc_run *g, gc_tree_fn *fn, void *ctx, struct err *err)
 {
     struct buf text = BUF_INIT(DUMP_MANIFEST_MAX);
     struct arena a = {0};
-    struct lake_place p;
+    struct object_place p;
     int code = lake_place_open_below(&p, g->lake, &a, g->repo,
-                                     STR(LAKE_NODES "/refs_manifest.json"), LAKE_PLACE_READ, err);
+                                     STR(LAKE_NODES "/refs_manifest.json"), PLACE_READ, err);
 
     if (code == 0)
-        code = lake_place_end(&p, lake_place_read(&p, &text, NULL, err), err);
+        code = object_place_end(&p, object_place_read(&p, &text, NULL, err), err);
     if (code == 0)
         code = dump_each_id(buf_str(&text), fn, ctx, err);
     buf_release(&text);

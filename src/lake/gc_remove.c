@@ -229,15 +229,15 @@ static int node_removal_slice(struct node_removal *r, struct str prefix, struct 
  * commit. */
 static int node_removal_init(struct node_removal *r, struct gc_run *g, struct err *err)
 {
-    struct lake_place p;
+    struct object_place p;
 
     r->run = g;
     int code = lake_place_open_below(&p, g->lake, &r->arena, g->repo, STR(LAKE_NODES "/"),
-                                     LAKE_PLACE_READ, err);
+                                     PLACE_READ, err);
     if (code < 0)
         return code;
     r->judges = bucket_can(p.bucket, STORAGE_TELLS_CHANGES);
-    return lake_place_end(&p, 0, err);
+    return object_place_end(&p, 0, err);
 }
 
 static int remove_nodes(struct gc_run *g, struct err *err)

@@ -84,7 +84,7 @@ static int round_page(struct lake *l, struct arena *a, struct lake_page *page, b
         page->after = repos[i].id;
         code = lake_gc_rules_get(l, &work, &repos[i], &rules, err);
         arena_release(&work);
-        if (code == 0) {
+        if (code == 0 || code == ERR_CORRUPT) { /* the report of its run will have the error */
             *out = repos[i];
             return 0;
         }

@@ -14,6 +14,13 @@ static struct kv_name gc_rules_key(struct arena *a, const struct lake_repo *r)
     return lake_key_in(a, r->partition, "settings", STR("gc_rules"));
 }
 
+/* Another number of days than the one that was written could remove commits that are to be kept. */
+static bool gc_rules_read_days(const struct proto_value *v, uint32_t *out)
+{
+    *out = (uint32_t)v->value;
+    return v->wire == WIRE_VARINT && v->value <= LAKE_GC_DAYS_MAX;
+}
+
 static bool gc_rules_read_branch(struct str in, struct lake_gc_branch_rule *out)
 {
     struct proto_value v;
@@ -22,26 +29,43 @@ static bool gc_rules_read_branch(struct str in, struct lake_gc_branch_rule *out)
     while (in.len) {
         if (!proto_take(&in, &v))
             return false;
-        if (v.number == BRANCH_NAME && v.wire == WIRE_BYTES)
+        if (v.number == BRANCH_NAME && v.wire != WIRE_BYTES)
+            return false;
+        if (v.number == BRANCH_NAME)
             out->branch = v.bytes;
-        if (v.number == BRANCH_DAYS && v.wire == WIRE_VARINT)
-            out->days = (uint32_t)v.value;
+        if (v.number == BRANCH_DAYS && !gc_rules_read_days(&v, &out->days))
+            return false;
     }
     return true;
 }
 
-static int gc_rules_read(struct lake_gc_rules *out, struct str in, struct err *err)
+/* The names of branches ascend, so that each has one rule. */
+static bool gc_rules_add_branch(struct lake_gc_rules *rules, struct str in)
+{
+    struct lake_gc_branch_rule *rule = &rules->branches[rules->count];
+
+    if (rules->count == LAKE_GC_BRANCHES_MAX || !gc_rules_read_branch(in, rule) ||
+        (rules->count && str_cmp(rule[-1].branch, rule->branch) >= 0))
+        return false;
+    rules->count++;
+    return true;
+}
+
+int lake_gc_rules_read(struct lake_gc_rules *out, struct arena *a, struct str in, struct err *err)
 {
     struct proto_value v;
     bool good = true;
 
+    *out = (struct lake_gc_rules){.branches =
+                                      arena_array(a, LAKE_GC_BRANCHES_MAX, sizeof(*out->branches))};
+    if (!out->branches)
+        return err_code(err, ERR_NO_MEMORY);
     while (in.len && good) {
         good = proto_take(&in, &v);
-        if (good && v.number == RULES_DEFAULT && v.wire == WIRE_VARINT)
-            out->default_days = (uint32_t)v.value;
-        if (good && v.number == RULES_BRANCH && v.wire == WIRE_BYTES)
-            good = out->count < LAKE_GC_BRANCHES_MAX &&
-                   gc_rules_read_branch(v.bytes, &out->branches[out->count++]);
+        if (good && v.number == RULES_DEFAULT)
+            good = gc_rules_read_days(&v, &out->default_days);
+        if (good && v.number == RULES_BRANCH)
+            good = v.wire == WIRE_BYTES && gc_rules_add_branch(out, v.bytes);
     }
     return good ? 0 : err_set(err, ERR_CORRUPT, "the rules of collection are damaged");
 }
@@ -52,13 +76,9 @@ int lake_gc_rules_get(struct lake *l, struct arena *a, const struct lake_repo *r
     struct kv_value row;
     int code = kv_get(l->kv, NULL, a, gc_rules_key(a, r), &row, err);
 
-    *out = (struct lake_gc_rules){.branches =
-                                      arena_array(a, LAKE_GC_BRANCHES_MAX, sizeof(*out->branches))};
     if (code == ERR_NOT_FOUND)
         return err_set(err, code, "garbage collection rules not found");
-    if (code == 0 && !out->branches)
-        code = err_code(err, ERR_NO_MEMORY);
-    return code < 0 ? code : gc_rules_read(out, row.bytes, err);
+    return code < 0 ? code : lake_gc_rules_read(out, a, row.bytes, err);
 }
 
 static int gc_rules_check(const struct lake_gc_rules *rules, struct err *err)
@@ -87,7 +107,7 @@ static int gc_rule_order(const void *a, const void *b)
     return str_cmp(l->branch, r->branch);
 }
 
-static struct str gc_rules_encode(struct arena *a, const struct lake_gc_rules *rules)
+struct str lake_gc_rules_write(struct arena *a, const struct lake_gc_rules *rules)
 {
     struct lake_gc_branch_rule *sorted = arena_array(a, rules->count + 1, sizeof(*sorted));
     struct buf record = {0}, entry = {0};
@@ -140,7 +160,7 @@ int lake_gc_rules_set(struct lake *l, struct arena *a, const struct lake_repo *r
 
     if (code < 0)
         return code;
-    struct str value = gc_rules_encode(a, rules);
+    struct str value = lake_gc_rules_write(a, rules);
     return value.p ? gc_rules_write(l, a, r, value, err) : err_code(err, ERR_NO_MEMORY);
 }
 

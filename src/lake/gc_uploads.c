@@ -135,7 +135,7 @@ static int sieve_ask(struct upload_sieve *s, const struct upload_info *u, bool *
     return code;
 }
 
-static int uploads_abort_page(struct gc_run *g, struct upload_sieve *s, struct lake_place *p,
+static int uploads_abort_page(struct gc_run *g, struct upload_sieve *s, struct object_place *p,
                               const struct upload_list *list, struct err *err)
 {
     int code = 0;
@@ -167,9 +167,9 @@ static int uploads_abort(struct gc_run *g, struct upload_sieve *s, struct err *e
     while (code == 0 && more) {
         struct arena a = {0};
         struct upload_list list = {0};
-        struct lake_place p;
-        code = lake_place_open_below(&p, g->lake, &a, g->repo, STR(LAKE_BODIES "/"),
-                                     LAKE_PLACE_READ, err);
+        struct object_place p;
+        code =
+            lake_place_open_below(&p, g->lake, &a, g->repo, STR(LAKE_BODIES "/"), PLACE_READ, err);
         if (code == 0) {
             struct list_options o = {.prefix = p.key,
                                      .after = buf_str(&after),
@@ -179,7 +179,7 @@ static int uploads_abort(struct gc_run *g, struct upload_sieve *s, struct err *e
             code = p.bucket->ops->list_uploads(p.bucket, &a, &o, &list, err);
             if (code == 0)
                 code = uploads_abort_page(g, s, &p, &list, err);
-            code = lake_place_end(&p, code, err);
+            code = object_place_end(&p, code, err);
         }
         more = list.more;
         buf_reset(&after);

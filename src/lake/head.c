@@ -66,8 +66,8 @@ int head_check_metadata(const struct lake_commit *c, struct err *err)
 
 /* --- a change --- */
 
-/* Reads the branch and refuses it when it is dirty. Seals it when its staging token has rows; on a
- * clean branch these rows change nothing. */
+/* Seals the branch if its staging token has rows, then refuses it if it is dirty, that is, if the
+ * rows of its tokens differ from the tree of its head. Rows that equal the tree do no harm. */
 static int head_prepare(struct head_change *h, struct err *err)
 {
     bool is_dirty = false;

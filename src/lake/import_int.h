@@ -17,6 +17,13 @@ struct import_record {
 };
 
 struct kv_name import_key(struct arena *a, const struct lake_repo *r, struct str id);
+/* Appends the encoded record. */
+void import_record_write(struct buf *out, const struct import_record *rec);
+/* Reads an encoded record into *out, whose members must be zero. Its strings point into `in`.
+ * ERR_CORRUPT: the bytes are not such a record, or name too many paths. */
+int import_record_read(struct import_record *out, struct arena *a, struct str in,
+                       struct err *err) MUST_CHECK;
+/* Encodes the record in the arena, with the present time. An empty string: it is too large. */
 struct str import_record_encode(struct arena *a, struct import_record *rec);
 /* Reads the record into the arena. */
 int import_record_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,

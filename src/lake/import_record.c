@@ -35,25 +35,31 @@ struct kv_name import_key(struct arena *a, const struct lake_repo *r, struct str
     return lake_key_in(a, r->partition, "imports", id);
 }
 
-struct str import_record_encode(struct arena *a, struct import_record *rec)
+void import_record_write(struct buf *out, const struct import_record *rec)
 {
-    struct buf record = BUF_INIT(KV_VALUE_MAX), path = {0};
+    struct buf path = {0};
 
-    rec->status.updated_ms = clock_wall_ms();
-    proto_write(&record, import_fields, rec);
+    proto_write(out, import_fields, rec);
     for (size_t i = 0; i < rec->path_count; i++) {
         buf_reset(&path);
         proto_write(&path, path_fields, &rec->paths[i]);
-        proto_put_bytes(&record, IMPORT_PATH, buf_str(&path));
+        proto_put_bytes(out, IMPORT_PATH, buf_str(&path));
     }
+    buf_release(&path);
+}
+
+struct str import_record_encode(struct arena *a, struct import_record *rec)
+{
+    struct buf record = BUF_INIT(KV_VALUE_MAX);
+
+    rec->status.updated_ms = clock_wall_ms();
+    import_record_write(&record, rec);
     struct str value = buf_error(&record) < 0 ? STR_EMPTY : arena_str(a, buf_str(&record));
     buf_release(&record);
-    buf_release(&path);
     return value;
 }
 
-static int import_record_decode(struct import_record *out, struct arena *a, struct str in,
-                                struct err *err)
+int import_record_read(struct import_record *out, struct arena *a, struct str in, struct err *err)
 {
     struct proto_value v;
     bool good = proto_read(out, import_fields, a, in, NULL) == 0;
@@ -82,7 +88,7 @@ int import_record_load(struct lake *l, struct arena *a, const struct lake_repo *
     if (code == ERR_NOT_FOUND)
         return err_set(err, code, "import not found");
     if (code == 0)
-        code = import_record_decode(rec, a, row.bytes, err);
+        code = import_record_read(rec, a, row.bytes, err);
     if (code == 0)
         rec->stamp = row.stamp;
     *out = rec;

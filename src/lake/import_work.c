@@ -81,13 +81,12 @@ static int import_object(struct import_work *w, const struct lake_import_path *p
 {
     struct get_result head = {0};
     struct arena a = {0};
-    struct lake_place place;
-    int code =
-        lake_place_open(&place, w->lake, &a, w->record->user, bucket, key, LAKE_PLACE_READ, err);
+    struct object_place place;
+    int code = lake_place_open(&place, w->lake, &a, w->record->user, bucket, key, PLACE_READ, err);
 
     if (code == 0) {
         code = place.bucket->ops->head(place.bucket, &a, key, STR_EMPTY, NULL, &head, err);
-        code = lake_place_end(&place, code, err);
+        code = object_place_end(&place, code, err);
     }
     if (code == ERR_NOT_FOUND)
         err_set(err, code, "there is no object " STR_FMT, STR_ARG(p->source));
@@ -112,7 +111,7 @@ static int import_note(struct import_work *w, struct err *err)
  * import_check_key() can refuse objects with a customer's key (SSE-C). Only for storages that keep
  * bytes sealed by weir; from other storages an SSE-C object is imported, and reading it fails
  * later. */
-static int import_look(struct lake_place *p, struct arena *a, struct list_result *list,
+static int import_look(struct object_place *p, struct arena *a, struct list_result *list,
                        struct err *err)
 {
     int code = 0;
@@ -131,15 +130,15 @@ static int import_page(struct import_work *w, const struct lake_import_path *p, 
                        struct list_options *o, struct arena *a, struct list_result *list,
                        struct err *err)
 {
-    struct lake_place place;
-    int code = lake_place_open(&place, w->lake, a, w->record->user, bucket, o->prefix,
-                               LAKE_PLACE_READ, err);
+    struct object_place place;
+    int code =
+        lake_place_open(&place, w->lake, a, w->record->user, bucket, o->prefix, PLACE_READ, err);
 
     if (code == 0) {
         code = place.bucket->ops->list(place.bucket, a, o, list, err);
         if (code == 0 && bucket_can(place.bucket, STORAGE_KEEPS_META))
             code = import_look(&place, a, list, err);
-        code = lake_place_end(&place, code, err);
+        code = object_place_end(&place, code, err);
     }
     for (size_t i = 0; code == 0 && i < list->count; i++) {
         const struct object_info *info = &list->entries[i].info;

@@ -2,6 +2,7 @@
 #include "lake/change.h"
 #include "lake/claim.h"
 #include "lake/log_pauses.h"
+#include "lake/right.h"
 
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->commits = commit_cache_new(LAKE_COMMITS_BYTES);
     l->branches = branch_cache_new();
     l->claims = lake_claims_new();
+    l->rights = lake_rights_new();
     l->notes = lake_notes_new();
     l->logs = log_pauses_new(LAKE_PAUSED_COMMITS);
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
@@ -38,6 +40,7 @@ void lake_close(struct lake *l)
         return;
     loop_stop(&l->cleaner);
     lake_claims_free(l->claims);
+    lake_rights_free(l->rights);
     tree_cache_close(l->cache);
     commit_queue_free(l->queue);
     log_pauses_free(l->logs);

@@ -33,6 +33,7 @@ struct lake {
     struct commit_cache *commits;
     struct branch_cache *branches;
     struct lake_claims *claims; /* claim_hold.c: what this process knows of claims */
+    struct lake_rights *rights; /* right.c: owners that may use their namespaces */
     struct lake_notes *notes;   /* notes.c: operations that were slow or failed */
     struct log_pauses *logs;    /* log_pauses.c: walks that wait for their next page */
     /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
@@ -84,6 +85,7 @@ struct lake_tx {
     struct kv_change *changes;
     size_t count, room;
     bool frees;  /* the puts that are added are parts of a removal (kv_change.frees) */
+    bool later;  /* a later write makes the changes durable (kv_change.later) */
     bool failed; /* too many changes, a record past a limit, or the arena is full */
 };
 void lake_tx_init(struct lake_tx *tx, struct arena *a);

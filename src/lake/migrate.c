@@ -55,14 +55,14 @@ static int migrate_find_present(struct migrate_repo *m, bool *present, struct er
 static int migrate_check_space(struct migrate_repo *m, struct err *err)
 {
     struct str bucket, prefix;
-    struct lake_place p;
+    struct object_place p;
     int code = lake_check_space(m->repo.space, &bucket, &prefix, err);
 
     if (code < 0 || m->lake->o.place)
         return code;
     code = lake_place_open(&p, m->lake, &m->arena, m->repo.owner, bucket, STR(LAKE_CLAIM),
-                           LAKE_PLACE_READ, err);
-    return code < 0 ? code : lake_place_end(&p, 0, err);
+                           PLACE_READ, err);
+    return code < 0 ? code : object_place_end(&p, 0, err);
 }
 
 static int migrate_check(struct migrate_repo *m, struct err *err)

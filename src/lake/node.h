@@ -135,6 +135,23 @@ static inline struct str block_cursor_key(const struct block_cursor *c)
 
 /* --- writing (node_write.c) --- */
 
+struct node;
+
+/* Where a stored record is: in which block of a node, and at which bytes of the decoded block. */
+struct node_origin {
+    const struct node *node;
+    size_t block, from, to; /* `from` SIZE_MAX: not known */
+    bool is_last;           /* the record is the last one of the block */
+};
+
+/* Records of a draft that are all records of one stored block. The block's bytes are kept, so that
+ * they need not be packed again. */
+struct draft_run {
+    size_t at, end;   /* offsets in `raw` */
+    size_t packed_at; /* offset in `packed` */
+    uint32_t stored, raw;
+};
+
 /* The records of a node that is being made. */
 struct node_draft {
     unsigned level;
@@ -144,15 +161,28 @@ struct node_draft {
     size_t weight;         /* hashed bytes of keys and values in this node */
     size_t last_at;        /* offset of the last record in `raw` */
     struct buf raw;        /* for each record: le32 key length, le32 value length, key, value */
+    VEC(struct draft_run) runs;
+    struct buf packed; /* the stored bytes of all runs */
+    /* A block all of whose records up to the offset `to` were added last, from the offset `at` to
+     * the offset `next` in `raw`. node NULL: there is none. */
+    struct {
+        const struct node *node;
+        size_t block, to, at, next;
+    } run;
 };
 void node_draft_reset(struct node_draft *d, unsigned level, size_t target);
+void node_draft_release(struct node_draft *d);
 /* Each adds a record and returns its weight, in bytes. */
 size_t node_draft_raw(struct node_draft *d, struct str key, struct str value);
 size_t node_draft_record(struct node_draft *d, const struct tree_record *r);
 size_t node_draft_child(struct node_draft *d, struct str max, const struct node_child *c);
+/* Says that the record that was added last is stored there, with the same bytes. */
+void node_draft_from(struct node_draft *d, const struct node_origin *o);
 /* Return the smallest and the greatest key of all leaves below; borrowed until the next call. */
 struct str node_draft_min(const struct node_draft *d);
 struct str node_draft_last(const struct node_draft *d);
+/* Returns the value of the record that was added last; borrowed as above. */
+struct str node_draft_value(const struct node_draft *d);
 /* Returns the offset in `raw` of the id of the child that was added last. */
 size_t node_draft_id_at(const struct node_draft *d);
 

@@ -77,6 +77,7 @@ int node_cursor_next(struct node_cursor *c, struct err *err)
         if ((code = cursor_block(c, next, err)))
             return code;
     }
+    c->from = c->at.at;
     return cursor_code(c, block_cursor_next(&c->at), err);
 }
 
@@ -89,6 +90,7 @@ int node_cursor_seek(struct node_cursor *c, struct str key, struct err *err)
         return ERR_END;
     if (block != c->block && (code = cursor_block(c, block, err)))
         return code;
+    c->from = SIZE_MAX;
     code = block_cursor_seek(&c->at, key);
     /* The index of a lakeFS table may give a block a larger last key than it has. */
     return code == ERR_END ? node_cursor_next(c, err) : cursor_code(c, code, err);

@@ -11,10 +11,22 @@ enum { DRAFT_LENGTHS = 8, ZSTD_LEVEL = -1 };
 
 void node_draft_reset(struct node_draft *d, unsigned level, size_t target)
 {
-    struct buf raw = d->raw;
+    buf_reset(&d->raw);
+    buf_reset(&d->packed);
+    d->runs.len = 0;
+    d->level = level;
+    d->target = target;
+    d->records = 0;
+    d->count = d->bytes = 0;
+    d->weight = d->last_at = 0;
+    d->run.node = NULL;
+}
 
-    buf_reset(&raw);
-    *d = (struct node_draft){.level = level, .target = target, .raw = raw};
+void node_draft_release(struct node_draft *d)
+{
+    buf_release(&d->raw);
+    buf_release(&d->packed);
+    vec_release(&d->runs);
 }
 
 /* Writes the lengths and the key of a record whose value follows. */
@@ -67,6 +79,37 @@ size_t node_draft_child(struct node_draft *d, struct str max, const struct node_
     return weight;
 }
 
+/* Keeps the bytes of the block whose records were all added. */
+static void draft_end_run(struct node_draft *d)
+{
+    const struct node *n = d->run.node;
+    const struct node_block *b = &n->blocks.items[d->run.block];
+    struct draft_run run = {d->run.at, d->raw.len, d->packed.len, b->stored, b->raw};
+
+    buf_append(&d->packed, n->file + b->offset, b->stored);
+    if (!d->packed.failed)
+        vec_push(&d->runs, run);
+}
+
+void node_draft_from(struct node_draft *d, const struct node_origin *o)
+{
+    if (o->node->foreign || d->raw.failed)
+        return;
+    bool goes_on = d->run.node == o->node && d->run.block == o->block && d->run.to == o->from &&
+                   d->run.next == d->last_at;
+    if (o->from == 0) {
+        d->run.node = o->node;
+        d->run.block = o->block;
+        d->run.at = d->last_at;
+    } else if (!goes_on) {
+        d->run.node = NULL;
+    }
+    d->run.to = o->to;
+    d->run.next = d->raw.len;
+    if (d->run.node && o->is_last)
+        draft_end_run(d);
+}
+
 struct draft_record {
     struct str key, value;
 };
@@ -98,6 +141,12 @@ struct str node_draft_last(const struct node_draft *d)
 {
     size_t at = d->last_at;
     return draft_at(d, &at).key;
+}
+
+struct str node_draft_value(const struct node_draft *d)
+{
+    size_t at = d->last_at;
+    return draft_at(d, &at).value;
 }
 
 size_t node_draft_id_at(const struct node_draft *d)
@@ -146,26 +195,59 @@ static size_t encoder_store(struct node_encoder *e, struct block_writer *w)
     return len + NODE_BLOCK_END;
 }
 
-/* Ends the block that is open, and notes it in the index of blocks. */
+/* Notes a block in the index of blocks. */
+static void encoder_index(struct node_encoder *e, struct str last, size_t offset, size_t stored,
+                          size_t raw)
+{
+    buf_reset(&e->entry);
+    varint_append(&e->entry, offset);
+    varint_append(&e->entry, stored);
+    varint_append(&e->entry, raw);
+    block_writer_add(&e->index, last, buf_str(&e->entry));
+}
+
+/* Ends the block that is open. */
 static void encoder_end_block(struct node_encoder *e)
 {
     struct str last = e->block.last;
     size_t offset = e->file.len, stored = encoder_store(e, &e->block);
 
-    buf_reset(&e->entry);
-    varint_append(&e->entry, offset);
-    varint_append(&e->entry, stored);
-    varint_append(&e->entry, e->block.bytes.len);
-    block_writer_add(&e->index, last, buf_str(&e->entry));
+    encoder_index(e, last, offset, stored, e->block.bytes.len);
     block_writer_reset(&e->block);
+}
+
+static void encoder_hash(struct node_encoder *e, unsigned level, const struct draft_record *r)
+{
+    struct str hashed = level ? str_head(r->value, r->value.len - NODE_CHILD_HINT) : r->value;
+
+    node_hash_record(&e->hash, r->key, hashed);
+}
+
+/* Takes over the stored block of the run that begins at *at, and moves *at behind it. It does not
+ * if the block that is open would end too small for that. */
+static bool encoder_take_run(struct node_encoder *e, const struct node_draft *d,
+                             const struct draft_run *run, size_t *at)
+{
+    struct draft_record r = {0};
+
+    if (e->block.bytes.len && block_writer_size(&e->block) < NODE_BLOCK / 2)
+        return false;
+    if (e->block.bytes.len)
+        encoder_end_block(e);
+    while (*at < run->end) {
+        r = draft_at(d, at);
+        encoder_hash(e, d->level, &r);
+    }
+    encoder_index(e, r.key, e->file.len, run->stored, run->raw);
+    buf_append(&e->file, d->packed.p + run->packed_at, run->stored);
+    return true;
 }
 
 static void encoder_record(struct node_encoder *e, unsigned level, const struct draft_record *r)
 {
     enum { ENTRY_MAX = 3 * 5 + 4 }; /* three lengths and a restart */
-    struct str hashed = level ? str_head(r->value, r->value.len - NODE_CHILD_HINT) : r->value;
 
-    node_hash_record(&e->hash, r->key, hashed);
+    encoder_hash(e, level, r);
     if (e->block.bytes.len &&
         block_writer_size(&e->block) + r->key.len + r->value.len + ENTRY_MAX > NODE_BLOCK)
         encoder_end_block(e);
@@ -188,6 +270,23 @@ static void encoder_footer(struct node_encoder *e, const struct node_draft *d, s
     buf_append(&e->file, footer, sizeof(footer));
 }
 
+static void encoder_records(struct node_encoder *e, const struct node_draft *d)
+{
+    size_t run = 0;
+
+    for (size_t at = 0; at < d->raw.len;) {
+        while (run < d->runs.len && d->runs.items[run].at < at)
+            run++;
+        if (run < d->runs.len && d->runs.items[run].at == at &&
+            encoder_take_run(e, d, &d->runs.items[run], &at))
+            continue;
+        struct draft_record r = draft_at(d, &at);
+        encoder_record(e, d->level, &r);
+    }
+    if (e->block.bytes.len)
+        encoder_end_block(e);
+}
+
 int node_encode(struct node_encoder *e, const struct node_draft *d, struct err *err)
 {
     char header[NODE_HEADER] = NODE_MAGIC;
@@ -198,11 +297,7 @@ int node_encode(struct node_encoder *e, const struct node_draft *d, struct err *
     block_writer_reset(&e->block);
     block_writer_reset(&e->index);
     node_hash_begin(&e->hash);
-    for (size_t at = 0; at < d->raw.len;) {
-        struct draft_record r = draft_at(d, &at);
-        encoder_record(e, d->level, &r);
-    }
-    encoder_end_block(e);
+    encoder_records(e, d);
     node_hash_end(&e->hash, node_hash_type(d->level), &e->id);
     size_t index_at = e->file.len;
     encoder_store(e, &e->index);

@@ -18,8 +18,8 @@ struct node_home {
     const struct lake_keep *keep;
 };
 
-static int node_home_open(struct lake_place *p, struct node_home *h, struct arena *a, struct str id,
-                          enum lake_place_use use, struct err *err)
+static int node_home_open(struct object_place *p, struct node_home *h, struct arena *a,
+                          struct str id, enum place_use use, struct err *err)
 {
     struct str key = arena_fmt(a, LAKE_NODES "/" STR_FMT, STR_ARG(id));
 
@@ -29,11 +29,11 @@ static int node_home_open(struct lake_place *p, struct node_home *h, struct aren
 static int node_fetch(struct node_home *h, struct str id, struct buf *out, struct err *err)
 {
     struct arena a = {0};
-    struct lake_place p;
-    int code = node_home_open(&p, h, &a, id, LAKE_PLACE_READ, err);
+    struct object_place p;
+    int code = node_home_open(&p, h, &a, id, PLACE_READ, err);
 
     if (code == 0)
-        code = lake_place_end(&p, lake_place_read(&p, out, NULL, err), err);
+        code = object_place_end(&p, object_place_read(&p, out, NULL, err), err);
     arena_release(&a);
     return code;
 }
@@ -52,11 +52,11 @@ static int node_read(void *ctx, struct str id, struct buf *out, struct err *err)
 static int node_put(struct node_home *h, struct str id, struct str bytes, struct err *err)
 {
     struct arena a = {0};
-    struct lake_place p;
-    int code = node_home_open(&p, h, &a, id, LAKE_PLACE_PUT, err);
+    struct object_place p;
+    int code = node_home_open(&p, h, &a, id, PLACE_PUT, err);
 
     if (code == 0)
-        code = lake_place_end(&p, lake_place_put(&p, bytes, NULL, err), err);
+        code = object_place_end(&p, object_place_put(&p, bytes, NULL, err), err);
     arena_release(&a);
     return code;
 }

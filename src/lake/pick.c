@@ -40,20 +40,25 @@ static int picking_merge(const struct picking *p, struct head_change *h,
                          const struct lake_commit *c, struct str parent, struct str *tree,
                          struct err *err)
 {
-    struct conflict_merge m = {.conflicts = p->conflicts, .keep = &h->keep};
+    struct conflict_merge m = {.conflicts = p->conflicts};
+    struct tree_store store;
     struct str before;
     int code = lake_commit_tree(h->lake, h->arena, &h->repo, parent, &before, err);
 
     if (code == 0)
         code =
             lake_commit_tree(h->lake, h->arena, &h->repo, h->branch.commit_id, &m.merge.dest, err);
+    if (code == 0)
+        code = lake_tree_store(h->lake, &h->repo, &store, err);
     if (code < 0)
         return code;
+    lake_tree_store_keep(&store, &h->keep);
     m.merge.base = p->is_revert ? c->tree : before;
     m.merge.source = p->is_revert ? before : c->tree;
     m.merge.conflict = conflicts_add;
     m.merge.ctx = &m;
-    code = conflicts_merge(&m, h->lake, h->arena, &h->repo, tree, err);
+    code = conflicts_merge(&m, h->lake, h->arena, &store, tree, err);
+    lake_tree_store_release(h->lake, &store);
     if (code == 0 && str_eq(*tree, m.merge.dest) && !p->o->allow_empty)
         code = err_set(err, ERR_NOT_MODIFIED, "no changes");
     return code;

@@ -4,161 +4,61 @@
 #include "lake/claim.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
+#include "lake/right.h"
 
-#include "object/overlay.h"
-
-enum { PLACE_TRIES = 3 }; /* how often a place is looked for while its bucket moves */
-
-static bool place_is_read(const struct lake_place *p)
+static struct place_env place_env_of(struct lake *l)
 {
-    return p->use == LAKE_PLACE_READ || p->use == LAKE_PLACE_READ_NOW;
+    return (struct place_env){.routes = l->o.routes,
+                              .sides = l->o.sides,
+                              .capture = l->o.capture,
+                              .keys = l->o.keys,
+                              .users = l->o.users};
 }
 
-static int place_resolve(struct lake_place *p, struct err *err)
+int lake_place_open(struct object_place *out, struct lake *l, struct arena *a, struct str user,
+                    struct str bucket, struct str key, enum place_use use, struct err *err)
 {
-    struct route_ask ask = {.user = p->user,
-                            .bucket = p->name,
-                            .may_wait = p->use != LAKE_PLACE_READ_NOW,
-                            .sides = p->lake->o.sides,
-                            .arena = p->arena};
-    int code = route_resolve(p->lake->o.routes, &ask, &p->target, err);
+    struct place_env env = place_env_of(l);
 
-    if (code < 0)
-        return code;
-    if (p->target.kind == TARGET_NONE)
-        return err_set(err, ERR_NO_BUCKET, "there is no bucket " STR_FMT, STR_ARG(p->name));
-    if (p->target.kind == TARGET_SPACE)
-        return err_set(err, ERR_INVALID,
-                       "the bucket " STR_FMT
-                       " is a repository; a storage namespace lies in an ordinary bucket",
-                       STR_ARG(p->name));
-    return 0;
+    return object_place_open(out, &env, a, (struct place_name){user, bucket, key}, use, err);
 }
 
-/* Chooses the storage for the key when the bucket is on two storages. */
-static int place_choose(struct lake_place *p, struct storage **out, struct err *err)
-{
-    const struct bucket_sides *sides = p->lake->o.sides;
-    struct side_ask ask = {.thing = THING_OBJECT, .key = p->key, .user = p->user};
-    struct side_choice choice = {.storage = p->target.storage};
-    int code = 0;
+/* A namespace that is about to be used. */
+struct place_space {
+    struct lake *lake;
+    const struct lake_repo *repo;
+    struct str begin; /* how its keys begin */
+};
 
-    if (p->target.sides.route && place_is_read(p))
-        code = sides->read(sides->ctx, p->arena, &p->target.sides, &ask, &choice, err);
-    else if (p->target.sides.route)
-        code = sides->write(sides->ctx, p->arena, &p->target.sides, &ask, false, &choice, err);
-    *out = choice.storage;
-    return code;
+static int place_judge(void *ctx, const struct object_place *p, struct err *err)
+{
+    const struct place_space *s = ctx;
+
+    return lake_right_check_space(p, s->lake, s->repo, s->begin, err);
 }
 
-static int place_find(struct lake_place *p, struct err *err)
-{
-    struct storage *s = NULL;
-    int code = place_resolve(p, err);
-
-    if (code == 0)
-        code = place_choose(p, &s, err);
-    if (code < 0)
-        return code;
-    if (s == p->target.storage)
-        p->bucket = target_take_bucket(&p->target);
-    p->target.storage = s;
-    if (p->use == LAKE_PLACE_READ_NOW &&
-        !(p->bucket ? bucket_can(p->bucket, STORAGE_AT_HAND) : storage_can(s, STORAGE_AT_HAND)))
-        return ERR_AGAIN;
-    return p->bucket ? 0 : storage_open_bucket(&p->bucket, s, p->user, p->name, err);
-}
-
-/* Checks that the route has not changed since the place was found. ERR_AGAIN: it has changed
- * (docs/replication.md, S5). */
-static int place_check_route(struct lake_place *p, struct err *err)
-{
-    struct route_ask ask = {.user = p->user, .bucket = p->name, .may_wait = true};
-    struct target now;
-
-    if (routes_generation(p->lake->o.routes) == p->target.generation)
-        return 0;
-    int code = route_resolve(p->lake->o.routes, &ask, &now, err);
-    if (code < 0)
-        return code;
-    bool same = now.kind != TARGET_NONE && now.storage == p->target.storage;
-    target_release(&now);
-    return same ? 0 : ERR_AGAIN;
-}
-
-/* Announces the change, then checks the route again: a switch that began in between has not waited
- * for this change. */
-static int place_announce(struct lake_place *p, struct err *err)
-{
-    const struct change_capture *capture = p->lake->o.capture;
-    struct intended i = {.storage = p->target.storage,
-                         .bucket = p->name,
-                         .user = p->user,
-                         .changes = p->use == LAKE_PLACE_PUT ? THINGS_OF_OBJECT : THING_OBJECT,
-                         .keys = &p->key,
-                         .key_count = 1};
-    struct err ignored = {0};
-
-    if (!capture || place_is_read(p))
-        return 0;
-    int code = capture->begin(capture->ctx, &i, &p->capture, err);
-    if (code < 0)
-        return code;
-    code = place_check_route(p, err);
-    if (code < 0 && p->capture.begun) {
-        int told = capture->end(capture->ctx, &p->capture, OUTCOME_REFUSED, &ignored);
-        BUG_ON(told < 0); /* cannot fail, because no change was made */
-        p->capture = (struct capture){0};
-    }
-    return code;
-}
-
-/* Releases everything that the place holds. */
-static void lake_place_drop(struct lake_place *p)
-{
-    if (p->bucket)
-        p->bucket->ops->unref(p->bucket);
-    p->bucket = NULL;
-    target_release(&p->target);
-}
-
-int lake_place_open(struct lake_place *out, struct lake *l, struct arena *a, struct str user,
-                    struct str bucket, struct str key, enum lake_place_use use, struct err *err)
-{
-    int code = ERR_AGAIN, tries = use == LAKE_PLACE_READ_NOW ? 1 : PLACE_TRIES;
-
-    *out = (struct lake_place){
-        .key = key, .lake = l, .arena = a, .name = bucket, .user = user, .use = use};
-    if (!l->o.routes)
-        return err_set(err, ERR_UNAVAILABLE, "the lake has no storages");
-    for (int i = 0; i < tries && code == ERR_AGAIN; i++) {
-        code = place_find(out, err);
-        if (code == 0)
-            code = place_announce(out, err);
-        if (code < 0)
-            lake_place_drop(out);
-    }
-    return code == ERR_AGAIN && use != LAKE_PLACE_READ_NOW
-               ? err_set(err, ERR_BUSY, "the bucket " STR_FMT " is moving to another storage",
-                         STR_ARG(bucket))
-               : code;
-}
-
-int lake_place_open_below(struct lake_place *out, struct lake *l, struct arena *a,
-                          const struct lake_repo *r, struct str key, enum lake_place_use use,
+int lake_place_open_below(struct object_place *out, struct lake *l, struct arena *a,
+                          const struct lake_repo *r, struct str key, enum place_use use,
                           struct err *err)
 {
+    struct place_space space = {.lake = l, .repo = r};
+    struct place_env env = place_env_of(l);
     struct str bucket, prefix;
     int code = lake_check_space(r->space, &bucket, &prefix, err);
 
-    if (code == 0 && prefix.len)
+    env.judge = place_judge;
+    env.judge_ctx = &space;
+    if (code == 0 && prefix.len) {
         key = arena_fmt(a, STR_FMT "/" STR_FMT, STR_ARG(prefix), STR_ARG(key));
+        space.begin = str_head(key, prefix.len + 1);
+    }
     if (code == 0 && arena_error(a) < 0)
         code = err_code(err, ERR_NO_MEMORY);
-    if (code == 0 && use == LAKE_PLACE_PUT)
+    if (code == 0 && use == PLACE_PUT)
         code = lake_claim_may_write(l, r, err);
     if (code == 0)
-        code = lake_place_open(out, l, a, r->owner, bucket, key, use, err);
+        code =
+            object_place_open(out, &env, a, (struct place_name){r->owner, bucket, key}, use, err);
     /* The repository exists, so its bucket must exist too. Callers read ERR_NO_BUCKET as a missing
      * repository. */
     return code == ERR_NO_BUCKET
@@ -166,89 +66,4 @@ int lake_place_open_below(struct lake_place *out, struct lake *l, struct arena *
                          "the bucket " STR_FMT " of the repository's namespace is not there",
                          STR_ARG(bucket))
                : code;
-}
-
-int lake_place_may(const struct lake_place *p, struct err *err)
-{
-    const struct change_capture *capture = p->lake->o.capture;
-
-    return p->capture.begun ? capture->check(capture->ctx, &p->capture, err) : 0;
-}
-
-/* Returns whether a change that ended with this code was made, was not made, or may have been
- * made. */
-static enum outcome place_outcome(int code)
-{
-    return code == 0 ? OUTCOME_DONE : code == ERR_PRECONDITION ? OUTCOME_REFUSED : OUTCOME_UNKNOWN;
-}
-
-int lake_place_end(struct lake_place *p, int code, struct err *err)
-{
-    const struct change_capture *capture = p->lake->o.capture;
-    const struct bucket_sides *sides = p->lake->o.sides;
-    struct err late = {0}, *to = code < 0 ? &late : err;
-    int told = 0;
-
-    if (code == 0 && p->use == LAKE_PLACE_REMOVE && p->target.sides.route)
-        told = sides->removed(sides->ctx, p->arena, &p->target.sides, &p->key, 1, to);
-    if (p->capture.begun) {
-        int ended = capture->end(capture->ctx, &p->capture, place_outcome(code), to);
-        told = told < 0 ? told : ended;
-        p->capture = (struct capture){0};
-    }
-    lake_place_drop(p);
-    return code < 0 ? code : told;
-}
-
-/* --- small objects --- */
-
-/* Makes room for a body of this size, and one byte in which its end is found. */
-static void place_reserve(struct buf *out, uint64_t size)
-{
-    enum { ROOM = 256 << 10 }; /* most bytes for which room is made before they are there */
-    size_t max = out->max ? size_min(out->max, ROOM) : ROOM;
-
-    if (out->len == 0 && size < max)
-        buf_reserve(out, (size_t)size + 1);
-}
-
-int lake_place_read(struct lake_place *p, struct buf *out, struct object_info *info,
-                    struct err *err)
-{
-    struct get_result got = {0};
-    int code = p->bucket->ops->get(p->bucket, p->arena, p->key, STR_EMPTY, NULL, NULL, &got, err);
-
-    if (code < 0)
-        return code;
-    code = lake_place_unlock(p, &got, err);
-    if (code == 0) {
-        place_reserve(out, got.info.size);
-        code = reader_read_all(got.body, out, err);
-    }
-    reader_close(got.body);
-    if (info)
-        *info = got.info;
-    return code;
-}
-
-int lake_place_put(struct lake_place *p, struct str bytes, const struct object_conditions *c,
-                   struct err *err)
-{
-    struct http_header type = {STR("content-type"), STR("application/octet-stream")};
-    struct put_options o = {.meta = {.headers = &type, .header_count = 1, .owner = p->user},
-                            .seal = lake_place_seal_key,
-                            .seal_ctx = p};
-    struct put_result result;
-    struct str_reader body;
-    int code = lake_place_seal(p, &o.meta, err);
-
-    if (c)
-        o.conditions = *c;
-    str_reader_init(&body, bytes);
-    if (code == 0)
-        code = lake_place_may(p, err);
-    if (code == 0)
-        code = p->bucket->ops->put(p->bucket, p->arena, p->key, &body.reader, bytes.len, &o,
-                                   &result, err);
-    return code;
 }

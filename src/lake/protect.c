@@ -2,6 +2,7 @@
  * BranchProtectionRules, a map from patterns of branch names to lists of actions. */
 #include "lake/lake_int.h"
 
+#include "base/bytes.h"
 #include "sign/hmac.h"
 
 /* The numbers of the actions in the message. The bit in enum lake_protect is 1 << number. */
@@ -40,20 +41,6 @@ bool lake_pattern_matches(struct str pattern, struct str name)
 
 /* --- reading the rules --- */
 
-/* Takes a varint off the front, for packed numbers. */
-static bool actions_take_packed(struct str *in, uint64_t *out)
-{
-    *out = 0;
-    for (unsigned shift = 0; in->len && shift < 64; shift += 7) {
-        unsigned char byte = (unsigned char)in->p[0];
-        *in = str_skip(*in, 1);
-        *out |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return true;
-    }
-    return false;
-}
-
 static unsigned actions_bit(uint64_t number)
 {
     return number < ACTION_COUNT ? 1u << number : 0;
@@ -70,10 +57,12 @@ static bool actions_read(struct str in, unsigned *out)
             return false;
         if (v.number != ACTIONS_VALUE)
             continue;
+        if (v.wire != WIRE_VARINT && v.wire != WIRE_BYTES)
+            return false;
         if (v.wire == WIRE_VARINT)
             *out |= actions_bit(v.value);
-        while (v.wire == WIRE_BYTES && v.bytes.len) {
-            if (!actions_take_packed(&v.bytes, &number))
+        while (v.bytes.len) {
+            if (!varint_take(&v.bytes, &number))
                 return false;
             *out |= actions_bit(number);
         }
@@ -91,29 +80,31 @@ static bool rule_read(struct str in, struct str *pattern, unsigned *actions)
     while (in.len) {
         if (!proto_take(&in, &v))
             return false;
-        if (v.number == ENTRY_PATTERN && v.wire == WIRE_BYTES)
+        if (v.number != ENTRY_PATTERN && v.number != ENTRY_ACTIONS)
+            continue;
+        if (v.wire != WIRE_BYTES)
+            return false;
+        if (v.number == ENTRY_PATTERN)
             *pattern = v.bytes;
-        if (v.number == ENTRY_ACTIONS && v.wire == WIRE_BYTES && !actions_read(v.bytes, actions))
+        else if (!actions_read(v.bytes, actions))
             return false;
     }
     return true;
 }
 
-/* Takes the next rule off the stored rules. ERR_END: there are no more. */
-static int rules_take(struct str *in, struct lake_protection_rule *out, struct err *err)
+/* Skipping a rule that cannot be read would open its branches, so that is an error. */
+int lake_protection_take(struct str *in, struct lake_protection_rule *out, struct err *err)
 {
-    struct proto_value v;
+    struct proto_value v = {0};
+    bool good = true;
 
-    while (in->len) {
-        if (!proto_take(in, &v))
-            return err_set(err, ERR_CORRUPT, "the rules of protected branches are damaged");
-        if (v.number != RULES_ENTRY || v.wire != WIRE_BYTES)
-            continue;
-        return rule_read(v.bytes, &out->pattern, &out->what)
-                   ? 0
-                   : err_set(err, ERR_CORRUPT, "the rules of protected branches are damaged");
-    }
-    return ERR_END;
+    while (good && in->len && v.number != RULES_ENTRY)
+        good = proto_take(in, &v);
+    if (good && v.number != RULES_ENTRY)
+        return ERR_END;
+    return good && v.wire == WIRE_BYTES && rule_read(v.bytes, &out->pattern, &out->what)
+               ? 0
+               : err_set(err, ERR_CORRUPT, "the rules of protected branches are damaged");
 }
 
 int lake_judge_protection(const struct kv_value *rules, struct str branch, unsigned what,
@@ -123,7 +114,7 @@ int lake_judge_protection(const struct kv_value *rules, struct str branch, unsig
     struct lake_protection_rule rule;
     int code;
 
-    while ((code = rules_take(&in, &rule, err)) == 0)
+    while ((code = lake_protection_take(&in, &rule, err)) == 0)
         if ((rule.what & what) && lake_pattern_matches(rule.pattern, branch))
             return err_set(err, ERR_DENIED, "cannot write to protected branch");
     return code == ERR_END ? 0 : code;
@@ -163,8 +154,11 @@ int lake_protection_get(struct lake *l, struct arena *a, const struct lake_repo 
     out->rules = arena_array(a, LAKE_RULES_MAX, sizeof(*out->rules));
     if (!out->rules)
         return err_code(err, ERR_NO_MEMORY);
-    while (out->count < LAKE_RULES_MAX && (code = rules_take(&in, &rule, err)) == 0)
+    while ((code = lake_protection_take(&in, &rule, err)) == 0) {
+        if (out->count == LAKE_RULES_MAX)
+            return err_set(err, ERR_CORRUPT, "there are too many rules of protected branches");
         out->rules[out->count++] = rule;
+    }
     return code == ERR_END ? 0 : code;
 }
 
@@ -217,14 +211,19 @@ static void rule_write(struct buf *out, const struct lake_protection_rule *rule)
     buf_release(&entry);
 }
 
+void lake_protection_write(struct buf *out, const struct lake_protection *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        rule_write(out, &p->rules[i]);
+}
+
 /* Encodes all rules into the arena. */
 static int rules_encode(struct arena *a, const struct lake_protection *p, struct str *out,
                         struct err *err)
 {
     struct buf record = BUF_INIT(KV_VALUE_MAX);
 
-    for (size_t i = 0; i < p->count; i++)
-        rule_write(&record, &p->rules[i]);
+    lake_protection_write(&record, p);
     int code = buf_error(&record);
     *out = record.len ? arena_str(a, buf_str(&record)) : STR("");
     buf_release(&record);

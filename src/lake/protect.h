@@ -31,6 +31,13 @@ struct lake_protection {
     struct str checksum;
 };
 
+/* Appends the encoded rules. */
+void lake_protection_write(struct buf *out, const struct lake_protection *p);
+/* Takes the next rule off the bytes of the row. The pattern points into them. ERR_END: there are no
+ * more rules. ERR_CORRUPT: the bytes are damaged. */
+int lake_protection_take(struct str *in, struct lake_protection_rule *out,
+                         struct err *err) MUST_CHECK;
+
 /* Reads the rules. A repository without the row has no rules. */
 int lake_protection_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                         struct lake_protection *out, struct err *err) MUST_CHECK;

@@ -24,7 +24,12 @@ static struct kv_name pull_key(struct arena *a, const struct lake_repo *r, struc
     return lake_key_in(a, r->partition, "pulls", id);
 }
 
-static int pull_decode(struct lake_pull *out, struct str in, struct err *err)
+void lake_pull_write(struct buf *out, const struct lake_pull *p)
+{
+    proto_write(out, pull_fields, p);
+}
+
+int lake_pull_read(struct lake_pull *out, struct str in, struct err *err)
 {
     *out = (struct lake_pull){0};
     if (proto_read(out, pull_fields, NULL, in, err) < 0 || out->status >= LAKE_PULL_STATUSES)
@@ -34,14 +39,14 @@ static int pull_decode(struct lake_pull *out, struct str in, struct err *err)
 
 /* Puts the record, on the condition that the row is still p->stamp; an empty stamp: that there is
  * no row. */
-static int pull_write(struct lake *l, struct arena *a, const struct lake_repo *r,
-                      const struct lake_pull *p, struct err *err)
+static int pull_save(struct lake *l, struct arena *a, const struct lake_repo *r,
+                     const struct lake_pull *p, struct err *err)
 {
     struct buf record = {0};
     struct lake_tx tx;
     size_t failed = 0;
 
-    proto_write(&record, pull_fields, p);
+    lake_pull_write(&record, p);
     lake_tx_init(&tx, a);
     lake_tx_check_repo(&tx, r);
     lake_tx_put_if(&tx, pull_key(a, r, p->id), lake_tx_record(&tx, &record),
@@ -84,7 +89,7 @@ int lake_pull_create(struct lake *l, struct arena *a, const struct lake_repo *r,
     out->created_ms = clock_wall_ms();
     out->commit_id = out->stamp = STR_EMPTY;
     out->closed_ms = 0;
-    return pull_write(l, a, r, out, err);
+    return pull_save(l, a, r, out, err);
 }
 
 int lake_pull_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
@@ -98,7 +103,7 @@ int lake_pull_get(struct lake *l, struct arena *a, const struct lake_repo *r, st
     if (code == ERR_NOT_FOUND)
         return err_set(err, code, "pull request not found");
     if (code == 0)
-        code = pull_decode(out, value.bytes, err);
+        code = lake_pull_read(out, value.bytes, err);
     if (code == 0)
         out->stamp = value.stamp;
     return code;
@@ -109,7 +114,7 @@ static int pull_read_row(void *item, void *ctx, struct arena *a, struct str reco
 {
     const unsigned *statuses = ctx;
     struct lake_pull *p = item;
-    int code = pull_decode(p, record, err);
+    int code = lake_pull_read(p, record, err);
 
     (void)a;
     return code == 0 && !(*statuses & 1u << p->status) ? ERR_AGAIN : code;
@@ -159,7 +164,7 @@ int lake_pull_update(struct lake *l, struct arena *a, const struct lake_repo *r,
         if (code == 0)
             code = pull_apply(&p, change, err);
         if (code == 0)
-            code = pull_write(l, a, r, &p, err);
+            code = pull_save(l, a, r, &p, err);
     }
     return code == ERR_PRECONDITION ? err_code(err, ERR_BUSY) : code;
 }
@@ -176,7 +181,7 @@ static int pull_note_merge(struct lake *l, struct arena *a, const struct lake_re
         p->status = LAKE_PULL_MERGED;
         p->commit_id = commit_id;
         p->closed_ms = clock_wall_ms();
-        code = pull_write(l, a, r, p, err);
+        code = pull_save(l, a, r, p, err);
     }
     return code == ERR_PRECONDITION ? err_code(err, ERR_BUSY) : code;
 }

@@ -25,6 +25,11 @@ struct lake_pull {
 };
 enum lake_pull_status { LAKE_PULL_OPEN, LAKE_PULL_CLOSED, LAKE_PULL_MERGED, LAKE_PULL_STATUSES };
 
+/* Appends the encoded record. */
+void lake_pull_write(struct buf *out, const struct lake_pull *p);
+/* Reads an encoded record. Its strings point into `in`. ERR_CORRUPT: the bytes are not a record. */
+int lake_pull_read(struct lake_pull *out, struct str in, struct err *err) MUST_CHECK;
+
 /* Makes a pull request with the title, author, description and branches of `wanted`. ERR_INVALID:
  * the branches are the same, or a text is too long. ERR_NOT_FOUND: a branch does not exist. */
 int lake_pull_create(struct lake *l, struct arena *a, const struct lake_repo *r,

@@ -35,6 +35,9 @@ static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *r
     struct lake_branch now;
 
     c.frees = frees;
+    /* Without the seal the branch has the same objects, and nobody was answered because of it. A
+     * stage into the new token, and the publish, make the seal durable. */
+    c.later = !frees;
     c.next.staging = lake_new_token(a, repo, b->id);
     c.next.sealed = layers_tokens(a, b, &c.next.sealed_count);
     if (!c.next.sealed)

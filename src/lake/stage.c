@@ -140,9 +140,11 @@ static int stage_prepare(struct staging *s, const struct lake_put *puts, size_t 
 
 /* --- one try --- */
 
-/* K1 without a round trip: the records of the cache. The write looks at both, and the repository's
- * record counts the changes of the rules, which let a stage write when the record was kept. So only
- * a write that depends on nothing else can use them. */
+/* K1 without a round trip: takes the records of the repository and of the branch from the cache.
+ * They may be old, so the write checks that both are unchanged. The rules of protection are not
+ * read: they allowed a stage when these records were cached, and every change of the rules also
+ * changes the repository's record. A write that needs more than these records does not use the
+ * cache: one with a condition or `keep`, or a try after a refusal. */
 static bool stage_recall(struct staging *s)
 {
     if (s->was_refused || s->path_count > 0 || s->o->keep)

@@ -56,8 +56,9 @@ struct lake_gc_stats lake_tasks_gc_stats(struct lake_tasks *t);
 /* Appends the handlers, for struct room. */
 void lake_tasks_list(struct lake_tasks *t, room_tasks *out);
 
-/* A thread that adds the task of the to-delete list when it is due, and takes the steps of rounds
- * of collections (lake_gc_round()). */
+/* A thread that adds the task of the to-delete list when it is due, and at each `lake.gc.every`
+ * starts the garbage collection of all repositories that have rules, one after another
+ * (lake_gc_round()). */
 struct lake_keeper {
     struct lake *lake;
     struct queue *queue;

@@ -117,14 +117,20 @@ static int build_take_node(struct tree_builder *b, const struct tree_item *item,
     if (l->nodes++ == 0)
         l->id = item->child.id;
     struct node_draft *above = build_draft(b, item->level);
-    return build_added(b, item->level, node_draft_child(above, item->max, &item->child), err);
+    size_t weight = node_draft_child(above, item->max, &item->child);
+    if (str_eq(node_draft_value(above), item->value))
+        node_draft_from(above, &item->origin);
+    return build_added(b, item->level, weight, err);
 }
 
 int tree_builder_item(struct tree_builder *b, const struct tree_item *item, struct err *err)
 {
     if (item->level > 0)
         return build_take_node(b, item, err);
-    return build_added(b, 0, node_draft_raw(build_draft(b, 0), item->max, item->value), err);
+    struct node_draft *d = build_draft(b, 0);
+    size_t weight = node_draft_raw(d, item->max, item->value);
+    node_draft_from(d, &item->origin);
+    return build_added(b, 0, weight, err);
 }
 
 int tree_builder_take(struct tree_builder *b, struct tree_spine *s, bool is_last, struct err *err)

@@ -45,7 +45,7 @@ struct tree_job *tree_job_new(struct tree_builder *b, unsigned level)
 void tree_job_free(struct tree_job *j)
 {
     node_encoder_release(&j->encoder);
-    buf_release(&j->draft.raw);
+    node_draft_release(&j->draft);
     vec_release(&j->children);
     free(j);
 }
@@ -213,7 +213,7 @@ void tree_jobs_release(struct tree_builder *b)
 {
     list_splice(&b->idle, &b->failed);
     list_each_safe (&b->idle, struct tree_job, idle, j) {
-        bool is_small = j->draft.raw.cap + j->encoder.file.cap <= JOB_MEMORY;
+        bool is_small = j->draft.raw.cap + j->draft.packed.cap + j->encoder.file.cap <= JOB_MEMORY;
         job_free_promises(j);
         list_remove(&j->idle);
         if (!is_small || !cache_job_give(b->store->cache, j))

@@ -24,6 +24,8 @@ static int spine_read(struct tree_spine *s, struct err *err)
 
     item->min = item->max = block_cursor_key(&c->at);
     item->value = c->at.value;
+    item->origin =
+        (struct node_origin){c->node, c->block, c->from, c->at.at, c->at.at >= c->at.len};
     if (item->level == 0) {
         if (node_record_read(&item->record, item->max, item->value))
             return node_corrupt(&c->node->id, "is damaged: a record is malformed", err);

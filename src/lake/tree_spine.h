@@ -14,6 +14,7 @@ struct node_cursor {
     struct cache_slot *node_hold, *block_hold;
     const struct node *node;
     size_t block;   /* the block that is open */
+    size_t from;    /* offset of the record in its block; SIZE_MAX: not known, after a seek */
     bool keep;      /* cache blocks of leaves too */
     struct buf own; /* a leaf's block that is not in the cache */
     struct block_cursor at;
@@ -36,7 +37,8 @@ int node_cursor_child(const struct node_cursor *c, struct node_child *out,
 struct tree_item {
     unsigned level;      /* 0: a record; n: a node of level n - 1, not entered */
     struct str min, max; /* smallest and greatest key; for a record both are its key */
-    struct str value;    /* for a record: its value as it is stored */
+    struct str value;    /* its value as it is stored */
+    struct node_origin origin;
     struct tree_record record;
     struct node_child child;
     /* The node is the last of its level. It may have ended because the tree did, and not by the

@@ -34,6 +34,7 @@ static void tx_change(struct lake_tx *tx, struct kv_change change)
         return;
     *at = change;
     at->frees = tx->frees;
+    at->later = tx->later;
 }
 
 void lake_tx_put_if(struct lake_tx *tx, struct kv_name name, struct str value, enum kv_when when,

@@ -14,11 +14,11 @@ struct upload_work {
     struct arena *a;
     const struct upload_info *upload;
     struct lake_upload record;
-    struct lake_place place;
+    struct object_place place;
     struct upload_info data; /* the upload in the namespace's bucket */
 };
 
-static int work_open_place(struct upload_work *w, enum lake_place_use use, struct err *err)
+static int work_open_place(struct upload_work *w, enum place_use use, struct err *err)
 {
     int code = lake_place_open_below(&w->place, w->b->lake, w->a, &w->b->repo, w->record.address,
                                      use, err);
@@ -29,7 +29,7 @@ static int work_open_place(struct upload_work *w, enum lake_place_use use, struc
 
 /* Reads the record of an upload that is not finished, and opens the place of its parts. */
 static int work_open(struct upload_work *w, struct bucket *b, struct arena *a,
-                     const struct upload_info *upload, enum lake_place_use use, struct err *err)
+                     const struct upload_info *upload, enum place_use use, struct err *err)
 {
     *w = (struct upload_work){.b = lake_bucket_of(b), .a = a, .upload = upload};
     int code = lake_upload_read(&w->record, w->b, a, upload, err);
@@ -49,25 +49,25 @@ static int upload_begin_data(struct upload_work *w, const struct object_meta *me
     int code;
 
     w->record.address = lake_new_address(w->a);
-    code = work_open_place(w, LAKE_PLACE_READ, err);
+    code = work_open_place(w, PLACE_READ, err);
     if (code < 0)
         return code;
     struct bucket *data = w->place.bucket;
-    code = lake_place_seal(&w->place, &own, err);
+    code = object_place_seal(&w->place, &own, err);
     if (code == 0)
         code = data->ops->upload_begin(data, w->a, w->place.key, &own, &w->record.data_id, err);
-    return lake_place_end(&w->place, code, err);
+    return object_place_end(&w->place, code, err);
 }
 
 /* Aborts the upload in the namespace's bucket. A missing upload counts as aborted. */
 static int upload_abort_data(struct upload_work *w, struct err *err)
 {
-    int code = work_open_place(w, LAKE_PLACE_READ, err);
+    int code = work_open_place(w, PLACE_READ, err);
 
     if (code < 0)
         return code;
     code = w->place.bucket->ops->upload_abort(w->place.bucket, &w->data, err);
-    return lake_place_end(&w->place, code == ERR_NOT_FOUND ? 0 : code, err);
+    return object_place_end(&w->place, code == ERR_NOT_FOUND ? 0 : code, err);
 }
 
 static int upload_describe(struct upload_work *w, const struct object_meta *meta, struct err *err)
@@ -123,7 +123,7 @@ int lake_upload_part(struct bucket *b, struct arena *a, const struct upload_info
                      const struct put_options *o, struct upload_part *out, struct err *err)
 {
     struct upload_work w;
-    int code = work_open(&w, b, a, upload, LAKE_PLACE_READ, err);
+    int code = work_open(&w, b, a, upload, PLACE_READ, err);
 
     if (code < 0)
         return code;
@@ -136,7 +136,7 @@ int lake_upload_part(struct bucket *b, struct arena *a, const struct upload_info
         code = data->ops->upload_part(data, a, &w.data, number, body_pass_reader(pass), size, &own,
                                       out, err);
     }
-    return lake_place_end(&w.place, code, err);
+    return object_place_end(&w.place, code, err);
 }
 
 /* Copies a range of an object on the storage of the parts. */
@@ -159,14 +159,13 @@ static int part_copy_entry(struct upload_work *w, uint32_t number, struct lake_b
     struct lake_at at = lake_bucket_at(from, source->key);
     struct get_result head = {0};
     struct lake_object found;
-    struct lake_place p;
+    struct object_place p;
     int code = lake_stat(from->lake, w->a, &from->repo, at.ref, at.path, &found, err);
 
     if (code == 0 && !str_eq(found.entry.etag, source->etag))
         code = err_code(err, ERR_CONFLICT);
     if (code == 0)
-        code = lake_address_open(&p, from->lake, w->a, &from->repo, &found.entry, LAKE_PLACE_READ,
-                                 err);
+        code = lake_address_open(&p, from->lake, w->a, &from->repo, &found.entry, PLACE_READ, err);
     if (code < 0)
         return code;
     code = p.bucket->ops->head(p.bucket, w->a, p.key, STR_EMPTY, NULL, &head, err);
@@ -174,7 +173,7 @@ static int part_copy_entry(struct upload_work *w, uint32_t number, struct lake_b
         code = lake_address_check(&p, &found.entry, &head.info, err);
     if (code == 0)
         code = part_copy_data(w, number, p.bucket, &head.info, range, out, err);
-    return lake_place_end(&p, code, err);
+    return object_place_end(&p, code, err);
 }
 
 int lake_upload_part_copy(struct bucket *b, struct arena *a, const struct upload_info *upload,
@@ -183,7 +182,7 @@ int lake_upload_part_copy(struct bucket *b, struct arena *a, const struct upload
                           struct err *err)
 {
     struct upload_work w;
-    int code = work_open(&w, b, a, upload, LAKE_PLACE_READ, err);
+    int code = work_open(&w, b, a, upload, PLACE_READ, err);
 
     if (code < 0)
         return code;
@@ -191,20 +190,20 @@ int lake_upload_part_copy(struct bucket *b, struct arena *a, const struct upload
         code = part_copy_entry(&w, number, lake_bucket_of(from), source, range, out, err);
     else
         code = part_copy_data(&w, number, from, source, range, out, err);
-    return lake_place_end(&w.place, code, err);
+    return object_place_end(&w.place, code, err);
 }
 
 int lake_upload_list_parts(struct bucket *b, struct arena *a, const struct upload_info *upload,
                            uint32_t after, size_t limit, struct part_list *out, struct err *err)
 {
     struct upload_work w;
-    int code = work_open(&w, b, a, upload, LAKE_PLACE_READ, err);
+    int code = work_open(&w, b, a, upload, PLACE_READ, err);
 
     if (code < 0)
         return code;
     struct bucket *data = w.place.bucket;
     code = data->ops->list_parts(data, a, &w.data, after, limit, out, err);
-    code = lake_place_end(&w.place, code, err);
+    code = object_place_end(&w.place, code, err);
     return code < 0 ? code
                     : lake_upload_info(&w.record, a, upload->key, upload->id, &out->upload, err);
 }

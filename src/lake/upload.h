@@ -34,6 +34,9 @@ struct kv_name lake_upload_name(struct lake_bucket *b, struct arena *a, struct s
                                 struct str id);
 /* Splits "<key> NUL <id>", the row's name without its kind. */
 bool lake_upload_split(struct str name, struct str *key, struct str *id);
+/* Appends the encoded record. */
+void lake_upload_encode(struct buf *out, const struct lake_upload *u);
+/* Reads an encoded record. Its strings point into `in`. ERR_CORRUPT: the bytes are not a record. */
 int lake_upload_decode(struct lake_upload *out, struct str in, struct err *err) MUST_CHECK;
 /* Reads the record. ERR_NOT_FOUND: there is no such upload. */
 int lake_upload_read(struct lake_upload *out, struct lake_bucket *b, struct arena *a,

@@ -100,8 +100,8 @@ static void finish_take_sizes(struct finish *f, const struct part_list *page)
 }
 
 /* Reads the sizes of the parts. On a second try they are no longer known. */
-static int finish_read_sizes(struct finish *f, struct lake_place *p, const struct upload_info *data,
-                             struct err *err)
+static int finish_read_sizes(struct finish *f, struct object_place *p,
+                             const struct upload_info *data, struct err *err)
 {
     struct part_list page = {.more = true};
     uint32_t after = 0;
@@ -124,7 +124,7 @@ static int finish_read_sizes(struct finish *f, struct lake_place *p, const struc
 
 /* Fills size and ETag from the object at the upload's address, if the storage did not return them.
  * ERR_NOT_FOUND: there is no object, so the upload was not finished. */
-static int finish_look(struct finish *f, struct lake_place *p, struct err *err)
+static int finish_look(struct finish *f, struct object_place *p, struct err *err)
 {
     struct get_result head = {0};
     int code = p->bucket->ops->head(p->bucket, f->a, p->key, STR_EMPTY, NULL, &head, err);
@@ -137,8 +137,8 @@ static int finish_look(struct finish *f, struct lake_place *p, struct err *err)
 /* Finishes the upload. No other request puts an object at its address, so an object there is the
  * upload's, finished by an earlier try. A storage may answer a repeated finish from memory, so in
  * that case the object is looked for. */
-static int finish_in_bucket(struct finish *f, struct lake_place *p, const struct upload_info *data,
-                            struct err *err)
+static int finish_in_bucket(struct finish *f, struct object_place *p,
+                            const struct upload_info *data, struct err *err)
 {
     struct put_options own = {.meta.checksum = f->o->meta.checksum};
     struct put_result put = {0};
@@ -155,19 +155,19 @@ static int finish_in_bucket(struct finish *f, struct lake_place *p, const struct
 
 static int finish_data(struct finish *f, struct err *err)
 {
-    struct lake_place p;
-    int code = lake_place_open_below(&p, f->b->lake, f->a, &f->b->repo, f->record.address,
-                                     LAKE_PLACE_PUT, err);
+    struct object_place p;
+    int code =
+        lake_place_open_below(&p, f->b->lake, f->a, &f->b->repo, f->record.address, PLACE_PUT, err);
 
     if (code < 0)
         return code;
     struct upload_info data = {.key = p.key, .id = f->record.data_id};
     code = finish_read_sizes(f, &p, &data, err);
     if (code == 0)
-        code = lake_place_may(&p, err);
+        code = object_place_may(&p, err);
     if (code == 0)
         code = finish_in_bucket(f, &p, &data, err);
-    return lake_place_end(&p, code, err);
+    return object_place_end(&p, code, err);
 }
 
 /* --- the entry --- */

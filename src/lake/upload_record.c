@@ -42,6 +42,11 @@ bool lake_upload_split(struct str name, struct str *key, struct str *id)
     return at > 0;
 }
 
+void lake_upload_encode(struct buf *out, const struct lake_upload *u)
+{
+    proto_write(out, upload_fields, u);
+}
+
 int lake_upload_decode(struct lake_upload *out, struct str in, struct err *err)
 {
     *out = (struct lake_upload){0};
@@ -74,7 +79,7 @@ int lake_upload_write(struct lake_upload *u, struct lake_bucket *b, struct arena
 {
     struct buf record = {0};
 
-    proto_write(&record, upload_fields, u);
+    lake_upload_encode(&record, u);
     struct str value = arena_str(a, buf_str(&record));
     int code = buf_error(&record);
     buf_release(&record);

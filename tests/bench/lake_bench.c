@@ -74,12 +74,22 @@ static int bench_node_read(void *ctx, struct str id, struct buf *out, struct err
     return code;
 }
 
+/* A new file is written as a local storage does it: at its place, then synced with its folder. */
 static int bench_node_write(void *ctx, struct str id, struct str bytes, struct err *err)
 {
     char path[512];
 
     bench_node_path(path, ctx, id);
-    return file_write_durable(path, bytes, 0600, err);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) /* others may use it: it must never be half written */
+        return file_write_durable(path, bytes, 0600, err);
+    if (fd < 0)
+        return err_errno(err, errno, "%s", path);
+    int code = file_write_all(fd, bytes.p, bytes.len, err);
+    if (code == 0)
+        code = file_sync(fd, err);
+    fd_close(&fd);
+    return code < 0 ? code : dir_sync(((struct lake_bench *)ctx)->nodes, err);
 }
 
 static int bench_place(void *ctx, const struct lake_repo *r, struct node_place *out,

@@ -3,7 +3,7 @@
  *   1. Every acknowledged commit is in the history of its branch by first parents (L7), and holds
  *      states of the branch's prefixes that are not older than those acknowledged before it began
  *      (L3), of one moment, and never older than those of the commit before it.
- *   2. A merge has exactly what a merge of its two parents over their base must have, and so have
+ *   2. A merge has exactly what a merge of its two parents over their bases must have, and so have
  *      reverts and cherry-picks (L6).
  *   3. Each prefix is in its last acknowledged state, or in the one that was under way (L4). A
  *      change of a whole branch that was under way was made in all prefixes, or in none (L6).
@@ -15,12 +15,14 @@
 #include "crash/lake_chaos.h"
 
 #include "base/clock.h"
+#include "lake/merge_base.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { CLEAN_TRIES = 50, CLEAN_WAIT_US = 10000 };
+enum { BASE_MERGES_MAX = 64 }; /* as src/lake/base_tree.c has it */
 
 /* One branch that is being checked. */
 struct checking {
@@ -105,19 +107,63 @@ static void check_states(struct checking *k, const struct lake_commit *c,
         check_say(k, wrong, arena_z(&k->arena, c->id));
 }
 
+static bool check_base(struct checking *k, const struct merge_bases *bases, unsigned *merges,
+                       struct content *out);
+
+/* The base of the merge of `right` with the first `count` of `left`. No common ancestor: nothing.
+ */
+static bool check_base_of(struct checking *k, const struct str *left, size_t count,
+                          struct str right, unsigned *merges, struct content *out)
+{
+    struct merge_bases bases;
+    struct err err = {0};
+    int code =
+        lake_merge_bases(k->lake.lake, &k->arena, &k->repo, left, count, right, &bases, &err);
+
+    *out = (struct content){0};
+    if (code == ERR_NOT_FOUND)
+        return true;
+    check_must(k, code, "merge bases", &err);
+    /* NOLINTNEXTLINE(misc-no-recursion): bounded by BASE_MERGES_MAX */
+    return code == 0 && check_base(k, &bases, merges, out);
+}
+
+/* What several merge bases are together (docs/lake-trees.md, "Several merge bases"). False: they
+ * take too many merges. */
+/* NOLINTNEXTLINE(misc-no-recursion): bounded by BASE_MERGES_MAX */
+static bool check_base(struct checking *k, const struct merge_bases *bases, unsigned *merges,
+                       struct content *out)
+{
+    struct content lower, source, joined;
+
+    *out = check_read(k, bases->ids[0]);
+    for (size_t i = 1; i < bases->count; i++) {
+        if ((*merges)++ == BASE_MERGES_MAX)
+            return false;
+        if (!check_base_of(k, bases->ids, i, bases->ids[i], merges, &lower))
+            return false;
+        source = check_read(k, bases->ids[i]);
+        content_join(&joined, &lower, &source, out);
+        *out = joined;
+    }
+    return true;
+}
+
 static void check_merge(struct checking *k, const struct lake_commit *c,
                         const struct content *found)
 {
     struct content base, want;
-    struct lake_commit base_commit;
+    struct merge_bases bases;
     struct err err = {0};
+    unsigned merges = 0;
 
-    int code = lake_merge_base(k->lake.lake, &k->arena, &k->repo, c->parents[1], c->parents[0],
-                               &base_commit, &err);
-    check_must(k, code, "merge base", &err);
+    int code = lake_merge_bases(k->lake.lake, &k->arena, &k->repo, &c->parents[1], 1, c->parents[0],
+                                &bases, &err);
+    check_must(k, code, "merge bases", &err);
     if (code < 0)
         return;
-    base = check_read(k, base_commit.id);
+    if (!check_base(k, &bases, &merges, &base))
+        base = check_read(k, bases.ids[0]);
     struct content dest = check_read(k, c->parents[0]), source = check_read(k, c->parents[1]);
     if (!content_merge(&want, &base, &source, &dest, chaos_merge_strategy(c->message)))
         check_say(k, "a merge with a conflict was made", arena_z(&k->arena, c->id));

@@ -69,6 +69,18 @@ bool content_merge(struct content *out, const struct content *base, const struct
     return good;
 }
 
+void content_join(struct content *out, const struct content *base, const struct content *source,
+                  const struct content *dest)
+{
+    enum { VALUES = sizeof(struct content) / sizeof(uint32_t) };
+    const uint32_t *b = (const uint32_t *)base, *s = (const uint32_t *)source,
+                   *d = (const uint32_t *)dest;
+
+    for (size_t i = 0; i < VALUES; i++)
+        if (!value_merge((uint32_t *)out + i, b[i], s[i], d[i], TREE_NO_STRATEGY))
+            ((uint32_t *)out)[i] = UINT32_MAX;
+}
+
 /* --- changes of the owner --- */
 
 bool model_is_full(const struct model_prefix *p)

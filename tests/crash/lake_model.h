@@ -206,6 +206,10 @@ void model_restart(struct model *m, unsigned branch, const struct content *head,
 /* What a merge must give; false: it must have been refused. */
 bool content_merge(struct content *out, const struct content *base, const struct content *source,
                    const struct content *dest, enum tree_strategy strategy);
+/* Merges two merge bases. Where they conflict, the value is one that no path has, so that both
+ * sides of the merge that is made over the result count as changed. */
+void content_join(struct content *out, const struct content *base, const struct content *source,
+                  const struct content *dest);
 /* Sets the counters and the prizes to what the branch `main` has now. */
 void model_set_shared(struct model *m, const struct content *now);
 

@@ -1,6 +1,8 @@
 """What users may do in repositories of others through the REST API of the lake, and what nobody may."""
 import hashlib
 import json
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -351,6 +353,84 @@ def test_a_namespace_needs_all_rights_that_a_repository_uses_there(tenant, bare,
          "Resource": f"arn:aws:s3:::{resource}"} for effect, actions, resource in statements]}))
     status, text = bob.call("POST", f"/repositories?bare={bare}", {"name": "repo", "storage_namespace": "s3://drop/ns"})
     assert status == (201 if may else 401), text
+
+
+LENT = "/repositories/lent"
+
+
+def lend(alice, **more):
+    """Lets bob use the namespace s3://box/ns in alice's bucket."""
+    alice.s3.put_bucket_policy(Bucket="box", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam:::user/bob"}, "Resource": "arn:aws:s3:::box/ns/*",
+         "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], **more}]}))
+
+
+def everybody_reads(server, users):
+    """Reads main/k of the repository `lent` in every way, as the users, an administrator and nobody; returns the statuses."""
+    statuses = {user.call("GET", LENT + "/refs/main/objects?path=k")[0] for user in users}
+    statuses.add(server.request("GET", "/api/v1" + LENT + "/refs/main/objects?path=k", keys=server.keys).status)
+    try:
+        statuses.add(urllib.request.urlopen(server.s3_url + "/lent/main/k").status)
+    except urllib.error.HTTPError as e:
+        statuses.add(e.code)
+    return statuses
+
+
+def test_a_namespace_is_used_only_while_the_owner_of_the_repository_has_the_rights(server, tenant):
+    alice, bob = tenant("alice"), tenant("bob")
+    alice.s3.create_bucket(Bucket="box")
+    lend(alice)
+    bob.made("POST", "/repositories", {"name": "lent", "storage_namespace": "s3://box/ns"})
+    for key in ("k", "staged"):
+        bob.s3.put_object(Bucket="lent", Key=f"main/{key}", Body=key.encode())
+    bob.s3.put_bucket_policy(Bucket="lent", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::lent/*"}]}))
+    assert everybody_reads(server, [alice, bob]) == {200}
+    # The bucket's owner takes the rights away, or lets them depend on requests, which weir does not make as bob.
+    for take in (lambda: alice.s3.delete_bucket_policy(Bucket="box"),
+                 lambda: lend(alice, Condition={"IpAddress": {"aws:SourceIp": "127.0.0.0/8"}}),
+                 lambda: lend(alice, Action=["s3:GetObject", "s3:PutObject"])):
+        take()
+        wait_for(lambda: everybody_reads(server, [alice, bob]) == {403}, "the refusal of reads")
+        for call in (("POST", LENT + "/branches/main/objects?path=new", "x"),
+                     ("POST", LENT + "/branches/main/commits", {"message": "m"})):
+            assert bob.call(*call)[0] == 403, call
+        with pytest.raises(ClientError, match="AccessDenied"):
+            bob.s3.put_object(Bucket="lent", Key="main/new", Body=b"x")
+        lend(alice)
+        wait_for(lambda: everybody_reads(server, [alice, bob]) == {200}, "the rights")
+    bob.made("POST", LENT + "/branches/main/commits", {"message": "m"})
+    assert bob.s3.get_object(Bucket="lent", Key="main/staged")["Body"].read() == b"staged"
+
+
+def test_a_repository_without_rights_in_its_namespace_can_be_deleted_and_leaves_its_files(serve, weir):
+    server = serve("--lake.gc.grace=1s").ready()
+    alice, bob = (Tenant(server, runner(server, weir)("user", "add", name, "--json")[0]) for name in ("alice", "bob"))
+    alice.s3.create_bucket(Bucket="box")
+    lend(alice)
+    bob.made("POST", "/repositories", {"name": "lent", "storage_namespace": "s3://box/ns"})
+    bob.s3.put_object(Bucket="lent", Key="main/k", Body=b"k")
+    alice.s3.delete_bucket_policy(Bucket="box")
+    wait_for(lambda: bob.call("GET", LENT + "/refs/main/objects?path=k")[0] == 403, "the refusal of reads")
+    assert bob.call("DELETE", LENT + "?purge=true")[0] == 204
+    wait_for(lambda: "lake.delete_leaves_files" in server.err, "the deletion")
+    assert [o for o in alice.s3.list_objects_v2(Bucket="box")["Contents"] if "/data/" in o["Key"]]
+
+
+def test_a_namespace_whose_bucket_was_made_again_by_another_user_is_not_read(tenant):
+    alice, bob = tenant("alice"), tenant("bob")
+    bob.s3.create_bucket(Bucket="box")
+    bob.made("POST", "/repositories", {"name": "lent", "storage_namespace": "s3://box/ns"})
+    for entry in bob.s3.list_objects_v2(Bucket="box").get("Contents", []):
+        bob.s3.delete_object(Bucket="box", Key=entry["Key"])
+    bob.s3.delete_bucket(Bucket="box")
+    alice.s3.create_bucket(Bucket="box")
+    alice.s3.put_object(Bucket="box", Key="ns/secret", Body=b"secret")
+    staged = {"physical_address": "s3://box/ns/secret", "checksum": hashlib.md5(b"secret").hexdigest(), "size_bytes": 6}
+    bob.call("PUT", LENT + "/branches/main/objects?path=stolen", staged)
+    wait_for(lambda: bob.call("GET", LENT + "/refs/main/objects?path=stolen")[0] in (403, 404), "the refusal of reads")
+    with pytest.raises(ClientError):
+        bob.s3.get_object(Bucket="lent", Key="main/stolen")
 
 
 def test_an_import_is_seen_and_cancelled_only_by_its_branch(alice, bob):

@@ -1,6 +1,7 @@
 /* Asks S3's access engine whether a caller may do an action in a repository or in another bucket
  * (docs/lake-rest.md, "Rights"). */
 #include "lake/names.h"
+#include "lake/right.h"
 #include "lake/rest/web.h"
 #include "route/resolve.h"
 #include "s3/access/bucket_rules.h"
@@ -335,21 +336,16 @@ int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err 
 
 int web_need_space(struct rest_call *c, struct str bucket, struct str begin, struct err *err)
 {
-    static const enum s3_action uses[] = {S3_ACTION_GET_OBJECT, S3_ACTION_PUT_OBJECT,
-                                          S3_ACTION_DELETE_OBJECT};
-    struct web_below below;
-    struct web_bucket b;
-    int code = web_bucket_open(&b, c, bucket, err);
+    const struct user *user = web_user(c);
+    struct bucket *b = NULL;
+    bool may = false;
+    int code = route_bucket(web_of(c)->services->routes, user->id, bucket, &b, err);
 
     if (code < 0)
         return code;
-    bool may = true, judged = web_user(c)->admin || bucket_can(b.bucket, STORAGE_CREDENTIALS);
-    for (size_t i = 0; !judged && i < ARRAY_SIZE(uses); i++) {
-        web_below_fill(&below, c, &b, uses[i], begin);
-        may = may && web_below_may(&below);
-    }
-    web_bucket_release(&b);
-    return may ? 0 : web_forbidden(c, err);
+    code = lake_right_judge_space(web_of(c)->lake, c->arena, user->id, b, begin, &may, err);
+    b->ops->unref(b);
+    return code == 0 && !may ? web_forbidden(c, err) : code;
 }
 
 int web_need_below(struct rest_call *c, const struct web_key_ask *ask, struct err *err)

@@ -78,7 +78,7 @@ const struct rest_table web_multipart_rows = WEB_ROWS(multipart_rows);
 struct multipart {
     struct lake_repo repo;
     struct str key; /* signed key below the namespace */
-    struct lake_place place;
+    struct object_place place;
     struct upload_info upload;
 };
 
@@ -91,7 +91,7 @@ static int multipart_find(struct multipart *m, struct rest_call *c, struct err *
                      : code;
 }
 
-static int multipart_open(struct multipart *m, struct rest_call *c, enum lake_place_use use,
+static int multipart_open(struct multipart *m, struct rest_call *c, enum place_use use,
                           struct err *err)
 {
     int code =
@@ -161,15 +161,15 @@ static int multipart_begin(struct rest_call *c, struct err *err)
         return code;
     m.key = web_new_link(c, &m.repo);
     meta.owner = m.repo.owner;
-    code = lake_place_open_below(&m.place, web_of(c)->lake, c->arena, &m.repo, m.key,
-                                 LAKE_PLACE_READ, err);
+    code =
+        lake_place_open_below(&m.place, web_of(c)->lake, c->arena, &m.repo, m.key, PLACE_READ, err);
     if (code < 0)
         return code;
-    code = lake_place_seal(&m.place, &meta, err);
+    code = object_place_seal(&m.place, &meta, err);
     if (code == 0)
         code = m.place.bucket->ops->upload_begin(m.place.bucket, c->arena, m.place.key, &meta, &id,
                                                  err);
-    code = lake_place_end(&m.place, code, err);
+    code = object_place_end(&m.place, code, err);
     if (code < 0)
         return code;
     json_out_member_str(c->w, "upload_id", id);
@@ -197,11 +197,11 @@ static int multipart_abort(struct rest_call *c, struct err *err)
     int code = multipart_find(&m, c, err);
 
     if (code == 0)
-        code = multipart_open(&m, c, LAKE_PLACE_READ, err);
+        code = multipart_open(&m, c, PLACE_READ, err);
     if (code < 0)
         return code;
     code = m.place.bucket->ops->upload_abort(m.place.bucket, &m.upload, err);
-    return multipart_missing(lake_place_end(&m.place, code, err), err);
+    return multipart_missing(object_place_end(&m.place, code, err), err);
 }
 
 /* --- finish --- */
@@ -238,17 +238,17 @@ static int multipart_join(struct multipart *m, struct rest_call *c, struct objec
     int code = multipart_read_parts(c, &parts, &count, err);
 
     if (code == 0)
-        code = multipart_open(m, c, LAKE_PLACE_PUT, err);
+        code = multipart_open(m, c, PLACE_PUT, err);
     if (code < 0)
         return code;
     struct bucket *b = m->place.bucket;
-    code = lake_place_may(&m->place, err);
+    code = object_place_may(&m->place, err);
     if (code == 0)
         code = b->ops->upload_finish(b, c->arena, &m->upload, parts, count, &none, &put, err);
     if (code == 0)
         code = b->ops->head(b, c->arena, m->place.key, STR_EMPTY, NULL, &head, err);
     *out = head.info;
-    return multipart_missing(lake_place_end(&m->place, code, err), err);
+    return multipart_missing(object_place_end(&m->place, code, err), err);
 }
 
 static int multipart_finish(struct rest_call *c, struct err *err)
@@ -318,7 +318,7 @@ static int part_source_find(struct part_source *s, struct rest_call *c, struct e
 static int part_pass(struct multipart *m, struct rest_call *c, const struct part_source *s,
                      uint32_t number, struct upload_part *out, struct err *err)
 {
-    struct put_options o = {.seal = lake_place_seal_key, .seal_ctx = &m->place};
+    struct put_options o = {.seal = object_place_seal_key, .seal_ctx = &m->place};
     struct get_result got = {0};
     struct bucket *b = m->place.bucket;
     int code = lake_body_get(web_of(c)->lake, c->arena, &s->repo, &s->object.entry,
@@ -341,11 +341,11 @@ static int multipart_copy_part(struct rest_call *c, struct err *err)
     if (code == 0)
         code = part_source_find(&source, c, err);
     if (code == 0)
-        code = multipart_open(&m, c, LAKE_PLACE_READ, err);
+        code = multipart_open(&m, c, PLACE_READ, err);
     if (code < 0)
         return code;
     code = part_pass(&m, c, &source, (uint32_t)rest_integer(c, "partNumber"), &part, err);
-    code = multipart_missing(lake_place_end(&m.place, code, err), err);
+    code = multipart_missing(object_place_end(&m.place, code, err), err);
     if (code == 0)
         rest_header(c, STR("ETag"), arena_fmt(c->arena, "\"" STR_FMT "\"", STR_ARG(part.etag)));
     return code;

@@ -103,14 +103,13 @@ static int staging_head(struct rest_call *c, const struct lake_repo *repo, struc
 {
     static const struct object_conditions none;
     struct get_result head = {0};
-    struct lake_place place;
-    int code =
-        lake_place_open_below(&place, web_of(c)->lake, c->arena, repo, key, LAKE_PLACE_READ, err);
+    struct object_place place;
+    int code = lake_place_open_below(&place, web_of(c)->lake, c->arena, repo, key, PLACE_READ, err);
 
     if (code == 0) {
         code = place.bucket->ops->head(place.bucket, c->arena, place.key, STR_EMPTY, &none, &head,
                                        err);
-        code = lake_place_end(&place, code, err);
+        code = object_place_end(&place, code, err);
     }
     *out = head.info;
     return code == ERR_NOT_FOUND

@@ -84,19 +84,18 @@ static int tree_file_get(struct rest_call *c, struct err *err)
 {
     struct str id = rest_text(c, "object_id");
     struct buf bytes = {0};
-    struct lake_place place;
+    struct object_place place;
     struct lake_repo repo;
     int code = tree_file_find(c, id, &repo, err);
 
     if (code < 0 || rest_bool(c, "presign"))
         return code < 0 ? code : tree_file_redirect(c, &repo, id, err);
     struct str key = arena_fmt(c->arena, LAKE_NODES "/" STR_FMT, STR_ARG(id));
-    code =
-        lake_place_open_below(&place, web_of(c)->lake, c->arena, &repo, key, LAKE_PLACE_READ, err);
+    code = lake_place_open_below(&place, web_of(c)->lake, c->arena, &repo, key, PLACE_READ, err);
     if (code < 0)
         return code;
-    code = lake_place_read(&place, &bytes, NULL, err);
-    code = lake_place_end(&place, code, err);
+    code = object_place_read(&place, &bytes, NULL, err);
+    code = object_place_end(&place, code, err);
     if (code == 0)
         code = rest_send(c, buf_str(&bytes));
     else if (code == ERR_NOT_FOUND)

@@ -128,6 +128,16 @@ int call_yield_bucket(struct call *c, struct storage *s, struct err *err)
     return taken ? s3_fail(err, S3_BUCKET_ALREADY_EXISTS) : code;
 }
 
+/* Checks that no space has the name. Another request may have just made the bucket, and is about to
+ * remove it again for that reason. */
+static int bucket_stays(struct call *c, struct err *err)
+{
+    bool taken = false;
+    int code = routes_space_has(c->g->o.routes, c->bucket_name, &taken, err);
+
+    return code == 0 && taken ? s3_fail(err, S3_BUCKET_ALREADY_EXISTS) : code;
+}
+
 static int create_bucket_named(struct call *c, struct str acl, struct str ownership,
                                struct err *err)
 {
@@ -152,7 +162,9 @@ static int create_bucket_named(struct call *c, struct str acl, struct str owners
         code = storage_open_bucket(&at->bucket, at->storage, c->user->id, c->bucket_name, err);
     }
     /* The existing bucket may be on another storage than a new one would be. */
-    return code < 0 ? code : bucket_exists(c, at->bucket, acl, err);
+    if (code == 0)
+        code = bucket_exists(c, at->bucket, acl, err);
+    return code < 0 ? code : bucket_stays(c, err);
 }
 
 int op_create_bucket(struct call *c, struct err *err)

@@ -1,4 +1,5 @@
 /* Conformance of every driver: single rows, conditions and arguments. */
+#include "db/db.h"
 #include "unit/kv/kv_lab.h"
 
 #include <stdlib.h>
@@ -518,4 +519,32 @@ KV_LAB_TEST(kv, two_changes_of_one_name_are_refused)
     CHECK_ERR(kv_write(lab->kv, changes, ROWS, NULL, &err), ERR_INVALID);
     changes[3].name.partition = STR("q");
     CHECK_OK(kv_write(lab->kv, changes, ROWS, NULL, &err));
+}
+
+static uint64_t syncs_of(struct kv_lab *lab)
+{
+    struct db_stats stats = {0};
+
+    if (lab->db)
+        db_stats(lab->db, &stats);
+    return stats.syncs;
+}
+
+KV_LAB_TEST(kv_write, a_change_that_is_durable_later_is_seen_at_once_and_judged)
+{
+    struct kv_name name = {STR("p"), STR("k")};
+    struct kv_change put = {KV_PUT, name, STR("1"), KV_ABSENT, .later = true};
+    struct kv_value got;
+    struct err err = {0};
+    size_t failed;
+
+    uint64_t before = syncs_of(lab);
+    CHECK_OK(kv_write(lab->kv, &put, 1, &failed, &err));
+    CHECK_OK(kv_get(lab->kv, NULL, &lab->arena, name, &got, &err));
+    CHECK_STR(got.bytes, STR("1"));
+    CHECK_ERR(kv_write(lab->kv, &put, 1, &failed, &err), ERR_PRECONDITION);
+    CHECK_INT(syncs_of(lab), before);
+    CHECK_OK(
+        kv_set_if(lab->kv, name, STR("2"), &got.stamp, &err)); /* this one waits for the disk */
+    CHECK(!lab->db || syncs_of(lab) > before);
 }

@@ -114,12 +114,12 @@ static void take_claim(struct hand *h)
 static struct str read_claim(struct hand *h)
 {
     struct buf text = {0};
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
-    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, STR(LAKE_CLAIM),
-                                   LAKE_PLACE_READ, &err));
-    CHECK_OK(lake_place_end(&p, lake_place_read(&p, &text, NULL, &err), &err));
+    CHECK_OK(
+        lake_place_open_below(&p, h->lake, &h->arena, &h->repo, STR(LAKE_CLAIM), PLACE_READ, &err));
+    CHECK_OK(object_place_end(&p, object_place_read(&p, &text, NULL, &err), &err));
     struct str out = arena_str(&h->arena, buf_str(&text));
     buf_release(&text);
     return out;
@@ -128,25 +128,25 @@ static struct str read_claim(struct hand *h)
 static void put_claim(struct hand *h, struct str text)
 {
     struct str bucket = STR(LAKE_LAB_BUCKET);
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
     CHECK_OK(lake_place_open(&p, h->lake, &h->arena, h->repo.owner, bucket, STR("repo/" LAKE_CLAIM),
-                             LAKE_PLACE_PUT, &err));
-    CHECK_OK(lake_place_end(&p, lake_place_put(&p, text, NULL, &err), &err));
+                             PLACE_PUT, &err));
+    CHECK_OK(object_place_end(&p, object_place_put(&p, text, NULL, &err), &err));
 }
 
 static void remove_claim(struct hand *h)
 {
     struct remove_result result;
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
-    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, STR(LAKE_CLAIM),
-                                   LAKE_PLACE_REMOVE, &err));
+    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, STR(LAKE_CLAIM), PLACE_REMOVE,
+                                   &err));
     int code = p.bucket->ops->remove(p.bucket, &h->arena, p.key, &(struct remove_options){0},
                                      &result, &err);
-    CHECK_OK(lake_place_end(&p, code, &err));
+    CHECK_OK(object_place_end(&p, code, &err));
 }
 
 /* A commit, and a body that nothing names. */
@@ -284,7 +284,7 @@ GC_PLACES_TEST(lake_claim, a_claim_without_a_life_gets_one)
 GC_PLACES_TEST(lake_claim, without_a_claim_nothing_is_removed_or_written)
 {
     struct hand h = hand_of(lab);
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
     fill(&h);
@@ -293,12 +293,11 @@ GC_PLACES_TEST(lake_claim, without_a_claim_nothing_is_removed_or_written)
     CHECK_INT(gc_lab_count_files(&h, "data/"), 3);
     struct hand later = hand_second(lab);
     CHECK_ERR(lake_place_open_below(&p, later.lake, &later.arena, &later.repo, STR("data/x"),
-                                    LAKE_PLACE_PUT, &err),
+                                    PLACE_PUT, &err),
               ERR_UNAVAILABLE);
     CHECK(strstr(err.text, "has no claim"));
-    CHECK_ERR(
-        lake_place_open_below(&p, h.lake, &h.arena, &h.repo, STR("data/x"), LAKE_PLACE_PUT, &err),
-        ERR_UNAVAILABLE); /* also the one that was there before */
+    CHECK_ERR(lake_place_open_below(&p, h.lake, &h.arena, &h.repo, STR("data/x"), PLACE_PUT, &err),
+              ERR_UNAVAILABLE); /* also the one that was there before */
     take_claim(&later);
     gc_lab_put_file(&later, STR("data/x"), STR("x"));
     CHECK_INT(try_collect(&h), 0);
@@ -311,7 +310,7 @@ GC_PLACES_TEST(lake_claim, without_a_claim_nothing_is_removed_or_written)
 static void expect_foreign(struct lake_lab *lab, struct str claim)
 {
     struct hand h = hand_of(lab);
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
     fill(&h);
@@ -319,7 +318,7 @@ static void expect_foreign(struct lake_lab *lab, struct str claim)
     expect_refused(&h, "another repository");
     struct hand later = hand_second(lab);
     CHECK_ERR(lake_place_open_below(&p, later.lake, &later.arena, &later.repo, STR("data/x"),
-                                    LAKE_PLACE_PUT, &err),
+                                    PLACE_PUT, &err),
               ERR_UNAVAILABLE);
     CHECK_ERR(lake_claim_take(h.lake, &h.repo, &err), ERR_IN_USE);
     hand_release(&later);

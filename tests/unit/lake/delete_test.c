@@ -162,12 +162,11 @@ LAKE_LAB_TEST(lake_delete, work_that_is_stopped_again_and_again_comes_to_its_end
 
 static void put_file(struct lake_lab *lab, const struct lake_repo *r, const char *key)
 {
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
-    CHECK_OK(
-        lake_place_open_below(&p, lab->lake, &lab->arena, r, str_z(key), LAKE_PLACE_PUT, &err));
-    CHECK_OK(lake_place_end(&p, lake_place_put(&p, STR("body"), NULL, &err), &err));
+    CHECK_OK(lake_place_open_below(&p, lab->lake, &lab->arena, r, str_z(key), PLACE_PUT, &err));
+    CHECK_OK(object_place_end(&p, object_place_put(&p, STR("body"), NULL, &err), &err));
 }
 
 static size_t count_files(struct lake_lab *lab, const struct lake_repo *r)
@@ -182,13 +181,12 @@ static size_t count_files(struct lake_lab *lab, const struct lake_repo *r)
 static void begin_upload(struct lake_lab *lab, const struct lake_repo *r, const char *key)
 {
     struct object_meta meta = {.owner = STR(LAKE_LAB_OWNER)};
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
     struct str id;
 
-    CHECK_OK(
-        lake_place_open_below(&p, lab->lake, &lab->arena, r, str_z(key), LAKE_PLACE_READ, &err));
-    CHECK_OK(lake_place_end(
+    CHECK_OK(lake_place_open_below(&p, lab->lake, &lab->arena, r, str_z(key), PLACE_READ, &err));
+    CHECK_OK(object_place_end(
         &p, p.bucket->ops->upload_begin(p.bucket, &lab->arena, p.key, &meta, &id, &err), &err));
 }
 
@@ -196,12 +194,12 @@ static size_t count_uploads(struct lake_lab *lab, const struct lake_repo *r)
 {
     struct list_options o = {.limit = 100};
     struct upload_list list = {0};
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
-    CHECK_OK(lake_place_open_below(&p, lab->lake, &lab->arena, r, STR("x"), LAKE_PLACE_READ, &err));
-    CHECK_OK(lake_place_end(&p, p.bucket->ops->list_uploads(p.bucket, &lab->arena, &o, &list, &err),
-                            &err));
+    CHECK_OK(lake_place_open_below(&p, lab->lake, &lab->arena, r, STR("x"), PLACE_READ, &err));
+    CHECK_OK(object_place_end(
+        &p, p.bucket->ops->list_uploads(p.bucket, &lab->arena, &o, &list, &err), &err));
     return list.count;
 }
 

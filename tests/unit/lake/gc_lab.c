@@ -22,36 +22,35 @@ void gc_lab_run(struct kv_lab *kv_lab, enum lake_lab_nodes nodes, void (*fn)(str
 
 void gc_lab_put_file(struct hand *h, struct str key, struct str content)
 {
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
-    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, key, LAKE_PLACE_PUT, &err));
-    CHECK_OK(lake_place_end(&p, lake_place_put(&p, content, NULL, &err), &err));
+    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, key, PLACE_PUT, &err));
+    CHECK_OK(object_place_end(&p, object_place_put(&p, content, NULL, &err), &err));
 }
 
 void gc_lab_put_foreign(struct hand *h, struct str key, struct str content)
 {
     struct str bucket, prefix;
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
     CHECK_OK(lake_check_space(h->repo.space, &bucket, &prefix, &err));
     if (prefix.len)
         key = arena_fmt(&h->arena, STR_FMT "/" STR_FMT, STR_ARG(prefix), STR_ARG(key));
-    CHECK_OK(
-        lake_place_open(&p, h->lake, &h->arena, h->repo.owner, bucket, key, LAKE_PLACE_PUT, &err));
-    CHECK_OK(lake_place_end(&p, lake_place_put(&p, content, NULL, &err), &err));
+    CHECK_OK(lake_place_open(&p, h->lake, &h->arena, h->repo.owner, bucket, key, PLACE_PUT, &err));
+    CHECK_OK(object_place_end(&p, object_place_put(&p, content, NULL, &err), &err));
 }
 
 static int lab_read_file(struct hand *h, struct str key, struct buf *out)
 {
     struct arena a = {0};
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
-    int code = lake_place_open_below(&p, h->lake, &a, &h->repo, key, LAKE_PLACE_READ, &err);
+    int code = lake_place_open_below(&p, h->lake, &a, &h->repo, key, PLACE_READ, &err);
 
     CHECK_OK(code);
-    code = lake_place_end(&p, lake_place_read(&p, out, NULL, &err), &err);
+    code = object_place_end(&p, object_place_read(&p, out, NULL, &err), &err);
     arena_release(&a);
     return code;
 }

@@ -99,12 +99,12 @@ GC_PLACES_TEST(lake_gc, full_addresses_inside_the_namespace_count_and_others_are
 static struct str begin_upload(struct hand *h, struct str key)
 {
     struct object_meta meta = {.owner = STR(LAKE_LAB_OWNER)};
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
     struct str id;
 
-    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, key, LAKE_PLACE_READ, &err));
-    CHECK_OK(lake_place_end(
+    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, key, PLACE_READ, &err));
+    CHECK_OK(object_place_end(
         &p, p.bucket->ops->upload_begin(p.bucket, &h->arena, p.key, &meta, &id, &err), &err));
     return id;
 }
@@ -133,13 +133,12 @@ static size_t count_uploads(struct hand *h)
 {
     struct list_options o = {.limit = 100};
     struct upload_list list = {0};
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
-    CHECK_OK(
-        lake_place_open_below(&p, h->lake, &h->arena, &h->repo, STR("x"), LAKE_PLACE_READ, &err));
-    CHECK_OK(lake_place_end(&p, p.bucket->ops->list_uploads(p.bucket, &h->arena, &o, &list, &err),
-                            &err));
+    CHECK_OK(lake_place_open_below(&p, h->lake, &h->arena, &h->repo, STR("x"), PLACE_READ, &err));
+    CHECK_OK(object_place_end(&p, p.bucket->ops->list_uploads(p.bucket, &h->arena, &o, &list, &err),
+                              &err));
     return list.count;
 }
 

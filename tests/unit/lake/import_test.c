@@ -19,12 +19,12 @@ static void make_source(struct lake_lab *lab)
 
 static void put_source(struct hand *h, const char *key, const char *content)
 {
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
     CHECK_OK(lake_place_open(&p, h->lake, &h->arena, STR(LAKE_LAB_OWNER), STR(SOURCE), str_z(key),
-                             LAKE_PLACE_PUT, &err));
-    CHECK_OK(lake_place_end(&p, lake_place_put(&p, str_z(content), NULL, &err), &err));
+                             PLACE_PUT, &err));
+    CHECK_OK(object_place_end(&p, object_place_put(&p, str_z(content), NULL, &err), &err));
 }
 
 static struct lake_import_options import_options_of(const struct lake_import_path *paths,
@@ -474,7 +474,7 @@ GC_LAB_TEST(lake_import, imported_bodies_are_never_collected)
 {
     struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("a/")};
     struct hand h = hand_of(lab);
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
     struct buf bytes = {0};
 
@@ -486,8 +486,8 @@ GC_LAB_TEST(lake_import, imported_bodies_are_never_collected)
     gc_lab_rules(&h, 0);
     gc_lab_collect(&h, false);
     CHECK_OK(lake_place_open(&p, h.lake, &h.arena, STR(LAKE_LAB_OWNER), STR(SOURCE), STR("data/x"),
-                             LAKE_PLACE_READ, &err));
-    CHECK_OK(lake_place_end(&p, lake_place_read(&p, &bytes, NULL, &err), &err));
+                             PLACE_READ, &err));
+    CHECK_OK(object_place_end(&p, object_place_read(&p, &bytes, NULL, &err), &err));
     buf_release(&bytes);
     hand_release(&h);
 }

@@ -72,7 +72,7 @@ static void built_init(struct built *b, size_t records, size_t data)
 static void built_release(struct built *b)
 {
     node_encoder_release(&b->encoder);
-    buf_release(&b->draft.raw);
+    node_draft_release(&b->draft);
     ZSTD_freeDCtx(b->zstd);
 }
 

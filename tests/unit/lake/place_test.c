@@ -43,23 +43,23 @@ static void expect_object(struct lake_lab *lab, struct storage *s, const char *k
 
 static void put_object(struct lake_lab *lab, const char *key, const char *content)
 {
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
     CHECK_OK(lake_place_open(&p, lab->lake, &lab->arena, STR(LAKE_LAB_OWNER), STR(LAKE_LAB_BUCKET),
-                             str_z(key), LAKE_PLACE_PUT, &err));
-    CHECK_OK(lake_place_end(&p, lake_place_put(&p, str_z(content), NULL, &err), &err));
+                             str_z(key), PLACE_PUT, &err));
+    CHECK_OK(object_place_end(&p, object_place_put(&p, str_z(content), NULL, &err), &err));
 }
 
 /* Opens a place of the bucket to read it without waiting, and ends it. */
 static int open_now(struct lake_lab *lab)
 {
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
     int code = lake_place_open_below(&p, lab->lake, &lab->arena, &lab->repo, STR("k"),
-                                     LAKE_PLACE_READ_NOW, &err);
+                                     PLACE_READ_NOW, &err);
 
-    return code < 0 ? code : lake_place_end(&p, 0, &err);
+    return code < 0 ? code : object_place_end(&p, 0, &err);
 }
 
 /* --- nodes --- */
@@ -388,7 +388,7 @@ static void check_switched(struct lake_lab *lab)
                                  .ctx = &s};
     struct remove_result result;
     struct buf bytes = {0};
-    struct lake_place p;
+    struct object_place p;
     struct err err = {0};
 
     CHECK_OK(lake_claim_may_write(lab->lake, &lab->repo, &err)); /* the other side has no claim */
@@ -400,11 +400,11 @@ static void check_switched(struct lake_lab *lab)
     CHECK_ERR(read_node(lab, &bytes, &err), ERR_NOT_FOUND); /* the other side has none */
     s.other = lab->storage;
     CHECK_OK(read_node(lab, &bytes, &err));
-    CHECK_OK(lake_place_open_below(&p, lab->lake, &lab->arena, &lab->repo, STR("k"),
-                                   LAKE_PLACE_REMOVE, &err));
+    CHECK_OK(lake_place_open_below(&p, lab->lake, &lab->arena, &lab->repo, STR("k"), PLACE_REMOVE,
+                                   &err));
     int code = p.bucket->ops->remove(p.bucket, &lab->arena, p.key, &(struct remove_options){0},
                                      &result, &err);
-    CHECK_OK(lake_place_end(&p, code, &err));
+    CHECK_OK(object_place_end(&p, code, &err));
     CHECK_STR(buf_str(&s.removed), STR("repo/k"));
     buf_release(&s.removed);
     buf_release(&bytes);

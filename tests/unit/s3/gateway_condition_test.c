@@ -390,8 +390,8 @@ TEST(gateway_condition, a_copy_is_judged_by_the_source_that_it_reads)
         "\"StringLike\":{\"s3:x-amz-copy-source\":\"box/secret/*\"}",
         "\"StringLike\":{\"s3:x-amz-copy-source\":\"/box/secret/*\"}",
         "\"StringEquals\":{\"s3:x-amz-copy-source\":\"box/secret/a\"}",
-        "\"StringNotLike\":{\"s3:x-amz-copy-source\":\"box/open/*\"},\"Null\":{"
-        "\"s3:x-amz-copy-source\":\"false\"}",
+        ("\"StringNotLike\":{\"s3:x-amz-copy-source\":\"box/open/*\"},\"Null\":{"
+         "\"s3:x-amz-copy-source\":\"false\"}"),
     };
     struct gate g;
     char header[128], request[160], id[64];

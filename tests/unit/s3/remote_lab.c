@@ -36,8 +36,13 @@ struct remote_lab *remote_lab_start(void)
 
 struct remote_lab *remote_lab_start_in(const char *dir)
 {
+    return remote_lab_start_as(dir, "far");
+}
+
+struct remote_lab *remote_lab_start_as(const char *dir, const char *name)
+{
     struct remote_lab *l = xcalloc(1, sizeof(*l));
-    struct remote_options o = {.name = STR("far")};
+    struct remote_options o = {.name = str_z(name)};
     char url[64];
     struct err err = {0};
 

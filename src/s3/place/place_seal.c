@@ -1,19 +1,18 @@
-/* Encryption of the lake's objects: new objects get the default encryption of their bucket, and
- * objects that weir's own keys have sealed are opened (docs/encryption.md). */
-#include "lake/lake_int.h"
-#include "lake/place.h"
+/* Encryption of objects that rooms keep: new objects get the default encryption of their bucket,
+ * and objects that weir's own keys have sealed are opened (docs/encryption.md). */
+#include "s3/place/place.h"
 
 #include "base/ids.h"
 #include "meta/encryption.h"
 #include "meta/keyring.h"
 
-static struct envelope_place seal_place(const struct lake_place *p)
+static struct envelope_place seal_place(const struct object_place *p)
 {
     return (struct envelope_place){p->name, p->key};
 }
 
 /* Decrypts the data key of an envelope. */
-static int seal_open(const struct lake_place *p, struct str bytes, struct envelope *e,
+static int seal_open(const struct object_place *p, struct str bytes, struct envelope *e,
                      struct sealed_key *out, struct err *err)
 {
     struct envelope_place at = seal_place(p);
@@ -23,16 +22,15 @@ static int seal_open(const struct lake_place *p, struct str bytes, struct envelo
     if (code == 0 && e->kind == SSE_C)
         code = err_set(err, ERR_UNSUPPORTED,
                        "the object " STR_FMT " of bucket " STR_FMT
-                       " is encrypted with a customer's key (SSE-C), which the lake does not have",
+                       " is encrypted with a customer's key (SSE-C), which weir does not have",
                        STR_ARG(str_head(p->key, 255)), STR_ARG(p->name));
-    if (code == 0 && !p->lake->o.keys)
+    if (code == 0 && !p->env.keys)
         code = err_set(err, ERR_UNSUPPORTED,
                        "the object " STR_FMT " of bucket " STR_FMT
                        " is encrypted, and there is no key file here",
                        STR_ARG(str_head(p->key, 255)), STR_ARG(p->name));
     if (code == 0)
-        code = keyring_find(p->lake->o.keys, e->name, e->id, p->use != LAKE_PLACE_READ_NOW, &with,
-                            err);
+        code = keyring_find(p->env.keys, e->name, e->id, p->use != PLACE_READ_NOW, &with, err);
     if (code == 0 && envelope_open(e, &at, &with.key, out) < 0)
         code = err_set(err, ERR_CORRUPT, "an object's key does not open with " STR_FMT " " STR_FMT,
                        STR_ARG(e->name), STR_ARG(e->id));
@@ -42,14 +40,14 @@ static int seal_open(const struct lake_place *p, struct str bytes, struct envelo
 
 /* --- reading --- */
 
-int lake_place_unlock(const struct lake_place *p, struct get_result *got, struct err *err)
+int object_place_unlock(const struct object_place *p, struct get_result *got, struct err *err)
 {
     struct sealed_key data = {0};
     struct envelope e;
 
     if (!got->unlock)
         return 0;
-    if (p->use == LAKE_PLACE_READ_NOW && !got->at_hand)
+    if (p->use == PLACE_READ_NOW && !got->at_hand)
         return ERR_AGAIN;
     int code = seal_open(p, got->info.meta.encryption, &e, &data, err);
     if (code == 0)
@@ -60,8 +58,8 @@ int lake_place_unlock(const struct lake_place *p, struct get_result *got, struct
 
 /* --- writing --- */
 
-int lake_place_seal_key(void *ctx, const struct object_meta *meta, struct put_seal *out,
-                        struct err *err)
+int object_place_seal_key(void *ctx, const struct object_meta *meta, struct put_seal *out,
+                          struct err *err)
 {
     struct envelope e;
     int code = seal_open(ctx, meta->encryption, &e, &out->key, err);
@@ -72,12 +70,12 @@ int lake_place_seal_key(void *ctx, const struct object_meta *meta, struct put_se
 
 /* Fills the default encryption of the bucket; its kind is SSE_NONE if the bucket has none. A
  * storage that cannot store sealed bytes encrypts by itself. */
-static int seal_asked(struct lake_place *p, struct sse_asked *out, struct err *err)
+static int seal_asked(struct object_place *p, struct sse_asked *out, struct err *err)
 {
     struct str text = STR_EMPTY;
 
     *out = (struct sse_asked){0};
-    if (!p->lake->o.keys || !bucket_can(p->bucket, STORAGE_KEEPS_META))
+    if (!p->env.keys || !bucket_can(p->bucket, STORAGE_KEEPS_META))
         return 0;
     int code = p->bucket->ops->get_document(p->bucket, p->arena, "encryption", &text, err);
     if (code < 0 || text.len == 0)
@@ -89,7 +87,7 @@ static int seal_asked(struct lake_place *p, struct sse_asked *out, struct err *e
                : 0;
 }
 
-int lake_place_seal(struct lake_place *p, struct object_meta *meta, struct err *err)
+int object_place_seal(struct object_place *p, struct object_meta *meta, struct err *err)
 {
     struct envelope_place at = seal_place(p);
     struct buf bytes = BUF_INIT(ENVELOPE_MAX);
@@ -105,7 +103,7 @@ int lake_place_seal(struct lake_place *p, struct object_meta *meta, struct err *
                          .name = asked.kind == SSE_S3 ? KEYRING_MASTER
                                  : asked.key_id.len   ? asked.key_id
                                                       : KEYRING_DEFAULT};
-    code = keyring_current(p->lake->o.keys, e.name, asked.kind == SSE_S3, &with, err);
+    code = keyring_current(p->env.keys, e.name, asked.kind == SSE_S3, &with, err);
     if (code < 0)
         return code;
     random_bytes(data.bytes, sizeof(data.bytes));

@@ -1,0 +1,54 @@
+/* What a merge of two commits starts from: their merge bases, and the tree that stands for them.
+ *
+ * A merge base is a best common ancestor: a commit that both sides have, and that is no ancestor of
+ * another such commit. Two branches that were merged into each other crosswise have several:
+ *
+ *        P───L1        L1 is a merge of P and Q, and so is R1. The bases of L1 and R1 are P and Q.
+ *       / \ /          A path that only Q changed is new in the eyes of P. If L2 puts back the
+ *      A   X           value that P has, a merge with the base P takes that for no change, and
+ *       \ / \          brings the value of Q again, against the last word of the left side.
+ *        Q───R1
+ *
+ * So the bases are merged first, over the bases of their own, and the result is the base of the
+ * merge (docs/lake-trees.md, "Several merge bases"). For the files of src/lake/ alone. */
+#ifndef LAKE_MERGE_BASE_H
+#define LAKE_MERGE_BASE_H
+
+#include "lake/lake_int.h"
+
+enum { MERGE_BASES_MAX = 16 }; /* most merge bases that count; further ones are left out */
+
+struct merge_bases {
+    struct str ids[MERGE_BASES_MAX]; /* in the arena; the highest generation first */
+    size_t count;
+};
+
+/* Finds the merge bases of a commit, `right`, and of a merge of the commits `left`. ERR_NOT_FOUND:
+ * there is none. */
+int lake_merge_bases(struct lake *l, struct arena *a, const struct lake_repo *r,
+                     const struct str *left, size_t left_count, struct str right,
+                     struct merge_bases *out, struct err *err) MUST_CHECK;
+
+/* --- the tree (base_tree.c) --- */
+
+struct base_nodes;
+
+struct base_tree {
+    struct str root;  /* in the arena */
+    struct str first; /* id of the first merge base; in the arena */
+    /* Reads the tree, and all trees of the repository. It writes as the store that was given. */
+    struct tree_store store;
+    struct base_nodes *nodes; /* nodes of a tree that is stored nowhere; NULL: none */
+};
+
+/* Finds the tree that a merge of the two commits starts from: that of their merge base, or of all
+ * their bases merged. `store` is borrowed until base_tree_release(). ERR_NOT_FOUND: there is no
+ * merge base. */
+int base_tree_find(struct base_tree *out, struct tree_store *store, struct lake *l, struct arena *a,
+                   const struct lake_repo *r, struct str left, struct str right,
+                   struct err *err) MUST_CHECK;
+void base_tree_release(struct base_tree *b); /* {0} is fine */
+/* Whether an identity in such a tree says that the bases conflict, so that there is no object. */
+bool base_tree_conflicts(struct str identity);
+
+#endif
