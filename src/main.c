@@ -1,4 +1,5 @@
 /* The program: lists the rooms and runs the command line. docs/rooms.md says how to add a room. */
+#include "archive/room.h"
 #include "cli/program.h"
 #include "lake/room.h"
 #include "replica/room.h"
@@ -12,6 +13,7 @@ static const struct room *const rooms[] = {
     &replica_room,
     &swarm_room,
     &lake_room,
+    &archive_room,
 };
 
 int main(int argc, char **argv)

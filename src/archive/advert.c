@@ -257,8 +257,26 @@ static int fetch_begin_v2(struct pkt_in *in, const struct git_fetch *f, struct e
     return err_set(err, ERR_TOO_LARGE, "the git server sends lines without end");
 }
 
+/* Without multi_ack a server sends one ACK for the first have that it knows, and git's own server
+ * one more for each further have that is a parent of the first. The packet behind them is kept. */
+static int fetch_skip_acks(struct pkt_in *in, struct err *err)
+{
+    struct pkt p;
+
+    for (int lines = 0; lines < OTHER_LINES_MAX; lines++) {
+        int code = pkt_read(in, &p, err);
+        if (code < 0)
+            return code == ERR_END ? 0 : code; /* whoever reads the pack meets the end again */
+        if (p.kind != PKT_DATA || !str_starts(p.data, STR("ACK "))) {
+            pkt_unread(in, &p);
+            return 0;
+        }
+    }
+    return err_set(err, ERR_TOO_LARGE, "the git server sends lines without end");
+}
+
 /* With a depth, lines about shallow commits and a flush come first; then NAK, or ACK lines, of
- * which the last one has no word behind its id. */
+ * which the last ones have no word behind their id. */
 static int fetch_begin_v0(struct pkt_in *in, const struct git_fetch *f, struct err *err)
 {
     bool in_shallow = f->depth > 0;
@@ -277,8 +295,10 @@ static int fetch_begin_v0(struct pkt_in *in, const struct git_fetch *f, struct e
         str_cut(more, ' ', &id, &more);
         if (str_eq(word, STR("shallow")) || str_eq(word, STR("unshallow")))
             code = fetch_shallow(f, err);
-        else if (str_eq(line, STR("NAK")) || (str_eq(word, STR("ACK")) && more.len == 0))
+        else if (str_eq(line, STR("NAK")))
             return 0;
+        else if (str_eq(word, STR("ACK")) && more.len == 0)
+            return fetch_skip_acks(in, err);
         else if (!str_eq(word, STR("ACK")))
             code = err_set(err, ERR_PARSE, "the git server sent a line that is not expected");
         if (code < 0)

@@ -122,6 +122,16 @@ static int header_add_point(struct bundle_header *h, const unsigned char *id, st
     return 0;
 }
 
+/* The writer puts the branch that HEAD names behind the other branches. `last` is the last branch
+ * of the header. If it has HEAD's id, it is that branch, as git understands it. */
+static void header_find_head(struct bundle_header *h, struct str last)
+{
+    const struct git_ref *ref = last.len ? git_refs_find(&h->refs, last) : NULL;
+
+    if (ref && h->refs.has_head && memcmp(ref->id, h->refs.head, sizeof(ref->id)) == 0)
+        h->refs.head_target = ref->name;
+}
+
 static int header_add_line(struct bundle_header *h, struct str line, struct err *err)
 {
     static const struct str point = {point_prefix, sizeof(point_prefix) - 1};
@@ -162,13 +172,20 @@ static int header_signature(struct bundle_header *h, struct reader *from, struct
 int bundle_header_read(struct bundle_header *h, struct reader *from, struct err *err)
 {
     struct buf line = BUF_INIT(HEADER_LINE_MAX);
+    struct str last = STR_EMPTY; /* the last branch */
     int code = header_signature(h, from, &line, err);
 
-    while (code == 0 && (code = header_read_line(h, from, &line, err)) == 0 && line.len)
+    while (code == 0 && (code = header_read_line(h, from, &line, err)) == 0 && line.len) {
         code = header_add_line(h, buf_str(&line), err);
+        if (code == 0 && h->refs.list.len &&
+            str_starts(vec_last(&h->refs.list)->name, STR("refs/heads/")))
+            last = vec_last(&h->refs.list)->name;
+    }
     buf_release(&line);
     if (code == 0 && git_refs_sort(&h->refs, err) < 0)
         code = err_wrap(err, ERR_CORRUPT, "the bundle's header is damaged");
+    if (code == 0)
+        header_find_head(h, last);
     return code;
 }
 
@@ -226,6 +243,30 @@ static void git_refs_copy(struct git_refs *to, const struct git_refs *from)
     }
 }
 
+static int point_name_order(const void *a, const void *b)
+{
+    return str_cmp(((const struct header_point *)a)->name, ((const struct header_point *)b)->name);
+}
+
+/* Two points of one time, kind and name would be two lines of the header with one name, which git
+ * refuses. So when a point of this sync, from `first` on and sorted by name, is equal in these to
+ * an earlier one, the points of this sync get the next second. */
+static void header_part_points(struct bundle_header *next, size_t first, int64_t now_s)
+{
+    struct header_point *own = next->points.items + first;
+    size_t count = next->points.len - first;
+    bool meets = false;
+
+    for (size_t i = first; i-- > 0 && count && !meets && next->points.items[i].at_s == now_s;) {
+        const struct header_point *was = &next->points.items[i];
+        const struct header_point *is =
+            bsearch(was, own, count, sizeof(struct header_point), point_name_order);
+        meets = is && is->is_new == was->is_new;
+    }
+    for (size_t i = 0; i < count && meets; i++)
+        own[i].at_s = now_s + 1;
+}
+
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
                          const struct git_refs *found, int64_t now_s, struct err *err)
 {
@@ -240,6 +281,8 @@ int bundle_header_follow(struct bundle_header *next, const struct bundle_header 
         code = header_push_point(next, old->points.items[i], err);
     if (code == 0)
         code = header_compare(next, &old->refs, found, now_s, err);
+    if (code == 0)
+        header_part_points(next, old->points.len, now_s);
     return code == 0 && arena_error(&next->refs.arena) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 

@@ -37,15 +37,17 @@ void bundle_header_release(struct bundle_header *h);
  * HEAD's. */
 void bundle_header_write(struct buf *out, const struct bundle_header *h);
 
-/* Reads a header; `h` is empty. ERR_CORRUPT: the bytes are not a header that weir writes.
+/* Reads a header; `h` is empty. HEAD's branch is taken to be the last branch of the header, if that
+ * has HEAD's id. ERR_CORRUPT: the bytes are not a header that weir writes.
  * ERR_TOO_LARGE: it has too many lines. The reader then stands at the first byte of the pack: it is
  * read byte by byte, so it should be buffered. */
 int bundle_header_read(struct bundle_header *h, struct reader *from, struct err *err) MUST_CHECK;
 
 /* Fills `next` with the refs that a sync has found, with the points of `old`, and with the points
- * that this sync adds. If the refs are the same as those of `old`, the sync adds no point. `old` is
- * NULL for the first sync. ERR_TOO_LARGE: there are too many points, and the bundle must be tidied
- * first. */
+ * that this sync adds. They are never earlier than the points of `old`, also when the clock was set
+ * back, and no two points have the same time, kind and name. If the refs are the same as those of
+ * `old`, the sync adds no point. `old` is NULL for the first sync. ERR_TOO_LARGE: there are too
+ * many points, and the bundle must be tidied first. */
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
                          const struct git_refs *found, int64_t now_s, struct err *err) MUST_CHECK;
 

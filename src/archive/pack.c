@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "object/digest.h"
+#include "os/pages.h"
 
 #include <inttypes.h>
 #include <isa-l/igzip_lib.h>
@@ -34,7 +35,7 @@ struct pack_check {
     unsigned char carry[CARRY_MAX];
     size_t carry_len;
 
-    uint64_t entry_at;
+    uint64_t entry_at, data_at;
     enum pack_type type;
     uint64_t size, inflated; /* of the entry: declared, and so far */
     uint64_t offset;         /* of the base, back from the entry */
@@ -53,7 +54,7 @@ struct pack_check *pack_check_new(const struct pack_options *o)
     p->hash_len = o->is_sha256 ? 32 : 20;
     p->digests = digests_new(1u << (o->is_sha256 ? DIGEST_SHA256 : DIGEST_SHA1));
     if (o->walk)
-        p->starts = xzalloc(STARTS_BITS / 8);
+        p->starts = pages_new(STARTS_BITS / 8);
     return p;
 }
 
@@ -62,7 +63,7 @@ void pack_check_free(struct pack_check *p)
     if (!p)
         return;
     digests_free(p->digests);
-    free(p->starts);
+    pages_free(p->starts, STARTS_BITS / 8);
     free(p);
 }
 
@@ -150,6 +151,7 @@ static int entry_begin_data(struct pack_check *p, struct err *err)
     if (p->size > p->o.limits.object)
         return err_set(err, ERR_TOO_LARGE, "the pack has an object of %" PRIu64 " bytes", p->size);
     p->inflated = 0;
+    p->data_at = UINT64_MAX;
     isal_inflate_init(&p->inflate);
     p->inflate.crc_flag = ISAL_ZLIB;
     p->state = IN_DATA;
@@ -213,6 +215,25 @@ static int base_step(struct pack_check *p, struct str bytes, size_t *took, struc
     return field_collect(p, p->hash_len, bytes, took) ? entry_begin_data(p, err) : 0;
 }
 
+static struct pack_seen entry_seen(const struct pack_check *p)
+{
+    return (struct pack_seen){.at = p->entry_at,
+                              .data_at = p->data_at,
+                              .type = p->type,
+                              .size = p->size,
+                              .base_at = p->entry_at - p->offset,
+                              .base_id = p->field};
+}
+
+static int data_watch(struct pack_check *p, size_t produced, struct err *err)
+{
+    struct pack_seen seen = entry_seen(p);
+
+    if (!p->o.watch || produced == 0)
+        return 0;
+    return p->o.watch->data(p->o.watch->ctx, &seen, str_n(p->out, produced), err);
+}
+
 static int data_count(struct pack_check *p, size_t produced, struct err *err)
 {
     const struct pack_limits *l = &p->o.limits;
@@ -225,7 +246,7 @@ static int data_count(struct pack_check *p, size_t produced, struct err *err)
         return err_set(err, ERR_TOO_LARGE,
                        "the pack grows from %" PRIu64 " to more than %" PRIu64 " bytes", p->seen,
                        p->inflated_all);
-    return 0;
+    return data_watch(p, produced, err);
 }
 
 /* The inflater reads up to 8 bytes ahead. Bytes that it did not use belong to the next entry: they
@@ -254,7 +275,10 @@ static int data_end(struct pack_check *p, size_t *took, struct err *err)
     p->done++;
     data_give_back(p, took);
     entry_next(p);
-    return 0;
+    if (!p->o.watch)
+        return 0;
+    struct pack_seen seen = entry_seen(p);
+    return p->o.watch->entry(p->o.watch->ctx, &seen, p->at + *took, err);
 }
 
 static int data_step(struct pack_check *p, struct str bytes, size_t *took, struct err *err)
@@ -262,6 +286,8 @@ static int data_step(struct pack_check *p, struct str bytes, size_t *took, struc
     struct inflate_state *s = &p->inflate;
     uint32_t len = (uint32_t)size_min(bytes.len, UINT32_MAX);
 
+    if (p->data_at == UINT64_MAX)
+        p->data_at = p->at;
     s->next_in = (unsigned char *)(uintptr_t)bytes.p;
     s->avail_in = len;
     do {

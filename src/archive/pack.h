@@ -35,10 +35,30 @@ struct pack_limits {
     uint64_t inflated_times; /* how many times the bytes of the pack so far */
 };
 
+/* An entry that the walk is at. */
+struct pack_seen {
+    uint64_t at;      /* offset of the entry */
+    uint64_t data_at; /* offset of its zlib stream */
+    enum pack_type type;
+    uint64_t size;                /* bytes of its data, inflated */
+    uint64_t base_at;             /* PACK_OFS_DELTA: offset of the base */
+    const unsigned char *base_id; /* PACK_REF_DELTA: id of the base; borrowed for the call */
+};
+
+/* Functions that see every entry. A code other than 0 ends the check with that code. */
+struct pack_watch {
+    /* The next bytes of the entry's data, inflated. Entries without data have no such call. */
+    int (*data)(void *ctx, const struct pack_seen *e, struct str bytes, struct err *err);
+    /* The entry has ended well; `end` is the offset behind it. */
+    int (*entry)(void *ctx, const struct pack_seen *e, uint64_t end, struct err *err);
+    void *ctx;
+};
+
 struct pack_options {
     bool is_sha256;
     bool walk;
     struct pack_limits limits;
+    const struct pack_watch *watch; /* needs the walk; borrowed; NULL: nobody watches */
 };
 
 /* What is known of a pack when it has ended well. */

@@ -85,6 +85,11 @@ int pkt_read(struct pkt_in *in, struct pkt *out, struct err *err)
     return 0;
 }
 
+void pkt_unread(struct pkt_in *in, const struct pkt *p)
+{
+    in->at -= DIGITS + p->data.len;
+}
+
 void peer_words(struct buf *out, struct str words)
 {
     words = str_head(words, BAND_TEXT_MAX);
@@ -107,7 +112,7 @@ static int pkt_refusal(struct str words, struct err *err)
     struct buf text = BUF_INIT(2 * BAND_TEXT_MAX);
 
     peer_words(&text, words);
-    int code = err_set(err, ERR_PEER, "the git server says: " STR_FMT, STR_ARG(buf_str(&text)));
+    int code = err_set(err, ERR_PEER, PEER_SAYS STR_FMT, STR_ARG(buf_str(&text)));
     buf_release(&text);
     return code;
 }

@@ -37,9 +37,15 @@ void pkt_in_release(struct pkt_in *in);
  * not a packet. ERR_CLOSED: the stream ended inside a packet. */
 int pkt_read(struct pkt_in *in, struct pkt *out, struct err *err) MUST_CHECK;
 
+/* How the text of an error begins whose rest is a server's own words. */
+#define PEER_SAYS "the git server says: "
+
+/* Gives the packet back that was read last, so that the next read returns it again. */
+void pkt_unread(struct pkt_in *in, const struct pkt *p);
+
 /* Reads a packet that must be a line, without its newline. A server may answer "ERR <words>" in
- * place of any line: then ERR_PEER, and err has the words. Flush and other marks: ERR_END, and
- * *mark tells which; `mark` may be NULL. The end of the stream is ERR_CLOSED. */
+ * place of any line: then ERR_PEER, and err has PEER_SAYS and the words. Flush and other marks:
+ * ERR_END, and *mark tells which; `mark` may be NULL. The end of the stream is ERR_CLOSED. */
 int pkt_read_line(struct pkt_in *in, struct str *line, enum pkt_kind *mark,
                   struct err *err) MUST_CHECK;
 
@@ -52,8 +58,8 @@ void pkt_mark(struct buf *out, enum pkt_kind kind);
 void peer_words(struct buf *out, struct str words);
 
 /* A reader of the bytes of side-band 1. It ends at the flush. Progress (band 2) is counted and
- * dropped; an error of the server (band 3) is ERR_PEER with the server's words. An empty packet of
- * band 1 is a keep-alive. The end of the stream before the flush is ERR_CLOSED. */
+ * dropped; an error of the server (band 3) is ERR_PEER with PEER_SAYS and the words. An empty
+ * packet of band 1 is a keep-alive. The end of the stream before the flush is ERR_CLOSED. */
 struct band_reader {
     struct reader reader;
     struct pkt_in *in;    /* borrowed */

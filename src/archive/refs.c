@@ -67,6 +67,23 @@ bool git_ref_is_kept(struct str name)
 
 /* --- the list --- */
 
+static int refs_check_memory(struct git_refs *r, struct err *err)
+{
+    size_t bytes = r->arena.used + r->list.len * sizeof(*r->list.items);
+
+    if (bytes > GIT_REFS_SMALL && r->may_grow) {
+        int (*ask)(void *, struct err *) = r->may_grow;
+        r->may_grow = NULL;
+        int code = ask(r->ctx, err);
+        if (code < 0)
+            return code;
+    }
+    return arena_error(&r->arena) < 0 || bytes > GIT_REFS_BYTES_MAX
+               ? err_set(err, ERR_TOO_LARGE, "the refs take more than %d MiB of memory",
+                         GIT_REFS_BYTES_MAX / (int)MIB)
+               : 0;
+}
+
 int git_refs_add(struct git_refs *r, struct str id, struct str name, struct err *err)
 {
     struct git_ref ref = {0};
@@ -85,11 +102,8 @@ int git_refs_add(struct git_refs *r, struct str id, struct str name, struct err 
         return 0;
     }
     ref.name = arena_str(&r->arena, name);
-    if (arena_error(&r->arena) < 0)
-        return err_set(err, ERR_TOO_LARGE, "the names of the refs have more than %d bytes",
-                       GIT_REFS_BYTES_MAX);
     vec_push(&r->list, ref);
-    return 0;
+    return refs_check_memory(r, err);
 }
 
 void git_refs_set_head_target(struct git_refs *r, struct str target)

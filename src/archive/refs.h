@@ -16,8 +16,9 @@ enum {
     GIT_ID_MAX = 32, /* bytes of an object's id: 20 with SHA-1, 32 with SHA-256 */
     GIT_REF_NAME_MAX = 1024,
     GIT_REFS_MAX = 1000 * 1000,
-    GIT_REFS_BYTES_MAX = 256 * 1024 * 1024,
-    GIT_DIGEST_LEN = 64, /* hex digits */
+    GIT_REFS_BYTES_MAX = 32 * 1024 * 1024, /* memory for all refs: 400,000 with usual names */
+    GIT_REFS_SMALL = 4 * 1024 * 1024,      /* a list that takes more bytes is a large one */
+    GIT_DIGEST_LEN = 64,                   /* hex digits */
 };
 
 struct git_ref {
@@ -34,6 +35,10 @@ struct git_refs {
     uint64_t left_out;      /* refs that are not kept */
     uint64_t seen;          /* refs that the server has sent */
     struct arena arena;     /* of the names */
+    /* Is asked once, when the list becomes a large one; an error of it is the list's. NULL: nobody
+     * is asked. */
+    int (*may_grow)(void *ctx, struct err *err);
+    void *ctx;
 };
 
 void git_refs_init(struct git_refs *r, bool is_sha256);

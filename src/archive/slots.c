@@ -133,6 +133,18 @@ int slots_add(struct slots *next, const struct slots *now, struct str name, stru
     return 0;
 }
 
+int slots_split(struct slots *next, const struct slots *now, const struct str *names, size_t count,
+                struct err *err)
+{
+    int code = slots_next(next, now, err);
+
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = slots_name(next, names[i], err);
+    for (unsigned s = 0; s < SLOT_COUNT && code == 0; s++)
+        next->of[s] = (unsigned char)(s * next->count / SLOT_COUNT);
+    return code;
+}
+
 static int slots_known(const struct slots *t, struct str name, struct err *err)
 {
     int i = slots_find(t, name);
@@ -177,11 +189,18 @@ int slots_drop(struct slots *next, const struct slots *now, struct str name, str
     return 0;
 }
 
-void slots_arrive(struct slots *next, const struct slots *now, unsigned slot)
+bool slots_arrive(struct slots *next, const struct slots *now, const bool arrived[SLOT_COUNT])
 {
+    bool any = false;
+
     *next = *now;
     next->epoch++;
-    next->leaves[slot] = next->of[slot];
+    for (unsigned s = 0; s < SLOT_COUNT; s++)
+        if (arrived[s] && slots_moves(now, s)) {
+            next->leaves[s] = next->of[s];
+            any = true;
+        }
+    return any;
 }
 
 /* --- JSON ---

@@ -44,11 +44,15 @@ int slots_add(struct slots *next, const struct slots *now, struct str name,
               struct err *err) MUST_CHECK;
 int slots_drain(struct slots *next, const struct slots *now, struct str name,
                 struct err *err) MUST_CHECK;
+/* Adds satellites and splits the slots equally among all, as the first table does. Slots that go to
+ * another satellite move. For an archive that has no objects yet. */
+int slots_split(struct slots *next, const struct slots *now, const struct str *names, size_t count,
+                struct err *err) MUST_CHECK;
 /* Removes a satellite that has no slots. ERR_BUSY: it has some, or one leaves it. */
 int slots_drop(struct slots *next, const struct slots *now, struct str name,
                struct err *err) MUST_CHECK;
-/* Ends the move of a slot. */
-void slots_arrive(struct slots *next, const struct slots *now, unsigned slot);
+/* Ends the moves of the slots whose bool is true. Returns whether one of them moved. */
+bool slots_arrive(struct slots *next, const struct slots *now, const bool arrived[SLOT_COUNT]);
 
 bool slots_moves(const struct slots *t, unsigned slot);
 size_t slots_moving(const struct slots *t); /* how many slots move */

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 
+import room_archive
 import room_db
 import room_http
 import room_lake
@@ -21,7 +22,7 @@ import room_swarm
 from lab import Lab, Measure, Unmeasured
 
 ROOMS = {"http": room_http, "db": room_db, "store": room_store, "start": room_start, "s3": room_s3,
-         "replica": room_replica, "swarm": room_swarm, "lake": room_lake}
+         "replica": room_replica, "swarm": room_swarm, "lake": room_lake, "archive": room_archive}
 
 
 def table(rows):

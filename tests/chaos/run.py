@@ -17,7 +17,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
-RACES = ("os", "http", "db", "store", "kv", "lake", "replica", "swarm", "api")
+RACES = ("os", "http", "db", "store", "kv", "lake", "replica", "swarm", "archive", "api")
 COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million commands
 LONG_RUN = 10  # kills of others for one run in which everything that replicates is killed
 CHAOS_SETUPS = {"plain": 120, "mixed": 60}  # seconds of such a run
@@ -44,6 +44,9 @@ def steps(build, tsan, runs, seed):
             str(max(1, runs // LONG_RUN)), "--seconds", str(seconds), "--seed", str(seed)]
     yield "replica", "switch_kills", ["/usr/bin/env", "WEIR_TEST_KILLS=all", "/usr/bin/python3", "-m", "pytest", "-q",
                                       os.path.join(ROOT, "tests/e2e/test_switch_kills.py")]
+    yield "archive", "archive_kills", ["/usr/bin/env", f"WEIR_TEST_KILLS={max(1, runs // 2)}", f"WEIR_TEST_SEED={seed}",
+                                       "/usr/bin/python3", "-m", "pytest", "-q",
+                                       os.path.join(ROOT, "tests/e2e/test_archive_kills.py")]
     diff = os.path.join(build, "tests/store_diff")
     yield "store", "store_diff", [diff, "--commands", str(runs * COMMANDS_A_RUN), "--seed", str(seed)]
     for room in RACES:

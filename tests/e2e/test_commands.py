@@ -49,7 +49,7 @@ def test_version(weir):
     (["config", "more"], "weir: config: unexpected argument 'more'; `weir help config` says more"),
     (["backup"], "weir: backup needs DIR; `weir help backup` says more"),
     (["serve", "--only", "gateway,cook"],
-     "weir: serve: --only takes gateway, worker, tracker (commas between several), not 'cook'"),
+     "weir: serve: --only takes gateway, worker, tracker, archive (commas between several), not 'cook'"),
 ])
 def test_wrong_use_is_one_line_and_status_2(weir, args, text):
     run = weir(*args)
@@ -90,13 +90,13 @@ def complete(*words):
 def test_completion_of_commands_flags_and_values():
     assert complete("weir", "") == [
         "serve", "status", "backup", "user", "storage", "bucket", "webhook", "store", "task", "replicate", "switch",
-        "diff", "torrent", "swarm", "lake", "config", "help", "version"]
+        "diff", "torrent", "swarm", "lake", "archive", "config", "help", "version"]
     assert complete("weir", "s") == ["serve", "status", "storage", "store", "switch", "swarm"]
     assert complete("weir", "config", "--js") == ["--json"]
     assert complete("weir", "serve", "--log.l") == ["--log.level"]
     assert complete("weir", "serve", "--log.level", "") == ["debug", "info", "warn", "error"]
     assert complete("weir", "serve", "--log.level", "=", "d") == ["debug"]
-    assert complete("weir", "serve", "--only", "") == ["gateway", "worker", "tracker"]
+    assert complete("weir", "serve", "--only", "") == ["gateway", "worker", "tracker", "archive"]
     assert complete("weir", "help", "ser") == ["serve"]
     assert "--secret_key" not in complete("weir", "serve", "--")
 

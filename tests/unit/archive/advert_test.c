@@ -263,6 +263,7 @@ TEST(archive_advert, answers_to_a_fetch)
     unsigned char want[20] = {0};
     struct git_fetch f = {want, 1, want, 1, 0};
     struct git_advert v2 = {.is_v2 = true}, v0 = {0};
+    struct pkt p;
     struct err err = {0};
 
     CHECK_OK(git_fetch_begin(ANSWER("000dpackfile\n"), &v2, &f, &err));
@@ -275,6 +276,10 @@ TEST(archive_advert, answers_to_a_fetch)
     CHECK(strstr(err.text, "not our ref"));
     CHECK_OK(git_fetch_begin(ANSWER("0031ACK " ID_A "\n"), &v0, &f, &err));
     CHECK_OK(git_fetch_begin(ANSWER("0038ACK " ID_A " common\n0031ACK " ID_A "\n"), &v0, &f, &err));
+    CHECK_OK(
+        git_fetch_begin(ANSWER("0031ACK " ID_A "\n0031ACK " ID_B "\n0006\1P0000"), &v0, &f, &err));
+    CHECK_OK(pkt_read(&in, &p, &err));
+    CHECK_STR(p.data, STR("\1P"));
     CHECK_OK(git_fetch_begin(ANSWER("0008NAK\n"), &v0, &f, &err));
     CHECK_ERR(git_fetch_begin(ANSWER("0009hello"), &v0, &f, &err), ERR_PARSE);
     CHECK_ERR(git_fetch_begin(ANSWER("0000"), &v0, &f, &err), ERR_PARSE);

@@ -1,5 +1,6 @@
 /* Headers of bundles: golden bytes, damage, and the refs of every past sync. */
-#include "archive/header.h"
+#include "archive/git.h"
+#include "os/file.h"
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -61,6 +62,7 @@ TEST(archive_header, sha256_repo_v3)
     str_reader_init(&from, buf_str(&out));
     CHECK_OK(bundle_header_read(&back, &from.reader, &err));
     CHECK(back.refs.is_sha256 && back.refs.list.len == 1 && back.refs.has_head);
+    CHECK_STR(back.refs.head_target, STR("refs/heads/main"));
     CHECK_INT(back.pack_at, out.len - 4);
     CHECK_STR(from.rest, STR("PACK"));
     bundle_header_release(&h);
@@ -193,14 +195,66 @@ TEST(archive_header, equal_refs_add_no_point_and_a_clock_set_back_keeps_the_orde
     CHECK_INT(two.points.len, 1);
     CHECK_OK(bundle_header_follow(&three, &two, &first, 150, &err));
     CHECK_INT(three.points.len, 2);
-    CHECK_INT(three.points.items[1].at_s, 200);
+    /* the ref has a point of that second already, so this one is a second later */
+    CHECK_INT(three.points.items[1].at_s, 201);
     bundle_header_release(&two);
     bundle_header_init(&two, false);
     CHECK_OK(bundle_header_follow(&two, &three, &first, 300, &err));
     CHECK_INT(two.points.len, 2);
+    /* another ref may share the second */
+    add(&second, ID_B, "refs/heads/b");
+    CHECK_OK(git_refs_sort(&second, &err));
+    memcpy(second.list.items[0].id, first.list.items[0].id, GIT_ID_MAX);
+    bundle_header_release(&three);
+    bundle_header_init(&three, false);
+    CHECK_OK(bundle_header_follow(&three, &two, &second, 201, &err));
+    CHECK_INT(three.points.len, 3);
+    CHECK_INT(three.points.items[2].at_s, 201);
     bundle_header_release(&one);
     bundle_header_release(&two);
     bundle_header_release(&three);
     git_refs_release(&first);
     git_refs_release(&second);
+}
+
+static void push_point(struct bundle_header *h, unsigned char first, const char *name)
+{
+    struct header_point p = {.at_s = 100, .name = arena_str(&h->refs.arena, str_z(name))};
+
+    p.id[0] = first;
+    vec_push(&h->points, p);
+}
+
+/* git drops what no ref reaches, so each id of a header needs a ref. */
+TEST(archive_header, every_id_gets_a_packed_ref_of_its_own_name)
+{
+    struct bundle_header h;
+    struct buf path = {0}, text = {0};
+    struct err err = {0};
+    char name[GIT_REF_NAME_MAX + 1] = "refs/heads/";
+
+    memset(name + 11, 'x', sizeof(name) - 12);
+    bundle_header_init(&h, false);
+    push_point(&h, 0xa1, "refs/heads/main");
+    push_point(&h, 0xa2, "refs/heads/main");
+    push_point(&h, 0xa1, "refs/heads/main");
+    push_point(&h, 0xa3, name);
+    CHECK_OK(git_write_refs(test_dir(), &h.refs, &h, GIT_REFS_WITH_POINTS, &err));
+    buf_appendf(&path, "%s/packed-refs", test_dir());
+    CHECK_OK(file_read(path.p, &text, &err));
+    struct str rest = buf_str(&text), line, last = STR_EMPTY;
+    bool seen[3] = {0};
+    str_cut(rest, '\n', &line, &rest);
+    while (str_cut(rest, '\n', &line, &rest)) {
+        struct str ref = str_skip(line, 41);
+        CHECK(git_ref_name_ok(ref));
+        CHECK(str_cmp(last, ref) < 0); /* sorted, and none twice */
+        last = ref;
+        CHECK(line.p[0] == 'a' && line.p[1] >= '1' && line.p[1] <= '3');
+        seen[line.p[1] - '1'] = true;
+    }
+    CHECK(seen[0] && seen[1] && seen[2]);
+    buf_release(&path);
+    buf_release(&text);
+    bundle_header_release(&h);
 }

@@ -63,7 +63,9 @@ static void arrive_all(struct slots *t)
     for (unsigned s = 0; s < SLOT_COUNT; s++)
         if (slots_moves(t, s)) {
             struct slots next;
-            slots_arrive(&next, t, s);
+            bool one[SLOT_COUNT] = {0};
+            one[s] = true;
+            CHECK(slots_arrive(&next, t, one));
             CHECK_INT(next.epoch, t->epoch + 1);
             CHECK_INT(slots_moving(&next), slots_moving(t) - 1);
             *t = next;

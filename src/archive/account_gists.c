@@ -1,0 +1,59 @@
+/* The gists of an account. */
+#include "archive/account_int.h"
+
+#include "base/clock.h"
+
+/* Questions overlap, because the clocks of weir and of the forge may differ. */
+enum { GISTS_OVERLAP_MS = MS_PER_HOUR };
+
+/* Gists that are worked on. */
+struct gists_run {
+    struct account_work *work;
+    struct arena arena; /* of one gist */
+};
+
+static int gists_sync(void *ctx, const struct forge_gist *g, struct err *err)
+{
+    struct gists_run *run = ctx;
+    struct account_work *w = run->work;
+    struct repo_call call = {.scope = &w->scope, .arena = &run->arena, .keep = &w->plan.arena};
+    struct repo_fault fault = {0};
+    struct err own = {0};
+    int code = repo_gist(&call, g->id, g->url, &fault, &own);
+
+    if (code == ERR_CANCELED || code == ERR_BUSY) {
+        *err = own;
+        return code;
+    }
+    if (code < 0) {
+        account_fail(w, fault.error.code, fault.error.stage, code, &own);
+        if (fault.rests_until_ms > w->rests_until_ms)
+            w->rests_until_ms = fault.rests_until_ms;
+    }
+    arena_reset(&run->arena);
+    return 0;
+}
+
+int account_gists(struct account_work *w, struct err *err)
+{
+    struct gists_run run = {.work = w};
+    struct forge_fault fault = {0};
+    int64_t since = w->old.account.gists_ms ? w->old.account.gists_ms - GISTS_OVERLAP_MS : 0;
+
+    w->gists_ms = w->old.account.gists_ms;
+
+    if (!w->scope.forge->wants.gists)
+        return 0;
+    int code =
+        forge_gists(w->session, w->arena, w->account->login, since, gists_sync, &run, &fault, err);
+    arena_release(&run.arena);
+    if (code == ERR_CANCELED || (code < 0 && fault.code == ARCHIVE_OK))
+        return code;
+    if (fault.rests_until_ms > w->rests_until_ms)
+        w->rests_until_ms = fault.rests_until_ms;
+    if (code < 0)
+        return account_fail(w, fault.code, "list", code, err);
+    if (!w->has_error)
+        w->gists_ms = w->job->claim->started_ms;
+    return 0;
+}

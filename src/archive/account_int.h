@@ -1,0 +1,55 @@
+/* The parts of an account's sync: account.c has the order of steps, account_list.c asks the forge,
+ * account_repos.c works on the repositories, account_end.c writes records and errors. */
+#ifndef ARCHIVE_ACCOUNT_INT_H
+#define ARCHIVE_ACCOUNT_INT_H
+
+#include "archive/account.h"
+#include "archive/repo.h"
+
+/* One sync. */
+struct account_work {
+    struct archive *archive;
+    struct runner_job *job;
+    const struct archive_account *account;
+    struct arena *arena;
+    struct shelf shelf;
+    struct archive_record old; /* empty where there is no record */
+    bool has_record;
+    struct str record_etag;   /* of the object; empty: there is none */
+    int64_t added_ms;         /* when the account was added; 0: not known */
+    struct forge_account who; /* as the forge spells it */
+    struct forge_session *session;
+    bool unchanged; /* the forge says that every page is as it was */
+    struct plan plan;
+    struct sync_scope scope;
+    struct cond asked;            /* of the scope */
+    struct mutex lock;            /* class "archive sync"; guards the members below */
+    size_t next;                  /* index of the next item to work on */
+    struct archive_record errors; /* only its errors are used: what went wrong in this sync */
+    int stopped;                  /* the code that ended the work early; 0: nothing did */
+    bool has_error;
+    struct archive_error error; /* why the sync is not a full one */
+    int64_t rests_until_ms;     /* the host rests; 0: it does not */
+    int64_t gists_ms;           /* for the record */
+};
+
+/* Notes why the sync cannot be a full one; the first reason counts. Returns `code`. */
+int account_fail(struct account_work *w, enum archive_code outcome, const char *stage, int code,
+                 const struct err *err);
+
+/* Lists the repositories and makes the plan. */
+int account_list(struct account_work *w, struct err *err) MUST_CHECK;
+
+/* Works on every item of the plan. Returns an error only if the sync must stop. */
+int account_repos(struct account_work *w, struct err *err) MUST_CHECK;
+
+/* Syncs the gists of the account that were changed since they were last saved, if that option is
+ * on. */
+int account_gists(struct account_work *w, struct err *err) MUST_CHECK;
+
+/* Writes the record, and then removes `.new` and `.error`. */
+int account_commit(struct account_work *w, struct err *err) MUST_CHECK;
+/* Writes `<login>.error`. */
+int account_say_error(struct account_work *w, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,275 @@
+/* Putting a new bundle into its storage: in one put, or as an upload of parts.
+ *
+ * A storage that takes bodies of any length gets one put. Other storages want to know the length of
+ * every request, and the length of a pack is not known before its end. There the first part is read
+ * into memory; if the bundle ends in it, it becomes one put, and otherwise it is the first part of
+ * an upload. Nobody sees an upload before it is finished, and it is finished only after the body
+ * has ended well. */
+#include "archive/bundle_int.h"
+
+#include "base/hex.h"
+
+#include <stdlib.h>
+
+enum {
+    STORE_PART_MAX = 64 * 1024 * 1024, /* bytes of a gathered part, whatever the limit of a pack */
+    STORE_COPIES_MAX = OBJECT_MAX_PARTS / 2,
+};
+
+/* --- metadata --- */
+
+/* Adds what is known when the body has ended. */
+static void store_finish_meta(struct bundle_write *w)
+{
+    const struct bundle_body *b = &w->body;
+    const struct bundle_pack *only = b->new ? b->new : b->old;
+
+    hex_write(w->meta.pack_sum, b->trailer, b->trailer_len);
+    if (w->meta.ref_deltas != REF_DELTAS_UNKNOWN || !only)
+        return;
+    if (b->new && b->new->objects && w->job->check.walk)
+        w->meta.ref_deltas =
+            only->result.by_type[PACK_REF_DELTA] ? REF_DELTAS_SOME : REF_DELTAS_NONE;
+}
+
+static int store_meta(struct bundle_write *w, struct object_meta *meta, struct err *err)
+{
+    struct http_header *headers = arena_array(w->job->arena, BUNDLE_HEADERS_MAX, sizeof(*headers));
+
+    if (!headers)
+        return err_code(err, ERR_NO_MEMORY);
+    meta->headers = headers;
+    meta->header_count = bundle_meta_headers(headers, w->job->arena, &w->meta);
+    return arena_error(w->job->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+}
+
+/* The body has ended well. The storage keeps the meta only now. */
+static int store_verify(void *ctx, struct object_meta *meta, struct err *err)
+{
+    struct bundle_write *w = ctx;
+
+    store_finish_meta(w);
+    return store_meta(w, meta, err);
+}
+
+/* --- an upload of parts --- */
+
+struct store_upload {
+    struct bundle_write *w;
+    struct bucket *bucket;
+    struct upload_info info;
+    struct upload_part *parts; /* OBJECT_MAX_PARTS */
+    uint32_t count;
+};
+
+static int upload_open(struct store_upload *u, struct bundle_write *w, struct err *err)
+{
+    const struct bundle_job *job = w->job;
+    struct object_meta meta = {0};
+
+    *u = (struct store_upload){.w = w, .bucket = job->bucket, .info.key = job->key};
+    int code = store_meta(w, &meta, err);
+    if (code == 0)
+        code =
+            u->bucket->ops->upload_begin(u->bucket, job->arena, job->key, &meta, &u->info.id, err);
+    if (code == 0)
+        u->parts = xcalloc(OBJECT_MAX_PARTS, sizeof(*u->parts));
+    return code;
+}
+
+static int upload_close(struct store_upload *u, int code, struct err *err)
+{
+    const struct bundle_job *job = u->w->job;
+    struct put_options o = {.conditions = u->w->conditions};
+
+    if (code == 0)
+        code = u->bucket->ops->upload_finish(u->bucket, job->arena, &u->info, u->parts, u->count,
+                                             &o, &u->w->out->put, err);
+    if (code < 0 && u->info.id.len) /* if this fails too, the next sync aborts old uploads */
+        u->bucket->ops->upload_abort(u->bucket, &u->info, NULL);
+    free(u->parts);
+    return code;
+}
+
+static int upload_room(const struct store_upload *u, struct err *err)
+{
+    return u->count < OBJECT_MAX_PARTS
+               ? 0
+               : err_set(err, ERR_TOO_LARGE, "the bundle needs more than %d parts",
+                         OBJECT_MAX_PARTS);
+}
+
+/* `size` UINT64_MAX: to the end of the reader. */
+static int upload_send(struct store_upload *u, struct reader *from, uint64_t size, struct err *err)
+{
+    struct put_options plain = {0};
+    int code = upload_room(u, err);
+
+    if (code < 0)
+        return code;
+    code = u->bucket->ops->upload_part(u->bucket, u->w->job->arena, &u->info, u->count + 1, from,
+                                       size, &plain, &u->parts[u->count], err);
+    u->count += code == 0;
+    return code;
+}
+
+/* Takes a stretch of the old object over. The same bytes flow by here, for the hashes. */
+static int upload_copy(struct store_upload *u, const struct object_info *old,
+                       const struct bundle_stretch *s, struct err *err)
+{
+    struct object_range range = {RANGE_FROM_TO, s->first, s->first + s->len - 1};
+    struct upload_part *part = &u->parts[u->count];
+    unsigned char md5[MD5_LEN];
+    char text[2 * MD5_LEN + 1];
+    int code = upload_room(u, err);
+
+    if (code == 0)
+        code = bundle_body_pass(&u->w->body, s->len, md5, err);
+    if (code < 0)
+        return code;
+    md5_hex(text, md5);
+    *part = (struct upload_part){.etag = str_n(text, 2 * MD5_LEN)};
+    code = u->bucket->ops->upload_part_copy(u->bucket, u->w->job->arena, &u->info, u->count + 1,
+                                            u->bucket, old, &range, part, err);
+    u->count += code == 0;
+    u->w->out->copied += code == 0 ? s->len : 0;
+    return code;
+}
+
+/* Reads up to `size` bytes into `room`. *len < size: the body has ended. */
+static int store_gather(struct reader *from, char *room, size_t size, size_t *len, struct err *err)
+{
+    size_t got = 1;
+    int code = 0;
+
+    for (*len = 0; code == 0 && got && *len < size; *len += got)
+        code = reader_read(from, room + *len, size - *len, &got, err);
+    return code;
+}
+
+/* How large the parts must be so that the largest pack fits. */
+static size_t upload_part_size(const struct store_upload *u)
+{
+    uint64_t part = u->w->sizes->part, most = u->w->job->check.limits.pack;
+
+    while (part < STORE_PART_MAX && most / (OBJECT_MAX_PARTS - u->count) >= part)
+        part *= 2;
+    return (size_t)part;
+}
+
+/* Sends the rest of the body. */
+static int upload_send_rest(struct store_upload *u, struct err *err)
+{
+    struct reader *from = &u->w->body.reader;
+    size_t size, len;
+    char *room;
+    int code = 0;
+
+    if (bucket_can(u->bucket, STORAGE_ANY_LENGTH))
+        return upload_send(u, from, UINT64_MAX, err);
+    size = upload_part_size(u);
+    room = xrealloc(NULL, size);
+    for (len = size; code == 0 && len == size;) {
+        struct str_reader piece;
+        code = store_gather(from, room, size, &len, err);
+        str_reader_init(&piece, str_n(room, len));
+        if (code == 0 && len)
+            code = upload_send(u, &piece.reader, len, err);
+    }
+    free(room);
+    return code;
+}
+
+/* --- whole bundles --- */
+
+static int store_put(struct bundle_write *w, struct reader *from, uint64_t size, struct err *err)
+{
+    struct bucket *b = w->job->bucket;
+    struct put_options o = {.conditions = w->conditions, .verify = store_verify, .ctx = w};
+    int code = store_meta(w, &o.meta, err);
+
+    return code < 0 ? code
+                    : b->ops->put(b, w->job->arena, w->job->key, from, size, &o, &w->out->put, err);
+}
+
+/* `lead` has the beginning of the body. */
+static int store_in_parts(struct bundle_write *w, struct str lead, struct err *err)
+{
+    struct store_upload u;
+    struct str_reader piece;
+    int code = upload_open(&u, w, err);
+
+    str_reader_init(&piece, lead);
+    if (code == 0)
+        code = upload_send(&u, &piece.reader, lead.len, err);
+    if (code == 0)
+        code = upload_send_rest(&u, err);
+    return upload_close(&u, code, err);
+}
+
+static int store_gathered(struct bundle_write *w, struct err *err)
+{
+    size_t size = w->body.head.len + (size_t)w->sizes->lead, len;
+    char *room = xrealloc(NULL, size);
+    struct str_reader all;
+    int code = store_gather(&w->body.reader, room, size, &len, err);
+
+    if (code == 0 && len == size) {
+        code = store_in_parts(w, str_n(room, len), err);
+    } else if (code == 0) {
+        store_finish_meta(w);
+        str_reader_init(&all, str_n(room, len));
+        code = store_put(w, &all.reader, len, err);
+    }
+    free(room);
+    return code;
+}
+
+/* Fills the result once the storage has the bundle. */
+static int store_result(struct bundle_write *w, int code)
+{
+    const struct bundle_body *b = &w->body;
+
+    if (code < 0)
+        return code;
+    store_finish_meta(w);
+    w->out->meta = w->meta;
+    w->out->sent = b->given - w->out->copied;
+    if (b->new) {
+        w->out->pack_bytes = b->new->result.bytes;
+        w->out->pack_objects = b->new->objects;
+    }
+    return 0;
+}
+
+int bundle_store(struct bundle_write *w, struct err *err)
+{
+    int code = bucket_can(w->job->bucket, STORAGE_ANY_LENGTH)
+                   ? store_put(w, &w->body.reader, UINT64_MAX, err)
+                   : store_gathered(w, err);
+
+    return store_result(w, code);
+}
+
+int bundle_store_by_copies(struct bundle_write *w, const struct object_info *old,
+                           const struct bundle_plan *plan, bool *cannot, struct err *err)
+{
+    struct limit_reader lead;
+    struct store_upload u;
+
+    *cannot = plan->copies.len == 0 || plan->copies.len > STORE_COPIES_MAX;
+    if (*cannot)
+        return err_code(err, ERR_UNSUPPORTED);
+    int code = upload_open(&u, w, err);
+    uint64_t size = w->body.head.len + plan->lead;
+    limit_reader_init(&lead, &w->body.reader, size);
+    if (code == 0)
+        code = upload_send(&u, &lead.reader, size, err);
+    for (size_t i = 0; i < plan->copies.len && code == 0; i++) {
+        code = upload_copy(&u, old, &plan->copies.items[i], err);
+        *cannot = code == ERR_UNSUPPORTED;
+    }
+    if (code == 0)
+        code = upload_send_rest(&u, err);
+    return store_result(w, upload_close(&u, code, err));
+}

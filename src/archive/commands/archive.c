@@ -1,0 +1,504 @@
+/* The command `weir archive`: accounts of git forges that are archived. */
+#include "archive/room.h"
+
+#include "command/manage.h"
+#include "os/file.h"
+
+#include <unistd.h>
+
+enum { ADD_AT_ONCE = 500, ADD_TEXT_MAX = 64 * 1024 * 1024 };
+
+static const struct flag archive_add_flags[] = {
+    {"file", FLAG_FILE, "FILE", NULL,
+     "Read accounts from FILE too, one on each line; - is the standard input."},
+    {"org", FLAG_TEXT, "ORGANISATION", NULL,
+     "Add an organisation and its members, such as github.com/acme."},
+    CLIENT_FLAGS,
+    {0},
+};
+
+static const struct flag archive_show_flags[] = {
+    {"repositories", FLAG_SWITCH, NULL, NULL, "List the repositories of the account."},
+    CLIENT_FLAGS,
+    {0},
+};
+
+static const struct flag archive_sync_flags[] = {
+    {"watch", FLAG_SWITCH, NULL, NULL, "Show the progress until the sync has ended."},
+    CLIENT_FLAGS,
+    {0},
+};
+
+/* --- columns --- */
+
+#define NUMBER(name)                                                                               \
+    {                                                                                              \
+        name, .number = true                                                                       \
+    }
+
+static const struct output_column added_columns[] = {NUMBER("added"), NUMBER("known")};
+static const struct output_column account_columns[] = {
+    {"account"}, {"last_sync"}, {"state"}, {"held_until"}, NUMBER("failures")};
+static const struct output_column one_account_columns[] = {
+    {"account"},      {"login"},          {"type"},
+    {"added"},        {"last_sync"},      {"state"},
+    {"held_until"},   NUMBER("failures"), NUMBER("repositories"),
+    NUMBER("listed"), NUMBER("bytes"),    {"satellite"},
+    {"bucket"},       {"path"},           {"error", .json = true}};
+static const struct output_column repo_columns[] = {
+    {"name"}, {"updated"}, NUMBER("bytes"), {"code"}, {"looked"}};
+static const struct output_column one_repo_columns[] = {{"name"},
+                                                        {"updated"},
+                                                        NUMBER("bytes"),
+                                                        {"code"},
+                                                        {"id"},
+                                                        {"head"},
+                                                        {"format"},
+                                                        NUMBER("objects"),
+                                                        NUMBER("appends"),
+                                                        NUMBER("zip_bytes"),
+                                                        {"satellite"},
+                                                        {"bucket"},
+                                                        {"key"},
+                                                        {"error", .json = true}};
+static const struct output_column status_columns[] = {{"name"}, {"value", .json = true}};
+static const struct output_column finding_columns[] = {{"account"}, {"key"}, {"finding"}};
+static const struct output_column sync_columns[] = {{"account"}};
+static const struct output_column slot_columns[] = {NUMBER("slots")};
+
+/* --- names of accounts --- */
+
+/* Cuts what people copy along with an account: the scheme of a URL, and slashes at the end. */
+static struct str account_text(struct str text)
+{
+    text = str_trim(text);
+    if (str_starts(text, STR("https://")))
+        text = str_skip(text, STR("https://").len);
+    while (text.len && text.p[text.len - 1] == '/')
+        text.len--;
+    return text;
+}
+
+/* --- add --- */
+
+/* Accounts that wait to be sent. */
+struct add_run {
+    struct api_client *r;
+    struct buf body;
+    struct json_out w;
+    size_t waiting;
+    int64_t added, known;
+    const char *organisation;
+};
+
+static int add_send(struct add_run *a, struct err *err)
+{
+    json_t *answer = NULL;
+    int code;
+
+    if (a->waiting)
+        json_out_close(&a->w, ']');
+    if (a->organisation)
+        json_out_member_str(&a->w, "organisation", account_text(str_z(a->organisation)));
+    json_out_close(&a->w, '}');
+    code = buf_error(&a->body);
+    if (code == 0)
+        code = api_client_send(a->r, "POST", "/api/v1/archive/accounts", a->body.p, &answer, err);
+    if (code == 0) {
+        a->added += json_get_i64(answer, "added", 0);
+        a->known += json_get_i64(answer, "known", 0);
+    }
+    json_decref(answer);
+    buf_reset(&a->body);
+    a->waiting = 0;
+    a->organisation = NULL;
+    return code;
+}
+
+static void add_begin(struct add_run *a)
+{
+    if (a->body.len)
+        return;
+    json_out_init(&a->w, &a->body);
+    json_out_open(&a->w, '{');
+}
+
+static int add_one(struct add_run *a, struct str text, struct err *err)
+{
+    text = account_text(text);
+    if (text.len == 0 || text.p[0] == '#')
+        return 0;
+    add_begin(a);
+    if (a->waiting++ == 0) {
+        json_out_key(&a->w, "accounts");
+        json_out_open(&a->w, '[');
+    }
+    json_out_str(&a->w, text);
+    return a->waiting == ADD_AT_ONCE ? add_send(a, err) : 0;
+}
+
+static int add_read_file(struct buf *out, const char *path, struct err *err)
+{
+    char piece[64 * 1024];
+    ssize_t got;
+
+    if (strcmp(path, "-") != 0)
+        return file_read(path, out, err);
+    while ((got = read(STDIN_FILENO, piece, sizeof(piece))) > 0)
+        buf_append(out, piece, (size_t)got);
+    return got < 0 ? err_set(err, ERR_IO, "the standard input cannot be read") : buf_error(out);
+}
+
+static int add_file(struct add_run *a, const char *path, struct err *err)
+{
+    struct buf text = BUF_INIT(ADD_TEXT_MAX);
+    int code = add_read_file(&text, path, err);
+    struct str rest = buf_str(&text), line;
+
+    while (code == 0 && rest.len) {
+        str_cut(rest, '\n', &line, &rest);
+        code = add_one(a, line, err);
+    }
+    buf_release(&text);
+    return code;
+}
+
+static int archive_add_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                           struct err *err)
+{
+    const char *file = invocation_flag(inv, "file"), *org = invocation_flag(inv, "org");
+    struct add_run a = {.r = r, .organisation = org};
+    int code = 0;
+
+    if (inv->args.len == 0 && !file && !org)
+        return err_set(err, ERR_INVALID,
+                       "name an account such as github.com/octocat, --file or --org");
+    for (size_t i = 0; i < inv->args.len && code == 0; i++)
+        code = add_one(&a, str_z(inv->args.items[i]), err);
+    if (code == 0 && file)
+        code = add_file(&a, file, err);
+    if (code == 0 && (a.waiting || a.organisation)) {
+        add_begin(&a);
+        code = add_send(&a, err);
+    }
+    buf_release(&a.body);
+    if (code < 0)
+        return code;
+    output_cellf(table, "%jd", (intmax_t)a.added);
+    output_cellf(table, "%jd", (intmax_t)a.known);
+    return 0;
+}
+
+/* --- sync --- */
+
+/* How many syncs of the account have ended, as far as the API tells: a full one moves the time of
+ * the last sync, a failed one the number of failures or the end of the hold. */
+static char *sync_state(const json_t *account)
+{
+    struct buf out = {0};
+
+    buf_append_str(&out, json_get_str(account, "last_sync", STR_EMPTY));
+    buf_appendf(&out, " %jd ", (intmax_t)json_get_i64(account, "failures", 0));
+    buf_append_str(&out, json_get_str(account, "held_until", STR_EMPTY));
+    return buf_take(&out);
+}
+
+static void sync_show(const json_t *status, struct str account)
+{
+    const json_t *sync;
+    size_t i;
+
+    json_array_foreach(json_object_get(status, "running"), i, sync)
+    {
+        if (!str_eq(json_get_str(sync, "account", STR_EMPTY), account))
+            continue;
+        fprintf(stderr, "\r%jd of %jd repositories, %jd failed, %jd bytes",
+                (intmax_t)json_get_i64(sync, "done", 0),
+                (intmax_t)json_get_i64(sync, "repositories", 0),
+                (intmax_t)json_get_i64(sync, "failed", 0),
+                (intmax_t)json_get_i64(sync, "bytes", 0));
+    }
+}
+
+/* Waits for the end of a sync that began after `before`. */
+static int sync_watch(struct api_client *r, const char *path, const char *before, json_t **out,
+                      struct err *err)
+{
+    for (;;) {
+        json_t *account = NULL, *status = NULL;
+        int code = api_client_send(r, "GET", path, NULL, &account, err);
+        if (code == 0)
+            code = api_client_send(r, "GET", "/api/v1/archive/status", NULL, &status, err);
+        if (code < 0) {
+            json_decref(account);
+            return code;
+        }
+        sync_show(status, json_get_str(account, "account", STR_EMPTY));
+        json_decref(status);
+        char *now = sync_state(account);
+        bool over = strcmp(now, before) != 0 && !json_get_bool(account, "first", false) &&
+                    !str_eq(json_get_str(account, "state", STR_EMPTY), STR("leased"));
+        free(now);
+        if (over) {
+            *out = account;
+            return 0;
+        }
+        json_decref(account);
+        manage_poll_wait();
+    }
+}
+
+static int sync_judge(const json_t *account, struct err *err)
+{
+    const json_t *error = json_object_get(account, "error");
+    struct str code = json_get_str(error, "code", STR_EMPTY);
+    struct str message = json_get_str(error, "message", STR_EMPTY);
+
+    return json_is_object(error)
+               ? err_set(err, ERR_PEER, "the sync was not a full one: " STR_FMT ": " STR_FMT,
+                         STR_ARG(code), STR_ARG(message))
+               : 0;
+}
+
+static int archive_sync_run(struct api_client *r, const struct invocation *inv,
+                            struct output *table, struct err *err)
+{
+    struct str text = account_text(str_z(inv->args.items[0]));
+    const char *name = arena_z(&r->arena, text);
+    const char *path = manage_path(r, "/api/v1/archive/accounts/", name, "");
+    json_t *before = NULL, *after = NULL;
+    char *state = NULL;
+    int code = api_client_send(r, "GET", path, NULL, &before, err);
+
+    if (code == 0)
+        code = api_client_send(
+            r, "POST", manage_path(r, "/api/v1/archive/accounts/", name, "/sync"), "{}", NULL, err);
+    if (code == 0 && invocation_flag(inv, "watch")) {
+        state = sync_state(before);
+        code = sync_watch(r, path, state, &after, err);
+        if (code == 0)
+            fprintf(stderr, "\n");
+        if (code == 0)
+            code = sync_judge(after, err);
+    }
+    if (code == 0)
+        output_cell(table, text);
+    free(state);
+    json_decref(before);
+    json_decref(after);
+    return code;
+}
+
+/* --- show --- */
+
+/* Shows an account, or with a third part of the name one of its repositories. */
+static int archive_show_run(struct api_client *r, const struct invocation *inv,
+                            struct output *table, struct err *err)
+{
+    const char *name = arena_z(&r->arena, account_text(str_z(inv->args.items[0])));
+    const char *path = manage_path(r, "/api/v1/archive/accounts/", name, "");
+    json_t *answer = NULL;
+    int code;
+
+    if (inv->args.len == 2) {
+        const char *before = manage_path(r, "/api/v1/archive/accounts/", name, "/repositories/");
+        path = manage_path(r, before, inv->args.items[1], "");
+    }
+    code = api_client_send(r, "GET", path, NULL, &answer, err);
+    if (code == 0)
+        manage_row(table, answer);
+    json_decref(answer);
+    return code;
+}
+
+static int archive_repos_run(struct api_client *r, const struct invocation *inv,
+                             struct output *table, struct err *err)
+{
+    const char *name = arena_z(&r->arena, account_text(str_z(inv->args.items[0])));
+    struct manage_list list = {
+        .path = manage_path(r, "/api/v1/archive/accounts/", name, "/repositories"),
+        .name = "repositories"};
+    json_t *items = NULL, *item;
+    size_t i;
+    int code = manage_pages(r, &list, &items, err);
+
+    json_array_foreach(items, i, item) manage_row(table, item);
+    json_decref(items);
+    return code;
+}
+
+/* --- status --- */
+
+static int archive_status_run(struct api_client *r, const struct invocation *inv,
+                              struct output *table, struct err *err)
+{
+    json_t *answer = NULL, *value;
+    const char *name;
+    int code = api_client_send(r, "GET", "/api/v1/archive/status", NULL, &answer, err);
+
+    (void)inv;
+    if (code < 0)
+        return code;
+    json_object_foreach(answer, name, value)
+    {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        output_cell(table, str_z(name));
+        output_cell(table, str_z(text));
+        free(text);
+    }
+    json_decref(answer);
+    return 0;
+}
+
+/* --- check --- */
+
+static int archive_check_fill(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    (void)err;
+    if (inv->args.len)
+        json_out_member_str(w, "account", account_text(str_z(inv->args.items[0])));
+    return 0;
+}
+
+static int archive_check_judge(const json_t *answer, struct err *err)
+{
+    int64_t count = json_get_i64(answer, "count", 0);
+
+    return count ? err_set(err, ERR_CORRUPT, "%jd findings", (intmax_t)count) : 0;
+}
+
+/* --- the calls --- */
+
+static const struct manage_call add_accounts = {MANAGE_COLUMNS(added_columns),
+                                                .run = archive_add_run};
+static const struct manage_call list_accounts = {"GET", "/api/v1/archive/accounts",
+                                                 MANAGE_COLUMNS(account_columns),
+                                                 .rows = "accounts", .pages = true};
+static const struct manage_call show_account = {MANAGE_COLUMNS(one_account_columns),
+                                                .run = archive_show_run};
+static const struct manage_call show_repo = {MANAGE_COLUMNS(one_repo_columns),
+                                             .run = archive_show_run};
+static const struct manage_call show_repos = {MANAGE_COLUMNS(repo_columns),
+                                              .run = archive_repos_run};
+static const struct manage_call sync_account = {MANAGE_COLUMNS(sync_columns),
+                                                .run = archive_sync_run};
+static const struct manage_call prefer_account = {"POST", "/api/v1/archive/accounts/{0}/sync",
+                                                  MANAGE_COLUMNS(sync_columns)};
+static const struct manage_call remove_account = {"DELETE", "/api/v1/archive/accounts/{0}"};
+static const struct manage_call show_status = {MANAGE_COLUMNS(status_columns),
+                                               .run = archive_status_run};
+static const struct manage_call check_archive = {"POST",
+                                                 "/api/v1/archive/check",
+                                                 MANAGE_COLUMNS(finding_columns),
+                                                 .rows = "findings",
+                                                 .fill = archive_check_fill,
+                                                 .judge = archive_check_judge};
+static const struct manage_call rebuild_archive = {"POST", "/api/v1/archive/rebuild",
+                                                   MANAGE_COLUMNS(slot_columns)};
+
+/* --- the commands --- */
+
+static int command_archive_show(struct invocation *inv)
+{
+    return manage(inv, invocation_flag(inv, "repositories") ? &show_repos
+                       : inv->args.len == 2                 ? &show_repo
+                                                            : &show_account);
+}
+
+const struct command archive_commands[] = {
+    {.name = "archive add",
+     .arguments = "[ACCOUNT...]",
+     .max_args = SIZE_MAX,
+     .flags = archive_add_flags,
+     .configured = true,
+     .summary = "Archive accounts of git forges",
+     .help = "Begins to archive accounts: every repository becomes a bundle in the storage, and is "
+             "kept up to date from then on. An ACCOUNT is a forge and a name there, such as "
+             "github.com/octocat. Accounts that are archived already stay as they are.",
+     .examples = "weir archive add github.com/octocat\nweir archive add --file accounts.txt\n"
+                 "weir archive add --org github.com/acme",
+     .call = &add_accounts},
+    {.name = "archive list",
+     .flags = client_flags,
+     .configured = true,
+     .summary = "List the accounts that are archived",
+     .help = "Lists the accounts with the time of their last full sync.",
+     .examples = "weir archive list\nweir archive list --json",
+     .call = &list_accounts},
+    {.name = "archive show",
+     .arguments = "ACCOUNT [REPOSITORY]",
+     .min_args = 1,
+     .max_args = 2,
+     .flags = archive_show_flags,
+     .configured = true,
+     .summary = "Show an account or a repository of the archive",
+     .help =
+         "Shows when the account was last synced in full, how many repositories it has, and why "
+         "the last sync was not a full one. With a REPOSITORY it shows when its bundle was last "
+         "written, and the last error.",
+     .examples = "weir archive show github.com/octocat\n"
+                 "weir archive show github.com/octocat --repositories\n"
+                 "weir archive show github.com/octocat Hello-World",
+     .run = command_archive_show},
+    {.name = "archive sync",
+     .arguments = "ACCOUNT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = archive_sync_flags,
+     .configured = true,
+     .summary = "Sync an account now",
+     .help = "Puts the account in front of all others, also if it was synced just now or is held "
+             "after a failure. With --watch the command waits for the end of the sync, and fails "
+             "if the sync was not a full one.",
+     .examples = "weir archive sync github.com/octocat --watch",
+     .call = &sync_account},
+    {.name = "archive priority",
+     .arguments = "ACCOUNT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = client_flags,
+     .configured = true,
+     .summary = "Put an account in front of all others",
+     .help =
+         "The account is the next one that is synced. `weir archive sync` does the same, and can "
+         "wait for the end.",
+     .examples = "weir archive priority github.com/octocat",
+     .call = &prefer_account},
+    {.name = "archive remove",
+     .arguments = "ACCOUNT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = client_flags,
+     .configured = true,
+     .summary = "No longer archive an account",
+     .help = "Ends the syncs of the account. Everything that was stored stays in the storage.",
+     .examples = "weir archive remove github.com/octocat",
+     .call = &remove_account},
+    {.name = "archive status",
+     .flags = client_flags,
+     .configured = true,
+     .summary = "Show how the archive stands",
+     .help = "Shows how many accounts are due, held and worked on, the progress of the syncs that "
+             "run, the requests that each forge still allows, and the satellites.",
+     .examples = "weir archive status",
+     .call = &show_status},
+    {.name = "archive check",
+     .arguments = "[ACCOUNT]",
+     .max_args = 1,
+     .flags = client_flags,
+     .configured = true,
+     .summary = "Check records against the stored objects",
+     .help = "Compares the record of the account, or of all accounts, with the objects in the "
+             "storage and with the schedule, and lists what does not fit.",
+     .examples = "weir archive check\nweir archive check github.com/octocat",
+     .call = &check_archive},
+    {.name = "archive rebuild",
+     .flags = client_flags,
+     .configured = true,
+     .summary = "Read from the storages which accounts are archived",
+     .help = "Makes the schedule anew from the storages, in the background. weir does this by "
+             "itself when the store has lost it.",
+     .examples = "weir archive rebuild",
+     .call = &rebuild_archive},
+    {0},
+};

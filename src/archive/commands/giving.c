@@ -1,0 +1,431 @@
+/* weir archive restore, audit, tidy: gives bundles back, and looks after them. */
+#include "archive/names.h"
+#include "archive/restore.h"
+#include "archive/room.h"
+#include "base/clock.h"
+#include "command/manage.h"
+#include "http/wire.h"
+#include "os/file.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* --- names --- */
+
+/* What the first argument names: an account, or a repository of one. */
+struct given_name {
+    struct str account; /* `github.com/octocat` */
+    struct str repo;    /* empty: the whole account */
+};
+
+static struct str given_text(const char *text)
+{
+    struct str s = str_trim(str_z(text));
+
+    if (str_starts(s, STR("https://")))
+        s = str_skip(s, 8);
+    while (s.len && s.p[s.len - 1] == '/')
+        s.len--;
+    if (str_ends(s, STR(".git")))
+        s.len -= 4;
+    return s;
+}
+
+/* Cuts the last part off, if at least `host/login` is left. */
+static struct given_name given_repo(struct str text)
+{
+    size_t at = text.len, slashes = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        slashes += text.p[i] == '/';
+    if (slashes < 2)
+        return (struct given_name){text, STR_EMPTY};
+    while (text.p[at - 1] != '/')
+        at--;
+    return (struct given_name){str_head(text, at - 1), str_skip(text, at)};
+}
+
+/* The path of a call about an account: `/api/v1/archive/accounts/<account><behind>[<name>]`. */
+static const char *giving_path(struct api_client *r, struct str account, const char *behind,
+                               struct str name)
+{
+    struct buf path = BUF_INIT(8 * KIB);
+
+    buf_append_z(&path, "/api/v1/archive/accounts/");
+    url_encode(&path, account, false);
+    buf_append_z(&path, behind);
+    url_encode(&path, name, false);
+    const char *copy = arena_z(&r->arena, buf_str(&path));
+    buf_release(&path);
+    return copy;
+}
+
+/* --- restore --- */
+
+static const struct flag restore_flags[] = {
+    {"at", FLAG_TEXT, "TIME", NULL,
+     "The refs as the last sync at or before TIME found them: 2026-01-31T03:00:00Z, or seconds "
+     "since 1970."},
+    {"history", FLAG_SWITCH, NULL, NULL,
+     "Keep the former tips of all refs too, as refs/weir/TIME/was|new/NAME."},
+    CLIENT_FLAGS,
+    {0},
+};
+
+static const struct output_column restore_columns[] = {
+    {"name"}, {"to"}, {"refs", .number = true}, {"bytes", .number = true}, {"state"}};
+
+struct restore_command {
+    struct api_client *r;
+    struct output *table;
+    struct given_name from;
+    const char *target;
+    bool is_url, is_account, shows;
+    struct restore_options o;
+    struct str name; /* of the bundle that is being restored */
+    size_t failed;
+};
+
+static void restore_show(void *ctx, uint64_t bytes)
+{
+    struct restore_command *c = ctx;
+
+    if (c->shows)
+        fprintf(stderr, "\r" STR_FMT ": %llu MiB\033[K", STR_ARG(c->name),
+                (unsigned long long)(bytes / MIB));
+}
+
+static void restore_row(struct restore_command *c, const char *to, const struct restore_result *r,
+                        const char *state)
+{
+    output_cell(c->table, c->name);
+    output_cell(c->table, str_z(to));
+    output_cellf(c->table, "%llu", (unsigned long long)r->refs);
+    output_cellf(c->table, "%llu", (unsigned long long)r->bytes);
+    output_cell(c->table, str_z(state));
+}
+
+/* Downloads the bundle and restores it into the folder. */
+static int restore_into(struct restore_command *c, const char *folder, struct restore_result *out,
+                        struct err *err)
+{
+    struct client_stream *stream = NULL;
+    struct restore_options o = c->o;
+    int code = api_client_open(c->r, giving_path(c->r, c->from.account, "/bundles/", c->name),
+                               &stream, err);
+
+    o.folder = folder;
+    o.progress = restore_show;
+    o.ctx = c;
+    if (code == 0)
+        code = restore_bundle(out, client_stream_reader(stream), &o, err);
+    client_stream_close(stream);
+    if (c->shows)
+        fprintf(stderr, "\r\033[K");
+    return code;
+}
+
+/* Restores into a folder of its own, pushes, and removes the folder. */
+static int restore_to_url(struct restore_command *c, const char *url, struct restore_result *out,
+                          struct err *err)
+{
+    const char *parent = getenv("TMPDIR");
+    struct buf made = BUF_INIT(PATH_MAX), inner = BUF_INIT(PATH_MAX);
+    struct err ignored = {0};
+
+    buf_appendf(&made, "%s/weir-restore-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (!mkdtemp(made.p)) {
+        buf_release(&made);
+        return err_set(err, ERR_IO, "cannot make a folder for the restore; TMPDIR names another");
+    }
+    buf_appendf(&inner, "%s/repository.git", made.p);
+    int code = restore_into(c, inner.p, out, err);
+    if (code == 0 && out->refs)
+        code = restore_push(inner.p, url, err);
+    if (dir_remove_tree(made.p, &ignored) < 0 && code == 0)
+        code = err_set(err, ERR_IO, "%s is left behind: %s", made.p, ignored.text);
+    buf_release(&made);
+    buf_release(&inner);
+    return code;
+}
+
+/* A wiki is `<repository>.wiki.git` beside its repository, as forges have it. */
+static void restore_target(const struct restore_command *c, struct buf *out)
+{
+    struct str repo, extra;
+
+    buf_append_z(out, c->target);
+    if (!c->is_account)
+        return;
+    while (out->len && out->p[out->len - 1] == '/')
+        out->len--;
+    str_cut(c->name, '@', &repo, &extra);
+    buf_appendf(out, "/" STR_FMT "%s" STR_FMT ".git", STR_ARG(repo), extra.len ? "." : "",
+                STR_ARG(extra));
+}
+
+static int restore_one(struct restore_command *c, struct err *err)
+{
+    struct restore_result result = {0};
+    struct buf to = BUF_INIT(PATH_MAX);
+
+    restore_target(c, &to);
+    int code = buf_error(&to) < 0 ? err_set(err, ERR_INVALID, "the target's name is too long")
+               : c->is_url        ? restore_to_url(c, to.p, &result, err)
+                                  : restore_into(c, to.p, &result, err);
+    if (code == 0)
+        restore_row(c, to.p, &result, c->is_url ? "pushed" : "restored");
+    else if (c->is_account)
+        restore_row(c, to.p, &result, err->text);
+    buf_release(&to);
+    return code;
+}
+
+/* Restores every bundle of the account. One that fails does not stop the others. */
+static int restore_account(struct restore_command *c, struct err *err)
+{
+    struct manage_list list = {.path = giving_path(c->r, c->from.account, "/bundles", STR_EMPTY),
+                               .name = "bundles"};
+    json_t *rows = NULL;
+    int code = manage_pages(c->r, &list, &rows, err);
+
+    if (code == 0 && json_array_size(rows) == 0)
+        code = err_set(err, ERR_NOT_FOUND, "the archive has no bundle of " STR_FMT,
+                       STR_ARG(c->from.account));
+    if (code == 0 && !c->is_url)
+        code = dir_make(c->target, 0755, err);
+    for (size_t i = 0; code == 0 && i < json_array_size(rows); i++) {
+        struct err one = {0};
+        c->name = json_get_str(json_array_get(rows, i), "name", STR_EMPTY);
+        if (restore_one(c, &one) < 0) {
+            fprintf(stderr, "weir: " STR_FMT ": %s\n", STR_ARG(c->name), one.text);
+            c->failed++;
+        }
+    }
+    size_t all = json_array_size(rows);
+    json_decref(rows);
+    if (code == 0 && c->failed)
+        return err_set(err, ERR_PEER, "%zu of %zu repositories were not restored", c->failed, all);
+    return code;
+}
+
+static int restore_options_read(struct restore_command *c, const struct invocation *inv,
+                                struct err *err)
+{
+    const char *at = invocation_flag(inv, "at");
+
+    c->o.history = invocation_flag(inv, "history") != NULL;
+    c->o.has_at = at != NULL;
+    if (at && restore_read_time(str_z(at), &c->o.at_s) < 0)
+        return err_set(err, ERR_INVALID,
+                       "'%s' is not a time; write 2026-01-31T03:00:00Z or seconds since 1970", at);
+    return 0;
+}
+
+static int restore_command_run(struct api_client *r, const struct invocation *inv,
+                               struct output *table, struct err *err)
+{
+    struct str text = given_text(inv->args.items[0]);
+    struct restore_command c = {.r = r,
+                                .table = table,
+                                .from = given_repo(text),
+                                .target = inv->args.items[1],
+                                .is_url = restore_is_url(str_z(inv->args.items[1])),
+                                .shows = isatty(STDERR_FILENO)};
+    struct archive_account account;
+    int code = archive_account_read(&account, &r->arena, c.from.account, err);
+
+    if (code == 0)
+        code = restore_options_read(&c, inv, err);
+    if (code == 0 && c.from.repo.len) {
+        c.name = c.from.repo;
+        code = restore_one(&c, err);
+        /* The groups of GitLab have several parts: the last one may belong to the account. */
+        if (code != ERR_NOT_FOUND)
+            return code;
+    } else if (code < 0) {
+        return code;
+    }
+    if (c.from.repo.len && archive_account_read(&account, &r->arena, text, &(struct err){0}) < 0)
+        return code;
+    c.from = (struct given_name){text, STR_EMPTY};
+    c.is_account = true;
+    return restore_account(&c, err);
+}
+
+/* --- audit and tidy --- */
+
+static const struct flag audit_flags[] = {
+    {"wait", FLAG_SWITCH, NULL, NULL, "Wait for the verdicts and show them."},
+    CLIENT_FLAGS,
+    {0},
+};
+
+static const struct output_column audit_columns[] = {{"name"},
+                                                     {"state"},
+                                                     {"at"},
+                                                     {"bytes", .number = true},
+                                                     {"objects", .number = true},
+                                                     {"doubles", .number = true},
+                                                     {"words"}};
+
+struct audit_command {
+    struct api_client *r;
+    struct given_name of;
+    struct output *table;
+    bool waits;
+    int64_t since_ms; /* the time of the server when the tasks were queued */
+    size_t damaged;
+};
+
+static int audit_begin(struct audit_command *c, bool tidy, int64_t *queued, struct err *err)
+{
+    struct buf body = {0};
+    struct json_out w;
+    json_t *answer = NULL;
+
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    if (c->of.repo.len)
+        json_out_member_str(&w, "name", c->of.repo);
+    json_out_member_bool(&w, "tidy", tidy);
+    json_out_close(&w, '}');
+    int code = api_client_send(c->r, "POST", giving_path(c->r, c->of.account, "/audits", STR_EMPTY),
+                               body.p, &answer, err);
+    *queued = json_get_i64(answer, "queued", 0);
+    json_decref(answer);
+    buf_release(&body);
+    return code;
+}
+
+/* Whether the verdict is newer than the command. */
+static bool audit_is_new(const struct audit_command *c, const json_t *verdict)
+{
+    int64_t at;
+
+    return clock_parse_iso(json_get_str(verdict, "at", STR_EMPTY), &at) == 0 && at >= c->since_ms;
+}
+
+static int audit_show(struct audit_command *c, struct str name, struct err *err)
+{
+    const char *path = giving_path(c->r, c->of.account, "/audits/", name);
+    json_t *verdict = NULL;
+    int code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
+
+    while (code == 0 && c->waits && !audit_is_new(c, verdict)) {
+        json_decref(verdict);
+        verdict = NULL;
+        manage_poll_wait();
+        code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
+    }
+    if (code == 0) {
+        c->damaged += str_eq(json_get_str(verdict, "state", STR_EMPTY), STR("damaged"));
+        manage_row(c->table, verdict);
+    }
+    json_decref(verdict);
+    return code;
+}
+
+static int audit_show_all(struct audit_command *c, struct err *err)
+{
+    struct manage_list list = {.path = giving_path(c->r, c->of.account, "/bundles", STR_EMPTY),
+                               .name = "bundles"};
+    json_t *rows = NULL;
+    int code = manage_pages(c->r, &list, &rows, err);
+
+    for (size_t i = 0; code == 0 && i < json_array_size(rows); i++)
+        code = audit_show(c, json_get_str(json_array_get(rows, i), "name", STR_EMPTY), err);
+    json_decref(rows);
+    return code;
+}
+
+static int audit_command_run(struct api_client *r, const struct invocation *inv,
+                             struct output *table, bool tidy, struct err *err)
+{
+    struct audit_command c = {.r = r,
+                              .of = given_repo(given_text(inv->args.items[0])),
+                              .table = table,
+                              .waits = invocation_flag(inv, "wait") != NULL,
+                              .since_ms = clock_wall_ms()};
+    struct archive_account account;
+    int64_t queued = 0;
+    int code = archive_account_read(&account, &r->arena, c.of.account, err);
+
+    if (code == 0)
+        code = audit_begin(&c, tidy, &queued, err);
+    if (code == 0 && !c.waits)
+        fprintf(stderr, "%lld bundles are queued; these are the last verdicts\n",
+                (long long)queued);
+    if (code == 0)
+        code = c.of.repo.len ? audit_show(&c, c.of.repo, err) : audit_show_all(&c, err);
+    if (code == 0 && c.damaged)
+        return err_set(err, ERR_CORRUPT, "%zu bundles are damaged", c.damaged);
+    return code;
+}
+
+static int audit_only_run(struct api_client *r, const struct invocation *inv, struct output *table,
+                          struct err *err)
+{
+    return audit_command_run(r, inv, table, false, err);
+}
+
+static int tidy_run_command(struct api_client *r, const struct invocation *inv,
+                            struct output *table, struct err *err)
+{
+    return audit_command_run(r, inv, table, true, err);
+}
+
+/* --- the table --- */
+
+static const struct manage_call restore_call = {MANAGE_COLUMNS(restore_columns),
+                                                .run = restore_command_run};
+static const struct manage_call audit_call = {MANAGE_COLUMNS(audit_columns), .run = audit_only_run};
+static const struct manage_call tidy_call = {MANAGE_COLUMNS(audit_columns),
+                                             .run = tidy_run_command};
+
+const struct command archive_giving_commands[] = {
+    {.name = "archive restore",
+     .arguments = "ACCOUNT[/REPOSITORY] DIR|URL",
+     .min_args = 2,
+     .max_args = 2,
+     .flags = restore_flags,
+     .configured = true,
+     .summary = "Give a saved repository, or all of an account, back to git",
+     .help =
+         "With a folder, the repository becomes a bare repository there; all repositories of an "
+         "account become bare repositories in that folder. With the URL of a git server, branches, "
+         "tags and notes are pushed to it; for a whole account, to URL/REPOSITORY.git, which must "
+         "exist.\n\n"
+         "The bundles come from the API of a running weir. git must be installed here.",
+     .examples = "weir archive restore github.com/octocat/Hello-World hello.git\n"
+                 "weir archive restore github.com/octocat backup/ --history\n"
+                 "weir archive restore github.com/octocat/Hello-World hello.git --at "
+                 "2026-01-31T03:00:00Z\n"
+                 "weir archive restore github.com/octocat https://git.example.com/octocat",
+     .call = &restore_call},
+    {.name = "archive audit",
+     .arguments = "ACCOUNT[/REPOSITORY]",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = audit_flags,
+     .configured = true,
+     .summary = "Let git read saved repositories and judge them",
+     .help = "A worker computes the id of every object, looks whether all objects are there, and "
+             "counts objects that a pack has twice. git must be installed where the worker runs.",
+     .examples = "weir archive audit github.com/octocat --wait",
+     .call = &audit_call},
+    {.name = "archive tidy",
+     .arguments = "ACCOUNT[/REPOSITORY]",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = audit_flags,
+     .configured = true,
+     .summary = "Pack saved repositories anew, which makes those smaller that grew",
+     .help = "A worker audits each bundle, packs it anew, and replaces it. All refs and all lines "
+             "of history stay.",
+     .examples = "weir archive tidy github.com/octocat/Hello-World --wait",
+     .call = &tidy_call},
+    {0},
+};

@@ -1,0 +1,25 @@
+/* Deltas of packs (gitformat-pack, "Deltified representation").
+ *
+ * A delta says how to make an object from another one, its base: two sizes, then instructions that
+ * copy a range of the base or insert bytes of the delta. A delta is hostile: its sizes lie, its
+ * ranges lie outside the base, and its instructions end early. Nothing here allocates. */
+#ifndef ARCHIVE_DELTA_H
+#define ARCHIVE_DELTA_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct delta_sizes {
+    uint64_t base, result; /* bytes */
+};
+
+/* Reads the sizes and moves `delta` behind them. ERR_PARSE: the delta does not begin with sizes. */
+int delta_sizes_read(struct delta_sizes *out, struct str *delta, struct err *err) MUST_CHECK;
+
+/* Carries out the instructions. `delta` stands behind its sizes, and `to` has `result` bytes.
+ * ERR_PARSE: the delta does not fit the base or does not make exactly `result` bytes; `to` is then
+ * partly written. */
+int delta_apply(unsigned char *to, size_t result, struct str base, struct str delta,
+                struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,83 @@
+/* The forges that weir knows, and their tokens. github.com is known from the start. Others are in
+ * the configuration file (group `forges`), or were added while weir ran; those are in configDB and
+ * the same on every weir of one store:
+ *
+ *   forges                set of hosts
+ *   forge:<host>          hash: kind, api, git, bucket, wants
+ *   forge_tokens:<host>   hash: id of a token -> the sealed token
+ *
+ * A host of the configuration file wins over a stored one, and both win over the built-in
+ * github.com. Tokens are sealed with the data folder's key file (route/seal.h). The id of a token
+ * is computed from the key file and the token, so it is the same on every weir and tells nothing
+ * about the token. A change that was made through another weir is seen when its message arrives.
+ *
+ * A host that an administrator has named may be on loopback or private addresses; the built-in
+ * github.com may not. Tokens never leave this module but in a session's own requests. Any thread
+ * may call these functions. */
+#ifndef ARCHIVE_FORGES_H
+#define ARCHIVE_FORGES_H
+
+#include "archive/forge.h"
+#include "archive/quota.h"
+
+struct conf;
+
+struct forges_options {
+    struct store *config, *app;
+    const char *key_file;    /* must exist */
+    const struct conf *conf; /* for the group `forges`; NULL: none */
+    const char *ca_file;     /* certificates of the forges' servers; NULL: the system's */
+    uint64_t timeout_ms;     /* of one request, from its beginning to the last byte; 0: 60 s */
+    const struct log *log;
+};
+
+int forges_open(struct forges **out, const struct forges_options *o, struct err *err) MUST_CHECK;
+void forges_close(struct forges *f); /* after all sessions were closed; NULL is fine */
+/* Reads the forges from the store again. */
+int forges_reload(struct forges *f, struct err *err) MUST_CHECK;
+struct quota *forges_quota(struct forges *f);
+
+/* A change of a forge. Empty strings keep what there is, or choose the default. */
+struct forge_change {
+    struct str host, api, git, bucket;
+    bool has_kind, has_wants;
+    enum forge_kind kind; /* a new host that is not github.com needs has_kind */
+    struct forge_wants wants;
+    const struct str *tokens; /* tokens to add */
+    size_t token_count;
+};
+/* Adds a forge, or changes a stored one. When this returns, the change is durable. *was_new: the
+ * host was not stored before. ERR_INVALID: a value is not valid, or the host is in the
+ * configuration file. */
+int forges_set(struct forges *f, const struct forge_change *c, bool *was_new,
+               struct err *err) MUST_CHECK;
+/* Removes a stored forge and its tokens; github.com becomes the built-in one again. Objects in the
+ * storages stay. ERR_NOT_FOUND: it is not known. ERR_INVALID: it is built in, or in the
+ * configuration file. */
+int forges_remove(struct forges *f, struct str host, struct err *err) MUST_CHECK;
+/* Removes one token of a stored forge. ERR_NOT_FOUND: there is none with this id. */
+int forges_remove_token(struct forges *f, struct str host, struct str id,
+                        struct err *err) MUST_CHECK;
+
+/* A forge as others may see it. Strings are in the arena of the call. */
+int forges_find(struct forges *f, struct arena *a, struct str host, struct forge *out,
+                struct err *err) MUST_CHECK; /* ERR_NOT_FOUND */
+/* All forges, sorted by host. */
+int forges_list(struct forges *f, struct arena *a, struct forge **out, size_t *count,
+                struct err *err) MUST_CHECK;
+
+/* How a host and its tokens stand. */
+struct forge_state {
+    struct quota_state host;
+    struct quota_state *tokens; /* in the arena; the last is that of requests without a token when
+                                   the host has no token that is alive */
+    size_t token_count;
+    int64_t until_ms; /* no request can be made before this time; 0: requests can be made */
+};
+int forges_state(struct forges *f, struct arena *a, struct str host, struct forge_state *out,
+                 struct err *err) MUST_CHECK;
+/* Whether the host rests, for the runners: *until_ms as in struct forge_state. The answer may be a
+ * second old, so this is cheap. ERR_NOT_FOUND: weir does not know the host. */
+int forges_rests(struct forges *f, struct str host, int64_t *until_ms, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,41 @@
+-- Locks of accounts, and fences. A lock of ours has the value `<fence>-<random word>`.
+-- include part_schedule
+-- Somebody looks at a leased account after this time at the latest, in ms.
+local LOOK = 60000
+-- Returns in how many ms to look at the lock again; nil: nobody has it. A lock of ours that would live much longer than
+-- `ttl` was taken before the store's clock went back, and was not renewed since: it counts as free. Locks that somebody
+-- set by hand are honoured whatever their value and their time are.
+local function locked(key, ttl)
+    local left = call('PTTL', key)
+    if left == -2 then
+        return nil
+    end
+    if left > 2 * ttl + LOOK then
+        local value = redis.pcall('GET', key)
+        if type(value) == 'string' and string.find(value, '^%d+%-%x+$') then
+            return nil
+        end
+    end
+    if left < 0 or left > LOOK then
+        return LOOK
+    end
+    return math.max(left, 1)
+end
+-- Takes the lock. Returns nil if the caller has it now, else in how many ms to look at it again.
+local function take(key, token, ttl)
+    if call('SET', key, token, 'NX', 'PX', text(ttl)) then
+        return nil
+    end
+    local left = locked(key, ttl)
+    if not left then
+        call('SET', key, token, 'PX', text(ttl))
+    end
+    return left
+end
+-- Returns the next fence, which is greater than all before, also when they were lost with the store.
+local function next_fence(last)
+    return math.max(last + 1, time[1] * 1000000 + time[2])
+end
+local function last_fence()
+    return tonumber(call('GET', FENCE) or '0') or 0
+end

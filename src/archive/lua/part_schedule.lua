@@ -1,0 +1,51 @@
+-- The keys of the schedule, and helpers of all its scripts (docs/archive.md, "The schedule"). An *entry* is an account as
+-- the indexes have it: `<slot> <member>`.
+local call = redis.call
+local TRACKED, SETS, READY = 'tracked', 'w:archive:sets', 'w:archive:ready:'
+local LEASED, HOLD, FIRST = 'w:archive:leased', 'w:archive:hold', 'w:archive:first'
+local MAP, FAILS, BUILT, FENCE = 'w:archive:map', 'w:archive:fails', 'w:archive:built', 'w:archive:fence'
+-- The score of an entry in a ready set is that of the account in `tracked`. For an account that was put in front it is
+-- FRONT + the ms of that moment, which is below every time and below -1.
+local FRONT, FRONT_MAX = -1e15, -1e14
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function text(number)
+    return string.format('%.0f', number)
+end
+-- Whether there is a table of slots. Without one no account can be put anywhere: the caller gives the table and asks again.
+local function mapped()
+    return call('EXISTS', MAP) == 1
+end
+local function split(entry)
+    return string.match(entry, '^(%d+) (.+)$')
+end
+-- Returns the ready set of an entry. A ':' in the host, before a port, is escaped.
+local function set_of(entry)
+    local slot, host = string.match(entry, '^(%d+) ([^/]+)/')
+    return READY .. string.gsub(host, ':', '%%3A') .. ':' .. (call('HGET', MAP, slot) or '')
+end
+local function lock_of(member)
+    return 'lock:' .. (string.match(member, '^github%.com/(.+)$') or member)
+end
+-- Puts an entry where it can be claimed. Returns false when the account is not tracked.
+local function ready(entry, member)
+    local score, first = call('ZSCORE', TRACKED, member), call('ZSCORE', FIRST, entry)
+    if not score then
+        return false
+    end
+    local set = set_of(entry)
+    call('ZADD', set, first and text(FRONT + first) or score, entry)
+    call('SADD', SETS, set)
+    return true
+end
+-- Removes all that the indexes have about an account.
+local function drop(entry, member)
+    call('ZREM', set_of(entry), entry)
+    call('ZREM', LEASED, entry)
+    call('ZREM', HOLD, entry)
+    call('ZREM', FIRST, entry)
+    call('HDEL', FAILS, member)
+end
+local function news()
+    call('PUBLISH', 'w:archive:news', '')
+end

@@ -1,0 +1,21 @@
+-- Describes accounts. ARGV: entries. Answers for each its score (empty: the account is not tracked), its place (ready,
+-- leased, held, unknown), 1 if it is in front, 1 if its lock is there, until when it is held, and its failures in a row.
+-- include part_schedule
+local out = {}
+for i = 1, #ARGV do
+    local entry = ARGV[i]
+    local _, member = split(entry)
+    local held, place = call('ZSCORE', HOLD, entry), 'unknown'
+    if call('ZSCORE', LEASED, entry) then
+        place = 'leased'
+    elseif held then
+        place = 'held'
+    elseif call('ZSCORE', set_of(entry), entry) then
+        place = 'ready'
+    end
+    for _, value in ipairs({call('ZSCORE', TRACKED, member) or '', place, call('ZSCORE', FIRST, entry) and '1' or '0',
+        tostring(call('EXISTS', lock_of(member))), held or '0', call('HGET', FAILS, member) or '0'}) do
+        out[#out + 1] = value
+    end
+end
+return out

@@ -1,0 +1,17 @@
+-- Puts an account in front of all others. ARGV: entry. Answers 1, or 0 when the account is not tracked. An account that
+-- somebody works on comes to the front when it is put back.
+-- include part_schedule
+if not mapped() then
+    return 'NOMAP'
+end
+local _, member = split(ARGV[1])
+if not call('ZSCORE', TRACKED, member) then
+    return 0
+end
+call('ZADD', FIRST, 'NX', text(now), ARGV[1])
+if not call('ZSCORE', LEASED, ARGV[1]) then
+    call('ZREM', HOLD, ARGV[1])
+    ready(ARGV[1], member)
+    news()
+end
+return 1

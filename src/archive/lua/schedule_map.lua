@@ -1,0 +1,14 @@
+-- Says which satellite has each slot. ARGV: epoch of the table, then the satellites of the slots 0 to 255. Answers 1, or 0
+-- when a table of this epoch or a later one is there.
+-- include part_schedule
+if tonumber(call('HGET', MAP, 'epoch') or '0') >= tonumber(ARGV[1]) then
+    return 0
+end
+-- `since` is when the store got its first table: it was empty before.
+call('HSETNX', MAP, 'since', text(now))
+call('HSET', MAP, 'epoch', ARGV[1])
+for slot = 0, 255 do
+    call('HSET', MAP, text(slot), ARGV[slot + 2])
+end
+news()
+return 1

@@ -1,0 +1,81 @@
+/* What the files of the resolver share (object.c, object_cache.c, object_solve.c). */
+#ifndef ARCHIVE_OBJECT_INT_H
+#define ARCHIVE_OBJECT_INT_H
+
+#include "archive/object.h"
+#include "base/vec.h"
+#include "os/scratch.h"
+
+enum {
+    ENTRY_ID_LEN = 20, /* bytes of an id that the table keeps: all of SHA-1, most of SHA-256 */
+    ENTRY_NO_BASE = UINT32_MAX,
+    CACHE_BUCKETS = 1 << 14,
+    INFLATE_IN = 64 * 1024, /* bytes that are read from the scratch file at once */
+};
+
+/* One entry of the pack. Entries are in the order of the pack, so the next one begins where this
+ * one ends. */
+struct entry {
+    uint64_t at;
+    uint64_t size; /* bytes of its data; of a delta, once it is solved: of the object */
+    uint32_t crc;  /* once it is solved */
+    uint32_t base; /* index of the base of a delta; ENTRY_NO_BASE: none, or not known yet */
+    uint16_t depth;
+    uint8_t head;   /* bytes before the zlib stream */
+    uint8_t stored; /* how it is in the pack, enum pack_type */
+    uint8_t type;   /* of the object; 0: not solved yet */
+    /* The id of the object. Until a delta by id is solved: the id of its base. */
+    unsigned char id[ENTRY_ID_LEN];
+};
+
+/* Data of an object in memory. */
+struct cached {
+    struct scratch_mem mem;
+    uint32_t index;
+    struct cached *newer, *older; /* by use */
+    struct cached *next;          /* in the bucket */
+};
+
+struct packed {
+    struct packed_options o;
+    int fd;
+    uint64_t end; /* offset behind the last entry */
+    VEC(struct entry) entries;
+    uint32_t *by_id; /* indexes of solved entries, sorted by id */
+    size_t by_id_len;
+    uint32_t deltas, doubles;
+    uint64_t work; /* bytes that were made and inflated so far */
+
+    struct cached *buckets[CACHE_BUCKETS];
+    struct cached *newest, *oldest;
+    size_t cached_bytes;
+    uint32_t *chain; /* PACKED_CHAIN_MAX indexes, for packed_data() */
+    struct inflate_state *inflate;
+    unsigned char *in; /* INFLATE_IN bytes */
+};
+
+/* object_cache.c: the data of an entry's object, made from its bases. `base` of the entry and of
+ * all entries below it are set. *data is borrowed until the next call. */
+int packed_data(struct packed *p, uint32_t index, struct str *data, struct err *err) MUST_CHECK;
+void packed_cache_release(struct packed *p);
+
+/* object_solve.c: finds the base of every delta, and computes type, size, id and checksum. */
+int packed_solve(struct packed *p, struct err *err) MUST_CHECK;
+void packed_hash(unsigned char out[ENTRY_ID_LEN], enum pack_type type, struct str data,
+                 bool is_sha256);
+/* The head that is hashed before an object's data, such as "blob 12" and a NUL. Returns its
+ * length. */
+size_t packed_head(char out[32], enum pack_type type, uint64_t size);
+
+static inline int packed_canceled(const struct packed *p, struct err *err)
+{
+    return p->o.cancel && atomic_load(p->o.cancel) ? err_code(err, ERR_CANCELED) : 0;
+}
+
+/* Where the entry ends in the file. */
+static inline uint64_t entry_end(const struct packed *p, uint32_t index)
+{
+    return index + 1 < p->entries.len ? p->entries.items[index + 1].at : p->end;
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* How the sync of a repository, or of an account, ends.
+ *
+ * Each outcome has a code, which is the same word in `.error` objects, in records, on the command
+ * line and in metrics. A *done* outcome needs no further try: the repository is stored, or nothing
+ * that weir does can store it (it is empty, blocked, deleted). Any other outcome is tried again. A
+ * sync of an account is a full one only when every repository is done (docs/archive.md, A4).
+ *
+ * An `.error` object is text for people: one line `<RFC 3339 time> <code> <stage> <message>`, then
+ * lines `key: value`. Nothing in this file waits. */
+#ifndef ARCHIVE_OUTCOME_H
+#define ARCHIVE_OUTCOME_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+enum archive_code {
+    ARCHIVE_OK,        /* stored now */
+    ARCHIVE_UNCHANGED, /* stored before, and the refs are the same */
+    ARCHIVE_RENAMED,   /* the repository has another name or owner; the old objects stay */
+    ARCHIVE_GONE,      /* deleted at the forge; what was saved stays */
+    ARCHIVE_DMCA,      /* blocked by the forge after a notice of copyright */
+    ARCHIVE_TOS,       /* blocked by the forge for its terms of service */
+    ARCHIVE_DISABLED,  /* switched off at the forge */
+    ARCHIVE_EMPTY,     /* has no commits; an empty bundle is stored */
+    ARCHIVE_TOO_BIG,   /* larger than a limit of the configuration */
+    ARCHIVE_AUTH,      /* the server wants another token, or hides the repository */
+    ARCHIVE_RATE,      /* the server asks to come back later */
+    ARCHIVE_TIMEOUT,   /* the server sent nothing, or too slowly */
+    ARCHIVE_HTTP_5XX,  /* the server has a fault, or cannot be reached */
+    ARCHIVE_PROTOCOL,  /* the server's answer breaks the protocol */
+    ARCHIVE_REDIRECT,  /* the server leads to a place where weir may not go */
+    ARCHIVE_CORRUPT,   /* the stored bundle, or the pack on its way, is damaged */
+    ARCHIVE_STORAGE,   /* the satellite took or gave nothing */
+    ARCHIVE_CODES
+};
+
+struct archive_code_row {
+    const char *name;
+    bool permanent; /* the outcome is done: it counts for a full sync, and is not tried at once */
+    bool stored;    /* after this outcome the bundle has everything that the server showed */
+    const char *meaning; /* one sentence for people */
+};
+/* Indexed by enum archive_code. */
+extern const struct archive_code_row archive_codes[ARCHIVE_CODES];
+
+/* The code with this name. ERR_PARSE: there is none. */
+int archive_code_read(enum archive_code *out, struct str name) MUST_CHECK;
+/* The code for an error of base/err.h that has come from a server, where nobody knows better. */
+enum archive_code archive_code_of_peer(int code);
+/* The code for an error of base/err.h that has come from a satellite. */
+enum archive_code archive_code_of_storage(int code);
+
+/* The steps of a sync, as an error names them. NULL: there is no such step. */
+const char *archive_stage(struct str name);
+
+enum { ARCHIVE_MESSAGE_MAX = 1024, ARCHIVE_ERROR_MAX = 8 * 1024 };
+
+/* What an `.error` object says. Strings are borrowed. Empty strings and zeros are left out. */
+struct archive_error {
+    int64_t at_ms; /* since 1970 */
+    enum archive_code code;
+    const char *stage;                   /* "list", "refs", "fetch", "verify", "zip" or "upload" */
+    struct str message;                  /* weir's words and the server's, on one line */
+    int http_status;                     /* 0: there was no answer */
+    unsigned attempts;                   /* how often in a row the sync has failed with this code */
+    int64_t first_seen_ms, last_good_ms; /* 0: not known */
+    struct str worker, request_id, block_reason;
+};
+
+/* Appends the text of an `.error` object. A message is cut at ARCHIVE_MESSAGE_MAX bytes, and its
+ * control characters become blanks. */
+void archive_error_write(struct buf *out, const struct archive_error *e);
+/* Reads it back; strings are borrowed from `text`. Lines with other keys are ignored. ERR_PARSE:
+ * the text is not one of an `.error` object. */
+int archive_error_read(struct archive_error *out, struct str text, struct err *err) MUST_CHECK;
+
+#endif

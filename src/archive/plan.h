@@ -1,0 +1,70 @@
+/* The plan of a sync: what is to be done with each repository of an account.
+ *
+ * The forge's list comes page by page. A page that has not changed since the last full sync is not
+ * sent again, and the record has its repositories. The plan joins both: it has one item for each
+ * listed repository, in the order of the list, and behind them one for each repository of the
+ * record that the list lacks. Repositories are matched by the forge's number, which stays when a
+ * repository is renamed (docs/archive.md, "Fates").
+ *
+ * A plan belongs to one thread until its items are handed out; then each item belongs to the thread
+ * that works on it. Nothing here waits. */
+#ifndef ARCHIVE_PLAN_H
+#define ARCHIVE_PLAN_H
+
+#include "archive/record.h"
+#include "base/map.h"
+
+/* What is to be done. */
+enum plan_step {
+    PLAN_KEEP, /* nothing: the line of the record stays as it is */
+    PLAN_SYNC, /* compare the refs with the server's, and fetch what is new */
+    PLAN_ASK,  /* the list lacks it: ask the forge by its number */
+};
+
+struct plan_item {
+    enum plan_step step;
+    const struct record_repo *old;    /* the record's line with this number; NULL: it is new */
+    struct record_repo next;          /* the line of the next record, which the sync completes */
+    uint64_t size_kb;                 /* as the forge says; 0: not known */
+    bool disabled, foreign, has_wiki; /* see struct forge_repo */
+    bool old_name_taken; /* it was renamed, and another listed repository has its old name now */
+    bool failed;         /* set by the sync: the outcome is not a done one */
+};
+
+/* A repository as the forge's list has it. Strings are borrowed for the call. */
+struct plan_listed {
+    struct str id, name, pushed_at, url;
+    uint64_t size_kb;
+    bool disabled, foreign, has_wiki;
+};
+
+/* A page of the list, after it was asked for. */
+struct plan_page {
+    struct str url, etag;
+    size_t repos;
+    bool unchanged; /* it was not sent, and is as in the record */
+};
+
+struct plan {
+    const struct archive_record *old; /* borrowed; without a record it is empty */
+    int64_t now_ms;
+    uint64_t look_ms; /* how often refs are compared, whatever the list says; 0: always */
+    VEC(struct plan_item) items;
+    VEC(struct record_page) pages; /* for the next record */
+    VEC(struct plan_item) sent;    /* items of the pages that were sent, until plan_end() */
+    struct map by_id;              /* lines of the record by number */
+    struct arena arena;
+};
+
+void plan_init(struct plan *p, const struct archive_record *old, int64_t now_ms);
+void plan_release(struct plan *p);
+
+/* Adds a repository of a page that the forge has sent, in the order of the list. ERR_TOO_LARGE:
+ * there are too many. */
+int plan_add(struct plan *p, const struct plan_listed *r, struct err *err) MUST_CHECK;
+/* Ends the list: puts the repositories of all pages together, and decides for each what is to be
+ * done. ERR_CORRUPT: the pages do not fit the record or the repositories that were added. */
+int plan_end(struct plan *p, const struct plan_page *pages, size_t count,
+             struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,109 @@
+/* Quotas of forges: how many requests a host still allows, and when to leave it alone.
+ *
+ * A forge counts the requests of each token (the primary limit), asks for pauses (the secondary
+ * limit: 403 or 429, perhaps with Retry-After), and its git servers ask for pauses of their own. A
+ * limit is met once and then obeyed by all processes, because everything here is in appDB:
+ *
+ *   w:archive:host:<host>          hash: until (ms), strikes, struck (ms), words
+ *   w:archive:token:<host>:<id>    hash: limit, remaining, reset (ms), until (ms), strikes, struck,
+ *                                  dead (ms), words
+ *   w:archive:seats:<host>:<side>  sorted set: a seat for each request (side "api") or transfer
+ *                                  (side "git") that runs, scored by when it counts no more (ms)
+ *   w:rate:forge:<host>:<id>       the rate of a token's requests (coord/limit.h)
+ *
+ * `<id>` names a token without telling it; "-" stands for requests without a token. Times are those
+ * of the store's clock, so that processes with wrong clocks agree.
+ *
+ * Q1  A token whose remaining requests are 0 rests until the forge's reset, and up to 10 s more.
+ * Q2  Retry-After is obeyed as it is, up to 24 h. Without it a rest lasts 60 s, and each further
+ *     one twice as long as the one before, up to 1 h, until a time of twice the last rest has
+ *     passed in peace.
+ * Q3  At most 20 requests and 8 transfers run at once on a host.
+ * Q4  A token that the forge has refused is dead: it is set aside and shown until it is removed, or
+ *     was added again.
+ *
+ * Any thread may call these functions. */
+#ifndef ARCHIVE_QUOTA_H
+#define ARCHIVE_QUOTA_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "store/store.h"
+
+struct quota;
+
+enum {
+    QUOTA_API_SEATS = 20,
+    QUOTA_GIT_SEATS = 8,
+    QUOTA_RATE_PER_S = 15,           /* requests a second of one token */
+    QUOTA_REST_FIRST_S = 60,         /* the first rest without Retry-After */
+    QUOTA_REST_DOUBLED_MAX_S = 3600, /* the longest rest without Retry-After */
+    QUOTA_REST_MAX_S = 24 * 3600,
+    QUOTA_SEAT_MS = 120 * 1000,    /* the seat of a request is free after this time */
+    QUOTA_GIT_SEAT_MS = 20 * 1000, /* that of a transfer too, unless it is kept: a process that
+                                      died keeps none */
+    QUOTA_SEAT_LEN = 32,
+};
+
+enum quota_side { QUOTA_API, QUOTA_GIT };
+
+#define QUOTA_NO_TOKEN STR("-")
+
+int quota_open(struct quota **out, struct store *app, const struct log *log,
+               struct err *err) MUST_CHECK;
+void quota_close(struct quota *q); /* NULL is fine */
+
+/* What quota_take() has found. */
+struct quota_take {
+    size_t token; /* index of the token to use; only when wait_ms and until_ms are 0 */
+    char seat[QUOTA_SEAT_LEN + 1];
+    /* Above 0: every seat is taken, or the token's rate is used up; ask again after this time. */
+    uint64_t wait_ms;
+    /* Above 0: the host, or every token, rests until then (ms since 1970, this process's clock). */
+    int64_t until_ms;
+    bool all_dead; /* no token is alive; then nothing was taken */
+};
+
+/* Asks for a request now. `tokens` are the ids among which one is chosen, the one with the most
+ * remaining requests first; QUOTA_NO_TOKEN alone asks for a request without a token. For QUOTA_GIT
+ * no token is asked for. A seat that was given is given back by quota_give(). */
+int quota_take(struct quota *q, struct str host, enum quota_side side, const struct str *tokens,
+               size_t count, struct quota_take *out, struct err *err) MUST_CHECK;
+void quota_give(struct quota *q, struct str host, enum quota_side side, const char *seat);
+
+/* The numbers of an answer. -1: the answer does not have the number. */
+struct quota_note {
+    int64_t limit, remaining;
+    int64_t reset_in_s; /* until the reset of the primary limit */
+};
+/* Keeps the numbers that an answer has told about a token. */
+int quota_note(struct quota *q, struct str host, struct str token, const struct quota_note *n,
+               struct err *err) MUST_CHECK;
+
+/* Lets a token rest, or the whole host when `token` is empty. rest_s 0: the server did not say for
+ * how long (Q2). *until_ms: the end of the rest, in this process's clock. */
+int quota_rest(struct quota *q, struct str host, struct str token, int64_t rest_s, struct str words,
+               int64_t *until_ms, struct err *err) MUST_CHECK;
+
+/* Sets a token aside (Q4), or takes it up again (`words` empty). */
+int quota_set_dead(struct quota *q, struct str host, struct str token, struct str words,
+                   struct err *err) MUST_CHECK;
+
+/* The numbers of one token, or of the host when the id is empty. */
+struct quota_state {
+    struct str id;
+    int64_t limit, remaining; /* -1: not known */
+    int64_t reset_ms;         /* 0: not known */
+    int64_t until_ms;         /* rests until then; 0: it does not rest */
+    int64_t dead_ms;          /* since when it is dead; 0: it is alive */
+    struct str words;         /* of the forge, about the rest or the death */
+};
+/* Reads the state of the host (`host_state`) and of each token (`out`, which has `count` items). */
+int quota_read(struct quota *q, struct arena *a, struct str host, const struct str *tokens,
+               size_t count, struct quota_state *host_state, struct quota_state *out,
+               struct err *err) MUST_CHECK;
+/* Removes everything that is known about a token. */
+int quota_forget(struct quota *q, struct str host, struct str token, struct err *err) MUST_CHECK;
+
+#endif

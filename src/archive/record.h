@@ -1,0 +1,103 @@
+/* The record of an account, `<h>/<login>.json`: what its last full sync found and stored.
+ *
+ * A record is written as the last step of a full sync, so it is the commit point of that sync
+ * (docs/archive.md, A2). It is JSON lines: the first line is the account, in at most 4 KiB, so that
+ * a read of 4 KiB answers for the account. Behind it are lines for the pages of the forge's list,
+ * for the last errors, and one line for each repository: first those of the list, in its order,
+ * then those that are not listed any more. Records are read and written line by line.
+ *
+ * A struct archive_record belongs to one thread. Nothing in this file waits but on the given
+ * reader. */
+#ifndef ARCHIVE_RECORD_H
+#define ARCHIVE_RECORD_H
+
+#include "archive/outcome.h"
+#include "base/vec.h"
+#include "os/stream.h"
+
+enum {
+    RECORD_HEAD_MAX = 4 * 1024,  /* bytes of the first line */
+    RECORD_LINE_MAX = 16 * 1024, /* bytes of any other line */
+    RECORD_PAGES_MAX = 4000,
+    RECORD_ERRORS_MAX = 20,
+    RECORD_REPOS_MAX = 500 * 1000,
+    RECORD_VERSION = 1,
+};
+
+struct record_account {
+    struct str login;          /* as the forge spells it */
+    struct str id;             /* the forge's number; it stays when the account is renamed */
+    struct str type;           /* "User", "Organization" or the forge's other word */
+    int64_t added_ms;          /* 0: not known */
+    int64_t last_full_sync_ms; /* when the last full sync began */
+    int64_t gists_ms;          /* when the last sync that saved all gists began; 0: none did */
+    uint64_t repos_listed, repos_stored, bytes;
+    uint64_t fence; /* of the lock under which the record was written (A5) */
+    uint32_t epoch; /* of the table of slots at that time */
+};
+
+/* A page of the forge's list of repositories, which an unchanged ETag answers for. */
+struct record_page {
+    struct str url, etag;
+    size_t repos; /* how many of the listed repositories are on this page */
+};
+
+struct record_error {
+    int64_t at_ms;
+    enum archive_code code;
+    struct str repo, message;
+};
+
+struct record_repo {
+    struct str id; /* the forge's number; it stays when the repository is renamed */
+    struct str name;
+    struct str pushed_at;   /* the forge's text */
+    struct str refs_digest; /* of the refs in the bundle; empty: there is no bundle */
+    struct str etag;        /* of the bundle */
+    struct str zip;         /* id of the commit that the ZIP was made of; empty: there is none */
+    struct str url;         /* clone URL, if it is not `<forge>/<login>/<name>.git` */
+    struct str extra;       /* a JSON object with the state of options such as wikis; or empty */
+    uint64_t bytes;         /* of the bundle */
+    int64_t updated_ms;     /* when the bundle was last written */
+    int64_t looked_ms;      /* when the refs were last compared with the server's */
+    int64_t audited_ms;     /* when git last read the bundle; 0: never */
+    enum archive_code code;
+    bool listed; /* the forge's list has it */
+};
+
+struct archive_record {
+    struct record_account account;
+    VEC(struct record_page) pages;
+    VEC(struct record_error) errors; /* newest last */
+    VEC(struct record_repo) repos;   /* listed ones first */
+    struct arena arena;              /* of the strings that were read */
+};
+
+void archive_record_init(struct archive_record *r);
+void archive_record_release(struct archive_record *r);
+
+/* Reads a record; `r` is initialised and empty. ERR_CORRUPT: a line is not as weir writes it; err
+ * names the line. ERR_VERSION: a newer weir has written it. ERR_TOO_LARGE: it is past a limit. */
+int archive_record_read(struct archive_record *r, struct reader *from, struct err *err) MUST_CHECK;
+/* Reads the account from the first bytes of a record, which hold its first line. Strings are in
+ * the arena. The errors are those of archive_record_read(). */
+int archive_record_read_head(struct record_account *out, struct arena *a, struct str head,
+                             struct err *err) MUST_CHECK;
+
+/* Adds an error behind the others; the oldest goes when there are too many. Strings are copied. */
+void archive_record_add_error(struct archive_record *r, const struct record_error *e);
+
+/* A reader of the text of a record, one line at a time. The record must not change meanwhile. */
+struct record_text {
+    struct reader reader;
+    const struct archive_record *record; /* borrowed */
+    size_t at;                           /* number of the next line */
+    struct buf line;
+    size_t taken; /* bytes of `line` that were read */
+};
+void archive_record_text_init(struct record_text *t, const struct archive_record *r);
+void archive_record_text_release(struct record_text *t);
+/* The length of the text in bytes. */
+uint64_t archive_record_text_size(const struct archive_record *r);
+
+#endif

@@ -1,0 +1,222 @@
+/* Calls that give bundles back and look after them: downloads, audits, tidying. */
+#include "archive/rest/rest.h"
+
+#include "archive/saved.h"
+
+static rest_fn bundle_list, bundle_get, audit_get, audit_post;
+
+#define GIVING_ACCOUNT                                                                             \
+    {                                                                                              \
+        "account", "The account, such as github.com%2Foctocat."                                    \
+    }
+#define GIVING_NAME                                                                                \
+    {                                                                                              \
+        "name", "The name of a repository, or an extra such as Hello-World@wiki."                  \
+    }
+
+static const struct rest_row giving_rows[] = {
+    {HTTP_GET, "/api/v1/archive/accounts/{account}/bundles", REST_ADMIN,
+     "The bundles of an account: its repositories and their wikis.", bundle_list, .list = "bundles",
+     .by_source = true, .page_usual = OBJECT_LIST_MAX, .page_max = OBJECT_LIST_MAX,
+     .in_path = REST_FIELDS(GIVING_ACCOUNT),
+     .items = REST_FIELDS({"name", "The name of the bundle."}, {"key", "The key of the object."},
+                          {"bytes", "The size of the bundle.", REST_INTEGER},
+                          {"etag", "The ETag of the object."})},
+    {HTTP_GET, "/api/v1/archive/accounts/{account}/bundles/{name}", REST_ADMIN,
+     "The bytes of a bundle, which git can clone.", bundle_get,
+     .in_path = REST_FIELDS(GIVING_ACCOUNT, GIVING_NAME), .media = "application/x-git-bundle",
+     .missing = "there is no such bundle"},
+    {HTTP_GET, "/api/v1/archive/accounts/{account}/audits/{name}", REST_ADMIN,
+     "What the last audit of a bundle has found.", audit_get,
+     .in_path = REST_FIELDS(GIVING_ACCOUNT, GIVING_NAME),
+     .answer =
+         REST_FIELDS({"name", "The name of the bundle."},
+                     {"state", "What is known about the stored bundle.",
+                      .choices = REST_CHOICES("good", "damaged", "changed", "never")},
+                     {"at", "When it was audited.", REST_TIME},
+                     {"bytes", "The size of the bundle that was audited.", REST_INTEGER},
+                     {"objects", "Entries of its pack.", REST_INTEGER},
+                     {"doubles", "Entries whose object the pack has more than once.", REST_INTEGER},
+                     {"tidied_bytes", "Its size when it was last tidied; 0: never.", REST_INTEGER},
+                     {"words", "What is wrong with it."}),
+     .missing = "there is no such bundle"},
+    {HTTP_POST, "/api/v1/archive/accounts/{account}/audits", REST_ADMIN,
+     "Audit bundles of an account, or tidy them, as tasks of the queue archive.", audit_post,
+     .in_path = REST_FIELDS(GIVING_ACCOUNT),
+     .body = REST_FIELDS({"name", "The name of one bundle; absent: all of the account."},
+                         {"tidy", "Pack the bundles anew, and audit them.", REST_BOOLEAN}),
+     .status = 202,
+     .answer = REST_FIELDS({"queued", "How many bundles will be looked at.", REST_INTEGER}),
+     .missing = "there is no such bundle"},
+};
+const struct rest_table archive_giving_routes = {REST_ROWS(giving_rows)};
+
+/* --- listing --- */
+
+static int giving_page(struct rest_call *c, struct shelf *s, const struct archive_account *account,
+                       struct str after, struct list_result *out, struct err *err)
+{
+    struct list_options o = {
+        .prefix = archive_folder(account, c->arena), .after = after, .limit = OBJECT_LIST_MAX};
+
+    return shelf_list(s, c->arena, &o, out, err);
+}
+
+static void bundle_item(struct rest_call *c, struct str name, const struct object_info *info)
+{
+    rest_row_begin(c);
+    json_out_member_str(c->w, "name", name);
+    json_out_member_str(c->w, "key", info->key);
+    json_out_member_u64(c->w, "bytes", info->size);
+    json_out_member_str(c->w, "etag", info->etag);
+    rest_item_end(c);
+}
+
+static int bundle_list(struct rest_call *c, struct err *err)
+{
+    struct archive_account account;
+    struct shelf shelf = {0};
+    struct list_result page = {.next = rest_after(c), .more = true};
+    size_t left = rest_limit(c);
+    struct str last = rest_after(c);
+    int code = rest_account(c, &account, err);
+
+    if (code == 0)
+        code = shelf_open(&shelf, rest_archive(c)->satellites, c->arena, &account, err);
+    while (code == 0 && page.more && left) {
+        code = giving_page(c, &shelf, &account, last, &page, err);
+        for (size_t i = 0; code == 0 && i < page.count && left; i++) {
+            struct str name = saved_name(page.entries[i].info.key);
+            last = page.entries[i].info.key;
+            if (name.len == 0)
+                continue;
+            bundle_item(c, name, &page.entries[i].info);
+            left--;
+        }
+    }
+    if (code == 0)
+        rest_page_end(c, left == 0, last);
+    shelf_close(&shelf);
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+/* --- bytes --- */
+
+/* Opens the bundle that the path names. The caller closes it, also after an error. */
+static int giving_open(struct rest_call *c, struct saved *out, struct err *err)
+{
+    struct archive_account account;
+    int code = rest_account(c, &account, err);
+
+    *out = (struct saved){0};
+    return code < 0
+               ? code
+               : saved_open(out, rest_archive(c), c->arena, &account, rest_text(c, "name"), err);
+}
+
+static int bundle_get(struct rest_call *c, struct err *err)
+{
+    struct shelf_body body = {0};
+    struct saved s;
+    int code = giving_open(c, &s, err);
+
+    if (code == 0)
+        code = shelf_get(&s.shelf, c->arena, s.job.key, NULL, &body, err);
+    if (code == 0) {
+        rest_header(c, STR("Content-Type"), STR("application/x-git-bundle"));
+        rest_header(c, STR("ETag"),
+                    arena_fmt(c->arena, "\"" STR_FMT "\"", STR_ARG(body.info.etag)));
+        code = http_send_reader(rest_take_answer(c, 200), body.body, body.len);
+    }
+    shelf_body_close(&body);
+    saved_close(&s);
+    return code == ERR_NO_BUCKET ? ERR_NOT_FOUND : code;
+}
+
+/* --- audits --- */
+
+static const char *audit_state(bool audited, const struct audit_verdict *v, struct str etag)
+{
+    if (!audited)
+        return "never";
+    if (!str_eq(str_z(v->etag), etag))
+        return "changed";
+    return v->ok ? "good" : "damaged";
+}
+
+static int audit_get(struct rest_call *c, struct err *err)
+{
+    struct audit_verdict v = {0};
+    struct object_info info;
+    struct saved s;
+    int code = giving_open(c, &s, err);
+
+    if (code == 0)
+        code = shelf_head(&s.shelf, c->arena, s.job.key, &info, err);
+    int looked = code == 0 ? audit_look(&v, &s.job, err) : code;
+    saved_close(&s);
+    if (code < 0 || (looked < 0 && looked != ERR_NOT_FOUND))
+        return code < 0 ? code : looked;
+    json_out_member_str(c->w, "name", rest_text(c, "name"));
+    json_out_member_str(c->w, "state", str_z(audit_state(looked == 0, &v, info.etag)));
+    rest_time(c->w, "at", v.at_ms);
+    json_out_member_u64(c->w, "bytes", v.bytes);
+    json_out_member_u64(c->w, "objects", v.objects);
+    json_out_member_u64(c->w, "doubles", v.doubles);
+    json_out_member_u64(c->w, "tidied_bytes", v.tidied_bytes);
+    json_out_member_str(c->w, "words", str_z(v.words));
+    return 0;
+}
+
+/* Queues all bundles of the account. */
+static int audit_post_all(struct rest_call *c, const struct archive_account *account,
+                          enum audit_due what, uint64_t *queued, struct err *err)
+{
+    struct list_result page = {.more = true};
+    struct shelf shelf = {0};
+    int code = shelf_open(&shelf, rest_archive(c)->satellites, c->arena, account, err);
+
+    while (code == 0 && page.more) {
+        code = giving_page(c, &shelf, account, page.next, &page, err);
+        for (size_t i = 0; code == 0 && i < page.count; i++) {
+            struct str name = saved_name(page.entries[i].info.key);
+            if (name.len == 0)
+                continue;
+            code = saved_queue(rest_archive(c), account, name, what, err);
+            *queued += code == 0;
+        }
+    }
+    shelf_close(&shelf);
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+static int audit_post_one(struct rest_call *c, const struct archive_account *account,
+                          struct str name, enum audit_due what, struct err *err)
+{
+    struct object_info info;
+    struct saved s;
+    int code = saved_open(&s, rest_archive(c), c->arena, account, name, err);
+
+    if (code == 0)
+        code = shelf_head(&s.shelf, c->arena, s.job.key, &info, err);
+    saved_close(&s);
+    return code < 0 ? code : saved_queue(rest_archive(c), account, name, what, err);
+}
+
+static int audit_post(struct rest_call *c, struct err *err)
+{
+    enum audit_due what = rest_bool(c, "tidy") ? AUDIT_TIDY : AUDIT_AUDIT;
+    struct archive_account account;
+    uint64_t queued = 0;
+    int code = rest_account(c, &account, err);
+
+    if (code == 0 && rest_given(c, "name")) {
+        code = audit_post_one(c, &account, rest_text(c, "name"), what, err);
+        queued = code == 0;
+    } else if (code == 0) {
+        code = audit_post_all(c, &account, what, &queued, err);
+    }
+    if (code == 0)
+        json_out_member_u64(c->w, "queued", queued);
+    return code;
+}

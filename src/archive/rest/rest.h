@@ -1,0 +1,29 @@
+/* Shared by the files of the archive's routes. */
+#ifndef ARCHIVE_REST_REST_H
+#define ARCHIVE_REST_REST_H
+
+#include "archive/names.h"
+#include "archive/outcome.h"
+#include "archive/record.h"
+#include "archive/room.h"
+#include "archive/shelf.h"
+
+/* The engine, for a call of one of the room's routes. */
+struct archive *rest_archive(const struct rest_call *c);
+
+/* The account that the path names, as `github.com/octocat`. */
+int rest_account(const struct rest_call *c, struct archive_account *out,
+                 struct err *err) MUST_CHECK;
+
+/* Reads the account's part of its record. *etag is that of the record, in the call's arena.
+ * ERR_NOT_FOUND: the account was never synced in full. */
+int rest_record_head(struct rest_call *c, struct shelf *s, const struct archive_account *a,
+                     struct record_account *out, struct err *err) MUST_CHECK;
+
+/* The fields of an `.error` object in answers, and a function that writes them as the member
+ * "error": null where there is none. */
+extern const struct rest_field archive_error_fields[];
+int rest_error_member(struct rest_call *c, struct shelf *s, struct str key,
+                      struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,179 @@
+/* Restores a bundle into a folder. */
+#include "archive/restore.h"
+
+#include "archive/git.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "os/file.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+enum { RESTORE_BUFFER = 256 * 1024 };
+
+/* --- a reader with a buffer, which counts --- */
+
+struct restore_source {
+    struct reader reader;
+    struct reader *inner;
+    const struct restore_options *o;
+    char *bytes;
+    size_t at, len;
+    uint64_t taken;
+};
+
+static int source_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+{
+    struct restore_source *s = container_of(r, struct restore_source, reader);
+
+    if (s->at == s->len) {
+        s->at = s->len = 0;
+        int code = reader_read(s->inner, s->bytes, RESTORE_BUFFER, &s->len, err);
+        if (code < 0)
+            return code;
+        s->taken += s->len;
+        if (s->o->progress)
+            s->o->progress(s->o->ctx, s->taken);
+    }
+    *got = size_min(len, s->len - s->at);
+    memcpy(to, s->bytes + s->at, *got);
+    s->at += *got;
+    return 0;
+}
+
+static void source_init(struct restore_source *s, struct reader *inner,
+                        const struct restore_options *o)
+{
+    static const struct reader_ops ops = {.read = source_read};
+
+    *s = (struct restore_source){
+        .reader = {&ops}, .inner = inner, .o = o, .bytes = xrealloc(NULL, RESTORE_BUFFER)};
+}
+
+/* --- git's steps --- */
+
+static int restore_git(const char *folder, const char *const *argv, struct reader *more,
+                       const struct restore_options *o, struct err *err)
+{
+    struct git_call c = {
+        .folder = folder, .argv = argv, .more = more, .stop = o->stop, .ctx = o->ctx};
+    struct git_said said = {0};
+    int code = git_run_well(&said, &c, err);
+
+    git_said_release(&said);
+    return code;
+}
+
+static int restore_fill(const char *folder, struct restore_source *s, const struct git_refs *refs,
+                        const struct bundle_header *h, struct err *err)
+{
+    static const char *const index[] = {"git", "index-pack", "--stdin", NULL};
+    static const char *const check[] = {"git", "rev-list", "--objects", "--all", "--quiet", NULL};
+    enum git_refs_kind kind = s->o->history ? GIT_REFS_WITH_POINTS : GIT_REFS_PLAIN;
+    int code = git_make_bare(folder, h->refs.is_sha256, err);
+
+    if (code == 0)
+        code = restore_git(folder, index, &s->reader, s->o, err);
+    if (code == 0)
+        code = git_write_refs(folder, refs, h, kind, err);
+    if (code == 0)
+        code = restore_git(folder, check, NULL, s->o, err);
+    return code;
+}
+
+/* Makes the repository beside its place, and renames it at the end. */
+static int restore_beside(struct restore_source *s, const struct git_refs *refs,
+                          const struct bundle_header *h, struct err *err)
+{
+    char id[ID_HEX_LEN + 1];
+    struct buf beside = BUF_INIT(PATH_MAX);
+    struct err ignored = {0};
+
+    id_hex(id);
+    buf_appendf(&beside, "%s.part-%.8s", s->o->folder, id);
+    int code = restore_fill(beside.p, s, refs, h, err);
+    if (code == 0)
+        code = file_rename_new(beside.p, s->o->folder, err);
+    if (code < 0 && dir_remove_tree(beside.p, &ignored) < 0)
+        err_wrap(err, code, "%s is left behind (%s)", beside.p, ignored.text);
+    buf_release(&beside);
+    return code;
+}
+
+static int restore_from(struct restore_source *s, struct bundle_header *h,
+                        struct restore_result *out, struct err *err)
+{
+    struct git_refs then;
+    int code = bundle_header_read(h, &s->reader, err);
+
+    if (code < 0)
+        return code;
+    git_refs_init(&then, h->refs.is_sha256);
+    if (s->o->has_at)
+        code = bundle_header_at(&then, h, s->o->at_s, err);
+    const struct git_refs *refs = s->o->has_at ? &then : &h->refs;
+    if (code == 0)
+        code = restore_beside(s, refs, h, err);
+    if (code == 0)
+        *out = (struct restore_result){.refs = refs->list.len + (s->o->history ? h->points.len : 0),
+                                       .bytes = s->taken};
+    git_refs_release(&then);
+    return code;
+}
+
+int restore_bundle(struct restore_result *out, struct reader *bundle,
+                   const struct restore_options *o, struct err *err)
+{
+    struct restore_source s;
+    struct bundle_header h;
+
+    if (file_exists(o->folder))
+        return err_set(err, ERR_EXISTS, "%s exists already", o->folder);
+    source_init(&s, bundle, o);
+    bundle_header_init(&h, false);
+    int code = restore_from(&s, &h, out, err);
+    bundle_header_release(&h);
+    free(s.bytes);
+    return code;
+}
+
+int restore_push(const char *folder, const char *url, struct err *err)
+{
+    const char *argv[] = {"git",
+                          "push",
+                          "--quiet",
+                          "--",
+                          url,
+                          "refs/heads/*:refs/heads/*",
+                          "refs/tags/*:refs/tags/*",
+                          "refs/notes/*:refs/notes/*",
+                          NULL};
+    struct git_call c = {.folder = folder, .argv = argv, .is_users = true};
+    struct git_said said = {0};
+    int code = git_run_well(&said, &c, err);
+
+    git_said_release(&said);
+    return code;
+}
+
+/* --- texts --- */
+
+bool restore_is_url(struct str target)
+{
+    ptrdiff_t scheme = str_find(target, STR("://")), at = str_chr(target, '@');
+    ptrdiff_t colon = str_chr(target, ':'), slash = str_chr(target, '/');
+
+    return scheme > 0 || (at > 0 && colon > at && (slash < 0 || slash > colon));
+}
+
+int restore_read_time(struct str text, int64_t *out)
+{
+    int64_t ms;
+
+    if (str_i64(text, out) == 0 && *out >= 0)
+        return 0;
+    if (clock_parse_iso(text, &ms) < 0)
+        return ERR_PARSE;
+    *out = ms / MS_PER_S;
+    return 0;
+}

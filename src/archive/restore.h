@@ -1,0 +1,43 @@
+/* Restores: a bundle becomes a bare repository of git in a folder, or goes to another git server.
+ *
+ * The bundle is read as it comes: its header tells the refs, and its pack flows into
+ * `git index-pack`. A restore makes its folder under another name and renames it when everything is
+ * there and connected, so a folder with the final name is a whole repository (docs/archive.md, G1).
+ * The calls wait, and run git as a child process (git.h). */
+#ifndef ARCHIVE_RESTORE_H
+#define ARCHIVE_RESTORE_H
+
+#include "archive/header.h"
+
+struct restore_options {
+    const char *folder; /* the repository to make; must not exist */
+    bool has_at;        /* the refs as the last sync at or before `at_s` found them */
+    int64_t at_s;       /* seconds since 1970 */
+    bool history;       /* keep the lines of history as refs/weir/... */
+    /* Called with the bytes that were read so far. May be NULL. */
+    void (*progress)(void *ctx, uint64_t bytes);
+    bool (*stop)(void *ctx); /* ends the restore when true is returned; may be NULL */
+    void *ctx;
+};
+
+struct restore_result {
+    uint64_t refs, bytes; /* refs that were written; bytes of the bundle */
+};
+
+/* Makes the repository. ERR_EXISTS: the folder exists. ERR_CORRUPT: the bundle is damaged.
+ * ERR_UNSUPPORTED: git is not installed. ERR_PEER: git refuses the bundle; the text has its
+ * words. */
+int restore_bundle(struct restore_result *out, struct reader *bundle,
+                   const struct restore_options *o, struct err *err) MUST_CHECK;
+
+/* Pushes branches, tags and notes of a repository to a git server. git uses the environment of this
+ * process, so its credentials and settings count. */
+int restore_push(const char *folder, const char *url, struct err *err) MUST_CHECK;
+
+/* Whether a target is the address of a git server and not a folder: `scheme://…` or
+ * `user@host:path`. */
+bool restore_is_url(struct str target);
+/* Reads a time: RFC 3339, or seconds since 1970. ERR_PARSE. */
+int restore_read_time(struct str text, int64_t *out) MUST_CHECK;
+
+#endif

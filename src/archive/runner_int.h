@@ -1,0 +1,45 @@
+/* The inside of the runners, for archive/runner*.c. */
+#ifndef ARCHIVE_RUNNER_INT_H
+#define ARCHIVE_RUNNER_INT_H
+
+#include "archive/rebuild.h"
+#include "archive/runner.h"
+#include "os/loop.h"
+
+/* One thread that syncs. */
+struct runner_seat {
+    struct runner *runner;
+    struct thread thread;
+    const struct lock *lock; /* of its claim; NULL: it has none; guarded by runner.lock */
+    _Atomic(bool) cancel;
+};
+
+struct runner {
+    struct runner_options o;
+    _Atomic(uint64_t) resync_after_ms;
+    struct store_subscription *news;
+    struct loop watch, keep;
+    _Atomic(bool) stopping;
+
+    struct mutex lock; /* class "runner"; guards the members below */
+    struct cond changed;
+    bool asking;     /* a thread asks the schedule for an account */
+    uint64_t ask_ns; /* the next thread may ask at this time (clock_mono_ns()) */
+    uint64_t kicks;  /* counts calls of runner_kick() */
+    size_t running;  /* threads that have not ended */
+    struct runner_numbers numbers;
+
+    /* Used by the keeper alone. */
+    uint64_t mend_ns, mend_pause_ms; /* no mending before this time; how long it waits next */
+    uint64_t rebuild_ns;             /* no tasks are added before this time */
+    bool mend_whole;                 /* the table of slots has changed */
+
+    size_t seat_count;
+    struct runner_seat seats[];
+};
+
+/* The steps of the two loops. The watch tells syncs to stop whose lock is lost; the keeper looks at
+ * the schedule. */
+loop_step_fn runner_watch, runner_keep;
+
+#endif

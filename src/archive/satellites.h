@@ -1,0 +1,144 @@
+/* The satellites: storages that hold the archive, and the table that gives them its slots.
+ *
+ * A satellite is a storage and the user of the same name, who owns the archive's buckets there and
+ * whose policy leads to that storage. So `rclone lsl asia-east-1:github.com/…` works through weir's
+ * endpoint with that user's keys, and on the storage itself. There is a bucket for each host of a
+ * forge, and it is made when it is first needed.
+ *
+ * The table (archive/slots.h) is an object `_map/<epoch>.json` in the bucket of github.com on every
+ * satellite. docs/archive.md has the rules (M1 to M6): a change is decided by creating the next
+ * epoch on the satellite of the smallest name, and then copied to all others. The newest epoch
+ * that is in use is also a number in the store (`w:archive:epoch`), so that a process notices
+ * cheaply that its table is old.
+ *
+ * An archive without a table is given one when it is first needed: the satellites of the
+ * configuration file, or else the main storage alone.
+ *
+ * Any thread may call these functions. They block. Errors, beside those of the storages:
+ *     ERR_CORRUPT      the satellites disagree about the table, or one of the tables is damaged;
+ *                      the text says which
+ *     ERR_UNAVAILABLE  a satellite that is needed for the answer is down */
+#ifndef ARCHIVE_SATELLITES_H
+#define ARCHIVE_SATELLITES_H
+
+#include "archive/names.h"
+#include "archive/slots.h"
+#include "route/users.h"
+#include "s3/place/place.h"
+
+struct remotes;
+struct satellites;
+struct store;
+
+#define SATELLITES_MAP_HOST STR("github.com") /* the bucket of this host has the tables */
+
+struct satellites_options {
+    struct users *users;
+    struct remotes *remotes; /* NULL: no storage is remote */
+    struct place_env env;
+    struct store *app; /* appDB */
+    /* Gives the name of the bucket for a forge's host (forges.NAME.bucket). NULL, or an empty name:
+     * the host itself, with '-' for ':'. */
+    int (*bucket)(void *ctx, struct arena *a, struct str host, struct str *out, struct err *err);
+    /* Lists the hosts of all forges. NULL: github.com alone. */
+    int (*hosts)(void *ctx, struct arena *a, struct str **out, size_t *count, struct err *err);
+    /* Called when this process has begun to use another table. May be NULL. */
+    void (*changed)(void *ctx, const struct slots *table);
+    void *ctx;         /* of these functions */
+    const char *first; /* names of the first satellites, with commas between them; NULL or "": the
+                          main storage */
+    const struct log *log;
+};
+
+/* Opens the satellites and reads their tables. Storages that are down are no error: the table is
+ * read again when it is needed. */
+int satellites_open(struct satellites **out, const struct satellites_options *o,
+                    struct err *err) MUST_CHECK;
+void satellites_close(struct satellites *s); /* NULL is fine */
+
+/* Copies the table that this process uses. Its epoch is 0 where there is none. Never waits. */
+void satellites_table(struct satellites *s, struct slots *out);
+/* As satellites_table(), but asks the store whether the table is still current, and reads the
+ * satellites' tables again if it is not. With `make` an archive without a table gets one. */
+int satellites_current(struct satellites *s, struct slots *out, bool make,
+                       struct err *err) MUST_CHECK;
+/* Reads the tables of all satellites again, finishes a change that was begun, and checks that the
+ * satellites agree. */
+int satellites_reload(struct satellites *s, struct err *err) MUST_CHECK;
+/* Whether the archive can be used, for /readyz: the error of the last reading of the tables. Never
+ * waits. */
+int satellites_ready(struct satellites *s, struct err *err) MUST_CHECK;
+/* Whether this process has reached the satellite when it last used it. One that is down is asked
+ * every 5 s whether it is back. Never waits. */
+bool satellites_is_up(struct satellites *s, struct str name);
+
+/* The id of the user of a satellite, in the arena. ERR_NOT_FOUND: there is no such user. */
+int satellites_user(struct satellites *s, struct arena *a, struct str name, struct str *id,
+                    struct err *err) MUST_CHECK;
+/* The name of the bucket for a forge's host, in the arena. ERR_INVALID: it cannot be the name of a
+ * bucket; the text says which setting names another. */
+int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,
+                      struct err *err) MUST_CHECK;
+/* A host of a forge and its bucket. */
+struct satellite_host {
+    struct str host, bucket;
+};
+/* Lists the buckets of the archive on a satellite: those that its user owns there. The bucket of a
+ * forge that weir does not know any more has its own name as host. */
+int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
+                     struct satellite_host **out, size_t *count, struct err *err) MUST_CHECK;
+/* Makes the bucket on the satellite, for its user, unless it is there. ERR_EXISTS: it belongs to
+ * somebody else. */
+int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket,
+                           struct err *err) MUST_CHECK;
+
+/* --- changes of the table --- */
+
+/* A satellite to add. `access` and `secret` are the keys of its user on a remote storage; empty:
+ * the user has keys there already, or the storage is local. */
+struct satellite_wanted {
+    struct str name, access, secret;
+};
+/* The user of a satellite as it was made. `key` is empty if the user was there before; its secret
+ * is not shown again. Strings are in the arena of the call. */
+struct satellite_made {
+    struct str name, user;
+    struct user_key key;
+};
+
+/* Adds satellites. Where there is no table, they get the first one; where the archive is empty, the
+ * slots are split evenly again; else a single newcomer takes its share of the slots, which then
+ * move. made[i] belongs to wanted[i]. Adding a satellite again repairs its user, its policy and its
+ * bucket. ERR_NOT_FOUND: there is no such storage. ERR_BUSY: slots are still moving. */
+int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
+                   size_t count, struct satellite_made *made, struct err *err) MUST_CHECK;
+/* Gives the slots of a satellite to the others. When they have moved, the satellite is dropped. */
+int satellites_drain(struct satellites *s, struct str name, struct err *err) MUST_CHECK;
+/* Ends the move of a slot, which is empty on the satellite that it leaves. When no slot moves any
+ * more, drained satellites are dropped from the table. */
+int satellites_arrive(struct satellites *s, unsigned slot, struct err *err) MUST_CHECK;
+
+/* --- counts --- */
+
+/* Counts of the moves that this process has made since its start. */
+struct move_stats {
+    _Atomic(uint64_t) accounts, objects, bytes;
+    _Atomic(uint64_t) aside; /* objects that were kept aside: both sides had one of the same key */
+    _Atomic(uint64_t) damaged; /* bundles that were damaged before they moved */
+    _Atomic(uint64_t) strays;  /* objects that changed on the old side while they moved */
+};
+const struct move_stats *satellites_moves(const struct satellites *s);
+
+/* --- listing --- */
+
+/* Lists the keys of one slot of a forge's host on one satellite, flat and in order, from behind
+ * `after`. A bucket that does not exist has none. */
+struct slot_ask {
+    struct str satellite, host, after;
+    unsigned slot;
+    size_t limit; /* 0: OBJECT_LIST_MAX */
+};
+int satellites_list_slot(struct satellites *s, struct arena *a, const struct slot_ask *ask,
+                         struct list_result *out, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,238 @@
+/* How satellites agree about the table of slots (docs/archive.md, M1 to M6).
+ *
+ *     epoch n on all ── decide: create n+1 on the satellite of the smallest name ──► copy n+1 to
+ *     the others ── tell the store ──► use n+1
+ *
+ * A satellite of table n has table n-1 or table n as its newest one: a newcomer gets table n-1
+ * before n is decided, a satellite that leaves gets n, and nothing is changed while a satellite is
+ * down. So whoever finds anything else has found two archives, or a satellite that was set back,
+ * and refuses to work. */
+#include "archive/satellites_int.h"
+
+#include "base/vec.h"
+
+#include <stdlib.h>
+
+/* What was found on a storage that may be a satellite. */
+struct map_seen {
+    char name[SATELLITE_NAME_MAX + 1];
+    struct err err; /* code 0: the storage answered */
+    struct slots table;
+};
+
+struct map_view {
+    struct map_seen *seen; /* on the heap: a table has 4.6 KiB */
+    size_t count;
+};
+
+static void map_view_release(struct map_view *v)
+{
+    free(v->seen);
+    *v = (struct map_view){0};
+}
+
+/* --- looking --- */
+
+/* Whether the storage may be a satellite: a user has its name and is led to it. */
+static bool storage_may_be_one(struct satellites *s, struct arena *a, struct storage *at)
+{
+    struct storage *leads = NULL;
+    struct user user;
+
+    return satellite_name_ok(at->name) &&
+           users_by_name(s->o.users, a, at->name, &user, NULL) == 0 &&
+           route_storage(s->o.env.routes, user.id, STR_EMPTY, &leads, NULL) == 0 && leads == at;
+}
+
+static void map_view_look(struct map_view *v, struct satellites *s, struct str name)
+{
+    struct map_seen *m = &v->seen[v->count++];
+
+    *m = (struct map_seen){0};
+    memcpy(m->name, name.p, name.len);
+    m->err.code = satellite_map_newest(s, name, &m->table, &m->err);
+}
+
+static struct map_seen *map_view_find(const struct map_view *v, struct str name)
+{
+    for (size_t i = 0; i < v->count; i++)
+        if (str_eq(str_z(v->seen[i].name), name))
+            return &v->seen[i];
+    return NULL;
+}
+
+/* Asks every storage that may be a satellite for its newest table. */
+static int map_view_read(struct map_view *v, struct satellites *s, struct err *err)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t count = routes_storages(s->o.env.routes, all, ARRAY_SIZE(all));
+    struct arena a = {0};
+
+    *v = (struct map_view){.seen = xcalloc(count + 1, sizeof(struct map_seen))};
+    for (size_t i = 0; i < count; i++)
+        if (storage_may_be_one(s, &a, all[i]))
+            map_view_look(v, s, all[i]->name);
+    arena_release(&a);
+    for (size_t i = 0; i < v->count; i++)
+        if (v->seen[i].err.code == ERR_CORRUPT || v->seen[i].err.code == ERR_TOO_LARGE)
+            return err_set(err, ERR_CORRUPT, "%s", v->seen[i].err.text);
+    return 0;
+}
+
+/* The newest table that was found; NULL: there is none. */
+static const struct map_seen *map_view_newest(const struct map_view *v)
+{
+    const struct map_seen *best = NULL;
+
+    for (size_t i = 0; i < v->count; i++)
+        if (v->seen[i].err.code == 0 && v->seen[i].table.epoch &&
+            (!best || v->seen[i].table.epoch > best->table.epoch))
+            best = &v->seen[i];
+    return best;
+}
+
+/* --- judging --- */
+
+static bool table_has(const struct slots *t, const char *name)
+{
+    return slots_find(t, str_z(name)) >= 0;
+}
+
+/* Judges the table of one satellite beside the newest one (M4). */
+static int map_judge(const struct map_seen *m, const struct map_seen *newest, struct err *err)
+{
+    const struct slots *t = &m->table, *top = &newest->table;
+    bool member = table_has(top, m->name) || table_has(t, m->name);
+
+    if (m->err.code < 0 || !member)
+        return 0;
+    if (t->epoch == top->epoch && !slots_same(t, top))
+        return err_set(err, ERR_CORRUPT,
+                       "the satellites %s and %s have different tables of slots of epoch %u; the "
+                       "archive does not work until one of the two objects _map/%u.json is removed",
+                       m->name, newest->name, t->epoch, t->epoch);
+    if (t->epoch + 1 < top->epoch)
+        return err_set(err, ERR_CORRUPT,
+                       "the satellite %s has the table of slots of epoch %u, and %s has epoch %u: "
+                       "they belong to two archives, or %s was set back to an old state",
+                       m->name, t->epoch, newest->name, top->epoch, m->name);
+    return 0;
+}
+
+/* Without any table: whether that is certain. */
+static int map_judge_none(const struct map_view *v, struct err *err)
+{
+    for (size_t i = 0; i < v->count; i++)
+        if (v->seen[i].err.code < 0)
+            return err_set(err, ERR_UNAVAILABLE,
+                           "the storage %s does not say whether it has the table of slots: %s",
+                           v->seen[i].name, v->seen[i].err.text);
+    return 0;
+}
+
+/* Checks that satellites of the table have answered: all of them, or at least one. */
+static int map_judge_answers(struct satellites *s, const struct map_view *v, const struct slots *t,
+                             bool all, struct err *err)
+{
+    size_t answered = 0;
+
+    for (size_t i = 0; i < t->count; i++) {
+        const struct map_seen *m = map_view_find(v, str_z(t->names[i]));
+        if (m && m->err.code == 0) {
+            answered++;
+            continue;
+        }
+        if (all)
+            return err_set(err, ERR_UNAVAILABLE,
+                           "the satellite %s does not answer, and the table of slots is changed "
+                           "only when all do: %s",
+                           t->names[i], m ? m->err.text : "weir has no such storage and user");
+        log_warn(s->o.log, "archive.satellite_down", log_z("satellite", t->names[i]),
+                 log_z("error", m ? m->err.text : "there is no such storage and user"));
+    }
+    return answered ? 0
+                    : err_set(err, ERR_UNAVAILABLE, "no satellite of the table of epoch %u answers",
+                              t->epoch);
+}
+
+/* Copies the newest table to the satellites that lack it. */
+static int map_finish(struct satellites *s, const struct map_view *v, const struct slots *t,
+                      struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < v->count && code == 0; i++) {
+        const struct map_seen *m = &v->seen[i];
+        bool lacks = m->err.code == 0 && m->table.epoch < t->epoch &&
+                     (table_has(t, m->name) || table_has(&m->table, m->name));
+        if (lacks)
+            code = satellite_map_put(s, str_z(m->name), t, NULL, err);
+    }
+    return code == ERR_EXISTS ? err_set(err, ERR_CONFLICT, "the table of slots changed just now")
+                              : code;
+}
+
+int satellites_agree(struct satellites *s, bool all, struct slots *out, struct err *err)
+{
+    struct map_view v;
+    const struct map_seen *newest = NULL;
+    int code = map_view_read(&v, s, err);
+
+    *out = (struct slots){0};
+    if (code == 0 && !(newest = map_view_newest(&v)))
+        code = map_judge_none(&v, err);
+    for (size_t i = 0; newest && i < v.count && code == 0; i++)
+        code = map_judge(&v.seen[i], newest, err);
+    if (newest && code == 0)
+        code = map_judge_answers(s, &v, &newest->table, all, err);
+    if (newest && code == 0)
+        code = map_finish(s, &v, &newest->table, err);
+    if (newest && code == 0)
+        *out = newest->table;
+    map_view_release(&v);
+    return code;
+}
+
+/* --- deciding --- */
+
+static int name_order(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Fills the names of both tables, sorted: of `before` alone where it has any, then the rest. So two
+ * changes of one table are decided on the same satellite. */
+static size_t decide_order(const struct slots *next, const struct slots *before,
+                           const char *out[2 * SATELLITES_MAX])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < before->count; i++)
+        out[n++] = before->names[i];
+    qsort(out, n, sizeof(out[0]), name_order);
+    size_t old = n;
+    for (size_t i = 0; i < next->count; i++)
+        if (!table_has(before, next->names[i]))
+            out[n++] = next->names[i];
+    qsort(out + old, n - old, sizeof(out[0]), name_order);
+    return n;
+}
+
+int satellites_decide(struct satellites *s, const struct slots *next, const struct slots *before,
+                      struct err *err)
+{
+    const char *names[2 * SATELLITES_MAX];
+    size_t count = decide_order(next, before, names);
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = satellite_map_put(s, str_z(names[i]), next, NULL, err);
+        if (code == ERR_EXISTS && i == 0)
+            return err_set(err, ERR_CONFLICT, "another change of the table of slots came first");
+    }
+    if (code == 0)
+        code = satellites_adopt(s, next, err);
+    for (size_t i = 0; i < count && code == 0 && next->epoch % SATELLITES_PRUNE == 0; i++)
+        satellite_map_prune(s, str_z(names[i]), next->epoch);
+    return code;
+}

@@ -1,0 +1,208 @@
+/* Saved repositories, and the tasks that look after them. */
+#include "archive/saved.h"
+
+#include "archive/rebuild.h"
+#include "base/clock.h"
+#include "base/json.h"
+
+#include <inttypes.h>
+
+enum { AUDIT_GIT_TIMEOUT_MS = 6 * MS_PER_HOUR };
+
+/* --- names --- */
+
+bool saved_name_ok(struct str name)
+{
+    struct str repo, extra;
+
+    if (!str_cut(name, '@', &repo, &extra))
+        return archive_repo_ok(name);
+    return archive_repo_ok(repo) && archive_repo_ok(extra);
+}
+
+struct str saved_key(const struct archive_account *c, struct arena *a, struct str name)
+{
+    if (str_chr(name, '@') < 0)
+        return archive_key(c, a, ARCHIVE_BUNDLE, name);
+    return archive_key(c, a, ARCHIVE_EXTRA, arena_fmt(a, STR_FMT ".bundle", STR_ARG(name)));
+}
+
+struct str saved_verdict_key(const struct archive_account *c, struct arena *a, struct str name)
+{
+    const char *mark = str_chr(name, '@') < 0 ? "@audit.json" : ".audit.json";
+
+    return archive_key(c, a, ARCHIVE_EXTRA, arena_fmt(a, STR_FMT "%s", STR_ARG(name), mark));
+}
+
+struct str saved_name(struct str key)
+{
+    struct archive_object o;
+
+    if (archive_key_read(&o, key) < 0)
+        return STR_EMPTY;
+    if (o.kind == ARCHIVE_BUNDLE)
+        return o.repo;
+    if (o.kind == ARCHIVE_EXTRA && o.repo.len && str_eq(o.extra, STR("wiki.bundle")))
+        return str_n(o.repo.p, o.repo.len + STR("@wiki").len);
+    return STR_EMPTY;
+}
+
+/* --- opening --- */
+
+int saved_open(struct saved *s, struct archive *x, struct arena *a, const struct archive_account *c,
+               struct str name, struct err *err)
+{
+    *s = (struct saved){0};
+    if (!saved_name_ok(name))
+        return err_set(err, ERR_INVALID, "'" STR_FMT "' cannot be the name of a repository",
+                       STR_ARG(str_head(name, ARCHIVE_REPO_MAX)));
+    int code = shelf_open(&s->shelf, x->satellites, a, c, err);
+    if (code == 0)
+        code = shelf_bucket_init(&s->bucket, &s->shelf, err);
+    s->job = (struct audit_job){.bucket = &s->bucket.bucket,
+                                .arena = a,
+                                .key = saved_key(c, a, name),
+                                .verdict = saved_verdict_key(c, a, name),
+                                .scratch = x->scratch,
+                                .scratch_max = x->scratch_max,
+                                .timeout_ms = AUDIT_GIT_TIMEOUT_MS};
+    if (code == 0 && arena_error(a) < 0)
+        code = err_code(err, ERR_NO_MEMORY);
+    if (code < 0)
+        saved_close(s);
+    return code;
+}
+
+void saved_close(struct saved *s)
+{
+    shelf_close(&s->shelf);
+}
+
+/* --- tasks --- */
+
+int saved_queue(struct archive *x, const struct archive_account *c, struct str name,
+                enum audit_due what, struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct buf payload = {0};
+    struct json_out w;
+    struct str member = archive_account_member(c, &a);
+    const char *type = what == AUDIT_TIDY ? TIDY_TASK_TYPE : AUDIT_TASK_TYPE;
+
+    json_out_init(&w, &payload);
+    json_out_open(&w, '{');
+    json_out_member_str(&w, "account", member);
+    json_out_member_str(&w, "name", name);
+    json_out_close(&w, '}');
+    struct task t = {
+        .type = str_z(type),
+        .payload = buf_str(&payload),
+        .queue = STR(ARCHIVE_QUEUE),
+        .id = arena_fmt(&a, "%s:" STR_FMT "/" STR_FMT, type, STR_ARG(member), STR_ARG(name)),
+        .retry_max = 5};
+    int code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    if (code == 0)
+        code = queue_add(x->queue, &t, 0, err);
+    buf_release(&payload);
+    arena_release(&a);
+    return code == ERR_EXISTS ? 0 : code;
+}
+
+static bool task_stops(void *ctx)
+{
+    return task_ended(ctx);
+}
+
+/* Opens the bundle that the task's payload names. */
+static int task_open(struct task_run *run, struct saved *out, struct err *err)
+{
+    struct archive *x = run->ctx;
+    struct archive_account account;
+    json_t *doc = NULL;
+    struct str name;
+
+    *out = (struct saved){0};
+    if (json_read(&doc, run->task->payload, err) < 0)
+        return ERR_INVALID;
+    int code =
+        archive_account_read(&account, run->arena, json_get_str(doc, "account", STR_EMPTY), err);
+    name = arena_str(run->arena, json_get_str(doc, "name", STR_EMPTY));
+    json_decref(doc);
+    if (code == 0)
+        code = saved_open(out, x, run->arena, &account, name, err);
+    out->job.stop = task_stops;
+    out->job.ctx = run;
+    return code;
+}
+
+/* A bundle that is gone needs no audit, and one that changed is looked at again. */
+static int task_result(struct task_run *run, int code)
+{
+    if (code == ERR_CANCELED || code == ERR_PRECONDITION) {
+        run->put_back_s = S_PER_MINUTE;
+        return ERR_AGAIN;
+    }
+    if (code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE)
+        return ERR_INVALID; /* another try would fail too */
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
+int audit_handle(struct task_run *run, struct err *err)
+{
+    struct audit_verdict v = {0};
+    struct saved s;
+    int code = task_open(run, &s, err);
+
+    if (code == 0)
+        code = audit_run(&v, &s.job, err);
+    if (code == 0 && v.ok)
+        log_info(&run->log, "archive.audit", log_s("key", s.job.key), log_u("objects", v.objects),
+                 log_u("doubles", v.doubles));
+    else if (code == 0)
+        log_error(&run->log, "archive.damaged", log_s("key", s.job.key), log_z("why", v.words));
+    saved_close(&s);
+    return task_result(run, code);
+}
+
+int tidy_handle(struct task_run *run, struct err *err)
+{
+    struct tidy_result r = {0};
+    struct saved s;
+    int code = task_open(run, &s, err);
+
+    if (code == 0)
+        code = tidy_run(&r, &s.job, err);
+    if (code == 0)
+        log_info(&run->log, "archive.tidy", log_s("key", s.job.key), log_u("before", r.before),
+                 log_u("after", r.after));
+    else if (code == ERR_CORRUPT)
+        log_error(&run->log, "archive.damaged", log_s("key", s.job.key), log_z("why", err->text));
+    saved_close(&s);
+    return task_result(run, code == ERR_CORRUPT ? ERR_INVALID : code);
+}
+
+/* --- after a sync --- */
+
+void saved_consider(struct archive *x, struct bucket *bucket, struct arena *a,
+                    const struct archive_account *c, struct str name,
+                    const struct object_info *bundle)
+{
+    struct audit_job job = {.bucket = bucket, .arena = a, .verdict = saved_verdict_key(c, a, name)};
+    struct str full =
+        arena_fmt(a, STR_FMT "/" STR_FMT, STR_ARG(archive_account_member(c, a)), STR_ARG(name));
+    int64_t now_s = clock_wall_ms() / MS_PER_S;
+    struct audit_verdict v;
+    struct bundle_meta meta;
+    struct err err = {0};
+
+    if (bundle_meta_read(&meta, bundle) < 0 || arena_error(a) < 0)
+        return;
+    enum audit_due due = audit_is_due(full, &meta, bundle->size, NULL, now_s);
+    if (due == AUDIT_NOTHING && meta.appends == 0)
+        return;
+    /* The last verdict costs a read, so only bundles that may be due ask for it. */
+    bool has = audit_look(&v, &job, &err) == 0;
+    due = audit_is_due(full, &meta, bundle->size, has ? &v : NULL, now_s);
+    if (due != AUDIT_NOTHING && saved_queue(x, c, name, due, &err) < 0)
+        log_warn(x->log, "archive.audit", log_s("repository", full), log_z("why", err.text));
+}

@@ -1,0 +1,53 @@
+/* A saved repository: the bundle of an account by its name, for those who give it back (restores,
+ * clones) and those who look after it (audits).
+ *
+ * A *name* is that of a repository, or that of an extra bundle, such as `Hello-World@wiki`. */
+#ifndef ARCHIVE_SAVED_H
+#define ARCHIVE_SAVED_H
+
+#include "archive/archive.h"
+#include "archive/audit.h"
+#include "archive/shelf_bucket.h"
+#include "coord/worker.h"
+
+/* Whether the text can be such a name. */
+bool saved_name_ok(struct str name);
+/* The keys of a bundle and of the verdict about it. */
+struct str saved_key(const struct archive_account *c, struct arena *a, struct str name);
+struct str saved_verdict_key(const struct archive_account *c, struct arena *a, struct str name);
+/* The name in a key of a bundle; empty: the key is not that of a repository's bundle or wiki. */
+struct str saved_name(struct str key);
+
+struct saved {
+    struct shelf shelf;
+    struct shelf_bucket bucket;
+    struct audit_job job; /* keys, bucket and scratch */
+};
+
+/* Opens the shelf of the account. It is no error when there is no such bundle. ERR_INVALID: the
+ * name cannot be one. `s` must not be moved until its end. */
+int saved_open(struct saved *s, struct archive *x, struct arena *a, const struct archive_account *c,
+               struct str name, struct err *err) MUST_CHECK;
+void saved_close(struct saved *s); /* {0} is fine */
+
+/* --- tasks of the queue `archive` --- */
+
+#define AUDIT_TASK_TYPE "archive:audit"
+#define TIDY_TASK_TYPE  "archive:tidy"
+
+/* Queues an audit, or tidying, of one bundle. A task that waits or runs already is no error. */
+int saved_queue(struct archive *x, const struct archive_account *c, struct str name,
+                enum audit_due what, struct err *err) MUST_CHECK;
+/* Handlers of these tasks (coord/worker.h); their ctx is the struct archive. */
+int audit_handle(struct task_run *run, struct err *err);
+int tidy_handle(struct task_run *run, struct err *err);
+
+/* Decides after a sync whether the bundle is due, and queues the task: the weekly hundredth is
+ * audited, and a bundle that was appended to often, or has grown much, is tidied. `bucket` is that
+ * of the account, and `bundle` is the object as it is now. A failure is logged: the next sync
+ * decides again. */
+void saved_consider(struct archive *x, struct bucket *bucket, struct arena *a,
+                    const struct archive_account *c, struct str name,
+                    const struct object_info *bundle);
+
+#endif

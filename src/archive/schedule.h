@@ -1,0 +1,220 @@
+/* The schedule: which accounts are archived, which one is synced next, and who works on it
+ * (docs/archive.md, "The schedule", T1 to T9).
+ *
+ * Everything here is in appDB. The sorted set `tracked` says which accounts are tracked and when
+ * each was last synced in full; anybody may read and change it with redis-cli. The keys
+ * `w:archive:…` are indexes of it. An account that is tracked is in exactly one place: in a *ready
+ * set*, of which there is one for each pair of a forge's host and a satellite; among the *leased*
+ * accounts, on which somebody works; or among the *held* ones, which failed and rest.
+ *
+ * A runner claims accounts. A claim is one script: it takes the accounts whose last sync is the
+ * oldest, skips locked ones, and locks those that it takes. Its cost does not depend on how many
+ * accounts are locked. Whoever claims gives the ready sets to look at, so the accounts of a host
+ * that rests, or of a satellite that is down, cost nothing.
+ *
+ * All of it can be made again from the storages (archive/rebuild.h). Times are ms since 1970 by the
+ * store's clock. Any thread may call these functions; a claim is used by one thread at a time. The
+ * calls fail with the store's codes (store/store.h), and with the codes that are named below. */
+#ifndef ARCHIVE_SCHEDULE_H
+#define ARCHIVE_SCHEDULE_H
+
+#include "archive/names.h"
+#include "archive/slots.h"
+#include "coord/lock.h"
+#include "store/store.h"
+
+/* A message says that somebody may claim an account that was not there before. */
+#define SCHEDULE_NEWS STR("w:archive:news")
+
+enum {
+    SCHEDULE_NEVER = -1,      /* the score of an account that was never synced in full */
+    SCHEDULE_BATCH_MAX = 500, /* accounts in one call of schedule_add() or schedule_load() */
+    SCHEDULE_CLAIM_MAX = 64,  /* accounts in one claim */
+    SCHEDULE_SETS_MAX = 1024, /* ready sets in one claim */
+    SCHEDULE_PAGE_MAX = 1000, /* accounts in one page */
+    SCHEDULE_LOCK_MS = 10 * 1000,
+    SCHEDULE_RESYNC_MS = 24 * 60 * 60 * 1000,   /* default of schedule_ask.resync_after_ms */
+    SCHEDULE_GONE_MS = 7 * 24 * 60 * 60 * 1000, /* hold of an account that the forge lacks */
+};
+
+struct schedule;
+
+struct schedule_options {
+    struct store *app; /* appDB; borrowed */
+    uint64_t lock_ms;  /* time to live of an account's lock; 0: SCHEDULE_LOCK_MS */
+    const struct log *log;
+};
+/* Opens the schedule. Starts the thread that renews the locks of claims. */
+int schedule_open(struct schedule **out, const struct schedule_options *o,
+                  struct err *err) MUST_CHECK;
+void schedule_close(struct schedule *s); /* no claim may be open; NULL is fine */
+
+/* --- tracking --- */
+
+/* Begins to track accounts, with the score -1. *added is the number of those that were not tracked
+ * before; `added` may be NULL. `count` is at most SCHEDULE_BATCH_MAX. The caller has written each
+ * account's `.new` object before (A6). */
+int schedule_add(struct schedule *s, const struct archive_account *accounts, size_t count,
+                 size_t *added, struct err *err) MUST_CHECK;
+/* Ends the tracking of an account. A sync of it that runs goes on and ends without a trace here.
+ * ERR_NOT_FOUND: the account is not tracked. */
+int schedule_remove(struct schedule *s, const struct archive_account *c,
+                    struct err *err) MUST_CHECK;
+/* Puts an account in front of all others, also if it is held or was synced just now. If somebody
+ * works on it, it is synced once more afterwards. ERR_NOT_FOUND: the account is not tracked. */
+int schedule_first(struct schedule *s, const struct archive_account *c, struct err *err) MUST_CHECK;
+/* Says which satellite has each slot. Ready accounts of a slot that goes to another satellite are
+ * moved to that satellite's set when they are met: by a claim, or by schedule_mend(). */
+int schedule_map(struct schedule *s, const struct slots *table, struct err *err) MUST_CHECK;
+
+/* --- claiming --- */
+
+struct schedule_set {
+    struct str host, satellite;
+};
+
+struct schedule_ask {
+    const struct schedule_set *sets; /* the ready sets to look at */
+    size_t set_count;                /* at most SCHEDULE_SETS_MAX */
+    uint64_t resync_after_ms;        /* how old a sync must be before the next one begins */
+    size_t most;                     /* accounts to claim, at most SCHEDULE_CLAIM_MAX; 0: one */
+};
+
+/* An account that the caller works on. The strings are in the arena of the call that claimed it. */
+struct schedule_claim {
+    struct schedule *schedule;
+    struct str member; /* as `tracked` has it */
+    struct archive_account account;
+    int64_t score_ms;      /* the score in `tracked`: when the last full sync began; -1: never */
+    int64_t started_ms;    /* when the claim was made; the score of a full sync that begins now */
+    uint64_t fence;        /* greater than that of every earlier claim of any account (T5) */
+    bool is_tracked;       /* false only after schedule_take() */
+    int64_t held_until_ms; /* set by schedule_take(): the hold that schedule_end_back() restores */
+    struct lock *lock;     /* renewed until the claim ends; lock_held() before every write (T6) */
+};
+
+/* Claims up to ask->most accounts into out[]. *count may be 0; then *wait_ms is the time
+ * after which another call may find an account, or UINT64_MAX when only news can bring one. Leased
+ * accounts whose lock is gone, and held ones whose time has come, are put back by every eighth
+ * claim and by the claim after one that found nothing. Each claim must be ended by one of the
+ * functions below. */
+int schedule_claim(struct schedule *s, struct arena *a, const struct schedule_ask *ask,
+                   struct schedule_claim *out, size_t *count, uint64_t *wait_ms,
+                   struct err *err) MUST_CHECK;
+/* Claims this very account, whatever its score is, also one that is not tracked: for work on its
+ * objects other than a sync. Ended by schedule_end_back(). ERR_BUSY: somebody has its lock. */
+int schedule_take(struct schedule *s, struct arena *a, const struct archive_account *c,
+                  struct schedule_claim *out, struct err *err) MUST_CHECK;
+
+/* These end a claim: they put the account back and stop renewing its lock, which expires by itself.
+ * ERR_BUSY: the lock was lost, so nothing was changed; the claim has ended all the same.
+ * schedule_end_full: the sync was a full one. The score becomes claim->started_ms.
+ * schedule_end_failed: the score stays, and the account is held for `hold_ms`; 0: for 60 s after
+ * the first failure in a row, twice as long after each further one, at most 24 h.
+ * schedule_end_back: the account may be claimed again, as before. */
+int schedule_end_full(struct schedule_claim *c, struct err *err) MUST_CHECK;
+int schedule_end_failed(struct schedule_claim *c, uint64_t hold_ms, struct err *err) MUST_CHECK;
+int schedule_end_back(struct schedule_claim *c, struct err *err) MUST_CHECK;
+/* Ends a claim without asking the store: the account comes back when its lock has expired. */
+void schedule_leave(struct schedule_claim *c);
+
+/* Makes later fences greater than `fence`. Called by a sync that finds a greater fence than its own
+ * in a record: the store was lost and its clock went back. */
+int schedule_raise_fence(struct schedule *s, uint64_t fence, struct err *err) MUST_CHECK;
+
+/* --- looking --- */
+
+enum schedule_state {
+    SCHEDULE_READY,
+    SCHEDULE_LEASED, /* somebody works on it, or a lock that was set by hand keeps it */
+    SCHEDULE_HELD,
+    SCHEDULE_UNKNOWN, /* it is only in `tracked`: schedule_mend() has not seen it yet */
+    SCHEDULE_STATES
+};
+extern const char *const schedule_state_names[SCHEDULE_STATES];
+
+struct schedule_entry {
+    struct str member;
+    int64_t score_ms;
+    enum schedule_state state;
+    bool is_first;         /* schedule_first() was called and no sync has begun since */
+    bool is_locked;        /* its lock is there */
+    int64_t held_until_ms; /* 0: it is not held */
+    unsigned fails;        /* failures in a row */
+};
+/* ERR_NOT_FOUND: the account is not tracked. */
+int schedule_find(struct schedule *s, struct arena *a, const struct archive_account *c,
+                  struct schedule_entry *out, struct err *err) MUST_CHECK;
+
+/* Which accounts to list. By score: `at` of them are skipped, the longest unsynced come first.
+ * Otherwise the order is the store's own, a page may have any number of accounts around `limit`,
+ * and `at` is 0 first and then the `next` of the page before; an account that is tracked all the
+ * time comes at least once. */
+struct schedule_page {
+    bool by_score;
+    uint64_t at;
+    size_t limit; /* at most SCHEDULE_PAGE_MAX */
+};
+/* *next is the `at` of the next page; 0: this was the last one. Members that are not names of
+ * accounts are left out. */
+int schedule_list(struct schedule *s, struct arena *a, const struct schedule_page *page,
+                  struct schedule_entry **out, size_t *count, uint64_t *next,
+                  struct err *err) MUST_CHECK;
+
+struct schedule_counts {
+    uint64_t tracked, ready, leased, held, first;
+    uint64_t odd;       /* members of `tracked` that are not names of accounts */
+    uint64_t built;     /* slots whose accounts are known; SLOT_COUNT: all of them */
+    uint32_t map_epoch; /* of the table that schedule_map() gave; 0: there is none */
+    /* Only with `deep`, which reads a part of every set that grows with the number of accounts: */
+    uint64_t due, never; /* ready accounts that may be claimed now; accounts with the score -1 */
+};
+int schedule_counts(struct schedule *s, bool deep, uint64_t resync_after_ms,
+                    struct schedule_counts *out, struct err *err) MUST_CHECK;
+
+/* --- mending: `tracked` may be changed by anybody --- */
+
+/* Called for an account that somebody has added to `tracked` by hand. It writes the account's
+ * `.new` object. After an error the account is left to the next pass, and the others go on. */
+typedef int schedule_found_fn(void *ctx, const struct archive_account *c, struct err *err);
+
+struct schedule_mend {
+    schedule_found_fn *found; /* may be NULL */
+    void *ctx;
+    bool whole;                  /* false: the pass ends as soon as the counts agree */
+    const _Atomic(bool) *cancel; /* ends the pass early; may be NULL */
+    /* Results: accounts that were found, dropped, moved to another place; scores that were later
+     * than now. */
+    uint64_t found_count, dropped, moved, future;
+};
+/* Compares `tracked` with the indexes, in slices of 500, and puts the indexes right. Members in
+ * another spelling are folded. */
+int schedule_mend(struct schedule *s, struct schedule_mend *m, struct err *err) MUST_CHECK;
+/* Whether it is this process's turn to do something that one process does for all: *mine is true
+ * for the first caller with this word, and for nobody else during the next `ms`. */
+int schedule_turn(struct schedule *s, struct str word, uint64_t ms, bool *mine,
+                  struct err *err) MUST_CHECK;
+
+/* --- rebuilding (archive/rebuild.h) --- */
+
+struct schedule_loaded {
+    struct archive_account account;
+    int64_t score_ms;
+};
+/* Begins to load a slot. `mark` is set to a word that schedule_built() wants. */
+int schedule_build(struct schedule *s, struct arena *a, unsigned slot, struct str *mark,
+                   struct err *err) MUST_CHECK;
+/* Tracks accounts with these scores. A score that `tracked` has already stays, unless it is -1: the
+ * rebuild knows it less exactly. `count` is at most SCHEDULE_BATCH_MAX. */
+int schedule_load(struct schedule *s, const struct schedule_loaded *batch, size_t count,
+                  struct err *err) MUST_CHECK;
+/* Says that all accounts of the slot are loaded. ERR_AGAIN: the store was emptied since
+ * schedule_build(), so the slot must be loaded once more. */
+int schedule_built(struct schedule *s, unsigned slot, struct str mark, uint32_t epoch,
+                   struct err *err) MUST_CHECK;
+/* Sets lacks[i] to whether slot i is not built. */
+int schedule_lacks(struct schedule *s, bool lacks[SLOT_COUNT], struct err *err) MUST_CHECK;
+/* Forgets which slots are built, so that all are rebuilt. Nothing else changes. */
+int schedule_unbuild(struct schedule *s, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,143 @@
+/* A shelf: the objects of one account, on the satellite that its slot belongs to.
+ *
+ * Every call finds its bucket as a request of the satellite's user would (s3/place/place.h), so a
+ * change of a replicated bucket is captured, a bucket that is being switched is found, and a bucket
+ * with default encryption gets sealed objects (docs/archive.md, H1 to H6).
+ *
+ * While a slot moves, its objects are on two satellites. Changes are made on the satellite that the
+ * slot goes to. Reads try that one, then the one that the slot leaves, and then look again, so that
+ * an object that moves in this moment is found. shelf_open_claimed() moves the account first; after
+ * it everything is on one satellite.
+ *
+ *     shelf_open_claimed() ──► shelf_read(), shelf_put(), … ──► shelf_close()   a sync, under a
+ * lock shelf_open()         ──► shelf_head(), shelf_get(), … ──► shelf_close()   anybody who reads
+ *
+ * A shelf that was opened by shelf_open() belongs to one thread. Several threads may use a shelf
+ * that was opened by shelf_open_claimed(), each with an arena of its own. Results are in the arena
+ * of the call. Calls block. Errors are those of object/bucket.h, and these:
+ *     ERR_BUSY         the account's lock was lost, or the bucket is being switched: nothing was
+ *                      changed
+ *     ERR_UNAVAILABLE  the satellite, or the store that says which table is current, is down
+ *     ERR_CORRUPT      the satellites disagree about the table (archive/satellites.h) */
+#ifndef ARCHIVE_SHELF_H
+#define ARCHIVE_SHELF_H
+
+#include "archive/names.h"
+#include "object/bucket.h"
+
+struct lock;
+struct satellites;
+
+struct shelf {
+    struct str satellite; /* that is written to */
+    struct str user;      /* id of the satellite's user */
+    struct str bucket;    /* of the forge's host */
+    struct str leaves;    /* the satellite that the slot leaves; empty: the slot does not move */
+    uint32_t epoch;       /* of the table */
+    /* The lock of the account. Every change asks lock_held() before its first and before its last
+     * byte. NULL: the caller holds none. Borrowed. */
+    struct lock *lock;
+    uint64_t fence; /* of the lock, for the caller's metadata */
+    /* The members below are for shelf*.c alone. */
+    struct satellites *satellites;
+    struct archive_account account;
+    struct str leaves_user;
+    struct arena *arena;
+    bool claimed; /* the satellites do not change until the shelf is closed */
+};
+
+/* Opens the shelf of an account. The arena must live until shelf_close(). Where the archive has no
+ * table of slots yet, nothing is found, and the first change makes the table. */
+int shelf_open(struct shelf *out, struct satellites *s, struct arena *a,
+               const struct archive_account *c, struct err *err) MUST_CHECK;
+/* Opens the shelf of an account whose lock the caller holds, for a sync. If the slot of the account
+ * moves, all objects of the account are moved first. */
+int shelf_open_claimed(struct shelf *out, struct satellites *s, struct arena *a,
+                       const struct archive_account *c, struct lock *lock,
+                       struct err *err) MUST_CHECK;
+void shelf_close(struct shelf *s); /* {0} is fine */
+
+/* --- reading --- */
+
+/* ERR_NOT_FOUND: there is no such object. */
+int shelf_head(struct shelf *s, struct arena *a, struct str key, struct object_info *out,
+               struct err *err) MUST_CHECK;
+
+struct shelf_body {
+    struct reader *body; /* plain bytes; closed by shelf_body_close() */
+    struct object_info info;
+    uint64_t first, len; /* offset and length of the body in the object, in bytes */
+};
+/* Opens the bytes of a range (NULL: of the whole object). */
+int shelf_get(struct shelf *s, struct arena *a, struct str key, const struct object_range *range,
+              struct shelf_body *out, struct err *err) MUST_CHECK;
+/* As shelf_get(), of the object with this ETag. ERR_PRECONDITION: the object has another one. */
+int shelf_get_if(struct shelf *s, struct arena *a, const struct object_info *of,
+                 const struct object_range *range, struct shelf_body *out,
+                 struct err *err) MUST_CHECK;
+void shelf_body_close(struct shelf_body *b); /* {0} is fine */
+
+/* Appends the bytes of a small object. ERR_TOO_LARGE: it has more than `max` bytes. `info` may be
+ * NULL. */
+int shelf_read(struct shelf *s, struct arena *a, struct str key, size_t max, struct buf *out,
+               struct object_info *info, struct err *err) MUST_CHECK;
+
+/* Lists keys of the account's bucket, of both satellites while the slot moves. The caller gives a
+ * prefix that only this account has. */
+int shelf_list(struct shelf *s, struct arena *a, const struct list_options *o,
+               struct list_result *out, struct err *err) MUST_CHECK;
+
+/* --- writing --- */
+
+/* Puts an object. `o` gives headers, conditions and verify(); owner and encryption are set here.
+ * `size` UINT64_MAX: not known. */
+int shelf_put(struct shelf *s, struct arena *a, struct str key, struct reader *body, uint64_t size,
+              const struct put_options *o, struct put_result *out, struct err *err) MUST_CHECK;
+/* The header x-amz-meta-mtime with a time in ms since 1970, in the arena. rclone shows it as the
+ * object's time, also after the object has moved to another satellite. */
+struct http_header shelf_mtime(struct arena *a, int64_t ms);
+/* Puts a small object. `c` NULL: no conditions. `mtime_ms` becomes the object's time
+ * (shelf_mtime()); 0: it gets none. `out` may be NULL. */
+int shelf_put_bytes(struct shelf *s, struct arena *a, struct str key, struct str bytes,
+                    const struct object_conditions *c, const char *type, int64_t mtime_ms,
+                    struct put_result *out, struct err *err) MUST_CHECK;
+/* Copies an object of the shelf to another key, on the satellite's side where it can. `source` is
+ * the object as shelf_head() found it, and the copy fails with ERR_CONFLICT when it has changed
+ * since. `o` NULL: the copy gets the headers of the source. */
+int shelf_copy(struct shelf *s, struct arena *a, struct str to, struct str from,
+               const struct object_info *source, const struct put_options *o,
+               struct err *err) MUST_CHECK;
+/* Removes an object; a missing one is no error. `c` NULL: no conditions. */
+int shelf_remove(struct shelf *s, struct arena *a, struct str key,
+                 const struct object_conditions *c, struct err *err) MUST_CHECK;
+
+/* --- uploads in parts (object/bucket.h) --- */
+
+/* Begins an upload. *out has the meta with owner and encryption, and is what the other calls take.
+ */
+int shelf_upload_begin(struct shelf *s, struct arena *a, struct str key,
+                       const struct object_meta *meta, struct upload_info *out,
+                       struct err *err) MUST_CHECK;
+int shelf_upload_part(struct shelf *s, struct arena *a, const struct upload_info *upload,
+                      uint32_t number, struct reader *body, uint64_t size, struct upload_part *out,
+                      struct err *err) MUST_CHECK;
+/* Makes a part from a range of the object `source` of the shelf. ERR_UNSUPPORTED: the satellite
+ * cannot, or bytes are sealed; the caller reads the range and uploads it. */
+int shelf_upload_part_copy(struct shelf *s, struct arena *a, const struct upload_info *upload,
+                           uint32_t number, const struct object_info *source,
+                           const struct object_range *range, struct upload_part *out,
+                           struct err *err) MUST_CHECK;
+/* Makes the object. `c` NULL: no conditions. */
+int shelf_upload_finish(struct shelf *s, struct arena *a, const struct upload_info *upload,
+                        const struct upload_part *parts, size_t count,
+                        const struct object_conditions *c, struct put_result *out,
+                        struct err *err) MUST_CHECK;
+/* Aborts an upload. A missing one is no error. */
+int shelf_upload_abort(struct shelf *s, const struct upload_info *upload,
+                       struct err *err) MUST_CHECK;
+/* Aborts the account's uploads that began more than `older_than_ms` ago. `aborted` (may be NULL) is
+ * their number. */
+int shelf_abort_uploads(struct shelf *s, uint64_t older_than_ms, size_t *aborted,
+                        struct err *err) MUST_CHECK;
+
+#endif

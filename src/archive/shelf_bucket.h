@@ -1,0 +1,25 @@
+/* A shelf as a struct bucket, for code that works on any bucket (archive/bundle.h).
+ *
+ * The bucket has the calls that bundles need: head, get, put, the calls of uploads, and the parts
+ * of an object. All of them go through the shelf, so that they are routed, sealed and announced,
+ * and ask for the lock. Bodies that are read are plain bytes. Reads may have one condition,
+ * if_match with one ETag; versions are not named. One upload is under way at a time.
+ *
+ * A shelf_bucket belongs to one thread, and the shelf must outlive it. It holds nothing that would
+ * have to be released. */
+#ifndef ARCHIVE_SHELF_BUCKET_H
+#define ARCHIVE_SHELF_BUCKET_H
+
+#include "archive/shelf.h"
+
+struct shelf_bucket {
+    struct bucket bucket;
+    struct shelf *shelf;       /* borrowed */
+    struct upload_info upload; /* the upload that is under way, as the shelf began it */
+};
+
+/* Makes a bucket of the shelf. Its capability is STORAGE_ANY_LENGTH, if the bucket on the satellite
+ * has that and exists. The errors are those of a read of the shelf. */
+int shelf_bucket_init(struct shelf_bucket *out, struct shelf *s, struct err *err) MUST_CHECK;
+
+#endif

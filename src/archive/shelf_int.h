@@ -1,0 +1,43 @@
+/* Declarations that the files of the shelf and of the moves share: the two sides of a shelf. */
+#ifndef ARCHIVE_SHELF_INT_H
+#define ARCHIVE_SHELF_INT_H
+
+#include "archive/satellites_int.h"
+#include "archive/shelf.h"
+
+/* The sides of a shelf: the satellite that is written to, and the one that the slot leaves. */
+enum shelf_side { SHELF_TO, SHELF_FROM, SHELF_SIDES };
+
+struct satellite_site shelf_site(const struct shelf *s, enum shelf_side side);
+/* Whether the shelf has this side. */
+bool shelf_has(const struct shelf *s, enum shelf_side side);
+/* Reads the table again, and with `make` makes the first one. */
+int shelf_look(struct shelf *s, bool make, struct err *err) MUST_CHECK;
+
+/* Opens the place of a key on one side, to read or to change it. */
+int shelf_open_read(struct object_place *p, struct shelf *s, struct arena *a, enum shelf_side side,
+                    struct str key, struct err *err) MUST_CHECK;
+int shelf_open_put(struct object_place *p, struct shelf *s, struct arena *a, struct str key,
+                   struct err *err) MUST_CHECK;
+/* Checks that the last bytes of a change may be sent: the lock is held, and the place may change.
+ */
+int shelf_may(const struct shelf *s, const struct object_place *p, struct err *err) MUST_CHECK;
+
+/* These are as the calls of shelf.h, but on one side alone. A bucket that is missing has no
+ * objects. */
+int shelf_side_head(struct shelf *s, struct arena *a, enum shelf_side side, struct str key,
+                    struct object_info *out, struct err *err) MUST_CHECK;
+int shelf_side_get(struct shelf *s, struct arena *a, enum shelf_side side, struct str key,
+                   struct str etag, const struct object_range *range, struct shelf_body *out,
+                   struct err *err) MUST_CHECK;
+int shelf_side_list(struct shelf *s, struct arena *a, enum shelf_side side,
+                    const struct list_options *o, struct list_result *out,
+                    struct err *err) MUST_CHECK;
+int shelf_side_remove(struct shelf *s, struct arena *a, enum shelf_side side, struct str key,
+                      const struct object_conditions *c, struct err *err) MUST_CHECK;
+
+/* Moves all objects of the account from the side that the slot leaves (archive/move.c). The caller
+ * holds the account's lock. */
+int shelf_move(struct shelf *s, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,76 @@
+/* A ZIP file of a repository's default branch, made from a pack that has the branch's tip and the
+ * objects of its tree alone (a fetch of depth 1).
+ *
+ * The pack goes to a scratch file (object.h). Then the tree is walked in git's order, and the ZIP
+ * file is made while it is read: a blob that the pack stores whole is already deflated, so its
+ * bytes are copied without the frame of zlib; other blobs are made from their deltas and deflated.
+ *
+ * Everything is in a folder `<repository>-<branch>`. The time of every entry is that of the commit,
+ * and the comment of the file is the id of the commit. Symbolic links and programs keep their mode,
+ * submodules are empty folders, names in UTF-8 are marked as such, and files of more than 4 GiB or
+ * 65,535 entries use Zip64. Attributes (export-ignore, ident) are not applied. The same tree gives
+ * the same entries, with the same names, modes, sizes and checksums.
+ *
+ * Names that would leave the folder are left out and counted (tree_name_ok()). */
+#ifndef ARCHIVE_ZIP_H
+#define ARCHIVE_ZIP_H
+
+#include "archive/object.h"
+
+enum { ZIP_DEPTH_MAX = 2048, ZIP_FILES_MAX = 1000 * 1000 };
+#define ZIP_BYTES_MAX (UINT64_C(8) << 30)
+#define ZIP_WORK_MAX  (UINT64_C(64) << 30) /* packed_options.work_max */
+
+/* A function that sees small files as the walk comes to them, such as pointers of LFS. `path` has
+ * no top folder. Both are borrowed for the call. A code other than 0 ends the ZIP file with it. */
+struct zip_watch {
+    int (*file)(void *ctx, struct str path, struct str data, struct err *err);
+    void *ctx;
+    size_t max; /* bytes of the largest file that is shown */
+};
+
+struct zip_limits {
+    size_t depth;   /* folders inside each other */
+    uint64_t files; /* files, links and folders */
+    uint64_t bytes; /* of all files, before they are deflated */
+};
+extern const struct zip_limits zip_usual_limits;
+
+struct zip_options {
+    bool is_sha256;
+    unsigned char tip[GIT_ID_MAX]; /* the commit */
+    struct str repo, branch;       /* the branch without `refs/heads/`; slashes become '-' */
+    const char *folder;            /* for scratch files; exists */
+    struct pack_limits pack;       /* pack.pack is also the limit of scratch */
+    struct zip_limits limits;
+    const struct zip_watch *watch; /* NULL: nobody watches */
+    const _Atomic(bool) *cancel;   /* NULL: cannot be cancelled */
+    int64_t mtime_ms;              /* x-amz-meta-mtime of the object; 0: none */
+};
+
+struct zip_result {
+    uint64_t files, links, folders, submodules;
+    uint64_t bytes;    /* of all files, before they were deflated */
+    uint64_t left_out; /* entries whose name must not be unpacked, with all below them once */
+    uint64_t size;     /* bytes of the ZIP file so far */
+};
+
+struct zip;
+
+/* Reads the pack to its end and finds the tree. All strings of the options are borrowed until the
+ * close. ERR_PARSE, ERR_CLOSED: the pack is damaged or lacks an object. ERR_TOO_LARGE: a limit. */
+int zip_open(struct zip **out, struct reader *pack, const struct zip_options *o,
+             struct err *err) MUST_CHECK;
+/* The bytes of the ZIP file; borrowed until the close. A read fails as zip_open() does. */
+struct reader *zip_reader(struct zip *z);
+void zip_count(const struct zip *z, struct zip_result *out);
+void zip_close(struct zip *z); /* NULL is fine */
+
+struct shelf;
+
+/* Makes the ZIP file from the pack and puts it under the key. Nothing becomes visible unless all
+ * of it was made. `out` may be NULL. */
+int zip_put(struct shelf *s, struct arena *a, struct str key, struct reader *pack,
+            const struct zip_options *o, struct zip_result *out, struct err *err) MUST_CHECK;
+
+#endif

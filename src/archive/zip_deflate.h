@@ -1,0 +1,19 @@
+/* Deflates the files of a ZIP file whose data the pack does not have deflated. */
+#ifndef ARCHIVE_ZIP_DEFLATE_H
+#define ARCHIVE_ZIP_DEFLATE_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct zip_deflater;
+
+/* `folder` is for scratch files; borrowed. */
+struct zip_deflater *zip_deflater_new(const char *folder);
+void zip_deflater_free(struct zip_deflater *d); /* NULL is fine */
+
+/* Deflates the data, of which there are less than 2 GiB. *out is borrowed until the next call. Data
+ * that do not become smaller give as many bytes as they have. */
+int zip_deflater_run(struct zip_deflater *d, struct str data, struct str *out,
+                     struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,399 @@
+"""Giving back what the archive has saved: restores to folders and to servers, clones by HTTP, bundle-uri; and looking
+after it: audits that find damage, and tidying. The real git is the client and the judge."""
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.parse
+
+import pytest
+from archive_lab import Archive
+from conftest import secret, wait_for
+from git_lab import ENV, git
+
+
+@pytest.fixture
+def lab(tmp_path, serve, weir):
+    made = []
+
+    def make(**more):
+        made.append(Archive(tmp_path, serve, weir, **more))
+        return made[-1]
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def octocat(lab):
+    """An archive with one account of two repositories, synced once."""
+    a = lab()
+    a.add_repo("octocat", "Hello-World", commits=8)
+    a.add_repo("octocat", "Spoon-Knife", commits=2)
+    a.add("octocat")
+    a.synced("octocat")
+    return a
+
+
+def refs_of(folder):
+    return sorted(git("for-each-ref", "--format=%(objectname) %(refname)", cwd=folder).splitlines())
+
+
+def objects_of(folder):
+    return sorted(git("rev-list", "--objects", "--no-object-names", "--all", cwd=folder).split())
+
+
+def same(folder, repo):
+    """The repository in the folder is the one at the git server."""
+    git("fsck", "--full", "--strict", cwd=folder)
+    assert refs_of(folder) == repo.refs()
+    assert objects_of(folder) == sorted(repo.git("rev-list", "--objects", "--no-object-names", "--all").split())
+    assert git("symbolic-ref", "HEAD", cwd=folder) == repo.git("symbolic-ref", "HEAD")
+
+
+def next_second():
+    """Waits until the clock shows another second, because lines of history have whole seconds."""
+    now = int(time.time())
+    wait_for(lambda: int(time.time()) > now, "the next second")
+
+
+def append(a, name="Hello-World", login="octocat", commits=2, change=None):
+    """Another sync, which appends to the bundle."""
+    repo = a.repos[login, name]
+    if change:
+        change(repo)
+    else:
+        repo.commit(commits)
+    a.push(login, name)
+    next_second()
+    a.sync(login)
+    return repo
+
+
+# --- restore ---
+
+def test_restore_to_a_folder(octocat, tmp_path):
+    a = octocat
+    to = tmp_path / "hello.git"
+    rows = a.run("restore", a.member("octocat") + "/Hello-World", str(to), "--json")
+    assert rows[0]["name"] == "Hello-World" and rows[0]["state"] == "restored" and rows[0]["refs"] == 1
+    same(to, a.repos["octocat", "Hello-World"])
+    assert "exists already" in a.run("restore", a.member("octocat") + "/Hello-World", str(to), status=1)
+    assert [n for n in os.listdir(tmp_path) if ".part-" in n] == []
+
+
+def test_restore_of_a_whole_account(octocat, tmp_path):
+    a = octocat
+    rows = a.run("restore", "https://" + a.member("octocat") + "/", str(tmp_path / "all"), "--json")
+    assert sorted(r["name"] for r in rows) == ["Hello-World", "Spoon-Knife"]
+    for name in ("Hello-World", "Spoon-Knife"):
+        same(tmp_path / "all" / f"{name}.git", a.repos["octocat", name])
+
+
+def test_restore_to_another_server(octocat, tmp_path):
+    a = octocat
+    repo = append(a, change=lambda r: (r.commit(1), r.update(("refs/tags/v1", r.git("rev-parse", "main").strip()),
+                                                            ("refs/notes/commits", r.git("rev-parse", "main").strip()),
+                                                            ("refs/pull/1/head", r.git("rev-parse", "main~1").strip()))))
+    to = tmp_path / "servers"
+    for name in ("Hello-World", "Spoon-Knife"):
+        git("init", "-q", "--bare", to / f"{name}.git")
+    rows = a.run("restore", a.member("octocat"), f"file://{to}", "--json")
+    assert {r["state"] for r in rows} == {"pushed"}
+    assert refs_of(to / "Hello-World.git") == [r for r in repo.refs() if "refs/pull/" not in r]
+    assert refs_of(to / "Spoon-Knife.git") == a.repos["octocat", "Spoon-Knife"].refs()
+    git("fsck", "--full", cwd=to / "Hello-World.git")
+
+
+def test_restore_at_each_of_the_past_syncs(octocat, tmp_path):
+    a = octocat
+    repo = a.repos["octocat", "Hello-World"]
+    past = []
+
+    def note():
+        past.append((int(time.time()), repo.refs()))
+    note()
+    main = repo.git("rev-parse", "main").strip()
+    changes = [
+        lambda r: r.commit(2),                                                              # a fast-forward
+        lambda r: r.commit(1, ref="refs/heads/topic"),                                      # a new branch
+        lambda r: r.update(("refs/heads/main", r.git("rev-parse", "main~3").strip())),      # a forced update back
+        lambda r: r.update(("refs/heads/topic", None), ("refs/tags/v1", main)),             # one goes, one comes
+        lambda r: r.update(("refs/heads/topic", main), ("refs/tags/v1", r.git("rev-parse", "main").strip())),
+        lambda r: r.commit(1),
+    ]
+    for change in changes:
+        append(a, change=change)
+        note()
+    for i, (at, refs) in enumerate(past):
+        to = tmp_path / f"at{i}.git"
+        a.run("restore", a.member("octocat") + "/Hello-World", str(to), "--at", str(at))
+        assert refs_of(to) == refs, (i, at)
+        git("fsck", "--full", "--strict", cwd=to)
+    shown = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(past[2][0]))
+    a.run("restore", a.member("octocat") + "/Hello-World", str(tmp_path / "iso.git"), "--at", shown)
+    assert refs_of(tmp_path / "iso.git") == past[2][1]
+    assert "not a time" in a.run("restore", a.member("octocat"), str(tmp_path / "x"), "--at", "yesterday", status=2)
+    to = tmp_path / "history.git"
+    a.run("restore", a.member("octocat") + "/Hello-World", str(to), "--history")
+    lines = [r for r in refs_of(to) if " refs/weir/" in r]
+    assert [r for r in refs_of(to) if r not in lines] == repo.refs()
+    assert len(lines) == 8 and any(f"{main} refs/weir/" in line for line in lines)
+
+
+def test_a_damaged_bundle_is_not_restored(octocat, tmp_path):
+    a = octocat
+    flip(a, "Hello-World", -100)
+    said = a.run("restore", a.member("octocat"), str(tmp_path / "all"), status=1)
+    assert "1 of 2 repositories were not restored" in said
+    assert os.listdir(tmp_path / "all") == ["Spoon-Knife.git"]
+    said = a.run("restore", a.member("octocat") + "/Nothing", str(tmp_path / "n.git"), status=1)
+    assert "no such bundle" in said or "cannot be" in said or "no bundle" in said
+    assert "Traceback" not in said and not (tmp_path / "n.git").exists()
+
+
+@pytest.mark.parametrize("format", ["sha1", "sha256"])
+def test_empty_and_sha256_repositories_are_restored(lab, tmp_path, format):
+    a = lab()
+    a.add_repo("octocat", "full", commits=4, format=format)
+    a.add_repo("octocat", "empty", commits=0, format=format)
+    a.add("octocat")
+    a.synced("octocat")
+    a.run("restore", a.member("octocat"), str(tmp_path / "all"))
+    same(tmp_path / "all" / "full.git", a.repos["octocat", "full"])
+    assert refs_of(tmp_path / "all" / "empty.git") == []
+
+
+# --- clones over HTTP ---
+
+def clone_url(a, name, login="octocat", keys=None):
+    access, key = keys or a.server.keys
+    host = urllib.parse.urlsplit(a.server.url).netloc
+    return f"http://{access}:{urllib.parse.quote(key, safe=str())}@{host}/git/{a.host}/{login}/{name}"
+
+
+VERSIONS = {"v0": "0", "v1": "1", "v2": "2"}
+
+
+def fetch_git(*args, version="v2", **more):
+    return git("-c", f"protocol.version={VERSIONS[version]}", "-c", "fetch.fsckObjects=true", *args, **more)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("format", ["sha1", "sha256"])
+def test_clone_over_http(lab, tmp_path, version, format):
+    a = lab()
+    repo = a.add_repo("octocat", "Hello-World", commits=30, format=format)
+    repo.commit(2, ref="refs/heads/topic/one")
+    repo.update(("refs/tags/light", repo.git("rev-parse", "main~5").strip()))
+    repo.git("tag", "-a", "-m", "annotated", "v1", "main~3")
+    a.add("octocat")
+    a.synced("octocat")
+    mirror = tmp_path / "mirror.git"
+    fetch_git("clone", "-q", "--mirror", clone_url(a, "Hello-World.git"), mirror, version=version)
+    same(mirror, repo)
+    work = tmp_path / "work"
+    fetch_git("clone", "-q", clone_url(a, "Hello-World"), work, version=version)
+    assert git("rev-parse", "HEAD", cwd=work) == repo.git("rev-parse", "main")
+    assert git("symbolic-ref", "HEAD", cwd=work).strip() == "refs/heads/main"
+    assert git("status", "--porcelain", cwd=work) == ""
+    assert git("tag", cwd=work).split() == ["light", "v1"]
+
+
+@pytest.mark.parametrize("version", ["v0", "v2"])
+def test_fetch_from_behind(octocat, tmp_path, version):
+    a = octocat
+    repo = a.repos["octocat", "Hello-World"]
+    to = tmp_path / "behind.git"
+    git("clone", "-q", "--mirror", repo.path, to)
+    repo.commit(5)
+    repo.git("tag", "-a", "-m", "new", "v2", "main")
+    a.push("octocat", "Hello-World")
+    next_second()
+    a.sync("octocat")
+    a.run("tidy", a.member("octocat") + "/Hello-World", "--wait")
+    fetch_git("fetch", "-q", "--tags", clone_url(a, "Hello-World"), "+refs/*:refs/*", version=version, cwd=to)
+    same(to, repo)
+    fetch_git("fetch", "-q", clone_url(a, "Hello-World"), "+refs/*:refs/*", version=version, cwd=to)  # nothing is new
+    same(to, repo)
+
+
+def refused(*args, version="v2", **more):
+    done = subprocess.run(["git", "-c", f"protocol.version={VERSIONS[version]}", *map(str, args)], capture_output=True,
+                          env=ENV, check=False, **more)
+    assert done.returncode != 0
+    return done.stderr.decode()
+
+
+def test_only_administrators_and_the_satellites_user_may_clone(octocat, tmp_path):
+    a = octocat
+    host = urllib.parse.urlsplit(a.server.url).netloc
+    path = f"/git/{a.host}/octocat/Hello-World/info/refs?service=git-upload-pack"
+    bare = a.server.request("GET", path)
+    assert bare.status == 401 and bare.headers["WWW-Authenticate"].startswith("Basic")
+    assert a.server.request("GET", path, keys=(a.server.keys[0], "wrong")).status == 401
+    said = refused("clone", f"http://{host}/git/{a.host}/octocat/Hello-World", tmp_path / "x")
+    assert "Authentication" in said or "could not read Username" in said
+    user = json.loads(a.server.request("POST", "/api/v1/users", body={"name": "stranger"}, keys=a.server.keys).body)
+    keys = user["access_key"], secret(user["secret_key"])
+    assert a.server.request("GET", path, keys=keys).status == 404
+    assert "not found" in refused("clone", clone_url(a, "Hello-World", keys=keys), tmp_path / "x")
+    satellite = a.repository("octocat", "Hello-World")["satellite"]
+    made = json.loads(a.server.request("POST", f"/api/v1/users/{satellite}/keys", body={}, keys=a.server.keys).body)
+    keys = made["access_key"], secret(made["secret_key"])
+    git("clone", "-q", clone_url(a, "Hello-World", keys=keys), tmp_path / "by-user")
+
+
+def test_what_is_not_served_says_why(octocat, tmp_path):
+    a = octocat
+    for version in ("v0", "v2"):
+        assert "shallow" in refused("clone", "--depth=1", clone_url(a, "Hello-World"), tmp_path / "s", version=version)
+    assert "no such repository" in refused("clone", clone_url(a, "Nothing"), tmp_path / "n")
+    assert "no such repository" in refused("clone", clone_url(a, "..", login="x"), tmp_path / "n")
+    git("clone", "-q", clone_url(a, "Spoon-Knife"), tmp_path / "w")
+    said = refused("push", "-q", clone_url(a, "Spoon-Knife"), "HEAD:refs/heads/x", cwd=tmp_path / "w")
+    assert "read-only" in said or "403" in said
+
+
+def test_an_appended_pack_is_served_after_its_audit(octocat, tmp_path):
+    a = octocat
+    repo = append(a)
+    assert a.repository("octocat", "Hello-World")["appends"] == 1
+    said = refused("clone", "-q", "--mirror", clone_url(a, "Hello-World"), tmp_path / "first.git")
+    assert "try again" in said and "503" in said
+    to = tmp_path / "later.git"
+
+    def cloned():
+        return subprocess.run(["git", "clone", "-q", "--mirror", clone_url(a, "Hello-World"), str(to)],
+                              capture_output=True, env=ENV, check=False).returncode == 0
+    wait_for(cloned, "a clone after the audit")
+    same(to, repo)
+
+
+def test_clone_of_many_refs_sends_a_large_request(lab, tmp_path):
+    """git sends a gzip body above 1 KiB, and chunks above 1 MiB."""
+    a = lab()
+    repo = a.add_repo("octocat", "many", commits=1)
+    repo.refs_by_number(25000)
+    a.add("octocat")
+    a.synced("octocat")
+    to = tmp_path / "many.git"
+    fetch_git("clone", "-q", "--mirror", clone_url(a, "many"), to)
+    assert refs_of(to) == repo.refs()
+
+
+def test_bundle_uri_clone_from_archive(octocat, tmp_path):
+    a = octocat
+    repo = a.repos["octocat", "Hello-World"]
+    url = a.server.s3().generate_presigned_url("get_object", Params={
+        "Bucket": a.bucket, "Key": a.key("octocat", "/Hello-World.bundle")}, ExpiresIn=600)
+    before = a.git.count("POST", "Hello-World")
+    git("clone", "-q", f"--bundle-uri={url}", a.git.url("octocat/Hello-World"), tmp_path / "w")
+    assert git("rev-parse", "HEAD", cwd=tmp_path / "w") == repo.git("rev-parse", "main")
+    assert a.git.count("POST", "Hello-World") - before <= 2
+    git("fsck", "--full", cwd=tmp_path / "w")
+
+
+# --- audits and tidying ---
+
+def flip(a, name, at, login="octocat"):
+    """Changes one byte of a stored bundle behind weir's back, with the metadata as they were."""
+    s3, key = a.server.s3(), a.key(login, f"/{name}.bundle")
+    old = s3.get_object(Bucket=a.bucket, Key=key)
+    data = bytearray(old["Body"].read())
+    data[at] ^= 1
+    s3.put_object(Bucket=a.bucket, Key=key, Body=bytes(data), Metadata=old["Metadata"])
+
+
+def audit(a, name, *flags, login="octocat", status=0):
+    rows = a.run("audit", a.member(login) + (f"/{name}" if name else ""), "--wait", "--json", *flags, status=status)
+    return {r["name"]: r for r in rows} if isinstance(rows, list) else rows
+
+
+def test_audit_finds_a_good_bundle(octocat):
+    a = octocat
+    found = audit(a, None)
+    assert set(found) == {"Hello-World", "Spoon-Knife"}
+    for name, row in found.items():
+        assert row["state"] == "good" and row["doubles"] == 0
+        assert row["objects"] == len(objects_of(a.repos["octocat", name].path))
+    assert not os.listdir(os.path.join(a.server.data, "archive"))
+    append(a)
+    shown = a.api(f"/accounts/{a.member('octocat').replace('/', '%2F')}/audits/Hello-World")
+    assert shown["state"] == "changed"
+
+
+@pytest.mark.parametrize("at", [5, 60, 400, -30, -1], ids=["magic", "ref", "early", "late", "trailer"])
+def test_audit_finds_one_flipped_byte(octocat, at):
+    a = octocat
+    flip(a, "Hello-World", at)
+    done = a.command("archive", "audit", a.member("octocat"), "--wait", "--json", "--data", a.server.data, "--url",
+                     a.server.url)
+    assert done.returncode == 1 and "1 bundles are damaged" in done.stderr
+    rows = {r["name"]: r for r in json.loads(done.stdout)}
+    assert rows["Hello-World"]["state"] == "damaged" and rows["Hello-World"]["words"]
+    assert rows["Spoon-Knife"]["state"] == "good"
+
+
+def test_audit_finds_a_missing_object(octocat):
+    """A pack that is right in itself, but lacks a commit of a ref."""
+    a = octocat
+    s3, key = a.server.s3(), a.key("octocat", "/Hello-World.bundle")
+    data = s3.get_object(Bucket=a.bucket, Key=key)["Body"].read()
+    tip = a.repos["octocat", "Hello-World"].git("rev-parse", "main").strip().encode()
+    s3.put_object(Bucket=a.bucket, Key=key, Body=data.replace(tip + b" refs/heads/main", b"1" * 40 + b" refs/heads/main"))
+    done = a.command("archive", "audit", a.member("octocat") + "/Hello-World", "--wait", "--json", "--data",
+                     a.server.data, "--url", a.server.url)
+    assert done.returncode == 1
+    assert "missing" in json.loads(done.stdout)[0]["words"]
+
+
+def test_tidy_keeps_refs_and_history(octocat, tmp_path):
+    a = octocat
+    repo = a.repos["octocat", "Hello-World"]
+    noise = {i: os.urandom(3000) for i in range(4)}
+    for i in range(6):
+        append(a, change=lambda r: r.commit(3, content=lambda n: noise[n % 4] + b"%d" % n))
+    repo.update(("refs/heads/main", repo.git("rev-parse", "main~2").strip()))
+    append(a, change=lambda r: None)
+    before = a.repository("octocat", "Hello-World")
+    old = a.clone("octocat", "Hello-World")
+    a.run("tidy", a.member("octocat") + "/Hello-World", "--wait")
+    after = a.repository("octocat", "Hello-World")
+    assert after["bytes"] < before["bytes"] * 0.7 and after["appends"] == 0
+    assert after["updated"] == before["updated"]
+    new = a.clone("octocat", "Hello-World")
+    assert refs_of(old) == refs_of(new) and objects_of(old) == objects_of(new)
+    assert any("refs/weir/" in line for line in refs_of(new))
+    fetch_git("clone", "-q", "--mirror", clone_url(a, "Hello-World"), tmp_path / "served.git")
+    same(tmp_path / "served.git", repo)
+    append(a)
+    a.same("octocat", "Hello-World")
+    a.check()
+
+
+def test_a_damaged_bundle_is_not_tidied(octocat):
+    a = octocat
+    flip(a, "Hello-World", -40)
+    before = a.head("octocat", "/Hello-World.bundle")["ETag"]
+    a.command("archive", "tidy", a.member("octocat") + "/Hello-World", "--wait", "--data", a.server.data, "--url",
+              a.server.url)
+    assert a.head("octocat", "/Hello-World.bundle")["ETag"] == before
+
+
+def test_without_git_an_audit_says_so(lab, tmp_path):
+    a = lab()
+    a.add_repo("octocat", "Hello-World")
+    a.add("octocat")
+    a.synced("octocat")
+    a.server.stop()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    a.serve(data=a.server.data, env={"PATH": str(tools)})
+    a.run("audit", a.member("octocat") + "/Hello-World")
+
+    def archived():
+        page = json.loads(a.server.request("GET", "/api/v1/queues/archive/tasks?state=archived", keys=a.server.keys).body)
+        return [t for t in page["tasks"] if "git is not installed" in json.dumps(t)]
+    wait_for(archived, "the task that cannot be done")

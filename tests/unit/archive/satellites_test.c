@@ -1,0 +1,315 @@
+/* Satellites: their users and buckets, and how they agree about the table of slots. */
+#include "base/json.h"
+#include "route/resolve.h"
+#include "unit/archive/satellites_lab.h"
+
+#include <stdio.h>
+
+static struct str map_key_of(struct satellites_lab *lab, unsigned epoch)
+{
+    return arena_fmt(&lab->arena, "_map/%u.json", epoch);
+}
+
+/* The table of this epoch must be on the first `count` satellites. */
+static void expect_map(struct satellites_lab *lab, unsigned epoch, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct buf text = {0};
+        struct slots t;
+        struct err err = {0};
+        CHECK_INT(satellites_lab_look(lab, lab_names[i], map_key_of(lab, epoch), NULL, &text), 0);
+        CHECK_OK(slots_read(&t, buf_str(&text), &err));
+        CHECK_INT(t.epoch, epoch);
+        buf_release(&text);
+    }
+}
+
+static void write_map(struct satellites_lab *lab, size_t satellite, const struct slots *t)
+{
+    struct buf text = {0};
+
+    slots_write(&text, t);
+    satellites_lab_write(lab, lab_names[satellite], map_key_of(lab, t->epoch), buf_str(&text));
+    buf_release(&text);
+}
+
+SATELLITES_TEST(archive_satellites, three_that_are_added_at_once_get_the_seeds_table)
+{
+    satellites_lab_add(lab, 3);
+    struct slots t = satellites_lab_table(lab);
+    CHECK_INT(t.epoch, 1);
+    for (unsigned s = 0; s < SLOT_COUNT; s++)
+        CHECK_INT(t.of[s], s <= 0x55 ? 0 : s <= 0xaa ? 1 : 2);
+    CHECK(strcmp(satellites_lab_home(lab, "octocat"), "europe-west-1") == 0);
+    CHECK(strcmp(satellites_lab_home(lab, "mojombo"), "asia-east-1") == 0);
+    CHECK(strcmp(satellites_lab_home(lab, "montyanderson"), "us-central-1") == 0);
+    expect_map(lab, 1, 3);
+    satellites_lab_put(lab, "octocat", "Hello-World.zip", STR("zip"));
+    struct str key = satellites_lab_key(lab, "octocat", "Hello-World.zip");
+    CHECK_STR(key, STR("a6/65/81/57/octocat/Hello-World.zip"));
+    CHECK_INT(satellites_lab_look(lab, "europe-west-1", key, NULL, NULL), 0);
+    CHECK_INT(satellites_lab_copies(lab, key), 1);
+    satellites_lab_restart(lab);
+    CHECK_INT(satellites_lab_table(lab).epoch, 1);
+    satellites_lab_expect(lab, "octocat", "Hello-World.zip", STR("zip"));
+}
+
+SATELLITES_TEST(archive_satellites, the_user_of_a_satellite_is_made_once_and_led_to_its_storage)
+{
+    struct satellite_wanted wanted = {.name = STR("asia-east-1")};
+    struct satellite_made made;
+    struct storage *leads = NULL;
+    struct user user;
+    struct err err = {0};
+
+    CHECK_OK(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err));
+    CHECK(made.key.access.len && made.key.secret.len);
+    CHECK_OK(users_by_name(lab->users, &lab->arena, STR("asia-east-1"), &user, &err));
+    CHECK_STR(made.user, user.id);
+    CHECK(!user.admin);
+    CHECK_OK(route_storage(lab->routes, user.id, STR("github.com"), &leads, &err));
+    CHECK_STR(leads->name, STR("asia-east-1"));
+    /* Once more repairs and shows no key. */
+    CHECK_OK(route_set(lab->routes, user.id, STR_EMPTY, STR_EMPTY, &err));
+    CHECK_OK(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err));
+    CHECK_INT(made.key.secret.len, 0);
+    CHECK_OK(route_storage(lab->routes, user.id, STR("github.com"), &leads, &err));
+    CHECK_STR(leads->name, STR("asia-east-1"));
+    CHECK_INT(satellites_lab_table(lab).epoch, 1);
+}
+
+SATELLITES_TEST(archive_satellites, without_satellites_the_main_storage_is_the_one)
+{
+    struct slots t = satellites_lab_table(lab);
+
+    CHECK_INT(t.epoch, 0);
+    satellites_lab_expect(lab, "octocat", "x.zip", STR_EMPTY); /* reading makes no table */
+    CHECK_INT(satellites_lab_table(lab).epoch, 0);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    t = satellites_lab_table(lab);
+    CHECK_INT(t.epoch, 1);
+    CHECK_INT(t.count, 1);
+    CHECK_STR(str_z(t.names[0]), STR("local"));
+    satellites_lab_expect(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_INT(
+        satellites_lab_look(lab, "local", satellites_lab_key(lab, "octocat", "x.zip"), NULL, NULL),
+        0);
+}
+
+SATELLITES_TEST(archive_satellites, an_empty_archive_is_split_evenly_again)
+{
+    struct satellite_wanted wanted[] = {{.name = STR("europe-west-1")},
+                                        {.name = STR("us-central-1")}};
+    struct satellite_made made[2];
+    struct err err = {0};
+
+    satellites_lab_add(lab, 1);
+    CHECK_OK(satellites_add(lab->satellites, &lab->arena, wanted, 2, made, &err));
+    struct slots t = satellites_lab_table(lab);
+    for (unsigned s = 0; s < SLOT_COUNT; s++)
+        CHECK_INT(t.of[s], s <= 0x55 ? 0 : s <= 0xaa ? 1 : 2);
+    satellites_lab_move_all(lab);
+    CHECK_INT(slots_moving(&(struct slots){0}), 0);
+    t = satellites_lab_table(lab);
+    CHECK_INT(slots_moving(&t), 0);
+    CHECK_INT(t.count, 3);
+}
+
+SATELLITES_TEST(archive_satellites, a_start_finishes_the_newest_epoch)
+{
+    struct slots t, next;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    t = satellites_lab_table(lab);
+    CHECK_OK(slots_drain(&next, &t, STR("us-central-1"), &err));
+    write_map(lab, 0, &next); /* asia-east-1 has the smallest name, and decides; then: killed */
+    satellites_lab_restart(lab);
+    CHECK_INT(satellites_lab_table(lab).epoch, 2);
+    expect_map(lab, 2, 3);
+    CHECK_OK(satellites_ready(lab->satellites, &err));
+}
+
+/* Another process that has the old table notices before it opens a shelf. */
+SATELLITES_TEST(archive_satellites, a_process_with_an_old_table_notices)
+{
+    struct satellites *other;
+    struct slots t;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    other = satellites_lab_second(lab);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_OK(satellites_drain(lab->satellites, STR("us-central-1"), &err));
+    satellites_table(other, &t);
+    CHECK_INT(t.epoch, 1);
+    CHECK_OK(satellites_current(other, &t, false, &err));
+    CHECK_INT(t.epoch, 2);
+    satellites_close(other);
+}
+
+/* The store is lost: the tables on the satellites are read again. */
+SATELLITES_TEST(archive_satellites, the_table_survives_the_loss_of_the_store)
+{
+    struct reply *reply;
+    struct slots t;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    CHECK_OK(store_call(lab->four->stores[DB_APP], &lab->arena, &reply, &err, STR("FLUSHDB")));
+    CHECK_OK(satellites_current(lab->satellites, &t, true, &err));
+    CHECK_INT(t.epoch, 1);
+    CHECK_INT(t.count, 3);
+}
+
+SATELLITES_TEST(archive_satellites, map_epoch_mismatch_refused)
+{
+    struct archive_account c = satellites_lab_account(lab, "octocat");
+    struct shelf shelf;
+    struct slots t;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    /* Two tables of one epoch. */
+    t = satellites_lab_table(lab);
+    t.of[7] = t.leaves[7] = 2;
+    write_map(lab, 1, &t);
+    satellites_lab_restart(lab);
+    CHECK_ERR(satellites_ready(lab->satellites, &err), ERR_CORRUPT);
+    CHECK(str_find(str_z(err.text), STR("different tables of slots of epoch 1")) >= 0);
+    CHECK_ERR(shelf_open(&shelf, lab->satellites, &lab->arena, &c, &err), ERR_CORRUPT);
+    /* A satellite that was set back. */
+    t = (struct slots){0};
+    CHECK_OK(slots_first(
+        &t, (struct str[]){STR("asia-east-1"), STR("europe-west-1"), STR("us-central-1")}, 3,
+        &err));
+    write_map(lab, 1, &t);
+    t.epoch = 5;
+    write_map(lab, 2, &t);
+    satellites_lab_restart(lab);
+    CHECK_ERR(satellites_ready(lab->satellites, &err), ERR_CORRUPT);
+    CHECK(str_find(str_z(err.text), STR("was set back")) >= 0);
+    /* A damaged table. */
+    satellites_lab_write(lab, "us-central-1", STR("_map/5.json"), STR("{\"epoch\":5}"));
+    satellites_lab_restart(lab);
+    CHECK_ERR(satellites_ready(lab->satellites, &err), ERR_CORRUPT);
+    CHECK(str_find(str_z(err.text), STR("_map/5.json on satellite us-central-1")) >= 0);
+}
+
+SATELLITES_TEST(archive_satellites, a_storage_with_the_table_of_another_archive_is_refused)
+{
+    struct satellite_wanted wanted = {.name = STR("zone-4")};
+    struct satellite_made made;
+    struct slots foreign;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    CHECK_OK(satellite_prepare(lab->satellites, &lab->arena, &wanted, &made, &err));
+    CHECK_OK(slots_first(&foreign, &wanted.name, 1, &err));
+    foreign.epoch = 9;
+    write_map(lab, 3, &foreign);
+    CHECK_OK(route_set(lab->routes, made.user, STR_EMPTY, STR_EMPTY, &err));
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_ERR(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err), ERR_CONFLICT);
+    /* The archive goes on without it. */
+    satellites_lab_restart(lab);
+    CHECK_OK(satellites_ready(lab->satellites, &err));
+    satellites_lab_expect(lab, "octocat", "x.zip", STR("zip"));
+}
+
+static void expect_add_refused(struct satellites_lab *lab, const char *name, int code)
+{
+    struct satellite_wanted wanted = {.name = str_z(name)};
+    struct satellite_made made;
+    struct err err = {0};
+
+    CHECK_ERR(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err), code);
+}
+
+SATELLITES_TEST(archive_satellites, what_cannot_be_a_satellite_is_refused)
+{
+    struct satellite_wanted two[] = {{.name = STR("us-central-1")}, {.name = STR("zone-4")}};
+    struct satellite_made made[2];
+    struct err err = {0};
+
+    expect_add_refused(lab, "nowhere", ERR_NOT_FOUND);
+    expect_add_refused(lab, "Upper", ERR_INVALID);
+    CHECK_ERR(satellites_drain(lab->satellites, STR("asia-east-1"), &err), ERR_NOT_FOUND);
+    satellites_lab_add(lab, 2);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_ERR(satellites_add(lab->satellites, &lab->arena, two, 2, made, &err), ERR_INVALID);
+    expect_add_refused(lab, "us-central-1", 0);
+    expect_add_refused(lab, "zone-4", ERR_BUSY); /* slots are moving */
+    CHECK_ERR(satellites_drain(lab->satellites, STR("asia-east-1"), &err), ERR_BUSY);
+    CHECK_ERR(satellites_drain(lab->satellites, STR("nowhere"), &err), ERR_NOT_FOUND);
+}
+
+SATELLITES_TEST(archive_satellites, a_slot_is_listed_page_by_page)
+{
+    struct slot_ask ask = {.host = STR("github.com"), .slot = 0xa6, .limit = 2};
+    struct list_result page;
+    struct err err = {0};
+    size_t seen = 0;
+
+    satellites_lab_add(lab, 3);
+    ask.satellite = STR("asia-east-1");
+    CHECK_OK(satellites_list_slot(lab->satellites, &lab->arena, &ask, &page, &err));
+    CHECK_INT(page.count, 0);
+    for (unsigned i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "repo-%u.zip", i);
+        satellites_lab_put(lab, "octocat", name, STR("zip"));
+    }
+    ask.satellite = STR("europe-west-1");
+    do {
+        CHECK_OK(satellites_list_slot(lab->satellites, &lab->arena, &ask, &page, &err));
+        seen += page.count;
+        ask.after = page.next;
+    } while (page.more);
+    CHECK_INT(seen, 5);
+}
+
+/* Two processes that change the table at once: one of the changes follows the other. */
+struct racer {
+    struct satellites *s;
+    struct thread thread;
+    unsigned slot;
+    int code;
+};
+
+static void racer_run(void *ctx)
+{
+    struct racer *r = ctx;
+    struct err err = {0};
+
+    r->code = satellites_arrive(r->s, r->slot, &err);
+}
+
+SATELLITES_TEST(archive_satellites, changes_at_the_same_time_follow_each_other)
+{
+    enum { RACERS = 4 };
+    struct racer racers[RACERS] = {0};
+    struct slots t;
+    struct err err = {0};
+    unsigned slot = 0;
+
+    satellites_lab_add(lab, 2);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_OK(satellites_drain(lab->satellites, STR("europe-west-1"), &err));
+    t = satellites_lab_table(lab);
+    for (int i = 0; i < RACERS; i++, slot++) {
+        while (!slots_moves(&t, slot) || slot == 0xa6)
+            slot++;
+        racers[i] = (struct racer){.s = satellites_lab_second(lab), .slot = slot};
+        CHECK_OK(thread_start(&racers[i].thread, "racer", 0, racer_run, &racers[i], &err));
+    }
+    for (int i = 0; i < RACERS; i++) {
+        thread_join(&racers[i].thread);
+        CHECK_INT(racers[i].code, 0);
+        satellites_close(racers[i].s);
+    }
+    CHECK_OK(satellites_current(lab->satellites, &t, false, &err));
+    CHECK_INT(t.epoch, 2 + RACERS);
+    CHECK_INT(slots_moving(&t), 128 - RACERS);
+    expect_map(lab, 2 + RACERS, 2);
+}
