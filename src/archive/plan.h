@@ -4,7 +4,7 @@
  * sent again, and the record has its repositories. The plan joins both: it has one item for each
  * listed repository, in the order of the list, and behind them one for each repository of the
  * record that the list lacks. Repositories are matched by the forge's number, which stays when a
- * repository is renamed (docs/archive.md, "Fates").
+ * repository is renamed (docs/archive.md, "When names change").
  *
  * A plan belongs to one thread until its items are handed out; then each item belongs to the thread
  * that works on it. Nothing here waits. */

@@ -1,6 +1,6 @@
 /* Names of repositories that have changed: renamed, or used again by another repository; and
- * bundles that cannot be appended to (docs/archive.md, "Fates"). Nothing that was saved is lost by
- * any of them: a bundle is copied aside before a fresh one replaces it. */
+ * bundles that cannot be appended to (docs/archive.md, "When names change"). Nothing that was saved
+ * is lost by any of them: a bundle is copied aside before a fresh one replaces it. */
 #include "archive/repo_int.h"
 
 #include "base/clock.h"

@@ -2,7 +2,7 @@
  *
  * The bundle is read as it comes: its header tells the refs, and its pack flows into
  * `git index-pack`. A restore makes its folder under another name and renames it when everything is
- * there and connected, so a folder with the final name is a whole repository (docs/archive.md, G1).
+ * there and connected, so a folder with the final name is a whole repository (docs/archive.md, R1).
  * The calls wait, and run git as a child process (git.h). */
 #ifndef ARCHIVE_RESTORE_H
 #define ARCHIVE_RESTORE_H

@@ -6,7 +6,7 @@
  * objects gets all of them again. So there are no shallow clones and no filters.
  *
  * git refuses a pack from a server that has an object twice, and a pack that was appended to may
- * have one. serve_is_safe() tells when a pack can be served (docs/archive.md, G5).
+ * have one. serve_is_safe() tells when a pack can be served (docs/archive.md, R5).
  *
  * Clients are hostile. Requests have limits, and every id that a client wants must be in the
  * header. Nothing in this file waits but on the given readers. */
