@@ -121,10 +121,12 @@ def history(lake):
 
 @pytest.mark.parametrize("kill", kills(["lake.publish:1"]))
 def test_an_import_that_is_killed_is_made_once_and_undoes_no_later_commit(tmp_path, kill):
-    lake = Lake(tmp_path, FAULT_KILL=kill)
+    go = tmp_path / "go"  # the server dies only when the id of the import is known
+    lake = Lake(tmp_path, FAULT_KILL=kill, FAULT_PAUSE=f"before:lake.node:1={go}")
     lake.repo("repo")
     source_of(lake, "in/a", "in/b")
     id = begin_import(lake, "common_prefix", "s3://source/in/", "in/")
+    go.touch()
     lake.server.process.wait()
     lake.start()  # the dead process still has the lease of the task
     lake.put("repo", "in/a", b"changed since")
