@@ -35,7 +35,7 @@ static struct str account_key(const struct account_work *w, enum archive_kind ki
     return archive_key(w->account, w->arena, kind, STR_EMPTY);
 }
 
-/* Reads the record. A damaged one is replaced by this sync, which then has nothing to compare the
+/* Reads the record. This sync replaces a damaged record; it then has no old list to compare the
  * forge's list with. */
 static int account_read_record(struct account_work *w, struct err *err)
 {
@@ -63,7 +63,8 @@ static int account_read_record(struct account_work *w, struct err *err)
 
 static const uint64_t FENCE_AHEAD_US = 2ULL * 24 * 3600 * 1000 * 1000;
 
-/* A record that was written under a later fence belongs to a later claim (A5). */
+/* A record that was written under a later fence belongs to a later claim, so this sync ends
+ * (A5). */
 static int account_check_fence(struct account_work *w, struct err *err)
 {
     struct schedule_claim *c = w->job->claim;
@@ -71,8 +72,8 @@ static int account_check_fence(struct account_work *w, struct err *err)
 
     if (w->old.account.fence <= c->fence)
         return 0;
-    /* Fences are times in us. One that is days ahead was not made by a claim: raising the others to
-     * it would spoil them for good, since the store's numbers end at 2^53. */
+    /* Fences are times in microseconds. A fence that is days ahead was not made by a claim. Later
+     * fences would have to be larger still, and the store's numbers are exact only up to 2^53. */
     if (w->old.account.fence > c->fence + FENCE_AHEAD_US)
         return err_set(err, ERR_CORRUPT, "the record has a fence that no claim can have had");
     if (schedule_raise_fence(c->schedule, w->old.account.fence, &ignored) < 0)
@@ -80,7 +81,7 @@ static int account_check_fence(struct account_work *w, struct err *err)
     return err_set(err, ERR_BUSY, "the record was written under a later fence");
 }
 
-/* When the account was added, as its `.new` object says. */
+/* Reads from the `.new` object when the account was added. */
 static int account_read_added(struct account_work *w, struct err *err)
 {
     struct buf text = BUF_INIT(ADDED_TEXT_MAX);
@@ -111,14 +112,15 @@ static int account_open(struct account_work *w, struct err *err)
         code = account_check_fence(w, err);
     if (code == 0)
         code = account_read_added(w, err);
-    /* This sync has the account's lock and has begun no upload, so all that are there were left by
-     * others, who died or have lost the lock. */
+    /* This sync has the account's lock and has begun no upload. So every upload that is there was
+     * left by a worker that died or lost the lock. */
     if (code == 0)
         code = shelf_abort_uploads(&w->shelf, 0, NULL, err);
     return code < 0 ? account_fail(w, archive_code_of_storage(code), "upload", code, err) : 0;
 }
 
-/* Ends the sync by its outcome. A sync that was cut short is no failure of the account. */
+/* Ends the sync by its outcome. A sync that was canceled does not count as a failure of the
+ * account. */
 static enum runner_outcome account_end(struct account_work *w, int code, struct err *err)
 {
     const struct log *log = w->archive->log;

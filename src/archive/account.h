@@ -1,10 +1,11 @@
 /* One sync of one account, under its lock (docs/archive.md, "The story of a sync").
  *
- *   1. read the record; a record of a later fence ends the sync;
+ *   1. read the record; a record that was written under a later fence (the number of a later claim)
+ *      ends the sync;
  *   2. list the repositories, page by page, with the ETags of the record;
  *   3. sync the repositories, a few at once (repo.h);
  *   4. when all of them are done, write the record: this is the commit point (A2). Otherwise write
- *      `<login>.error`, and the account is held.
+ *      `<login>.error`, and the account is held: it waits before it is tried again.
  *
  * The score in `tracked` follows the record: the runner sets it when account_sync() has returned.
  * Several threads may sync accounts at the same time. */
@@ -15,19 +16,20 @@
 #include "archive/names.h"
 #include "archive/runner.h"
 
-/* Syncs the account of the job's claim; a runner_sync_fn, whose ctx is the struct archive. */
+/* Syncs the account that the job has claimed. This is a runner_sync_fn; its ctx is the struct
+ * archive. */
 enum runner_outcome account_sync(void *ctx, struct runner_job *job);
 
-/* Begins to archive accounts: writes `.new` objects and adds the accounts to `tracked` (A6).
- * *added is the number of those that were not tracked before. ERR_NOT_FOUND: weir does not know the
- * forge of an account; nothing was added then. */
+/* Begins to archive accounts: writes `.new` objects and adds the accounts to `tracked` (A6). *added
+ * is the number of accounts that were not tracked before. ERR_NOT_FOUND: weir does not know the
+ * forge of one of the accounts; no account was added. */
 int account_add(struct archive *x, const struct archive_account *accounts, size_t count,
                 size_t *added, struct err *err) MUST_CHECK;
-/* Writes the `.new` object of an account that has no record, and removes its `.removed` object; a
- * schedule_found_fn. */
+/* Writes the `.new` object of an account that has no record, and removes its `.removed` object.
+ * This is a schedule_found_fn. */
 int account_announce(void *ctx, const struct archive_account *c, struct err *err);
-/* No longer archives an account. Its objects stay, and an object `<login>.removed` says so to a
- * rebuild. ERR_NOT_FOUND: the account is not tracked. */
+/* Ends the archiving of an account. Its objects stay. An object `<login>.removed` tells a later
+ * rebuild of `tracked` to leave the account out. ERR_NOT_FOUND: the account is not tracked. */
 int account_remove(struct archive *x, const struct archive_account *c, struct err *err) MUST_CHECK;
 
 #endif

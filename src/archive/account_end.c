@@ -69,7 +69,7 @@ static int commit_put(struct account_work *w, const struct archive_record *r, st
     return code;
 }
 
-/* Removes what the record makes untrue: that the account is new, and its last error. */
+/* Removes the objects that the new record makes untrue: `.new` and `.error`. */
 static int commit_tidy(struct account_work *w, struct err *err)
 {
     int code = shelf_remove(&w->shelf, w->arena,

@@ -3,13 +3,14 @@
 
 #include "base/clock.h"
 
-/* Questions overlap, because the clocks of weir and of the forge may differ. */
+/* The forge is asked for changes since one hour before the last sync, because the clocks of weir
+ * and of the forge may differ. */
 enum { GISTS_OVERLAP_MS = MS_PER_HOUR };
 
-/* Gists that are worked on. */
+/* The state while the gists of an account are listed and synced. */
 struct gists_run {
     struct account_work *work;
-    struct arena arena; /* of one gist */
+    struct arena arena; /* memory for one gist; reset behind each */
 };
 
 static int gists_sync(void *ctx, const struct forge_gist *g, struct err *err)

@@ -6,34 +6,34 @@
 #include "archive/account.h"
 #include "archive/repo.h"
 
-/* One sync. */
+/* The state of one sync. */
 struct account_work {
     struct archive *archive;
     struct runner_job *job;
     const struct archive_account *account;
     struct arena *arena;
     struct shelf shelf;
-    struct archive_record old; /* empty where there is no record */
+    struct archive_record old; /* the last record; empty if there is none */
     bool has_record;
-    struct str record_etag;   /* of the object; empty: there is none */
+    struct str record_etag;   /* ETag of the record's object; empty if there is no object */
     int64_t added_ms;         /* when the account was added; 0: not known */
-    struct forge_account who; /* as the forge spells it */
+    struct forge_account who; /* the account; its login is spelled as the forge spells it */
     struct forge_session *session;
-    bool unchanged; /* the forge says that every page is as it was */
+    bool unchanged; /* the forge says that every page of its list is unchanged */
     struct plan plan;
     struct sync_scope scope;
-    struct cond asked;            /* of the scope */
+    struct cond asked;            /* the condition behind scope.asked */
     struct mutex lock;            /* class "archive sync"; guards the members below */
     size_t next;                  /* index of the next item to work on */
-    struct archive_record errors; /* only its errors are used: what went wrong in this sync */
-    int stopped;                  /* the code that ended the work early; 0: nothing did */
+    struct archive_record errors; /* errors of this sync; only this member of the record is used */
+    int stopped; /* the code that ended the work early; 0: the work was not ended early */
     bool has_error;
-    struct archive_error error; /* why the sync is not a full one */
-    int64_t rests_until_ms;     /* the host rests; 0: it does not */
-    int64_t gists_ms;           /* for the record */
+    struct archive_error error; /* why the sync is not a full sync */
+    int64_t rests_until_ms;     /* until when the host rests; 0: it does not rest */
+    int64_t gists_ms;           /* time of the last question for gists, for the record */
 };
 
-/* Notes why the sync cannot be a full one; the first reason counts. Returns `code`. */
+/* Notes why the sync cannot be a full sync; only the first reason is kept. Returns `code`. */
 int account_fail(struct account_work *w, enum archive_code outcome, const char *stage, int code,
                  const struct err *err);
 
@@ -43,8 +43,8 @@ int account_list(struct account_work *w, struct err *err) MUST_CHECK;
 /* Works on every item of the plan. Returns an error only if the sync must stop. */
 int account_repos(struct account_work *w, struct err *err) MUST_CHECK;
 
-/* Syncs the gists of the account that were changed since they were last saved, if that option is
- * on. */
+/* If gists are archived: syncs those gists of the account that have changed since they were last
+ * saved. */
 int account_gists(struct account_work *w, struct err *err) MUST_CHECK;
 
 /* Writes the record, and then removes `.new` and `.error`. */

@@ -1,4 +1,4 @@
-/* Listing an account's repositories, and accounts that have another name or are gone. */
+/* Listing an account's repositories. Handles accounts that were renamed or deleted at the forge. */
 #include "archive/account_int.h"
 
 #include "archive/schedule.h"
@@ -23,8 +23,8 @@ static int list_failed(struct account_work *w, const struct forge_fault *f, int 
 
 /* --- accounts that the forge does not have under this name --- */
 
-/* The account has another name now: that one is archived from now on. What was saved under the old
- * name stays there. */
+/* The account has another name now. The new name is archived from now on; the objects under the old
+ * name stay. */
 static int list_renamed(struct account_work *w, struct str login, struct err *err)
 {
     struct archive_account next;
@@ -41,7 +41,8 @@ static int list_renamed(struct account_work *w, struct str login, struct err *er
     return account_fail(w, ARCHIVE_RENAMED, "list", ERR_NOT_FOUND, err);
 }
 
-/* The forge has no account of this name. The number of the account finds one that was renamed. */
+/* The forge has no account of this name. A question by the account's number tells whether it was
+ * renamed. */
 static int list_missing(struct account_work *w, const struct forge_fault *f, struct err *err)
 {
     struct forge_account known = {.id = w->old.account.id, .type = w->old.account.type}, now = {0};
@@ -61,7 +62,8 @@ static int list_missing(struct account_work *w, const struct forge_fault *f, str
 
 /* --- the list --- */
 
-/* The clone URL, if it is not the one that follows from the names. */
+/* The repository's clone URL if it differs from the usual one, which follows from the names; else
+ * an empty string. */
 static struct str list_url(struct account_work *w, const struct forge_repo *r)
 {
     struct arena a = {0};
@@ -111,7 +113,8 @@ static int list_plan(struct account_work *w, const struct forge_listing *l, stru
     return plan_end(&w->plan, pages, l->page_count, err);
 }
 
-/* Who the account is. A list in which nothing has changed needs no question. */
+/* Finds id, spelling and type of the account. When the list is unchanged, the old record has them
+ * and the forge is not asked. */
 static int list_who(struct account_work *w, struct err *err)
 {
     struct forge_fault fault = {0};
@@ -121,18 +124,18 @@ static int list_who(struct account_work *w, struct err *err)
     w->who = (struct forge_account){c->id, c->login, c->type};
     if (!w->unchanged || !w->has_record)
         code = forge_account(w->session, w->arena, w->account->login, &w->who, &fault, err);
-    if (code == ERR_NOT_FOUND) /* a list by number goes on under another name */
+    if (code == ERR_NOT_FOUND) /* a renamed account is still found by its number */
         return list_missing(w, &fault, err);
     return code < 0 ? list_failed(w, &fault, code, err) : 0;
 }
 
-/* Whether the account's name belongs to another account now than the known pages do. */
+/* Whether the name belongs to another account now than when the known pages were read. */
 static bool list_is_of_another(const struct account_work *w, size_t known_count)
 {
     return known_count && w->old.account.id.len && !str_eq(w->who.id, w->old.account.id);
 }
 
-/* Notes in the record that the list has entries whose names cannot be those of objects. */
+/* Notes in the record that the list has entries whose names cannot be names of objects. */
 static void list_note_refused(struct account_work *w, const struct forge_listing *l)
 {
     struct record_error e = {.at_ms = clock_wall_ms(), .code = ARCHIVE_PROTOCOL};
@@ -146,7 +149,7 @@ static void list_note_refused(struct account_work *w, const struct forge_listing
              log_u("count", l->refused));
 }
 
-/* Lists with the pages that are known, and asks who the account is. */
+/* Lists the repositories, with the ETags of the known pages, and finds out who the account is. */
 static int list_with(struct account_work *w, const struct forge_page *known, size_t known_count,
                      struct err *err)
 {
@@ -156,7 +159,7 @@ static int list_with(struct account_work *w, const struct forge_page *known, siz
 
     plan_release(&w->plan);
     plan_init(&w->plan, &w->old, w->job->claim->started_ms);
-    /* The list tells of pushes, but not of comments, wikis and releases. */
+    /* A changed list shows pushes, but no changes of comments, wikis and releases. */
     bool list_tells = w->scope.forge->sees_pushes && !forge_wants_parts(&w->scope.forge->wants);
     w->plan.look_ms = list_tells ? w->archive->look_ms : 0;
     code = forge_list(w->session, w->arena, w->account->login, known, known_count, list_take, w,

@@ -97,7 +97,7 @@ static void repos_scope(struct account_work *w)
     w->scope.cancel = w->job->cancel;
 }
 
-/* Repositories that were not tried, because the work ended early. */
+/* Fails when repositories were not tried because the work ended early. */
 static int repos_judge(struct account_work *w, struct err *err)
 {
     size_t left = 0;
@@ -130,7 +130,8 @@ int account_repos(struct account_work *w, struct err *err)
         code = thread_start(&hands[i].thread, "archive-repo", 0, repos_work, &hands[i], err);
     }
     hands[0].work = w;
-    repos_work(&hands[0]); /* this thread works too, also when others could not be started */
+    /* This thread works too, even if the other threads could not be started. */
+    repos_work(&hands[0]);
     for (size_t i = 1; i < count; i++)
         thread_join(&hands[i].thread);
     return repos_judge(w, err);

@@ -3,7 +3,8 @@
 
 #include "base/hex.h"
 
-/* Lines that an answer may have beside refs: capabilities, acknowledgements, shallow commits. */
+/* The most lines that an answer may have beside refs: capabilities, acknowledgements, shallow
+ * commits. */
 enum { OTHER_LINES_MAX = 100 * 1000 };
 
 static int advert_format(struct git_advert *v, struct str format, struct err *err)
@@ -116,7 +117,7 @@ static int advert_caps(struct git_advert *v, struct git_refs *refs, struct str c
     return code;
 }
 
-/* One line of refs. The first one has the capabilities behind a NUL. */
+/* Reads one line with a ref. The first line has the capabilities behind a NUL. */
 static int advert_ref(struct git_advert *v, struct git_refs *refs, struct str line, bool is_first,
                       struct err *err)
 {
@@ -168,7 +169,8 @@ int git_advert_read(struct git_advert *out, struct pkt_in *in, struct git_refs *
     }
     if (code == 0 && str_eq(line, STR("version 1")))
         code = pkt_read_line(in, &line, &mark, err);
-    if (code == ERR_END && mark == PKT_FLUSH) /* an empty repository of an old server */
+    /* An old server sends only a flush packet for an empty repository. */
+    if (code == ERR_END && mark == PKT_FLUSH)
         return 0;
     if (code < 0)
         return code == ERR_END ? err_set(err, ERR_PARSE, "the answer is not a list of refs") : code;
@@ -257,16 +259,18 @@ static int fetch_begin_v2(struct pkt_in *in, const struct git_fetch *f, struct e
     return err_set(err, ERR_TOO_LARGE, "the git server sends lines without end");
 }
 
-/* Without multi_ack a server sends one ACK for the first have that it knows, and git's own server
- * one more for each further have that is a parent of the first. The packet behind them is kept. */
+/* Without multi_ack a server sends one ACK for the first have that it knows. git's own server sends
+ * one more ACK for each further have that is a parent of the first. The packet behind the ACKs is
+ * kept. */
 static int fetch_skip_acks(struct pkt_in *in, struct err *err)
 {
     struct pkt p;
 
     for (int lines = 0; lines < OTHER_LINES_MAX; lines++) {
         int code = pkt_read(in, &p, err);
+        /* The reader of the pack meets the end again and reports it. */
         if (code < 0)
-            return code == ERR_END ? 0 : code; /* whoever reads the pack meets the end again */
+            return code == ERR_END ? 0 : code;
         if (p.kind != PKT_DATA || !str_starts(p.data, STR("ACK "))) {
             pkt_unread(in, &p);
             return 0;
@@ -275,8 +279,8 @@ static int fetch_skip_acks(struct pkt_in *in, struct err *err)
     return err_set(err, ERR_TOO_LARGE, "the git server sends lines without end");
 }
 
-/* With a depth, lines about shallow commits and a flush come first; then NAK, or ACK lines, of
- * which the last ones have no word behind their id. */
+/* With a depth, lines about shallow commits and a flush packet come first. Then comes NAK, or ACK
+ * lines; the last ACK lines have nothing behind their id. */
 static int fetch_begin_v0(struct pkt_in *in, const struct git_fetch *f, struct err *err)
 {
     bool in_shallow = f->depth > 0;

@@ -1,6 +1,6 @@
-/* What a git server says about a repository, and what is asked of it: smart HTTP, protocol versions
- * 0, 1 and 2 (gitprotocol-http, gitprotocol-v2). This file writes and reads the messages; fetch.h
- * sends them. */
+/* The messages between weir and a git server over smart HTTP, in protocol versions 0, 1 and 2
+ * (gitprotocol-http, gitprotocol-v2). This file writes and reads the messages; fetch.h sends
+ * them. */
 #ifndef ARCHIVE_ADVERT_H
 #define ARCHIVE_ADVERT_H
 
@@ -11,23 +11,23 @@
 struct git_advert {
     bool is_v2;
     bool is_sha256;
-    bool has_unborn;    /* v2: ls-refs knows `unborn` */
+    bool has_unborn;    /* v2: ls-refs accepts the argument `unborn` */
     bool has_ofs_delta; /* v0: the server sends deltas by offset */
-    bool has_side_band; /* v0: the server knows side-band-64k */
+    bool has_side_band; /* v0: the server supports side-band-64k */
 };
 
-/* Reads the answer. With v2 it has capabilities alone, and `refs` stays empty. Otherwise `refs` has
- * what the server lists. `refs` must be initialised, and is set to the kind of ids that the server
- * has. ERR_PARSE, ERR_CLOSED, ERR_PEER, ERR_TOO_LARGE: see pkt.h and refs.h. ERR_UNSUPPORTED: the
- * server has a kind of ids that is not known, or no side-band. */
+/* Reads the answer. With v2 it has only capabilities, and `refs` stays empty. Otherwise `refs` gets
+ * the refs that the server lists. `refs` must be initialised; its kind of ids (SHA-1 or SHA-256) is
+ * set to the server's. ERR_PARSE, ERR_CLOSED, ERR_PEER, ERR_TOO_LARGE: see pkt.h and refs.h.
+ * ERR_UNSUPPORTED: the server uses an unknown kind of ids, or has no side-band. */
 int git_advert_read(struct git_advert *out, struct pkt_in *in, struct git_refs *refs,
                     struct err *err) MUST_CHECK;
 
-/* v2: the request for the refs, and its answer. */
+/* v2: write the request for the refs; read its answer. */
 void git_ls_refs_ask(struct buf *out, const struct git_advert *v);
 int git_ls_refs_read(struct git_refs *refs, struct pkt_in *in, struct err *err) MUST_CHECK;
 
-/* What is asked for. Ids are in binary, git_id_len() bytes each, one behind the other. */
+/* A request for a pack. Ids are binary, git_id_len() bytes each, one behind the other. */
 struct git_fetch {
     const unsigned char *wants;
     size_t want_count;
@@ -39,9 +39,9 @@ struct git_fetch {
 /* Writes the body of POST git-upload-pack. Thin packs are never asked for (docs/archive.md, B6). */
 void git_fetch_ask(struct buf *out, const struct git_advert *v, const struct git_fetch *f);
 
-/* Reads the answer up to the first byte of the pack, which then comes by a band_reader over `in`.
- * ERR_UNSUPPORTED: the repository of the server is shallow, and a bundle cannot say so. With a
- * depth the server's list of shallow commits is expected, and passed over. */
+/* Reads the answer up to the first byte of the pack, which a band_reader over `in` then reads.
+ * ERR_UNSUPPORTED: the server's repository is shallow (has no full history), which a bundle cannot
+ * express. With a depth the server's list of shallow commits is expected, and skipped. */
 int git_fetch_begin(struct pkt_in *in, const struct git_advert *v, const struct git_fetch *f,
                     struct err *err) MUST_CHECK;
 

@@ -1,6 +1,6 @@
-/* The engine of the archive in a running weir: what its parts share. The room (room.h) opens the
- * members in this order and closes them in the reverse order; everything here is borrowed by those
- * who get a struct archive. Members say which threads may use them in their own headers. */
+/* The state that the parts of the archive share in a running weir. The room (room.h) opens the
+ * members in this order and closes them in the reverse order; code that gets a struct archive
+ * borrows its members. The header of each member's type says which threads may use it. */
 #ifndef ARCHIVE_ARCHIVE_H
 #define ARCHIVE_ARCHIVE_H
 
@@ -23,21 +23,24 @@ struct schedule;
 struct services;
 struct store;
 
-/* What the archive has done since weir started, for metrics and the status. */
+/* Counts of the work that the archive has done since weir started, for metrics and the status. */
 struct archive_numbers {
-    _Atomic(uint64_t) repos[ARCHIVE_CODES];    /* repositories, by the outcome of their syncs */
-    _Atomic(uint64_t) accounts[ARCHIVE_CODES]; /* accounts; ARCHIVE_OK: full syncs */
-    _Atomic(uint64_t) fetched_bytes;           /* bytes of packs that git servers sent */
-    _Atomic(uint64_t) written_bytes;           /* bytes that satellites had to write */
-    _Atomic(uint64_t) copied_bytes; /* bytes of bundles that satellites copied by themselves */
-    _Atomic(uint64_t) fetches, appends, headers; /* whole packs, appended packs, only headers */
+    _Atomic(uint64_t) repos[ARCHIVE_CODES]; /* repositories, by the outcome of their syncs */
+    /* Ended syncs of accounts, by outcome; ARCHIVE_OK: full syncs. */
+    _Atomic(uint64_t) accounts[ARCHIVE_CODES];
+    _Atomic(uint64_t) fetched_bytes; /* bytes of packs that git servers sent */
+    _Atomic(uint64_t) written_bytes; /* bytes that satellites had to write */
+    _Atomic(uint64_t) copied_bytes;  /* bytes of bundles that satellites copied by themselves */
+    _Atomic(uint64_t) fetches, appends,
+        /* Repositories that got a whole pack, an appended pack, only a new header. */
+        headers;
     _Atomic(uint64_t) zips;
 };
 
 struct archive {
     const struct services *services;
     const struct log *log;
-    struct place_env places; /* how objects of the archive are reached */
+    struct place_env places; /* how the objects of the archive are reached */
     struct keyring *keys;    /* keys of encrypted objects; owned by the room */
     struct client *client;   /* for git servers and forges */
     struct store *app;       /* appDB */
@@ -45,7 +48,7 @@ struct archive {
     struct forges *forges;
     struct satellites *satellites;
     struct schedule *schedule;
-    struct moves *moves; /* of slots between satellites */
+    struct moves *moves; /* moves of slots (parts of the archive) between satellites (storages) */
     struct rebuild *rebuild;
     struct runner *runner; /* NULL: this process does not archive (`weir serve --only`) */
 
@@ -54,10 +57,10 @@ struct archive {
     uint64_t scratch_max;      /* bytes of a scratch file: archive.scratch */
     uint64_t resync_after_ms;  /* archive.resync_after */
     uint64_t look_ms;          /* how often refs are compared anyway: archive.look */
-    size_t repos_at_once;      /* of one account */
+    size_t repos_at_once;      /* the most repositories of one account that are worked on at once */
     char *scratch;             /* the folder of scratch files; owned by the room */
     char worker[80];           /* names this process in `.error` objects */
-    _Atomic(bool) large_list;  /* a fetch has a large list of refs (fetch.h) */
+    _Atomic(bool) large_list;  /* true while a fetch has a large list of refs (fetch.h) */
 
     struct archive_numbers numbers;
 };

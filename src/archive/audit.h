@@ -1,16 +1,17 @@
 /* Audits and tidying: real git reads a whole bundle (docs/archive.md, "Audits").
  *
- * The check of a pack that flows by (pack.h) cannot tell ids of objects, nor whether all objects
- * are there. An audit can: it copies the bundle to scratch, and runs `git index-pack`, which
- * computes every id, and `git fsck --connectivity-only` from all refs and lines of history. It
- * counts objects that the pack has twice, which decides whether the pack can be served (serve.h).
- * The verdict is an object beside the bundle, `<repository>@audit.json`, and names the ETag of the
- * bundle that it is about.
+ * The check of a pack during its transfer (pack.h) can neither compute the ids of objects nor tell
+ * whether all objects are there. An audit can: it copies the bundle to scratch, and runs `git
+ * index-pack`, which computes every id, and `git fsck --connectivity-only` from all refs and lines
+ * of history. It counts objects that the pack has twice, which decides whether the pack can be
+ * served (serve.h). The verdict is an object beside the bundle, `<repository>@audit.json`, and
+ * names the ETag of the bundle that it is about.
  *
  * Tidying does an audit, then `git repack -adf`, and stores the new pack behind the same header, so
  * all lines of history stay. The bundle is replaced only if it is still the one that was read.
  *
- * Both are tasks of the queue `archive`. They wait, and run git as a child process (git.h). */
+ * Both are tasks of the queue `archive`. Their functions block, and run git as a child process
+ * (git.h). */
 #ifndef ARCHIVE_AUDIT_H
 #define ARCHIVE_AUDIT_H
 
@@ -20,20 +21,20 @@ enum {
     AUDIT_ETAG_MAX = 127,
     AUDIT_WORDS_MAX = 511,
     AUDIT_TEXT_MAX = 4096,    /* bytes of a verdict's object */
-    AUDIT_APPENDS_MAX = 20,   /* a bundle that was appended to so often is tidied */
-    AUDIT_SAMPLE = 100,       /* one of so many repositories is audited each week */
+    AUDIT_APPENDS_MAX = 20,   /* a bundle with this many appended packs is tidied */
+    AUDIT_SAMPLE = 100,       /* each week, one in this many repositories is audited */
     AUDIT_GROWN_PERCENT = 25, /* a bundle that grew by this much since it was tidied is tidied */
 };
 
-/* What an audit has found out about one bundle. */
+/* The result of an audit of one bundle. */
 struct audit_verdict {
-    char etag[AUDIT_ETAG_MAX + 1]; /* of the bundle */
-    int64_t at_ms;                 /* since 1970 */
+    char etag[AUDIT_ETAG_MAX + 1]; /* ETag of the bundle */
+    int64_t at_ms;                 /* time of the audit, ms since 1970 */
     bool ok;
-    uint64_t bytes;                  /* of the bundle */
-    uint64_t objects, doubles;       /* entries of the pack; entries whose object is there before */
-    uint64_t tidied_bytes;           /* of the bundle when it was last tidied; 0: never */
-    char words[AUDIT_WORDS_MAX + 1]; /* what is wrong; empty if ok */
+    uint64_t bytes;            /* size of the bundle */
+    uint64_t objects, doubles; /* entries of the pack; entries whose object is in the pack twice */
+    uint64_t tidied_bytes;     /* size of the bundle when it was last tidied; 0: it never was */
+    char words[AUDIT_WORDS_MAX + 1]; /* describes the damage; empty if the bundle is fine */
 };
 
 void audit_verdict_write(struct buf *out, const struct audit_verdict *v);
@@ -43,22 +44,23 @@ int audit_verdict_read(struct audit_verdict *out, struct str text, struct err *e
 struct audit_job {
     struct bucket *bucket;
     struct arena *arena;
-    struct str key;       /* of the bundle */
+    struct str key;       /* key of the bundle */
     struct str verdict;   /* key of the verdict */
-    const char *scratch;  /* a folder; exists */
-    uint64_t scratch_max; /* bytes of a bundle that is copied there; 0: no limit */
-    /* Ends the work when true is returned. May be NULL. */
+    const char *scratch;  /* an existing folder for scratch files */
+    uint64_t scratch_max; /* the largest bundle, in bytes, that is copied to scratch; 0: no limit */
+    /* Asked from time to time; the work ends when it returns true. May be NULL. */
     bool (*stop)(void *ctx);
     void *ctx;
-    uint64_t timeout_ms; /* of each run of git; 0: none */
+    uint64_t timeout_ms; /* limit for each run of git; 0: no limit */
 };
 
-/* Reads the stored verdict. ERR_NOT_FOUND: there is none. A verdict that cannot be read is none. */
+/* Reads the stored verdict. ERR_NOT_FOUND: there is none. A verdict that cannot be parsed counts as
+ * missing. */
 int audit_look(struct audit_verdict *out, const struct audit_job *job, struct err *err) MUST_CHECK;
 
-/* Audits the bundle and stores the verdict. A damaged bundle is no error: the verdict says it.
- * ERR_NOT_FOUND: there is no bundle. ERR_UNSUPPORTED: git is not installed. ERR_TOO_LARGE: the
- * bundle is larger than scratch. ERR_CANCELED. */
+/* Audits the bundle and stores the verdict. A damaged bundle is not an error of the call; the
+ * verdict describes the damage. ERR_NOT_FOUND: there is no bundle. ERR_UNSUPPORTED: git is not
+ * installed. ERR_TOO_LARGE: the bundle is larger than scratch_max. ERR_CANCELED. */
 int audit_run(struct audit_verdict *out, const struct audit_job *job, struct err *err) MUST_CHECK;
 
 struct tidy_result {
@@ -70,10 +72,11 @@ struct tidy_result {
  */
 int tidy_run(struct tidy_result *out, const struct audit_job *job, struct err *err) MUST_CHECK;
 
-/* What to do about a bundle after a sync looked at it. */
+/* Work on a bundle that a sync can ask for. */
 enum audit_due { AUDIT_NOTHING, AUDIT_AUDIT, AUDIT_TIDY };
-/* `name` tells repositories apart, such as `github.com/octocat/Hello-World`. The verdict may be
- * NULL. Each week another hundredth of all repositories is due for an audit. */
+/* Decides what to do with a bundle after a sync. `name` is the name of the repository, such as
+ * `github.com/octocat/Hello-World`. The verdict may be NULL. Each week another hundredth of all
+ * repositories is due for an audit. */
 enum audit_due audit_is_due(struct str name, const struct bundle_meta *meta, uint64_t bytes,
                             const struct audit_verdict *v, int64_t now_s);
 

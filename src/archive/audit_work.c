@@ -21,8 +21,8 @@ enum {
     IDX_IDS = IDX_FANOUT + 1024, /* offset of the sorted ids */
 };
 
-/* The pack of the bundle in the repository. `git repack` removes only packs whose names end with as
- * many digits as an id has, or more. */
+/* The name of the bundle's pack in the repository ends with these digits, because `git repack`
+ * removes only packs whose names end with at least as many digits as an id has. */
 #define AUDIT_DIGITS "0000000000000000000000000000000000000000000000000000000000000000"
 #define AUDIT_PACK   "objects/pack/pack-" AUDIT_DIGITS
 
@@ -49,8 +49,8 @@ int audit_git(struct audit_work *w, const char *const *args, struct err *err)
     return git_run(&w->said, &c, err);
 }
 
-/* Whether git has failed for a reason that is not the bundle's: it was killed, or the machine has
- * no room. Another try may succeed. */
+/* Whether git failed for a reason outside of the bundle: it was killed, or the machine has no
+ * space. Another try may then succeed. */
 static int audit_machine_failed(const struct audit_work *w, struct err *err)
 {
     static const char *const words[] = {"No space left", "ut of memory", "annot allocate",
@@ -267,7 +267,7 @@ static int audit_judge(struct audit_work *w, struct err *err)
 
 /* --- the whole --- */
 
-/* Errors that are the bundle's become the verdict. */
+/* Turns an error that the bundle caused into a verdict. */
 static int audit_blame(struct audit_work *w, int code, struct err *err)
 {
     if (code != ERR_CORRUPT && code != ERR_PARSE && code != ERR_CLOSED)
@@ -295,7 +295,8 @@ static int audit_open(struct audit_work *w, struct err *err)
     struct get_result got = {0};
     int code = bundle_open(&w->old, &job, err);
 
-    /* A header that cannot be read is judged too, so the object itself is asked. */
+    /* A bundle whose header cannot be read is judged too. bundle_open() gave no ETag, so the object
+     * itself is asked. */
     if (code == ERR_CORRUPT || code == ERR_PARSE) {
         struct err other = {0};
         if (w->job->bucket->ops->head(w->job->bucket, w->job->arena, w->job->key, STR_EMPTY, NULL,
@@ -310,7 +311,7 @@ static int audit_open(struct audit_work *w, struct err *err)
     return code;
 }
 
-/* How large the bundle was when it was last tidied is kept from one verdict to the next. */
+/* Copies the size at the last tidying from the old verdict to the new one. */
 static void audit_remember(struct audit_work *w)
 {
     struct audit_verdict before;
@@ -340,7 +341,8 @@ void audit_work_release(struct audit_work *w)
 {
     struct err err = {0};
 
-    /* A folder that cannot be removed now is removed when weir starts: it is in scratch. */
+    /* If the folder cannot be removed now, the next start of weir removes it, because it is in the
+     * scratch folder. */
     if (w->folder && dir_remove_tree(w->folder, &err) < 0)
         err = (struct err){0};
     free(w->folder);

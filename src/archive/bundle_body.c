@@ -43,13 +43,13 @@ static int pack_end(struct bundle_pack *p, struct err *err)
 {
     int code = pack_fault(p, pack_check_end(p->check, &p->result, err), err);
 
-    pack_check_free(p->check); /* 16 MiB that the next pack may need */
+    pack_check_free(p->check); /* gives its 16 MiB back before the next pack needs as much */
     p->check = NULL;
     p->ended = true;
     return code;
 }
 
-/* Reads more behind the bytes that may be the trailer. */
+/* Reads more bytes behind those that are there, which may be the trailer. */
 static int pack_fill(struct bundle_pack *p, struct err *err)
 {
     size_t got = 0;
@@ -67,7 +67,7 @@ static int pack_fill(struct bundle_pack *p, struct err *err)
     return code;
 }
 
-/* Reads entries. *got = 0: they have ended, and the trailer is right. */
+/* Reads bytes of the entries. *got = 0: the entries have ended, and the trailer is right. */
 static int bundle_pack_read(struct bundle_pack *p, void *to, size_t len, size_t *got,
                             struct err *err)
 {

@@ -15,34 +15,36 @@
 struct bundle_ranges {
     struct reader reader;
     struct bucket *bucket;
-    struct str key, etag; /* etag: as a condition, in quotes */
+    struct str key, etag; /* etag is quoted, for If-Match */
     uint64_t at, size;    /* the next byte to ask for; bytes of the object */
-    uint64_t step;        /* bytes of the next range */
-    struct arena arena;   /* of the range that is being read */
-    struct reader *body;  /* of the last range; NULL: none was asked for */
+    uint64_t step;        /* size of the next range in bytes */
+    struct arena arena;   /* memory for the range that is being read */
+    struct reader *body;  /* body of the last range; NULL: no range was asked for yet */
     uint64_t left;        /* bytes of the last range that are not read yet */
 };
 
-/* Begins at the byte `at`. */
+/* The reader begins at the byte `at` of the object. */
 void bundle_ranges_init(struct bundle_ranges *r, const struct bundle_job *job,
                         const struct object_info *info, uint64_t at);
 void bundle_ranges_release(struct bundle_ranges *r);
-/* Opens a range of the object. ERR_UNSUPPORTED: its bytes are sealed, and the bucket does not
- * unseal them. */
+/* Opens a range of the object. ERR_UNSUPPORTED: the object is encrypted, and the bucket does not
+ * decrypt it. */
 int bundle_get(const struct bundle_job *job, struct arena *a, const struct object_conditions *c,
                const struct object_range *range, struct get_result *out,
                struct err *err) MUST_CHECK;
 
 /* --- bundle_body.c --- */
 
-/* One pack that flows by. Its entries are read here; its header and its trailer stay inside. */
+/* One pack while it is read. bundle_pack_read() gives its entries, and checks its header and
+ * trailer. */
 struct bundle_pack {
     struct reader *from; /* borrowed */
     struct pack_check *check;
-    bool is_old; /* what does not hold is ERR_CORRUPT */
+    bool is_old; /* the pack is from the stored bundle, so damage is ERR_CORRUPT */
     size_t hash_len;
     uint32_t objects;
-    char *bytes; /* entries that are not read yet, then bytes that may be the trailer */
+    /* First entries that the caller has not read yet, then bytes that may be the trailer. */
+    char *bytes;
     size_t at, end;
     bool ended;
     struct pack_result result; /* set at the end */
@@ -54,56 +56,60 @@ int bundle_pack_open(struct bundle_pack *p, struct reader *from, const struct pa
 void bundle_pack_release(struct bundle_pack *p); /* {0} is fine */
 
 /* The bytes of a new bundle, as one stream: header, pack header, old entries, new entries, trailer.
- * What does not hold is an error of a read, so the last bytes never come. */
+ * When a check fails the read returns an error, so the last bytes are never given out. */
 struct bundle_body {
     struct reader reader;
-    struct str head;               /* header and pack header, as far as not read */
-    struct bundle_pack *old, *new; /* NULL: there is none */
-    struct digests *sum; /* of the new pack; NULL: the trailer of the only pack is right */
+    struct str head;               /* the part of header and pack header that is not read yet */
+    struct bundle_pack *old, *new; /* either may be NULL */
+    /* Digest of the joined pack; NULL: there is one pack, and its own trailer is used. */
+    struct digests *sum;
     unsigned char trailer[PACK_HASH_MAX];
     size_t trailer_len, trailer_at; /* trailer_len 0: it is not known yet */
     bool is_sha256;
-    uint64_t given; /* bytes so far */
+    uint64_t given; /* bytes given out so far */
 };
 
 /* `head` ends with the 12 bytes of the pack's header, and is borrowed. */
 void bundle_body_init(struct bundle_body *b, struct str head, bool is_sha256,
                       struct bundle_pack *old, struct bundle_pack *new);
 void bundle_body_release(struct bundle_body *b);
-/* Reads `len` bytes that nobody needs, for their hashes; sets `md5` to their MD5. */
+/* Reads `len` bytes only for the hashes, since the storage copies them itself. Sets `md5` to their
+ * MD5. */
 int bundle_body_pass(struct bundle_body *b, uint64_t len, unsigned char md5[MD5_LEN],
                      struct err *err) MUST_CHECK;
 
 /* --- bundle_plan.c --- */
 
-/* Which bytes of the old bundle a new one takes over by part copies. Before the first stretch
- * `lead` bytes of old entries are sent behind the header; behind the last stretch everything is
- * sent. */
+/* Says which bytes of the old bundle the storage copies into the new one (part copies). Each range
+ * of copied bytes is a stretch. Before the first stretch `lead` bytes of old entries are sent
+ * behind the header; behind the last stretch everything is sent. */
 struct bundle_stretch {
     uint64_t first, len; /* in the old object, in bytes */
 };
 struct bundle_plan {
     uint64_t lead;
-    VEC(struct bundle_stretch) copies; /* none: nothing is worth copying */
+    VEC(struct bundle_stretch) copies; /* empty: no part copies are worthwhile */
 };
 
-/* `parts` are the sizes of the old object's parts, or none. The entries to take over are the bytes
- * from `first` to `end`. Stretches lie one behind the other, each within one old part where that
- * is possible, because only then a storage in a folder can share the part's file. */
+/* `parts` are the sizes of the old object's parts; count 0: it has no parts. The entries to take
+ * over are the old object's bytes from `first` to `end`. Stretches lie one behind the other, each
+ * within one old part where that is possible, because only then a storage in a folder can share the
+ * part's file. */
 void bundle_plan_make(struct bundle_plan *out, const struct bundle_sizes *z, uint64_t first,
                       uint64_t end, const struct upload_part *parts, size_t count);
 void bundle_plan_release(struct bundle_plan *p);
 
 /* --- bundle_meta.c --- */
 
-/* Fills what is known before the pack flows. ERR_INVALID: the source id is not one. */
+/* Fills in the metadata that are known before the pack is read. ERR_INVALID: the source id has
+ * other characters than letters, digits and -._ */
 int bundle_meta_begin(struct bundle_meta *out, const struct bundle_job *job,
                       const struct git_refs *refs, struct err *err) MUST_CHECK;
 void bundle_sum_text(char out[GIT_DIGEST_LEN + 1], struct str bytes); /* SHA-256 in hex */
 
 /* --- bundle_store.c --- */
 
-/* One new bundle on its way into the storage. */
+/* A new bundle while it is written to the storage. */
 struct bundle_write {
     const struct bundle_job *job;
     const struct bundle_sizes *sizes;
@@ -115,8 +121,8 @@ struct bundle_write {
 
 /* Stores the whole body. */
 int bundle_store(struct bundle_write *w, struct err *err) MUST_CHECK;
-/* Stores the body by taking stretches from the old object. *cannot: the storage copies no parts of
- * this object; nothing of the new pack was read, and the caller stores the body anew. */
+/* Stores the body; the storage copies stretches of the old object. *cannot: the storage copies no
+ * parts of this object; nothing of the new pack was read, and the caller stores the body anew. */
 int bundle_store_by_copies(struct bundle_write *w, const struct object_info *old,
                            const struct bundle_plan *plan, bool *cannot,
                            struct err *err) MUST_CHECK;

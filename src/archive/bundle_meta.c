@@ -13,7 +13,7 @@ static const char *const ref_delta_words[] = {
 
 /* --- kinds of values --- */
 
-/* A value is read only where it has the one form that is written. */
+/* A value is accepted only in the exact form in which weir writes it. */
 static bool value_hex(void *to, size_t size, struct str text)
 {
     if (text.len == 0 || text.len >= size)
@@ -51,7 +51,7 @@ static bool value_number(void *to, size_t size, struct str text)
     return true;
 }
 
-/* rclone writes seconds since 1970, with as many decimals as there are. */
+/* rclone writes seconds since 1970, with a varying number of decimals. */
 static bool value_time(void *to, size_t size, struct str text)
 {
     struct str whole, part;

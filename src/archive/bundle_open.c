@@ -11,7 +11,8 @@ enum { OPEN_FIRST = 64 * 1024 }; /* bytes that the first request asks for */
 /* A reader that bundle_header_read() reads byte by byte. It hashes the bytes that were read. */
 struct open_reader {
     struct reader reader;
-    struct reader *from; /* NULL: `bytes` has the beginning of the object, and `rest` follows */
+    /* NULL: `bytes` already has the beginning of the object, and `rest` reads on from there. */
+    struct reader *from;
     struct reader *rest;
     struct digests *sum;
     char bytes[OPEN_FIRST];
@@ -26,7 +27,7 @@ static void open_hash(struct open_reader *r)
     r->at = 0;
 }
 
-/* Reads more behind what is there. At the end of the object nothing is added. */
+/* Reads more bytes behind those in the buffer. At the end of the object nothing is added. */
 static int open_fill(struct open_reader *r, struct err *err)
 {
     size_t got = 0;
@@ -60,7 +61,7 @@ static int open_bad(struct err *err, const char *what)
     return err_set(err, ERR_CORRUPT, "the bundle is damaged: %s", what);
 }
 
-/* Compares what the header says with what was written into the metadata beside it. */
+/* Compares the header with the metadata that were written beside it. */
 static int open_check_meta(struct bundle_old *old, struct digests *sum, struct err *err)
 {
     struct bundle_meta *m = &old->meta;
@@ -78,7 +79,7 @@ static int open_check_meta(struct bundle_old *old, struct digests *sum, struct e
     return 0;
 }
 
-/* Reads the header, and behind it that of the pack. */
+/* Reads the header of the bundle, and behind it the header of the pack. */
 static int open_header(struct bundle_old *old, struct open_reader *r, struct err *err)
 {
     unsigned char head[PACK_HEADER_LEN];
@@ -86,7 +87,7 @@ static int open_header(struct bundle_old *old, struct open_reader *r, struct err
 
     if (code < 0)
         return code;
-    open_hash(r); /* up to here, and without the pack */
+    open_hash(r); /* hashes the bundle's header alone, before the pack's header is read */
     struct digests *sum = r->sum;
     r->sum = digests_new(0);
     code = reader_read_full(&r->reader, head, sizeof(head), err);

@@ -1,11 +1,11 @@
-/* Which bytes of an old bundle a new one takes over by part copies.
+/* Decides which bytes of an old bundle the storage copies into a new one (part copies).
  *
  *     old   │ header │ entries ······················································ │ trailer │
  *                    │ lead │ stretch │ stretch │ … │ stretch │ tail, less than a lead │
  *     new   │ new header + lead │ copied │ copied │ … │ copied │ tail + new entries + trailer     │
  *             sent                                               sent
  *
- * A bundle that was written so has a first part of a header and a lead. The next append cuts at the
+ * The first part of such a bundle consists of the header and a lead. The next append cuts at the
  * same place, so the parts between stay as they are, and each is shared as a whole. */
 #include "archive/bundle_int.h"
 
@@ -32,7 +32,8 @@ static uint64_t plan_stretch_end(const struct bundle_sizes *z, uint64_t at, uint
         return most - at - z->copy < z->lead ? at + z->copy - z->lead : at + z->copy;
     if (most - at >= z->lead || most == end)
         return most;
-    return end - at < z->lead ? end : at + z->lead; /* a part too small to be one again */
+    /* A range shorter than a part may be is extended past the old part's end. */
+    return end - at < z->lead ? end : at + z->lead;
 }
 
 void bundle_plan_make(struct bundle_plan *out, const struct bundle_sizes *z, uint64_t first,
@@ -43,7 +44,8 @@ void bundle_plan_make(struct bundle_plan *out, const struct bundle_sizes *z, uin
     *out = (struct bundle_plan){0};
     if (at >= end)
         return;
-    /* what is left of the part in which the lead ends must not be too small for a part */
+    /* The rest of the old part in which the lead ends may be too small for a part; then the lead
+     * takes it too. */
     part_end = plan_part_end(parts, count, at - 1);
     if (part_end < end && part_end - at < z->lead)
         at = part_end;

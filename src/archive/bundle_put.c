@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 
-enum { HEADER_MAX = 512 * 1024 * 1024 }; /* bytes; refs.h limits what goes into it */
+enum { HEADER_MAX = 512 * 1024 * 1024 }; /* bytes; refs.h limits the refs that the header lists */
 
 #define MIB_BYTES (1024 * 1024)
 
@@ -14,7 +14,7 @@ const struct bundle_sizes bundle_sizes_usual = {
     .copy = (uint64_t)4096 * MIB_BYTES, /* S3 copies at most 5 GiB as one part */
 };
 
-/* What both ways of writing prepare. */
+/* State that full writes and appends share. */
 struct put_work {
     struct bundle_write write;
     struct bundle_header header;
@@ -30,7 +30,7 @@ static void work_release(struct put_work *w)
     buf_release(&w->head);
 }
 
-/* Reads the header of the new pack, and writes that of the bundle. `old` is NULL for a first
+/* Reads the header of the new pack, and writes the bundle's header. `old` is NULL for a first
  * bundle. */
 static int work_open(struct put_work *w, const struct bundle_job *job, const struct git_refs *refs,
                      const struct bundle_old *old, struct reader *pack, struct err *err)
@@ -47,7 +47,8 @@ static int work_open(struct put_work *w, const struct bundle_job *job, const str
     if (code == 0)
         code = bundle_header_follow(&w->header, old ? &old->header : NULL, refs, job->now_s, err);
     check.is_sha256 = refs->is_sha256;
-    check.walk = check.walk || old; /* only the walk tells whether packs can be joined */
+    /* Only a walk over the entries tells whether packs can be joined. */
+    check.walk = check.walk || old;
     if (code == 0 && pack)
         code = bundle_pack_open(&w->new, pack, &check, false, err);
     w->has_new = code == 0 && pack;
@@ -103,7 +104,7 @@ static int append_check(const struct bundle_job *job, const struct bundle_old *o
     return 0;
 }
 
-/* Fills the plan. An empty plan: the bundle is rewritten by one put. */
+/* Fills the plan. If it stays empty, the bundle is rewritten by one put. */
 static int append_plan(struct bundle_plan *out, const struct put_work *w,
                        const struct bundle_old *old, struct err *err)
 {

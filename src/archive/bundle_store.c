@@ -12,13 +12,14 @@
 #include <stdlib.h>
 
 enum {
-    STORE_PART_MAX = 64 * 1024 * 1024, /* bytes of a gathered part, whatever the limit of a pack */
+    /* Most bytes of a gathered part, even if a pack may be larger than all parts together. */
+    STORE_PART_MAX = 64 * 1024 * 1024,
     STORE_COPIES_MAX = OBJECT_MAX_PARTS / 2,
 };
 
 /* --- metadata --- */
 
-/* Adds what is known when the body has ended. */
+/* Adds the metadata that are known only when the body has ended. */
 static void store_finish_meta(struct bundle_write *w)
 {
     const struct bundle_body *b = &w->body;
@@ -43,7 +44,7 @@ static int store_meta(struct bundle_write *w, struct object_meta *meta, struct e
     return arena_error(w->job->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* The body has ended well. The storage keeps the meta only now. */
+/* Called when the body has ended well. The storage writes the metadata after this call. */
 static int store_verify(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct bundle_write *w = ctx;
@@ -58,7 +59,7 @@ struct store_upload {
     struct bundle_write *w;
     struct bucket *bucket;
     struct upload_info info;
-    struct upload_part *parts; /* OBJECT_MAX_PARTS */
+    struct upload_part *parts; /* array of OBJECT_MAX_PARTS */
     uint32_t count;
 };
 
@@ -85,7 +86,7 @@ static int upload_close(struct store_upload *u, int code, struct err *err)
     if (code == 0)
         code = u->bucket->ops->upload_finish(u->bucket, job->arena, &u->info, u->parts, u->count,
                                              &o, &u->w->out->put, err);
-    if (code < 0 && u->info.id.len) /* if this fails too, the next sync aborts old uploads */
+    if (code < 0 && u->info.id.len) /* if the abort fails too, the next sync aborts old uploads */
         u->bucket->ops->upload_abort(u->bucket, &u->info, NULL);
     free(u->parts);
     return code;
@@ -99,7 +100,7 @@ static int upload_room(const struct store_upload *u, struct err *err)
                          OBJECT_MAX_PARTS);
 }
 
-/* `size` UINT64_MAX: to the end of the reader. */
+/* Sends `size` bytes of the reader as the next part. UINT64_MAX: up to the reader's end. */
 static int upload_send(struct store_upload *u, struct reader *from, uint64_t size, struct err *err)
 {
     struct put_options plain = {0};
@@ -113,7 +114,8 @@ static int upload_send(struct store_upload *u, struct reader *from, uint64_t siz
     return code;
 }
 
-/* Takes a stretch of the old object over. The same bytes flow by here, for the hashes. */
+/* Lets the storage copy a stretch of the old object. The same bytes are also read here, for the
+ * hashes. */
 static int upload_copy(struct store_upload *u, const struct object_info *old,
                        const struct bundle_stretch *s, struct err *err)
 {
@@ -192,7 +194,7 @@ static int store_put(struct bundle_write *w, struct reader *from, uint64_t size,
                     : b->ops->put(b, w->job->arena, w->job->key, from, size, &o, &w->out->put, err);
 }
 
-/* `lead` has the beginning of the body. */
+/* `lead` has the first bytes of the body, which were read already. */
 static int store_in_parts(struct bundle_write *w, struct str lead, struct err *err)
 {
     struct store_upload u;

@@ -1,4 +1,4 @@
-/* What to ask a server for, given the bundle that is stored. */
+/* Computes what to ask a server for, given the stored bundle. */
 #include "archive/bundle.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 /* A sorted set of ids. */
 struct id_set {
     unsigned char (*ids)[GIT_ID_MAX];
-    bool *marks; /* one for each id, for the caller's use */
+    bool *marks; /* one mark for each id, for the caller's use */
     size_t count;
 };
 
@@ -50,7 +50,7 @@ static ptrdiff_t id_set_find(const struct id_set *s, const unsigned char *id)
 
 /* --- the two sets --- */
 
-/* Every id that a line of the header has. */
+/* Collects every id in the header's lines. */
 static void wants_known(struct id_set *out, const struct bundle_header *h)
 {
     size_t most = h ? h->refs.list.len + h->points.len + 1 : 1;
@@ -65,7 +65,7 @@ static void wants_known(struct id_set *out, const struct bundle_header *h)
     id_set_sort(out);
 }
 
-/* Tips that are not known, at most `max`. Returns how many there are in all. */
+/* Collects tips that are not known, at most `max` of them. Returns how many there are in all. */
 static size_t wants_missing(struct id_set *out, const struct git_refs *refs,
                             const struct id_set *known, size_t max)
 {
@@ -84,9 +84,9 @@ static size_t wants_missing(struct id_set *out, const struct git_refs *refs,
 /* --- haves --- */
 
 struct have_list {
-    unsigned char *to; /* git_id_len() bytes each */
+    unsigned char *to; /* ids, git_id_len() bytes each */
     size_t count, id_len;
-    struct id_set *known; /* a mark: the id is in the list */
+    struct id_set *known; /* ids of the header; a marked id is in the list already */
 };
 
 static void have_add(struct have_list *l, const unsigned char *id)
@@ -133,7 +133,8 @@ static void some_push(struct git_refs *r, const struct git_ref *ref)
     vec_push(&r->list, copy);
 }
 
-/* The refs whose tips are known or asked for. A ref whose new tip must wait stays as it was. */
+/* Collects the refs whose tips are known or asked for. A ref whose new tip must wait for another
+ * fetch keeps its old tip. */
 static void wants_some(struct git_refs *out, const struct git_refs *refs,
                        const struct bundle_header *h, const struct id_set sets[2])
 {
@@ -161,7 +162,7 @@ void bundle_wants_init(struct bundle_wants *out, const struct bundle_old *old,
     const struct bundle_header *h =
         old && old->header.refs.is_sha256 == refs->is_sha256 ? &old->header : NULL;
     size_t id_len = git_id_len(refs->is_sha256);
-    struct id_set sets[2]; /* known, missing */
+    struct id_set sets[2]; /* known ids, missing ids */
     struct have_list haves;
 
     *out = (struct bundle_wants){.refs = refs};

@@ -7,7 +7,7 @@
 #include "archive/shelf.h"
 #include "base/map.h"
 
-/* The check of one account. */
+/* The state while one account is checked. */
 struct account_check {
     struct archive_check *check;
     struct archive *archive;
@@ -68,7 +68,7 @@ static int check_list(struct account_check *k, struct err *err)
     return code;
 }
 
-/* A line of the record that says that there is a bundle. */
+/* Checks a line of the record that says that there is a bundle. */
 static int check_bundle(struct account_check *k, const struct record_repo *r, struct err *err)
 {
     struct str key = archive_key(k->account, &k->arena, ARCHIVE_BUNDLE, r->name);
@@ -120,7 +120,7 @@ static int check_repos(struct account_check *k, struct err *err)
     return code;
 }
 
-/* The score in `tracked` is that of the record. */
+/* Compares the score in `tracked` with the time in the record. */
 static int check_score(struct account_check *k, struct err *err)
 {
     struct schedule_entry entry;

@@ -1,6 +1,5 @@
-/* The check of the archive: compares records with the objects in the satellites and with
- * `tracked`. It reads metadata alone; whether a bundle's objects are whole is a matter of audits.
- */
+/* The check of the archive: compares records with the objects in the satellites and with `tracked`.
+ * It reads only metadata of bundles. Audits (audit.h) tell whether a bundle is damaged. */
 #ifndef ARCHIVE_CHECK_H
 #define ARCHIVE_CHECK_H
 
@@ -21,7 +20,7 @@ struct archive_check {
 };
 
 /* Checks an account. An error means that something could not be read; it is not a finding. An
- * account on which somebody works now may have findings that are gone a moment later. */
+ * account that is being synced may have findings that are gone a moment later. */
 int archive_check_account(struct archive_check *k, struct archive *x,
                           const struct archive_account *c, struct err *err) MUST_CHECK;
 /* Checks all accounts in `tracked`. */

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 
-enum { COPY_SIZE_ZERO = 0x10000 }; /* the length that a copy of length 0 stands for */
+enum { COPY_SIZE_ZERO = 0x10000 }; /* a copy instruction with length 0 stands for this length */
 
 static int delta_bad(struct err *err, const char *what)
 {

@@ -1,8 +1,8 @@
 /* Deltas of packs (gitformat-pack, "Deltified representation").
  *
  * A delta says how to make an object from another one, its base: two sizes, then instructions that
- * copy a range of the base or insert bytes of the delta. A delta is hostile: its sizes lie, its
- * ranges lie outside the base, and its instructions end early. Nothing here allocates. */
+ * copy a range of the base or insert bytes of the delta. A delta may be hostile: its sizes may be
+ * wrong, its ranges outside of the base, and its instructions cut short. Nothing here allocates. */
 #ifndef ARCHIVE_DELTA_H
 #define ARCHIVE_DELTA_H
 

@@ -5,11 +5,12 @@
 #include "archive/outcome.h"
 #include "archive/shelf.h"
 
-/* Puts the `.error` object. If there is one of the same code already, it goes on counting:
- * e->attempts and e->first_seen_ms are set here. */
+/* Puts the `.error` object. If an object with the same code exists, its count goes on: this sets
+ * e->attempts and e->first_seen_ms. */
 int error_object_put(struct shelf *s, struct arena *a, struct str key, struct archive_error *e,
                      struct err *err) MUST_CHECK;
-/* Reads it; strings are in the arena. ERR_NOT_FOUND: there is none. ERR_PARSE: it is not one. */
+/* Reads the object; strings are in the arena. ERR_NOT_FOUND: there is no object. ERR_PARSE: it does
+ * not have the form of an `.error` object. */
 int error_object_read(struct shelf *s, struct arena *a, struct str key, struct archive_error *out,
                       struct err *err) MUST_CHECK;
 

@@ -25,9 +25,9 @@ struct git_remote;
 
 enum {
     EXTRA_LINE_MAX = 1024 * 1024, /* bytes of an item; larger ones are left out and counted */
-    EXTRA_STATE_MAX = 4096,       /* bytes of the state in the record */
-    EXTRA_LFS_BATCH = 100,        /* LFS objects of one question */
-    EXTRA_POINTER_MAX = 1024,     /* bytes of an LFS pointer */
+    EXTRA_STATE_MAX = 4096,       /* most bytes of a repository's state in the record */
+    EXTRA_LFS_BATCH = 100,        /* LFS objects that one request asks for */
+    EXTRA_POINTER_MAX = 1024,     /* most bytes of an LFS pointer */
 };
 
 /* One repository whose options are saved. Everything is borrowed. */
@@ -36,7 +36,7 @@ struct extras {
     struct shelf *shelf;
     const struct archive_account *account;
     struct client *client;       /* for files of releases and LFS objects */
-    struct arena *arena;         /* of the call */
+    struct arena *arena;         /* memory of the call */
     const char *scratch;         /* folder of scratch files */
     uint64_t scratch_max;        /* bytes of a scratch file */
     struct str owner, repo, id;  /* the forge's spelling, and its number */
@@ -44,32 +44,37 @@ struct extras {
     const _Atomic(bool) *cancel; /* may be NULL */
     const struct log *log;
 
-    /* Counted by the calls. */
-    uint64_t lines, files, bytes; /* that were added */
-    uint64_t left_out;            /* items that were too large, or files that are not there */
+    /* The calls add to these counts. */
+    uint64_t lines, files, bytes; /* that were stored */
+    uint64_t left_out; /* items that were too large, and files that the server does not have */
 };
 
 /* How far the options of a repository were read. The texts are in an arena. */
 struct extras_state {
-    struct str issues, pulls; /* the time from which the next question asks, as the forge has it */
-    struct str releases;      /* digest of the releases that were seen last */
-    struct str lfs;           /* id of the commit whose LFS objects are stored */
+    struct str issues,
+        /* The next question asks for changes since this time, in the forge's notation. */
+        pulls;
+    struct str releases; /* digest of the releases that were seen last */
+    struct str lfs;      /* id of the commit whose LFS objects are stored */
 };
-/* Reads the member `extra` of a repository's line; an empty or damaged text is a fresh state. */
+/* Reads the member `extra` of a repository's line; an empty or damaged text becomes an empty
+ * state. */
 void extras_state_read(struct extras_state *out, struct arena *a, struct str text);
 void extras_state_write(struct buf *out, const struct extras_state *s);
 
-/* Saves the lists and the files of releases that `wants` names, and moves the state on. The errors
- * are those of forge.h; ARCHIVE_STORAGE: the satellite failed; ARCHIVE_TOO_BIG: a list is larger
- * than scratch_max. */
+/* Saves the lists and the files of releases that `wants` names, and updates the state. The errors
+ * are those of forge.h, and these outcomes in the fault: ARCHIVE_STORAGE: the satellite failed;
+ * ARCHIVE_TOO_BIG: a list is larger than scratch_max. */
 int extras_lists(struct extras *x, const struct forge_wants *wants, struct extras_state *state,
                  struct forge_fault *fault, struct err *err) MUST_CHECK;
 
-/* Saves the LFS objects that the tree of HEAD names, unless those of this commit are stored. */
+/* Saves the LFS objects that the tree of HEAD names. Does nothing if this commit's objects are
+ * stored already. */
 int extras_lfs(struct extras *x, struct git_remote *remote, struct extras_state *state,
                struct forge_fault *fault, struct err *err) MUST_CHECK;
 
-/* A pointer to an LFS object, as a blob of git has it. Returns false when the text is none. */
+/* A pointer to an LFS object: the text of a small blob in git. The function returns false when the
+ * text is not a pointer. */
 struct lfs_pointer {
     char oid[65]; /* SHA-256 in hex */
     uint64_t size;
@@ -78,11 +83,13 @@ bool lfs_pointer_read(struct lfs_pointer *out, struct str text);
 
 /* --- for the tables of kinds --- */
 
-/* A question of a list. Placeholders of the path: {owner}, {repo} and {id}. */
+/* One list that the forge is asked for. The path may have the placeholders {owner}, {repo} and
+ * {id}. */
 struct extra_source {
-    const char *type; /* of its lines */
+    const char *type; /* value of `type` in the saved lines */
     const char *path;
-    const char *since; /* query parameter with the checkpoint; NULL: there is none */
+    /* Query parameter for the checkpoint; NULL: the list has no such parameter. */
+    const char *since;
     bool newest_first; /* sorted by time of change, so that reading ends at the checkpoint */
 };
 struct extra_list {

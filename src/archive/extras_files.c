@@ -17,13 +17,13 @@ enum {
 
 /* --- where requests may go --- */
 
-/* A file on its way. */
+/* One file while it is transferred. */
 struct extras_transfer {
     struct reader reader; /* the body, hashed and counted while it is read */
     struct extras *x;
     const struct extras_file *file;
     struct client_stream *stream;
-    struct digests *digests; /* NULL: the file has no SHA-256 to compare */
+    struct digests *digests; /* NULL: the expected SHA-256 is not known */
     uint64_t got;
     bool is_foreign; /* the URL is not on the forge's own origins */
 };
@@ -44,7 +44,7 @@ static bool extras_may_connect(void *ctx, const struct sock_addr *addr)
     return any || (ip_of(ip, addr) && ip_is_public(ip));
 }
 
-/* Judges a URL, the first one or one of a redirect. */
+/* Decides whether a URL may be asked: the first URL, or the target of a redirect. */
 static bool extras_may_ask(struct extras_transfer *t, struct str url)
 {
     t->is_foreign = !extras_is_own(t->x, url);
@@ -77,7 +77,7 @@ static int extras_transfer_read(struct reader *r, void *to, size_t len, size_t *
 
 static const struct reader_ops extras_transfer_ops = {.read = extras_transfer_read};
 
-/* Compares the file with what was promised, before it becomes visible. */
+/* Compares the file with the expected size and SHA-256, before it becomes visible. */
 static int extras_verify(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct extras_transfer *t = ctx;
@@ -95,7 +95,8 @@ static int extras_verify(void *ctx, struct object_meta *meta, struct err *err)
                : err_set(err, ERR_PARSE, "the file has another SHA-256 than it should have");
 }
 
-/* Turns an error of the transfer into an outcome. Errors of the satellite are the others. */
+/* Turns an error of the transfer into an outcome. Codes that are not listed come from the
+ * satellite. */
 static int extras_transfer_failed(struct forge_fault *fault, int code, struct err *err)
 {
     struct err why = *err;
@@ -238,7 +239,7 @@ static int extras_store_asset(struct extras *x, const struct extras_asset *asset
 
     if (code != ERR_NOT_FOUND || fault->code != ARCHIVE_GONE)
         return code;
-    x->left_out++; /* it was removed since the release was listed */
+    x->left_out++; /* the file was removed since the release was listed */
     log_info(x->log, "archive.file_absent", log_s("key", file.key), log_z("why", err->text));
     return 0;
 }
@@ -253,7 +254,8 @@ int extras_assets(struct extras *x, struct str release, struct forge_fault *faul
     scan_open(&s, '{');
     while (code == 0 && scan_key(&s, key, sizeof(key))) {
         if (strcmp(key, "assets") != 0 || scan_peek(&s) != SCAN_ARRAY) {
-            scan_skip(&s, NULL); /* GitLab's assets are an object with links to elsewhere */
+            /* Skips GitLab's assets: they are an object with links to other hosts. */
+            scan_skip(&s, NULL);
             continue;
         }
         scan_open(&s, '[');

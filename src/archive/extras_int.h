@@ -11,24 +11,24 @@ struct str extras_key(const struct extras *x, struct str what);
 struct str extras_path(const struct extras *x, const char *path, struct str id);
 /* Notes that the satellite or the scratch file failed, and returns `code`. */
 int extras_storage(struct forge_fault *fault, int code, struct err *err);
-/* A fault that means that the forge does not have the feature. */
+/* Whether the fault means that the forge does not have the feature. */
 bool extras_is_absent(const struct forge_fault *fault);
 
-/* The outcome of a status that is neither good nor says that a thing is absent. */
+/* The outcome for an HTTP status that is neither a success nor means that a thing is absent. */
 enum archive_code extras_status_code(int status);
 
-/* A file that is fetched and stored. */
+/* A file to fetch and store. */
 struct extras_file {
     struct str url;
     struct str key;
-    uint64_t size;               /* that it must have */
-    const unsigned char *sha256; /* that its bytes must have; NULL: any */
+    uint64_t size;               /* the size that it must have */
+    const unsigned char *sha256; /* the SHA-256 that it must have; NULL: not checked */
     const struct http_header *headers;
     size_t header_count;
 };
-/* Fetches a file and stores it while it flows, unless it is stored with that size. No token is
- * sent. Requests go to the forge's own origin, or by https to public addresses. ERR_NOT_FOUND: the
- * server does not have it. */
+/* Fetches a file and stores it while it is received, unless a file of that size is stored already.
+ * No token is sent. Requests go to the forge's own origin, or by https to public addresses.
+ * ERR_NOT_FOUND: the server does not have the file. */
 int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forge_fault *fault,
                       struct err *err) MUST_CHECK;
 

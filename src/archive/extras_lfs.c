@@ -1,8 +1,8 @@
 /* LFS objects of the default branch (the Batch API of git-lfs).
  *
- * The tree of HEAD is fetched with depth 1 and walked. A blob of less than 1 KiB that is a pointer
- * names an object by its SHA-256. The server is asked for a hundred objects at a time where they
- * can be fetched; each is stored by its SHA-256, which is checked while it flows. */
+ * The tree of HEAD is fetched with depth 1 and walked. An LFS pointer is a blob of less than 1 KiB
+ * that names an object by its SHA-256. One request asks the server for the URLs of a hundred
+ * objects. Each object is stored under its SHA-256, which is checked during the transfer. */
 #include "archive/extras_int.h"
 #include "archive/fetch.h"
 #include "archive/link.h"
@@ -19,8 +19,8 @@
 #include <stdlib.h>
 
 enum {
-    LFS_FOLDERS_MAX = 1000 * 1000, /* folders of the tree */
-    LFS_OBJECTS_MAX = 1000 * 1000, /* pointers of the tree */
+    LFS_FOLDERS_MAX = 1000 * 1000, /* most folders of a tree */
+    LFS_OBJECTS_MAX = 1000 * 1000, /* most pointers of a tree */
     LFS_ANSWER_MAX = 4 * 1024 * 1024,
     LFS_HEADERS_MAX = 8,
     LFS_OID_BYTES = 32,
@@ -38,11 +38,12 @@ struct lfs_run {
     struct forge_fault *fault;
     struct packed *packed;
     bool is_sha256;
-    VEC(struct lfs_folder) folders; /* that are still to be walked */
+    VEC(struct lfs_folder) folders; /* folders that are still to be walked */
     size_t walked;
     VEC(struct lfs_pointer) wanted;
-    bool answered[EXTRA_LFS_BATCH]; /* objects of the question that the answer has named */
-    int failed;                     /* why an object was not given; 0: all were */
+    /* For each object that was asked for: the answer has named it. */
+    bool answered[EXTRA_LFS_BATCH];
+    int failed; /* the error of the first object that the server did not give; 0: it gave all */
     struct forge_fault failed_fault;
     struct err failed_err;
 };
@@ -106,8 +107,8 @@ static int lfs_push_folder(struct lfs_run *r, const unsigned char *id, struct er
     return 0;
 }
 
-/* Looks at the entries of one folder. Its bytes are copied, because reading a blob ends the loan
- * of them. */
+/* Looks at the entries of one folder. The folder's bytes are copied first, because reading a blob
+ * invalidates them. */
 static int lfs_walk_folder(struct lfs_run *r, const struct lfs_folder *folder, struct err *err)
 {
     struct packed_object object;
@@ -144,7 +145,7 @@ static int lfs_walk(struct lfs_run *r, const unsigned char *tip, struct err *err
     int code = packed_find(&object, r->packed, tip, err);
 
     if (code == 0 && object.type != PACK_COMMIT)
-        return 0; /* HEAD may lead to a tag of something else */
+        return 0; /* HEAD may lead to a tag of an object that is not a commit */
     if (code == 0)
         code = packed_read(r->packed, &object, MIB, &data, err);
     if (code == 0)
@@ -167,8 +168,9 @@ static int lfs_take_body(void *ctx, struct str piece, struct err *err)
 }
 
 struct lfs_body {
-    struct buf text; /* the first member, for lfs_take_body() */
-    bool any;        /* every address may be used */
+    /* The first member, so that a pointer to it is a pointer to the struct in lfs_take_body(). */
+    struct buf text;
+    bool any; /* any address may be asked, also private ones */
 };
 
 static bool lfs_may_connect(void *ctx, const struct sock_addr *addr)
@@ -199,7 +201,7 @@ static void lfs_write_question(struct buf *out, const struct lfs_pointer *list, 
     json_out_close(&w, '}');
 }
 
-/* The URL of the batch API is on the forge's own origin, because that of the repository is. */
+/* The URL of the batch API. It is on the forge's own origin, because the repository's URL is. */
 static const char *lfs_url(struct lfs_run *r)
 {
     struct str url = git_remote_url(r->remote);
@@ -222,7 +224,7 @@ static int lfs_judge(struct lfs_run *r, int status, struct err *err)
                       status);
 }
 
-/* Sends the question. `auth` is the value of Authorization, or empty. */
+/* Sends the question. `auth` is the value of Authorization, or empty for none. */
 static int lfs_send(struct lfs_run *r, struct str question, struct str auth, struct lfs_body *body,
                     struct err *err)
 {
@@ -289,13 +291,13 @@ static int lfs_ask(struct lfs_run *r, const struct lfs_pointer *list, size_t cou
 
 struct lfs_item {
     struct str oid, href;
-    int64_t error; /* the status that the server gives for this object; 0: none */
+    int64_t error; /* HTTP status that the server names for this object; 0: none */
     struct http_header headers[LFS_HEADERS_MAX];
     size_t header_count;
 };
 
-/* Reads the headers that the server wants to get with the request for an object. Those that frame
- * the message are not taken over. */
+/* Reads the headers that the request for an object must have, as the server says. Headers that
+ * frame an HTTP message (such as Content-Length) are left out. */
 static void lfs_read_headers(struct scan *s, struct arena *a, struct lfs_item *out)
 {
     static const char *const own[] = {"host", "content-length", "transfer-encoding", "connection"};
@@ -372,8 +374,8 @@ static struct str lfs_key(const struct extras *x, const char *oid)
     return extras_key(x, arena_fmt(x->arena, "lfs/%.2s/%.2s/%s", oid, oid + 2, oid));
 }
 
-/* Notes that the server did not give an object; the first reason counts. The others are stored all
- * the same, and the objects of this commit are asked for again by the next sync. */
+/* Notes that the server did not give an object; only the first reason is kept. The other objects
+ * are stored all the same, and the next sync asks for this commit's objects again. */
 static void lfs_not_given(struct lfs_run *r, struct str oid, int64_t status)
 {
     if (r->failed)
@@ -461,7 +463,7 @@ static int lfs_order(const void *a, const void *b)
     return strcmp(((const struct lfs_pointer *)a)->oid, ((const struct lfs_pointer *)b)->oid);
 }
 
-/* Leaves those objects in the list that are not stored, each once. */
+/* Removes stored objects and repetitions from the list. */
 static int lfs_leave_stored(struct lfs_run *r, struct err *err)
 {
     size_t kept = 0;

@@ -1,9 +1,9 @@
 /* Lists of a forge as JSON lines: issues, pull requests, releases.
  *
- * New items are written into a scratch file first. When there are any, the lines that the object
- * has are hashed, so that none is written twice, and the object is put again with the new lines
- * behind the old ones. The checkpoint moves on behind that, so a crash repeats work and loses
- * nothing. */
+ * New items are written into a scratch file first. When there are new items, the lines of the
+ * stored object are hashed so that no line is written twice, and the object is put again with the
+ * new lines behind the old ones. The checkpoint moves on only after that, so a crash repeats work
+ * and loses nothing. */
 #include "archive/extras_int.h"
 #include "archive/link.h"
 
@@ -16,22 +16,23 @@
 #include <stdlib.h>
 
 enum {
-    LISTS_OVERLAP_MS = MS_PER_MINUTE, /* questions overlap: a forge's copies may be late */
+    /* A question goes back by this much: replicas of the forge may be late. */
+    LISTS_OVERLAP_MS = MS_PER_MINUTE,
     LISTS_HASHES_MAX = 2 * 1000 * 1000,
     LISTS_PIECE = 64 * 1024,
 };
 
-/* New lines of one list, on their way. */
+/* New lines of one list, gathered in a scratch file. */
 struct extra_spool {
     struct extras *x;
     const struct extra_list *list;
-    struct str since; /* the checkpoint; or empty */
+    struct str since; /* the checkpoint; empty: everything is asked for */
     int fd;
     uint64_t size;        /* bytes in the scratch file */
     uint64_t count;       /* lines */
     int64_t date_ms;      /* the server's time when the list began */
-    uint64_t digest;      /* of all lines, for lists without a checkpoint */
-    VEC(uint64_t) hashes; /* of the lines that the object has, sorted */
+    uint64_t digest;      /* hash of all lines, for lists without a checkpoint */
+    VEC(uint64_t) hashes; /* sorted hashes of the lines that the object has */
 };
 
 /* --- gathering --- */
@@ -60,8 +61,8 @@ static bool extra_is_old(const struct extra_spool *l, struct str raw)
     return old;
 }
 
-/* The hash of a line. Counts of downloads are left out of it, because they would make another line
- * of a release each time that somebody downloads its files. */
+/* The hash of a line. Counts of downloads are left out of the hash. Otherwise each download of a
+ * release's file would add a line. */
 static uint64_t extra_line_hash(struct str line, uint64_t seed)
 {
     struct str mark = STR("\"download_count\":");
@@ -76,8 +77,8 @@ static uint64_t extra_line_hash(struct str line, uint64_t seed)
     return hash_xxh3(line, seed);
 }
 
-/* Writes one line into the scratch file. Line ends stand only between the parts of a JSON text, so
- * they become blanks. */
+/* Writes one line into the scratch file. Newlines become blanks; JSON has them only between its
+ * tokens. */
 static int extra_write_line(struct extra_spool *l, const char *type, struct str raw,
                             struct err *err)
 {
@@ -107,7 +108,8 @@ static int extra_write_line(struct extra_spool *l, const char *type, struct str 
     return code;
 }
 
-/* Takes the items of a page. *done: the rest of the list is older than the checkpoint. */
+/* Writes the items of a page into the scratch file. *done: the rest of the list is older than the
+ * checkpoint. */
 static int extra_take_page(struct extra_spool *l, const struct extra_source *source,
                            struct str body, bool *done, struct forge_fault *fault, struct err *err)
 {
@@ -179,8 +181,8 @@ static int extra_gather(struct extra_spool *l, const struct extra_source *source
 
 typedef int extra_line_fn(struct extra_spool *l, void *ctx, struct str line, struct err *err);
 
-/* Gives each() the lines of a reader, without their ends. A line that is too long is not one of
- * ours: ERR_CORRUPT. */
+/* Gives each() the lines of a reader, without their ends. ERR_CORRUPT: a line is longer than the
+ * lines that weir writes. */
 static int extra_each_line(struct extra_spool *l, struct reader *from, extra_line_fn *each,
                            void *ctx, struct err *err)
 {
@@ -243,7 +245,7 @@ static int extra_copy_line(struct extra_spool *l, void *ctx, struct str line, st
     return code == 0 ? file_write_all(*(int *)ctx, "\n", 1, err) : code;
 }
 
-/* Leaves only those lines in the scratch file that the object does not have. */
+/* Removes the lines from the scratch file that the object already has. */
 static int extra_filter(struct extra_spool *l, struct err *err)
 {
     struct file_reader from;
@@ -263,7 +265,7 @@ static int extra_filter(struct extra_spool *l, struct err *err)
 
 /* --- storing --- */
 
-/* Two readers, one behind the other. */
+/* A reader that gives the bytes of one reader and then those of another. */
 struct extra_joined {
     struct reader reader;
     struct reader *first, *second;
@@ -361,7 +363,8 @@ static int extra_line_assets(struct extra_spool *l, void *ctx, struct str line, 
     return extras_assets(l->x, data, r->fault, err);
 }
 
-/* Stores the files of all releases of the list, so that one that failed is tried again. */
+/* Stores the files of all releases in the list, also of unchanged ones: a file that failed before
+ * is tried again. */
 static int extra_store_assets(struct extra_spool *l, struct forge_fault *fault, struct err *err)
 {
     struct extra_release ctx = {fault};
@@ -373,7 +376,8 @@ static int extra_store_assets(struct extra_spool *l, struct forge_fault *fault, 
 
 /* --- the list --- */
 
-/* Moves the checkpoint on. Lists without one are told apart by a digest of their lines. */
+/* The checkpoint for the next sync. A list without a checkpoint gets a digest of its lines
+ * instead. */
 static struct str extra_checkpoint(const struct extra_spool *l)
 {
     char text[CLOCK_ISO_LEN + 1];

@@ -1,6 +1,6 @@
-/* Why a git server's repository could not be read, in the words of the archive: an outcome
- * (outcome.h) with what an `.error` object says about it. docs/archive.md has the table of HTTP
- * statuses and outcomes. */
+/* Why a repository could not be read from a git server: an outcome of the archive (outcome.h) with
+ * the details for an `.error` object. docs/archive.md has the table of HTTP statuses and
+ * outcomes. */
 #ifndef ARCHIVE_FAULT_H
 #define ARCHIVE_FAULT_H
 
@@ -11,9 +11,9 @@ enum { FETCH_WORDS_MAX = 256, FETCH_RETRY_AFTER_MAX_S = 24 * 3600 };
 
 struct fetch_fault {
     enum archive_code code;
-    int http_status;             /* of the answer that failed; 0: there was none */
-    int64_t retry_after_s;       /* what Retry-After says, at most a day; -1: nothing */
-    char words[FETCH_WORDS_MAX]; /* the server's own words, without control characters; "": none */
+    int http_status;             /* status of the answer that failed; 0: there was no answer */
+    int64_t retry_after_s;       /* value of Retry-After, at most a day; -1: not sent */
+    char words[FETCH_WORDS_MAX]; /* the server's message without control characters; "": none */
 };
 
 /* The fault of an answer whose status is not 200; `body` is the beginning of its body. A status
@@ -21,9 +21,9 @@ struct fetch_fault {
  * asks the forge's API before it believes that. */
 void fetch_fault_answer(struct fetch_fault *out, const struct client_response *head,
                         struct str body);
-/* The fault of a git server that says in git's protocol why it refuses. */
+/* The fault for a message in git's protocol by which the server refuses. */
 void fetch_fault_words(struct fetch_fault *out, struct str words);
-/* The fault of an error that has come from the network. */
+/* The fault for an error code of the network. */
 void fetch_fault_network(struct fetch_fault *out, int code);
 
 #endif

@@ -19,19 +19,19 @@
 #define RESULT_TYPE      "application/x-git-upload-pack-result"
 
 enum {
-    FETCH_GZIP_FROM = 1024,             /* bytes of a request that are worth compressing */
-    FETCH_REFUSAL_MAX = 4096,           /* bytes of a refusal's body that are read */
-    FETCH_REFUSAL_MS = 10 * MS_PER_S,   /* how long these may take */
-    FETCH_REFS_MAX = 512 * 1024 * 1024, /* bytes of an answer that lists refs */
+    FETCH_GZIP_FROM = 1024,             /* a request of at least this many bytes is compressed */
+    FETCH_REFUSAL_MAX = 4096,           /* bytes that are read of the body of a refusal */
+    FETCH_REFUSAL_MS = 10 * MS_PER_S,   /* how long reading that body may take */
+    FETCH_REFS_MAX = 512 * 1024 * 1024, /* most bytes of an answer that lists refs */
     FETCH_HEADERS_MAX = 8,
-    FETCH_LIST_WAIT_MS = 50, /* how often a remote looks whether it may have a large list */
+    FETCH_LIST_WAIT_MS = 50, /* pause between two checks whether a large list may be read */
     FETCH_URL_MAX = 2048,
 };
 
 struct git_remote {
     struct git_remote_options o;
-    char *url;  /* that was asked for; owned */
-    char *base; /* that has answered; owned */
+    char *url;  /* URL that was asked for; owned */
+    char *base; /* URL that has answered; owned */
     char *auth; /* the value of Authorization, or NULL; owned */
     struct git_advert advert;
     struct git_refs refs;
@@ -39,13 +39,13 @@ struct git_remote {
     bool has_large_list; /* this remote has set *o.large_list */
 
     /* The exchange that is under way: */
-    struct arena arena; /* of the response's head */
+    struct arena arena; /* memory of the response's head */
     struct client_response head;
     char address[FETCH_URL_MAX + sizeof(INFO_REFS)];
     struct buf request;
     struct client_stream *stream;
-    struct reader wire; /* reads the stream, and notes its errors */
-    int wire_code;      /* what the network's side of the answer has failed with; 0: it has not */
+    struct reader wire; /* reads the stream, and keeps the code of its errors */
+    int wire_code;      /* error of the network's side of the answer; 0: none */
     struct pkt_in in;
 
     /* The pack, which the caller reads: */
@@ -53,7 +53,7 @@ struct git_remote {
     struct band_reader band;
     bool is_open, has_ended;
     uint64_t pack_bytes;
-    int pack_code; /* what the pack has failed with */
+    int pack_code; /* error of the pack; 0: none */
     struct fetch_fault fault;
 };
 
@@ -69,7 +69,7 @@ static bool remote_may_connect(void *ctx, const struct sock_addr *addr)
     return r->o.allow_private || sock_addr_is_public(addr);
 }
 
-/* Whether a URL of http has become the same host's URL of https. */
+/* Whether a URL differs only in that http became https, on the same host. */
 static bool url_is_upgrade(const struct url *from, const struct url *to)
 {
     return str_ieq(from->scheme, STR("http")) && str_ieq(to->scheme, STR("https")) &&
@@ -117,7 +117,7 @@ static void remote_hang_up(struct git_remote *r)
     arena_reset(&r->arena);
 }
 
-/* The time that is left of the whole, in ms; at least 1. */
+/* The rest of the time for the whole conversation, in ms; at least 1. */
 static uint64_t remote_time_left(const struct git_remote *r)
 {
     uint64_t spent = clock_mono_ms() - r->began_ms;
@@ -179,15 +179,15 @@ static bool remote_gzip(struct git_remote *r)
     return is_done;
 }
 
-/* Whether a server repeats the token, as it is or as Basic has it. */
+/* Whether the server's words contain the token, in plain form or as HTTP Basic encodes it. */
 static bool remote_is_told(const struct git_remote *r, struct str words)
 {
     return r->auth && (str_find(words, r->o.token) >= 0 ||
                        str_find(words, str_skip(str_z(r->auth), sizeof("Basic ") - 1)) >= 0);
 }
 
-/* Reads the beginning of a refusal's body, for its words. An answer that does not come is no
- * further failure. */
+/* Reads the beginning of a refusal's body, for the server's words. If the body cannot be read, only
+ * the words are missing. */
 static int remote_refused(struct git_remote *r, struct fetch_fault *fault, struct err *err)
 {
     uint64_t until = clock_mono_ms() + FETCH_REFUSAL_MS;
@@ -264,7 +264,7 @@ static int remote_ask(struct git_remote *r, uint64_t body_max, struct fetch_faul
     return code;
 }
 
-/* Finds the fault of a failure that has none yet. `text` is what the error says. */
+/* Finds the fault for a failure that has none yet. `text` is the text of the error. */
 static void remote_find_fault(const struct git_remote *r, int code, struct str text,
                               struct fetch_fault *fault)
 {
@@ -278,8 +278,8 @@ static void remote_find_fault(const struct git_remote *r, int code, struct str t
     fault->http_status = r->head.status;
 }
 
-/* Fills *fault for a failure that has no fault yet, and returns the code. Words that hold the token
- * are dropped. */
+/* Fills *fault for a failure that has no fault yet, and returns the code. Words that contain the
+ * token are removed. */
 static int remote_fail(struct git_remote *r, int code, struct fetch_fault *fault, struct err *err)
 {
     struct str text = str_z(err ? err->text : NULL);
@@ -298,8 +298,8 @@ static int remote_fail(struct git_remote *r, int code, struct fetch_fault *fault
     return code;
 }
 
-/* Reads to the end of an answer whose last packet has come. Without that its connection could not
- * be used again. ERR_PARSE: bytes follow the last packet. */
+/* Reads to the end of an answer whose last packet has come, so that its connection can be used
+ * again. ERR_PARSE: bytes follow the last packet. */
 static int remote_drain(struct git_remote *r, struct err *err)
 {
     char byte;
@@ -349,7 +349,7 @@ static int remote_ls_refs(struct git_remote *r, struct fetch_fault *fault, struc
     return code == 0 ? remote_drain(r, err) : code;
 }
 
-/* The URL that has answered becomes that of later requests. */
+/* Later requests use the URL that has answered. */
 static int remote_settle(struct git_remote *r, struct fetch_fault *fault, struct err *err)
 {
     struct str url = r->head.url;
@@ -375,7 +375,7 @@ static int remote_info_refs(struct git_remote *r, struct fetch_fault *fault, str
     return code == 0 ? remote_drain(r, err) : code;
 }
 
-/* Reads the refs, with version 2 by a second request. */
+/* Reads the refs. With version 2 this takes a second request. */
 static int remote_read_refs(struct git_remote *r, bool know_v2, struct fetch_fault *fault,
                             struct err *err)
 {
@@ -468,7 +468,7 @@ int git_remote_fetch(struct git_remote *r, const struct git_fetch *f, struct rea
         remote_hang_up(r);
         return is_not_our_ref(code, fault) ? err_wrap(err, ERR_CONFLICT, "a ref has moved") : code;
     }
-    client_stream_expect(r->stream, 0, 0); /* G6: a server may think before the pack begins */
+    client_stream_expect(r->stream, 0, 0); /* G6: a server may take long before the pack begins */
     band_reader_init(&r->band, &r->in, r->o.limits.pack_idle_ms);
     r->pack.ops = &ops;
     r->is_open = true;
@@ -517,7 +517,7 @@ static char *remote_auth(struct str user, struct str token)
     return buf_take(&out);
 }
 
-/* Whether weir and libcurl read the URL in the same way. */
+/* Whether weir and libcurl parse the URL in the same way. */
 static int remote_check_url(struct str text, struct err *err)
 {
     struct url u;

@@ -2,7 +2,7 @@
  * of its objects as a reader. Nothing is stored here. docs/archive.md, "Fetching", has the rules.
  *
  *     git_remote_open()      GET info/refs, and with protocol version 2 also ls-refs
- *     git_remote_refs()      what the server has
+ *     git_remote_refs()      the refs of the server
  *     git_remote_fetch()     POST git-upload-pack: a pack; again for the next pack
  *     git_remote_close()
  *
@@ -18,18 +18,20 @@
 #include "archive/fault.h"
 
 enum {
-    GIT_WANTS_MAX = 100 * 1000, /* ids that one fetch asks for: git http-backend takes 10 MB */
+    /* Most ids that one fetch asks for: git http-backend takes a body of 10 MB. */
+    GIT_WANTS_MAX = 100 * 1000,
     GIT_HAVES_MAX = 20 * 1000,
-    GIT_REFRESH_MAX = 3, /* how often refs may move between listing and fetching */
+    GIT_REFRESH_MAX = 3, /* most times that refs may change between listing and fetching */
     GIT_REDIRECTS_MAX = 3,
 };
 
-/* 0 stands for the default of each. */
+/* A 0 stands for the default, which each comment names. */
 struct fetch_limits {
-    uint64_t idle_ms;      /* no byte at all; 60 s */
-    uint64_t pack_idle_ms; /* no byte of the pack, whatever else comes; 15 min */
-    /* An answer that is slower than this on average over `slow_ms`; for packs from their first byte
-     * on; 1 KiB/s over 5 min. */
+    uint64_t idle_ms; /* longest time without any byte; 60 s */
+    /* Longest time without a byte of the pack, even if other packets come; 15 min. */
+    uint64_t pack_idle_ms;
+    /* An answer fails if its average over `slow_ms` is slower than this. A pack is measured from
+     * its first byte on. 1 KiB/s over 5 min. */
     uint64_t slow_bytes_per_s;
     uint64_t slow_ms;
     uint64_t total_ms; /* from git_remote_open() to the last byte; 12 h */
@@ -38,33 +40,34 @@ struct fetch_limits {
 
 /* Strings are borrowed until the close. */
 struct git_remote_options {
-    /* Borrowed until the close. It uses no proxy (client_options.direct), because a proxy would
-     * hide the addresses that are judged. */
+    /* Borrowed until the close. It must use no proxy (client_options.direct): behind a proxy weir
+     * could not check the addresses that are connected to. */
     struct client *client;
-    const char *url;              /* of the repository, as a git clone takes it */
-    struct str token_user, token; /* sent by Basic to the host of `url` alone; empty: none */
-    /* The hosts of `url` and `same_host` are in the configuration, so they may be on loopback or in
-     * a private network. Otherwise only public addresses are connected to (http/hosts.h). */
+    const char *url;              /* of the repository, as `git clone` accepts it */
+    struct str token_user, token; /* sent as HTTP Basic to the host of `url` alone; empty: none */
+    /* Set if an administrator has configured the hosts of `url` and `same_host`: they may be on
+     * loopback or in a private network. Otherwise only public addresses are connected to
+     * (http/hosts.h). */
     bool allow_private;
     struct str same_host; /* another host[:port] that redirects may lead to; empty: none */
     struct fetch_limits limits;
     const _Atomic(bool) *cancel; /* may be NULL */
     /* Shared by all remotes of a process, and false at first: only one remote at a time has a large
-     * list of refs (refs.h), and the others wait. NULL: nobody waits. */
+     * list of refs (refs.h), and the others wait. NULL: a remote never waits for others. */
     _Atomic(bool) *large_list;
 };
 
 struct git_remote;
 
 /* Reads the refs of a repository; they are sorted. A repository without refs is a success. When the
- * call fails, *fault tells why, except for ERR_CANCELED, where it has ARCHIVE_OK. */
+ * call fails, *fault says why; for ERR_CANCELED its code is ARCHIVE_OK. */
 int git_remote_open(struct git_remote **out, const struct git_remote_options *o,
                     struct fetch_fault *fault, struct err *err) MUST_CHECK;
 void git_remote_close(struct git_remote *r); /* NULL is fine; also closes an open pack */
 
 const struct git_refs *git_remote_refs(const struct git_remote *r); /* until refresh or close */
-/* The URL that answered, behind redirects: the forge has renamed the repository if it differs from
- * the URL that was asked for. */
+/* The URL that answered after redirects. If it differs from the URL that was asked for, the forge
+ * has renamed the repository. */
 struct str git_remote_url(const struct git_remote *r);
 bool git_remote_is_v2(const struct git_remote *r);
 
@@ -72,19 +75,19 @@ bool git_remote_is_v2(const struct git_remote *r);
 int git_remote_refresh(struct git_remote *r, struct fetch_fault *fault, struct err *err) MUST_CHECK;
 
 /* Asks for a pack. *pack gives the bytes of the pack, as the server sends them; it ends when the
- * server's answer has ended well. The caller closes it; before that no other call is made.
+ * server's answer has ended well. The caller closes the reader before any other call.
  *
- * `f` has at most GIT_WANTS_MAX wants. A repository with more of them takes several fetches, each
- * with the wants of those before as haves (bundle.h, bundle_wants_init()). Of the haves the first
- * GIT_HAVES_MAX are sent.
+ * `f` has at most GIT_WANTS_MAX wants. A repository with more wants takes several fetches; the
+ * wants of earlier fetches are haves of later ones (bundle.h, bundle_wants_init()). Only the first
+ * GIT_HAVES_MAX haves are sent.
  *
  * ERR_CONFLICT: a ref has moved since the refs were read ("not our ref"); the caller calls
  * git_remote_refresh() and asks again, GIT_REFRESH_MAX times at most. Other errors: as in
  * git_remote_open(). */
 int git_remote_fetch(struct git_remote *r, const struct git_fetch *f, struct reader **pack,
                      struct fetch_fault *fault, struct err *err) MUST_CHECK;
-/* Why the pack's reader failed, or NULL when it did not: then the failure is one of the reader's
- * consumer. */
+/* Why the pack's reader failed. NULL: the reader did not fail, so the failure is in the code that
+ * reads from it. */
 const struct fetch_fault *git_remote_fault(const struct git_remote *r);
 
 #endif

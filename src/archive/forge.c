@@ -160,7 +160,7 @@ static void forge_remember(struct forge_session *s, struct str login, const stru
                                         .type = arena_str(&s->arena, c->type)};
 }
 
-/* Whether the forge's spelling of a login can be that of an account of the archive. */
+/* Whether the login in the forge's answer is a valid login of the archive. */
 static int forge_check_account(const struct forge_session *s, const struct forge_account *c,
                                struct forge_fault *fault, struct err *err)
 {
@@ -223,7 +223,8 @@ void forge_walk_release(struct forge_walk *w)
     vec_release(&w->seen);
 }
 
-/* Notes that a page is asked for. No page is asked for twice, and there is an end. */
+/* Counts a page that is about to be asked for. Fails if it was asked for before, or if there are
+ * too many pages. */
 static int forge_walk_enter(struct forge_walk *w, struct forge_fault *fault, struct err *err)
 {
     uint64_t hash = hash_xxh3(w->next, 0);
@@ -240,8 +241,8 @@ static int forge_walk_enter(struct forge_walk *w, struct forge_fault *fault, str
     return 0;
 }
 
-/* The URL behind an unchanged page. GitHub sends no Link with 304. A page that was full may have
- * got a follower, so that one is looked for. */
+/* The URL behind an unchanged page. GitHub sends no Link with 304. Behind a page that was full
+ * there may be a new page, so that page is asked for. */
 static int forge_next_unchanged(struct forge_walk *w, const struct forge_page *known,
                                 struct str known_next, struct buf *next)
 {
@@ -290,7 +291,8 @@ int forge_walk_step(struct forge_walk *w, const struct forge_page *known, struct
     if (code < 0)
         return code;
     code = forge_ask(w->session, &a, &ask, &answer, &met, err);
-    if (code == ERR_NOT_FOUND && w->page > 1) /* the list is there, but not whole */
+    /* Page 1 was there, so the list exists but is incomplete. */
+    if (code == ERR_NOT_FOUND && w->page > 1)
         code = forge_fail(&met, ARCHIVE_PROTOCOL, err, "page %u of a list is not found",
                           (unsigned)w->page);
     if (code == 0 && !w->date_ms)
@@ -358,13 +360,14 @@ static int forge_list_page(struct forge_lister *l, struct str body, struct forge
     }
     if (code == 0 && scan_end(&scan, err) < 0)
         code = forge_malformed(fault, ERR_PARSE, err);
-    if (refused) /* it is read again each time, because its number of entries is not kept */
+    /* The page is always read anew: with 304 the refused entries could not be counted. */
+    if (refused)
         page->etag = STR_EMPTY;
     arena_release(&a);
     return code;
 }
 
-/* Whether the pages are those that the caller knew. An empty page behind them is no change. */
+/* Whether all pages are unchanged. An empty page behind them is no change. */
 static bool forge_list_unchanged(const struct forge_lister *l, size_t known_count)
 {
     size_t count = l->pages.len;
@@ -402,7 +405,8 @@ static int forge_list_pages(struct forge_lister *l, struct forge_walk *w,
     return code;
 }
 
-/* Finds the URL of the first page. Where it takes a question to find it, the known one is taken. */
+/* Finds the URL of the first page. If that would need a question to the forge, the known URL is
+ * used. */
 static int forge_list_first(struct forge_session *s, struct arena *a, struct str login,
                             const struct forge_page *known, size_t known_count, struct buf *out,
                             struct forge_fault *fault, struct err *err)

@@ -6,11 +6,10 @@
  * answer has a limit, only the API's own origin is asked, and nothing in an answer can lead a
  * request or a token to another host (docs/archive.md, F1 to F9).
  *
- * A call that fails returns a code of base/err.h and fills a fault, which says in the archive's
- * words how it ended:
- *   ERR_NOT_FOUND  there is no such thing, as far as the forge shows (ARCHIVE_GONE);
- *   ERR_DENIED     blocked (ARCHIVE_DMCA, ARCHIVE_TOS), not for us (ARCHIVE_AUTH), or led to a
- *                  place where weir may not go (ARCHIVE_REDIRECT);
+ * A call that fails returns a code of base/err.h and fills a fault, which has the outcome:
+ *   ERR_NOT_FOUND  the forge says that there is no such thing (ARCHIVE_GONE);
+ *   ERR_DENIED     blocked (ARCHIVE_DMCA, ARCHIVE_TOS), no right to see it (ARCHIVE_AUTH), or led
+ *                  to a place where weir may not go (ARCHIVE_REDIRECT);
  *   ERR_BUSY       the host or its tokens rest (ARCHIVE_RATE); rests_until_ms says until when;
  *   ERR_TIMEOUT    ARCHIVE_TIMEOUT;
  *   ERR_PEER, ERR_UNAVAILABLE, ERR_CLOSED
@@ -42,11 +41,11 @@ enum {
     FORGE_URL_MAX = 2048,
     FORGE_TOKENS_MAX = 100, /* tokens of one host */
     FORGE_TOKEN_MAX = 255,  /* bytes of a token */
-    FORGE_TEXT_MAX = 1024,  /* bytes of any text that is taken out of an answer */
+    FORGE_TEXT_MAX = 1024,  /* most bytes of any text that is taken from an answer */
     FORGE_TIME_MAX = 64,    /* bytes of a time */
 };
 
-/* The things that are saved beside the bundles. */
+/* Options of a forge: the things that are saved beside the bundles. */
 struct forge_wants {
     bool zip; /* the default branch as a ZIP file */
     bool wikis, gists, lfs, issues, pulls, releases;
@@ -57,10 +56,10 @@ struct forge_wants {
 int forge_wants_read(struct forge_wants *out, struct str text, struct err *err) MUST_CHECK;
 /* Appends the options that are on, with commas between them. */
 void forge_wants_write(struct buf *out, const struct forge_wants *w);
-/* Whether an option is on whose changes a list of repositories does not tell. */
+/* Whether an option is on for things whose changes do not show in the list of repositories. */
 bool forge_wants_parts(const struct forge_wants *w);
 
-/* Where a forge was named. */
+/* Where the forge was defined. */
 enum forge_source { FORGE_BUILT_IN, FORGE_FIXED /* configuration file */, FORGE_STORED };
 
 struct forge {
@@ -70,24 +69,24 @@ struct forge {
     struct str bucket;
     enum forge_kind kind;
     enum forge_source source;
-    bool allow_private; /* an administrator has named the host: any address may be its own */
-    bool git_given;     /* `git` was given, so clone URLs of the API are not used */
-    /* A push always changes `pushed_at`. Where this is false, an unchanged listing does not prove
-     * that nothing was pushed: GitLab counts a project's activity once an hour. */
+    bool allow_private; /* an administrator has named the host, so it may have any address */
+    bool git_given; /* `git` was configured, so the clone URLs that the API gives are not used */
+    /* True if every push changes `pushed_at`. Where it is false, an unchanged listing does not
+     * prove that nothing was pushed: GitLab counts a project's activity only once an hour. */
     bool sees_pushes;
     struct forge_wants wants;
     size_t tokens; /* how many tokens the host has */
 };
 
 struct forge_repo {
-    struct str id; /* the forge's number; it stays when the repository is renamed */
+    struct str id; /* the forge's number of it, which stays when the repository is renamed */
     struct str name;
     struct str full_name; /* <owner>/<name> */
     struct str owner;     /* login of the owner; a path with '/' for GitLab's groups */
     struct str owner_id;
     struct str clone_url; /* on the forge's own origin; empty when `foreign` */
     struct str default_branch, pushed_at;
-    uint64_t size_kb; /* as the forge says, which may be late; 0: not said */
+    uint64_t size_kb; /* in KiB as the forge says, which may be outdated; 0: not said */
     unsigned page;    /* which page of the listing it was on, from 0 */
     bool foreign;     /* the clone URL leads to another host: the outcome is ARCHIVE_REDIRECT */
     bool empty, disabled, is_private, fork, archived, has_wiki;
@@ -96,7 +95,7 @@ struct forge_repo {
 /* A page of a listing. Pages are kept in the record, and asked for with their ETag. */
 struct forge_page {
     struct str url;
-    struct str etag; /* empty: the page is always read */
+    struct str etag; /* empty: the page is read in full each time */
     unsigned repos;  /* how many repositories of the page were given to each() */
     bool unchanged;  /* the forge answered 304 */
 };
@@ -108,7 +107,7 @@ struct forge_account {
 struct forge_listing {
     struct forge_page *pages; /* in the arena */
     size_t page_count;
-    uint64_t count;   /* repositories that each() got, and those of unchanged pages */
+    uint64_t count;   /* repositories that each() got, plus those on unchanged pages */
     uint64_t refused; /* entries that were left out, because their names cannot be stored */
     bool unchanged;   /* every page is as the caller knew it */
 };
@@ -116,8 +115,8 @@ struct forge_listing {
 /* Why a call failed. Strings are in the arena of the call. */
 struct forge_fault {
     enum archive_code code;
-    int http_status;        /* 0: there was no answer */
-    int64_t retry_after_s;  /* as the server said; 0: it did not */
+    int http_status;        /* of the answer; 0: there was no answer */
+    int64_t retry_after_s;  /* as the server said; 0: it did not say */
     int64_t rests_until_ms; /* ARCHIVE_RATE: when the host or a token of it may be used again */
     struct str words;       /* the server's message, on one line */
     struct str request_id, block_reason;
@@ -147,8 +146,8 @@ typedef int forge_repo_fn(void *ctx, const struct forge_repo *r, struct err *err
 /* Lists the repositories of an account page by page, in memory that does not grow with their
  * number. `known` are the pages of the last listing: a page with an ETag is asked for with it, and
  * when the forge answers 304 nothing of that page is given to each(), because the record has its
- * repositories. What each() gets is borrowed for the call. An error of each() ends the listing;
- * the fault then has ARCHIVE_OK. */
+ * repositories. The argument of each() is borrowed for the call. An error of each() ends the
+ * listing; the fault then has ARCHIVE_OK. */
 int forge_list(struct forge_session *s, struct arena *a, struct str login,
                const struct forge_page *known, size_t known_count, forge_repo_fn *each, void *ctx,
                struct forge_listing *out, struct forge_fault *fault, struct err *err) MUST_CHECK;
@@ -168,7 +167,7 @@ int forge_members(struct forge_session *s, struct arena *a, struct str organisat
 /* A gist: a small git repository of an account. */
 struct forge_gist {
     struct str id, url;
-    bool foreign; /* it is on the forge's host for gists, which gets no token */
+    bool foreign; /* it is on the forge's separate host for gists, to which no token is sent */
 };
 typedef int forge_gist_fn(void *ctx, const struct forge_gist *g, struct err *err);
 
@@ -181,8 +180,8 @@ int forge_gists(struct forge_session *s, struct arena *a, struct str login, int6
 
 /* --- git --- */
 
-/* A seat for one transfer from the host's git server. All processes together have 8 of them for a
- * host. forge_git_begin() waits for a seat; ERR_BUSY: the host rests. */
+/* A seat allows one transfer from the host's git server. A host has 8 seats for all processes
+ * together. forge_git_begin() waits for a seat. ERR_BUSY: the host rests. */
 struct forge_seat {
     char id[40];
 };
@@ -192,8 +191,8 @@ void forge_git_end(struct forge_session *s, struct forge_seat *seat);
 /* The user and the token of HTTP Basic for git; both are empty where there is no live token. They
  * are valid until the session is closed, and may be sent only to the origin of forge.git. */
 void forge_git_auth(struct forge_session *s, struct str *user, struct str *token);
-/* The git server has answered 429: the host rests for all processes, as long as the server said or
- * for a time that doubles. Fills rests_until_ms of the fault. */
+/* Called when the git server has answered 429. The host rests for all processes: as long as the
+ * server said, or else twice as long as the last time. Sets fault->rests_until_ms. */
 int forge_git_rest(struct forge_session *s, int64_t retry_after_s, struct forge_fault *fault,
                    struct err *err) MUST_CHECK;
 

@@ -2,7 +2,7 @@
  *
  * A question is asked again, with another token or after a pause, when its token was refused or
  * rests, when the server had a fault (three times), and when a redirect stays on the API's origin
- * (three times). Every other answer is an end. */
+ * (three times). Every other answer ends the question. */
 #include "archive/forge_int.h"
 #include "archive/link.h"
 
@@ -17,13 +17,14 @@ enum {
     FORGE_TRIES = 3,
     FORGE_REDIRECTS = 3,
     FORGE_HEADERS_MAX = 6,
-    FORGE_PAUSE_MAX_MS = 10 * MS_PER_S, /* a rest up to this long is waited for */
-    FORGE_WAITS_MAX_MS = 60 * MS_PER_S, /* all waits of one question */
-    FORGE_SLICE_MS = 50,                /* how often a wait looks at `cancel` */
+    /* The longest rest of a token or host that a question waits for. */
+    FORGE_PAUSE_MAX_MS = 10 * MS_PER_S,
+    FORGE_WAITS_MAX_MS = 60 * MS_PER_S, /* the longest that one question waits in all */
+    FORGE_SLICE_MS = 50,                /* how often `cancel` is checked during a wait */
     FORGE_WORDS_MAX = 256,
 };
 
-/* A question on its way. */
+/* One question, with its tries so far. */
 struct forge_trip {
     struct forge_session *session;
     struct arena *arena;
@@ -73,8 +74,8 @@ int forge_malformed(struct forge_fault *fault, int code, struct err *err)
 
 /* --- waiting --- */
 
-/* Waits, and looks at the session's `cancel` meanwhile. ERR_BUSY: the question has waited too long.
- */
+/* Waits, and checks the session's `cancel` meanwhile. ERR_BUSY: the question has waited too
+ * long. */
 static int forge_wait(struct forge_trip *t, uint64_t ms, struct err *err)
 {
     const _Atomic(bool) *cancel = t->session->cancel;
@@ -103,7 +104,7 @@ static int forge_resting(struct forge_trip *t, int64_t until_ms, struct err *err
                       (long long)((until_ms - clock_wall_ms()) / MS_PER_S));
 }
 
-/* Asks the quota once. Where every token is dead, requests are sent without one. */
+/* Asks the quota once. If every token is dead, requests are sent without one. */
 static int forge_take_once(struct forge_trip *t, struct err *err)
 {
     struct forge_session *s = t->session;
@@ -126,7 +127,7 @@ static int forge_take_once(struct forge_trip *t, struct err *err)
     return quota_take(s->forges->quota, s->entry->forge.host, QUOTA_API, none, 1, &t->take, err);
 }
 
-/* Takes a seat and a token for the question, and waits for them if that is not long. */
+/* Takes a seat and a token for the question, and waits for them if the wait is short. */
 static int forge_take(struct forge_trip *t, struct err *err)
 {
     for (;;) {
@@ -170,7 +171,8 @@ static bool forge_may_connect(void *ctx, const struct sock_addr *addr)
     return t->session->entry->forge.allow_private || (ip_of(ip, addr) && ip_is_public(ip));
 }
 
-/* Writes the headers of a request. `value` holds the token's header while the request is sent. */
+/* Writes the headers of a request. `value` is the memory of the token's header, and must live until
+ * the request is sent. */
 static size_t forge_headers(const struct forge_trip *t, struct buf *value,
                             struct http_header out[FORGE_HEADERS_MAX])
 {
@@ -191,7 +193,7 @@ static size_t forge_headers(const struct forge_trip *t, struct buf *value,
     return n;
 }
 
-/* Sends one request to a URL of the API's origin, without any repetition. */
+/* Sends one request to a URL of the API's origin, without retries. */
 static int forge_send(struct forge_trip *t, const char *url, struct err *err)
 {
     struct http_header headers[FORGE_HEADERS_MAX];
@@ -227,7 +229,7 @@ static int64_t forge_header_number(const struct forge_trip *t, const char *prefi
     return text.p && str_i64(text, &value) == 0 && value >= 0 ? value : -1;
 }
 
-/* The server's time, or ours where the answer does not tell it. */
+/* The server's time, or ours if the answer has no date. */
 static int64_t forge_date_ms(const struct forge_trip *t)
 {
     int64_t date;
@@ -236,7 +238,7 @@ static int64_t forge_date_ms(const struct forge_trip *t)
                                                                              : clock_wall_ms();
 }
 
-/* Reads the quota that the answer tells. Only the limit of ordinary requests counts. */
+/* Reads the quota from the answer's headers. Only the limit of ordinary requests is used. */
 static struct quota_note forge_read_quota(const struct forge_trip *t)
 {
     const char *prefix = t->session->row->quota_prefix;
@@ -258,7 +260,7 @@ static struct quota_note forge_read_quota(const struct forge_trip *t)
     return n;
 }
 
-/* A copy of the server's words on one line. A server that repeats the token gets no word. */
+/* A copy of the server's words on one line; empty if they contain the token. */
 static struct str forge_words(const struct forge_trip *t, struct str text)
 {
     struct buf out = BUF_INIT(FORGE_WORDS_MAX + 1);
@@ -385,7 +387,7 @@ static int forge_judge_403(struct forge_trip *t, const struct quota_note *quota,
                       STR_ARG(t->fault->words));
 }
 
-/* The server has a fault, or did not answer. `code` is what the caller gets when it was the last
+/* The server failed, or did not answer. `code` is returned to the caller if this was the last
  * try. */
 static int forge_judge_fault(struct forge_trip *t, int code, struct err *err)
 {

@@ -30,7 +30,7 @@ static const struct forge_field gitea_account_rows[] = {
 };
 static const struct forge_fields gitea_account_fields = FORGE_FIELDS(gitea_account_rows);
 
-/* Looks an account up by its number: {"ok": true, "data": [...]}. */
+/* Looks an account up by its number. The answer is {"ok": true, "data": [...]}. */
 static int gitea_account_by_id(struct forge_session *s, struct arena *a, struct str id,
                                struct forge_account *out, struct forge_fault *fault,
                                struct err *err)
@@ -67,7 +67,7 @@ static int gitea_account_by_id(struct forge_session *s, struct arena *a, struct 
     return code;
 }
 
-/* Organisations are found as users are. */
+/* Gitea serves organisations at the path of users too. */
 static int gitea_account(struct forge_session *s, struct arena *a, struct str login,
                          const struct forge_account *known, struct forge_account *out,
                          struct forge_fault *fault, struct err *err)

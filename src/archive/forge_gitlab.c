@@ -35,8 +35,8 @@ static const struct forge_field gitlab_group_rows[] = {
 };
 static const struct forge_fields gitlab_group_fields = FORGE_FIELDS(gitlab_group_rows);
 
-/* Asks for a user by name. The answer is a list with at most one item. *out stays as it is when
- * there is none. */
+/* Asks for a user by name. The answer is a list with at most one item. *out stays unchanged when
+ * the list is empty. */
 static int gitlab_find_user(struct forge_session *s, struct arena *a, struct str login,
                             struct forge_account *out, struct forge_fault *fault, struct err *err)
 {

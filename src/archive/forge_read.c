@@ -48,7 +48,7 @@ static void forge_read_number(struct scan *s, uint64_t *out)
     *out = value > 0 ? (uint64_t)value : 0;
 }
 
-/* Reads one value. A null leaves the member as it is. */
+/* Reads one value. A null leaves the member unchanged. */
 static void forge_read_value(struct scan *s, struct arena *a, const struct forge_field *f,
                              void *out)
 {
@@ -154,7 +154,7 @@ static void forge_judge_clone_url(struct forge_repo *r, struct arena *a, const s
         r->clone_url = STR_EMPTY;
 }
 
-/* Whether the owner's name could be one of a login. It becomes part of URLs. */
+/* Whether the owner's name has the form of a login; it becomes part of URLs. */
 static bool forge_owner_ok(struct str owner)
 {
     struct str part;

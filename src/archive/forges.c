@@ -1,4 +1,4 @@
-/* The forges that weir knows: opening, finding, listing, and how they stand. */
+/* The forges that weir knows: opening, finding, listing, and their states. */
 #include "archive/forges.h"
 #include "archive/forge_int.h"
 
@@ -83,7 +83,7 @@ static int forges_load_now(void *ctx, struct err *err)
     return code;
 }
 
-/* Opens everything but the forges of the store. */
+/* Opens everything except the forges of the store. */
 static int forges_prepare(struct forges *f, const struct forges_options *o, struct err *err)
 {
     bool made;
@@ -170,7 +170,8 @@ static struct forge_entry *forge_entry_among(struct forge_entry *const *items, s
     return NULL;
 }
 
-/* The entry that counts: of the configuration file, else of the store, else the built-in one. */
+/* Finds the entry that is used for a host: the configuration file's, else the store's, else the
+ * built-in one. */
 static struct forge_entry *forges_get_locked(struct forges *f, struct str host)
 {
     struct forge_entry *fixed = forge_entry_among(f->fixed.items, f->fixed.len, host);
@@ -189,7 +190,7 @@ struct forge_entry *forges_get(struct forges *f, struct str host)
     return e;
 }
 
-/* Copies a forge for a caller. The tokens stay here. */
+/* Copies a forge for a caller. The tokens are not copied. */
 static struct forge forge_copy(struct arena *a, const struct forge *f)
 {
     struct forge out = *f;
@@ -242,7 +243,7 @@ int forges_list(struct forges *f, struct arena *a, struct forge **out, size_t *c
 
 /* --- how they stand --- */
 
-/* Works out from the states when a request can be made at the earliest. */
+/* Computes from the states when the next request can be made. */
 static int64_t forge_state_until(const struct forge_state *s)
 {
     int64_t soonest = INT64_MAX;

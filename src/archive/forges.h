@@ -1,6 +1,6 @@
 /* The forges that weir knows, and their tokens. github.com is known from the start. Others are in
- * the configuration file (group `forges`), or were added while weir ran; those are in configDB and
- * the same on every weir of one store:
+ * the configuration file (group `forges`), or were added while weir ran; those are in configDB, so
+ * every weir of one store knows them:
  *
  *   forges                set of hosts
  *   forge:<host>          hash: kind, api, git, bucket, wants
@@ -12,8 +12,8 @@
  * about the token. A change that was made through another weir is seen when its message arrives.
  *
  * A host that an administrator has named may be on loopback or private addresses; the built-in
- * github.com may not. Tokens never leave this module but in a session's own requests. Any thread
- * may call these functions. */
+ * github.com may not. Tokens leave this module only in a session's requests. Any thread may call
+ * these functions. */
 #ifndef ARCHIVE_FORGES_H
 #define ARCHIVE_FORGES_H
 
@@ -25,7 +25,7 @@ struct conf;
 struct forges_options {
     struct store *config, *app;
     const char *key_file;    /* must exist */
-    const struct conf *conf; /* for the group `forges`; NULL: none */
+    const struct conf *conf; /* for the group `forges`; NULL: no such group */
     const char *ca_file;     /* certificates of the forges' servers; NULL: the system's */
     uint64_t timeout_ms;     /* of one request, from its beginning to the last byte; 0: 60 s */
     const struct log *log;
@@ -37,7 +37,7 @@ void forges_close(struct forges *f); /* after all sessions were closed; NULL is 
 int forges_reload(struct forges *f, struct err *err) MUST_CHECK;
 struct quota *forges_quota(struct forges *f);
 
-/* A change of a forge. Empty strings keep what there is, or choose the default. */
+/* A change of a forge. An empty string keeps the value, or chooses the default for a new forge. */
 struct forge_change {
     struct str host, api, git, bucket;
     bool has_kind, has_wants;
@@ -46,38 +46,39 @@ struct forge_change {
     const struct str *tokens; /* tokens to add */
     size_t token_count;
 };
-/* Adds a forge, or changes a stored one. When this returns, the change is durable. *was_new: the
+/* Adds a forge, or changes a stored one. The change is durable when this returns 0. *was_new: the
  * host was not stored before. ERR_INVALID: a value is not valid, or the host is in the
  * configuration file. */
 int forges_set(struct forges *f, const struct forge_change *c, bool *was_new,
                struct err *err) MUST_CHECK;
 /* Removes a stored forge and its tokens; github.com becomes the built-in one again. Objects in the
- * storages stay. ERR_NOT_FOUND: it is not known. ERR_INVALID: it is built in, or in the
- * configuration file. */
+ * storages stay. ERR_NOT_FOUND: the host is not known. ERR_INVALID: the forge is built in, or in
+ * the configuration file. */
 int forges_remove(struct forges *f, struct str host, struct err *err) MUST_CHECK;
-/* Removes one token of a stored forge. ERR_NOT_FOUND: there is none with this id. */
+/* Removes one token of a stored forge. ERR_NOT_FOUND: there is no token with this id. */
 int forges_remove_token(struct forges *f, struct str host, struct str id,
                         struct err *err) MUST_CHECK;
 
-/* A forge as others may see it. Strings are in the arena of the call. */
+/* Finds a forge, without its tokens. Strings are in the arena of the call. */
 int forges_find(struct forges *f, struct arena *a, struct str host, struct forge *out,
                 struct err *err) MUST_CHECK; /* ERR_NOT_FOUND */
 /* All forges, sorted by host. */
 int forges_list(struct forges *f, struct arena *a, struct forge **out, size_t *count,
                 struct err *err) MUST_CHECK;
 
-/* How a host and its tokens stand. */
+/* State of a host and its tokens: rests and quotas. */
 struct forge_state {
     struct quota_state host;
-    struct quota_state *tokens; /* in the arena; the last is that of requests without a token when
-                                   the host has no token that is alive */
+    /* In the arena; if the host has no live token, the last state is that of requests without a
+     * token. */
+    struct quota_state *tokens;
     size_t token_count;
     int64_t until_ms; /* no request can be made before this time; 0: requests can be made */
 };
 int forges_state(struct forges *f, struct arena *a, struct str host, struct forge_state *out,
                  struct err *err) MUST_CHECK;
-/* Whether the host rests, for the runners: *until_ms as in struct forge_state. The answer may be a
- * second old, so this is cheap. ERR_NOT_FOUND: weir does not know the host. */
+/* Whether the host rests, for the runners. *until_ms is as in struct forge_state. The call is
+ * cheap, because its answer is up to a second old. ERR_NOT_FOUND: weir does not know the host. */
 int forges_rests(struct forges *f, struct str host, int64_t *until_ms, struct err *err) MUST_CHECK;
 
 #endif

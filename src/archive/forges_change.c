@@ -39,7 +39,8 @@ static void forges_default_api(struct forge *f, struct arena *a)
         f->api = arena_fmt(a, "https://" STR_FMT "%s", STR_ARG(f->host), forge_row(f->kind)->api);
 }
 
-/* The bucket is named like the host, as far as names of buckets allow it. */
+/* The bucket is named like the host, with characters replaced that names of buckets do not
+ * allow. */
 static int forges_default_bucket(struct forge *f, struct arena *a, struct err *err)
 {
     static const char *const replaced[] = {"", ":", ":."};
@@ -76,7 +77,7 @@ int forges_complete(struct forge *f, struct arena *a, struct err *err)
     if (!forges_url_ok(f->api) || !forges_url_ok(f->git))
         return err_set(err, ERR_INVALID,
                        "the URLs of a forge are http://host[:port][/path] or https://...");
-    /* A token for github.com does not make its addresses private ones. */
+    /* If only a token was added for github.com, its addresses must stay public ones. */
     f->allow_private =
         f->source != FORGE_BUILT_IN && (!str_eq(f->host, STR("github.com")) || f->git_given ||
                                         !str_eq(f->api, STR("https://api.github.com")));
@@ -134,7 +135,7 @@ static const struct forge_entry *forges_fixed(struct forges *f, struct str host)
     return NULL;
 }
 
-/* Seals the tokens to add as arguments of HSET, and takes up again those that were set aside. */
+/* Seals the new tokens as arguments of HSET. Tokens that were set aside as dead are used again. */
 static int forges_seal_tokens(struct forges *f, struct arena *a, struct str host,
                               const struct forge_change *c, struct str *args, struct err *err)
 {
@@ -179,7 +180,7 @@ static int forges_store(struct forges *f, struct arena *a, const struct forge *f
     return code < 0 ? code : forges_commit(f, commands, c->token_count ? 3 : 2, err);
 }
 
-/* Makes the forge that a change leads to. */
+/* Computes the forge that the change results in. */
 static int forges_merge(struct forges *f, struct arena *a, const struct forge_change *c,
                         struct forge *out, struct err *err)
 {
@@ -199,7 +200,7 @@ static int forges_merge(struct forges *f, struct arena *a, const struct forge_ch
             out->git = STR_EMPTY;
     }
     if (c->has_kind && old && old->forge.kind != c->kind)
-        out->api = STR_EMPTY; /* the other kind has its API elsewhere */
+        out->api = STR_EMPTY; /* the API of another kind of forge is at another path */
     if (c->has_kind)
         out->kind = c->kind;
     if (c->has_wants)
@@ -239,7 +240,7 @@ int forges_set(struct forges *f, const struct forge_change *c, bool *was_new, st
 
 /* --- removing --- */
 
-/* The stored forge, or why it cannot be changed. */
+/* Finds the stored forge. Fails with the reason if the forge cannot be changed. */
 static int forges_need_stored(struct forges *f, struct str host, const struct forge_entry **out,
                               struct err *err)
 {
