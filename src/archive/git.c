@@ -19,7 +19,7 @@ void git_said_release(struct git_said *s)
     buf_release(&s->err);
 }
 
-/* The environment of a git that works for weir itself. */
+/* The environment for git when it works for weir itself, not for a user's command. */
 static const char *const *git_environment(struct buf *path)
 {
     static const char *const rest[] = {"HOME=/nonexistent",
@@ -123,10 +123,10 @@ static int packed_ref_order(const void *a, const void *b)
     return str_cmp(((const struct packed_ref *)a)->name, ((const struct packed_ref *)b)->name);
 }
 
-/* Gives another name to each ref whose name git cannot keep: too long a name, and the name of
- * another ref with another id. Every id needs a ref, because git drops what no ref reaches. `list`
- * is sorted before, and afterwards again. A point is never called `kept`, and weir saves no ref of
- * a server below `refs/weir/`, so the new names are free. */
+/* Renames refs whose names git cannot keep: names that are too long, and names that two refs with
+ * different ids share. Every id needs a ref, because git drops objects that no ref reaches. `list`
+ * is sorted before and after the call. No point is called `kept`, and weir saves no ref of a server
+ * below `refs/weir/`, so the new names are free. */
 static void packed_rename(struct packed_ref *list, size_t n, struct arena *a, size_t id_len)
 {
     struct str last = STR_EMPTY;
@@ -145,8 +145,8 @@ static void packed_rename(struct packed_ref *list, size_t n, struct arena *a, si
     qsort(list, n, sizeof(*list), packed_ref_order);
 }
 
-/* Appends the lines of all refs in the order that packed refs have. Two points with one name and
- * one id are one ref. */
+/* Appends the lines of all refs in the order that packed refs have. Two points with the same name
+ * and the same id become one ref. */
 static void packed_lines(struct buf *out, struct arena *a, const struct git_refs *refs,
                          const struct bundle_header *h, enum git_refs_kind kind)
 {
@@ -178,7 +178,7 @@ static int write_beside(const char *folder, const char *name, struct str text, s
     return code;
 }
 
-/* HEAD names its branch, also one that is not born yet; without a branch it is an id. */
+/* HEAD names its branch, even if the branch has no commit yet. Without a branch HEAD is an id. */
 static int write_head(const char *folder, const struct git_refs *refs, struct err *err)
 {
     struct buf text = {0};

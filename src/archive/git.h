@@ -1,5 +1,5 @@
 /* git as a child process, in folders of its own. weir needs git only for audits, for tidying, and
- * for restores; without git these say "git is not installed", and everything else works.
+ * for restores; if git is missing they fail with "git is not installed", and everything else works.
  *
  * A git that reads a bundle reads data that a stranger made. So it gets no configuration of the
  * machine, no prompts, no hooks and no lazy fetches, and runs in a folder that is removed
@@ -14,18 +14,19 @@
 struct git_call {
     const char *folder;      /* the working folder */
     const char *const *argv; /* NULL-terminated; argv[0] is "git" */
-    struct str in;           /* for its stdin */
+    struct str in;           /* bytes for its stdin */
     struct reader *more;     /* further bytes for its stdin; NULL: none */
     uint64_t timeout_ms;     /* 0: none */
-    /* Ends git when true is returned. NULL: nobody is asked. */
+    /* Asked from time to time; git is ended when it returns true. May be NULL. */
     bool (*stop)(void *ctx);
     void *ctx;
-    bool is_users; /* git gets the environment of this process: a user calls it by a command */
+    /* Git gets the environment of this process, because a user runs it by a command. */
+    bool is_users;
 };
 
 enum { GIT_SAID_MAX = 64 * 1024 };
 
-/* What git has said; the bufs are cut at GIT_SAID_MAX bytes. */
+/* Exit status and output of git; each buf is cut at GIT_SAID_MAX bytes. */
 struct git_said {
     int status;
     struct buf out, err;
@@ -33,12 +34,12 @@ struct git_said {
 void git_said_release(struct git_said *s);
 
 /* Runs git. Any status is a success. ERR_UNSUPPORTED: git is not installed. ERR_CANCELED,
- * ERR_TIMEOUT: git was ended; errors of the reader come as they are. `said` is initialised with
- * {0}, and emptied at each call. */
+ * ERR_TIMEOUT: git was ended before it was done. Errors of the reader are returned unchanged.
+ * `said` is initialised with {0}, and emptied at each call. */
 int git_run(struct git_said *said, const struct git_call *c, struct err *err) MUST_CHECK;
-/* The same, and a status other than 0 is ERR_PEER with git's words. */
+/* Runs git like git_run(), but a status other than 0 is ERR_PEER with git's message. */
 int git_run_well(struct git_said *said, const struct git_call *c, struct err *err) MUST_CHECK;
-/* The last line that git has said on stderr, fit for a message; borrowed from `room`. */
+/* The last line of git's stderr, cleaned for use in a message; borrowed from `room`. */
 struct str git_last_words(const struct git_said *said, struct buf *room);
 
 /* Makes an empty bare repository in the folder, which must not exist. */
@@ -46,9 +47,10 @@ int git_make_bare(const char *folder, bool is_sha256, struct err *err) MUST_CHEC
 
 /* Which lines of a header become refs. */
 enum git_refs_kind { GIT_REFS_PLAIN, GIT_REFS_WITH_POINTS };
-/* Writes the refs into a new bare repository, as packed refs, and HEAD. Every name is judged by
- * git_ref_name_ok() before. Points become `refs/weir/...`; one whose name is too long for
- * git, or that has the name of another point and another id, becomes `refs/weir/kept/<number>`. */
+/* Writes the refs into a new bare repository, as packed refs, and HEAD. git_ref_name_ok() has
+ * accepted every name before. Points (lines of history, header.h) become `refs/weir/...`. A point
+ * becomes `refs/weir/kept/<number>` if its name is too long for git, or if another point has the
+ * same name and another id. */
 int git_write_refs(const char *folder, const struct git_refs *refs, const struct bundle_header *h,
                    enum git_refs_kind kind, struct err *err) MUST_CHECK;
 

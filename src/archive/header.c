@@ -97,7 +97,7 @@ static int header_read_line(struct bundle_header *h, struct reader *from, struct
     }
 }
 
-/* `text` is `<seconds>/was/<name>` or `<seconds>/new/<name>`. */
+/* Adds a point; `text` is `<seconds>/was/<name>` or `<seconds>/new/<name>`. */
 static int header_add_point(struct bundle_header *h, const unsigned char *id, struct str text,
                             struct err *err)
 {
@@ -122,8 +122,8 @@ static int header_add_point(struct bundle_header *h, const unsigned char *id, st
     return 0;
 }
 
-/* The writer puts the branch that HEAD names behind the other branches. `last` is the last branch
- * of the header. If it has HEAD's id, it is that branch, as git understands it. */
+/* The writer puts the branch that HEAD names behind the other branches. So if the last branch of
+ * the header (`last`) has HEAD's id, HEAD names it; git assumes the same. */
 static void header_find_head(struct bundle_header *h, struct str last)
 {
     const struct git_ref *ref = last.len ? git_refs_find(&h->refs, last) : NULL;
@@ -210,7 +210,7 @@ static int header_push_ref(struct bundle_header *next, const struct git_ref *ref
     return header_push_point(next, p, err);
 }
 
-/* Compares two sorted lists: the points of this sync. */
+/* Adds the points of this sync, by comparing the old and the found refs, which are sorted. */
 static int header_compare(struct bundle_header *next, const struct git_refs *old,
                           const struct git_refs *found, int64_t now_s, struct err *err)
 {
@@ -249,8 +249,8 @@ static int point_name_order(const void *a, const void *b)
 }
 
 /* Two points of one time, kind and name would be two lines of the header with one name, which git
- * refuses. So when a point of this sync, from `first` on and sorted by name, is equal in these to
- * an earlier one, the points of this sync get the next second. */
+ * refuses. The points of this sync begin at `first` and are sorted by name. If one of them has
+ * time, kind and name of an earlier point, all points of this sync get a time one second later. */
 static void header_part_points(struct bundle_header *next, size_t first, int64_t now_s)
 {
     struct header_point *own = next->points.items + first;
@@ -321,8 +321,8 @@ static void refs_push(struct git_refs *r, struct str name, const unsigned char *
     vec_push(&r->list, ref);
 }
 
-/* A ref was as its first point after that time says: at the tip of `was`, or not there yet. A ref
- * without such a point was as it is now. */
+/* The first point of a ref after that time says what the ref was: a `was` point has its tip, and a
+ * `new` point means that it did not exist yet. A ref without such a point was the same as now. */
 int bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_t at_s,
                      struct err *err)
 {

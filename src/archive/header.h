@@ -1,10 +1,10 @@
 /* The header of a bundle (gitformat-bundle): the refs, before the pack.
  *
  * Besides the refs of the last sync a bundle of weir has *points*: lines of history. A sync that
- * finds a ref changed or gone adds `refs/weir/<unix seconds>/was/<name>` with the former tip; one
- * that finds a new ref adds `refs/weir/<unix seconds>/new/<name>` with its first tip. `<name>` is
- * the ref without `refs/`. So nothing that was ever saved becomes unreachable, and the refs of any
- * past sync can be told (docs/archive.md, B3 and B4). */
+ * finds a ref changed or gone adds `refs/weir/<unix seconds>/was/<name>` with the former tip. A
+ * sync that finds a new ref adds `refs/weir/<unix seconds>/new/<name>` with its first tip. `<name>`
+ * is the ref without `refs/`. So nothing that was ever saved becomes unreachable, and the refs of
+ * any past sync can be computed (docs/archive.md, B3 and B4). */
 #ifndef ARCHIVE_HEADER_H
 #define ARCHIVE_HEADER_H
 
@@ -18,7 +18,7 @@ enum {
 
 struct header_point {
     int64_t at_s;    /* when the sync began, seconds since 1970 */
-    bool is_new;     /* `new`, else `was` */
+    bool is_new;     /* the point is a `new` point; false: a `was` point */
     struct str name; /* of the ref, with `refs/` */
     unsigned char id[GIT_ID_MAX];
 };
@@ -26,33 +26,33 @@ struct header_point {
 struct bundle_header {
     struct git_refs refs;
     VEC(struct header_point) points; /* in the order of their times */
-    uint64_t pack_at;                /* bytes before the pack, after reading */
+    uint64_t pack_at;                /* size of the header; known after reading */
 };
 
 void bundle_header_init(struct bundle_header *h, bool is_sha256);
 void bundle_header_release(struct bundle_header *h);
 
 /* Writes the header with its empty line. `refs` are sorted. HEAD comes first. The branch that HEAD
- * names comes behind the other branches, because git takes the last branch with HEAD's id for
- * HEAD's. */
+ * names comes behind the other branches, because git assumes that HEAD names the last branch with
+ * HEAD's id. */
 void bundle_header_write(struct buf *out, const struct bundle_header *h);
 
-/* Reads a header; `h` is empty. HEAD's branch is taken to be the last branch of the header, if that
- * has HEAD's id. ERR_CORRUPT: the bytes are not a header that weir writes.
- * ERR_TOO_LARGE: it has too many lines. The reader then stands at the first byte of the pack: it is
- * read byte by byte, so it should be buffered. */
+/* Reads a header; `h` must be empty. HEAD is assumed to name the last branch of the header, if that
+ * branch has HEAD's id. ERR_CORRUPT: the bytes are not a header that weir writes. ERR_TOO_LARGE: it
+ * has too many lines. On success the reader stands at the first byte of the pack. It is read byte
+ * by byte, so it should be buffered. */
 int bundle_header_read(struct bundle_header *h, struct reader *from, struct err *err) MUST_CHECK;
 
 /* Fills `next` with the refs that a sync has found, with the points of `old`, and with the points
- * that this sync adds. They are never earlier than the points of `old`, also when the clock was set
- * back, and no two points have the same time, kind and name. If the refs are the same as those of
- * `old`, the sync adds no point. `old` is NULL for the first sync. ERR_TOO_LARGE: there are too
+ * that this sync adds. New points are never earlier than the points of `old`, even if the clock was
+ * set back, and no two points have the same time, kind and name. If the refs are the same as those
+ * of `old`, the sync adds no point. `old` is NULL for the first sync. ERR_TOO_LARGE: there are too
  * many points, and the bundle must be tidied first. */
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
                          const struct git_refs *found, int64_t now_s, struct err *err) MUST_CHECK;
 
-/* The refs as the sync at `at_s`, or the last one before it, found them. `out` is initialised. HEAD
- * is that of the newest refs, if its branch was there. */
+/* Computes the refs as the sync at `at_s`, or the last sync before it, found them. `out` is
+ * initialised. HEAD is the newest HEAD, if its branch existed at that time. */
 int bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_t at_s,
                      struct err *err) MUST_CHECK;
 

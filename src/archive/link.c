@@ -5,7 +5,7 @@
 
 /* --- Link --- */
 
-/* Takes `<url>` off *rest. */
+/* Reads `<url>` from the front of *rest and removes it there. */
 static bool link_take_url(struct str *rest, struct str *url)
 {
     *rest = str_trim(*rest);
@@ -14,7 +14,8 @@ static bool link_take_url(struct str *rest, struct str *url)
     return true;
 }
 
-/* Takes the value of a parameter off *rest: a quoted string, or a token. */
+/* Reads the value of a parameter from the front of *rest and removes it there: a quoted string, or
+ * a token. */
 static bool link_take_value(struct str *rest, struct str *value)
 {
     size_t n = 0;
@@ -29,8 +30,8 @@ static bool link_take_value(struct str *rest, struct str *value)
     return n > 0;
 }
 
-/* Takes `; name[=value]` off *rest, if it is there. Returns 1, 0 when there is none, or ERR_PARSE.
- */
+/* Reads `; name[=value]` from the front of *rest and removes it there. Returns 1, 0 if there is no
+ * parameter, or ERR_PARSE. */
 static int link_take_parameter(struct str *rest, struct str *name, struct str *value)
 {
     size_t n = 0;

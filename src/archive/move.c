@@ -9,12 +9,12 @@
 #include <stdlib.h>
 
 enum {
-    MOVE_LOOK_MS = 15 * 1000, /* how often the keeper looks for slots that move */
+    MOVE_LOOK_MS = 15 * 1000, /* how often the thread looks for moving slots without a task */
 
-    MOVE_ROUNDS = 3,    /* how often the objects of an account are looked for again */
+    MOVE_ROUNDS = 3,    /* most passes over the objects of an account */
     MOVE_AGAIN_S = 10,  /* delay while accounts of the slot are locked */
     MOVE_PAGE = 200,    /* objects in a page of a listing */
-    MOVE_RETRIES = 1000 /* a slot is moved until it has moved */
+    MOVE_RETRIES = 1000 /* tries of a task; so many that a move is not given up */
 };
 
 struct moves {
@@ -28,8 +28,8 @@ static const enum archive_kind account_kinds[] = {ARCHIVE_ADDED, ARCHIVE_REMOVED
 
 /* --- one object --- */
 
-/* The key under which an object is kept aside when the new side has another one of its key. Empty:
- * the new side's is newer, and the old one is not needed. */
+/* The key under which the old side's object is kept aside when the new side has a different object
+ * of the same key. Empty: the new side's object is newer, and the old one is not needed. */
 static struct str move_aside_key(const struct move_object *m)
 {
     long long ms = (long long)m->source.modified_ms;
@@ -48,8 +48,8 @@ static bool move_is_bundle(const struct move_object *m)
            (m->kind == ARCHIVE_EXTRA && str_ends(m->source.key, STR(".bundle")));
 }
 
-/* Copies the object. A bundle that was damaged before is copied as it is, and reported: the move
- * loses nothing, and the next sync or audit of the repository handles the damage. */
+/* Copies the object. A bundle that was already damaged is copied unchanged and reported: the move
+ * must lose nothing, and the next sync or audit of the repository handles the damage. */
 static int move_copy_checked(const struct move_object *m, struct str to, struct err *err)
 {
     struct satellites *s = m->shelf->satellites;
@@ -69,8 +69,8 @@ static int move_copy_checked(const struct move_object *m, struct str to, struct 
     return code;
 }
 
-/* Makes sure that the new side has the object, or keeps it aside. *done: the old one is not needed
- * any more. With `only_look` nothing is copied. */
+/* Makes sure that the new side has the object, or keeps it aside. *done: the old side's object is
+ * not needed any more. With `only_look` nothing is copied. */
 static int move_ensure(const struct move_object *m, bool only_look, bool *done, struct err *err)
 {
     struct satellites *s = m->shelf->satellites;
@@ -97,7 +97,7 @@ static int move_ensure(const struct move_object *m, bool only_look, bool *done, 
     return code;
 }
 
-/* Removes the old object, if it is still the one that was copied (W4). */
+/* Removes the old side's object if it has not changed since it was copied (W4). */
 static int move_remove(const struct move_object *m, struct err *err)
 {
     struct satellites *s = m->shelf->satellites;
@@ -117,8 +117,9 @@ static int move_remove(const struct move_object *m, struct err *err)
 
 struct move_pass {
     struct shelf *shelf;
-    bool removes;     /* the second pass: objects that both sides have are removed on the old one */
-    size_t unsettled; /* objects of the second pass that have to be copied first */
+    /* This is the second pass, which removes objects from the old side that both sides have. */
+    bool removes;
+    size_t unsettled; /* objects of the second pass that must be copied first */
     bool (*ended)(void *ctx);
     void *ctx;
 };
@@ -132,7 +133,7 @@ static int pass_object(struct move_pass *p, struct str key, struct err *err)
     int code = 0;
 
     if (archive_key_read(&parts, key) < 0 || !str_eq(parts.login, p->shelf->account.login))
-        return 0; /* not the account's: somebody else has put it there */
+        return 0; /* the object does not belong to the account; somebody else has put it there */
     if (p->ended && p->ended(p->ctx))
         return err_code(err, ERR_CANCELED);
     m.kind = parts.kind;
@@ -190,7 +191,7 @@ static int shelf_move_while(struct shelf *s, bool (*ended)(void *ctx), void *ctx
     size_t unsettled = 1;
     bool claimed = s->claimed;
 
-    s->claimed = true; /* under the lock of the account its sides do not change */
+    s->claimed = true; /* the lock is held, so no other move of the account runs */
     int code = shelf_abort_uploads(s, 0, NULL, err);
 
     for (int i = 0; i < MOVE_ROUNDS && code == 0 && unsettled; i++) {
@@ -241,7 +242,7 @@ static int slot_move_shelf(struct slot_move *m, struct arena *a, const struct sc
     return code;
 }
 
-/* Moves one account under its lock. An account that is locked is left for later. */
+/* Moves one account under its lock. An account whose lock is taken is skipped for now. */
 static int slot_move_account(struct slot_move *m, const struct archive_account *c, struct err *err)
 {
     struct arena a = {0};
@@ -252,7 +253,7 @@ static int slot_move_account(struct slot_move *m, const struct archive_account *
     m->busy += code == ERR_BUSY;
     if (code == 0) {
         code = slot_move_shelf(m, &a, &claim, err);
-        /* Whether the end is known or not, the account comes back when its lock has expired. */
+        /* If the claim cannot be ended, the account becomes free when its lock expires. */
         if (schedule_end_back(&claim, &ignored) < 0)
             log_debug(m->moves->o.log, "archive.move_end", log_z("error", ignored.text));
     } else if (code == ERR_BUSY) {
@@ -262,8 +263,8 @@ static int slot_move_account(struct slot_move *m, const struct archive_account *
     return code;
 }
 
-/* Handles one key of the listing. *skip becomes the key behind which the listing goes on, where the
- * rest of the account need not be listed. */
+/* Handles one key of the listing. If the rest of the account need not be listed, *skip becomes the
+ * last key to skip. */
 static int slot_move_key(struct slot_move *m, struct arena *a, const struct satellite_host *host,
                          struct str key, struct str *skip, struct err *err)
 {
@@ -345,7 +346,7 @@ int moves_slot(struct moves *m, unsigned slot, bool (*ended)(void *ctx), void *c
     if (code < 0 || !slots_moves(&t, slot))
         return code;
     move.from = str_z(t.names[t.leaves[slot]]);
-    /* The slot is looked through until a look finds nothing (W5). */
+    /* Repeats the pass over the slot until a pass finds nothing (W5). */
     size_t before;
     do {
         before = move.moved;

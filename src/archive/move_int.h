@@ -12,19 +12,19 @@ struct move_object {
     enum archive_kind kind;
 };
 
-/* Where an object stands. */
+/* How an object compares with the new side. */
 enum move_state {
-    MOVE_MISSING, /* the new side has none of this key */
+    MOVE_MISSING, /* the new side has no object of this key */
     MOVE_SAME,    /* both sides have the same object */
-    MOVE_OTHER,   /* the new side has another one, which is newer */
+    MOVE_OTHER,   /* the new side has a different object, which is newer */
 };
 
-/* Compares both sides. Objects whose ETags cannot be compared are read. */
+/* Compares both sides. If the ETags cannot be compared, the bytes of both objects are compared. */
 int move_compare(const struct move_object *m, struct str to, enum move_state *out,
                  struct err *err) MUST_CHECK;
-/* Copies the object to this key of the new side, which has none, and checks the bytes on the way.
- * ERR_CORRUPT: the stored bundle is damaged. ERR_CONFLICT: the object changed meanwhile, or the new
- * side has one by now. */
+/* Copies the object to this key of the new side, which must be free, and checks the bytes on the
+ * way. ERR_CORRUPT: the stored bundle is damaged. ERR_CONFLICT: the object changed meanwhile, or
+ * the key is not free any more. */
 int move_copy(const struct move_object *m, struct str to, bool check_pack,
               struct err *err) MUST_CHECK;
 

@@ -12,10 +12,10 @@ enum { MOVE_LINE_MAX = 64 }; /* bytes of a line of a bundle's header that are lo
 
 /* --- checking a body as it flows --- */
 
-/* Finds the pack in a bundle, and checks its trailer. */
+/* Finds the pack in a bundle while its bytes pass, and checks the pack's trailer. */
 struct bundle_flow {
     char line[MOVE_LINE_MAX];
-    size_t len;   /* bytes of the present line, also those that are not kept */
+    size_t len;   /* bytes of the current line, including those that are not kept */
     size_t lines; /* lines that have ended */
     bool is_sha256;
     struct pack_check *pack; /* NULL: the header has not ended */
@@ -143,7 +143,8 @@ static bool header_is_mtime(const struct http_header *h)
     return str_ieq(h->name, STR("x-amz-meta-mtime"));
 }
 
-/* The headers that the copy gets: those of the source, and its time where it has none. */
+/* Fills the headers of the copy: those of the source, plus x-amz-meta-mtime if the source has
+ * none. */
 static int move_meta(const struct move_object *m, struct object_meta *out, struct err *err)
 {
     const struct object_meta *meta = &m->source.meta;
@@ -186,7 +187,7 @@ static int move_digest(const struct move_object *m, enum shelf_side side, struct
     return code;
 }
 
-/* Reads both objects, whose ETags cannot be compared. */
+/* Reads and compares both objects; used when their ETags cannot be compared. */
 static int move_same_bytes(const struct move_object *m, const struct object_info *there, bool *same,
                            struct err *err)
 {
@@ -225,7 +226,7 @@ int move_compare(const struct move_object *m, struct str to, enum move_state *ou
 
 /* --- copying --- */
 
-/* Lists the parts that the source was made of; none: it is put whole. */
+/* Lists the parts of the source. An empty list: the source was put as a whole. */
 static int move_parts(const struct move_object *m, struct part_list *out, struct err *err)
 {
     struct object_place p;

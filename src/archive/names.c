@@ -61,7 +61,8 @@ static bool port_ok(struct str port)
     return port.len <= 5 && str_u64(port, &n) == 0 && n > 0 && n < 65536 && port.p[0] != '0';
 }
 
-/* Names of hosts are letters, digits, dots and hyphens: so are all that DNS has for web servers. */
+/* Names of hosts consist of letters, digits, dots and hyphens, like all names of web servers in
+ * DNS. */
 static bool host_ok(struct str host)
 {
     struct str name, port;
@@ -171,8 +172,8 @@ static bool login_has_folders(struct str login, struct str folders)
     return str_eq(folders, str_n(wanted, FOLDERS_LEN));
 }
 
-/* Reads the part of a key behind the folder of the login: the name of a repository, with a suffix
- * that says which of its files this is, or an extra. */
+/* Reads the part of a key behind the login's folder: the name of a repository with a suffix for the
+ * kind of object, or an extra. */
 static bool object_read_repo(struct archive_object *out, struct str rest)
 {
     struct str repo, extra;

@@ -1,12 +1,12 @@
 /* Names of the archive: hosts, accounts and repositories, and the keys of their objects.
  *
- * An account is a user or an organisation of a forge. Its *member* is `<host>/<login>`, as the
- * sorted set `tracked` has it. Forges ignore the case of logins and hashes do not, so a login is
- * folded to lower case before anything is computed from it (docs/archive.md, N2). Repositories keep
- * the forge's spelling.
+ * An account is a user or an organisation of a forge. Its *member* is `<host>/<login>`: the text
+ * that stands for it in the sorted set `tracked`. Forges ignore the case of logins and hashes do
+ * not, so a login is folded to lower case before anything is computed from it (docs/archive.md,
+ * N2). Repositories keep the forge's spelling.
  *
  * Every name is checked here, before a key is made of it: a name that passes cannot leave its
- * folder. Nothing in this file waits or allocates beyond the given arena. */
+ * folder. Nothing in this file blocks, or allocates outside of the given arena. */
 #ifndef ARCHIVE_NAMES_H
 #define ARCHIVE_NAMES_H
 
@@ -41,10 +41,10 @@ struct str archive_account_member(const struct archive_account *c, struct arena 
 /* The key of the account's lock: `lock:<login>` on github.com, `lock:<host>/<login>` elsewhere. */
 struct str archive_account_lock(const struct archive_account *c, struct arena *a);
 
-/* Whether a forge's name of a repository can be the name of an object. */
+/* Whether a repository's name at the forge can become the name of an object. */
 bool archive_repo_ok(struct str name);
 
-/* What an object of the archive is. */
+/* The kinds of objects in the archive. */
 enum archive_kind {
     ARCHIVE_RECORD,        /* <h>/<login>.json */
     ARCHIVE_ACCOUNT_ERROR, /* <h>/<login>.error */
@@ -68,8 +68,9 @@ struct str archive_folder(const struct archive_account *c, struct arena *a);
 struct archive_object {
     enum archive_kind kind;
     struct str login;
-    struct str repo;  /* empty for the kinds of accounts, and where an extra has none */
-    struct str extra; /* behind the '@' */
+    /* Empty for objects of the account itself, and for an extra without a repository. */
+    struct str repo;
+    struct str extra; /* the part of the key behind the '@' */
 };
 
 /* Takes a key apart. ERR_NOT_FOUND: no object of the archive has such a key, or the folders are not

@@ -13,10 +13,10 @@ enum { PACK_PIECE = 128 * 1024 }; /* bytes that are read from the server at once
 
 /* --- the first pass: the pack flows by --- */
 
-/* The entry that flows by. */
+/* The state while the pack is read: the entry that is being received. */
 struct intake {
     struct packed *p;
-    struct digests *digests; /* of the object; NULL: none is begun */
+    struct digests *digests; /* of the current object; NULL: no object has begun */
     uint32_t crc;
 };
 
@@ -63,7 +63,7 @@ static void intake_whole(struct intake *in, const struct pack_seen *e, struct en
     in->crc = 0;
 }
 
-/* Entries are in the order of their offsets. */
+/* Returns the index of the entry at this offset. Entries are sorted by offset. */
 static uint32_t entry_at(const struct packed *p, uint64_t at)
 {
     size_t low = 0, high = p->entries.len;

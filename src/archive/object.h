@@ -19,9 +19,9 @@
 #include <stdatomic.h>
 
 enum {
-    PACKED_CHAIN_MAX = 4096,               /* deltas from an object down to its whole base */
+    PACKED_CHAIN_MAX = 4096, /* most deltas from an object down to a base that is no delta */
     PACKED_CACHE = 32 * 1024 * 1024,       /* bytes */
-    PACKED_ENTRIES_MAX = 1250 * 1000,      /* a million files and their folders */
+    PACKED_ENTRIES_MAX = 1250 * 1000,      /* most entries: a million files and their folders */
     PACKED_DELTA_MAX = 1024 * 1024 * 1024, /* bytes of an object that is stored as a delta */
 };
 
@@ -31,17 +31,17 @@ struct packed_options {
     bool is_sha256;
     const char *folder;          /* for scratch files; exists; borrowed */
     struct pack_limits limits;   /* limits.pack is also the limit of the scratch file */
-    uint64_t work_max;           /* bytes that may be made and inflated in all */
+    uint64_t work_max;           /* most bytes that may be inflated and built from deltas in all */
     const _Atomic(bool) *cancel; /* true: calls end with ERR_CANCELED; may be NULL */
 };
 
 /* Reads the pack to its end. ERR_PARSE, ERR_CLOSED: it is damaged, or the base of a delta is not in
- * it. ERR_TOO_LARGE: it is past a limit. Errors of the reader come as they are. */
+ * it. ERR_TOO_LARGE: it is past a limit. Errors of the reader are returned unchanged. */
 int packed_open(struct packed **out, struct reader *pack, const struct packed_options *o,
                 struct err *err) MUST_CHECK;
 void packed_close(struct packed *p); /* NULL is fine */
 
-/* What the table has about an object. */
+/* An object in the table of the pack. */
 struct packed_object {
     uint32_t index;
     enum pack_type type;        /* commit, tree, blob or tag */
@@ -63,7 +63,7 @@ int packed_fd(const struct packed *p); /* the scratch file with the pack; borrow
 
 struct packed_counts {
     uint32_t entries, deltas;
-    uint32_t doubles; /* objects that the pack has more than once: further copies are counted */
+    uint32_t doubles; /* objects that are in the pack more than once; each further copy counts */
 };
 void packed_count(const struct packed *p, struct packed_counts *out);
 

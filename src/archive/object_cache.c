@@ -1,4 +1,5 @@
-/* The data of objects: inflated from the scratch file, made from bases, and kept for a while.
+/* The data of objects: inflated from the scratch file, built from their bases by deltas, and kept
+ * in a cache.
  *
  * The cache drops the data that were used least recently. The newest data always stay: the caller
  * of packed_data() borrows them, or they are the base of the object that is made next. */
@@ -58,7 +59,7 @@ static struct cached *cache_find(struct packed *p, uint32_t index)
     return c;
 }
 
-/* Takes the memory over. */
+/* The cache takes ownership of the memory. */
 static struct cached *cache_add(struct packed *p, uint32_t index, struct scratch_mem *mem)
 {
     struct cached *c = xzalloc(sizeof(*c));
@@ -130,7 +131,8 @@ static int entry_inflate(struct packed *p, uint32_t index, size_t size, struct s
 
 /* --- deltas --- */
 
-/* Counts bytes that are made. Without a limit a small pack could make a reader work for days. */
+/* Counts bytes that are built. Without a limit, a small pack of deltas could keep weir busy for
+ * days. */
 static int packed_work(struct packed *p, uint64_t bytes, struct err *err)
 {
     p->work += bytes;
@@ -140,7 +142,7 @@ static int packed_work(struct packed *p, uint64_t bytes, struct err *err)
     return packed_canceled(p, err);
 }
 
-/* Reads the sizes of a delta that are at the front of `delta`, and judges them. */
+/* Reads the sizes at the front of `delta`, and checks them. */
 static int delta_begin(struct packed *p, struct str *delta, size_t base_size,
                        struct delta_sizes *out, struct err *err)
 {
@@ -172,8 +174,8 @@ static int delta_make(struct packed *p, struct str delta, struct str base, struc
     return code;
 }
 
-/* The bytes of a delta's own data. The table's size is that of the object once the delta is solved,
- * so the size is read again from the entry. */
+/* The size of the delta itself. After a delta is solved, the table has the size of its object
+ * instead, so the size is read again from the entry. */
 static int delta_size(struct packed *p, const struct entry *e, uint64_t *out, struct err *err)
 {
     unsigned char head[16] = {0};
@@ -204,7 +206,7 @@ static int entry_make(struct packed *p, uint32_t index, struct str base, struct 
     return code;
 }
 
-/* The whole object at the end of a chain. */
+/* Inflates the entry at the end of a chain, which is no delta. */
 static int entry_whole(struct packed *p, uint32_t index, struct scratch_mem *out, struct err *err)
 {
     const struct entry *e = &p->entries.items[index];
@@ -215,7 +217,8 @@ static int entry_whole(struct packed *p, uint32_t index, struct scratch_mem *out
     return code < 0 ? code : entry_inflate(p, index, (size_t)e->size, out, err);
 }
 
-/* Fills p->chain with the entries from `index` down to one that is whole or in the cache. */
+/* Fills p->chain with the entries from `index` down to an entry that is no delta or is in the
+ * cache. */
 static size_t chain_find(struct packed *p, uint32_t index, struct cached **base)
 {
     size_t len = 0;

@@ -1,4 +1,5 @@
-/* What the files of the resolver share (object.c, object_cache.c, object_solve.c). */
+/* Declarations that object.c, object_cache.c and object_solve.c share. To *solve* a delta means to
+ * build its object, and so to learn the object's id. */
 #ifndef ARCHIVE_OBJECT_INT_H
 #define ARCHIVE_OBJECT_INT_H
 
@@ -17,13 +18,13 @@ enum {
  * one ends. */
 struct entry {
     uint64_t at;
-    uint64_t size; /* bytes of its data; of a delta, once it is solved: of the object */
-    uint32_t crc;  /* once it is solved */
+    uint64_t size; /* bytes of its data; for a solved delta, bytes of its object */
+    uint32_t crc;  /* CRC-32 of the object's data; set when the entry is solved */
     uint32_t base; /* index of the base of a delta; ENTRY_NO_BASE: none, or not known yet */
     uint16_t depth;
     uint8_t head;   /* bytes before the zlib stream */
-    uint8_t stored; /* how it is in the pack, enum pack_type */
-    uint8_t type;   /* of the object; 0: not solved yet */
+    uint8_t stored; /* how the entry is stored in the pack: an enum pack_type */
+    uint8_t type;   /* type of the object; 0: not solved yet */
     /* The id of the object. Until a delta by id is solved: the id of its base. */
     unsigned char id[ENTRY_ID_LEN];
 };
@@ -32,8 +33,8 @@ struct entry {
 struct cached {
     struct scratch_mem mem;
     uint32_t index;
-    struct cached *newer, *older; /* by use */
-    struct cached *next;          /* in the bucket */
+    struct cached *newer, *older; /* in the order of their last use */
+    struct cached *next;          /* the next in the same bucket of the hash table */
 };
 
 struct packed {
@@ -44,7 +45,7 @@ struct packed {
     uint32_t *by_id; /* indexes of solved entries, sorted by id */
     size_t by_id_len;
     uint32_t deltas, doubles;
-    uint64_t work; /* bytes that were made and inflated so far */
+    uint64_t work; /* bytes that were inflated and built from deltas so far */
 
     struct cached *buckets[CACHE_BUCKETS];
     struct cached *newest, *oldest;
@@ -54,8 +55,8 @@ struct packed {
     unsigned char *in; /* INFLATE_IN bytes */
 };
 
-/* object_cache.c: the data of an entry's object, made from its bases. `base` of the entry and of
- * all entries below it are set. *data is borrowed until the next call. */
+/* object_cache.c: builds the data of an entry's object. The member `base` must be set in the entry
+ * and in all entries of its chain. *data is borrowed until the next call. */
 int packed_data(struct packed *p, uint32_t index, struct str *data, struct err *err) MUST_CHECK;
 void packed_cache_release(struct packed *p);
 

@@ -1,10 +1,10 @@
-/* Solving: the bases of deltas, and the ids of the objects that they make.
+/* Solving: finds the bases of deltas, and computes the ids of the objects that are built from them.
  *
- * A delta by offset names an entry before it, so one pass in the order of the pack solves all
- * deltas of a pack that has no others. A delta by id names its base by the id of an object that may
- * itself be a delta anywhere in the pack. These wait in a list that is sorted by the base's id;
- * when an object is solved, the deltas that wait for its id are solved next. A delta by offset over
- * a delta by id may be met too early: then the pass is made again. */
+ * A delta by offset names an entry before it, so one pass in the order of the pack solves all of
+ * them, if the pack has no deltas by id. A delta by id names its base by the id of an object that
+ * may itself be a delta anywhere in the pack. Deltas by id wait in a list that is sorted by the
+ * base's id; when an object is solved, the deltas that wait for its id are solved next. A delta by
+ * offset over a delta by id may be reached before its base is solved; then the pass is repeated. */
 #include "archive/object_int.h"
 
 #include "object/digest.h"
@@ -50,7 +50,7 @@ static int entry_id_order(const void *a, const void *b, void *ctx)
     return order ? order : (l > r) - (l < r);
 }
 
-/* Deltas by id, and their bases' ids. The list keeps a copy of the id, because solving a delta
+/* A delta by id that waits for its base. It has a copy of the base's id, because solving a delta
  * overwrites the id in the table. */
 struct waiter {
     unsigned char base_id[ENTRY_ID_LEN];
@@ -87,7 +87,8 @@ static void solve_list_waiters(struct solve *s)
     qsort(s->waiters, s->waiter_count, sizeof(*s->waiters), waiter_order);
 }
 
-/* Makes the deltas ready that wait for this entry's id. A further copy of the object wakes none. */
+/* Marks the deltas as ready that wait for this entry's id. A further copy of the same object marks
+ * nothing. */
 static void solve_wake(struct solve *s, uint32_t base)
 {
     struct entry *entries = s->p->entries.items;

@@ -74,7 +74,7 @@ const char *archive_stage(struct str name)
 
 /* --- writing --- */
 
-/* Appends `key: value`, with a value that stays on its line. */
+/* Appends `key: value`. Control characters in the value, such as newlines, become blanks. */
 static void error_line(struct buf *out, const char *key, struct str value)
 {
     if (value.len == 0)

@@ -1,12 +1,12 @@
 /* How the sync of a repository, or of an account, ends.
  *
  * Each outcome has a code, which is the same word in `.error` objects, in records, on the command
- * line and in metrics. A *done* outcome needs no further try: the repository is stored, or nothing
- * that weir does can store it (it is empty, blocked, deleted). Any other outcome is tried again. A
+ * line and in metrics. A *done* outcome needs no further try: the repository is stored, or weir
+ * cannot store it at all (it is empty, blocked or deleted). Any other outcome is tried again. A
  * sync of an account is a full one only when every repository is done (docs/archive.md, A4).
  *
  * An `.error` object is text for people: one line `<RFC 3339 time> <code> <stage> <message>`, then
- * lines `key: value`. Nothing in this file waits. */
+ * lines `key: value`. Nothing in this file blocks. */
 #ifndef ARCHIVE_OUTCOME_H
 #define ARCHIVE_OUTCOME_H
 
@@ -18,7 +18,7 @@ enum archive_code {
     ARCHIVE_OK,        /* stored now */
     ARCHIVE_UNCHANGED, /* stored before, and the refs are the same */
     ARCHIVE_RENAMED,   /* the repository has another name or owner; the old objects stay */
-    ARCHIVE_GONE,      /* deleted at the forge; what was saved stays */
+    ARCHIVE_GONE,      /* deleted at the forge; the saved objects stay */
     ARCHIVE_DMCA,      /* blocked by the forge after a notice of copyright */
     ARCHIVE_TOS,       /* blocked by the forge for its terms of service */
     ARCHIVE_DISABLED,  /* switched off at the forge */
@@ -37,8 +37,9 @@ enum archive_code {
 
 struct archive_code_row {
     const char *name;
-    bool permanent; /* the outcome is done: it counts for a full sync, and is not tried at once */
-    bool stored;    /* after this outcome the bundle has everything that the server showed */
+    /* The outcome is a done one: it counts for a full sync, and is not retried at once. */
+    bool permanent;
+    bool stored;         /* after this outcome the bundle has everything that the server showed */
     const char *meaning; /* one sentence for people */
 };
 /* Indexed by enum archive_code. */
@@ -46,22 +47,23 @@ extern const struct archive_code_row archive_codes[ARCHIVE_CODES];
 
 /* The code with this name. ERR_PARSE: there is none. */
 int archive_code_read(enum archive_code *out, struct str name) MUST_CHECK;
-/* The code for an error of base/err.h that has come from a server, where nobody knows better. */
+/* The code for an error of base/err.h that came from a server, if nothing more is known. */
 enum archive_code archive_code_of_peer(int code);
 /* The code for an error of base/err.h that has come from a satellite. */
 enum archive_code archive_code_of_storage(int code);
 
-/* The steps of a sync, as an error names them. NULL: there is no such step. */
+/* The name of a step of a sync as a static text. NULL: there is no such step. */
 const char *archive_stage(struct str name);
 
 enum { ARCHIVE_MESSAGE_MAX = 1024, ARCHIVE_ERROR_MAX = 8 * 1024 };
 
-/* What an `.error` object says. Strings are borrowed. Empty strings and zeros are left out. */
+/* The content of an `.error` object. Strings are borrowed. Empty strings and zeros are not
+ * written. */
 struct archive_error {
     int64_t at_ms; /* since 1970 */
     enum archive_code code;
     const char *stage;                   /* "list", "refs", "fetch", "verify", "zip" or "upload" */
-    struct str message;                  /* weir's words and the server's, on one line */
+    struct str message;                  /* weir's message and the server's, on one line */
     int http_status;                     /* 0: there was no answer */
     unsigned attempts;                   /* how often in a row the sync has failed with this code */
     int64_t first_seen_ms, last_good_ms; /* 0: not known */
@@ -71,8 +73,8 @@ struct archive_error {
 /* Appends the text of an `.error` object. A message is cut at ARCHIVE_MESSAGE_MAX bytes, and its
  * control characters become blanks. */
 void archive_error_write(struct buf *out, const struct archive_error *e);
-/* Reads it back; strings are borrowed from `text`. Lines with other keys are ignored. ERR_PARSE:
- * the text is not one of an `.error` object. */
+/* Parses the text; strings are borrowed from it. Lines with other keys are ignored. ERR_PARSE: the
+ * text does not have the form of an `.error` object. */
 int archive_error_read(struct archive_error *out, struct str text, struct err *err) MUST_CHECK;
 
 #endif

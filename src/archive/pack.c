@@ -1,4 +1,4 @@
-/* The walk over a pack that flows by. */
+/* Checks a pack while its bytes pass: the walk over its entries. */
 #include "archive/pack.h"
 
 #include "base/bytes.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 enum {
-    PACK_OUT = 64 * 1024,  /* bytes that are inflated at once */
-    STARTS_BITS = 1 << 27, /* 16 MiB */
-    CARRY_MAX = 16,        /* bytes that the inflater has read and not used */
+    PACK_OUT = 64 * 1024,  /* most bytes that are inflated at once */
+    STARTS_BITS = 1 << 27, /* size of `starts` in bits: 16 MiB */
+    CARRY_MAX = 16,        /* most bytes that the inflater has read ahead but not used */
     PACK_VARINT_MAX = 10,  /* bytes of a size or an offset */
 };
 
@@ -23,13 +23,13 @@ struct pack_check {
     struct pack_options o;
     size_t hash_len;
     struct digests *digests;
-    unsigned char tail[PACK_HASH_MAX]; /* the newest bytes: perhaps the trailer */
+    unsigned char tail[PACK_HASH_MAX]; /* the newest bytes, which may be the trailer */
     size_t tail_len;
     uint64_t seen; /* bytes that were added */
 
     enum pack_state state;
-    uint64_t at;                        /* offset of the next byte that the walk takes */
-    unsigned char field[PACK_HASH_MAX]; /* a header, or the id of a base, as far as it has come */
+    uint64_t at;                        /* offset of the next byte for the walk */
+    unsigned char field[PACK_HASH_MAX]; /* the bytes so far of a header, or of the id of a base */
     size_t field_len;
     uint32_t count, done;
     unsigned char carry[CARRY_MAX];
@@ -37,11 +37,13 @@ struct pack_check {
 
     uint64_t entry_at, data_at;
     enum pack_type type;
-    uint64_t size, inflated; /* of the entry: declared, and so far */
-    uint64_t offset;         /* of the base, back from the entry */
-    unsigned varint;         /* bytes of a number that were read */
+    uint64_t size,
+        /* Of the current entry: its declared size, and bytes inflated so far. */
+        inflated;
+    uint64_t offset; /* distance from the entry back to its base */
+    unsigned varint; /* bytes read so far of a number */
     uint64_t by_type[PACK_TYPES], inflated_all;
-    unsigned char *starts; /* a bit for the hash of each offset at which an entry begins */
+    unsigned char *starts; /* a bit is set for the hash of each offset at which an entry begins */
     struct inflate_state inflate;
     unsigned char out[PACK_OUT];
 };
@@ -249,8 +251,9 @@ static int data_count(struct pack_check *p, size_t produced, struct err *err)
     return data_watch(p, produced, err);
 }
 
-/* The inflater reads up to 8 bytes ahead. Bytes that it did not use belong to the next entry: they
- * are given back, or carried where they came with bytes that are gone. */
+/* The inflater reads up to 8 bytes ahead. Bytes that it did not use belong to the next entry. They
+ * are given back to the caller's buffer, or kept in p->carry if they came with an earlier
+ * buffer. */
 static void data_give_back(struct pack_check *p, size_t *took)
 {
     size_t unused = (size_t)p->inflate.read_in_length / 8;
@@ -319,7 +322,7 @@ static pack_step_fn *const pack_steps[] = {
     [IN_BASE] = base_step,     [IN_DATA] = data_step, [IN_TRAILER] = trailer_step,
 };
 
-/* Walks over bytes that were carried, then over `bytes`. */
+/* Walks over the bytes that were kept from the last call, then over `bytes`. */
 static int pack_walk(struct pack_check *p, struct str bytes, struct err *err)
 {
     unsigned char carried[CARRY_MAX];

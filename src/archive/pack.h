@@ -1,4 +1,4 @@
-/* Checks a git pack while it flows by (gitformat-pack). Nothing of the pack is kept.
+/* Checks a git pack while its bytes pass (gitformat-pack). Nothing of the pack is kept in memory.
  *
  * A pack has a header with a count, that many entries, and a trailer, which is the hash of all
  * bytes before it. An entry has a type, the size of its data, for deltas the place of the base, and
@@ -6,10 +6,12 @@
  *
  * The walk checks: the header; the type of every entry; that its data have the declared size and
  * checksum; that the base of a delta by offset is an earlier entry; that the entries end where the
- * trailer begins; the trailer. Without the walk only header and trailer are checked.
- * Not checked here: ids of objects, what deltas refer to, connectivity. An audit does that.
+ * trailer begins; the trailer. Without the walk only header and trailer are checked. The ids of
+ * objects, the bases of deltas by id and connectivity are not checked here; an audit (audit.h)
+ * checks them.
  *
- * A pack_check belongs to one thread. It takes about 16.2 MiB with the walk, whatever flows. */
+ * A pack_check belongs to one thread. It takes about 16.2 MiB with the walk, however large the pack
+ * is. */
 #ifndef ARCHIVE_PACK_H
 #define ARCHIVE_PACK_H
 
@@ -29,13 +31,14 @@ enum pack_type {
 };
 
 struct pack_limits {
-    uint64_t pack;           /* bytes of the whole pack */
-    uint64_t object;         /* bytes of one object, inflated */
-    uint64_t inflated;       /* bytes of all entries, inflated; past it `inflated_times` counts */
-    uint64_t inflated_times; /* how many times the bytes of the pack so far */
+    uint64_t pack;   /* bytes of the whole pack */
+    uint64_t object; /* bytes of one object, inflated */
+    /* Bytes of all entries, inflated; above this the limit `inflated_times` applies. */
+    uint64_t inflated;
+    uint64_t inflated_times; /* ratio of inflated bytes to bytes of the pack so far */
 };
 
-/* An entry that the walk is at. */
+/* The entry that the walk has reached. */
 struct pack_seen {
     uint64_t at;      /* offset of the entry */
     uint64_t data_at; /* offset of its zlib stream */
@@ -45,11 +48,12 @@ struct pack_seen {
     const unsigned char *base_id; /* PACK_REF_DELTA: id of the base; borrowed for the call */
 };
 
-/* Functions that see every entry. A code other than 0 ends the check with that code. */
+/* Functions that are called for every entry. A return value other than 0 ends the check with that
+ * code. */
 struct pack_watch {
-    /* The next bytes of the entry's data, inflated. Entries without data have no such call. */
+    /* Gets the next bytes of the entry's data, inflated. Not called for entries without data. */
     int (*data)(void *ctx, const struct pack_seen *e, struct str bytes, struct err *err);
-    /* The entry has ended well; `end` is the offset behind it. */
+    /* Called when the entry has ended well; `end` is the offset behind it. */
     int (*entry)(void *ctx, const struct pack_seen *e, uint64_t end, struct err *err);
     void *ctx;
 };
@@ -58,10 +62,10 @@ struct pack_options {
     bool is_sha256;
     bool walk;
     struct pack_limits limits;
-    const struct pack_watch *watch; /* needs the walk; borrowed; NULL: nobody watches */
+    const struct pack_watch *watch; /* needs the walk; borrowed; may be NULL */
 };
 
-/* What is known of a pack when it has ended well. */
+/* Facts about a pack that has ended well. */
 struct pack_result {
     uint32_t objects;
     uint64_t bytes; /* with header and trailer */
@@ -76,12 +80,12 @@ struct pack_check;
 struct pack_check *pack_check_new(const struct pack_options *o);
 void pack_check_free(struct pack_check *p); /* NULL is fine */
 
-/* Takes the next bytes. ERR_PARSE: they do not belong to a pack. ERR_TOO_LARGE: the pack is past a
- * limit. After an error the check is over. */
+/* Checks the next bytes. ERR_PARSE: they do not belong to a pack. ERR_TOO_LARGE: the pack is past a
+ * limit. After an error no further call may be made but pack_check_free(). */
 int pack_check_add(struct pack_check *p, struct str bytes, struct err *err) MUST_CHECK;
 
-/* The pack ends here. ERR_CLOSED: the pack is cut off. ERR_PARSE: bytes follow the pack, or the
- * trailer is not the hash of the pack. */
+/* Call this at the end of the pack. ERR_CLOSED: the pack is cut off. ERR_PARSE: bytes follow the
+ * pack, or the trailer is not the hash of the pack. */
 int pack_check_end(struct pack_check *p, struct pack_result *out, struct err *err) MUST_CHECK;
 
 #endif

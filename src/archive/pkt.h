@@ -1,10 +1,10 @@
 /* The packets of git's protocol, "pkt-lines", and the side-band inside them (gitprotocol-common,
  * gitprotocol-pack, gitprotocol-v2).
  *
- * A packet is four hex digits, its length with these digits, and the payload. Lengths 0, 1 and 2
- * are marks without a payload: flush, delimiter, end of response. A git server is hostile: it may
- * cut a packet anywhere, send lengths that are no numbers, or never end. Memory is one buffer of
- * PKT_BUFFER bytes, whatever it sends. A pkt_in belongs to one thread. */
+ * A packet is four hex digits and a payload; the digits are the length of both together. Lengths 0,
+ * 1 and 2 are marks without a payload: flush, delimiter, end of response. A git server may be
+ * hostile: it may cut a packet anywhere, send lengths that are not numbers, or never end. All
+ * memory is one buffer of PKT_BUFFER bytes. A pkt_in belongs to one thread. */
 #ifndef ARCHIVE_PKT_H
 #define ARCHIVE_PKT_H
 
@@ -13,7 +13,7 @@
 enum {
     PKT_MAX = 65520, /* bytes of a packet with its four digits */
     PKT_BUFFER = 128 * 1024,
-    BAND_TEXT_MAX = 64 * 1024,            /* bytes of a server's words that are kept */
+    BAND_TEXT_MAX = 64 * 1024,            /* most bytes of the server's message that are kept */
     BAND_PROGRESS_MAX = 64 * 1024 * 1024, /* bytes of progress that a server may send in all */
 };
 
@@ -37,15 +37,16 @@ void pkt_in_release(struct pkt_in *in);
  * not a packet. ERR_CLOSED: the stream ended inside a packet. */
 int pkt_read(struct pkt_in *in, struct pkt *out, struct err *err) MUST_CHECK;
 
-/* How the text of an error begins whose rest is a server's own words. */
+/* The beginning of an error text whose rest is the server's own message. */
 #define PEER_SAYS "the git server says: "
 
 /* Gives the packet back that was read last, so that the next read returns it again. */
 void pkt_unread(struct pkt_in *in, const struct pkt *p);
 
 /* Reads a packet that must be a line, without its newline. A server may answer "ERR <words>" in
- * place of any line: then ERR_PEER, and err has PEER_SAYS and the words. Flush and other marks:
- * ERR_END, and *mark tells which; `mark` may be NULL. The end of the stream is ERR_CLOSED. */
+ * place of any line: then the result is ERR_PEER, and err has PEER_SAYS and the words. A flush or
+ * another mark is ERR_END, and *mark says which mark; `mark` may be NULL. The end of the stream is
+ * ERR_CLOSED. */
 int pkt_read_line(struct pkt_in *in, struct str *line, enum pkt_kind *mark,
                   struct err *err) MUST_CHECK;
 
@@ -53,7 +54,7 @@ int pkt_read_line(struct pkt_in *in, struct str *line, enum pkt_kind *mark,
 void pkt_line(struct buf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void pkt_mark(struct buf *out, enum pkt_kind kind);
 
-/* Appends the words of a server to `out`, made fit for a message: control characters become blanks,
+/* Appends the words of a server to `out`, cleaned for a message: control characters become blanks,
  * and bytes that are not UTF-8 become '?'. */
 void peer_words(struct buf *out, struct str words);
 
@@ -63,7 +64,7 @@ void peer_words(struct buf *out, struct str words);
 struct band_reader {
     struct reader reader;
     struct pkt_in *in;    /* borrowed */
-    struct str rest;      /* of the packet that is being read */
+    struct str rest;      /* unread bytes of the current packet */
     uint64_t progress;    /* bytes of band 2 so far */
     uint64_t idle_max_ms; /* how long a server may send no byte of band 1; 0: for ever */
     uint64_t idle_since_ms;

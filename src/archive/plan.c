@@ -24,9 +24,9 @@ void plan_release(struct plan *p)
     arena_release(&p->arena);
 }
 
-/* Whether the refs of a repository are due to be compared, though the list says that nothing was
- * pushed: refs of pull requests change without that. Repositories that were first seen together are
- * spread over a quarter of the time. */
+/* Whether it is time to compare the refs of a repository although the list shows no push: refs of
+ * pull requests change without a push. The time varies by up to a quarter from one repository to
+ * another, so that repositories that were added together are not all due at once. */
 static bool plan_look_is_due(const struct plan *p, const struct record_repo *old)
 {
     uint64_t spread = p->look_ms ? hash_xxh3(old->id, 0) % (p->look_ms / 4 + 1) : 0;
@@ -35,7 +35,8 @@ static bool plan_look_is_due(const struct plan *p, const struct record_repo *old
            (uint64_t)(p->now_ms - old->looked_ms) >= p->look_ms - spread;
 }
 
-/* Decides about a listed repository. A done outcome stays as long as the forge says the same. */
+/* Decides about a listed repository. A done outcome stays as long as the forge's entry is
+ * unchanged. */
 static enum plan_step plan_decide(const struct plan *p, const struct plan_item *i)
 {
     const struct record_repo *old = i->old;
@@ -117,8 +118,8 @@ static int plan_sent_page(struct plan *p, const struct plan_page *page, size_t *
     return 0;
 }
 
-/* While pages are read the list may change, and a repository may come twice. The first one counts,
- * and a list with doubles is no page for the next sync: its pages are asked for anew. */
+/* The list may change while its pages are read, and then a repository may be listed twice. Its
+ * first entry is kept. The pages of such a list are not kept, so the next sync reads them anew. */
 static void plan_drop_doubles(struct plan *p)
 {
     struct map seen;
@@ -153,7 +154,7 @@ static void plan_index(struct plan *p, struct plan_index *x)
 }
 
 /* Adds a repository of the record that the list lacks. If another repository has its name now, it
- * goes on as `<name>@<number>`, which is the name of the copy of its bundle. */
+ * is called `<name>@<number>`, like the copy of its bundle. */
 static void plan_add_missing(struct plan *p, const struct record_repo *r, bool name_is_taken)
 {
     bool over = r->code == ARCHIVE_GONE || r->code == ARCHIVE_RENAMED;

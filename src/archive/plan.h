@@ -14,21 +14,23 @@
 #include "archive/record.h"
 #include "base/map.h"
 
-/* What is to be done. */
+/* The steps that a repository may need. */
 enum plan_step {
-    PLAN_KEEP, /* nothing: the line of the record stays as it is */
+    PLAN_KEEP, /* none: the record's line stays unchanged */
     PLAN_SYNC, /* compare the refs with the server's, and fetch what is new */
-    PLAN_ASK,  /* the list lacks it: ask the forge by its number */
+    PLAN_ASK,  /* the list lacks the repository: ask the forge for it by its number */
 };
 
 struct plan_item {
     enum plan_step step;
-    const struct record_repo *old;    /* the record's line with this number; NULL: it is new */
+    /* The record's line with this number; NULL: the repository is new. */
+    const struct record_repo *old;
     struct record_repo next;          /* the line of the next record, which the sync completes */
     uint64_t size_kb;                 /* as the forge says; 0: not known */
     bool disabled, foreign, has_wiki; /* see struct forge_repo */
-    bool old_name_taken; /* it was renamed, and another listed repository has its old name now */
-    bool failed;         /* set by the sync: the outcome is not a done one */
+    /* The repository was renamed, and another listed repository has its old name now. */
+    bool old_name_taken;
+    bool failed; /* set by the sync: the outcome is not a done one (outcome.h) */
 };
 
 /* A repository as the forge's list has it. Strings are borrowed for the call. */
@@ -42,13 +44,14 @@ struct plan_listed {
 struct plan_page {
     struct str url, etag;
     size_t repos;
-    bool unchanged; /* it was not sent, and is as in the record */
+    bool unchanged; /* the forge did not send it, because it is the same as in the record */
 };
 
 struct plan {
     const struct archive_record *old; /* borrowed; without a record it is empty */
     int64_t now_ms;
-    uint64_t look_ms; /* how often refs are compared, whatever the list says; 0: always */
+    /* Refs are compared at least this often, even if the list shows no push; 0: always. */
+    uint64_t look_ms;
     VEC(struct plan_item) items;
     VEC(struct record_page) pages; /* for the next record */
     VEC(struct plan_item) sent;    /* items of the pages that were sent, until plan_end() */

@@ -67,7 +67,7 @@ static bool progress_read(struct progress *p, struct str member, struct str valu
     return ok;
 }
 
-/* Whether the account is locked, so that somebody may still be working on it. */
+/* Whether the account is locked, so that a sync of it may still be running. */
 static int progress_is_live(struct archive *x, struct arena *a, struct str member, bool *live,
                             struct err *err)
 {

@@ -1,7 +1,7 @@
-/* How far syncs that run now have come, for every process to see: a hash `w:archive:running` in
- * appDB, with a field for each account that is being synced. The numbers are for people; nothing
- * depends on them. A field whose account is not locked any more is left over from a process that
- * has died. */
+/* The progress of the syncs that run now. Every process can see it: it is a hash
+ * `w:archive:running` in appDB, with a field for each account that is being synced. The numbers are
+ * for people; nothing depends on them. A field whose account is not locked any more is left over
+ * from a process that has died. */
 #ifndef ARCHIVE_PROGRESS_H
 #define ARCHIVE_PROGRESS_H
 
@@ -18,8 +18,8 @@ struct progress {
     uint64_t bytes;               /* from git servers */
 };
 
-/* These keep the numbers of a sync. A store that fails is ignored. progress_note() writes at most
- * every PROGRESS_EVERY_MS. */
+/* These write the progress of a sync. Errors of the store are ignored. progress_note() writes at
+ * most every PROGRESS_EVERY_MS. */
 void progress_begin(struct archive *x, const struct schedule_claim *c, struct sync_scope *s);
 void progress_note(struct archive *x, const struct schedule_claim *c, struct sync_scope *s);
 void progress_end(struct archive *x, const struct schedule_claim *c);

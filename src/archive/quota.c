@@ -12,7 +12,7 @@
 
 enum { QUOTA_WORDS_MAX = 256, QUOTA_JITTER_MS = 10 * MS_PER_S, QUOTA_STATE_FIELDS = 6 };
 
-/* A seat of a transfer, which may last for hours. */
+/* A seat for a transfer. The keeper prolongs it, because a transfer may last for hours. */
 struct quota_held {
     char *key; /* owned: the key of the host's seats */
     char id[QUOTA_SEAT_LEN + 1];
@@ -29,7 +29,7 @@ struct quota {
 static const struct {
     const char *name;
     int seats;
-    int64_t ms; /* a seat ends by itself after this time */
+    int64_t ms; /* lifetime of a seat that is not prolonged */
 } quota_sides[] = {
     [QUOTA_API] = {"api", QUOTA_API_SEATS, QUOTA_SEAT_MS},
     [QUOTA_GIT] = {"git", QUOTA_GIT_SEATS, QUOTA_GIT_SEAT_MS},
@@ -237,7 +237,7 @@ void quota_give(struct quota *q, struct str host, enum quota_side side, const ch
     if (side == QUOTA_GIT)
         quota_unhold(q, seat);
     if (store_call(q->app, &a, &reply, &err, STR("ZREM"), quota_seats_key(&a, host, side),
-                   str_z(seat)) < 0) /* the seat ends by itself */
+                   str_z(seat)) < 0) /* if this fails, the seat expires */
         log_warn(q->log, "archive.seat_not_given_back", log_s("host", host),
                  log_z("error", err.text));
     arena_release(&a);
@@ -349,7 +349,7 @@ static int quota_read_state(struct quota_state *out, const struct reply *r, int6
     out->limit = quota_field(&r->items[0], -1);
     out->remaining = quota_field(&r->items[1], -1);
     out->reset_ms = reset ? reset + skew : 0;
-    if (out->reset_ms && out->reset_ms <= now) /* the forge has counted anew since */
+    if (out->reset_ms && out->reset_ms <= now) /* the forge has begun a new count since then */
         out->remaining = out->limit;
     if (out->remaining < -1)
         out->remaining = 0;

@@ -1,18 +1,19 @@
-/* Quotas of forges: how many requests a host still allows, and when to leave it alone.
+/* Quotas of forges: how many requests a host still allows, and when to send it no requests.
  *
  * A forge counts the requests of each token (the primary limit), asks for pauses (the secondary
- * limit: 403 or 429, perhaps with Retry-After), and its git servers ask for pauses of their own. A
- * limit is met once and then obeyed by all processes, because everything here is in appDB:
+ * limit: 403 or 429, perhaps with Retry-After), and its git servers ask for pauses of their own.
+ * When one process meets a limit all processes obey it, because this state is in appDB:
  *
  *   w:archive:host:<host>          hash: until (ms), strikes, struck (ms), words
  *   w:archive:token:<host>:<id>    hash: limit, remaining, reset (ms), until (ms), strikes, struck,
  *                                  dead (ms), words
  *   w:archive:seats:<host>:<side>  sorted set: a seat for each request (side "api") or transfer
- *                                  (side "git") that runs, scored by when it counts no more (ms)
+ *                                  (side "git") that runs; the score is the time (ms) at which it
+ *                                  expires
  *   w:rate:forge:<host>:<id>       the rate of a token's requests (coord/limit.h)
  *
- * `<id>` names a token without telling it; "-" stands for requests without a token. Times are those
- * of the store's clock, so that processes with wrong clocks agree.
+ * `<id>` names a token without revealing it; "-" stands for requests without a token. Times are
+ * those of the store's clock, so that processes with wrong clocks agree.
  *
  * Q1  A token whose remaining requests are 0 rests until the forge's reset, and up to 10 s more.
  * Q2  Retry-After is obeyed as it is, up to 24 h. Without it a rest lasts 60 s, and each further
@@ -40,9 +41,9 @@ enum {
     QUOTA_REST_FIRST_S = 60,         /* the first rest without Retry-After */
     QUOTA_REST_DOUBLED_MAX_S = 3600, /* the longest rest without Retry-After */
     QUOTA_REST_MAX_S = 24 * 3600,
-    QUOTA_SEAT_MS = 120 * 1000,    /* the seat of a request is free after this time */
-    QUOTA_GIT_SEAT_MS = 20 * 1000, /* that of a transfer too, unless it is kept: a process that
-                                      died keeps none */
+    QUOTA_SEAT_MS = 120 * 1000, /* the seat of a request expires after this time */
+    /* The seat of a transfer expires after this time, unless its process prolongs it. */
+    QUOTA_GIT_SEAT_MS = 20 * 1000,
     QUOTA_SEAT_LEN = 32,
 };
 
@@ -54,30 +55,30 @@ int quota_open(struct quota **out, struct store *app, const struct log *log,
                struct err *err) MUST_CHECK;
 void quota_close(struct quota *q); /* NULL is fine */
 
-/* What quota_take() has found. */
+/* The answer of quota_take(). */
 struct quota_take {
     size_t token; /* index of the token to use; only when wait_ms and until_ms are 0 */
     char seat[QUOTA_SEAT_LEN + 1];
-    /* Above 0: every seat is taken, or the token's rate is used up; ask again after this time. */
+    /* Above 0: every seat is taken, or the token's rate is used up. Ask again after this time. */
     uint64_t wait_ms;
     /* Above 0: the host, or every token, rests until then (ms since 1970, this process's clock). */
     int64_t until_ms;
-    bool all_dead; /* no token is alive; then nothing was taken */
+    bool all_dead; /* no token is alive; no seat was taken */
 };
 
-/* Asks for a request now. `tokens` are the ids among which one is chosen, the one with the most
- * remaining requests first; QUOTA_NO_TOKEN alone asks for a request without a token. For QUOTA_GIT
- * no token is asked for. A seat that was given is given back by quota_give(). */
+/* Asks for permission to send a request now. `tokens` are the ids of the host's tokens; the one
+ * with the most remaining requests is chosen. QUOTA_NO_TOKEN as the only id asks for a request
+ * without a token. For QUOTA_GIT no token is chosen. quota_give() gives the seat back. */
 int quota_take(struct quota *q, struct str host, enum quota_side side, const struct str *tokens,
                size_t count, struct quota_take *out, struct err *err) MUST_CHECK;
 void quota_give(struct quota *q, struct str host, enum quota_side side, const char *seat);
 
-/* The numbers of an answer. -1: the answer does not have the number. */
+/* The numbers in an answer's headers. -1: the answer does not have this number. */
 struct quota_note {
     int64_t limit, remaining;
-    int64_t reset_in_s; /* until the reset of the primary limit */
+    int64_t reset_in_s; /* seconds until the reset of the primary limit */
 };
-/* Keeps the numbers that an answer has told about a token. */
+/* Stores the numbers of an answer to a request with this token. */
 int quota_note(struct quota *q, struct str host, struct str token, const struct quota_note *n,
                struct err *err) MUST_CHECK;
 
@@ -86,7 +87,7 @@ int quota_note(struct quota *q, struct str host, struct str token, const struct 
 int quota_rest(struct quota *q, struct str host, struct str token, int64_t rest_s, struct str words,
                int64_t *until_ms, struct err *err) MUST_CHECK;
 
-/* Sets a token aside (Q4), or takes it up again (`words` empty). */
+/* Marks a token as dead (Q4). With empty `words` it is marked as alive again. */
 int quota_set_dead(struct quota *q, struct str host, struct str token, struct str words,
                    struct err *err) MUST_CHECK;
 
@@ -97,7 +98,7 @@ struct quota_state {
     int64_t reset_ms;         /* 0: not known */
     int64_t until_ms;         /* rests until then; 0: it does not rest */
     int64_t dead_ms;          /* since when it is dead; 0: it is alive */
-    struct str words;         /* of the forge, about the rest or the death */
+    struct str words;         /* the forge's message about the rest or the refusal */
 };
 /* Reads the state of the host (`host_state`) and of each token (`out`, which has `count` items). */
 int quota_read(struct quota *q, struct arena *a, struct str host, const struct str *tokens,

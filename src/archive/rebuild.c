@@ -8,8 +8,9 @@
 
 enum {
     REBUILD_ARENA_MAX = 64 * 1024 * 1024,
-    REBUILD_DOWN_S = 30, /* when a slot is tried again whose satellite cannot be asked */
-    REBUILD_AGAIN_S = 1, /* and one whose table has changed meanwhile */
+    REBUILD_DOWN_S = 30, /* pause before a slot is tried again whose satellite does not answer */
+    /* Pause before a slot is tried again because the table has changed meanwhile. */
+    REBUILD_AGAIN_S = 1,
     REBUILD_TRIES = 25,
     HASH_FOLDERS_LEN = 3 * ARCHIVE_HASH_LEN, /* bytes of `a6/65/81/57/` */
 };
@@ -18,10 +19,10 @@ struct rebuild {
     struct rebuild_options o;
 };
 
-/* What the keys say about one account. */
+/* Facts about one account that its keys tell. */
 struct rebuild_found {
     struct str login;
-    int64_t score_ms; /* of its record; -1: there is none */
+    int64_t score_ms; /* score for `tracked`, from the record; -1: there is no record */
     bool removed;     /* it is not tracked any more */
 };
 
@@ -30,10 +31,10 @@ struct rebuild_found {
 struct rebuild_walk {
     struct rebuild *r;
     struct str host;
-    char folders[HASH_FOLDERS_LEN]; /* of the accounts in `found` */
-    struct arena logins;            /* of `found` */
+    char folders[HASH_FOLDERS_LEN]; /* the folders of the accounts in `found` */
+    struct arena logins;            /* memory of the logins in `found` */
     VEC(struct rebuild_found) found;
-    struct arena names; /* of the batch */
+    struct arena names; /* memory of the names in the batch */
     struct schedule_loaded batch[SCHEDULE_BATCH_MAX];
     size_t batched;
     uint64_t accounts;
@@ -100,7 +101,7 @@ static int walk_key(struct rebuild_walk *w, const struct object_info *info, stru
     int code = 0;
 
     if (archive_key_read(&o, info->key) < 0)
-        return 0; /* somebody else's object */
+        return 0; /* the object does not belong to the archive */
     if (memcmp(w->folders, info->key.p, HASH_FOLDERS_LEN) != 0) {
         code = walk_flush(w, err);
         memcpy(w->folders, info->key.p, HASH_FOLDERS_LEN);
@@ -115,8 +116,8 @@ static int walk_key(struct rebuild_walk *w, const struct object_info *info, stru
     return arena_error(&w->logins);
 }
 
-/* Sets where the next page begins. A page that ends among the repositories of an account is
- * followed by a page that begins behind all of them (V3). */
+/* Sets the key behind which the next page begins. If a page ends among the repositories of an
+ * account, the next page begins behind all of them (V3). */
 static void walk_next(struct buf *after, const struct list_result *page)
 {
     struct str last = page->next;
@@ -183,8 +184,8 @@ static int rebuild_bucket(struct rebuild *r, unsigned slot, const struct schedul
 
 /* --- one slot --- */
 
-/* Lists a slot on the satellites that hold it. The one that it leaves comes first: an account that
- * is moved between the two listings is in the second. */
+/* Lists a slot on the satellites that hold it. The satellite that the slot leaves is listed first:
+ * an account that moves between the two listings is then in the second one. */
 static int rebuild_host(struct rebuild *r, unsigned slot, const struct slots *t, struct str host,
                         const struct task_run *run, uint64_t *accounts, struct err *err)
 {
@@ -209,8 +210,8 @@ static int rebuild_hosts(struct rebuild *r, unsigned slot, const struct slots *t
     return code;
 }
 
-/* Whether the slot was somewhere else at the beginning of the listing, so that an account may have
- * moved past it. */
+/* Whether the slot has changed satellites since the listing began, so that the listing may have
+ * missed an account. */
 static bool rebuild_slot_moved(const struct slots *before, const struct slots *now, unsigned slot)
 {
     return before->epoch != now->epoch &&

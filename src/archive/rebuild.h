@@ -20,8 +20,8 @@
 
 struct rebuild;
 
-/* Lists one page of a bucket of a forge on a satellite, as bucket->list() does. A satellite or a
- * bucket that is not there yet has no keys; a satellite that cannot be asked is an error. */
+/* Lists one page of a bucket of a forge on a satellite, as bucket->list() does. A satellite or
+ * bucket that does not exist yet has no keys. A satellite that does not answer is an error. */
 typedef int rebuild_list_fn(void *ctx, struct arena *a, const struct schedule_set *where,
                             const struct list_options *o, struct list_result *out, struct err *err);
 
@@ -38,21 +38,20 @@ struct rebuild_options {
 int rebuild_open(struct rebuild **out, const struct rebuild_options *o, struct err *err) MUST_CHECK;
 void rebuild_close(struct rebuild *r); /* NULL is fine */
 
-/* Puts a task on the queue for each slot that is not built and has none. *added is the number of
- * new tasks; `added` may be NULL. */
+/* Puts a task on the queue for each slot that is not rebuilt yet and has no task. *added is the
+ * number of new tasks; `added` may be NULL. */
 int rebuild_missing(struct rebuild *r, size_t *added, struct err *err) MUST_CHECK;
-/* Has all slots rebuilt, also those that are built: for an administrator. Nothing is forgotten
- * meanwhile. */
+/* Adds tasks that rebuild all slots, even those that are built already. An administrator asks for
+ * this. The schedule keeps its accounts meanwhile. */
 int rebuild_all(struct rebuild *r, struct err *err) MUST_CHECK;
 
 /* Rebuilds one slot. *accounts is the number of accounts that were found. `run` is the task that
- * the call belongs to: when it must end, so does the call (ERR_SHUTDOWN). NULL: there is none.
- * ERR_AGAIN: the store was emptied meanwhile, or the slot has moved; then nothing is lost, and the
- * slot must be rebuilt once more. */
+ * the call belongs to, or NULL. When the task must end, the call ends with ERR_SHUTDOWN. ERR_AGAIN:
+ * the store was emptied meanwhile, or the slot has moved; the slot must be rebuilt once more. */
 int rebuild_slot(struct rebuild *r, unsigned slot, const struct task_run *run, uint64_t *accounts,
                  struct err *err) MUST_CHECK;
-/* The handler of the tasks; task_handler.ctx is the struct rebuild. A slot whose satellite is down
- * is put back without using up a try. */
+/* The handler of the tasks; task_handler.ctx is the struct rebuild. If the slot's satellite is
+ * down, the task is put back and this does not count as a try. */
 int rebuild_handle(struct task_run *run, struct err *err);
 
 #endif

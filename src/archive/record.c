@@ -116,7 +116,7 @@ static struct str member_json(struct arena *a, const json_t *v)
     return copy;
 }
 
-/* Stores a member's value. False: it is of another kind, or out of range. */
+/* Stores a member's value. Returns false if the value is of another kind, or out of range. */
 static bool member_read(void *to, enum member_kind kind, const json_t *v, struct arena *a)
 {
     struct str text =
@@ -331,7 +331,8 @@ static int record_line(struct archive_record *r, struct str line, size_t number,
     return code;
 }
 
-/* Pages tell which repositories are on them by their number, so the numbers must add up. */
+/* A page has only the number of its repositories, so the numbers must add up to the listed
+ * repositories. */
 static int record_check_pages(const struct archive_record *r, struct err *err)
 {
     size_t listed = 0, on_pages = 0;
@@ -348,7 +349,7 @@ static int record_check_pages(const struct archive_record *r, struct err *err)
                          on_pages, listed);
 }
 
-/* Takes the complete lines out of `text`. */
+/* Removes complete lines from the front of `text` and reads them. */
 static int record_lines(struct archive_record *r, struct buf *text, size_t *number, struct err *err)
 {
     struct str rest = buf_str(text), line;

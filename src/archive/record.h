@@ -6,8 +6,8 @@
  * for the last errors, and one line for each repository: first those of the list, in its order,
  * then those that are not listed any more. Records are read and written line by line.
  *
- * A struct archive_record belongs to one thread. Nothing in this file waits but on the given
- * reader. */
+ * A struct archive_record belongs to one thread. Nothing in this file blocks, except reads from the
+ * given reader. */
 #ifndef ARCHIVE_RECORD_H
 #define ARCHIVE_RECORD_H
 
@@ -16,8 +16,8 @@
 #include "os/stream.h"
 
 enum {
-    RECORD_HEAD_MAX = 4 * 1024,  /* bytes of the first line */
-    RECORD_LINE_MAX = 16 * 1024, /* bytes of any other line */
+    RECORD_HEAD_MAX = 4 * 1024,  /* most bytes of the first line */
+    RECORD_LINE_MAX = 16 * 1024, /* most bytes of any other line */
     RECORD_PAGES_MAX = 4000,
     RECORD_ERRORS_MAX = 20,
     RECORD_REPOS_MAX = 500 * 1000,
@@ -30,13 +30,14 @@ struct record_account {
     struct str type;           /* "User", "Organization" or the forge's other word */
     int64_t added_ms;          /* 0: not known */
     int64_t last_full_sync_ms; /* when the last full sync began */
-    int64_t gists_ms;          /* when the last sync that saved all gists began; 0: none did */
+    int64_t gists_ms; /* when the last sync began that saved all gists; 0: there was none */
     uint64_t repos_listed, repos_stored, bytes;
-    uint64_t fence; /* of the lock under which the record was written (A5) */
-    uint32_t epoch; /* of the table of slots at that time */
+    uint64_t fence; /* fence of the lock under which the record was written (A5) */
+    uint32_t epoch; /* epoch (number) of the table of slots at that time */
 };
 
-/* A page of the forge's list of repositories, which an unchanged ETag answers for. */
+/* A page of the forge's list of repositories. If its ETag is unchanged, the record has its
+ * repositories. */
 struct record_page {
     struct str url, etag;
     size_t repos; /* how many of the listed repositories are on this page */
@@ -51,16 +52,16 @@ struct record_error {
 struct record_repo {
     struct str id; /* the forge's number; it stays when the repository is renamed */
     struct str name;
-    struct str pushed_at;   /* the forge's text */
-    struct str refs_digest; /* of the refs in the bundle; empty: there is no bundle */
+    struct str pushed_at;   /* in the forge's own notation */
+    struct str refs_digest; /* digest of the refs in the bundle; empty: there is no bundle */
     struct str etag;        /* of the bundle */
-    struct str zip;         /* id of the commit that the ZIP was made of; empty: there is none */
-    struct str url;         /* clone URL, if it is not `<forge>/<login>/<name>.git` */
-    struct str extra;       /* a JSON object with the state of options such as wikis; or empty */
-    uint64_t bytes;         /* of the bundle */
-    int64_t updated_ms;     /* when the bundle was last written */
-    int64_t looked_ms;      /* when the refs were last compared with the server's */
-    int64_t audited_ms;     /* when git last read the bundle; 0: never */
+    struct str zip;     /* id of the commit that the ZIP was made from; empty: there is no ZIP */
+    struct str url;     /* clone URL, if it is not `<forge>/<login>/<name>.git` */
+    struct str extra;   /* a JSON object with the state of options such as wikis; or empty */
+    uint64_t bytes;     /* of the bundle */
+    int64_t updated_ms; /* when the bundle was last written */
+    int64_t looked_ms;  /* when the refs were last compared with the server's */
+    int64_t audited_ms; /* when git last read the bundle; 0: never */
     enum archive_code code;
     bool listed; /* the forge's list has it */
 };
@@ -70,21 +71,23 @@ struct archive_record {
     VEC(struct record_page) pages;
     VEC(struct record_error) errors; /* newest last */
     VEC(struct record_repo) repos;   /* listed ones first */
-    struct arena arena;              /* of the strings that were read */
+    struct arena arena;              /* memory of the strings that were read */
 };
 
 void archive_record_init(struct archive_record *r);
 void archive_record_release(struct archive_record *r);
 
-/* Reads a record; `r` is initialised and empty. ERR_CORRUPT: a line is not as weir writes it; err
- * names the line. ERR_VERSION: a newer weir has written it. ERR_TOO_LARGE: it is past a limit. */
+/* Reads a record; `r` must be initialised and empty. ERR_CORRUPT: a line does not have the form
+ * that weir writes; err names the line. ERR_VERSION: a newer weir has written it. ERR_TOO_LARGE: it
+ * is past a limit. */
 int archive_record_read(struct archive_record *r, struct reader *from, struct err *err) MUST_CHECK;
-/* Reads the account from the first bytes of a record, which hold its first line. Strings are in
- * the arena. The errors are those of archive_record_read(). */
+/* Reads the account from the first bytes of a record, which must include the whole first line.
+ * Strings are in the arena. The errors are those of archive_record_read(). */
 int archive_record_read_head(struct record_account *out, struct arena *a, struct str head,
                              struct err *err) MUST_CHECK;
 
-/* Adds an error behind the others; the oldest goes when there are too many. Strings are copied. */
+/* Adds an error behind the others; the oldest error is dropped when there are too many. Strings are
+ * copied. */
 void archive_record_add_error(struct archive_record *r, const struct record_error *e);
 
 /* A reader of the text of a record, one line at a time. The record must not change meanwhile. */

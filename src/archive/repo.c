@@ -92,9 +92,9 @@ static const char *repo_url(struct repo_work *w)
     return arena_z(w->arena, url);
 }
 
-/* Whether the URL is on the forge's own git server. The token goes nowhere else, and no other
- * server may be on a private address: the URL may come from the record, which the satellite's user
- * can write. */
+/* Whether the URL is on the forge's own git server. Only that server gets the token, and only it
+ * may have a private address. Other URLs cannot be trusted: the URL may come from the record, which
+ * the satellite's user can write. */
 static bool repo_is_home(struct repo_work *w)
 {
     return !w->no_token && link_same_origin(str_z(repo_url(w)), w->scope->forge->git);
@@ -137,7 +137,8 @@ static int repo_refused(struct repo_work *w, const struct fetch_fault *f, int co
     return code;
 }
 
-/* Notes a failure of the git server. One that asks to come back later rests for everybody. */
+/* Notes a failure of the git server. If the server asks for a pause (429), the host rests for all
+ * processes. */
 static int repo_git_failed(struct repo_work *w, const char *stage, const struct fetch_fault *f,
                            int code, struct err *err)
 {
@@ -184,7 +185,7 @@ int repo_connect(struct repo_work *w, struct err *err)
 
 /* --- storing --- */
 
-/* Notes what the bundle is now, for the record. */
+/* Notes ETag, size and digest of the bundle, for the record. */
 static void repo_note(struct repo_work *w, struct str etag, uint64_t size, const char *digest)
 {
     struct record_repo *r = &w->item->next;
@@ -207,8 +208,9 @@ static void repo_stored(struct repo_work *w, const struct bundle_result *r)
     atomic_fetch_add(&w->scope->bytes, r->pack_bytes);
 }
 
-/* The bundle was written under a later fence than this sync has: the store has lost its fences. The
- * next claims get later ones. The rest of this sync would fail as well, so it ends. */
+/* The stored bundle has a later fence than this sync: the store has lost its fences. Raises the
+ * fence, so that the next claims get later ones. The rest of this sync would fail too, so it
+ * ends. */
 static void repo_raise_fence(struct repo_work *w)
 {
     struct err err = {0};
@@ -218,7 +220,8 @@ static void repo_raise_fence(struct repo_work *w)
     atomic_store(&w->scope->stop, true);
 }
 
-/* Notes why a bundle could not be written: the server's pack, or the satellite. */
+/* Notes why a bundle could not be written: because of the server's pack, or because of the
+ * satellite. */
 static int repo_write_failed(struct repo_work *w, int code, struct err *err)
 {
     const struct fetch_fault *f = git_remote_fault(w->remote);
@@ -257,8 +260,8 @@ static int repo_write(struct repo_work *w, const struct git_refs *refs, struct r
     return 0;
 }
 
-/* The bundle could not be written. A stored bundle that cannot be appended to is kept aside, and
- * *again says that the repository is to be fetched whole. */
+/* Handles a failed write. A stored bundle that cannot be appended to is kept aside; then *again is
+ * set, and the repository is fetched whole. */
 static int repo_write_refused(struct repo_work *w, int code, bool *again, struct err *err)
 {
     const struct fetch_fault *f = git_remote_fault(w->remote);
@@ -275,7 +278,7 @@ static int repo_write_refused(struct repo_work *w, int code, bool *again, struct
 
 /* --- fetching --- */
 
-/* The refs have moved since they were read: reads them again, a few times. */
+/* The refs have changed since they were read, so they are read again; a few times at most. */
 static int repo_refresh(struct repo_work *w, bool *again, struct err *err)
 {
     struct fetch_fault fault = {0};
@@ -285,9 +288,9 @@ static int repo_refresh(struct repo_work *w, bool *again, struct err *err)
     return code < 0 ? repo_git_failed(w, "refs", &fault, code, err) : 0;
 }
 
-/* Asks for the pack of new objects, if there are any, and writes the bundle while it flows. *again
- * says that another round is needed: the refs have moved, the stored bundle was put aside, or there
- * is more than one request can name. */
+/* Asks for the pack of new objects, if there are any, and writes the bundle while the pack is
+ * received. *again: the call must be repeated, because the refs have changed, the stored bundle was
+ * put aside, or one request could not name all new tips. */
 static int repo_round(struct repo_work *w, unsigned *refreshes, bool *again, struct err *err)
 {
     struct fetch_fault fault = {0};
@@ -317,7 +320,7 @@ static int repo_round(struct repo_work *w, unsigned *refreshes, bool *again, str
     return code;
 }
 
-/* Compares the refs, and makes the bundle what the server has. */
+/* Compares the refs, and updates the bundle to the server's state. */
 int repo_update(struct repo_work *w, struct err *err)
 {
     const struct git_refs *refs = git_remote_refs(w->remote);
@@ -416,7 +419,7 @@ static int repo_zip(struct repo_work *w, struct err *err)
 
 /* --- the whole --- */
 
-/* Lets the bundle be audited or tidied when it is due. */
+/* Adds a task that audits or tidies the bundle, if one is due. */
 static void repo_look_after(struct repo_work *w)
 {
     struct object_info info = w->old.info;
@@ -429,8 +432,8 @@ static void repo_look_after(struct repo_work *w)
                    w->item->next.name, &info);
 }
 
-/* Saves what is beside the bundle. A tree that is too large for a ZIP does not keep the rest from
- * being saved; the repository fails by it only at the end. */
+/* Saves the parts beside the bundle. If the tree is too large for a ZIP, the other parts are saved
+ * first, and the repository fails at the end. */
 static int repo_run_parts(struct repo_work *w, struct err *err)
 {
     struct repo_fault too_big = {0};
@@ -478,7 +481,7 @@ static bool repo_must_stop(const struct repo_work *w, int code)
            (lock && !lock_held(lock));
 }
 
-/* Leaves the outcome beside the bundle: an `.error` object, or none. */
+/* Writes the `.error` object of the outcome, or removes it after a success. */
 static int repo_say(struct repo_work *w, struct err *err)
 {
     return w->outcome == ARCHIVE_OK || w->outcome == ARCHIVE_UNCHANGED
@@ -495,7 +498,7 @@ static void repo_conclude(struct repo_work *w)
     if (w->compared)
         r->looked_ms = w->scope->now_ms;
     else if (archive_codes[w->outcome].permanent)
-        r->looked_ms = w->scope->now_ms; /* the forge's word counts as a look */
+        r->looked_ms = w->scope->now_ms; /* the forge's list has answered instead of a comparison */
     w->item->failed = !archive_codes[w->outcome].permanent;
     atomic_fetch_add(&repo_numbers(w)->repos[w->outcome], 1);
     atomic_fetch_add(w->item->failed ? &w->scope->failed : &w->scope->done, 1);
@@ -536,8 +539,9 @@ int repo_sync(const struct repo_call *c, struct repo_fault *fault, struct err *e
 
 /* --- repositories that the list lacks --- */
 
-/* The forge has shown the repository by its number: it has another owner now, or the list leaves it
- * out (as it does when the repository has become private), and it is synced all the same. */
+/* Handles a repository that the list lacks but the forge has found by its number: it has another
+ * owner now, or the list leaves it out (as it does when the repository has become private), and it
+ * is synced all the same. */
 static int repo_found(struct repo_work *w, const struct forge_repo *r, struct err *err)
 {
     int code;
@@ -545,7 +549,7 @@ static int repo_found(struct repo_work *w, const struct forge_repo *r, struct er
     if (str_ieq(r->owner, w->scope->login)) {
         w->item->disabled = r->disabled;
         w->item->foreign = r->foreign;
-        if (r->clone_url.len) /* the name in the archive may not be the forge's: `X@<id>` */
+        if (r->clone_url.len) /* its name in the archive may differ from the forge's: `X@<id>` */
             w->item->next.url = repo_keep(w, r->clone_url);
         return repo_run(w, err);
     }

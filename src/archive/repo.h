@@ -14,7 +14,7 @@
 
 struct schedule;
 
-/* What the repositories of one sync share. The scope is used by several threads at once. */
+/* State that the repositories of one sync share. Several threads use a scope at once. */
 struct sync_scope {
     struct archive *archive;
     const struct archive_account *account;
@@ -23,10 +23,10 @@ struct sync_scope {
     struct forge_session *session;
     const struct forge *forge;
     struct mutex *lock; /* class "archive sync"; guards `asking` and the memory of the plan */
-    struct cond *asked; /* `asking` has become false */
-    bool asking;        /* somebody uses the session, which answers one question at a time */
+    struct cond *asked; /* signaled when `asking` has become false */
+    bool asking;        /* a thread uses the session, which handles one request at a time */
     uint64_t fence;
-    struct schedule *schedule; /* that has given the fence */
+    struct schedule *schedule; /* the schedule that has given the fence */
     int64_t now_ms;            /* when the sync began */
     const _Atomic(bool) *cancel;
     /* Set when the other repositories of the account need not be tried: the host asks to come back
@@ -34,7 +34,7 @@ struct sync_scope {
     _Atomic(bool) stop;
     _Atomic(uint64_t) total, done, failed; /* repositories */
     _Atomic(uint64_t) bytes;               /* from git servers */
-    _Atomic(int64_t) noted_ms;             /* when progress.h last wrote these */
+    _Atomic(int64_t) noted_ms;             /* when progress.h last wrote these numbers */
 };
 
 /* An error of one repository, for the record and the account's own error. */
@@ -44,19 +44,19 @@ struct repo_fault {
 };
 
 /* Syncs a repository that the forge lists (PLAN_SYNC), and completes item->next, whose strings are
- * in `keep`. item->failed says that the repository is to be tried
- * again. When the outcome has an `.error` object, *fault says why. Returns an error only if the
- * sync of the account must stop: ERR_CANCELED, or ERR_BUSY when the lock is lost. */
+ * in `keep`. item->failed means that the repository must be tried again. When the outcome has an
+ * `.error` object, *fault has the reason. Returns an error only if the sync of the account must
+ * stop: ERR_CANCELED, or ERR_BUSY when the lock is lost. */
 struct repo_call {
     struct sync_scope *scope;
     struct plan_item *item;
     struct arena *arena; /* for this call */
-    struct arena *keep;  /* of the plan; used under the scope's lock */
+    struct arena *keep;  /* memory of the plan; used under the scope's lock */
 };
 int repo_sync(const struct repo_call *c, struct repo_fault *fault, struct err *err) MUST_CHECK;
 
-/* Asks the forge what became of a repository that its list lacks (PLAN_ASK): it is gone, has
- * another owner, or cannot be asked about now. What repo_sync() says of results holds here too. */
+/* Asks the forge what became of a repository that its list lacks (PLAN_ASK): it is gone, it has
+ * another owner, or the forge does not answer now. The results are those of repo_sync(). */
 int repo_ask(const struct repo_call *c, struct repo_fault *fault, struct err *err) MUST_CHECK;
 
 /* Syncs a gist of the account, whose clone URL is `url`. A gist that is not there is no error. */

@@ -18,7 +18,7 @@ int repo_open_bundle(struct repo_work *w, struct err *err)
     return code;
 }
 
-/* The time at which the object was written, as a part of a name. */
+/* Makes a part of a name from the time at which the object was written. */
 static struct str repo_time_mark(struct repo_work *w, const struct object_info *info,
                                  const char *why)
 {
@@ -30,7 +30,8 @@ static struct str repo_time_mark(struct repo_work *w, const struct object_info *
     return arena_fmt(w->arena, "%s%s", why, at);
 }
 
-/* Copies an object to a key that is free: nothing that was kept aside is ever replaced. */
+/* Copies an object to a free key. It fails if the key exists, so nothing that was kept aside is
+ * replaced. */
 static int repo_copy_new(struct repo_work *w, struct str to, const struct object_info *from,
                          struct err *err)
 {
@@ -42,8 +43,8 @@ static int repo_copy_new(struct repo_work *w, struct str to, const struct object
     return shelf_copy(w->scope->shelf, w->arena, to, from->key, from, &o, err);
 }
 
-/* Whether an object is a copy of the other. A copy of an object with parts may have another ETag,
- * and then its metadata tell. */
+/* Whether one object is a copy of the other. A copy of an object with parts may have another ETag;
+ * then the metadata are compared. */
 static bool repo_is_copy(const struct object_info *there, const struct object_info *from)
 {
     struct bundle_meta l, r;
@@ -63,8 +64,8 @@ static struct str repo_aside_key(const struct repo_work *w, struct str name, str
         arena_fmt(w->arena, STR_FMT "@" STR_FMT ".bundle", STR_ARG(name), STR_ARG(mark)));
 }
 
-/* Copies the stored bundle to `<repo>@<mark>.bundle`, unless the copy is there from an earlier try.
- * A key with other bytes stays as it is, and the copy gets the time in its name too. */
+/* Copies the stored bundle to `<repo>@<mark>.bundle`, unless an earlier try has made the copy. If
+ * that key has another object, the copy gets the time in its name too. */
 static int repo_copy_aside(struct repo_work *w, struct str mark, const struct object_info *from,
                            struct str *to, struct err *err)
 {
@@ -84,7 +85,7 @@ static int repo_copy_aside(struct repo_work *w, struct str mark, const struct ob
             code = repo_copy_new(w, *to, from, err);
             if (code != ERR_PRECONDITION)
                 return code;
-            /* another thread was faster */
+            /* another thread has made the copy first */
             code = shelf_head(w->scope->shelf, w->arena, *to, &there, err);
         }
         if (code < 0 || repo_is_copy(&there, from))
@@ -134,7 +135,7 @@ int repo_say_renamed(struct repo_work *w, struct str old_name, struct str now_is
     return repo_error_put(w, old_name, err);
 }
 
-/* Copies the ZIP. Without one, the next ZIP is made anew. */
+/* Copies the ZIP. If there is none, the sync makes a new ZIP. */
 static int repo_take_zip(struct repo_work *w, struct err *err)
 {
     struct str to = repo_key(w, ARCHIVE_ZIP, w->item->next.name);
@@ -150,8 +151,9 @@ static int repo_take_zip(struct repo_work *w, struct err *err)
     return 0;
 }
 
-/* Copies a bundle to the repository's new name, where there is none or the one that was put aside.
- * ERR_CONFLICT: the bundle is not as `info` says any more. */
+/* Copies a bundle to the repository's new name. There must be no bundle there, or only the one that
+ * was put aside before (w->replaces). ERR_CONFLICT: the bundle has changed since `info` was
+ * read. */
 static int repo_take_bundle(struct repo_work *w, const struct object_info *info, struct err *err)
 {
     struct put_options o = {
@@ -163,14 +165,14 @@ static int repo_take_bundle(struct repo_work *w, const struct object_info *info,
         o.conditions.if_none_match = STR("*");
     int code = shelf_copy(w->scope->shelf, w->arena, w->job.key, info->key, info, &o, err);
     if (code == ERR_PRECONDITION && w->replaces.len == 0)
-        code = 0; /* another thread has put one there, which is judged when it is opened */
+        code = 0; /* another thread has stored a bundle there; it is checked when it is opened */
     if (code == 0)
         w->replaces = STR_EMPTY;
     return code;
 }
 
-/* Finds a bundle that is still this repository's: another may have taken the old name since, and
- * its bundle is not to be taken along. */
+/* Finds a bundle at `key`. *ours: it belongs to this repository. If another repository has taken
+ * the old name since, the bundle is not ours and must not be copied. */
 static int repo_find_ours(struct repo_work *w, struct str key, struct object_info *info, bool *ours,
                           struct err *err)
 {
@@ -183,8 +185,8 @@ static int repo_find_ours(struct repo_work *w, struct str key, struct object_inf
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* The old name has another repository's bundle, or gets it in this moment from another thread. That
- * one has put this repository's bundle aside first. */
+/* The old name has another repository's bundle, or another thread is about to store one there. That
+ * thread has put this repository's bundle aside first, so the copy aside is used. */
 static int repo_take_aside(struct repo_work *w, struct err *err)
 {
     struct str key = repo_aside_key(w, w->item->old->name, w->job.source_id);
@@ -192,7 +194,7 @@ static int repo_take_aside(struct repo_work *w, struct err *err)
     bool ours;
 
     w->item->next.zip = STR_EMPTY;
-    if (str_eq(key, w->job.key)) /* it goes on under the name of that copy */
+    if (str_eq(key, w->job.key)) /* the repository already uses the name of that copy */
         return 0;
     int code = repo_find_ours(w, key, &info, &ours, err);
     return code == 0 && ours ? repo_take_bundle(w, &info, err) : code;
@@ -207,7 +209,8 @@ static int repo_take_along(struct repo_work *w, struct str now_is, struct err *e
 
     if (code < 0 || !ours)
         return code < 0 ? code : repo_take_aside(w, err);
-    /* The bundle comes last: a sync that was killed before does everything again. */
+    /* The bundle is copied last: if this sync is killed before, the next sync does everything
+     * again. */
     if (!w->item->old_name_taken)
         code = repo_say_renamed(w, w->item->old->name, now_is, err);
     if (code == 0)
@@ -217,8 +220,8 @@ static int repo_take_along(struct repo_work *w, struct str now_is, struct err *e
     return code == ERR_CONFLICT || code == ERR_NOT_FOUND ? repo_take_aside(w, err) : code;
 }
 
-/* A renamed repository takes its bundle and ZIP along, so nothing is fetched again. The old objects
- * stay. */
+/* A renamed repository keeps its bundle and ZIP by a copy to the new name, so nothing is fetched
+ * again. The old objects stay. */
 static int repo_rename(struct repo_work *w, struct err *err)
 {
     struct str now_is = arena_fmt(w->arena, STR_FMT "/" STR_FMT, STR_ARG(w->scope->login),
@@ -243,7 +246,7 @@ static bool repo_is_of_another(const struct repo_work *w)
     return w->old.has_meta && source.len && !str_eq(source, w->job.source_id);
 }
 
-/* Puts the bundle of another repository aside. */
+/* Puts the bundle of another repository aside, which had this name before. */
 static int repo_oust(struct repo_work *w, struct err *err)
 {
     struct str source = arena_str(w->arena, str_z(w->old.meta.source_id));
@@ -259,7 +262,7 @@ int repo_settle(struct repo_work *w, struct err *err)
     int code = repo_open_bundle(w, err);
     bool ousted = code == 0 && repo_is_of_another(w);
 
-    if (repo_is_renamed(w)) /* what the options have noted is about objects of the old name */
+    if (repo_is_renamed(w)) /* the state of the options is about objects under the old name */
         w->item->next.extra = STR_EMPTY;
     if (ousted && (code = repo_oust(w, err)) < 0)
         return code;
@@ -267,7 +270,8 @@ int repo_settle(struct repo_work *w, struct err *err)
         code = repo_rename(w, err);
         if (code < 0)
             return code;
-        if (w->replaces.len) /* nothing was taken along, and the name is still the other's */
+        /* No bundle was copied; the stored one is still the other repository's. */
+        if (w->replaces.len)
             return 0;
         code = repo_open_bundle(w, err);
         if (code == 0 && repo_is_of_another(w))

@@ -15,35 +15,36 @@ struct repo_work {
     struct sync_scope *scope;
     struct arena *arena;
     struct plan_item *item;
-    struct shelf_bucket bucket; /* the shelf, for bundles */
+    struct shelf_bucket bucket; /* the account's shelf as a bucket, for bundles */
     struct bundle_job job;      /* how its bundle is read and written */
     struct bundle_old old;      /* the stored bundle, if has_old */
     bool has_old;
-    struct str replaces; /* ETag of the bundle that a fresh one replaces; empty: there is none */
+    /* ETag of the stored bundle that a fresh one replaces; empty: there is no stored bundle. */
+    struct str replaces;
     struct git_remote *remote;
     struct forge_seat seat;
     bool has_seat;
     struct repo_fault fault; /* why it failed */
     enum archive_code outcome;
-    bool compared; /* the refs of the server were seen */
-    bool is_part;  /* a wiki or a gist: it may be missing, and is no repository of the list */
-    bool no_token; /* it is on another host than the forge's own */
+    bool compared; /* the server's refs were read */
+    bool is_part;  /* a wiki or a gist: it may be missing, and is not in the forge's list */
+    bool no_token; /* it is on another host than the forge's own, so no token is sent */
 };
 
 void repo_work_init(struct repo_work *w, const struct repo_call *c);
-/* Takes a seat and reads the refs of the server. */
+/* Takes a seat (quota.h) and reads the refs of the server. */
 int repo_connect(struct repo_work *w, struct err *err) MUST_CHECK;
-/* Makes the bundle what the server has. */
+/* Updates the bundle to the server's state. */
 int repo_update(struct repo_work *w, struct err *err) MUST_CHECK;
 void repo_disconnect(struct repo_work *w); /* may be called twice */
 
 /* Saves the options of the repository that are on (extras.h); the server is connected. */
 int repo_extras(struct repo_work *w, struct err *err) MUST_CHECK;
-/* Saves the wiki, if that option is on. It disconnects first, because it needs a seat of its own.
- */
+/* Saves the wiki, if that option is on. It disconnects first, because the wiki needs a seat
+ * (quota.h) for its own transfer. */
 int repo_wiki(struct repo_work *w, struct err *err) MUST_CHECK;
 
-/* Keeps a text in the memory of the plan. */
+/* Copies a text into the memory of the plan. */
 struct str repo_keep(const struct repo_work *w, struct str text);
 
 /* The key of an object of the repository; `name` as archive_key() takes it. */
@@ -59,27 +60,28 @@ int repo_fail_fetch(struct repo_work *w, const char *stage, const struct fetch_f
 int repo_fail_forge(struct repo_work *w, const char *stage, const struct forge_fault *f, int code,
                     const struct err *err);
 
-/* Writes the `.error` object of w->fault beside the bundle `name`, and counts how often the same
- * has happened in a row. */
+/* Writes the `.error` object of w->fault beside the bundle `name`. It counts how often the same
+ * code has come in a row. */
 int repo_error_put(struct repo_work *w, struct str name, struct err *err) MUST_CHECK;
 int repo_error_remove(struct repo_work *w, struct err *err) MUST_CHECK;
 
-/* Brings the stored bundle in order before it is compared: a bundle of another repository is kept
- * aside, a renamed repository takes its bundle along, and a damaged one is kept aside. Sets w->old
- * and w->has_old. */
+/* Prepares the stored bundle before refs are compared: the bundle of another repository is kept
+ * aside, a renamed repository's bundle is copied to the new name, and a damaged bundle is kept
+ * aside. Sets w->old and w->has_old. */
 int repo_settle(struct repo_work *w, struct err *err) MUST_CHECK;
-/* Opens the stored bundle, again after it was written. */
+/* Opens the stored bundle; called again after each write. */
 int repo_open_bundle(struct repo_work *w, struct err *err) MUST_CHECK;
-/* Copies the stored bundle to `<repo>@<mark>.bundle`, and forgets it: a fresh one will replace it.
- * The empty mark stands for the time of the stored bundle, so that a second try makes no second
- * copy. */
+/* Copies the stored bundle to `<repo>@<mark>.bundle`, and closes it: a fresh bundle will replace
+ * it. If the mark is empty the time of the stored bundle is used, so that a second try makes no
+ * second copy. */
 int repo_put_aside(struct repo_work *w, const char *why, struct str mark,
                    struct err *err) MUST_CHECK;
 
 /* Asks the forge about the repository by its number. */
 int repo_by_id(struct repo_work *w, struct forge_repo *out, struct forge_fault *fault,
                struct err *err) MUST_CHECK;
-/* Writes beside the objects under `old_name` that the repository is now `now_is`. */
+/* Writes an `.error` object beside the objects under `old_name`: the repository is now called
+ * `now_is`. */
 int repo_say_renamed(struct repo_work *w, struct str old_name, struct str now_is,
                      struct err *err) MUST_CHECK;
 

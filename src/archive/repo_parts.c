@@ -7,7 +7,7 @@
 
 /* --- wikis and gists --- */
 
-/* Syncs a git repository that belongs to another thing. */
+/* Syncs a git repository that belongs to another thing: a wiki or a gist. */
 static int part_sync(struct repo_work *w, struct err *err)
 {
     int code = shelf_bucket_init(&w->bucket, w->scope->shelf, err);
@@ -38,8 +38,8 @@ static struct str wiki_url(const struct repo_work *w)
     return arena_fmt(w->arena, STR_FMT ".wiki.git", STR_ARG(url));
 }
 
-/* Whether the server says that there is no such wiki. To strangers, servers hide what is not there
- * behind 401 and 403; where weir has tokens these are refusals. */
+/* Whether the server says that there is no such wiki. To requests without a token, servers answer
+ * 401 or 403 for things that do not exist. With a token these statuses are refusals. */
 static bool wiki_is_absent(const struct repo_work *wiki)
 {
     enum archive_code outcome = wiki->fault.error.code;
@@ -63,7 +63,7 @@ int repo_wiki(struct repo_work *w, struct err *err)
     repo_work_init(&wiki, &call);
     int code = part_sync(&wiki, err);
     if (code < 0 && code != ERR_CANCELED && wiki_is_absent(&wiki))
-        return 0; /* what was saved of it stays */
+        return 0; /* objects that were saved before stay */
     if (code < 0)
         w->fault = wiki.fault;
     return code;
@@ -84,7 +84,8 @@ int repo_gist(const struct repo_call *c, struct str id, struct str url, struct r
     gist.no_token = !link_same_origin(url, c->scope->forge->git);
     int code = part_sync(&gist, err);
     *fault = gist.fault;
-    /* A gist may be deleted after it was listed. One that the server refuses is a failure. */
+    /* A gist may be deleted after it was listed; then this is no failure. A refusal is a
+     * failure. */
     return code < 0 && code != ERR_CANCELED && gist.fault.error.code == ARCHIVE_GONE ? 0 : code;
 }
 
@@ -107,7 +108,7 @@ static int extras_run(struct repo_work *w, struct extras *x, struct extras_state
     return code;
 }
 
-/* Saves the options with a session of its own, because the account's is used by other threads. */
+/* Saves the options with its own session, because other threads use the account's session. */
 int repo_extras(struct repo_work *w, struct err *err)
 {
     const struct forge_wants *wants = &w->scope->forge->wants;
@@ -134,7 +135,7 @@ int repo_extras(struct repo_work *w, struct err *err)
     if (code < 0)
         return repo_fail(w, ARCHIVE_PROTOCOL, "list", code, err);
     code = extras_run(w, &x, &state, err);
-    /* What was read before a failure needs not be read again. */
+    /* The state is kept even after a failure, so that what was read is not read again. */
     extras_state_write(&text, &state);
     if (buf_error(&text) == 0)
         w->item->next.extra = repo_keep(w, buf_str(&text));

@@ -81,7 +81,7 @@ static int restore_fill(const char *folder, struct restore_source *s, const stru
     return code;
 }
 
-/* Makes the repository beside its place, and renames it at the end. */
+/* Makes the repository under another name in the same folder, and renames it at the end. */
 static int restore_beside(struct restore_source *s, const struct git_refs *refs,
                           const struct bundle_header *h, struct err *err)
 {

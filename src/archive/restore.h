@@ -11,7 +11,7 @@
 
 struct restore_options {
     const char *folder; /* the repository to make; must not exist */
-    bool has_at;        /* the refs as the last sync at or before `at_s` found them */
+    bool has_at;        /* restore the refs as the last sync at or before `at_s` found them */
     int64_t at_s;       /* seconds since 1970 */
     bool history;       /* keep the lines of history as refs/weir/... */
     /* Called with the bytes that were read so far. May be NULL. */
@@ -31,7 +31,7 @@ int restore_bundle(struct restore_result *out, struct reader *bundle,
                    const struct restore_options *o, struct err *err) MUST_CHECK;
 
 /* Pushes branches, tags and notes of a repository to a git server. git uses the environment of this
- * process, so its credentials and settings count. */
+ * process, so it uses the user's credentials and settings. */
 int restore_push(const char *folder, const char *url, struct err *err) MUST_CHECK;
 
 /* Whether a target is the address of a git server and not a folder: `scheme://…` or

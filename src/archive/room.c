@@ -44,7 +44,8 @@ static void room_table_changed(void *ctx, const struct slots *table)
         runner_kick(x->runner);
 }
 
-/* Whether anybody is tracked: accounts may be added to `tracked` by hand before weir has any. */
+/* Whether the archive has tracked accounts. An administrator may add some to `tracked` by hand
+ * before weir has a table of slots. */
 static bool room_is_used(struct archive *x)
 {
     struct arena a = {0};
@@ -57,8 +58,8 @@ static bool room_is_used(struct archive *x)
     return used;
 }
 
-/* Copies the table of slots, for the runner. An archive that is used and has none gets its first
- * one. */
+/* Copies the table of slots, for the runner. If accounts are tracked and there is no table yet, the
+ * first table is made. */
 static void room_table(void *ctx, struct slots *out)
 {
     struct archive *x = ctx;
@@ -101,7 +102,7 @@ static int room_list(void *ctx, struct arena *a, const struct schedule_set *wher
     return satellites_list_slot(x->satellites, a, &ask, out, err);
 }
 
-/* Adds the pairs of a host with every satellite that is up. */
+/* Adds a set for the host with every satellite that is up. */
 static void room_host_sets(struct archive *x, struct str host, const struct slots *table,
                            struct schedule_set *out, size_t *count)
 {
@@ -168,7 +169,7 @@ static int engine_folder(struct archive *x, struct err *err)
 
     services_path(x->services, "archive", &path);
     x->scratch = buf_take(&path);
-    /* Folders in which git worked for a weir that was killed. */
+    /* Removes folders in which git worked before weir was killed. */
     int code = dir_remove_tree(x->scratch, err);
     return code < 0 ? code : dir_make(x->scratch, 0700, err);
 }

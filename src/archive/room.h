@@ -12,7 +12,7 @@ extern const struct room archive_room;
 /* The room's state. */
 struct archive_room {
     struct archive archive;
-    struct guesses guesses; /* wrong keys of git clients */
+    struct guesses guesses; /* counts of wrong keys from git clients, by address */
 };
 
 /* Routes (archive/rest/) and commands (archive/commands/), for struct room. */

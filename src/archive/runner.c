@@ -7,7 +7,7 @@
 
 enum {
     RUNNER_ARENA_MAX = 64 * 1024 * 1024,
-    RUNNER_WAIT_MAX_MS = 30 * MS_PER_S, /* the schedule is asked at least so often */
+    RUNNER_WAIT_MAX_MS = 30 * MS_PER_S, /* the schedule is asked at least this often */
     RUNNER_DOWN_MS = MS_PER_S,          /* pause after the store or the sets could not be asked */
     RUNNER_WATCH_MS = 200,
 };
@@ -117,7 +117,7 @@ void runner_kick(struct runner *r)
     mutex_unlock(&r->lock);
 }
 
-/* There is news, or some may have been missed. */
+/* Called on news from other processes, and when news may have been missed. */
 static void runner_hear(void *ctx, struct str channel, struct str message)
 {
     runner_kick(ctx);

@@ -2,12 +2,13 @@
  * the schedule (docs/archive.md, "Runners", U1 to U6).
  *
  * A runner claims one account at a time, so that no claimed account waits for a thread while its
- * lock runs. When there is nothing to claim, one runner asks the schedule again after the time that
- * the schedule named, or when a message says that there is news; the other runners wait for it.
+ * lock is held. When there is nothing to claim, one runner asks the schedule again after the time
+ * that the schedule named, or when a message says that there is news; the other runners wait for
+ * it.
  *
- * The keeper watches the claims, tells a sync to stop when its lock is lost, and once a second
- * looks at the schedule: after the loss of the store it gives the table of slots again and has the
- * missing slots rebuilt; when somebody has changed `tracked` by hand it mends the indexes.
+ * The keeper watches the claims, stops a sync whose lock is lost, and once a second looks at the
+ * schedule: after the loss of the store it gives the table of slots again and has the missing slots
+ * rebuilt; when somebody has changed `tracked` by hand it mends the indexes.
  *
  * Any thread may call these functions. */
 #ifndef ARCHIVE_RUNNER_H
@@ -23,7 +24,7 @@ struct runner;
 /* How a sync ended, and so how its claim is ended. */
 enum runner_outcome {
     RUNNER_FULL,   /* every listed repository was stored, unchanged or permanently unavailable */
-    RUNNER_FAILED, /* the account is held */
+    RUNNER_FAILED, /* the account is held: it waits before it is tried again */
     RUNNER_BACK,   /* the sync was cancelled, or the forge's host or the satellite rests: the
                       account may be claimed again, and this is no failure of the account */
     RUNNER_OUTCOMES
@@ -33,16 +34,16 @@ struct runner_job {
     struct schedule_claim *claim;
     struct arena *arena;         /* released after the sync */
     const _Atomic(bool) *cancel; /* true: return soon; the lock was lost, or weir stops */
-    /* Set by a sync that returns RUNNER_FAILED: for how long the account is held; 0: by the rule of
-     * schedule_end_failed(). */
+    /* Set by a sync that returns RUNNER_FAILED: how long the account waits before the next try. 0:
+     * schedule_end_failed() decides. */
     uint64_t hold_ms;
 };
 /* Syncs one account, and logs why a sync was not full. Called by several threads at once. */
 typedef enum runner_outcome runner_sync_fn(void *ctx, struct runner_job *job);
 
-/* Lists the ready sets to look at now: the pairs of hosts that do not rest and satellites that are
- * up. The list is made in the arena, of at most SCHEDULE_SETS_MAX sets. *retry_ms is the time after
- * which the list may be longer, or UINT64_MAX. */
+/* Lists the sets of due accounts to look at now: the pairs of hosts that do not rest and satellites
+ * that are up. The list is made in the arena, of at most SCHEDULE_SETS_MAX sets. *retry_ms is the
+ * time after which the list may be longer, or UINT64_MAX. */
 typedef int runner_sets_fn(void *ctx, struct arena *a, struct schedule_set **out, size_t *count,
                            uint64_t *retry_ms, struct err *err);
 
@@ -52,20 +53,20 @@ struct runner_options {
     struct schedule *schedule; /* borrowed, as everything here */
     struct store *app;         /* appDB, for news */
     struct rebuild *rebuild;   /* NULL: missing slots are not rebuilt */
-    size_t threads;            /* that sync; 0: RUNNER_THREADS */
+    size_t threads;            /* number of threads that sync; 0: RUNNER_THREADS */
     bool keeps_only;           /* there are no threads that sync, only the keeper */
     uint64_t resync_after_ms;  /* 0: SCHEDULE_RESYNC_MS */
     runner_sync_fn *sync;
     runner_sets_fn *sets;
     void (*table)(void *ctx, struct slots *out); /* copies the table of slots */
     schedule_found_fn *found;                    /* for schedule_mend() */
-    void *ctx;                                   /* of the four functions above */
+    void *ctx;                                   /* for the four functions above */
     const struct log *log;
 };
 int runner_start(struct runner **out, const struct runner_options *o, struct err *err) MUST_CHECK;
-/* Stops the runners: they claim no more, and syncs under way are cancelled and their accounts put
- * back. Returns false when one still runs at the deadline (clock_mono_ns()); then nothing is freed.
- * NULL is fine. */
+/* Stops the runners: they claim no more accounts, and the running syncs are cancelled and their
+ * accounts put back. Returns false when a sync still runs at the deadline (clock_mono_ns()); then
+ * nothing is freed. NULL is fine. */
 bool runner_stop(struct runner *r, uint64_t deadline_ns);
 /* Makes the runners ask the schedule at once, because the sets have changed. */
 void runner_kick(struct runner *r);
@@ -77,8 +78,10 @@ struct runner_numbers {
     uint64_t ended[RUNNER_OUTCOMES]; /* syncs by outcome */
     uint64_t lost;                   /* syncs whose lock was lost */
     uint64_t claims, claim_errors;
-    uint64_t mends, found, dropped; /* passes, and accounts added and removed by hand */
-    struct schedule_counts counts;  /* as the keeper saw them last; `due` and `never` are 0 */
+    uint64_t mends, found,
+        /* Mending passes; accounts that were added and removed by hand. */
+        dropped;
+    struct schedule_counts counts; /* as the keeper last saw them; `due` and `never` are 0 */
 };
 void runner_numbers(struct runner *r, struct runner_numbers *out);
 

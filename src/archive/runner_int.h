@@ -10,7 +10,7 @@
 struct runner_seat {
     struct runner *runner;
     struct thread thread;
-    const struct lock *lock; /* of its claim; NULL: it has none; guarded by runner.lock */
+    const struct lock *lock; /* lock of its claim; NULL: it has no claim; guarded by runner.lock */
     _Atomic(bool) cancel;
 };
 
@@ -30,7 +30,7 @@ struct runner {
     struct runner_numbers numbers;
 
     /* Used by the keeper alone. */
-    uint64_t mend_ns, mend_pause_ms; /* no mending before this time; how long it waits next */
+    uint64_t mend_ns, mend_pause_ms; /* no mending before mend_ns; the next pause */
     uint64_t rebuild_ns;             /* no tasks are added before this time */
     bool mend_whole;                 /* the table of slots has changed */
 
@@ -38,8 +38,8 @@ struct runner {
     struct runner_seat seats[];
 };
 
-/* The steps of the two loops. The watch tells syncs to stop whose lock is lost; the keeper looks at
- * the schedule. */
+/* The steps of the two loops. The watch cancels syncs whose lock is lost; the keeper looks at the
+ * schedule. */
 loop_step_fn runner_watch, runner_keep;
 
 #endif

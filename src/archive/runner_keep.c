@@ -1,4 +1,4 @@
-/* The keeper: looks at the schedule once a second, and has it put right (archive/runner.h;
+/* The keeper: looks at the schedule once a second, and corrects it (archive/runner.h;
  * docs/archive.md, U5 and U6). */
 #include "archive/runner_int.h"
 
@@ -7,8 +7,8 @@
 enum {
     KEEP_MS = MS_PER_S,
     MEND_WHOLE_MS = 10 * MS_PER_MINUTE, /* a whole pass begins this long after the last one */
-    MEND_TURN_MS = MS_PER_S,            /* between two passes because counts disagree */
-    MEND_PAUSE_MAX_MS = MS_PER_MINUTE,  /* while passes do not help */
+    MEND_TURN_MS = MS_PER_S,            /* pause between two passes when counts disagree */
+    MEND_PAUSE_MAX_MS = MS_PER_MINUTE,  /* longest pause while passes do not help */
     REBUILD_PAUSE_MS = 10 * MS_PER_S,   /* between two looks for slots without a task */
 };
 
@@ -59,7 +59,8 @@ static int keep_mend(struct runner *r, bool whole, struct err *err)
 }
 
 /* Mends when the counts disagree, when the table has changed, and every ten minutes. One process
- * does it for all. Passes that do not help, since a satellite is down, become rare. */
+ * mends for all. If passes do not help, because a satellite is down, the pauses between them
+ * grow. */
 static int keep_look(struct runner *r, const struct schedule_counts *c, struct err *err)
 {
     bool agree = keep_counts_agree(c), mine = false;

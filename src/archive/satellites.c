@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-/* The newest epoch that anybody uses: a sorted set with one member, because ZADD GT never lowers
- * it. */
+/* The newest epoch (number of a table) that any process uses. It is a sorted set with one member,
+ * because ZADD GT never lowers a score. */
 #define EPOCH_KEY    STR("w:archive:epoch")
 #define EPOCH_MEMBER STR("map")
 
@@ -20,8 +20,8 @@ enum {
 
 /* --- opening --- */
 
-/* Asks the satellites that are down for their table, and at first all of them. Runners claim no
- * accounts of a satellite that is down, so nobody else would notice that it is back. */
+/* Asks the satellites that are down for their table; the first time, all satellites. Runners claim
+ * no accounts of a satellite that is down, so no other code would notice that it is back. */
 static struct loop_sleep satellites_probe(void *ctx)
 {
     struct satellites *s = ctx;
@@ -188,7 +188,7 @@ int satellites_adopt(struct satellites *s, const struct slots *t, struct err *er
     return 0;
 }
 
-/* Checks that the table that was read is as new as the one that others use. */
+/* Checks that the table that was read is at least as new as the table in use elsewhere. */
 static int table_check_epoch(const struct slots *t, uint32_t used, struct err *err)
 {
     return t->epoch >= used
@@ -238,7 +238,7 @@ int satellites_user(struct satellites *s, struct arena *a, struct str name, stru
                : code;
 }
 
-/* The bucket of a host whose forge names none. */
+/* The usual name of a host's bucket, if its forge names no other. */
 static struct str bucket_of_host(struct arena *a, struct str host)
 {
     struct str name = arena_str(a, host);
@@ -374,7 +374,7 @@ static int site_check(const struct object_place *p, struct satellites *s,
     bool own;
 
     if (p->target.sides.route)
-        return 0; /* the bucket is being switched */
+        return 0; /* the bucket is being switched, so the rules for its owner do not apply now */
     if (bucket_can(p->bucket, STORAGE_AT_HAND)) {
         code = p->bucket->ops->info(p->bucket, p->arena, &info, err);
         own = code == 0 && str_eq(info.owner, site->user);
@@ -395,7 +395,7 @@ int satellite_site_open(struct object_place *p, struct satellites *s, struct are
 
     if (code == 0) {
         code = site_check(p, s, site, err);
-        /* Nothing was changed, so the announced change ends as one that was refused. */
+        /* Nothing was changed, so the announced change is ended as refused. */
         if (code < 0 && object_place_end(p, ERR_PRECONDITION, &ignored) < 0)
             (void)ignored;
     }

@@ -50,33 +50,34 @@ struct satellites_options {
     const struct log *log;
 };
 
-/* Opens the satellites and reads their tables. Storages that are down are no error: the table is
+/* Opens the satellites and reads their tables. A storage that is down is not an error: the table is
  * read again when it is needed. */
 int satellites_open(struct satellites **out, const struct satellites_options *o,
                     struct err *err) MUST_CHECK;
 void satellites_close(struct satellites *s); /* NULL is fine */
 
-/* Copies the table that this process uses. Its epoch is 0 where there is none. Never waits. */
+/* Copies the table that this process uses. Its epoch is 0 if there is no table. Never blocks. */
 void satellites_table(struct satellites *s, struct slots *out);
-/* As satellites_table(), but asks the store whether the table is still current, and reads the
- * satellites' tables again if it is not. With `make` an archive without a table gets one. */
+/* Like satellites_table(), but asks the store whether the table is still current, and reads the
+ * satellites' tables again if it is not. With `make`, an archive without a table gets its first
+ * table. */
 int satellites_current(struct satellites *s, struct slots *out, bool make,
                        struct err *err) MUST_CHECK;
 /* Reads the tables of all satellites again, finishes a change that was begun, and checks that the
  * satellites agree. */
 int satellites_reload(struct satellites *s, struct err *err) MUST_CHECK;
-/* Whether the archive can be used, for /readyz: the error of the last reading of the tables. Never
- * waits. */
+/* Whether the archive can be used, for /readyz. Returns the error of the last time that the tables
+ * were read. Never blocks. */
 int satellites_ready(struct satellites *s, struct err *err) MUST_CHECK;
-/* Whether this process has reached the satellite when it last used it. One that is down is asked
- * every 5 s whether it is back. Never waits. */
+/* Whether the satellite answered when this process last used it. A satellite that is down is asked
+ * every 5 s. Never blocks. */
 bool satellites_is_up(struct satellites *s, struct str name);
 
 /* The id of the user of a satellite, in the arena. ERR_NOT_FOUND: there is no such user. */
 int satellites_user(struct satellites *s, struct arena *a, struct str name, struct str *id,
                     struct err *err) MUST_CHECK;
 /* The name of the bucket for a forge's host, in the arena. ERR_INVALID: it cannot be the name of a
- * bucket; the text says which setting names another. */
+ * bucket; the text names the setting by which another name can be chosen. */
 int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,
                       struct err *err) MUST_CHECK;
 /* A host of a forge and its bucket. */
@@ -99,17 +100,18 @@ int satellites_make_bucket(struct satellites *s, struct str name, struct str buc
 struct satellite_wanted {
     struct str name, access, secret;
 };
-/* The user of a satellite as it was made. `key` is empty if the user was there before; its secret
+/* The user of a satellite that was added. `key` is empty if the user was there before; its secret
  * is not shown again. Strings are in the arena of the call. */
 struct satellite_made {
     struct str name, user;
     struct user_key key;
 };
 
-/* Adds satellites. Where there is no table, they get the first one; where the archive is empty, the
- * slots are split evenly again; else a single newcomer takes its share of the slots, which then
- * move. made[i] belongs to wanted[i]. Adding a satellite again repairs its user, its policy and its
- * bucket. ERR_NOT_FOUND: there is no such storage. ERR_BUSY: slots are still moving. */
+/* Adds satellites. If there is no table yet, the first table is made. If the archive is empty, the
+ * slots are split evenly again. Otherwise only one satellite can be added: it takes its share of
+ * the slots, which then move. made[i] belongs to wanted[i]. Adding a satellite again repairs its
+ * user, its policy and its bucket. ERR_NOT_FOUND: there is no such storage. ERR_BUSY: slots are
+ * still moving. */
 int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
                    size_t count, struct satellite_made *made, struct err *err) MUST_CHECK;
 /* Gives the slots of a satellite to the others. When they have moved, the satellite is dropped. */
@@ -123,7 +125,8 @@ int satellites_arrive(struct satellites *s, unsigned slot, struct err *err) MUST
 /* Counts of the moves that this process has made since its start. */
 struct move_stats {
     _Atomic(uint64_t) accounts, objects, bytes;
-    _Atomic(uint64_t) aside; /* objects that were kept aside: both sides had one of the same key */
+    /* Objects kept aside because the new side had another object of the same key. */
+    _Atomic(uint64_t) aside;
     _Atomic(uint64_t) damaged; /* bundles that were damaged before they moved */
     _Atomic(uint64_t) strays;  /* objects that changed on the old side while they moved */
 };
@@ -132,7 +135,7 @@ const struct move_stats *satellites_moves(const struct satellites *s);
 /* --- listing --- */
 
 /* Lists the keys of one slot of a forge's host on one satellite, flat and in order, from behind
- * `after`. A bucket that does not exist has none. */
+ * `after`. A bucket that does not exist has no keys. */
 struct slot_ask {
     struct str satellite, host, after;
     unsigned slot;

@@ -5,15 +5,15 @@
  *
  * A satellite of table n has table n-1 or table n as its newest one: a newcomer gets table n-1
  * before n is decided, a satellite that leaves gets n, and nothing is changed while a satellite is
- * down. So whoever finds anything else has found two archives, or a satellite that was set back,
- * and refuses to work. */
+ * down. Any other finding means that there are two archives, or that a satellite was restored from
+ * an old state; then weir refuses to work. */
 #include "archive/satellites_int.h"
 
 #include "base/vec.h"
 
 #include <stdlib.h>
 
-/* What was found on a storage that may be a satellite. */
+/* The table that was found on a storage that may be a satellite. */
 struct map_seen {
     char name[SATELLITE_NAME_MAX + 1];
     struct err err; /* code 0: the storage answered */
@@ -33,7 +33,8 @@ static void map_view_release(struct map_view *v)
 
 /* --- looking --- */
 
-/* Whether the storage may be a satellite: a user has its name and is led to it. */
+/* Whether the storage may be a satellite: there is a user of the same name whose policy leads to
+ * it. */
 static bool storage_may_be_one(struct satellites *s, struct arena *a, struct storage *at)
 {
     struct storage *leads = NULL;
@@ -98,7 +99,7 @@ static bool table_has(const struct slots *t, const char *name)
     return slots_find(t, str_z(name)) >= 0;
 }
 
-/* Judges the table of one satellite beside the newest one (M4). */
+/* Compares the table of one satellite with the newest table (M4). */
 static int map_judge(const struct map_seen *m, const struct map_seen *newest, struct err *err)
 {
     const struct slots *t = &m->table, *top = &newest->table;
@@ -119,7 +120,7 @@ static int map_judge(const struct map_seen *m, const struct map_seen *newest, st
     return 0;
 }
 
-/* Without any table: whether that is certain. */
+/* No table was found. Decides whether it is certain that there is none. */
 static int map_judge_none(const struct map_view *v, struct err *err)
 {
     for (size_t i = 0; i < v->count; i++)
@@ -200,8 +201,8 @@ static int name_order(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Fills the names of both tables, sorted: of `before` alone where it has any, then the rest. So two
- * changes of one table are decided on the same satellite. */
+/* Fills `out` with the names of both tables, sorted: first the names of `before`, then the others.
+ * So two changes of one table are decided on the same satellite. */
 static size_t decide_order(const struct slots *next, const struct slots *before,
                            const char *out[2 * SATELLITES_MAX])
 {

@@ -11,7 +11,7 @@ enum { CHANGE_ARENA_MAX = 16 * 1024 * 1024 };
 /* --- users --- */
 
 /* The id of a user that is made for a satellite. It follows from the name, so that a user who is
- * made again owns the buckets that the first one had. */
+ * removed and made again owns the same buckets. */
 static struct str satellite_user_id(struct arena *a, struct str name)
 {
     return arena_fmt(a, "satellite-" STR_FMT, STR_ARG(name));
@@ -38,7 +38,7 @@ static int satellite_find_user(struct satellites *s, struct arena *a, struct str
                : code;
 }
 
-/* Leads the user to the storage, unless a policy does that already. */
+/* Gives the user a policy that leads to the storage, unless a policy does that already. */
 static int satellite_route(struct satellites *s, struct arena *a, const struct satellite_made *m,
                            struct err *err)
 {
@@ -156,8 +156,8 @@ int satellites_begin(struct satellites *s, struct err *err)
 typedef int change_fn(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
                       struct err *err);
 
-/* Changes the table; a change that loses to another one is computed again. ERR_NOT_MODIFIED: fn()
- * found nothing to change. */
+/* Changes the table. If another change was decided first, fn() computes the change again.
+ * ERR_NOT_MODIFIED: fn() found nothing to change. */
 static int table_change(struct satellites *s, change_fn *fn, void *ctx, struct err *err)
 {
     struct slots *tables = xcalloc(2, sizeof(*tables)), *now = &tables[0], *next = &tables[1];
@@ -292,7 +292,7 @@ static int newcomer_check(struct satellites *s, struct str name, struct err *err
     return code;
 }
 
-/* Prepares a satellite. A newcomer that cannot be one leaves no policy behind. */
+/* Prepares a satellite. If the storage cannot become one, no policy is left behind. */
 static int add_prepare(struct satellites *s, struct arena *a, const struct satellite_wanted *w,
                        struct satellite_made *made, struct err *err)
 {
@@ -349,7 +349,7 @@ static int arrive_table(struct satellites *s, struct slots *next, const struct s
     return slots_arrive(next, now, ctx) ? 0 : ERR_NOT_MODIFIED;
 }
 
-/* Drops the first satellite that has no slots; *ctx is set when there was one. */
+/* Drops the first satellite that has no slots; *ctx is set when a satellite was dropped. */
 static int drop_table(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
                       struct err *err)
 {
@@ -404,7 +404,7 @@ static bool arrive_begin(struct satellites *s, unsigned slot, bool set[SLOT_COUN
     return turn;
 }
 
-/* Ends the turn. After a failure the others try it by themselves. */
+/* Ends the turn. After a failure the waiting threads try it themselves. */
 static void arrive_end(struct satellites *s, unsigned slot, const bool set[SLOT_COUNT], int code)
 {
     mutex_lock(&s->lock);

@@ -136,7 +136,7 @@ bool slots_same(const struct slots *a, const struct slots *b)
 
 /* --- writing --- */
 
-/* Compares a table that is there with the one that was to be created. */
+/* Compares the stored table with the table that was to be created. */
 static int map_compare(struct satellites *s, struct arena *a, const struct satellite_site *site,
                        const struct slots *t, struct err *err)
 {
@@ -165,7 +165,8 @@ int satellite_map_put(struct satellites *s, struct str name, const struct slots 
     if (code == 0)
         code = object_place_end(&p, object_place_put(&p, buf_str(&text), &absent, err), err);
     bool is_new = code == 0;
-    /* After an error of the way the table may be there or not. */
+    /* After an error of the connection it is not known whether the table was stored, so it is
+     * read. */
     if (code < 0 && code != ERR_NO_SPACE) {
         struct err seen = {0};
         int compared = map_compare(s, &a, &site, t, &seen);

@@ -135,7 +135,7 @@ static int task_open(struct task_run *run, struct saved *out, struct err *err)
     return code;
 }
 
-/* A bundle that is gone needs no audit, and one that changed is looked at again. */
+/* A bundle that is gone needs no audit. A bundle that has changed meanwhile is audited again. */
 static int task_result(struct task_run *run, int code)
 {
     if (code == ERR_CANCELED || code == ERR_PRECONDITION) {
@@ -200,7 +200,7 @@ void saved_consider(struct archive *x, struct bucket *bucket, struct arena *a,
     enum audit_due due = audit_is_due(full, &meta, bundle->size, NULL, now_s);
     if (due == AUDIT_NOTHING && meta.appends == 0)
         return;
-    /* The last verdict costs a read, so only bundles that may be due ask for it. */
+    /* Reading the last verdict costs a request, so it is read only for bundles that may be due. */
     bool has = audit_look(&v, &job, &err) == 0;
     due = audit_is_due(full, &meta, bundle->size, has ? &v : NULL, now_s);
     if (due != AUDIT_NOTHING && saved_queue(x, c, name, due, &err) < 0)

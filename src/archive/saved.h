@@ -24,8 +24,8 @@ struct saved {
     struct audit_job job; /* keys, bucket and scratch */
 };
 
-/* Opens the shelf of the account. It is no error when there is no such bundle. ERR_INVALID: the
- * name cannot be one. `s` must not be moved until its end. */
+/* Opens the shelf of the account. A missing bundle is not an error here. ERR_INVALID: the name is
+ * not valid. `s` must stay at its address until saved_close(). */
 int saved_open(struct saved *s, struct archive *x, struct arena *a, const struct archive_account *c,
                struct str name, struct err *err) MUST_CHECK;
 void saved_close(struct saved *s); /* {0} is fine */
@@ -35,17 +35,18 @@ void saved_close(struct saved *s); /* {0} is fine */
 #define AUDIT_TASK_TYPE "archive:audit"
 #define TIDY_TASK_TYPE  "archive:tidy"
 
-/* Queues an audit, or tidying, of one bundle. A task that waits or runs already is no error. */
+/* Queues an audit, or tidying, of one bundle. If such a task waits or runs already, nothing is
+ * added and 0 is returned. */
 int saved_queue(struct archive *x, const struct archive_account *c, struct str name,
                 enum audit_due what, struct err *err) MUST_CHECK;
 /* Handlers of these tasks (coord/worker.h); their ctx is the struct archive. */
 int audit_handle(struct task_run *run, struct err *err);
 int tidy_handle(struct task_run *run, struct err *err);
 
-/* Decides after a sync whether the bundle is due, and queues the task: the weekly hundredth is
- * audited, and a bundle that was appended to often, or has grown much, is tidied. `bucket` is that
- * of the account, and `bundle` is the object as it is now. A failure is logged: the next sync
- * decides again. */
+/* Decides after a sync whether the bundle is due, and queues the task: each week one hundredth of
+ * all bundles is audited, and a bundle that was appended to often, or has grown much, is tidied.
+ * `bucket` is that of the account, and `bundle` is the object as it is now. A failure is logged:
+ * the next sync decides again. */
 void saved_consider(struct archive *x, struct bucket *bucket, struct arena *a,
                     const struct archive_account *c, struct str name,
                     const struct object_info *bundle);

@@ -17,8 +17,8 @@ void scan_fail(struct scan *s, const char *wrong)
 
 /* --- the text --- */
 
-/* The byte at the reader's place, or '\0' at the end of the text. A NUL in the text fits nowhere,
- * so the two need not be told apart. */
+/* The byte at the reader's place, or '\0' at the end of the text. A NUL is an error everywhere in
+ * JSON, so both may look the same. */
 static char scan_at(const struct scan *s)
 {
     return s->at < s->text.len ? s->text.p[s->at] : '\0';
@@ -188,8 +188,8 @@ static size_t scan_unicode(struct str in, unsigned *out)
     return 10;
 }
 
-/* Takes the first character off *in and writes it without its escape, in at most 4 bytes. Returns
- * how many bytes it wrote, 0 when the character is malformed. */
+/* Removes the first character from *in and writes it without its escape, in at most 4 bytes.
+ * Returns how many bytes it wrote, 0 when the character is malformed. */
 static size_t scan_unescape(struct str *in, char out[4])
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -280,7 +280,7 @@ static bool scan_digits(struct scan *s)
     return s->at > begin;
 }
 
-/* Goes over a number. Returns false when it is malformed. */
+/* Skips a number. Returns false when it is malformed. */
 static bool scan_over_number(struct scan *s)
 {
     bool good = true;

@@ -1,6 +1,6 @@
 /* Reading JSON of a peer without building a tree. The reader walks over the text once and hands out
- * the values that the caller asks for, so it needs no memory beside the text, whatever the text is:
- * a tree of a hostile page of 16 MiB may take a hundred times as much.
+ * the values that the caller asks for, so it needs no memory beside the text: a tree of a hostile
+ * page of 16 MiB may take a hundred times as much.
  *
  *     struct scan s;
  *     scan_init(&s, text);
@@ -15,9 +15,9 @@
  *     }
  *     code = scan_end(&s, err);
  *
- * The error is sticky: after the first one every call does nothing, scan_more() and scan_key() are
- * false, and scan_end() tells. The text must be one JSON value by RFC 8259, in UTF-8, at most
- * SCAN_DEPTH deep. Nothing here waits or allocates beyond the given arena. */
+ * The error is sticky: after the first error every call does nothing, scan_more() and scan_key()
+ * return false, and scan_end() returns the error. The text must be one JSON value by RFC 8259, in
+ * UTF-8, at most SCAN_DEPTH deep. Nothing here blocks, or allocates outside of the given arena. */
 #ifndef ARCHIVE_SCAN_H
 #define ARCHIVE_SCAN_H
 
@@ -43,21 +43,21 @@ struct scan {
     unsigned depth;
     char open[SCAN_DEPTH];  /* '{' or '[' for each level */
     bool first[SCAN_DEPTH]; /* nothing was read on this level yet */
-    const char *wrong;      /* what is wrong; NULL: nothing so far */
+    const char *wrong;      /* describes the error; NULL: none so far */
 };
 
 void scan_init(struct scan *s, struct str text);
 
 /* The type of the value that comes next. */
 enum scan_type scan_peek(struct scan *s);
-/* Goes into an object ('{') or an array ('['). Another value is an error. */
+/* Enters an object ('{') or an array ('['). Another value is an error. */
 void scan_open(struct scan *s, char brace);
 /* Whether the array has another value. At its end the reader is behind the array. */
 bool scan_more(struct scan *s);
-/* Whether the object has another member. Its key is unescaped into `key`; one that does not fit
+/* Whether the object has another member. Its key is unescaped into `key`; a key that does not fit
  * becomes "". At the end of the object the reader is behind it. */
 bool scan_key(struct scan *s, char *key, size_t size);
-/* Goes over the next value, whatever it is. *raw (which may be NULL) is its text. */
+/* Skips the next value of any type. *raw is its text; `raw` may be NULL. */
 void scan_skip(struct scan *s, struct str *raw);
 
 /* These read the next value. A value of another type is an error. */
@@ -65,10 +65,10 @@ void scan_string(struct scan *s, struct arena *a, size_t max, struct str *out); 
 void scan_integer(struct scan *s, int64_t *out);
 void scan_bool(struct scan *s, bool *out);
 
-/* Ends the reading: 0, or ERR_PARSE when the text is not one complete JSON value, or was not read
- * to its end. */
+/* Ends the reading. ERR_PARSE: the text is not one complete JSON value, or was not read to its
+ * end. */
 int scan_end(struct scan *s, struct err *err) MUST_CHECK;
-/* Stops the reading with an error of the caller's. */
+/* Stops the reading; `wrong` becomes the error's text. */
 void scan_fail(struct scan *s, const char *wrong);
 
 #endif

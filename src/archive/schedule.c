@@ -36,7 +36,7 @@ void schedule_close(struct schedule *s)
 
 /* --- scripts --- */
 
-/* Gives the store a table of slots. A later table that is there stays. */
+/* Gives the store a table of slots. If the store has a later table, that one stays. */
 static int schedule_send_map(struct schedule *s, const struct slots *t, struct err *err)
 {
     struct arena a = ARENA_INIT(SCHEDULE_ARENA_MAX);

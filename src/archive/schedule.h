@@ -1,18 +1,19 @@
-/* The schedule: which accounts are archived, which one is synced next, and who works on it
- * (docs/archive.md, "The schedule", T1 to T9).
+/* The schedule: which accounts are archived, which one is synced next, and which account is being
+ * synced (docs/archive.md, "The schedule", T1 to T9).
  *
  * Everything here is in appDB. The sorted set `tracked` says which accounts are tracked and when
  * each was last synced in full; anybody may read and change it with redis-cli. The keys
  * `w:archive:…` are indexes of it. An account that is tracked is in exactly one place: in a *ready
  * set*, of which there is one for each pair of a forge's host and a satellite; among the *leased*
- * accounts, on which somebody works; or among the *held* ones, which failed and rest.
+ * accounts, which a runner has claimed; or among the *held* accounts, which failed and wait for
+ * their next try.
  *
  * A runner claims accounts. A claim is one script: it takes the accounts whose last sync is the
  * oldest, skips locked ones, and locks those that it takes. Its cost does not depend on how many
- * accounts are locked. Whoever claims gives the ready sets to look at, so the accounts of a host
- * that rests, or of a satellite that is down, cost nothing.
+ * accounts are locked. The claimer names the ready sets to look at, so accounts of a host that
+ * rests, or of a satellite that is down, cost nothing.
  *
- * All of it can be made again from the storages (archive/rebuild.h). Times are ms since 1970 by the
+ * All of this can be rebuilt from the storages (archive/rebuild.h). Times are ms since 1970 by the
  * store's clock. Any thread may call these functions; a claim is used by one thread at a time. The
  * calls fail with the store's codes (store/store.h), and with the codes that are named below. */
 #ifndef ARCHIVE_SCHEDULE_H
@@ -23,7 +24,7 @@
 #include "coord/lock.h"
 #include "store/store.h"
 
-/* A message says that somebody may claim an account that was not there before. */
+/* The channel for news: an account can be claimed that could not be claimed before. */
 #define SCHEDULE_NEWS STR("w:archive:news")
 
 enum {
@@ -56,15 +57,16 @@ void schedule_close(struct schedule *s); /* no claim may be open; NULL is fine *
  * account's `.new` object before (A6). */
 int schedule_add(struct schedule *s, const struct archive_account *accounts, size_t count,
                  size_t *added, struct err *err) MUST_CHECK;
-/* Ends the tracking of an account. A sync of it that runs goes on and ends without a trace here.
- * ERR_NOT_FOUND: the account is not tracked. */
+/* Ends the tracking of an account. A running sync of it goes on; its end changes nothing in the
+ * schedule. ERR_NOT_FOUND: the account is not tracked. */
 int schedule_remove(struct schedule *s, const struct archive_account *c,
                     struct err *err) MUST_CHECK;
-/* Puts an account in front of all others, also if it is held or was synced just now. If somebody
- * works on it, it is synced once more afterwards. ERR_NOT_FOUND: the account is not tracked. */
+/* Puts an account in front of all others, even if it is held or was synced just now. If it is being
+ * synced, it is synced once more afterwards. ERR_NOT_FOUND: the account is not tracked. */
 int schedule_first(struct schedule *s, const struct archive_account *c, struct err *err) MUST_CHECK;
-/* Says which satellite has each slot. Ready accounts of a slot that goes to another satellite are
- * moved to that satellite's set when they are met: by a claim, or by schedule_mend(). */
+/* Tells the store which satellite has each slot. When a slot goes to another satellite, its ready
+ * accounts are moved to that satellite's set by the claim, or the schedule_mend(), that meets
+ * them. */
 int schedule_map(struct schedule *s, const struct slots *table, struct err *err) MUST_CHECK;
 
 /* --- claiming --- */
@@ -76,14 +78,14 @@ struct schedule_set {
 struct schedule_ask {
     const struct schedule_set *sets; /* the ready sets to look at */
     size_t set_count;                /* at most SCHEDULE_SETS_MAX */
-    uint64_t resync_after_ms;        /* how old a sync must be before the next one begins */
+    uint64_t resync_after_ms;        /* least time from one sync of an account to the next */
     size_t most;                     /* accounts to claim, at most SCHEDULE_CLAIM_MAX; 0: one */
 };
 
 /* An account that the caller works on. The strings are in the arena of the call that claimed it. */
 struct schedule_claim {
     struct schedule *schedule;
-    struct str member; /* as `tracked` has it */
+    struct str member; /* `<host>/<login>`, as in `tracked` */
     struct archive_account account;
     int64_t score_ms;      /* the score in `tracked`: when the last full sync began; -1: never */
     int64_t started_ms;    /* when the claim was made; the score of a full sync that begins now */
@@ -93,16 +95,16 @@ struct schedule_claim {
     struct lock *lock;     /* renewed until the claim ends; lock_held() before every write (T6) */
 };
 
-/* Claims up to ask->most accounts into out[]. *count may be 0; then *wait_ms is the time
- * after which another call may find an account, or UINT64_MAX when only news can bring one. Leased
- * accounts whose lock is gone, and held ones whose time has come, are put back by every eighth
- * claim and by the claim after one that found nothing. Each claim must be ended by one of the
- * functions below. */
+/* Claims up to ask->most accounts into out[]. *count may be 0; then *wait_ms is the time after
+ * which another call may find an account, or UINT64_MAX when only news can change that. Every
+ * eighth claim, and each claim after one that found nothing, puts accounts back into the ready
+ * sets: leased accounts whose lock is gone, and held accounts whose time is over. Each claim must
+ * be ended by one of the functions below. */
 int schedule_claim(struct schedule *s, struct arena *a, const struct schedule_ask *ask,
                    struct schedule_claim *out, size_t *count, uint64_t *wait_ms,
                    struct err *err) MUST_CHECK;
-/* Claims this very account, whatever its score is, also one that is not tracked: for work on its
- * objects other than a sync. Ended by schedule_end_back(). ERR_BUSY: somebody has its lock. */
+/* Claims this account whatever its score is, even if it is not tracked: for work on its objects
+ * other than a sync. The claim is ended by schedule_end_back(). ERR_BUSY: its lock is taken. */
 int schedule_take(struct schedule *s, struct arena *a, const struct archive_account *c,
                   struct schedule_claim *out, struct err *err) MUST_CHECK;
 
@@ -111,7 +113,7 @@ int schedule_take(struct schedule *s, struct arena *a, const struct archive_acco
  * schedule_end_full: the sync was a full one. The score becomes claim->started_ms.
  * schedule_end_failed: the score stays, and the account is held for `hold_ms`; 0: for 60 s after
  * the first failure in a row, twice as long after each further one, at most 24 h.
- * schedule_end_back: the account may be claimed again, as before. */
+ * schedule_end_back: the account is as it was before the claim. */
 int schedule_end_full(struct schedule_claim *c, struct err *err) MUST_CHECK;
 int schedule_end_failed(struct schedule_claim *c, uint64_t hold_ms, struct err *err) MUST_CHECK;
 int schedule_end_back(struct schedule_claim *c, struct err *err) MUST_CHECK;
@@ -126,9 +128,9 @@ int schedule_raise_fence(struct schedule *s, uint64_t fence, struct err *err) MU
 
 enum schedule_state {
     SCHEDULE_READY,
-    SCHEDULE_LEASED, /* somebody works on it, or a lock that was set by hand keeps it */
+    SCHEDULE_LEASED, /* a runner has claimed it, or somebody has set its lock by hand */
     SCHEDULE_HELD,
-    SCHEDULE_UNKNOWN, /* it is only in `tracked`: schedule_mend() has not seen it yet */
+    SCHEDULE_UNKNOWN, /* it is only in `tracked`: schedule_mend() has not indexed it yet */
     SCHEDULE_STATES
 };
 extern const char *const schedule_state_names[SCHEDULE_STATES];
@@ -146,16 +148,16 @@ struct schedule_entry {
 int schedule_find(struct schedule *s, struct arena *a, const struct archive_account *c,
                   struct schedule_entry *out, struct err *err) MUST_CHECK;
 
-/* Which accounts to list. By score: `at` of them are skipped, the longest unsynced come first.
- * Otherwise the order is the store's own, a page may have any number of accounts around `limit`,
- * and `at` is 0 first and then the `next` of the page before; an account that is tracked all the
- * time comes at least once. */
+/* Which accounts to list. By score: the accounts that were not synced for the longest time come
+ * first, and `at` accounts are skipped. Otherwise the store decides the order, and a page has about
+ * `limit` accounts; `at` is 0 for the first page, then the `next` of the page before. An account
+ * that is tracked all the time comes at least once. */
 struct schedule_page {
     bool by_score;
     uint64_t at;
     size_t limit; /* at most SCHEDULE_PAGE_MAX */
 };
-/* *next is the `at` of the next page; 0: this was the last one. Members that are not names of
+/* *next is the `at` of the next page; 0: this was the last page. Members that are not names of
  * accounts are left out. */
 int schedule_list(struct schedule *s, struct arena *a, const struct schedule_page *page,
                   struct schedule_entry **out, size_t *count, uint64_t *next,
@@ -166,7 +168,7 @@ struct schedule_counts {
     uint64_t odd;       /* members of `tracked` that are not names of accounts */
     uint64_t built;     /* slots whose accounts are known; SLOT_COUNT: all of them */
     uint32_t map_epoch; /* of the table that schedule_map() gave; 0: there is none */
-    /* Only with `deep`, which reads a part of every set that grows with the number of accounts: */
+    /* Only counted with `deep`, whose cost grows with the number of accounts: */
     uint64_t due, never; /* ready accounts that may be claimed now; accounts with the score -1 */
 };
 int schedule_counts(struct schedule *s, bool deep, uint64_t resync_after_ms,
@@ -175,7 +177,8 @@ int schedule_counts(struct schedule *s, bool deep, uint64_t resync_after_ms,
 /* --- mending: `tracked` may be changed by anybody --- */
 
 /* Called for an account that somebody has added to `tracked` by hand. It writes the account's
- * `.new` object. After an error the account is left to the next pass, and the others go on. */
+ * `.new` object. If it fails, the account is left for the next pass, and the other accounts are
+ * mended all the same. */
 typedef int schedule_found_fn(void *ctx, const struct archive_account *c, struct err *err);
 
 struct schedule_mend {
@@ -183,15 +186,15 @@ struct schedule_mend {
     void *ctx;
     bool whole;                  /* false: the pass ends as soon as the counts agree */
     const _Atomic(bool) *cancel; /* ends the pass early; may be NULL */
-    /* Results: accounts that were found, dropped, moved to another place; scores that were later
-     * than now. */
+    /* Results: how many accounts were found, dropped, or moved to another index; how many scores
+     * were in the future. */
     uint64_t found_count, dropped, moved, future;
 };
-/* Compares `tracked` with the indexes, in slices of 500, and puts the indexes right. Members in
- * another spelling are folded. */
+/* Compares `tracked` with the indexes, in slices of 500, and corrects the indexes. Members of
+ * `tracked` that are not in lower case are folded. */
 int schedule_mend(struct schedule *s, struct schedule_mend *m, struct err *err) MUST_CHECK;
-/* Whether it is this process's turn to do something that one process does for all: *mine is true
- * for the first caller with this word, and for nobody else during the next `ms`. */
+/* Whether this process may do some work that one process does for all. *mine is true for the first
+ * caller with this word, and false for all others during the next `ms`. */
 int schedule_turn(struct schedule *s, struct str word, uint64_t ms, bool *mine,
                   struct err *err) MUST_CHECK;
 
@@ -201,11 +204,11 @@ struct schedule_loaded {
     struct archive_account account;
     int64_t score_ms;
 };
-/* Begins to load a slot. `mark` is set to a word that schedule_built() wants. */
+/* Begins to load a slot. `mark` is set to a word that schedule_built() must be given. */
 int schedule_build(struct schedule *s, struct arena *a, unsigned slot, struct str *mark,
                    struct err *err) MUST_CHECK;
-/* Tracks accounts with these scores. A score that `tracked` has already stays, unless it is -1: the
- * rebuild knows it less exactly. `count` is at most SCHEDULE_BATCH_MAX. */
+/* Tracks accounts with these scores. If `tracked` has a score for the account already, it stays
+ * unless it is -1: the rebuild's score is less exact. `count` is at most SCHEDULE_BATCH_MAX. */
 int schedule_load(struct schedule *s, const struct schedule_loaded *batch, size_t count,
                   struct err *err) MUST_CHECK;
 /* Says that all accounts of the slot are loaded. ERR_AGAIN: the store was emptied since

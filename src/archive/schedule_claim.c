@@ -4,15 +4,15 @@
 #include "base/clock.h"
 #include "base/ids.h"
 
-/* Accounts that one claim looks at, above the number that it wants: those that are met are moved to
- * where they belong, so a further claim meets others. */
+/* Accounts that one claim may look at beyond those that it wants. An account that cannot be claimed
+ * is moved to the index where it belongs, so the next claim does not meet it again. */
 enum { CLAIM_LOOKS = 128, CLAIM_HEAD = 2, CLAIM_FIELDS = 4 };
 enum {
     CLAIM_ARGS = 6,
-    CLAIM_BACK = 8 /* one of so many claims puts leased and held accounts back */
+    CLAIM_BACK = 8 /* one in this many claims puts leased and held accounts back */
 };
 
-/* Writes the arguments of the claim script. The ready sets begin with another one each time, so
+/* Writes the arguments of the claim script. Each time the list begins with another ready set, so
  * that accounts of equal scores are taken from all satellites in turn. */
 static int claim_args(struct schedule *s, struct arena *a, const struct schedule_ask *ask,
                       struct store_args *out)
@@ -52,7 +52,7 @@ static struct str entry_member(struct str entry)
     return member;
 }
 
-/* Reads the four fields of one claimed account, and takes over the account's lock. */
+/* Reads the four fields of one claimed account, and begins to renew its lock. */
 static int claim_read(struct schedule *s, struct arena *a, const struct reply *fields,
                       uint64_t since_ns, struct schedule_claim *out, struct err *err)
 {

@@ -12,7 +12,7 @@ struct schedule {
     struct schedule_options o;
     struct locks *locks;
     struct mutex lock;       /* class "schedule"; guards the table */
-    struct slots table;      /* the last one that schedule_map() was given */
+    struct slots table;      /* the table of the last schedule_map() */
     _Atomic(unsigned) turns; /* counts claims, so that each begins with another ready set */
     _Atomic(bool) idle;      /* the last claim found no account */
 };

@@ -1,9 +1,9 @@
-/* Mending: putting the indexes of the schedule right after somebody has changed `tracked` by hand
+/* Mending: corrects the indexes of the schedule after somebody has changed `tracked` by hand
  * (docs/archive.md, T8).
  *
  * A pass first looks at the indexes, so that accounts of slots that went to another satellite get
- * into their new sets, and accounts that are not tracked any more go. Then it looks at `tracked`:
- * the accounts that are in no index were added by hand. */
+ * into their new sets, and accounts that are not tracked any more are removed. Then it looks at
+ * `tracked`: the accounts that are in no index were added by hand. */
 #include "archive/schedule_int.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { MEND_SLICE = 500 };
 
 #define MEND_ODD STR("w:archive:odd")
 
-/* Reads a slice of a set by ZSCAN or SSCAN. *cursor is replaced by the next one. */
+/* Reads a slice of a set by ZSCAN or SSCAN. *cursor becomes the cursor of the next slice. */
 static int mend_scan(struct schedule *s, struct arena *a, struct str command, struct str key,
                      struct str *cursor, struct reply **out, struct err *err)
 {
@@ -33,8 +33,8 @@ static int mend_scan(struct schedule *s, struct arena *a, struct str command, st
     return code;
 }
 
-/* Runs the script for entries that were found in the set `place`. args[0] and args[1] are free for
- * the function; the entries follow. */
+/* Runs the script for entries that were found in the set `place`. This function fills args[0] and
+ * args[1]; the entries follow them. */
 static int mend_eval(struct schedule *s, struct arena *a, struct str mode, struct str place,
                      const struct store_args *args, struct reply **out, struct err *err)
 {
@@ -65,7 +65,7 @@ static int mend_fix(struct schedule *s, struct schedule_mend *m, struct arena *a
 
 /* --- the indexes --- */
 
-/* Mends a slice of an index: a reply of entries and scores in turns. */
+/* Mends a slice of an index. The reply has entries and scores, alternating. */
 static int mend_index_slice(struct schedule *s, struct schedule_mend *m, struct arena *a,
                             struct str place, const struct reply *slice, struct err *err)
 {
@@ -133,7 +133,7 @@ static int mend_indexes(struct schedule *s, struct schedule_mend *m, struct err 
 
 /* --- `tracked` --- */
 
-/* Notes a member that is not the name of an account. */
+/* Notes a member of `tracked` that is not the name of an account. */
 static int mend_odd(struct schedule *s, struct arena *a, struct str member, struct err *err)
 {
     struct reply *reply;
@@ -158,8 +158,8 @@ static int mend_fold(struct schedule *s, struct arena *a, struct str member, str
     return store_atomic(s->o.app, a, &reply, commands, ARRAY_SIZE(commands), err);
 }
 
-/* Takes an entry off the list of those that are put right; the first two arguments are no entries.
- */
+/* Removes an entry from the arguments of the mending script, so that it is not mended. The first
+ * two arguments are not entries. */
 static void mend_leave_out(struct store_args *entries, struct str *args, struct str entry)
 {
     for (size_t i = 2; i < entries->argc; i++)
@@ -169,8 +169,8 @@ static void mend_leave_out(struct store_args *entries, struct str *args, struct 
         }
 }
 
-/* Calls found() for each account that the script has found in no index. An account for which it
- * fails, such as one whose satellite is down, is left to the next pass; the others go on. */
+/* Calls found() for each account that the script has found in no index. If found() fails for an
+ * account, for example because its satellite is down, the account is left for the next pass. */
 static void mend_strangers(const struct schedule *s, const struct schedule_mend *m, struct arena *a,
                            const struct reply *strangers, struct store_args *entries,
                            struct str *args)
@@ -190,7 +190,7 @@ static void mend_strangers(const struct schedule *s, const struct schedule_mend 
     }
 }
 
-/* Mends a slice of `tracked`: a reply of members and scores in turns. */
+/* Mends a slice of `tracked`. The reply has members and scores, alternating. */
 static int mend_tracked_slice(struct schedule *s, struct schedule_mend *m, struct arena *a,
                               const struct reply *slice, struct err *err)
 {
@@ -229,8 +229,8 @@ static int mend_counts_agree(struct schedule *s, bool *agree, struct err *err)
     return code;
 }
 
-/* Mends the accounts that are first in line. Somebody who adds an account by hand gives it the
- * score 0 or -1, so it is mostly found here. */
+/* Mends the accounts with the lowest scores. An account that somebody adds by hand gets the score 0
+ * or -1, so this finds it soon. */
 static int mend_lowest(struct schedule *s, struct schedule_mend *m, struct err *err)
 {
     struct arena a = ARENA_INIT(SCHEDULE_ARENA_MAX);

@@ -105,8 +105,8 @@ void serve_advert(struct buf *out, const struct bundle_header *h, bool is_v2)
 
 /* --- the ids of a header --- */
 
-/* All ids that a client may want, sorted. Former tips belong to them: a client may have listed the
- * refs before the last sync. */
+/* All ids that a client may ask for, sorted. Former tips are among them, because a client may have
+ * listed the refs before the last sync. */
 struct serve_ids {
     const unsigned char **list;
     size_t count, id_len;
@@ -158,7 +158,7 @@ struct ask_read {
     const struct bundle_header *header;
 };
 
-/* Takes a line `want <id>[ capabilities]`, of which only the first has capabilities (v0). */
+/* Reads a line `want <id>[ capabilities]`; only the first line has capabilities (v0). */
 static void ask_want(struct ask_read *r, struct str line)
 {
     unsigned char id[GIT_ID_MAX];
@@ -176,7 +176,7 @@ static void ask_want(struct ask_read *r, struct str line)
         r->ask->side_band |= str_eq(word, STR("side-band-64k"));
 }
 
-/* Lines that ask for a part of the history or of the objects. */
+/* Whether the line asks for only a part of the history or of the objects. */
 static bool ask_is_partial(struct str line)
 {
     static const char *const words[] = {"shallow ", "deepen ", "deepen-", "filter ", "want-ref "};
@@ -330,8 +330,8 @@ static void serve_ls_refs(struct buf *out, const struct serve_ask *ask,
     pkt_mark(out, PKT_FLUSH);
 }
 
-/* A client that has objects and is not done is told that the server is ready: the pack that follows
- * has everything, whatever the client has. */
+/* A client that lists haves and is not done is told that the server is ready; the pack that follows
+ * has every object anyway. */
 static bool serve_fetch_v2(struct buf *out, const struct serve_ask *ask)
 {
     if (ask->wants == 0) {
@@ -367,6 +367,6 @@ bool serve_answer(struct buf *out, const struct serve_ask *ask, const struct bun
     case SERVE_FETCH:
         return ask->is_v2 ? serve_fetch_v2(out, ask) : serve_fetch_v0(out, ask);
     default:
-        return false; /* git asks so whether its keys are right */
+        return false; /* git sends this request to find out whether its keys are right */
     }
 }

@@ -23,8 +23,8 @@ enum {
     SERVE_FRAME = 65515, /* bytes of the pack in one packet */
 };
 
-/* Whether git will take the stored pack: it has no object twice. `audit` is the newest verdict
- * about the bundle, or NULL; a verdict about another ETag does not count. */
+/* Whether git accepts the stored pack, which is so if no object is in it twice. `audit` is the
+ * newest verdict about the bundle, or NULL; a verdict about another ETag does not count. */
 bool serve_is_safe(const struct bundle_old *bundle, const struct audit_verdict *audit);
 
 /* The answer to GET info/refs?service=git-upload-pack. */
@@ -35,16 +35,18 @@ struct serve_ask {
     bool is_v2;
     enum { SERVE_NOTHING, SERVE_LS_REFS, SERVE_FETCH } command;
     bool symrefs, unborn;                    /* ls-refs */
-    struct str prefixes[SERVE_PREFIXES_MAX]; /* ls-refs: of names; in the arena */
+    struct str prefixes[SERVE_PREFIXES_MAX]; /* ls-refs: beginnings of names; in the arena */
     size_t prefix_count;
-    bool all_prefixes; /* ls-refs: the client named too many, and gets every ref */
+    bool all_prefixes; /* ls-refs: the client named too many prefixes, so it gets every ref */
     size_t wants;      /* fetch: how many ids are wanted */
     bool haves, done;
-    bool side_band;      /* v0: the client takes packets of side-band-64k */
-    const char *refusal; /* why the request is refused, for the client; NULL: it is not */
+    bool side_band; /* v0: the client understands side-band-64k */
+    /* The text for the client if the request is refused; NULL: it is accepted. */
+    const char *refusal;
 };
-/* Reads a request about the bundle with this header. A request that cannot be served is no error:
- * its `refusal` says why. ERR_PARSE, ERR_CLOSED, ERR_TOO_LARGE: the body is not a request. */
+/* Reads a request about the bundle with this header. A request that cannot be served is not an
+ * error here: `refusal` has the reason. ERR_PARSE, ERR_CLOSED, ERR_TOO_LARGE: the body is not a
+ * request. */
 int serve_ask_read(struct serve_ask *out, struct arena *a, struct reader *body, bool is_v2,
                    const struct bundle_header *h, struct err *err) MUST_CHECK;
 

@@ -62,8 +62,8 @@ int shelf_open_claimed(struct shelf *out, struct satellites *s, struct arena *a,
         code = shelf_look(out, true, err);
     if (code == 0 && shelf_has(out, SHELF_FROM))
         code = shelf_move(out, err);
-    /* Whoever else writes to this account needs its lock, so nothing comes to the other side any
-     * more. */
+    /* Other writers of this account need its lock, so nothing new can come to the side that was
+     * emptied. */
     out->leaves = out->leaves_user = STR_EMPTY;
     out->claimed = true;
     return code;
@@ -92,7 +92,7 @@ int shelf_open_read(struct object_place *p, struct shelf *s, struct arena *a, en
     return code == ERR_NO_BUCKET ? shelf_absent(key, err) : code;
 }
 
-/* Ends a read; a bucket that went away has no objects. */
+/* Ends a read. A bucket that was removed meanwhile counts as empty. */
 static int shelf_end_read(struct shelf *s, struct object_place *p, enum shelf_side side, int code,
                           struct err *err)
 {
@@ -158,7 +158,7 @@ int shelf_side_list(struct shelf *s, struct arena *a, enum shelf_side side,
 
 /* --- both sides --- */
 
-/* Asks for an object on one side. */
+/* A function that asks one side for an object, and its arguments. */
 struct shelf_question {
     struct str key;
     int (*ask)(struct shelf *s, struct arena *a, enum shelf_side side,
@@ -265,7 +265,7 @@ int shelf_read(struct shelf *s, struct arena *a, struct str key, size_t max, str
 
 /* --- listing --- */
 
-/* Objects move only towards the side that the slot goes to, which is the first one. */
+/* If both sides have the key, the first one counts: objects only move towards it. */
 static int list_choose(void *ctx, struct arena *a, struct merge_key *keys, size_t count,
                        struct err *err)
 {

@@ -1,13 +1,13 @@
 /* A shelf: the objects of one account, on the satellite that its slot belongs to.
  *
- * Every call finds its bucket as a request of the satellite's user would (s3/place/place.h), so a
- * change of a replicated bucket is captured, a bucket that is being switched is found, and a bucket
- * with default encryption gets sealed objects (docs/archive.md, H1 to H6).
+ * Every call finds its bucket in the way of an S3 request of the satellite's user
+ * (s3/place/place.h). So changes of a replicated bucket are replicated, a bucket is found while it
+ * is switched, and default encryption is applied (docs/archive.md, H1 to H6).
  *
  * While a slot moves, its objects are on two satellites. Changes are made on the satellite that the
- * slot goes to. Reads try that one, then the one that the slot leaves, and then look again, so that
- * an object that moves in this moment is found. shelf_open_claimed() moves the account first; after
- * it everything is on one satellite.
+ * slot goes to. Reads try that satellite, then the one that the slot leaves, and then both again,
+ * so that an object that moves at the same time is found. shelf_open_claimed() moves the account
+ * first; after it everything is on one satellite.
  *
  *     shelf_open_claimed() ──► shelf_read(), shelf_put(), … ──► shelf_close()   a sync, under a
  * lock shelf_open()         ──► shelf_head(), shelf_get(), … ──► shelf_close()   anybody who reads
@@ -29,13 +29,13 @@ struct lock;
 struct satellites;
 
 struct shelf {
-    struct str satellite; /* that is written to */
+    struct str satellite; /* the satellite that is written to */
     struct str user;      /* id of the satellite's user */
     struct str bucket;    /* of the forge's host */
     struct str leaves;    /* the satellite that the slot leaves; empty: the slot does not move */
-    uint32_t epoch;       /* of the table */
+    uint32_t epoch;       /* epoch (number) of the table */
     /* The lock of the account. Every change asks lock_held() before its first and before its last
-     * byte. NULL: the caller holds none. Borrowed. */
+     * byte. NULL: the caller holds no lock. Borrowed. */
     struct lock *lock;
     uint64_t fence; /* of the lock, for the caller's metadata */
     /* The members below are for shelf*.c alone. */
@@ -43,7 +43,7 @@ struct shelf {
     struct archive_account account;
     struct str leaves_user;
     struct arena *arena;
-    bool claimed; /* the satellites do not change until the shelf is closed */
+    bool claimed; /* the account is locked and on one satellite, so `satellite` does not change */
 };
 
 /* Opens the shelf of an account. The arena must live until shelf_close(). Where the archive has no
@@ -71,7 +71,8 @@ struct shelf_body {
 /* Opens the bytes of a range (NULL: of the whole object). */
 int shelf_get(struct shelf *s, struct arena *a, struct str key, const struct object_range *range,
               struct shelf_body *out, struct err *err) MUST_CHECK;
-/* As shelf_get(), of the object with this ETag. ERR_PRECONDITION: the object has another one. */
+/* Like shelf_get(), for the object with the ETag of `of`. ERR_PRECONDITION: the object has
+ * changed. */
 int shelf_get_if(struct shelf *s, struct arena *a, const struct object_info *of,
                  const struct object_range *range, struct shelf_body *out,
                  struct err *err) MUST_CHECK;
@@ -97,24 +98,23 @@ int shelf_put(struct shelf *s, struct arena *a, struct str key, struct reader *b
  * object's time, also after the object has moved to another satellite. */
 struct http_header shelf_mtime(struct arena *a, int64_t ms);
 /* Puts a small object. `c` NULL: no conditions. `mtime_ms` becomes the object's time
- * (shelf_mtime()); 0: it gets none. `out` may be NULL. */
+ * (shelf_mtime()); 0: the object gets no such time. `out` may be NULL. */
 int shelf_put_bytes(struct shelf *s, struct arena *a, struct str key, struct str bytes,
                     const struct object_conditions *c, const char *type, int64_t mtime_ms,
                     struct put_result *out, struct err *err) MUST_CHECK;
-/* Copies an object of the shelf to another key, on the satellite's side where it can. `source` is
- * the object as shelf_head() found it, and the copy fails with ERR_CONFLICT when it has changed
- * since. `o` NULL: the copy gets the headers of the source. */
+/* Copies an object of the shelf to another key, by a copy within the satellite if it can do that.
+ * `source` is the object as shelf_head() found it, and the copy fails with ERR_CONFLICT when it has
+ * changed since. `o` NULL: the copy gets the headers of the source. */
 int shelf_copy(struct shelf *s, struct arena *a, struct str to, struct str from,
                const struct object_info *source, const struct put_options *o,
                struct err *err) MUST_CHECK;
-/* Removes an object; a missing one is no error. `c` NULL: no conditions. */
+/* Removes an object. A missing object is not an error. `c` NULL: no conditions. */
 int shelf_remove(struct shelf *s, struct arena *a, struct str key,
                  const struct object_conditions *c, struct err *err) MUST_CHECK;
 
 /* --- uploads in parts (object/bucket.h) --- */
 
-/* Begins an upload. *out has the meta with owner and encryption, and is what the other calls take.
- */
+/* Begins an upload. *out has the meta with owner and encryption; pass it to the other calls. */
 int shelf_upload_begin(struct shelf *s, struct arena *a, struct str key,
                        const struct object_meta *meta, struct upload_info *out,
                        struct err *err) MUST_CHECK;
@@ -122,7 +122,7 @@ int shelf_upload_part(struct shelf *s, struct arena *a, const struct upload_info
                       uint32_t number, struct reader *body, uint64_t size, struct upload_part *out,
                       struct err *err) MUST_CHECK;
 /* Makes a part from a range of the object `source` of the shelf. ERR_UNSUPPORTED: the satellite
- * cannot, or bytes are sealed; the caller reads the range and uploads it. */
+ * cannot copy parts, or the bytes are encrypted; the caller must read the range and upload it. */
 int shelf_upload_part_copy(struct shelf *s, struct arena *a, const struct upload_info *upload,
                            uint32_t number, const struct object_info *source,
                            const struct object_range *range, struct upload_part *out,

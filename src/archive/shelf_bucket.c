@@ -56,7 +56,7 @@ static int shelf_bucket_parts(struct bucket *b, struct arena *a, const struct ob
     struct object_place p;
 
     *out = (struct part_list){0};
-    if (shelf_has(s, SHELF_FROM)) /* no part is copied while the slot moves */
+    if (shelf_has(s, SHELF_FROM)) /* parts are not copied while the slot moves */
         return 0;
     int code = shelf_open_read(&p, s, a, SHELF_TO, object->key, err);
     if (code < 0)

@@ -1,9 +1,9 @@
 /* A shelf as a struct bucket, for code that works on any bucket (archive/bundle.h).
  *
  * The bucket has the calls that bundles need: head, get, put, the calls of uploads, and the parts
- * of an object. All of them go through the shelf, so that they are routed, sealed and announced,
- * and ask for the lock. Bodies that are read are plain bytes. Reads may have one condition,
- * if_match with one ETag; versions are not named. One upload is under way at a time.
+ * of an object. All of them go through the shelf, which finds the satellite, encrypts, announces
+ * changes to replication, and checks the lock. Bodies that are read are plain bytes. Reads may have
+ * one condition, if_match with one ETag; versions are not named. One upload is under way at a time.
  *
  * A shelf_bucket belongs to one thread, and the shelf must outlive it. It holds nothing that would
  * have to be released. */

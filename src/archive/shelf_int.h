@@ -23,7 +23,7 @@ int shelf_open_put(struct object_place *p, struct shelf *s, struct arena *a, str
  */
 int shelf_may(const struct shelf *s, const struct object_place *p, struct err *err) MUST_CHECK;
 
-/* These are as the calls of shelf.h, but on one side alone. A bucket that is missing has no
+/* These are like the calls of shelf.h, but work on one side alone. A bucket that is missing has no
  * objects. */
 int shelf_side_head(struct shelf *s, struct arena *a, enum shelf_side side, struct str key,
                     struct object_info *out, struct err *err) MUST_CHECK;

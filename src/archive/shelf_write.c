@@ -40,8 +40,8 @@ static int shelf_end_write(struct shelf *s, struct object_place *p, int code, st
 
 /* --- bodies --- */
 
-/* The body of a change. A body that fails, such as the pack of a git server that went away, says
- * nothing about the satellite. */
+/* The body of a change. It notes its own errors: if the body fails, for example because the git
+ * server went away, the satellite is not to blame. */
 struct shelf_source {
     struct reader reader;
     struct reader *inner; /* borrowed */
@@ -102,8 +102,8 @@ static int shelf_end_body(struct shelf *s, struct object_place *p, const struct 
 
 /* --- putting --- */
 
-/* Judges the conditions of a change beside an object that is still on the side that the slot
- * leaves. The side that is written to judges all others. */
+/* Checks the conditions of a change against an object that is still on the side that the slot
+ * leaves. All other conditions are checked by the side that is written to. */
 static int shelf_judge_other_side(struct shelf *s, struct arena *a, struct str key,
                                   const struct object_conditions *c, struct err *err)
 {
@@ -123,7 +123,7 @@ static int shelf_judge_other_side(struct shelf *s, struct arena *a, struct str k
                          STR_ARG(s->satellite));
 }
 
-/* The check before a change becomes visible. */
+/* State of the check that runs before a change becomes visible. */
 struct shelf_proof {
     const struct shelf *shelf;
     const struct object_place *place;
@@ -188,7 +188,7 @@ int shelf_put_bytes(struct shelf *s, struct arena *a, struct str key, struct str
 
 /* --- copying --- */
 
-/* Copies on the satellite's side. ERR_UNSUPPORTED: the caller has to read and put. */
+/* Lets the satellite copy the object. ERR_UNSUPPORTED: the caller must read and put it. */
 static int shelf_copy_there(struct shelf *s, struct arena *a, struct str to,
                             const struct object_info *source, const struct put_options *o,
                             struct err *err)
@@ -203,7 +203,7 @@ static int shelf_copy_there(struct shelf *s, struct arena *a, struct str to,
     own.meta.owner = s->user;
     code = object_place_seal(&p, &own.meta, err);
     if (code == 0 && (own.meta.encryption.len || source->meta.encryption.len))
-        code = ERR_UNSUPPORTED; /* a key of sealed bytes is bound to the name of their object */
+        code = ERR_UNSUPPORTED; /* the encryption key of the source is bound to its object's name */
     if (code == 0)
         code = shelf_judge_other_side(s, a, to, &o->conditions, err);
     if (code == 0)
@@ -282,8 +282,8 @@ int shelf_remove(struct shelf *s, struct arena *a, struct str key,
 
 /* --- uploads --- */
 
-/* Opens the place of an upload that goes on. Its parts are no change of an object, so they are not
- * announced. */
+/* Opens the place of an upload under way. Parts do not change an object, so they are not announced
+ * to replication. */
 static int upload_open(struct object_place *p, struct shelf *s, struct arena *a, struct str key,
                        struct err *err)
 {
@@ -378,7 +378,7 @@ int shelf_upload_abort(struct shelf *s, const struct upload_info *upload, struct
     struct satellite_site site = shelf_site(s, SHELF_TO);
     struct arena a = {0};
     struct object_place p;
-    /* An upload is aborted also by somebody who has lost the lock. */
+    /* An upload may be aborted even after the lock was lost. */
     int code = satellite_site_open(&p, s->satellites, &a, &site, upload->key, PLACE_READ, err);
 
     if (code == 0) {

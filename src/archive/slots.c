@@ -81,7 +81,7 @@ size_t slots_held(const struct slots *t, size_t satellite)
     return n;
 }
 
-/* The satellite with the most slots, or the fewest, that is not `but`. Of equals the first. */
+/* The satellite with the most (or the fewest) slots, except `but`. Among equals it is the first. */
 static size_t slots_extreme(const struct slots *t, size_t but, bool most)
 {
     size_t best = SATELLITES_MAX, held = 0;
@@ -106,7 +106,8 @@ static int slots_next(struct slots *next, const struct slots *now, struct err *e
     return 0;
 }
 
-/* The slots that a satellite gives away are spread over its part of the table. */
+/* Picks the next slot that a satellite gives away, so that these slots are spread over its part of
+ * the table. */
 static unsigned slots_pick(const struct slots *t, size_t from, size_t turn)
 {
     size_t skip = turn * 37 % slots_held(t, from);

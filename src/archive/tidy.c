@@ -157,7 +157,7 @@ static int tidy_put(struct audit_work *w, int fd, const struct pack_result *pack
                                  header.len + pack->bytes, &o, out, err);
 }
 
-/* Stores the new pack behind the same header, unless it is not smaller. */
+/* Stores the new pack behind the same header, if it is worth it. */
 static int tidy_store(struct audit_work *w, int fd, struct tidy_result *out, struct err *err)
 {
     struct buf header = BUF_INIT(GIB);
@@ -169,8 +169,8 @@ static int tidy_store(struct audit_work *w, int fd, struct tidy_result *out, str
     if (code == 0)
         code = buf_error(&header) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
     out->after = code == 0 ? header.len + pack.bytes : 0;
-    /* A pack that was appended to is replaced even if it is not smaller: the new one can be served.
-     */
+    /* A pack that was appended to is replaced even if it is not smaller: the new pack has no object
+     * twice, so it can be served to git clients. */
     out->changed = out->after < out->before || !w->old.has_meta || w->old.meta.appends ||
                    w->old.meta.ref_deltas == REF_DELTAS_SOME;
     if (code == 0 && out->changed)

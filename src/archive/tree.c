@@ -12,7 +12,7 @@ static int tree_bad(struct err *err, const char *what)
 
 /* --- entries --- */
 
-/* Columns: the bits of a mode that tell the kind; the kind. git itself looks at no other bits but
+/* Columns: the bits of a mode that tell the kind; the kind. Of the other bits, git looks only at
  * the owner's right to execute. */
 static const struct {
     unsigned bits;
@@ -90,8 +90,8 @@ static int tree_order(const struct tree_entry *a, const struct tree_entry *b)
     return order ? order : (int)tree_byte(a, common) - (int)tree_byte(b, common);
 }
 
-/* Names of files that a folder behind them may have too: `a` comes before `a-b`, and the folder `a`
- * behind it. Each name of the list begins with the one before it. */
+/* Names of files that a later folder of the tree may repeat: `a` comes before `a-b`, and the folder
+ * `a` behind it. Each name of the list begins with the one before it. */
 typedef VEC(struct str) tree_names;
 
 static int tree_check_twice(tree_names *open, const struct tree_entry *e, struct err *err)

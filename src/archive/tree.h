@@ -1,10 +1,11 @@
 /* Trees and commits of git: the two kinds of objects that a walk over files reads.
  *
  * A tree is a list of entries: a mode in octal digits, a blank, a name, a NUL, and the id of an
- * object in binary. Trees are hostile: a tree may name `..`, or name a symbolic link and a folder
- * alike, so that a program that unpacks it writes outside its folder. tree_check() refuses a tree
- * that is not in git's order or has a name twice. tree_name_ok() tells names that must not be
- * unpacked. Nothing here allocates beyond a list of a few names. */
+ * object in binary. Trees may be hostile: a tree may have an entry `..`, or a symbolic link and a
+ * folder of the same name, so that a program that unpacks it writes outside of its folder.
+ * tree_check() refuses a tree that is not in git's order or has a name twice. tree_name_ok() is
+ * false for names that must not be unpacked. Nothing here allocates beyond a list of a few
+ * names. */
 #ifndef ARCHIVE_TREE_H
 #define ARCHIVE_TREE_H
 
@@ -26,8 +27,8 @@ int tree_next(struct str *rest, bool is_sha256, struct tree_entry *out, struct e
  * twice, not even as a file and as a folder. ERR_PARSE. */
 int tree_check(struct str tree, bool is_sha256, struct err *err) MUST_CHECK;
 
-/* Whether a name may be a file's name in a ZIP. Not so: `.`, `..`, `.git` in any case, a name with
- * a slash, and a name that has the part `..` between backslashes. */
+/* Whether a name may be a file's name in a ZIP. These may not: `.`, `..`, `.git` in any case, a
+ * name with a slash, and a name that has the part `..` between backslashes. */
 bool tree_name_ok(struct str name);
 
 /* The parts of a commit that a walk needs. */

@@ -13,9 +13,9 @@
 
 enum {
     ZIP_SPOOL = 64 * 1024,      /* bytes of the directory that are written to scratch at once */
-    ZIP_TAGS_MAX = 8,           /* tags that name each other before the commit */
+    ZIP_TAGS_MAX = 8,           /* most tags between the tip and the commit, each naming the next */
     ZLIB_HEAD = 2,              /* bytes before the deflated data */
-    ZLIB_FRAME = ZLIB_HEAD + 4, /* and behind them */
+    ZLIB_FRAME = ZLIB_HEAD + 4, /* plus the 4 bytes behind the data */
 };
 
 const struct zip_limits zip_usual_limits = {ZIP_DEPTH_MAX, ZIP_FILES_MAX, ZIP_BYTES_MAX};
@@ -50,7 +50,7 @@ struct zip {
     struct zip_result count;
     uint64_t entries;
 
-    /* The directory at the end of the file, as far as it is made. */
+    /* The rows of the central directory so far, which goes to the end of the file. */
     int spool_fd;
     struct buf spool; /* rows that are not in the file yet */
     uint64_t spool_len;
@@ -128,7 +128,7 @@ static int zip_show(struct zip *z, const struct packed_object *blob, struct err 
     return code < 0 ? code : w->file(w->ctx, str_skip(buf_str(&z->path), z->top_len), data, err);
 }
 
-/* The pack has the data deflated: they are copied without their frame. */
+/* Copies the data, which the pack has in deflated form, without the frame of zlib. */
 static int zip_copy(struct zip *z, const struct packed_object *blob, struct zip_entry *e,
                     struct err *err)
 {
@@ -240,12 +240,12 @@ static int zip_walk(struct zip *z, struct err *err)
     }
     z->path.len = level->path_len;
     buf_append_str(&z->path, t.name);
-    memcpy(id, t.id, git_id_len(z->o.is_sha256)); /* the tree is gone when a blob is read */
+    memcpy(id, t.id, git_id_len(z->o.is_sha256)); /* reading a blob invalidates the tree's bytes */
     t.id = id;
     return zip_take_entry(z, &t, err);
 }
 
-/* The directory is a range of the scratch file, and the end follows it. */
+/* The directory is read from the scratch file, and the end record follows it. */
 static int zip_list(struct zip *z, struct err *err)
 {
     int code = zip_spool_flush(z, err);

@@ -21,8 +21,9 @@ enum { ZIP_DEPTH_MAX = 2048, ZIP_FILES_MAX = 1000 * 1000 };
 #define ZIP_BYTES_MAX (UINT64_C(8) << 30)
 #define ZIP_WORK_MAX  (UINT64_C(64) << 30) /* packed_options.work_max */
 
-/* A function that sees small files as the walk comes to them, such as pointers of LFS. `path` has
- * no top folder. Both are borrowed for the call. A code other than 0 ends the ZIP file with it. */
+/* A function that is called for each small file during the walk, for example to find LFS pointers.
+ * `path` has no top folder. Path and data are borrowed for the call. A return value other than 0
+ * ends the ZIP file with that code. */
 struct zip_watch {
     int (*file)(void *ctx, struct str path, struct str data, struct err *err);
     void *ctx;
@@ -50,9 +51,10 @@ struct zip_options {
 
 struct zip_result {
     uint64_t files, links, folders, submodules;
-    uint64_t bytes;    /* of all files, before they were deflated */
-    uint64_t left_out; /* entries whose name must not be unpacked, with all below them once */
-    uint64_t size;     /* bytes of the ZIP file so far */
+    uint64_t bytes; /* of all files, before they were deflated */
+    /* Entries whose names must not be unpacked; a folder with all its entries counts once. */
+    uint64_t left_out;
+    uint64_t size; /* bytes of the ZIP file so far */
 };
 
 struct zip;

@@ -29,7 +29,7 @@ void zip_deflater_free(struct zip_deflater *d)
     free(d);
 }
 
-/* Room for as many bytes as the data have is enough: more would not be used. */
+/* The room need not be larger than the data: a larger result is not used. */
 static int zip_deflater_room(struct zip_deflater *d, size_t size, struct err *err)
 {
     if (d->out.p && d->out.size >= size && d->out.size <= size_max(4 * size, SCRATCH_HEAP_MAX))

@@ -11,8 +11,8 @@ struct zip_deflater;
 struct zip_deflater *zip_deflater_new(const char *folder);
 void zip_deflater_free(struct zip_deflater *d); /* NULL is fine */
 
-/* Deflates the data, of which there are less than 2 GiB. *out is borrowed until the next call. Data
- * that do not become smaller give as many bytes as they have. */
+/* Deflates the data, which must have less than 2 GiB. *out is borrowed until the next call. If the
+ * data do not become smaller, *out has as many bytes as the data. */
 int zip_deflater_run(struct zip_deflater *d, struct str data, struct str *out,
                      struct err *err) MUST_CHECK;
 

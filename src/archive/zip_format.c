@@ -6,7 +6,7 @@
 enum {
     ZIP_VERSION = 20,                      /* needed to unpack: folders and deflate */
     ZIP_VERSION_64 = 45,                   /* Zip64 */
-    ZIP_MADE_BY = 3 << 8 | ZIP_VERSION_64, /* by a Unix program, so modes count */
+    ZIP_MADE_BY = 3 << 8 | ZIP_VERSION_64, /* made by a Unix program, so the Unix modes are valid */
     ZIP_UTF8 = 1 << 11,
     EXTRA_TIME = 0x5455,
     EXTRA_64 = 0x0001,
@@ -50,7 +50,7 @@ static void append_time(struct buf *out, int64_t time_s)
         return;
     buf_append_le16(out, EXTRA_TIME);
     buf_append_le16(out, 5);
-    buf_append_char(out, 1); /* the time of the last change alone */
+    buf_append_char(out, 1); /* the extra field has only the time of the last change */
     buf_append_le32(out, (uint32_t)time_s);
 }
 

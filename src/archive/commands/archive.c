@@ -68,7 +68,8 @@ static const struct output_column slot_columns[] = {NUMBER("slots")};
 
 /* --- names of accounts --- */
 
-/* Cuts what people copy along with an account: the scheme of a URL, and slashes at the end. */
+/* Removes the parts that people copy along with an account's name: the scheme of a URL, and slashes
+ * at the end. */
 static struct str account_text(struct str text)
 {
     text = str_trim(text);
@@ -191,8 +192,8 @@ static int archive_add_run(struct api_client *r, const struct invocation *inv, s
 
 /* --- sync --- */
 
-/* How many syncs of the account have ended, as far as the API tells: a full one moves the time of
- * the last sync, a failed one the number of failures or the end of the hold. */
+/* A text that changes whenever a sync of the account has ended: a full sync changes the time of the
+ * last sync, a failed one the number of failures or the end of the hold. */
 static char *sync_state(const json_t *account)
 {
     struct buf out = {0};

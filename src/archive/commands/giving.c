@@ -14,7 +14,7 @@
 
 /* --- names --- */
 
-/* What the first argument names: an account, or a repository of one. */
+/* The first argument, taken apart: an account, or a repository of an account. */
 struct given_name {
     struct str account; /* `github.com/octocat` */
     struct str repo;    /* empty: the whole account */
@@ -242,7 +242,7 @@ static int restore_command_run(struct api_client *r, const struct invocation *in
     if (code == 0 && c.from.repo.len) {
         c.name = c.from.repo;
         code = restore_one(&c, err);
-        /* The groups of GitLab have several parts: the last one may belong to the account. */
+        /* GitLab's groups have several parts, so the last part may belong to the account's name. */
         if (code != ERR_NOT_FOUND)
             return code;
     } else if (code < 0) {

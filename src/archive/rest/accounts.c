@@ -170,7 +170,7 @@ static int account_write(struct rest_call *c, const struct archive_account *acco
     if (code == ERR_NOT_FOUND)
         code = 0;
     if (code == 0) {
-        if (record.last_full_sync_ms) /* the record is the truth, `tracked` its index */
+        if (record.last_full_sync_ms) /* the record counts; the score in `tracked` may be older */
             e->score_ms = record.last_full_sync_ms;
         json_out_member_str(c->w, "account", archive_account_member(account, c->arena));
         record_write(c->w, &record);
@@ -274,7 +274,7 @@ static int batch_member(void *ctx, struct str login, struct err *err)
 
     if (code == 0)
         vec_push(&b->list, account);
-    return code == ERR_INVALID ? 0 : code; /* a name that cannot be kept is no member for us */
+    return code == ERR_INVALID ? 0 : code; /* a member whose name cannot be stored is skipped */
 }
 
 /* Adds the members of an organisation, and the organisation itself. */

@@ -69,7 +69,8 @@ static int git_unauthorized(struct rest_call *c)
     return ERR_DENIED;
 }
 
-/* An unknown access key takes as long as a known key with a wrong secret. */
+/* Checking an unknown access key takes as long as checking a wrong secret, so that the time reveals
+ * no keys. */
 static int git_check_keys(struct rest_call *c, const struct basic *keys, struct user *out,
                           struct err *err)
 {
@@ -195,7 +196,7 @@ static int git_open(struct rest_call *c, struct str suffix, struct git_source *g
     return code;
 }
 
-/* Tells the client why the repository cannot be served. Any other error is the call's. */
+/* Sends the client a text why the repository cannot be served. Other errors are returned. */
 static int git_fail(struct rest_call *c, int code, struct err *err)
 {
     if (code == ERR_NOT_FOUND)
@@ -205,8 +206,8 @@ static int git_fail(struct rest_call *c, int code, struct err *err)
     return err_wrap(err, code, "the repository cannot be read");
 }
 
-/* Whether the pack can be served. If not, an audit is queued, and the client is told to come back.
- */
+/* Whether the pack can be served. If not, an audit is queued, and the client is told to try again
+ * later. */
 static int git_check_safe(struct rest_call *c, struct git_source *g, bool *safe, struct err *err)
 {
     struct audit_verdict v;

@@ -43,7 +43,7 @@ const struct rest_table archive_repo_routes = {REST_ROWS(repo_rows)};
 
 /* --- one repository --- */
 
-/* Heads an object of the repository. A missing one is no error: *there is false. */
+/* Heads an object of the repository. If it is missing, *there is false and 0 is returned. */
 static int repo_look(struct rest_call *c, struct shelf *s, struct str key, struct object_info *out,
                      bool *there, struct err *err)
 {
@@ -70,7 +70,7 @@ static void repo_write_bundle(struct rest_call *c, const struct object_info *inf
     json_out_member_u64(c->w, "appends", meta.appends);
 }
 
-/* The outcome in the record: read up to the repository's line. */
+/* The outcome in the record, which is read only up to the repository's line. */
 static int repo_code(struct rest_call *c, struct shelf *s, const struct archive_account *account,
                      struct str name, const char **out, struct err *err)
 {
@@ -178,7 +178,7 @@ static void page_close(struct repo_page *p)
     archive_record_release(&p->record);
 }
 
-/* A repository without a bundle has an `.error` object that stands for it. */
+/* A repository without a bundle is listed by its `.error` object. */
 static int page_shows(struct repo_page *p, const struct archive_object *o, bool *shows,
                       struct err *err)
 {

@@ -21,7 +21,7 @@ int rest_record_head(struct rest_call *c, struct shelf *s, const struct archive_
                      struct record_account *out, struct err *err) MUST_CHECK;
 
 /* The fields of an `.error` object in answers, and a function that writes them as the member
- * "error": null where there is none. */
+ * "error"; it is null if there is no such object. */
 extern const struct rest_field archive_error_fields[];
 int rest_error_member(struct rest_call *c, struct shelf *s, struct str key,
                       struct err *err) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* Routes: how the archive stands, and its check. */
+/* Routes: the status of the archive, and its check. */
 #include "archive/rest/rest.h"
 
 #include "archive/check.h"
