@@ -2,7 +2,7 @@
 beside the bare limit of the work; a repository of 100,001 refs; the backup a hundred commits later; the
 schedule of many accounts (archive_schedule.py).
 
-ARCHIVE=commits (11000) sets the size of the repository; there are ten objects for each commit. The repositories are made
+ARCHIVE=commits (22000) sets the size of the repository; there are five objects for each commit. The repositories are made
 once and kept in the build folder. MEASURES=full,refs measures only what begins with one of these names."""
 import os
 import resource
@@ -23,7 +23,7 @@ BOUNDS = {
     "archive/append_wall": (">=", 3), "archive/append_cpu": (">=", 3), "archive/append_bytes": ("<=", 1.05),
     **archive_schedule.BOUNDS,
 }
-COMMITS, REFS, MANY_REFS = int(os.environ.get("ARCHIVE", "11000")), 881, 100001
+COMMITS, REFS, MANY_REFS = int(os.environ.get("ARCHIVE", "22000")), 881, 100001
 
 
 def wanted(*names):
