@@ -25,6 +25,11 @@ struct sharded {
     _Atomic(unsigned) refs;
 };
 
+/* Makes the sharded bucket whose newest map is `head`. `home` and `routes` are borrowed; references
+ * to `log` (the map bucket) and to `head` are taken. A request that has waited for a closed window
+ * opens it as H11 says, but for SHARD_CLOSED_ADOPT in a process that moves the rows itself. */
+struct sharded *sharded_new(struct routes *routes, struct storage *home, struct bucket *log,
+                            struct shard_map *head);
 struct sharded *sharded_ref(struct sharded *s);
 void sharded_unref(struct sharded *s); /* NULL is fine */
 
