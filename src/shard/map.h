@@ -20,9 +20,9 @@
 enum {
     SHARD_PLACES_MAX = 10000,
     SHARD_SEGMENTS_MAX = 20000,
-    SHARD_UNCLEAN_MAX = 64,            /* unclean windows of one place */
-    SHARD_MAP_MAX = 32 * 1024 * 1024,  /* limit on the bytes of a stored map */
-    SHARD_BY_LEN = 16,                 /* hex digits of the mark of a map's writer */
+    SHARD_UNCLEAN_MAX = 64,           /* unclean windows of one place */
+    SHARD_MAP_MAX = 32 * 1024 * 1024, /* limit on the bytes of a stored map */
+    SHARD_BY_LEN = 16,                /* hex digits of the mark of a map's writer */
 };
 
 /* The keys above `after`, up to and including `upto`. An empty `upto`: there is no upper end. */

@@ -20,10 +20,10 @@
 #include "shard/map.h"
 
 enum {
-    PASS_WAIT_MS = 10000,  /* how long a request waits for a closed key, then it is ERR_BUSY */
+    PASS_WAIT_MS = 10000,    /* how long a request waits for a closed key, then it is ERR_BUSY */
     PASS_PATIENCE_MS = 2000, /* after that, its waiting opens the window (H11) */
     PASS_KEYS_MAX = 1000,
-    NOTES_MAX = 4000,      /* keys that are noted in an announced window */
+    NOTES_MAX = 4000, /* keys that are noted in an announced window */
 };
 
 struct shard_table;
@@ -34,7 +34,7 @@ enum pass_use { PASS_READ, PASS_WRITE };
 struct pass {
     struct list node;
     struct shard_table *table;
-    struct shard_map *map; /* a reference to the map under which the pass was taken */
+    struct shard_map *map;      /* a reference to the map under which the pass was taken */
     struct shard_window window; /* for a key: only upto, which is the key */
     size_t segment;             /* of the map, that has the key or the window */
     uint64_t since_ns;          /* clock_mono_ns() */
