@@ -6,8 +6,13 @@
  * Keys are compared as bytes.
  *
  * Maps are numbered. A map never changes once it was published; a change makes the next map, with
- * map_next() and the functions below it, and publishes that (log.h). docs/sharding.md has the
- * invariants (H1 to H14) and the form in which a map is stored.
+ * map_draft() and the functions below it, and publishes that (log.h). docs/sharding.md has the
+ * invariants (H1 to H14).
+ *
+ * A map is stored as a JSON object, whose members have the names that they have below. In its
+ * strings every byte but the printable ones of ASCII, and also `%`, `"` and `\\`, is written as `%`
+ * and two hexadecimal digits in upper case, because keys are bytes and need not be UTF-8. So a map
+ * has exactly one text.
  *
  * Maps count their references. Any thread may read a published map. */
 #ifndef SHARD_MAP_H
@@ -20,8 +25,8 @@
 enum {
     SHARD_PLACES_MAX = 10000,
     SHARD_SEGMENTS_MAX = 20000,
-    SHARD_UNCLEAN_MAX = 64,           /* unclean windows of one place */
-    SHARD_MAP_MAX = 32 * 1024 * 1024, /* limit on the bytes of a stored map */
+    SHARD_UNCLEAN_MAX = 1024,         /* unclean windows of one place */
+    SHARD_MAP_MAX = 16 * 1024 * 1024, /* limit on the bytes of a stored map */
     SHARD_BY_LEN = 16,                /* hex digits of the mark of a map's writer */
 };
 
@@ -41,7 +46,7 @@ struct shard_place {
     uint32_t number;
     struct str storage, bucket;
     /* The windows in which the shard may have objects that are not its own: garbage (H9, H10).
-     * Sorted, and none overlaps another one. */
+     * Sorted. None overlaps another one, or a segment of this place. */
     struct shard_window *unclean;
     size_t unclean_count;
     bool uploads; /* the shard gave a window away in which uploads were open */
@@ -86,6 +91,7 @@ struct shard_map {
     struct str mark;                /* of the names of shards (names.h) */
     enum shard_state state;
     uint64_t threshold; /* objects of a shard beyond which it is split; 0: the configured number */
+    uint32_t last_number;       /* the greatest number that a place ever had */
     struct shard_place *places; /* sorted by number; the first is place 0 */
     size_t place_count;
     struct shard_segment *segments; /* sorted by `after`; the first `after` is empty */
@@ -97,7 +103,8 @@ struct shard_map {
 
 /* --- life --- */
 
-/* Makes the first map of a bucket: one segment, on place 0. The strings are copied. */
+/* Makes the first map of a bucket: one segment, on place 0. The strings are copied. The number is
+ * above 0. */
 struct shard_map *map_first(struct str home, struct str bucket, struct str owner, struct str house,
                             struct str mark, uint64_t number);
 struct shard_map *map_ref(struct shard_map *m);
@@ -107,6 +114,9 @@ void map_unref(struct shard_map *m); /* NULL is fine */
  * error says which. ERR_UNSUPPORTED: a newer weir has written it. */
 int map_parse(struct shard_map **out, struct str text, struct err *err) MUST_CHECK;
 void map_write(const struct shard_map *m, struct buf *out);
+/* Checks the invariants of a map. ERR_CORRUPT: the error says which is broken. Publishing a map
+ * that does not pass is a bug. */
+int map_check(const struct shard_map *m, struct err *err) MUST_CHECK;
 
 /* --- asking --- */
 
@@ -130,20 +140,27 @@ bool map_closes_window(const struct shard_map *m, const struct shard_window *w);
 
 /* --- making the next map --- */
 
-/* Returns a copy with the number that follows and a new random `by`. Only its maker may have it
- * until it is published; the functions below change such a copy. The strings that they are given
- * are copied. */
-struct shard_map *map_next(const struct shard_map *m);
-/* Adds a place. `number` is above all numbers that were used before. */
+/* Returns a copy with the number that follows and a new random `by`: a draft of the next map. Only
+ * its maker may have it until it is published. The functions below change a draft, and the maker
+ * may set its state, its threshold and the flags of its places. The strings that the functions are
+ * given are copied. */
+struct shard_map *map_draft(const struct shard_map *m);
+/* Adds a place. `number` is above last_number. `bucket` is a name that shard_name_parse() accepts
+ * for the map's bucket and this number. */
 void map_add_place(struct shard_map *m, uint32_t number, struct str storage, struct str bucket);
 /* Removes a place without segments. */
 void map_remove_place(struct shard_map *m, uint32_t number);
+/* Says that the place may have garbage in the window, which no segment of the place overlaps. Where
+ * a place would have more than SHARD_UNCLEAN_MAX windows, neighbours become one window. */
 void map_set_unclean(struct shard_map *m, uint32_t number, const struct shard_window *w);
 void map_set_clean(struct shard_map *m, uint32_t number, const struct shard_window *w);
-/* Gives the window to the place `to`. Neighbours on one place become one segment. */
+/* Gives the window to the place `to`, which is then clean in it. Neighbours on one place become one
+ * segment. */
 void map_give(struct shard_map *m, const struct shard_window *w, uint32_t to);
+/* Closes the window; NULL for SHARD_CLOSED_DOCUMENTS and SHARD_CLOSED_ALL. The map is open. */
 void map_close(struct shard_map *m, enum shard_closed how, const struct shard_window *w);
 void map_open(struct shard_map *m);
+/* Begins a move with a new random id. The map has no move. */
 void map_begin_move(struct shard_map *m, enum shard_move_kind kind, uint32_t from, uint32_t to,
                     const struct shard_window *w);
 void map_end_move(struct shard_map *m);
