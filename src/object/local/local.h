@@ -105,8 +105,8 @@ void local_set_tap(struct storage *s, const struct change_tap *tap);
  * threads have the reference. For a bucket over several storages it hides the changes of every part
  * that is on a local storage. It does nothing for a bucket on another kind of storage. */
 void local_untap(struct bucket *b);
-/* These make or remove a bucket without telling the tap. On a storage of another kind, they just
- * make or remove the bucket. */
+/* These make or remove a bucket without telling the tap. On a storage of another kind, and for a
+ * bucket that lies over several buckets (object/overlay.h), they just make or remove the bucket. */
 int local_create_untapped(struct storage *s, const struct bucket_info *info,
                           struct err *err) MUST_CHECK;
 int local_remove_untapped(struct storage *s, struct str user, struct str name,

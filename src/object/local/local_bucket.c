@@ -1,6 +1,7 @@
 /* Buckets of a local storage, and their documents. */
 #include "object/local/local_int.h"
 #include "base/clock.h"
+#include "object/overlay.h"
 
 #include <stdlib.h>
 
@@ -321,8 +322,8 @@ int local_remove_untapped(struct storage *s, struct str user, struct str name, s
     struct bucket *bucket = NULL;
     int code;
 
-    if (s->ops->remove_bucket != local_remove_bucket)
-        return s->ops->remove_bucket(s, user, name, err);
+    if (s->ops->remove_bucket != local_remove_bucket || storage_overlay_of(s, name))
+        return storage_remove_bucket(s, user, name, err);
     code = local_open_bucket(&bucket, s, user, name, err);
     if (code < 0)
         return code;
