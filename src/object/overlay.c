@@ -9,11 +9,23 @@ int storage_open_bucket(struct bucket **out, struct storage *s, struct str user,
                         struct err *err)
 {
     struct overlay *o = storage_overlay_of(s, name);
+    struct bucket *plain = NULL;
+    int code;
 
     if (bucket_name_is_part(name))
         return err_code(err, ERR_NO_BUCKET);
-    return o ? o->ops->open(o, s, user, name, out, err)
-             : s->ops->open_bucket(out, s, user, name, err);
+    if (o)
+        return o->ops->open(o, s, user, name, out, err);
+    code = s->ops->open_bucket(&plain, s, user, name, err);
+    /* The overlay may have taken the bucket over just now. */
+    o = code == 0 ? storage_overlay_of(s, name) : NULL;
+    if (o) {
+        plain->ops->unref(plain);
+        return o->ops->open(o, s, user, name, out, err);
+    }
+    if (code == 0)
+        *out = plain;
+    return code;
 }
 
 /* Lists one page of the storage with its logical buckets. */

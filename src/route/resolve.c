@@ -340,7 +340,6 @@ static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *as
     struct str owner;
 
     return ask->knows && q->code == 0 && !storage_can(q->leads, STORAGE_FORWARDS) &&
-           !storage_overlay_of(q->leads, q->bucket) &&
            ask->knows(ask->ctx, q->leads, q->bucket, &owner) &&
            (str_eq(owner, q->user) || q->view->policies.len == 0);
 }

@@ -111,6 +111,10 @@ int local_create_untapped(struct storage *s, const struct bucket_info *info,
                           struct err *err) MUST_CHECK;
 int local_remove_untapped(struct storage *s, struct str user, struct str name,
                           struct err *err) MUST_CHECK;
+/* Makes the calls fail (ERR_BUSY) that are made through references to this bucket which were opened
+ * before, and changes the bucket's generation. Calls that are under way fail too, unless they have
+ * taken effect already. Used when the bucket becomes a part of a larger one. */
+void local_fence(struct storage *s, struct str bucket);
 /* Returns when every change that began before the call is committed or has failed. */
 int local_tap_settle(struct storage *s, struct err *err) MUST_CHECK;
 /* Reads at most `limit` rows with numbers above `after`, in order. No row with a number below that

@@ -13,6 +13,7 @@ void local_bucket_init(struct local_bucket *b, struct local *l, struct str row,
 
     b->bucket = (struct bucket){&local_bucket_ops, name, &l->storage};
     b->local = l;
+    atomic_init(&b->fence, atomic_load(&l->fences.number));
     b->id = r->id;
     b->logical = r->logical.id ? r->logical : (struct logical){r->id, name};
     b->row = row;
@@ -28,7 +29,9 @@ int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row
         return err_code(err, ERR_NO_BUCKET);
     if (code == 0)
         code = bucket_record_get(buf_str(row), out, err);
-    return code == 0 && out->id != b->id ? err_code(err, ERR_NO_BUCKET) : code;
+    if (code == 0 && out->id != b->id)
+        return err_code(err, ERR_NO_BUCKET);
+    return code == 0 ? fence_check(b, err) : code;
 }
 
 /* --- generations (docs/local-storage.md, L10) --- */

@@ -4,6 +4,7 @@
 #define OBJECT_LOCAL_LOCAL_INT_H
 
 #include "base/hash.h"
+#include "base/map.h"
 #include "base/hex.h"
 #include "base/vec.h"
 #include "object/generation.h"
@@ -57,6 +58,13 @@ struct collector {
     struct thread thread;
 };
 
+/* Which buckets were fenced, and when (local_fence.c). Numbers count the fences of the storage. */
+struct fences {
+    _Atomic(uint32_t) number;
+    struct mutex lock; /* lock class "local.fences"; guards the map */
+    struct map names;  /* maps the name of a bucket to its struct fenced */
+};
+
 /* A failure of the disk. It is set when a file could not be written or synced, and reset when a
  * file could be written again. */
 struct trouble {
@@ -93,6 +101,7 @@ struct local {
     /* The generation numbers of buckets (docs/local-storage.md, L10). The lowest 16 bits of each
      * count the changes under way. */
     struct generations generations;
+    struct fences fences;
     struct hasher *hasher;
     struct pins pins;
     struct collector collector;
@@ -103,6 +112,7 @@ struct local_bucket {
     struct bucket bucket;
     struct local *local;
     uint64_t id;
+    _Atomic(uint32_t) fence; /* number of the storage's newest fence when the bucket was opened */
     /* The bucket that taps are told, and with which ids of versions are computed. A bucket that is
      * no shard is its own logical bucket. */
     struct logical logical;
@@ -212,6 +222,16 @@ bool version_parse(const struct local_bucket *b, struct str key, struct str text
 
 /* Checks the key of an object. ERR_INVALID: it is empty, too long, or has a NUL byte. */
 int key_check(struct str key, struct err *err) MUST_CHECK;
+
+/* --- local_fence.c: buckets that were opened before they became part of a larger bucket --- */
+
+void fences_init(struct fences *f);
+void fences_release(struct fences *f);
+/* ERR_BUSY: the bucket was fenced after it was opened through this reference. */
+int fence_check(struct local_bucket *b, struct err *err) MUST_CHECK;
+/* Does the same for a read that has ended with `code`, and returns `code` if the bucket was not
+ * fenced. */
+int fence_checked(struct local_bucket *b, int code, struct err *err);
 
 /* --- local_version.c: where each version is stored, and changes of versions --- */
 
