@@ -118,8 +118,8 @@ E2E = {
     "torrent": ("swarm s3", 25, "swarm"),
     "users": ("api meta", 15, ""),
 }
-CRASH_ROOMS = {"intent": "replica", "local": "object", "serve": "server s3", "tap": "replica", "replica-mixed": "replica",
-               "lake-chaos": "lake"}
+CRASH_ROOMS = {"adopt": "object", "intent": "replica", "local": "object", "serve": "server s3", "tap": "replica",
+               "replica-mixed": "replica", "lake-chaos": "lake"}
 ALONE = {"e2e-load", "e2e-swarm_load"}  # they judge times and memory under a full load
 
 
