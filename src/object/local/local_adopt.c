@@ -110,16 +110,19 @@ static int adopt_keys(struct adopt_change *p, struct keys *from, struct err *err
     return code;
 }
 
-/* Moves the keys. The target's rows are read before any is written. */
+/* Moves the keys. The target must have no rows between the first and the last of them; its next row
+ * is read before any row is written. */
 static int adopt_window(struct adopt_change *p, struct err *err)
 {
     struct row_change *c = &p->change;
-    struct keys from, to;
+    struct key_window rest = {.upto = p->window.upto, .with_after = true};
+    struct keys from, to = {0};
     struct str key;
     int code = keys_open(&from, c->view, p->source.b, &p->window, err);
-    int opened = keys_open(&to, c->view, c->b, &p->window, err);
 
-    code = code < 0 ? code : opened;
+    p->more = code == 0 && keys_peek(&from, &rest.after);
+    if (p->more)
+        code = keys_open(&to, c->view, c->b, &rest, err);
     if (code == 0)
         code = adopt_keys(p, &from, err);
     if (code == 0 && p->keys > 0 && keys_peek(&to, &key) && str_cmp(key, buf_str(&p->last)) <= 0)

@@ -28,14 +28,16 @@ int local_remove_shard(struct storage *s, struct str name, struct err *err) MUST
  * durable change, with their counts. So after a crash either all of these rows are moved, or none.
  * At most `limit` keys are moved, and fewer if their rows are many bytes; *last is the last key
  * that was moved, in the arena, and *more says whether there are others behind it. If the source
- * has no keys in the window, nothing is done, *last is empty and *more is false. So the same call
- * the other way round, repeated until there are no more, undoes a call that may or may not have
- * been done. Both buckets are the logical bucket or shards of it (else ERR_INVALID). Nothing is
- * told to taps. Times, ids of versions, ETags, bytes and locks stay as they are. A target that
- * never kept versions, or has no object lock, takes these over from the source, so that no row
- * loses them.
+ * has no keys in the window, nothing is done, *last is empty and *more is false. So calls
+ * for the window the other way round, until there are no more keys, undo calls of which nobody
+ * knows how many were done. Both buckets are the logical bucket or shards of it (else ERR_INVALID).
+ * Nothing is told to taps. Times, ids of versions, ETags, bytes and locks stay as they are. A
+ * target that never kept versions, or has no object lock, takes these over from the source, so that
+ * no row loses them.
  *
- * ERR_CONFLICT: the target has a row of a key above `after`, up to *last; nothing was moved.
+ * ERR_CONFLICT: the target has a row of a key between the first and the last key that would be
+ * moved; nothing was moved. A caller to whom other rows of the target matter looks for them before,
+ * with local_sample_keys().
  * ERR_TOO_LARGE: the rows of one key are more than the database takes in one change (64 MiB).
  *
  * The caller keeps the window closed: no call that names a key of it runs meanwhile in one of the

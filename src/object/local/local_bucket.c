@@ -97,7 +97,8 @@ static int info_check(const struct bucket_info *info, struct err *err)
     return 0;
 }
 
-static struct bucket *bucket_new(struct local *l, struct str row, const struct bucket_record *r)
+static struct bucket *local_bucket_new(struct local *l, struct str row,
+                                       const struct bucket_record *r)
 {
     size_t len = row.len + r->logical.name.len;
     struct local_bucket *b = xcalloc(1, sizeof(*b) + len + 1);
@@ -130,7 +131,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
     if (code == 0) /* checked last, because an absent bucket is known without the disk */
         code = local_present(l, err);
     if (code == 0)
-        *out = bucket_new(l, key, &r);
+        *out = local_bucket_new(l, key, &r);
     buf_release(&value);
     return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
 }

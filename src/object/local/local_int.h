@@ -455,6 +455,7 @@ enum { KEY_WALKS = 4 };
 /* The keys above `after`, up to and including `upto`. An empty `upto`: there is no upper end. */
 struct key_window {
     struct str after, upto;
+    bool with_after; /* the key `after` is in the window too */
 };
 
 /* A walk over the rows of a window under one tag. */

@@ -44,14 +44,14 @@ static int key_walk_open(struct key_walk *w, struct db_view *view, const struct 
     struct str all = row_key(&row, b, kinds[kind].tag, STR_EMPTY);
 
     w->tail = kinds[kind].tail;
-    if (window->after.len)
-        append_behind(&w->start, b, kind, window->after);
-    else
-        buf_append_str(&w->start, all);
     if (window->upto.len)
         append_behind(&w->end, b, kind, window->upto);
     else
         db_prefix_end(all, &w->end);
+    if (window->after.len && !window->with_after)
+        append_behind(&w->start, b, kind, window->after);
+    else
+        buf_append_str(&w->start, row_key(&row, b, kinds[kind].tag, window->after));
     struct db_range range = {.from = buf_str(&w->start), .to = buf_str(&w->end)};
     int code = db_iter_open(&w->it, view, b->local->rows, &range, err);
     return code < 0 ? code : key_walk_next(w, err);
@@ -63,7 +63,7 @@ int keys_open(struct keys *k, struct db_view *view, const struct local_bucket *b
     int code = 0;
 
     *k = (struct keys){0};
-    if (window->upto.len && str_cmp(window->after, window->upto) >= 0)
+    if (window->upto.len && str_cmp(window->after, window->upto) >= (window->with_after ? 1 : 0))
         return 0; /* the window is empty */
     for (size_t i = 0; i < KEY_WALKS && code == 0; i++)
         code = key_walk_open(&k->walks[i], view, b, i, window, err);

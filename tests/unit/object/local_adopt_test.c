@@ -177,7 +177,7 @@ TEST(local_adopt, a_call_with_many_bytes_moves_fewer_keys)
         CHECK_OK(lab.whole->ops->put(lab.whole, &lab.a, str_z(key), &r.reader, 1, &o, &out, &err));
     }
     expect_adopt(&lab, lab.shard, lab.whole, everything, 100, "4+");
-    expect_adopt(&lab, lab.shard, lab.whole, (struct key_window){.after = STR("4")}, 100, "9");
+    expect_adopt(&lab, lab.shard, lab.whole, everything, 100, "9");
     shard_lab_end(&lab);
     shard_lab_close(&lab);
 }
@@ -206,15 +206,19 @@ TEST(local_adopt, a_target_with_rows_is_refused)
     static const struct {
         const char *after, *upto;
         size_t limit;
+        bool same; /* the source has the key too */
         int code;
     } rows[] = {
-        {"", "", 10, ERR_CONFLICT},
-        {"a", "c", 10, ERR_CONFLICT},
-        {"a", "", 10, ERR_CONFLICT},
-        {"", "a", 10, 0},
-        {"b", "", 10, 0},
-        {"", "c", 1, 0},
-        {"", "b", 10, 0}, /* the key "a" alone moves */
+        {"", "", 10, false, ERR_CONFLICT},
+        {"", "c", 2, false, ERR_CONFLICT},
+        {"", "", 10, true, ERR_CONFLICT},
+        {"a", "b", 1, true, ERR_CONFLICT},
+        {"a", "", 2, true, ERR_CONFLICT},
+        {"", "", 1, false, 0},
+        {"", "b", 10, false, 0},
+        {"a", "", 10, false, 0},
+        {"b", "", 10, true, 0},
+        {"", "a", 10, true, 0},
     };
     struct bucket_info versions = {.versions = VERSIONS_ON};
     struct shard_lab lab;
@@ -229,6 +233,8 @@ TEST(local_adopt, a_target_with_rows_is_refused)
         shard_lab_begin(&lab, (char)('A' + i), &versions);
         lab_put(lab.whole, &lab.a, "a", STR("1"));
         lab_put(lab.whole, &lab.a, "c", STR("2"));
+        if (rows[r].same)
+            lab_put(lab.whole, &lab.a, "b", STR("3"));
         puts[i % ARRAY_SIZE(puts)](lab.shard, &lab.a);
         for (int k = 0; k < 2; k++) {
             buf_reset(&there[k]);
@@ -259,7 +265,9 @@ TEST(local_adopt, rows_that_have_not_moved_are_moved_back_in_vain)
         lab_put(lab.whole, &lab.a, key, str_z(key));
     expect_adopt(&lab, lab.whole, lab.shard, everything, 10, "");
     expect_adopt(&lab, lab.shard, lab.whole, everything, 2, "b+");
-    expect_adopt(&lab, lab.whole, lab.shard, everything, 10, "b");
+    expect_adopt(&lab, lab.whole, lab.shard, everything, 1, "a+");
+    expect_adopt(&lab, lab.whole, lab.shard, everything, 10, "b"); /* that was cut short too */
+    expect_adopt(&lab, lab.whole, lab.shard, everything, 10, "");
     lab_expect_list(lab.whole, &lab_everything, false, "a b c d");
     shard_lab_end(&lab);
     shard_lab_close(&lab);
