@@ -22,12 +22,15 @@ struct sharded {
      * all shards (versions, object lock), so that no shard is made meanwhile. Lock class
      * "shard.changes"; taken before the table's locks. */
     struct mutex changes;
+    uint64_t commit_ms; /* how long the outcome of a commit is looked for; tests make it shorter */
     _Atomic(unsigned) refs;
 };
 
 /* Makes the sharded bucket whose newest map is `head`. `home` and `routes` are borrowed; references
- * to `log` (the map bucket) and to `head` are taken. A request that has waited for a closed window
- * opens it as H11 says, but for SHARD_CLOSED_ADOPT in a process that moves the rows itself. */
+ * to `log` (the map bucket) and to `head` are taken over. A request that has waited for a window
+ * that is closed with SHARD_CLOSED_COPY or SHARD_CLOSED_NONE opens it (H11). The other kinds are
+ * opened by the thread that closed them, or at the next start: rows that were adopted go back
+ * first. */
 struct sharded *sharded_new(struct routes *routes, struct storage *home, struct bucket *log,
                             struct shard_map *head);
 struct sharded *sharded_ref(struct sharded *s);
@@ -37,7 +40,9 @@ void sharded_unref(struct sharded *s); /* NULL is fine */
  * is missing is ERR_CORRUPT. */
 int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bucket **out,
                        struct err *err) MUST_CHECK;
-/* Publishes the next map: writes it to the log, then installs it. The caller holds s->changes.
+/* Publishes the next map: writes it to the log, then installs it. A map that does not pass
+ * map_check() is a bug. The caller holds s->changes, and keeps its reference to the map, which it
+ * does not change any more.
  * Errors are those of log_commit(); after ERR_CONFLICT and ERR_TIMEOUT the head of the log was read
  * and installed, if it could be read. */
 int sharded_publish(struct sharded *s, struct shard_map *next, struct err *err) MUST_CHECK;
