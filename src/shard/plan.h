@@ -7,7 +7,8 @@
  * - When 90 % of the keys that were put since the last count sort above the 99th percentile of the
  *   keys before, the keys grow: the boundary is above the greatest key, and nothing moves.
  * - A split that would make a half with less than 40 % of the threshold is not made. Two neighbours
- *   that together have less than half of the threshold are merged.
+ *   that together have less than half of the threshold are merged, if this process has seen them
+ *   with more. So shards that somebody made before there are objects for them stay.
  * - A bucket that was split is not merged by itself for an hour, and the other way round.
  *
  * Any thread may call these functions. */
@@ -30,7 +31,7 @@ struct plan_options {
     void *ctx;
     uint64_t threshold; /* for buckets without a threshold of their own */
     bool automatic;     /* false: nothing is split or merged by itself */
-    uint64_t every_ms;  /* between two rounds; 0: 10 s */
+    uint64_t every_ms;  /* between two rounds; 0: 1 s */
     uint64_t calm_ms;   /* between two moves in opposite directions; 0: an hour */
 };
 
