@@ -144,6 +144,10 @@ struct conf {
         const char *ca;
     } archive;
     struct {
+        uint64_t threshold; /* objects of a shard beyond which it is split */
+        bool automatic;     /* shards are split and merged without a command */
+    } shard;
+    struct {
         uint64_t cache, memtable;
     } db;
     struct {

@@ -619,6 +619,26 @@ const struct conf_key conf_keys[] = {
      .doc = "Certificates (PEM) that forges and git servers are checked with; empty: the system's.",
      FIELD(archive.ca)},
 
+    {.name = "shard.threshold",
+     .type = CONF_INTEGER,
+     .fallback = "10000000",
+     .min = 10,
+     .max = 1000000000000,
+     .unit = "objects",
+     .flags = CONF_RELOADABLE,
+     .doc =
+         "A shard with more objects is split, unless its bucket has a threshold of its own. Only "
+         "buckets that were sharded by `weir shard enable` are split.",
+     FIELD(shard.threshold)},
+    {.name = "shard.automatic",
+     .type = CONF_BOOL,
+     .fallback = "true",
+     .flags = CONF_RELOADABLE,
+     .doc =
+         "Split and merge shards of sharded buckets by their number of objects; false: only when "
+         "`weir shard split` and `weir shard merge` ask for it.",
+     FIELD(shard.automatic)},
+
     {.name = "db.cache",
      .type = CONF_SIZE,
      .fallback = "64MiB",

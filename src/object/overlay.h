@@ -60,8 +60,8 @@ static inline struct overlay *storage_overlay_of(const struct storage *s, struct
 }
 
 /* These do the same as the members of storage_ops with these names, but they accept logical buckets
- * too. A name that is reserved for parts of buckets (object/part_names.h) is ERR_NO_BUCKET, is in no
- * listing, and cannot be made (ERR_INVALID); only an overlay itself uses such buckets, by the
+ * too. A name that is reserved for parts of buckets (object/part_names.h) is ERR_NO_BUCKET, is in
+ * no listing, and cannot be made (ERR_INVALID); only an overlay itself uses such buckets, by the
  * members of storage_ops. */
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
                         struct err *err) MUST_CHECK;
