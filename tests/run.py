@@ -104,6 +104,7 @@ E2E = {
     "scenarios": ("replica", 120, "npm"),
     "sentinel": ("store", 35, ""),
     "serve": ("server", 20, ""),
+    "shard": ("shard s3 object", 60, ""),
     "storage_names": ("route", 20, ""),
     "store_lost": ("store replica", 30, ""),
     "store_trouble": ("store", 10, ""),

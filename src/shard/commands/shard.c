@@ -131,6 +131,7 @@ static int send_by_query(struct api_client *r, const struct invocation *inv, con
     return code;
 }
 
+/* Prints the answer of a call, and releases it. Returns `code`, which is that of the call. */
 static int show_answer(const struct invocation *inv, int code, json_t *answer)
 {
     if (code == 0 && invocation_flag(inv, "json"))
@@ -187,8 +188,10 @@ static int shard_run_status(struct api_client *r, const struct invocation *inv,
     size_t i;
     int code;
 
-    if (inv->args.len)
-        return show_answer(inv, send_by_query(r, inv, "GET", &answer, err), answer);
+    if (inv->args.len) {
+        code = send_by_query(r, inv, "GET", &answer, err);
+        return show_answer(inv, code, answer);
+    }
     code = manage_pages(r, &list, &answer, err);
     if (code == 0 && invocation_flag(inv, "json"))
         manage_print_json(answer);
@@ -208,17 +211,19 @@ static int shard_run_disable(struct api_client *r, const struct invocation *inv,
                              struct output *table, struct err *err)
 {
     json_t *answer = NULL;
+    int code = send_by_query(r, inv, "DELETE", &answer, err);
 
     (void)table;
-    return show_answer(inv, send_by_query(r, inv, "DELETE", &answer, err), answer);
+    return show_answer(inv, code, answer);
 }
 
 static int shard_run_post(struct api_client *r, const struct invocation *inv,
                           const struct manage_call *call, struct err *err)
 {
     json_t *answer = NULL;
+    int code = manage_send(r, inv, call, &answer, err);
 
-    return show_answer(inv, manage_send(r, inv, call, &answer, err), answer);
+    return show_answer(inv, code, answer);
 }
 
 #define SHARD_POST(name, call_path, call_fill)                                                     \
