@@ -43,7 +43,7 @@ struct move *move_of(struct mover *m, struct sharded *s)
         return r;
     r = xcalloc(1, sizeof(*r));
     r->bucket = sharded_ref(s);
-    r->limit = MOVE_KEYS;
+    r->limit = m->window_keys;
     list_push(&m->moves, &r->node);
     return r;
 }
@@ -55,7 +55,7 @@ static void move_drop(struct move *r)
     free(r);
 }
 
-static void move_begin_record(struct move *r, const struct move_request *q)
+static void move_begin_record(struct mover *m, struct move *r, const struct move_request *q)
 {
     r->phase = MOVE_LOOKING;
     r->kind = q->kind;
@@ -65,7 +65,7 @@ static void move_begin_record(struct move *r, const struct move_request *q)
     r->started_ns = clock_mono_ns();
     r->keys = r->keys_moved = 0;
     r->counted = false;
-    r->limit = MOVE_KEYS;
+    r->limit = m->window_keys;
     r->tries = 0;
     r->waits[0] = 0;
     r->error = (struct err){0};
@@ -112,7 +112,7 @@ void move_take_over(struct mover *m, struct sharded *s)
     struct move *r = move_of(m, s);
     r->users++;
     if (r->phase == MOVE_NONE && !r->at_work && noted.phase != MOVE_NONE) {
-        move_begin_record(r, &(struct move_request){0});
+        move_begin_record(m, r, &(struct move_request){0});
         move_go_on(r, noted);
     }
     move_let_go(m, r);
@@ -137,7 +137,7 @@ static int move_reserve(struct mover *m, struct sharded *s, const struct move_re
         }
         code = err_set(err, ERR_BUSY, "another move of the bucket is under way");
     } else {
-        move_begin_record(r, q);
+        move_begin_record(m, r, q);
         r->at_work = true;
         r->users++;
         *out = r;
@@ -283,7 +283,7 @@ static void move_keep_window(struct mover *m, struct move *r, const struct hand_
     if (code == 0) {
         r->keys_moved += h->keys;
         r->tries = 0;
-        r->limit = size_min(MOVE_KEYS, r->limit * 2);
+        r->limit = size_min(m->window_keys, r->limit * 2);
         m->stats.hand_overs++;
         m->stats.keys += h->keys;
     } else if (code == ERR_AGAIN) {
@@ -466,6 +466,7 @@ struct mover *mover_new(const struct mover_options *o)
     struct mover *m = xcalloc(1, sizeof(*m));
 
     m->o = *o;
+    m->window_keys = MOVE_KEYS;
     mutex_init(&m->lock, "shard.mover");
     cond_init(&m->changed);
     list_init(&m->moves);

@@ -49,6 +49,7 @@ struct mover {
     struct mutex lock;   /* class "shard.mover" */
     struct cond changed; /* a move has ended, or its thread works no more */
     struct list moves;
+    size_t window_keys; /* MOVE_KEYS; tests want smaller windows */
     struct mover_stats stats;
     struct loop loop;
 };
