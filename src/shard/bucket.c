@@ -324,6 +324,7 @@ const struct bucket_ops sharded_bucket_ops = {
     .set_document = sharded_set_document,
     .set_versions = sharded_set_versions,
     .set_object_lock = sharded_set_object_lock,
+    .lend = sharded_lend,
     .untap = sharded_untap,
     .ref = sharded_bucket_ref,
     .unref = sharded_bucket_unref,

@@ -1,5 +1,6 @@
-/* Copies to a key of a sharded bucket, from any bucket. The source's key and the copy's key are
- * registered together, so that neither changes its shard until the copy is made. */
+/* Copies to a key of a sharded bucket from any bucket, and from it to any bucket. The source's key
+ * and the copy's key are registered together, so that neither changes its shard until the copy is
+ * made. */
 #include "shard/bucket_int.h"
 
 /* The two buckets of a copy, and the passes for its two keys. */
@@ -89,5 +90,18 @@ int sharded_upload_part_copy(struct bucket *b, struct arena *a, const struct upl
         code = e.target->ops->upload_part_copy(e.target, a, upload, number, e.source, source, range,
                                                out, err);
     copy_ends_end(&e);
+    return code;
+}
+
+int sharded_lend(struct bucket *b, struct str key,
+                 int (*fn)(void *ctx, struct bucket *part, struct err *err), void *ctx,
+                 struct err *err)
+{
+    struct shard_call call;
+    int code = shard_call_begin(&call, sharded_bucket_of(b), key, PASS_READ, true, err);
+
+    if (code == 0)
+        code = fn(ctx, call.shard, err);
+    shard_call_end(&call);
     return code;
 }

@@ -89,6 +89,10 @@ int sharded_upload_part_copy(struct bucket *b, struct arena *a, const struct upl
                              const struct object_range *range, struct upload_part *out,
                              struct err *err);
 
+int sharded_lend(struct bucket *b, struct str key,
+                 int (*fn)(void *ctx, struct bucket *part, struct err *err), void *ctx,
+                 struct err *err);
+
 int sharded_upload_begin(struct bucket *b, struct arena *a, struct str key,
                          const struct object_meta *meta, struct str *id, struct err *err);
 int sharded_upload_part(struct bucket *b, struct arena *a, const struct upload_info *upload,
