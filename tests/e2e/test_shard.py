@@ -2,14 +2,14 @@
 import http.client
 import json
 import re
-import time
 import urllib.parse
 
 import pytest
 
 pytest.importorskip("boto3")
 from botocore.exceptions import ClientError  # noqa: E402
-from conftest import runner, wait_for  # noqa: E402
+from conftest import DEADLINE, runner, wait_for  # noqa: E402
+from test_s3_notify import Receiver  # noqa: E402
 
 KEYS = [f"{letter}/{i:02}" for letter in "abcdef" for i in range(10)]
 
@@ -252,3 +252,166 @@ def test_shards_do_not_count_for_the_limit_of_buckets(serve, weir):
     s3 = server.s3()
     s3.create_bucket(Bucket="second")
     assert code_of(s3.create_bucket, Bucket="third") == "TooManyBuckets"
+
+
+def test_a_user_who_may_list_one_prefix_lists_exactly_that_over_boundaries(sharded):
+    owner = sharded.server.s3()
+    fill(owner)
+    sharded.split("b/05", "c/", "c/05")
+    user = sharded.run("user", "add", "bob", "--json")[0]
+    bob = sharded.server.s3((user["access_key"], user["secret_key"]))
+    owner.put_bucket_policy(Bucket="box", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Principal": "*", "Action": "s3:ListBucket", "Resource": "arn:aws:s3:::box",
+         "Condition": {"StringEquals": {"s3:prefix": "c/"}}}]}))
+    assert listed(bob, Prefix="c/") == [k for k in KEYS if k.startswith("c/")]
+    assert code_of(bob.list_objects_v2, Bucket="box", Prefix="b/") == "AccessDenied"
+    assert code_of(bob.list_objects_v2, Bucket="box") == "AccessDenied"
+    owner.delete_bucket_policy(Bucket="box")
+    assert code_of(bob.list_objects_v2, Bucket="box", Prefix="c/") == "AccessDenied"  # G5: at once
+
+
+# --- with the rest of weir ---
+
+
+def check_copy(run, s3, keys, source="local", to="disk2"):
+    """Both storages hold the same."""
+    def same():
+        rows = {r["storage"]: (r["objects"], r["bytes"]) for r in run("bucket", "show", "box", "--json")}
+        return rows.get(source) == rows.get(to) == (len(keys), sum(map(len, keys)))
+    wait_for(same, "equal contents")
+    wait_for(lambda: run("replicate", "list", "--json")[0]["state"] == "in sync", "in sync")
+    assert run("replicate", "list", "--json")[0]["objects_failed"] == 0
+
+
+def test_replication_from_a_sharded_bucket(sharded, tmp_path):
+    run, s3 = sharded.run, sharded.server.s3()
+    fill(s3)
+    run("storage", "add", "disk2", tmp_path / "disk2")
+    sharded.split("b/")
+    run("replicate", "add", "box", "disk2", "--user", "root", "--watch")
+    check_copy(run, s3, KEYS)
+    sharded.split("d/")
+    fill(s3, ["b/new", "e/new"])
+    s3.delete_object(Bucket="box", Key="a/00")
+    run("shard", "merge", "box", "--at", "b/")
+    s3.put_object(Bucket="box", Key="f/00", Body=b"f/00")
+    sharded.rest()
+    check_copy(run, s3, [*KEYS[1:], "b/new", "e/new"])
+    assert "-weir-" not in json.dumps(run("replicate", "list", "--json"))
+
+
+def test_replication_to_a_sharded_bucket(server, weir, tmp_path):
+    it = Sharded(server, weir)
+    s3 = server.box()
+    fill(s3)
+    it.run("storage", "add", "disk2", tmp_path / "disk2")
+    it.run("replicate", "add", "box", "disk2", "--user", "root", "--watch")
+    check_copy(it.run, s3, KEYS)
+    it.run("shard", "enable", "box", "--storage", "disk2")
+    it.run("shard", "split", "box", "--at", "c/", "--storage", "disk2")
+    wait_for(lambda: it.run("shard", "status", "box", "--storage", "disk2", "--json")["shard_count"] == 2, "the split")
+    fill(s3, ["b/new", "e/new"])
+    s3.delete_objects(Bucket="box", Delete={"Objects": [{"Key": "a/00"}, {"Key": "f/09"}]})
+    check_copy(it.run, s3, [*KEYS[1:-1], "b/new", "e/new"])
+    it.run("diff", "check", "local:box", "disk2:box", "--watch")
+    assert it.run("shard", "verify", "box", "--storage", "disk2", "--json") == []
+
+
+def test_user_policies_of_replication_do_not_see_shards(sharded, tmp_path):
+    run, s3 = sharded.run, sharded.server.s3()
+    fill(s3)
+    run("storage", "add", "disk2", tmp_path / "disk2")
+    sharded.split("c/")
+    added = sharded.server.post("/api/v1/replications", {"user": "root", "from": "local", "to": "disk2"},
+                                keys=sharded.server.keys)
+    assert added.status in (200, 201) and "-weir-" not in added.body
+    sharded.split("e/")
+    s3.create_bucket(Bucket="later")
+    wait_for(lambda: {r["bucket"] for r in run("replicate", "list", "--json")} >= {"box", "later"}, "both buckets")
+    assert {r["bucket"] for r in run("replicate", "list", "--json")} <= {"", "box", "later"}
+
+
+def test_lifecycle_notifications_and_logs_know_one_bucket(serve, weir):
+    server = serve("--s3.lifecycle.day", "1s", "--s3.logging.interval", "1s").ready()
+    hook = Receiver()
+    it = Sharded(server, weir)
+    s3 = server.box()
+    try:
+        it.run("webhook", "add", "hook", hook.url)
+        s3.create_bucket(Bucket="logs")
+        s3.put_bucket_policy(Bucket="logs", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": "logging.s3.amazonaws.com"}, "Action": "s3:PutObject",
+             "Resource": "arn:aws:s3:::logs/*"}]}))
+        it.run("shard", "enable", "box")
+        it.split("c/")
+        s3.put_bucket_notification_configuration(Bucket="box", NotificationConfiguration={"TopicConfigurations": [
+            {"TopicArn": "arn:weir:webhook:::hook", "Events": ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"]}]})
+        s3.put_bucket_logging(Bucket="box", BucketLoggingStatus={
+            "LoggingEnabled": {"TargetBucket": "logs", "TargetPrefix": ""}})
+        fill(s3)
+        it.split("e/")
+        s3.put_bucket_lifecycle_configuration(Bucket="box", LifecycleConfiguration={"Rules": [
+            {"ID": "x", "Status": "Enabled", "Filter": {"Prefix": "d/"}, "Expiration": {"Days": 1}},
+            {"ID": "y", "Status": "Enabled", "Filter": {"Prefix": "f/"}, "Expiration": {"Days": 1}}]})
+        rest = [k for k in KEYS if k[0] not in "df"]
+        wait_for(lambda: listed(s3) == rest, "the rules")
+        wait_for(lambda: len({key for event, key in hook.names() if "Created" in event}) == len(KEYS), "events")
+        assert len(hook.names()) == len(set(hook.names())), "a move tells nobody"
+        assert {r["s3"]["bucket"]["name"] for r in hook.records()} == {"box"}
+
+        def lines():
+            logs = [s3.get_object(Bucket="logs", Key=k)["Body"].read().decode() for k in listed(s3, "logs")]
+            return "".join(logs).splitlines()
+        wait_for(lambda: sum("REST.PUT.OBJECT" in line for line in lines()) == len(KEYS), "lines of the log")
+        assert all(line.split()[1] == "box" for line in lines()) and "-weir-" not in "".join(lines())
+    finally:
+        hook.stop()
+
+
+def test_website_usage_and_torrents_of_a_sharded_bucket(serve, weir):
+    server = serve("--s3.website_domain", "web.test").ready()
+    it = Sharded(server, weir)
+    s3 = server.box()
+    it.run("shard", "enable", "box")
+    it.split("c/")
+    s3.put_bucket_policy(Bucket="box", Policy=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Principal": "*", "Action": ["s3:GetObject", "s3:GetObjectTorrent"],
+         "Resource": "arn:aws:s3:::box/*"}]}))
+    s3.put_bucket_website(Bucket="box", WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
+    for key in ("a/index.html", "z/index.html"):
+        s3.put_object(Bucket="box", Key=key, Body=key.encode() * 10000)
+    it.split("y/")
+    url = urllib.parse.urlsplit(server.s3_url)
+
+    def get(path, **headers):
+        connection = http.client.HTTPConnection(url.hostname, url.port, timeout=DEADLINE)
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, body
+    for folder in ("a/", "z/"):
+        key = folder + "index.html"
+        assert get(f"/{folder}", Host="box.web.test") == (200, key.encode() * 10000)
+        status, torrent = get(f"/box/{key}?torrent")
+        assert status == 200 and b"-weir-" not in torrent and b"piece length" in torrent
+    rows = it.run("bucket", "show", "box", "--json")
+    assert [(r["objects"], r["bytes"]) for r in rows] == [(2, 240000)]
+    it.split("z/index.html")
+    assert get("/z/", Host="box.web.test")[0] == 200 and get("/box/z/index.html?torrent")[0] == 200
+
+
+def test_usage_counts_each_object_once(sharded):
+    import botocore.auth
+    import botocore.awsrequest
+    import botocore.credentials
+    import urllib.request
+    server, s3 = sharded.server, sharded.server.s3()
+    fill(s3)
+    sharded.split("c/", "e/")
+    request = botocore.awsrequest.AWSRequest("GET", server.s3_url + "/?usage")
+    botocore.auth.S3SigV4Auth(botocore.credentials.Credentials(*server.keys), "s3", "us-east-1").add_auth(request)
+    with urllib.request.urlopen(urllib.request.Request(server.s3_url + "/?usage", headers=dict(request.headers))) as answer:
+        text = answer.read().decode()
+    assert re.findall(r"<Bucket>([^<]*)</Bucket>", text) == ["box"] and "-weir-" not in text
+    assert f"<TotalEntries>{len(KEYS)}</TotalEntries>" in text and f"<TotalBytes>{sum(map(len, KEYS))}</TotalBytes>" in text

@@ -9,7 +9,7 @@
 #define IN_PATH REST_FIELDS({"bucket", "The bucket's name."})
 #define IN_STORAGE                                                                                 \
     {                                                                                              \
-        "storage", "The storage that has it; left out: the only local storage that does."          \
+        "storage", "The storage that has it; left out: weir finds it."                             \
     }
 #define SHARD_COUNTS                                                                               \
     {"objects", "Objects.", REST_INTEGER}, {"bytes", "Bytes of these.", REST_INTEGER},             \
@@ -136,17 +136,23 @@ const struct rest_table shard_routes = {REST_ROWS(shard_rows)};
 
 /* --- what the files share --- */
 
-/* Whether the storage has a bucket of this name, plain or sharded. */
-static bool home_has(struct shard_room *r, struct storage *s, struct str name)
+/* How well a storage fits that has a bucket of this name. */
+enum home_fit { HOME_NONE, HOME_OTHER, HOME_FITS };
+
+/* A bucket to be sharded fits unless a replication has copied it there; in all other calls a bucket
+ * fits that is sharded. */
+static enum home_fit home_fit(struct shard_room *r, struct storage *s, struct str name, bool makes)
 {
+    bool plain = shards_state(r->shards, s, name, NULL) == SHARDS_PLAIN;
     struct bucket *b = NULL;
 
-    if (shards_state(r->shards, s, name, NULL) != SHARDS_PLAIN)
-        return true;
-    if (storage_open_bucket(&b, s, STR_EMPTY, name, NULL) < 0)
-        return false;
-    b->ops->unref(b);
-    return true;
+    if (plain && storage_open_bucket(&b, s, STR_EMPTY, name, NULL) < 0)
+        return HOME_NONE;
+    if (b)
+        b->ops->unref(b);
+    if (makes)
+        plain = route_is_copy(r->services->routes, s->name, name, STR_EMPTY);
+    return plain ? HOME_OTHER : HOME_FITS;
 }
 
 static int home_named(struct shard_room *r, struct str storage, struct storage **home,
@@ -161,23 +167,29 @@ int shard_rest_home(const struct rest_call *c, struct storage **home, struct err
 {
     struct shard_room *r = c->ctx;
     struct str name = rest_text(c, "bucket");
-    struct storage *all[ROUTES_STORAGES_MAX];
+    struct storage *all[ROUTES_STORAGES_MAX], *twin = NULL; /* fits as well as *home */
     size_t count = routes_storages(r->services->routes, all, ARRAY_SIZE(all));
+    enum home_fit best = HOME_NONE;
 
     *home = NULL;
     if (rest_text(c, "storage").len)
         return home_named(r, rest_text(c, "storage"), home, err);
     for (size_t i = 0; i < count; i++) {
-        if (!storage_can(all[i], STORAGE_FOLDER) || bucket_name_is_part(name) ||
-            !home_has(r, all[i], name))
+        if (!storage_can(all[i], STORAGE_FOLDER) || bucket_name_is_part(name))
             continue;
-        if (*home)
-            return err_set(err, ERR_INVALID,
-                           "the storages " STR_FMT " and " STR_FMT " have a bucket " STR_FMT
-                           "; name one of them",
-                           STR_ARG((*home)->name), STR_ARG(all[i]->name), STR_ARG(name));
-        *home = all[i];
+        enum home_fit fit = home_fit(r, all[i], name, c->row->run == shard_enable_run);
+        if (fit == HOME_NONE || fit < best)
+            continue;
+        twin = fit == best ? all[i] : NULL;
+        if (!twin)
+            *home = all[i];
+        best = fit;
     }
+    if (twin)
+        return err_set(err, ERR_INVALID,
+                       "the storages " STR_FMT " and " STR_FMT " have a bucket " STR_FMT
+                       "; name one of them",
+                       STR_ARG((*home)->name), STR_ARG(twin->name), STR_ARG(name));
     if (*home)
         return 0;
     return err_set(
