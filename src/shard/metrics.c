@@ -19,6 +19,10 @@ const struct metric shard_metrics[SHARD_METRICS] = {
      OF_TABLE(segments)},
     {"weir_shard_moving", METRIC_GAUGE, "Sharded buckets whose keys are being moved.",
      OF_TABLE(moving)},
+    {"weir_shard_waits_total", METRIC_COUNTER, "Requests that have waited for a closed key.",
+     OF_TABLE(waits)},
+    {"weir_shard_refusals_total", METRIC_COUNTER,
+     "Requests that were refused because their key stayed closed.", OF_TABLE(refusals)},
     {"weir_shard_moves_total", METRIC_COUNTER, "Moves that have ended.", OF_MOVER(moves)},
     {"weir_shard_hand_overs_total", METRIC_COUNTER, "Windows that were handed over.",
      OF_MOVER(hand_overs)},
@@ -46,6 +50,10 @@ void shard_count(void *state, struct metric_numbers *out)
             continue;
         }
         struct shard_map *map = table_map(list[i].sharded->table);
+        uint64_t waits, refusals;
+        table_waits(list[i].sharded->table, &waits, &refusals);
+        n->waits += waits;
+        n->refusals += refusals;
         n->buckets++;
         n->shards += map->place_count;
         n->segments += map->segment_count;

@@ -28,7 +28,7 @@ enum { SHARD_THRESHOLD_MIN = 10 };
 /* Routes (shard/rest/), commands (shard/commands/) and metrics, for struct room. */
 extern const struct rest_table shard_routes;
 extern const struct command shard_commands[];
-enum { SHARD_METRICS = 10 };
+enum { SHARD_METRICS = 12 };
 extern const struct metric shard_metrics[SHARD_METRICS];
 void shard_count(void *state, struct metric_numbers *out);
 

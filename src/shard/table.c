@@ -41,9 +41,12 @@ struct shard_table {
      * holds it sees none half-way. Locks of stripes are taken under it. */
     struct mutex lock;
     struct table_map *current;
-    struct cond installed;  /* a map was installed, or a thread has tried to open a window */
-    struct cond left;       /* a pass ended while there were drainers */
-    unsigned waiting;       /* threads that wait for a closed key */
+    struct cond installed; /* a map was installed, or a thread has tried to open a window */
+    struct cond left;      /* a pass ended while there were drainers */
+    unsigned waiting;      /* threads that wait for a closed key */
+    /* Requests that have waited, and those of them that were refused because the key stayed
+     * closed. */
+    uint64_t waits, refusals;
     bool opening;           /* a thread calls open() */
     uint64_t open_after_ns; /* no thread calls open() before this time */
 };
@@ -137,6 +140,14 @@ unsigned table_waiting(struct shard_table *t)
     return waiting;
 }
 
+void table_waits(struct shard_table *t, uint64_t *waits, uint64_t *refusals)
+{
+    mutex_lock(&t->lock);
+    *waits = t->waits;
+    *refusals = t->refusals;
+    mutex_unlock(&t->lock);
+}
+
 /* --- waiting for a closed key --- */
 
 /* How long one request waits. */
@@ -177,11 +188,13 @@ static int table_wait_for(struct shard_table *t, struct table_wait *w, uint64_t 
     table_wait_begin(t, w);
     mutex_lock(&t->lock);
     t->waiting++;
+    t->waits++;
     while (t->current->map->number <= number) {
         uint64_t now = clock_mono_ns(), until = w->deadline_ns;
         uint64_t open_at = w->patience_ns > t->open_after_ns ? w->patience_ns : t->open_after_ns;
         if (now >= w->deadline_ns) {
             code = err_set(err, ERR_BUSY, "the key is being moved to another shard");
+            t->refusals++;
             break;
         }
         if (t->open && !t->opening && now >= open_at) {

@@ -75,6 +75,10 @@ void table_set_times(struct shard_table *t, uint64_t wait_ms, uint64_t patience_
 /* Returns how many threads wait for a closed key. */
 unsigned table_waiting(struct shard_table *t);
 
+/* Returns how often requests have waited for a closed key, and how many of them were refused
+ * because it stayed closed. */
+void table_waits(struct shard_table *t, uint64_t *waits, uint64_t *refusals);
+
 /* --- requests --- */
 
 /* Takes a pass for a key. The key must stay valid until the pass is left. `may_wait` false:

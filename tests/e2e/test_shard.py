@@ -2,6 +2,7 @@
 import http.client
 import json
 import re
+import threading
 import urllib.parse
 
 import pytest
@@ -415,3 +416,93 @@ def test_usage_counts_each_object_once(sharded):
         text = answer.read().decode()
     assert re.findall(r"<Bucket>([^<]*)</Bucket>", text) == ["box"] and "-weir-" not in text
     assert f"<TotalEntries>{len(KEYS)}</TotalEntries>" in text and f"<TotalBytes>{sum(map(len, KEYS))}</TotalBytes>" in text
+
+
+def test_a_storage_whose_folder_comes_back_later_is_looked_at_then(serve, weir, tmp_path):
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    it.run("storage", "add", "disk2", tmp_path / "disk2")
+    it.run("bucket", "route", "box", "disk2", "--user", "root")
+    fill(server.box())
+    it.run("shard", "enable", "box")
+    it.split("c/", "e/")
+    assert server.stop() == 0
+    (tmp_path / "disk2").rename(tmp_path / "away")
+    server = serve(data=tmp_path / "data").ready()
+    it, s3 = Sharded(server, weir), server.s3()
+    assert it.run("shard", "status", "--json")[0]["state"] == "broken"
+    assert code_of(s3.get_object, Bucket="box", Key="d/01") in ("SlowDown", "ServiceUnavailable")
+    assert code_of(s3.put_object, Bucket="box", Key="d/01", Body=b"lost") in ("SlowDown", "ServiceUnavailable")
+    assert server.metric("weir_shard_broken") == 1
+    (tmp_path / "away").rename(tmp_path / "disk2")
+    wait_for(lambda: it.run("shard", "status", "--json")[0]["state"] == "active", "the folder")
+    check_box(s3)
+    assert it.run("shard", "verify", "box", "--json") == []
+
+
+class Client(threading.Thread):
+    """Puts, reads, lists and deletes keys of its own, one after another, and knows what must be there."""
+
+    def __init__(self, server, name):
+        super().__init__()
+        self.s3, self.model, self.busy, self.wrong = server.s3(), {}, 0, []
+        self.rounds, self.end = 0, threading.Event()
+        self.name = name
+
+    def one(self, number):
+        key, value = f"{'abcdefg'[number % 7]}/{self.name}/{number % 40}", f"{self.name} {number}"
+        if number % 5 == 4 and key in self.model:
+            self.s3.delete_object(Bucket="box", Key=key)
+            del self.model[key]
+        else:
+            self.s3.put_object(Bucket="box", Key=key, Body=value.encode())
+            self.model[key] = value
+        found = self.s3.get_object(Bucket="box", Key=key)["Body"].read().decode() if key in self.model else None
+        if found != self.model.get(key):
+            self.wrong.append((key, found, self.model.get(key)))
+        if number % 10 == 0:
+            mine = {k for k in listed(self.s3, size=50) if f"/{self.name}/" in k}
+            if mine != set(self.model):
+                self.wrong.append(("list", mine ^ set(self.model)))
+
+    def run(self):
+        number = 0
+        while not self.end.is_set():
+            try:
+                self.one(number)
+            except ClientError as e:
+                if e.response["ResponseMetadata"]["HTTPStatusCode"] != 503:
+                    self.wrong.append((number, str(e)))
+                self.busy += 1
+                # Nothing was changed by a request that was answered 503, and the next round looks.
+            number, self.rounds = number + 1, self.rounds + 1
+
+
+def test_enabling_and_disabling_under_load_loses_nothing(server, weir):
+    server.box()
+    it = Sharded(server, weir)
+    clients = [Client(server, name) for name in "xyz"]
+    for client in clients:
+        client.start()
+
+    def go_on(rounds=30):
+        ends = [c.rounds + rounds for c in clients]
+        wait_for(lambda: all(c.rounds >= end or not c.is_alive() for c, end in zip(clients, ends)), "the clients")
+    try:
+        for _ in range(3):
+            go_on()
+            it.run("shard", "enable", "box")
+            it.split("c/", "e/")
+            go_on()
+            it.run("shard", "merge", "box", "--at", "c/")
+            it.rest()
+            it.run("shard", "disable", "box")
+            wait_for(lambda: it.run("shard", "status", "--json") == [], "the plain bucket")
+    finally:
+        for client in clients:
+            client.end.set()
+        for client in clients:
+            client.join()
+    assert [c.wrong for c in clients] == [[], [], []]
+    assert listed(server.s3(), size=1000) == sorted(k for c in clients for k in c.model)
+    assert all(c.busy < c.rounds / 5 for c in clients)
