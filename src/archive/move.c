@@ -119,7 +119,9 @@ struct move_pass {
     struct shelf *shelf;
     /* This is the second pass, which removes objects from the old side that both sides have. */
     bool removes;
-    size_t unsettled; /* objects of the second pass that must be copied first */
+    /* Number of objects that need another round: they changed during this pass, or the new side
+     * does not have them yet as they are. */
+    size_t unsettled;
     bool (*ended)(void *ctx);
     void *ctx;
 };

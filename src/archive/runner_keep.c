@@ -12,12 +12,15 @@ enum {
     REBUILD_PAUSE_MS = 10 * MS_PER_S,   /* between two looks for slots without a task */
 };
 
-/* Gives the store the table of slots if it has none, or an older one. */
-static int keep_map(struct runner *r, const struct schedule_counts *c, struct err *err)
+/* Gives the store the table of slots if it has none, or an older one. *epoch is the table's; 0:
+ * there is no table, because the archive was never used. */
+static int keep_map(struct runner *r, const struct schedule_counts *c, uint32_t *epoch,
+                    struct err *err)
 {
     struct slots table = {0};
 
     r->o.table(r->o.ctx, &table);
+    *epoch = table.epoch;
     if (table.epoch <= c->map_epoch)
         return 0;
     int code = schedule_map(r->o.schedule, &table, err);
@@ -26,11 +29,14 @@ static int keep_map(struct runner *r, const struct schedule_counts *c, struct er
     return code;
 }
 
-static int keep_rebuild(struct runner *r, const struct schedule_counts *c, struct err *err)
+/* Without a table of slots there is nothing to list, so an archive that was never used costs
+ * nothing. */
+static int keep_rebuild(struct runner *r, const struct schedule_counts *c, uint32_t epoch,
+                        struct err *err)
 {
     uint64_t now_ns = clock_mono_ns();
 
-    if (!r->o.rebuild || c->built == SLOT_COUNT || now_ns < r->rebuild_ns)
+    if (!r->o.rebuild || epoch == 0 || c->built == SLOT_COUNT || now_ns < r->rebuild_ns)
         return 0;
     r->rebuild_ns = now_ns + REBUILD_PAUSE_MS * NS_PER_MS;
     return rebuild_missing(r->o.rebuild, NULL, err);
@@ -92,6 +98,7 @@ struct loop_sleep runner_keep(void *ctx)
 {
     struct runner *r = ctx;
     struct schedule_counts counts = {0};
+    uint32_t epoch = 0;
     struct err err = {0};
     int code = schedule_counts(r->o.schedule, false, 0, &counts, &err);
 
@@ -99,10 +106,10 @@ struct loop_sleep runner_keep(void *ctx)
         mutex_lock(&r->lock);
         r->numbers.counts = counts;
         mutex_unlock(&r->lock);
-        code = keep_map(r, &counts, &err);
+        code = keep_map(r, &counts, &epoch, &err);
     }
     if (code == 0)
-        code = keep_rebuild(r, &counts, &err);
+        code = keep_rebuild(r, &counts, epoch, &err);
     if (code == 0 && counts.map_epoch > 0)
         code = keep_look(r, &counts, &err);
     if (code < 0 && code != ERR_SHUTDOWN)

@@ -79,8 +79,8 @@ int err_set(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int err_code(struct err *err, int code);
 
 /* Puts the formatted words and ": " before the text in `err`, or before the default text of `code`
- * when `err` has no text. Sets the code to `code` and returns it. To keep the code of a call that
- * failed, pass the code that this call returned. */
+ * when `err` has no text. Sets the code to `code` and returns it. To keep the code of a failed
+ * call, pass what that call returned as `code`. */
 int err_wrap(struct err *err, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Sets the code that fits errno (ENOENT, ENOSPC, ETIMEDOUT, ...) and returns it. The text is the

@@ -1,12 +1,12 @@
 /* Replications: their policies and status, in configDB with the keys of Chorus (a replication proxy
  * for S3), and the recording of changes. docs/replication.md has the terms, the keys and the
- * invariants (R1 to S12), which comments here cite by their codes.
+ * invariants, which comments here cite by codes such as R3 and S12.
  *
  * All policies are held in memory as a *view*, which has an epoch (a number that grows with each
  * change of a policy). The view is renewed when a message says that a policy was changed. Looking
- * at a view never waits. Every change of a policy is one script over the databases, which must be
- * on one server. The script raises `w:epoch`, and when the call returns, the view of this process
- * has the change. Any thread may call these functions.
+ * at a view never waits. Every change of a policy is one script that may use appDB, queueDB and
+ * configDB, so these must be on one server (store_join()). The script raises `w:epoch`, and when
+ * the call returns, the view of this process has the change. Any thread may call these functions.
  *
  * Calls fail with the store's codes (store/store.h), and with the codes that are named below. After
  * ERR_UNAVAILABLE nothing was done. */

@@ -103,7 +103,9 @@ uint64_t pg_changed(const PGresult *r);
 struct pg_write {
     const struct kv_change *changes; /* borrowed */
     size_t count;
-    size_t glances; /* how many changes, the first ones, are statements of their own */
+    /* How many changes at the front are glances (KV_GLANCE). Each of them is sent as a statement of
+     * its own; all other changes are one statement. */
+    size_t glances;
     struct buf arrays[SQL_PARAMS_MAX];
 };
 void pg_write_init(struct pg_write *w, const struct kv_change *changes, size_t count);

@@ -107,7 +107,7 @@ static void run_file(struct action_run *run, size_t file)
     struct action_call c = *run->call;
     struct arena a = {0};
 
-    c.arena = &a; /* the arena of the event belongs to another thread, the event's own */
+    c.arena = &a; /* the event's arena is used by the event's own thread, which is another one */
     for (size_t i = 0; i < run->actions[file].hook_count && out->code == 0; i++)
         out->code = run_hook(run, &c, file, i, out);
     arena_release(&a);

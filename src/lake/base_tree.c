@@ -178,6 +178,7 @@ static int base_tree_join(struct base_tree *b, struct base_work *w, const struct
     b->nodes = nodes;
     b->store.place.read = base_node_read;
     b->store.place.write = base_node_write;
+    b->store.place.write_all = NULL;
     b->store.place.ctx = nodes;
     nodes->builds = true;
     int code = base_join(w, bases, &b->root, err);

@@ -37,8 +37,8 @@ int claim_see(struct claim *c, struct str key, struct claim_seen *out, struct er
 /* Returns false if the text is not a claim of a weir. */
 bool claim_parse(struct str text, struct claim_words *out);
 struct str claim_format(struct arena *a, const struct claim_words *words);
-/* Puts the object if the claim that was seen is still there, or still none. ERR_PRECONDITION,
- * ERR_CONFLICT: it is not. */
+/* Writes `text` as the claim if nothing has changed since `seen`: the same claim is still there, or
+ * there is still none. ERR_PRECONDITION, ERR_CONFLICT: it has changed. */
 int claim_put(struct claim *c, const struct claim_seen *seen, struct str text,
               struct err *err) MUST_CHECK;
 

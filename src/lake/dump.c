@@ -271,7 +271,8 @@ static int dump_trees(struct dump *d, struct arena *a, struct lake_refs *out, st
     return code;
 }
 
-/* Writes the trees and then the manifest, under one state of the collector. */
+/* Writes the trees and then the manifest. The nodes are put under the state of the garbage
+ * collector that is in d->keep; dump_try() checks afterwards that this state still covers them. */
 static int dump_write(struct dump *d, struct arena *a, struct lake_refs *out, struct err *err)
 {
     int code = lake_tree_store(d->lake, d->repo, &d->store, err);

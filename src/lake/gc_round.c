@@ -124,7 +124,7 @@ static int turn_ask(struct lake *l, struct arena *a, const struct lake_gc_round_
 static int turn_goes_on(struct lake *l, struct arena *a, const struct lake_gc_round_options *o,
                         const struct gc_round *round, bool *out, struct err *err)
 {
-    struct lake_gc_report report;
+    struct lake_gc_report report = {0};
     struct lake_repo repo;
     int code = lake_repo_get(l, a, round->turn, &repo, err);
 
@@ -178,7 +178,7 @@ static int round_begin(struct lake *l, struct arena *a, const struct gc_round *r
 static int round_step(struct lake *l, struct arena *a, const struct lake_gc_round_options *o,
                       uint64_t *wait_ms, struct err *err)
 {
-    struct gc_round round;
+    struct gc_round round = {0};
     bool goes_on = false;
     int code = round_load(l, a, &round, err);
     int64_t left = round.started_ms + (int64_t)o->every_ms - clock_wall_ms();

@@ -208,7 +208,7 @@ static int keep_try_node(const struct lake_keep *keep, struct lake *l, struct ar
 {
     struct str key = arena_fmt(a, LAKE_NODES "/" STR_FMT, STR_ARG(id));
     struct kv_name name = gc_key_dead_in(a, r->partition, keep->run, key);
-    struct gc_dead dead;
+    struct gc_dead dead = {0};
     struct kv_value row;
     struct lake_tx tx;
     size_t failed = 0;

@@ -1,6 +1,7 @@
-/* Commits that are not the first parent of another commit. Rows `firsts/<id>` mark the commits that
- * are. Both kinds of rows are in the order of commit ids, so one pass over both finds the commits
- * without a mark, and nothing is held in memory. */
+/* Lists the commits that are not the first parent of another commit. Each commit that is a first
+ * parent has a row `firsts/<id>`, its mark. The rows `commits/<id>` and `firsts/<id>` are both in
+ * the order of commit ids, so one pass over both finds the commits without a mark, and nothing is
+ * held in memory. */
 #include "lake/iter_int.h"
 
 #define LEAF_COMMITS "commits"

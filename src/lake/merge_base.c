@@ -115,7 +115,7 @@ int lake_merge_bases(struct lake *l, struct arena *a, const struct lake_repo *r,
 int lake_merge_base(struct lake *l, struct arena *a, const struct lake_repo *r, struct str left,
                     struct str right, struct lake_commit *out, struct err *err)
 {
-    struct merge_bases bases;
+    struct merge_bases bases = {0};
     struct str ids[2];
     int code = lake_ref_commit(l, a, r, left, &ids[0], err);
 

@@ -158,18 +158,18 @@ static const char *own_frame(const struct node *n)
     static const char zeros[NODE_HEADER - NODE_HEADER_LEVEL - 1];
 
     if (n->file_len < NODE_HEADER + NODE_FOOTER || n->file_len > NODE_FILE_MAX ||
-        memcmp(n->file, NODE_MAGIC, NODE_MAGIC_LEN))
+        memcmp(n->file, NODE_MAGIC, NODE_MAGIC_LEN) != 0)
         return "is damaged: it does not begin like a node";
     const char *footer = n->file + n->file_len - NODE_FOOTER;
-    if (memcmp(footer + FOOTER_MAGIC, NODE_MAGIC, NODE_MAGIC_LEN))
+    if (memcmp(footer + FOOTER_MAGIC, NODE_MAGIC, NODE_MAGIC_LEN) != 0)
         return "is damaged: it does not end like a node";
     uint32_t crc = node_crc(node_crc(0, n->file, NODE_HEADER), footer, FOOTER_CRC);
     if (!node_crc_is(le32_read(footer + FOOTER_CRC), crc))
         return "is damaged: the checksum of its footer is wrong";
-    if (memcmp(footer + FOOTER_ID, n->id.bytes, NODE_ID_LEN))
+    if (memcmp(footer + FOOTER_ID, n->id.bytes, NODE_ID_LEN) != 0)
         return "is the file of another node";
     if ((unsigned char)n->file[NODE_HEADER_LEVEL] > NODE_LEVEL_MAX ||
-        memcmp(n->file + NODE_HEADER_LEVEL + 1, zeros, sizeof(zeros)))
+        memcmp(n->file + NODE_HEADER_LEVEL + 1, zeros, sizeof(zeros)) != 0)
         return "is written by a newer weir";
     return NULL;
 }

@@ -61,6 +61,39 @@ static int node_put(struct node_home *h, struct str id, struct str bytes, struct
     return code;
 }
 
+/* The arena holds the places, which must not be moved, and lives until they have ended. */
+static int node_put_all_at(struct node_home *h, struct arena *a, const struct node_bytes *files,
+                           size_t count, struct err *err)
+{
+    struct object_place *places = arena_array(a, count, sizeof(*places));
+    struct str *bytes = arena_array(a, count, sizeof(*bytes));
+    size_t opened = 0;
+    int code = places && bytes ? 0 : err_code(err, ERR_NO_MEMORY);
+
+    for (; opened < count && code == 0; opened += code == 0) {
+        bytes[opened] = files[opened].bytes;
+        code = node_home_open(&places[opened], h, a, files[opened].id, PLACE_PUT, err);
+    }
+    if (code == 0)
+        code = object_place_put_all(places, bytes, count, err);
+    int put = code;
+    for (size_t i = 0; i < opened; i++) {
+        int ended = object_place_end(&places[i], put, err);
+        code = code < 0 ? code : ended;
+    }
+    return code;
+}
+
+static int node_put_all(struct node_home *h, const struct node_bytes *files, size_t count,
+                        struct err *err)
+{
+    struct arena a = {0};
+    int code = node_put_all_at(h, &a, files, count, err);
+
+    arena_release(&a);
+    return code;
+}
+
 static int node_write(void *ctx, struct str id, struct str bytes, struct err *err)
 {
     struct node_home *h = ctx;
@@ -75,6 +108,28 @@ static int node_write(void *ctx, struct str id, struct str bytes, struct err *er
         h->given.write ? h->given.write(h->given.ctx, id, bytes, err) : node_put(h, id, bytes, err);
     lake_step_end("lake.node");
     lake_notes_add(h->lake->notes, LAKE_NOTE_NODE_WRITE, h->repo->id, begun_ns, code, err);
+    return code;
+}
+
+/* The steps of all files begin before the first file is put, and end behind the last one. */
+static int node_write_all(void *ctx, const struct node_bytes *files, size_t count, struct err *err)
+{
+    struct node_home *h = ctx;
+    uint64_t begun_ns = clock_mono_ns();
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0 && h->keep; i++)
+        code = lake_keep_node(h->keep, h->lake, h->repo, files[i].id, err);
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < count; i++)
+        lake_step_begin("lake.node");
+    code = h->given.write_all ? h->given.write_all(h->given.ctx, files, count, err)
+                              : node_put_all(h, files, count, err);
+    for (size_t i = 0; i < count; i++)
+        lake_step_end("lake.node");
+    for (size_t i = 0; i < count; i++)
+        lake_notes_add(h->lake->notes, LAKE_NOTE_NODE_WRITE, h->repo->id, begun_ns, code, err);
     return code;
 }
 
@@ -108,6 +163,9 @@ int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store
     *out = (struct tree_store){.cache = l->cache, .scope = r->partition};
     out->place = (struct node_place){.read = node_read, .write = node_write, .ctx = h};
     out->place.is_far = l->o.place ? h->given.is_far : node_is_far(l, r);
+    /* Puts that wait for a peer are made at the same time instead. */
+    if (l->o.place ? h->given.write_all != NULL : !out->place.is_far)
+        out->place.write_all = node_write_all;
     return 0;
 }
 

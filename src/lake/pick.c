@@ -42,7 +42,7 @@ static int picking_merge(const struct picking *p, struct head_change *h,
 {
     struct conflict_merge m = {.conflicts = p->conflicts};
     struct tree_store store;
-    struct str before;
+    struct str before = STR_EMPTY;
     int code = lake_commit_tree(h->lake, h->arena, &h->repo, parent, &before, err);
 
     if (code == 0)

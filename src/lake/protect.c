@@ -237,7 +237,7 @@ static int rules_put(struct lake *l, struct arena *a, const struct lake_repo *r,
 {
     enum { REPO_PUT, RULES_PUT };
     struct lake_repo now;
-    struct kv_value row;
+    struct kv_value row = {0};
     struct lake_tx tx;
     size_t failed = REPO_PUT;
     int code = lake_repo_again(l, a, r, &now, err);

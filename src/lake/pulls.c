@@ -109,7 +109,8 @@ int lake_pull_get(struct lake *l, struct arena *a, const struct lake_repo *r, st
     return code;
 }
 
-/* Reads a row of a list. ERR_AGAIN: the list does not ask for its status. */
+/* Reads a row of a list. ERR_AGAIN: the caller did not ask for pull requests of this status, so the
+ * row is skipped. */
 static int pull_read_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
 {
     const unsigned *statuses = ctx;

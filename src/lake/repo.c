@@ -242,7 +242,7 @@ static struct str repo_deleted_row(struct arena *a, const struct lake_repo *r, b
 int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force, bool purge,
                      struct err *err)
 {
-    struct lake_repo r;
+    struct lake_repo r = {0};
     struct lake_tx tx;
     int code;
 

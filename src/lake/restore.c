@@ -93,7 +93,7 @@ static int restore_read_root(struct restore *s, struct arena *a, struct str comm
 {
     struct tree_record record;
     struct tree_stats stats;
-    struct lake_commit c;
+    struct lake_commit c = {0};
     int code = tree_get(&s->store, a, s->refs->commits, commit_id, &record, err);
 
     if (code == 0)
@@ -229,7 +229,7 @@ static int restore_mixed(struct str kind, struct str name, struct err *err)
 static int restore_compare(struct str kind, struct str name, struct arena *a, struct str row,
                            struct str record, struct err *err)
 {
-    struct lake_branch here, dumped;
+    struct lake_branch here = {0}, dumped = {0};
     int code = restore_read_ref(kind, a, row, &here, err);
 
     if (code == 0)

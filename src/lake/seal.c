@@ -54,7 +54,7 @@ static int seal_branch(struct lake *l, struct arena *a, const struct lake_repo *
                        struct lake_branch *out, struct err *err)
 {
     uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
-    bool is_empty;
+    bool is_empty = false;
 
     while (clock_mono_ms() < deadline) {
         int code = lake_read_branch(l, NULL, a, r, branch, repo, out, err);

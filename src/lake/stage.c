@@ -245,7 +245,8 @@ static int stage_add(struct staging *s, struct lake_tx *tx, const struct stage_r
     return 0;
 }
 
-/* K3: the store judges the branch and the rows in one step. */
+/* Writes the rows in one step (K3): the store changes them only if the repository's record, the
+ * branch, and each row with a condition are as they were read. */
 static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err *err)
 {
     size_t failed = 0;

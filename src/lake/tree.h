@@ -26,6 +26,11 @@ struct tree_record {
 
 /* --- where nodes are --- */
 
+/* A node file that is to be written. */
+struct node_bytes {
+    struct str id, bytes;
+};
+
 /* Reads and writes whole node files. lake/nodes.c implements it over buckets, and tests implement
  * it in memory. */
 struct node_place {
@@ -34,6 +39,9 @@ struct node_place {
     /* Writes the file durably, also when it is there already: a collector may be about to remove
      * the one that is there (T4). */
     int (*write)(void *ctx, struct str id, struct str bytes, struct err *err);
+    /* Writes several files as write() does, by one thread and with fewer syncs. After an error some
+     * of them may be there. NULL: files are written one by one, several at the same time. */
+    int (*write_all)(void *ctx, const struct node_bytes *files, size_t count, struct err *err);
     void *ctx;
     bool is_far; /* reads wait for a peer, so whole nodes are cached on disk too */
 };

@@ -26,7 +26,10 @@ struct build_level {
     struct tree_promise *promise; /* NULL: `id` is set; owned by the job of the parent */
 };
 
-enum { BUILD_SOURCES = 2 };
+enum {
+    BUILD_SOURCES = 2,
+    BUILD_HELD = 16, /* the first jobs, which make their files on the caller's thread */
+};
 
 struct tree_builder {
     struct tree_store *store;
@@ -34,11 +37,14 @@ struct tree_builder {
     /* Trees that exist: a new node that equals one of their nodes is not written. */
     const struct tree_spine *sources[BUILD_SOURCES];
     struct build_level levels[NODE_LEVEL_MAX + 1];
+    uint64_t started; /* jobs so far */
+    /* Jobs whose files are made, and will be written in one call unless the builder makes more. */
+    struct tree_job *held[BUILD_HELD];
+    unsigned held_count;
 
     struct mutex lock;   /* class "lake.build"; guards what follows */
     struct cond changed; /* a promise got its id, or a job has ended */
     unsigned running;
-    uint64_t started; /* jobs so far */
     struct list idle; /* jobs that can be used again */
     struct list
         /* jobs that are kept until all have ended, because other jobs may use their promises */
@@ -106,12 +112,14 @@ struct tree_promise {
 
 /* Returns a job with an empty draft. */
 struct tree_job *tree_job_new(struct tree_builder *b, unsigned level);
-/* Runs the job, here or on another thread; the last one runs here, because its caller would only
- * wait. Returns the first error of all jobs so far. */
+/* Runs the job, here or on another thread, or makes its file and holds it; the last one is not
+ * given to another thread, because its caller would only wait. Returns the first error of all jobs
+ * so far. */
 int tree_job_start(struct tree_job *j, bool is_last, struct err *err) MUST_CHECK;
 void tree_job_drop(struct tree_job *j); /* a job that was not started; NULL is fine */
-/* Waits for all jobs. Returns the first error. */
+/* Writes the files that are held, and waits for all jobs. Returns the first error. */
 int tree_jobs_wait(struct tree_builder *b, struct err *err) MUST_CHECK;
+void tree_jobs_give_up(struct tree_builder *b); /* does not write the files that are held */
 void tree_jobs_release(
     struct tree_builder *b);            /* frees all jobs, which have ended, or keeps them */
 void tree_job_free(struct tree_job *j); /* one that no builder has */

@@ -2,15 +2,16 @@
  * are made, and a parent's job is made behind those of its children: so the oldest job of a builder
  * never waits, and a waiting job waits for a job that runs.
  *
- * The first jobs of a builder make their files on the caller's thread, and only the writing is done
- * by the pool: handing a file of a small commit to another thread costs more than making it. */
+ * The first jobs of a builder make their files on the caller's thread, because handing a file of a
+ * small commit to another thread costs more than making it. If the place can write several files in
+ * one call, these files are held until the tree is complete, and then written in one call. The pool
+ * writes them if the builder makes more nodes. */
 #include "lake/tree_build.h"
 
 #include "lake/split.h"
 
 enum {
     JOBS_DEFAULT = 16,
-    JOBS_HERE = 8,          /* jobs of a builder that make their files on the caller's thread */
     JOB_MEMORY = 512 << 10, /* a job with larger bufs is not kept for the next builder */
 };
 
@@ -170,43 +171,111 @@ static void job_run_on_pool(void *ctx)
     job_run(ctx);
 }
 
-/* Makes the file of one of the builder's first jobs. Returns whether the pool has nothing to do:
- * there is nothing to write, or the file could not be made, which job_run() finds out again. */
-static bool job_encode_here(struct tree_job *j)
-{
-    struct err ignored = {0};
+/* --- starting and holding --- */
 
-    return job_encode(j, &ignored) || job_is_known(j);
+static void jobs_await_room(struct tree_builder *b)
+{
+    mutex_lock(&b->lock);
+    while (b->running >= jobs_max(b))
+        cond_wait(&b->changed, &b->lock);
+    b->running++;
+    mutex_unlock(&b->lock);
+}
+
+static int jobs_error(struct tree_builder *b, struct err *err)
+{
+    mutex_lock(&b->lock);
+    int code = b->code ? err_set(err, b->code, "%s", b->err.text) : 0;
+    mutex_unlock(&b->lock);
+    return code;
+}
+
+static void job_submit(struct tree_job *j)
+{
+    j->pool = (struct pool_job){.fn = job_run_on_pool, .ctx = j};
+    if (pool_submit(cache_pool(j->builder->store->cache), &j->pool) < 0)
+        job_run(j);
+}
+
+/* Gives the held jobs to the pool. */
+static void jobs_unhold(struct tree_builder *b)
+{
+    for (unsigned i = 0; i < b->held_count; i++) {
+        jobs_await_room(b);
+        job_submit(b->held[i]);
+    }
+    b->held_count = 0;
 }
 
 int tree_job_start(struct tree_job *j, bool is_last, struct err *err)
 {
     struct tree_builder *b = j->builder;
+    struct err ignored = {0}; /* job_run() finds an error of the encoding again */
+    bool is_early = b->started++ < BUILD_HELD;
 
-    mutex_lock(&b->lock);
-    while (b->running >= jobs_max(b))
-        cond_wait(&b->changed, &b->lock);
-    b->running++;
-    bool here = b->started++ < JOBS_HERE;
-    mutex_unlock(&b->lock);
-    here = (here && job_encode_here(j)) || is_last || !b->options;
-    j->pool = (struct pool_job){.fn = job_run_on_pool, .ctx = j};
-    if (here || pool_submit(cache_pool(b->store->cache), &j->pool) < 0)
+    if (!is_early)
+        jobs_unhold(b);
+    bool is_made = is_early && job_encode(j, &ignored) == 0;
+    bool is_needed = is_made && !job_is_known(j);
+    if (is_needed && b->store->place.write_all) {
+        b->held[b->held_count++] = j;
+        return jobs_error(b, err);
+    }
+    jobs_await_room(b);
+    if (is_last || !b->options || (is_early && !is_needed))
         job_run(j);
-    mutex_lock(&b->lock);
-    int code = b->code ? err_set(err, b->code, "%s", b->err.text) : 0;
-    mutex_unlock(&b->lock);
+    else
+        job_submit(j);
+    return jobs_error(b, err);
+}
+
+/* Writes the files of the held jobs in one call. */
+static int held_write(struct tree_builder *b, struct err *err)
+{
+    struct tree_store *t = b->store;
+    struct node_bytes files[BUILD_HELD];
+    char names[BUILD_HELD][LAKE_ID_LEN + 1];
+
+    for (unsigned i = 0; i < b->held_count; i++) {
+        node_id_text(names[i], &b->held[i]->encoder.id);
+        files[i] = (struct node_bytes){str_z(names[i]), buf_str(&b->held[i]->encoder.file)};
+    }
+    int code = t->place.write_all(t->place.ctx, files, b->held_count, err);
+    for (unsigned i = 0; i < b->held_count && code == 0; i++)
+        cache_written(t, &b->held[i]->encoder.id, b->held[i]->draft.level, files[i].bytes);
     return code;
+}
+
+/* Ends the held jobs, which were written unless there is an error. */
+static void held_end(struct tree_builder *b, int code, const struct err *err)
+{
+    for (unsigned i = 0; i < b->held_count; i++) {
+        if (code == 0)
+            job_free_promises(b->held[i]);
+        jobs_await_room(b);
+        job_end(b->held[i], code, err, code == 0);
+    }
+    b->held_count = 0;
+}
+
+void tree_jobs_give_up(struct tree_builder *b)
+{
+    held_end(b, ERR_CLOSED, &(struct err){0});
 }
 
 int tree_jobs_wait(struct tree_builder *b, struct err *err)
 {
+    struct err own = {0};
+    int code = b->held_count ? jobs_error(b, &own) : 0;
+
+    if (code == 0 && b->held_count)
+        code = held_write(b, &own);
+    held_end(b, code, &own);
     mutex_lock(&b->lock);
     while (b->running)
         cond_wait(&b->changed, &b->lock);
-    int code = b->code ? err_set(err, b->code, "%s", b->err.text) : 0;
     mutex_unlock(&b->lock);
-    return code;
+    return jobs_error(b, err);
 }
 
 void tree_jobs_release(struct tree_builder *b)

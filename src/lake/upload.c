@@ -159,7 +159,7 @@ static int part_copy_entry(struct upload_work *w, uint32_t number, struct lake_b
     struct lake_at at = lake_bucket_at(from, source->key);
     struct get_result head = {0};
     struct lake_object found;
-    struct object_place p;
+    struct object_place p = {0};
     int code = lake_stat(from->lake, w->a, &from->repo, at.ref, at.path, &found, err);
 
     if (code == 0 && !str_eq(found.entry.etag, source->etag))

@@ -174,6 +174,13 @@ struct put_result {
     uint64_t size;
 };
 
+/* One of several bodies that are put in one call. */
+struct object_put {
+    struct str key, bytes;
+    struct put_options o;
+    struct put_result result; /* set by the call */
+};
+
 struct get_result {
     struct object_info info;
     struct reader *body; /* the bytes of the range; the caller closes it; NULL after head() */
@@ -334,6 +341,11 @@ struct bucket_ops {
     /* Stores the body under the key. `size` UINT64_MAX: not known. */
     int (*put)(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);
+    /* Stores several small bodies as put() does, with fewer syncs: all of them or, after an error,
+     * none. The keys must differ. NULL: the storage has no such way, and the caller puts the
+     * bodies one by one. */
+    int (*put_all)(struct bucket *b, struct arena *a, struct object_put *puts, size_t count,
+                   struct err *err);
     /* Stores the bytes of a version from a bucket on the same storage under this key, without
      * moving them where possible. ERR_UNSUPPORTED: the caller has to read and put. Sealed bytes
      * stay sealed: o's meta must have an encryption exactly when the source's meta has one (else

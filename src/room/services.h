@@ -68,7 +68,8 @@ struct services {
     const char *only;        /* roles with commas between them; NULL: every role */
     const struct log *log;
     struct ready *ready;
-    /* The time by which a stop must have ended, in clock_mono_ns(); 0: weir is not stopping. */
+    /* The time by which a stop must have ended, in clock_mono_ns(); 0: weir is not stopping. A part
+     * that is stopped late gets a later time, so that it has a second at least. */
     uint64_t deadline_ns;
     char boot[PROCESS_BOOT_LEN + 1]; /* identifies the boot of the machine */
 

@@ -5,6 +5,9 @@
 
 #include <unistd.h>
 
+/* Least time that the part of a room has for its stop. */
+enum { PART_END_MS = 1000 };
+
 struct server_part {
     server_start_fn *start;
     server_stop_fn *stop;
@@ -90,12 +93,26 @@ static int start_step(struct server *s, const struct server_step *step, struct e
                      : step->foreign->start(step->state, &s->services, err);
 }
 
+/* Stops the part of a room. Earlier parts may have used up the whole time of the stop, and threads
+ * that only wait still need a moment to end. */
+static void stop_foreign(struct server *s, const struct server_step *step)
+{
+    uint64_t deadline_ns = s->services.deadline_ns;
+    uint64_t soon_ns = clock_mono_ns() + PART_END_MS * NS_PER_MS;
+
+    if (soon_ns > deadline_ns)
+        s->services.deadline_ns = soon_ns;
+    if (!step->foreign->stop(step->state, &s->services))
+        server_stop_by_force(s);
+    s->services.deadline_ns = deadline_ns;
+}
+
 static void stop_step(struct server *s, const struct server_step *step)
 {
     if (step->own && step->own->stop)
         step->own->stop(s);
-    if (step->foreign && step->foreign->stop && !step->foreign->stop(step->state, &s->services))
-        server_stop_by_force(s);
+    if (step->foreign && step->foreign->stop)
+        stop_foreign(s, step);
 }
 
 int server_start(struct server *s, const struct server_options *o, struct err *err)

@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-enum { FOLDER_OBJECTS = 1000, CACHE_BYTES = 64 << 20 };
+enum { FOLDER_OBJECTS = 1000, CACHE_BYTES = 64 << 20, NODES_AT_ONCE = 16 };
 
 void bench_must(int code, const struct err *err)
 {
@@ -74,28 +74,57 @@ static int bench_node_read(void *ctx, struct str id, struct buf *out, struct err
     return code;
 }
 
-/* A new file is written as a local storage does it: at its place, then synced with its folder. */
-static int bench_node_write(void *ctx, struct str id, struct str bytes, struct err *err)
+/* Opens a new file and writes it, as a local storage does it: at its place. The kernel begins to
+ * write it to the disk. *fd -1: there is such a file already, which others may use and which must
+ * never be half written, so a durable file has taken its place. */
+static int bench_node_begin(int *fd, const char *path, struct str bytes, struct err *err)
 {
+    *fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (*fd < 0 && errno == EEXIST)
+        return file_write_durable(path, bytes, 0600, err);
+    if (*fd < 0)
+        return err_errno(err, errno, "%s", path);
+    int code = file_write_all(*fd, bytes.p, bytes.len, err);
+    if (code == 0)
+        (void)sync_file_range(*fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    return code;
+}
+
+/* Files are synced one behind the other, and then their folder once. */
+static int bench_node_write_all(void *ctx, const struct node_bytes *files, size_t count,
+                                struct err *err)
+{
+    const struct lake_bench *b = ctx;
+    int fds[NODES_AT_ONCE], code = 0;
     char path[512];
 
-    bench_node_path(path, ctx, id);
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 && errno == EEXIST) /* others may use it: it must never be half written */
-        return file_write_durable(path, bytes, 0600, err);
-    if (fd < 0)
-        return err_errno(err, errno, "%s", path);
-    int code = file_write_all(fd, bytes.p, bytes.len, err);
-    if (code == 0)
-        code = file_sync(fd, err);
-    fd_close(&fd);
-    return code < 0 ? code : dir_sync(((struct lake_bench *)ctx)->nodes, err);
+    bench_must(count <= NODES_AT_ONCE ? 0 : ERR_TOO_LARGE, err);
+    for (size_t i = 0; i < count; i++) {
+        fds[i] = -1;
+        bench_node_path(path, b, files[i].id);
+        if (code == 0)
+            code = bench_node_begin(&fds[i], path, files[i].bytes, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (code == 0 && fds[i] >= 0)
+            code = file_sync(fds[i], err);
+        fd_close(&fds[i]);
+    }
+    return code < 0 ? code : dir_sync(b->nodes, err);
+}
+
+static int bench_node_write(void *ctx, struct str id, struct str bytes, struct err *err)
+{
+    return bench_node_write_all(ctx, &(struct node_bytes){id, bytes}, 1, err);
 }
 
 static int bench_place(void *ctx, const struct lake_repo *r, struct node_place *out,
                        struct err *err)
 {
-    *out = (struct node_place){.read = bench_node_read, .write = bench_node_write, .ctx = ctx};
+    *out = (struct node_place){.read = bench_node_read,
+                               .write = bench_node_write,
+                               .write_all = bench_node_write_all,
+                               .ctx = ctx};
     return 0;
 }
 

@@ -1,6 +1,8 @@
 /* Commits of many objects: beside the limit, beside writers, and of one object.
  *
- *     bench_lake_commit DIR OBJECTS SECONDS THREADS
+ *     bench_lake_commit DIR OBJECTS SECONDS THREADS [one_commit]
+ *
+ * With `one_commit` only commits of one object are measured, behind a commit of all.
  *
  * The limit is a scan of the same rows that packs them by zstd, hashes them by SHA-256 and writes
  * them to files. Threads stage and commit one object each, on one branch and on branches of their
@@ -373,12 +375,27 @@ static double run_pair(struct commit_bench *b, const char *alone, const char *be
     return reached;
 }
 
+/* What is measured behind the commits of one object. */
+static void run_rest(struct commit_bench *b)
+{
+    run_committers(b, "commits_one_branch", 1);
+    run_committers(b, "commits_eight_branches", COMMITTERS);
+    settle(b);
+    run_branches(b);
+    run_lookups(b);
+    double rate = run_pair(b, "alone", "beside", 0);
+    run_pair(b, "half_alone", "half_beside", rate / 2);
+}
+
 int main(int argc, char **argv)
 {
     struct commit_bench b = {0};
     char target[512];
 
-    if (argc != 5 || str_u64(str_z(argv[2]), &b.objects) || b.objects < LAKE_BATCH_MAX)
+    if (argc < 5 || argc > 6 || str_u64(str_z(argv[2]), &b.objects) || b.objects < LAKE_BATCH_MAX)
+        return 2;
+    bool is_all = argc == 5;
+    if (!is_all && strcmp(argv[5], "one_commit") != 0)
         return 2;
     b.folder = argv[1];
     b.seconds = atof(argv[3]);
@@ -390,17 +407,13 @@ int main(int argc, char **argv)
     struct span s = span_begin();
     fill(&b);
     span_end(&s, "fill", b.objects);
-    run_limit(&b);
+    if (is_all)
+        run_limit(&b);
     run_commit(&b, "commit");
     settle(&b);
     run_singles(&b);
-    run_committers(&b, "commits_one_branch", 1);
-    run_committers(&b, "commits_eight_branches", COMMITTERS);
-    settle(&b);
-    run_branches(&b);
-    run_lookups(&b);
-    double rate = run_pair(&b, "alone", "beside", 0);
-    run_pair(&b, "half_alone", "half_beside", rate / 2);
+    if (is_all)
+        run_rest(&b);
     lake_bench_close(&b.lake);
     return 0;
 }

@@ -23,7 +23,7 @@ enum {
     CHANGED = 10,     /* folders that diff and merge find changed */
     LOOKUPS = 200000, /* lookups that are timed */
     SINGLES = 200,    /* changes of one object that are timed */
-    REPEATS = 10,     /* diffs and merges that are timed: one takes a few milliseconds */
+    REPEATS = 50,     /* diffs and merges that are timed: one takes a few milliseconds */
     LIMIT_BLOCK = 128 << 10,
 };
 

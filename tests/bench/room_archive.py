@@ -1,8 +1,8 @@
 """archive/: the backup of a repository beside `git clone --mirror`, `git bundle create --all` and `rclone copyto`, and
 beside the bare limit of the work; a repository of 100,001 refs; the backup a hundred commits later; the
-schedule of many accounts (archive_schedule.py).
+schedule of many accounts (archive_schedule.py); the clones that weir serves (archive_serve.py).
 
-ARCHIVE=commits (11000) sets the size of the repository; there are ten objects for each commit. The repositories are made
+ARCHIVE=commits (22000) sets the size of the repository; there are five objects for each commit. The repositories are made
 once and kept in the build folder. MEASURES=full,refs measures only what begins with one of these names."""
 import os
 import resource
@@ -13,6 +13,7 @@ import time
 
 import archive_git
 import archive_schedule
+import archive_serve
 from lab import Measure, Unmeasured, accepts, free_port, median, ratios
 
 BOUNDS = {
@@ -22,8 +23,9 @@ BOUNDS = {
     "archive/zip_cpu": ("<=", 0.7),
     "archive/append_wall": (">=", 3), "archive/append_cpu": (">=", 3), "archive/append_bytes": ("<=", 1.05),
     **archive_schedule.BOUNDS,
+    **archive_serve.BOUNDS,
 }
-COMMITS, REFS, MANY_REFS = int(os.environ.get("ARCHIVE", "11000")), 881, 100001
+COMMITS, REFS, MANY_REFS = int(os.environ.get("ARCHIVE", "22000")), 881, 100001
 
 
 def wanted(*names):
@@ -170,7 +172,7 @@ def measure(lab):
         yield from archive_schedule.measure_claims(lab)
     if wanted("rebuild"):
         yield from archive_schedule.measure_rebuild(lab)
-    if not wanted("full", "refs", "append", "zip"):
+    if not wanted("full", "refs", "append", "zip", "serve"):
         return
     b = Backups(lab)
     if wanted("full"):
@@ -181,3 +183,5 @@ def measure(lab):
         yield from measure_append(lab, b)
     if wanted("zip"):
         yield from measure_zip(lab, b)
+    if wanted("serve"):
+        yield from archive_serve.measure(lab, os.path.join(b.folder, "large"))

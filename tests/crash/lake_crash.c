@@ -99,10 +99,19 @@ static int node_write(void *ctx, struct str id, struct str bytes, struct err *er
     return code;
 }
 
+static int node_write_all(void *ctx, const struct node_bytes *files, size_t count, struct err *err)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = node_write(ctx, files[i].id, files[i].bytes, err);
+    return code;
+}
+
 static int node_folder(void *ctx, const struct lake_repo *r, struct node_place *out,
                        struct err *err)
 {
-    *out = (struct node_place){.read = node_read, .write = node_write};
+    *out = (struct node_place){.read = node_read, .write = node_write, .write_all = node_write_all};
     return 0;
 }
 

@@ -1,9 +1,9 @@
 /* A local storage under kill and loss of power (harness.h).
  *
- * Several threads put, upload, copy and remove keys of their own, half of them in a bucket that
- * keeps versions; a change is told before it begins and after it was answered. A loss of power
- * zeroes or cuts off the bytes of blobs that were not synced, and a file whose folder was not
- * synced since it was made goes. Then
+ * Several threads put (also two keys in one call), upload, copy and remove keys of their own, half
+ * of them in a bucket that keeps versions; a change is told before it begins and after it was
+ * answered. A loss of power zeroes or cuts off the bytes of blobs that were not synced, and a file
+ * whose folder was not synced since it was made goes. Then
  *   1. every key has the bytes of the last change that was answered, or of the one that was under
  *      way; what was removed stays removed; no version is lost;
  *   2. after the collector rows and files agree, and nothing is left over (local_check_whole).
@@ -28,7 +28,7 @@ enum {
     INLINE_MAX = 8 * 1024,
 };
 
-enum action { PUT_SMALL, PUT_LARGE, PUT_PARTS, ABORT, REMOVE, COPY };
+enum action { PUT_SMALL, PUT_LARGE, PUT_TWO, PUT_PARTS, ABORT, REMOVE, COPY };
 
 struct operation {
     enum action action;
@@ -196,8 +196,9 @@ static uint64_t mix(uint32_t writer, uint32_t number)
 
 static struct operation operation_of(uint32_t writer, uint32_t number)
 {
-    static const enum action actions[] = {PUT_SMALL, PUT_SMALL, PUT_SMALL, PUT_LARGE, PUT_LARGE,
-                                          PUT_PARTS, PUT_PARTS, ABORT,     REMOVE,    COPY};
+    static const enum action actions[] = {PUT_SMALL, PUT_SMALL, PUT_SMALL, PUT_LARGE,
+                                          PUT_LARGE, PUT_TWO,   PUT_TWO,   PUT_PARTS,
+                                          PUT_PARTS, ABORT,     REMOVE,    COPY};
     uint64_t h = mix(writer, number);
 
     return (struct operation){.action = actions[h % ARRAY_SIZE(actions)],
@@ -220,6 +221,12 @@ static void body_of(struct buf *out, uint32_t writer, uint32_t number)
     }
 }
 
+/* The second key of PUT_TWO, which gets the same bytes. */
+static uint32_t second_key(const struct operation *o)
+{
+    return (o->key + 1) % KEYS;
+}
+
 /* What the operation does to the writer's keys. */
 static void apply(struct progress *p, uint32_t writer, uint32_t number)
 {
@@ -230,6 +237,11 @@ static void apply(struct progress *p, uint32_t writer, uint32_t number)
         return;
     k->value = o.action == REMOVE ? 0 : o.action == COPY ? p->keys[o.from].value : number;
     k->versions++;
+    if (o.action == PUT_TWO) {
+        k = &p->keys[second_key(&o)];
+        k->value = number;
+        k->versions++;
+    }
 }
 
 static struct str key_name(char out[32], uint32_t writer, uint32_t key)
@@ -293,6 +305,15 @@ static void put(struct writer *w, struct arena *a, struct str key, struct str bo
     must(w->bucket->ops->put(w->bucket, a, key, &r.reader, body.len, &o, &out, &err), &err);
 }
 
+static void put_two(struct writer *w, struct arena *a, struct str key, struct str second,
+                    struct str body)
+{
+    struct object_put puts[] = {{.key = key, .bytes = body}, {.key = second, .bytes = body}};
+    struct err err = {0};
+
+    must(w->bucket->ops->put_all(w->bucket, a, puts, ARRAY_SIZE(puts), &err), &err);
+}
+
 static void upload(struct writer *w, struct arena *a, struct str key, struct str body, bool finish)
 {
     struct bucket *b = w->bucket;
@@ -350,6 +371,8 @@ static void operate(struct writer *w, struct buf *body)
     body_of(body, w->id, w->number);
     if (o.action == PUT_SMALL || o.action == PUT_LARGE)
         put(w, &a, key, buf_str(body));
+    else if (o.action == PUT_TWO)
+        put_two(w, &a, key, key_name(source, w->id, second_key(&o)), buf_str(body));
     else if (o.action == PUT_PARTS || o.action == ABORT)
         upload(w, &a, key, buf_str(body), o.action == PUT_PARTS);
     else if (o.action == COPY)

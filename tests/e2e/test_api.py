@@ -42,7 +42,7 @@ def test_ready_names_every_part(server):
     answer = server.get("/readyz")
     assert answer.status == 200
     assert json.loads(answer.body) == {"ready": True, "parts": {
-        "db": "ok", "store": "ok", "store.appDB": "ok", "store.queueDB": "ok", "store.lockDB": "ok", "store.configDB": "ok", "store.swarmDB": "ok",
+        "archive": "ok", "db": "ok", "store": "ok", "store.appDB": "ok", "store.queueDB": "ok", "store.lockDB": "ok", "store.configDB": "ok", "store.swarmDB": "ok",
         "storage.local": "ok", "tracker": "ok"}}
 
 

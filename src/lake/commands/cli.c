@@ -144,7 +144,7 @@ int lake_cli_metadata(struct json_out *w, const struct invocation *inv, const ch
 
 /* --- rows --- */
 
-/* Adds the time of the member `from`, in seconds since 1970, as text under the name `to`. */
+/* Adds the member `to`: the time in the member `from` (seconds since 1970), written as ISO text. */
 static void row_add_time(json_t *object, const char *from, const char *to)
 {
     char text[CLOCK_ISO_LEN + 1];

@@ -120,8 +120,8 @@ static int merge_base_show(struct rest_call *c, struct err *err)
 {
     struct str source = rest_text(c, "sourceRef"), dest = rest_text(c, "destinationBranch");
     struct lake *lake = web_of(c)->lake;
-    struct lake_ref left, right;
-    struct lake_commit base;
+    struct lake_ref left = {0}, right = {0};
+    struct lake_commit base = {0};
     struct lake_repo repo;
     int code = web_repo(c, (struct web_ask){S3_ACTION_LIST_BUCKET, dest, STR_EMPTY}, &repo, err);
 

@@ -107,7 +107,7 @@ static void migration_write_repo(struct json_out *w, const struct lake_migrate_r
 
 static int migration_show(struct rest_call *c, struct err *err)
 {
-    struct lake_mover_status s;
+    struct lake_mover_status s = {0};
     int code = web_need_admin(c, err);
 
     if (code == 0)

@@ -42,7 +42,7 @@ static const struct web_ask may_set = {S3_ACTION_PUT_BUCKET_POLICY, {0}, {0}},
 
 static int protection_send(struct rest_call *c, bool etag, struct err *err)
 {
-    struct lake_protection rules;
+    struct lake_protection rules = {0};
     struct buf text = BUF_INIT(RULES_BODY_MAX);
     struct lake_repo repo;
     struct json_out w;

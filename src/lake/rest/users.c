@@ -139,7 +139,7 @@ static int key_order(const void *a, const void *b)
 static int key_page(struct rest_call *c, struct err *err)
 {
     struct str prefix = rest_text(c, "prefix"), *names = NULL;
-    struct user user;
+    struct user user = {0};
     int code = user_of_path(c, &user, err);
 
     if (code == 0) {
@@ -161,7 +161,7 @@ static int key_page(struct rest_call *c, struct err *err)
 
 static int key_make(struct rest_call *c, struct err *err)
 {
-    struct user_key key;
+    struct user_key key = {0};
     struct user user;
     int code = user_of_path(c, &user, err);
 

@@ -18,6 +18,7 @@ const struct bucket_ops local_bucket_ops = {
     .head = local_head,
     .get = local_get,
     .put = local_put,
+    .put_all = local_put_all,
     .copy = local_copy,
     .remove = local_remove,
     .list = local_list,

@@ -143,10 +143,10 @@ static int writing_begin(struct writing *w, uint64_t *id, struct err *err)
 
 /* Reports an error of the disk itself (ERR_IO) as trouble of the storage (local_trouble()); other
  * errors are not reported. Returns `code`. */
-static int noted(struct writing *w, int code, const struct err *err)
+static int noted(struct local *l, int code, const struct err *err)
 {
     if (code == ERR_IO)
-        trouble_note(w->l, err);
+        trouble_note(l, err);
     return code;
 }
 
@@ -159,7 +159,7 @@ static int write_block(struct writing *w, struct blob *out, struct str block, st
     if (w->count % SPACE_EVERY == SPACE_EVERY - 1)
         code = blob_space(w->l, 0, err);
     if (code == 0)
-        code = noted(w, file_write_all(w->fd, block.p, block.len, err), err);
+        code = noted(w->l, file_write_all(w->fd, block.p, block.len, err), err);
     if (code < 0)
         return code;
     out->checksum = blob_checksum(out->checksum, block);
@@ -233,7 +233,7 @@ static int blob_write_file(struct writing *w, const struct blob_source *from, st
                            struct err *err)
 {
     bool one_block = w->block->len < w->room;
-    int code = noted(w, writing_begin(w, &out->id, err), err);
+    int code = noted(w->l, writing_begin(w, &out->id, err), err);
 
     if (code == 0 && w->wants_md5 && one_block)
         md5_of_bytes(buf_str(w->block), out);
@@ -242,15 +242,43 @@ static int blob_write_file(struct writing *w, const struct blob_source *from, st
         hash_begin(&w->md5, w->l->hasher);
     if (code == 0)
         code = write_blocks(w, from, out, err);
-    if (code == 0)
-        code = noted(w, file_sync(w->fd, err), err);
+    if (code == 0 && !from->later)
+        code = noted(w->l, file_sync(w->fd, err), err);
     if (w->streams) {
         hash_end(&w->md5, out->md5);
         md5_hex(out->etag, out->md5);
     }
-    if (code == 0)
-        code = noted(w, sync_parent(&w->path, err), err);
+    if (code == 0 && !from->later)
+        code = noted(w->l, sync_parent(&w->path, err), err);
+    if (code == 0 && from->later) {
+        (void)sync_file_range(w->fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint */
+        out->fd = w->fd;
+        w->fd = -1;
+    }
     return code;
+}
+
+int blob_sync_file(struct local *l, struct blob *blob, struct err *err)
+{
+    int code = noted(l, file_sync(blob->fd, err), err);
+
+    fd_close(&blob->fd);
+    return code;
+}
+
+int blob_sync_folder(struct local *l, uint64_t id, struct err *err)
+{
+    struct buf path = BUF_INIT(PATH_MAX);
+
+    blob_path(&path, l, id);
+    int code = noted(l, sync_parent(&path, err), err);
+    buf_release(&path);
+    return code;
+}
+
+bool blob_is_beside(uint64_t id, uint64_t other)
+{
+    return epoch_of(id) == epoch_of(other) && blob_folder_number(id) == blob_folder_number(other);
 }
 
 /* Moves the block with a small body to *small, which the caller will write as a row. All of the
@@ -281,7 +309,7 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
         .l = l, .fd = -1, .path = BUF_INIT(PATH_MAX), .wants_md5 = from->md5, .room = BLOB_BLOCK};
     int code = blob_space(l, from->size == UINT64_MAX ? 0 : from->size, err);
 
-    *out = (struct blob){0};
+    *out = (struct blob){.fd = -1};
     if (code < 0)
         return code;
     BUG_ON(from->inline_max >= BLOB_BLOCK);

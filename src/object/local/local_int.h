@@ -289,6 +289,10 @@ struct row_change {
 /* Checks the change's key, and sets the key of its row. ERR_INVALID as for key_check(). */
 int change_key(struct row_change *c, struct err *err) MUST_CHECK;
 int change_apply(struct row_change *c, struct err *err) MUST_CHECK;
+/* Applies several changes in one commit: all of them or none. The n-th change is at `first` + n *
+ * `size` bytes. */
+int change_apply_all(struct row_change *first, size_t size, size_t count,
+                     struct err *err) MUST_CHECK;
 /* Reads the current version. If the current version is a marker, or there is no version, the record
  * is empty and its sequence is 0. */
 int change_current(struct row_change *c, struct stored *out, struct err *err) MUST_CHECK;
@@ -350,6 +354,7 @@ struct blob {
     unsigned char md5[MD5_LEN]; /* MD5 of the body, if asked for */
     char etag[BLOB_ETAG_MAX]; /* the MD5 in hex, or a hidden ETag (put_seal.hide_md5); empty if not
                                  asked for */
+    int fd;                   /* the open file if blob_sync_file() has to be called, else -1 */
 };
 
 void blob_path(struct buf *out, const struct local *l, uint64_t id);
@@ -362,9 +367,16 @@ struct blob_source {
     uint64_t size;     /* size of the body in bytes; UINT64_MAX: not known */
     size_t inline_max; /* 0: any body becomes a file */
     bool md5;
+    bool later; /* the caller makes the file durable, by blob_sync_file() */
 };
 int blob_write(struct local *l, const struct blob_source *from, struct blob *out, struct buf *small,
                struct err *err) MUST_CHECK;
+/* Makes files durable that were written with `later`. blob_sync_file() closes the file; the folder
+ * is synced behind it. */
+int blob_sync_file(struct local *l, struct blob *blob, struct err *err) MUST_CHECK;
+int blob_sync_folder(struct local *l, uint64_t id, struct err *err) MUST_CHECK;
+/* Whether the files of two blobs are in one folder. */
+bool blob_is_beside(uint64_t id, uint64_t other);
 /* Removes a file that no committed row can name. */
 void blob_discard(struct local *l, uint64_t id);
 /* After a failed change: removes the blob if the change was refused. If its commit failed, the
@@ -423,6 +435,8 @@ int local_put(struct bucket *b, struct arena *a, struct str key, struct reader *
 int local_copy(struct bucket *b, struct arena *a, struct str key, struct bucket *from,
                const struct object_info *source, const struct put_options *o,
                struct put_result *out, struct err *err);
+int local_put_all(struct bucket *b, struct arena *a, struct object_put *puts, size_t count,
+                  struct err *err);
 /* Fills the result of a put that installed this record. */
 int put_answer(const struct row_change *c, struct arena *a, const struct object_record *r,
                struct put_result *out, struct err *err);

@@ -1,12 +1,15 @@
 /* Writing objects: put and copy. */
 #include "object/local/local_int.h"
+#include "os/file.h"
+
+#include <stdlib.h>
 
 struct put_change {
     struct row_change change;
     const struct put_options *o;
     struct object_record r; /* the new version; the change sets its sequence and time */
-    const struct blob *blob;
-    struct str small;
+    struct blob blob;
+    struct buf small; /* the bytes of an inline body */
 };
 
 struct copy_change {
@@ -27,10 +30,10 @@ static void put_whole_body(struct put_change *p)
     struct row row;
 
     if (p->r.where == WHERE_INLINE)
-        db_tx_put(p->change.tx, l->bytes, row_bytes(&row, l, p->r.id), p->small);
+        db_tx_put(p->change.tx, l->bytes, row_bytes(&row, l, p->r.id), buf_str(&p->small));
     if (p->r.where != WHERE_BLOB)
         return;
-    blob_record_put(&value, &(struct blob_record){1, p->blob->size, p->blob->checksum});
+    blob_record_put(&value, &(struct blob_record){1, p->blob.size, p->blob.checksum});
     db_tx_put(p->change.tx, l->rows, row_id(&row, l, TAG_BLOB, p->r.id), buf_str(&value));
     buf_release(&value);
 }
@@ -54,38 +57,113 @@ int put_answer(const struct row_change *c, struct arena *a, const struct object_
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
+static void put_begin(struct put_change *p, struct local_bucket *b, struct str key,
+                      const struct put_options *o)
+{
+    *p = (struct put_change){
+        .change = {.b = b, .key = key, .conditions = &o->conditions, .fn = put_run},
+        .o = o,
+        .blob = {.fd = -1}};
+}
+
+/* Stores the bytes, as a file or in p->small, and fills the record. */
+static int put_take(struct put_change *p, const struct blob_source *from, struct err *err)
+{
+    const struct put_options *o = p->o;
+    const struct blob *blob = &p->blob;
+    int code = change_key(&p->change, err);
+
+    if (code == 0)
+        code = blob_take(p->change.b->local, from, &(struct blob_target){o, &o->meta, 0}, &p->blob,
+                         &p->small, err);
+    p->r.meta = o->meta;
+    if (code == 0 && o->verify)
+        code = o->verify(o->ctx, &p->r.meta, err);
+    p->r.size = blob->plain;
+    p->r.etag = o->etag.len ? o->etag : str_z(blob->etag);
+    p->r.where = blob->id ? WHERE_BLOB : blob->size ? WHERE_INLINE : WHERE_NONE;
+    p->r.id = blob->id ? blob->id : blob->bytes_id;
+    p->r.checksum = blob->checksum;
+    return code;
+}
+
+/* Ends the put, which ended with `code`. Returns `code`, or the error of the answer. */
+static int put_end(struct put_change *p, struct arena *a, struct put_result *out, int code,
+                   struct err *err)
+{
+    fd_close(&p->blob.fd);
+    if (code < 0)
+        blob_unused(p->change.b->local, &p->change, p->blob.id);
+    else
+        code = put_answer(&p->change, a, &p->r, out, err);
+    buf_release(&p->small);
+    return code;
+}
+
 /* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_put(struct bucket *bucket, struct arena *a, struct str key, struct reader *body,
               uint64_t size, const struct put_options *o, struct put_result *out, struct err *err)
 {
     struct local_bucket *b = local_bucket_of(bucket);
-    struct local *l = b->local;
-    struct put_change p = {
-        .change = {.b = b, .key = key, .conditions = &o->conditions, .fn = put_run}, .o = o};
-    struct blob_source from = {body, size, l->inline_max, o->etag.len == 0};
-    struct buf small = BUF_INIT(0);
-    struct blob blob = {0};
-    int code = change_key(&p.change, err);
+    struct blob_source from = {body, size, b->local->inline_max, o->etag.len == 0};
+    struct put_change p;
 
-    if (code == 0)
-        code = blob_take(l, &from, &(struct blob_target){o, &o->meta, 0}, &blob, &small, err);
-    p.r.meta = o->meta;
-    if (code == 0 && o->verify)
-        code = o->verify(o->ctx, &p.r.meta, err);
-    p.r.size = blob.plain;
-    p.r.etag = o->etag.len ? o->etag : str_z(blob.etag);
-    p.r.where = blob.id ? WHERE_BLOB : blob.size ? WHERE_INLINE : WHERE_NONE;
-    p.r.id = blob.id ? blob.id : blob.bytes_id;
-    p.r.checksum = blob.checksum;
-    p.blob = &blob;
-    p.small = buf_str(&small);
+    put_begin(&p, b, key, o);
+    int code = put_take(&p, &from, err);
     if (code == 0)
         code = change_apply(&p.change, err);
-    if (code < 0)
-        blob_unused(l, &p.change, blob.id);
-    else
-        code = put_answer(&p.change, a, &p.r, out, err);
-    buf_release(&small);
+    return put_end(&p, a, out, code, err);
+}
+
+/* --- several puts --- */
+
+/* Makes the files durable, and then each folder that has some of them: once, unless files of
+ * different folders take turns (docs/local-storage.md, L7). */
+static int puts_sync(struct put_change *all, size_t count, struct err *err)
+{
+    struct local *l = all[0].change.b->local;
+    uint64_t last = 0;
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++)
+        if (all[i].blob.fd >= 0)
+            code = blob_sync_file(l, &all[i].blob, err);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        uint64_t id = all[i].blob.id;
+        if (id && !(last && blob_is_beside(id, last)))
+            code = blob_sync_folder(l, id, err);
+        last = id ? id : last;
+    }
+    return code;
+}
+
+int local_put_all(struct bucket *bucket, struct arena *a, struct object_put *puts, size_t count,
+                  struct err *err)
+{
+    struct local_bucket *b = local_bucket_of(bucket);
+    struct put_change *all = xcalloc(count, sizeof(*all));
+    struct str_reader body;
+    int code = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct object_put *put = &puts[i];
+        struct blob_source from = {&body.reader, put->bytes.len, b->local->inline_max,
+                                   put->o.etag.len == 0, .later = true};
+        put_begin(&all[i], b, put->key, &put->o);
+        str_reader_init(&body, put->bytes);
+        if (code == 0)
+            code = put_take(&all[i], &from, err);
+    }
+    if (code == 0)
+        code = puts_sync(all, count, err);
+    if (code == 0)
+        code = change_apply_all(&all[0].change, sizeof(all[0]), count, err);
+    int made = code;
+    for (size_t i = 0; i < count; i++) {
+        int ended = put_end(&all[i], a, &puts[i].result, made, err);
+        code = code < 0 ? code : ended;
+    }
+    free(all);
     return code;
 }
 

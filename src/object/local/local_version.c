@@ -128,17 +128,55 @@ static int change_run(struct db_tx *tx, void *ctx, struct err *err)
     return code;
 }
 
-int change_apply(struct row_change *c, struct err *err)
+/* Ends a change whose commit ended with `code`. */
+static void change_end(struct row_change *c, int code)
 {
-    struct local *l = c->b->local;
-    int code = db_apply(l->db, c->frees ? DB_URGENT : DB_DURABLE, change_run, c, err);
-
     stored_release(&c->current);
     buf_release(&c->bucket_row);
     if (code == 0 && c->garbage)
-        collector_ask(l);
+        collector_ask(c->b->local);
     if (code == 0)
         change_tapped(c);
+}
+
+int change_apply(struct row_change *c, struct err *err)
+{
+    int code = db_apply(c->b->local->db, c->frees ? DB_URGENT : DB_DURABLE, change_run, c, err);
+
+    change_end(c, code);
+    return code;
+}
+
+/* Several changes of one commit. */
+struct row_changes {
+    struct row_change *first;
+    size_t size, count;
+};
+
+static struct row_change *changes_at(const struct row_changes *all, size_t i)
+{
+    return (struct row_change *)((char *)all->first + i * all->size);
+}
+
+static int changes_run(struct db_tx *tx, void *ctx, struct err *err)
+{
+    const struct row_changes *all = ctx;
+    int code = 0;
+
+    for (size_t i = 0; i < all->count && code == 0; i++)
+        code = change_run(tx, changes_at(all, i), err);
+    for (size_t i = 0; i < all->count; i++) /* an error undoes all of them */
+        changes_at(all, i)->refused = code < 0;
+    return code;
+}
+
+int change_apply_all(struct row_change *first, size_t size, size_t count, struct err *err)
+{
+    struct row_changes all = {first, size, count};
+    int code = db_apply(first->b->local->db, DB_DURABLE, changes_run, &all, err);
+
+    for (size_t i = 0; i < count; i++)
+        change_end(changes_at(&all, i), code);
     return code;
 }
 

@@ -86,7 +86,7 @@ void credential_unref(struct credential *c); /* NULL is fine; the last call over
 int remote_forward(struct storage *s, const struct forward_request *r, struct exchange **out,
                    struct err *err) MUST_CHECK;
 
-/* --- remote_ask.c: one request of the bucket's calls, and its answer --- */
+/* --- remote_ask.c: one request to the peer for a call of struct bucket_ops, and its answer --- */
 
 struct ask {
     struct remote *remote;

@@ -267,9 +267,10 @@ static void keep_settled(struct taps *t)
         t->taps[i]->settling = atomic_load(&t->taps[i]->told);
 }
 
-/* Does a round of the keeper. The round announces the intents of changes that ended after the last
- * lease, and brings the filter up to date with the policies. Both must happen before a lease begins
- * (E3, E4), so the lease's thread may wait for the round. */
+/* Does a round of the keeper. The round queues the tasks of the intents that leave_intent() made,
+ * for changes whose lease was over before they ended. It also brings the filter up to date with the
+ * policies. Both must be done before a new lease begins (E3, E4), so the lease's thread may be
+ * waiting for the round. */
 static void keep_round(struct taps *t)
 {
     struct err err = {0}, other = {0};

@@ -211,24 +211,67 @@ int object_place_read(struct object_place *p, struct buf *out, struct object_inf
     return code;
 }
 
+/* Fills the options of a put of a whole object. `type` must live until the put. */
+static int place_put_options(struct object_place *p, struct put_options *out,
+                             struct http_header *type, struct err *err)
+{
+    *type = (struct http_header){STR("content-type"), STR("application/octet-stream")};
+    *out = (struct put_options){.meta = {.headers = type, .header_count = 1, .owner = p->user},
+                                .seal = object_place_seal_key,
+                                .seal_ctx = p};
+    int code = object_place_seal(p, &out->meta, err);
+    return code < 0 ? code : object_place_may(p, err);
+}
+
 int object_place_put(struct object_place *p, struct str bytes, const struct object_conditions *c,
                      struct err *err)
 {
-    struct http_header type = {STR("content-type"), STR("application/octet-stream")};
-    struct put_options o = {.meta = {.headers = &type, .header_count = 1, .owner = p->user},
-                            .seal = object_place_seal_key,
-                            .seal_ctx = p};
+    struct http_header type;
+    struct put_options o;
     struct put_result result;
     struct str_reader body;
-    int code = object_place_seal(p, &o.meta, err);
+    int code = place_put_options(p, &o, &type, err);
 
     if (c)
         o.conditions = *c;
     str_reader_init(&body, bytes);
     if (code == 0)
-        code = object_place_may(p, err);
-    if (code == 0)
         code = p->bucket->ops->put(p->bucket, p->arena, p->key, &body.reader, bytes.len, &o,
                                    &result, err);
     return code;
+}
+
+/* Whether put_all() of the first place's bucket can put at all of the places. While the bucket is
+ * being switched, some keys may be on the other side. */
+static bool places_are_together(const struct object_place *places, size_t count)
+{
+    const struct bucket *first = places[0].bucket;
+
+    if (!first->ops->put_all || !first->storage)
+        return false;
+    for (size_t i = 1; i < count; i++)
+        if (places[i].bucket->ops != first->ops || places[i].bucket->storage != first->storage)
+            return false;
+    return true;
+}
+
+int object_place_put_all(struct object_place *places, const struct str *bytes, size_t count,
+                         struct err *err)
+{
+    struct arena *a = places[0].arena;
+    struct object_put *puts = arena_array(a, count, sizeof(*puts));
+    struct http_header *types = arena_array(a, count, sizeof(*types));
+    int code = puts && types ? 0 : err_code(err, ERR_NO_MEMORY);
+
+    if (code == 0 && !places_are_together(places, count)) {
+        for (size_t i = 0; i < count && code == 0; i++)
+            code = object_place_put(&places[i], bytes[i], NULL, err);
+        return code;
+    }
+    for (size_t i = 0; i < count && code == 0; i++) {
+        puts[i] = (struct object_put){.key = places[i].key, .bytes = bytes[i]};
+        code = place_put_options(&places[i], &puts[i].o, &types[i], err);
+    }
+    struct bucket *b = places[0].bucket;
+    return code < 0 ? code : b->ops->put_all(b, a, puts, count, err);
 }

@@ -99,5 +99,9 @@ int object_place_read(struct object_place *p, struct buf *out, struct object_inf
  * returns 0. */
 int object_place_put(struct object_place *p, struct str bytes, const struct object_conditions *c,
                      struct err *err) MUST_CHECK;
+/* Puts as many objects of these bytes, each at its place, which are different keys of one bucket.
+ * It costs fewer syncs where the bucket has put_all(). After an error some of them may be there. */
+int object_place_put_all(struct object_place *places, const struct str *bytes, size_t count,
+                         struct err *err) MUST_CHECK;
 
 #endif

@@ -352,13 +352,16 @@ static bool second_look(void *ctx)
     return ++*(int *)ctx > 1;
 }
 
-/* Another process begins with the import, notes its progress, and ends before it has made it. */
+/* Another process begins with the import, notes its progress, and ends before it has made it. Its
+ * note differs from the note of the first process only by its time, in ms. */
 static void begin_as_well(void *ctx)
 {
     struct interruption *i = ctx;
     struct err err = {0};
+    int64_t began = clock_wall_ms();
     int looks = 0;
 
+    CHECK_SOON(clock_wall_ms() != began);
     CHECK_ERR(lake_import_work(i->hand->lake, &i->hand->repo, i->id, second_look, &looks, &err),
               ERR_CANCELED);
 }

@@ -107,6 +107,7 @@ static void check_nodes(struct lake_lab *lab, bool far)
     buf_release(&bytes);
     CHECK_OK(lake_tree_store(lab->lake, &lab->repo, &t, &err));
     CHECK_INT(t.place.is_far, far);
+    CHECK_INT(t.place.write_all != NULL, !far);
     CHECK_INT(open_now(lab), far ? ERR_AGAIN : 0);
     CHECK_STR(t.scope, lab->repo.partition);
     lake_tree_store_release(lab->lake, &t);
@@ -279,6 +280,56 @@ static void check_announced(struct lake_lab *lab)
     expect_told(&t, "repo/_lakefs/dummy 1:done;");
     buf_release(&bytes);
     buf_release(&t.text);
+}
+
+#define OTHER_NODE "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define OTHER_KEY  "repo/_lakefs/" OTHER_NODE
+
+static int write_two_nodes(struct lake_lab *lab, const char *first, const char *second,
+                           struct err *err)
+{
+    struct node_bytes files[] = {{NODE, str_z(first)}, {STR(OTHER_NODE), str_z(second)}};
+    struct tree_store t;
+    int code = lake_tree_store(lab->lake, &lab->repo, &t, err);
+
+    if (code == 0) {
+        CHECK(t.place.write_all);
+        code = t.place.write_all(t.place.ctx, files, 2, err);
+        lake_tree_store_release(lab->lake, &t);
+    }
+    return code;
+}
+
+static void check_announced_together(struct lake_lab *lab)
+{
+    struct told t = {0};
+    struct change_capture capture = {told_begin, told_check, told_end, &t};
+    struct err err = {0};
+
+    lab->lake->o.capture = &capture;
+    CHECK_OK(write_two_nodes(lab, "x", "y", &err));
+    expect_told(&t, NODE_KEY " 7" OTHER_KEY " 7:done;:done;");
+    expect_object(lab, lab->storage, NODE_KEY, "x");
+    expect_object(lab, lab->storage, OTHER_KEY, "y");
+    t.refuses = ERR_UNAVAILABLE;
+    CHECK_ERR(write_two_nodes(lab, "1", "2", &err), ERR_UNAVAILABLE);
+    expect_told(&t, NODE_KEY " 7");
+    t.refuses = 0;
+    t.late = ERR_BUSY;
+    CHECK_ERR(write_two_nodes(lab, "1", "2", &err), ERR_BUSY);
+    expect_told(&t, NODE_KEY " 7" OTHER_KEY " 7:unknown;:unknown;");
+    t.late = 0;
+    t.ends_late = ERR_BUSY; /* they were written, but nobody may say so */
+    CHECK_ERR(write_two_nodes(lab, "v", "w", &err), ERR_BUSY);
+    expect_told(&t, NODE_KEY " 7" OTHER_KEY " 7:done;:done;");
+    expect_object(lab, lab->storage, NODE_KEY, "v");
+    expect_object(lab, lab->storage, OTHER_KEY, "w");
+    buf_release(&t.text);
+}
+
+TEST(lake_place, nodes_of_one_call_are_announced_each)
+{
+    with_storage(LAKE_LAB_STORAGE, check_announced_together);
 }
 
 TEST(lake_place, changes_of_a_local_storage_are_announced_and_their_ends_are_told)

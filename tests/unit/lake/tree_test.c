@@ -138,6 +138,8 @@ static void check_histories(uint64_t seed)
 
     world_open(&w, 1 << 20);
     small_nodes(&w);
+    if (seed % 2)
+        world_write_together(&w);
     set_random(&goal, &state, 5 + random_next(&state) % 90);
     set_build(&w, &goal, &whole);
     set_check(&w, str_z(whole.root), &goal);
@@ -194,7 +196,8 @@ TEST(lake_tree, writing_on_threads_gives_the_same_tree)
     world_close(&w);
 }
 
-TEST(lake_tree, a_write_that_fails_fails_the_whole_and_leaks_nothing)
+/* Every write of a large tree, or of a small one, fails in turn. */
+static void check_failing_writes(bool together, unsigned percent)
 {
     struct tree_write_options o = {.writers = 4};
     struct tree_result r, failed;
@@ -206,7 +209,9 @@ TEST(lake_tree, a_write_that_fails_fails_the_whole_and_leaks_nothing)
 
     world_open(&w, 1 << 20);
     small_nodes(&w);
-    set_random(&s, &state, 90);
+    if (together)
+        world_write_together(&w);
+    set_random(&s, &state, percent);
     set_build(&w, &s, &r);
     int writes = (int)w.writes;
     for (int at = 0; at < writes; at++) {
@@ -218,6 +223,57 @@ TEST(lake_tree, a_write_that_fails_fails_the_whole_and_leaks_nothing)
                   ERR_NO_SPACE);
         tree_iter_close(it);
     }
+    world_close(&w);
+}
+
+TEST(lake_tree, a_write_that_fails_fails_the_whole_and_leaks_nothing)
+{
+    check_failing_writes(false, 90);
+    check_failing_writes(true, 90);
+    check_failing_writes(true, 3);
+}
+
+/* Changes some records of the set. Returns the number of calls that wrote several files. */
+static uint64_t calls_of_change(struct world *w, const struct tree_result *base,
+                                const struct set *s, unsigned changes, struct tree_result *out)
+{
+    struct set next = *s;
+    uint64_t state = 5, calls = w->calls, writes = w->writes;
+
+    set_change(&next, &state, changes);
+    set_apply(w, str_z(base->root), s, &next, out);
+    set_check(w, str_z(out->root), &next);
+    CHECK_INT(w->writes, writes + out->nodes);
+    return w->calls - calls;
+}
+
+TEST(lake_tree, the_nodes_of_a_small_change_are_written_in_one_call)
+{
+    struct tree_result r, few, many;
+    struct set s;
+    uint64_t state = 11;
+    struct world w;
+    struct tree_iter *it;
+    struct tree_record record;
+    struct err err = {0};
+
+    world_open(&w, 1 << 20);
+    small_nodes(&w);
+    world_write_together(&w);
+    set_random(&s, &state, 95);
+    set_build(&w, &s, &r);
+    CHECK_INT(w.calls, 0); /* many nodes are written at the same time instead */
+    CHECK_INT(calls_of_change(&w, &r, &s, 1, &few), 1);
+    CHECK(few.nodes >= 3);
+    CHECK_INT(calls_of_change(&w, &r, &s, 200, &many), 0);
+    /* A work that fails before its end writes nothing. */
+    uint64_t writes = w.writes;
+    CHECK_OK(tree_iter_open(&it, &w.store, str_z(r.root), &err));
+    CHECK_OK(tree_iter_next(it, &record, &err));
+    struct tree_record twice[] = {record, record};
+    CHECK_ERR(apply_list(&w, str_z(r.root), twice, 2, &many, &err), ERR_INVALID);
+    CHECK_INT(w.writes, writes);
+    tree_iter_close(it);
     world_close(&w);
 }
 

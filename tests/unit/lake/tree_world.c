@@ -51,6 +51,22 @@ static int world_write(void *ctx, struct str id, struct str bytes, struct err *e
     return code;
 }
 
+static int world_write_all(void *ctx, const struct node_bytes *files, size_t count, struct err *err)
+{
+    struct world *w = ctx;
+    int code = 0;
+
+    w->calls++;
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = world_write(ctx, files[i].id, files[i].bytes, err);
+    return code;
+}
+
+void world_write_together(struct world *w)
+{
+    w->store.place.write_all = world_write_all;
+}
+
 struct world_file *world_file(struct world *w, struct str id)
 {
     return map_get(&w->files, id);

@@ -16,9 +16,9 @@ struct world_file {
 struct world {
     struct mutex lock; /* guards the files and the counts */
     struct map files;
-    uint64_t reads, writes;
-    int fail_writes;   /* after this many writes each fails; -1: none does */
-    unsigned delay_ms; /* of a read */
+    uint64_t reads, writes, calls; /* of files; calls: of several files in one call */
+    int fail_writes;               /* after this many writes each fails; -1: none does */
+    unsigned delay_ms;             /* of a read */
     struct tree_store store;
     struct tree_cache *cache;
 };
@@ -26,6 +26,8 @@ struct world {
 void world_open(struct world *w, size_t memory_bytes);
 /* Opens the cache with these options; world_open() must not have. */
 void world_open_with(struct world *w, const struct tree_cache_options *o);
+/* The place writes several files in one call, too. */
+void world_write_together(struct world *w);
 void world_close(struct world *w);
 struct world_file *world_file(struct world *w, struct str id); /* NULL: there is none */
 void world_put(struct world *w, struct str id, struct str bytes);

@@ -313,6 +313,55 @@ TEST(local_keep, a_put_that_fails_leaves_no_file)
     arena_release(&a);
 }
 
+/* Puts a file, a row and an empty object in one call. The one whose number is `guarded` must not
+ * be there. */
+static int put_three(struct bucket *b, struct arena *a, struct object_put puts[3], size_t guarded,
+                     struct err *err)
+{
+    puts[0] = (struct object_put){.key = STR("file"), .bytes = lab_bytes(300 * KIB, 1)};
+    puts[1] = (struct object_put){.key = STR("row"), .bytes = STR("small")};
+    puts[2] = (struct object_put){.key = STR("empty")};
+    if (guarded < 3)
+        puts[guarded].o.conditions.if_none_match = STR("*");
+    return b->ops->put_all(b, a, puts, 3, err);
+}
+
+TEST(local_keep, several_puts_in_one_call_are_all_there_or_none)
+{
+    struct local_lab l;
+    struct arena a = ARENA_INIT(0);
+    struct object_put puts[3];
+    const char *keys[] = {"file", "row", "empty"};
+    struct err err = {0};
+
+    local_lab_open(&l, NULL);
+    struct bucket *b = lab_bucket(l.lab.storage, "b");
+    for (size_t i = 0; i < 3; i++) {
+        lab_put(b, &a, keys[i], STR("x"));
+        CHECK_ERR(put_three(b, &a, puts, i, &err), ERR_PRECONDITION);
+        for (size_t k = 0; k < 3; k++)
+            lab_expect(b, keys[k], STR_EMPTY, k == i ? STR("x") : STR_EMPTY);
+        CHECK_INT(local_lab_files(&l), 0);
+        lab_remove(b, &a, keys[i], STR_EMPTY);
+    }
+    CHECK_OK(put_three(b, &a, puts, 3, &err));
+    CHECK_INT(puts[0].result.size, 300 * KIB);
+    CHECK(puts[1].result.etag.len > 0);
+    CHECK_OK(put_three(b, &a, puts, 3, &err)); /* the first file goes */
+    b->ops->unref(b);
+    local_lab_expect_whole(&l);
+    CHECK_INT(local_lab_files(&l), 1);
+    local_lab_close(&l);
+    local_lab_open(&l, NULL);
+    CHECK_OK(l.lab.storage->ops->open_bucket(&b, l.lab.storage, STR("owner"), STR("b"), &err));
+    lab_expect(b, "file", STR_EMPTY, lab_bytes(300 * KIB, 1));
+    lab_expect(b, "row", STR_EMPTY, STR("small"));
+    lab_expect(b, "empty", STR_EMPTY, STR(""));
+    b->ops->unref(b);
+    local_lab_close(&l);
+    arena_release(&a);
+}
+
 TEST_TIMEOUT(local_keep, a_listing_costs_what_it_returns, 600)
 {
     struct local_lab l;

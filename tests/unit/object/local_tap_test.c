@@ -138,6 +138,20 @@ TEST(local_tap, each_change_of_an_object_leaves_one_row)
     close_lab(&lab);
 }
 
+TEST(local_tap, puts_of_one_call_are_one_change_each)
+{
+    struct object_put puts[] = {{.key = STR("a"), .bytes = STR("hello")},
+                                {.key = STR("b"), .bytes = STR("hi")}};
+    struct tap_lab lab;
+    struct err err = {0};
+
+    open_lab(&lab);
+    expect(&lab, "made owner box/ -\n");
+    CHECK_OK(lab.b->ops->put_all(lab.b, &lab.a, puts, 2, &err));
+    expect(&lab, "put owner box/a - 5\nput owner box/b - 2\n");
+    close_lab(&lab);
+}
+
 TEST(local_tap, a_copy_and_a_finished_upload_are_one_change_each)
 {
     struct put_options o = {0};
