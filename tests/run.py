@@ -105,6 +105,7 @@ E2E = {
     "sentinel": ("store", 35, ""),
     "serve": ("server", 20, ""),
     "shard": ("shard s3 object", 60, ""),
+    "shard_kills": ("shard object", 120, ""),
     "storage_names": ("route", 20, ""),
     "store_lost": ("store replica", 30, ""),
     "store_trouble": ("store", 10, ""),
