@@ -11,11 +11,7 @@
 /* The rooms in the order of the help and the manual. Within a stage of the start, their parts start
  * in this order: the overlay of sharded buckets is there before any room opens a bucket. */
 static const struct room *const rooms[] = {
-    &shard_room,
-    &replica_room,
-    &swarm_room,
-    &lake_room,
-    &archive_room,
+    &shard_room, &replica_room, &swarm_room, &lake_room, &archive_room,
 };
 
 int main(int argc, char **argv)
