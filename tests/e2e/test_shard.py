@@ -1,8 +1,11 @@
 """A sharded bucket in a folder, by the real binary: commands, walls, restarts, and the rest of weir beside it."""
 import http.client
 import json
+import random
 import re
+import signal
 import threading
+import time
 import urllib.parse
 
 import pytest
@@ -506,3 +509,49 @@ def test_enabling_and_disabling_under_load_loses_nothing(server, weir):
     assert [c.wrong for c in clients] == [[], [], []]
     assert listed(server.s3(), size=1000) == sorted(k for c in clients for k in c.model)
     assert all(c.busy < c.rounds / 5 for c in clients)
+
+
+def test_a_kill_at_any_moment_of_a_move_loses_nothing(serve, weir, tmp_path):
+    keys = [f"{i % 7}/{i:04}" for i in range(1500)]
+    server = serve(data=tmp_path / "data").ready()
+    it, s3 = Sharded(server, weir), server.box()
+    fill(s3, keys)
+    s3.create_multipart_upload(Bucket="box", Key="5/upload")
+    it.run("shard", "enable", "box")
+    boundaries = ["2/", "4/", "5/", "6/"]
+    for turn in range(6):
+        at = random.choice(boundaries)
+        known = {s["after"] for s in it.status()["segments"]}
+        it.run("shard", "merge" if at in known else "split", "box", "--at", at)
+        time.sleep(random.random() / 20)  # so that the kill comes at another step each time
+        server.signal(signal.SIGKILL)
+        server.process.wait()
+        server = serve(data=tmp_path / "data").ready()
+        it, s3 = Sharded(server, weir), server.s3()
+        assert listed(s3, size=1000) == sorted(keys)
+        s3.put_object(Bucket="box", Key=keys[turn], Body=b"after the kill")
+        it.rest()
+        assert s3.get_object(Bucket="box", Key=keys[turn])["Body"].read() == b"after the kill"
+        assert [u["Key"] for u in s3.list_multipart_uploads(Bucket="box")["Uploads"]] == ["5/upload"]
+        wait_for(lambda: it.run("shard", "verify", "box", "--json") == [], "nothing to be found", 60)
+    assert it.status()["objects"] == len(keys)
+
+
+@pytest.mark.parametrize("how", ["plan", "start"])
+def test_a_switch_leaves_and_enters_sharded_buckets(serve, weir, tmp_path, how):
+    """From a sharded bucket to one that is sharded too, with and without downtime."""
+    server = serve("--replication.pause_retry", "1s").ready()
+    it, s3 = Sharded(server, weir), server.box()
+    it.run("shard", "enable", "box")
+    it.split("c/", "e/")
+    fill(s3)
+    it.run("storage", "add", "disk2", tmp_path / "disk2")
+    it.run("replicate", "add", "box", "disk2", "--user", "root", "--watch")
+    it.run("shard", "enable", "box", "--storage", "disk2")
+    it.run("shard", "split", "box", "--at", "b/", "--storage", "disk2")
+    it.run("switch", how, "box")
+    wait_for(lambda: it.run("switch", "show", "box", "--json")["state"] == "done", "the switch")
+    check_box(s3)
+    fill(s3, ["new"])
+    check_box(s3, [*KEYS, "new"])
+    assert it.run("shard", "status", "box", "--storage", "disk2", "--json")["objects"] == len(KEYS) + 1
