@@ -4,6 +4,7 @@ import json
 import random
 import re
 import signal
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -12,7 +13,7 @@ import pytest
 
 pytest.importorskip("boto3")
 from botocore.exceptions import ClientError  # noqa: E402
-from conftest import DEADLINE, runner, wait_for  # noqa: E402
+from conftest import BUILD, DEADLINE, runner, wait_for  # noqa: E402
 from test_s3_notify import Receiver  # noqa: E402
 
 KEYS = [f"{letter}/{i:02}" for letter in "abcdef" for i in range(10)]
@@ -555,3 +556,52 @@ def test_a_switch_leaves_and_enters_sharded_buckets(serve, weir, tmp_path, how):
     fill(s3, ["new"])
     check_box(s3, [*KEYS, "new"])
     assert it.run("shard", "status", "box", "--storage", "disk2", "--json")["objects"] == len(KEYS) + 1
+
+
+# --- mishaps
+
+
+def mishap(server, *args):
+    """Changes a bucket of the stopped server past weir."""
+    assert server.stop() == 0
+    subprocess.run([BUILD / "tests/tools/local_bucket", server.data, *args], check=True, capture_output=True)
+
+
+def test_a_destroyed_map_is_made_anew_from_the_contents(serve, weir, tmp_path):
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    fill(server.box())
+    it.run("shard", "enable", "box")
+    it.split("c/", "e/")
+    parts = it.parts()
+    mishap(server, "remove", parts[0])
+    server = serve(data=tmp_path / "data").ready()
+    it, s3 = Sharded(server, weir), server.s3()
+    assert code_of(s3.get_object, Bucket="box", Key="a/01") in ("SlowDown", "ServiceUnavailable")
+    assert code_of(s3.list_objects_v2, Bucket="box") in ("SlowDown", "ServiceUnavailable")
+    assert code_of(s3.put_object, Bucket="box", Key="a/01", Body=b"lost") in ("SlowDown", "ServiceUnavailable")
+    row = it.run("shard", "status", "--json")[0]
+    assert row["state"] == "broken" and "rebuild" in row["error"]
+    assert "no map" in it.run("shard", "verify", "box", status=1)
+    it.run("shard", "enable", "box", status=1)
+    it.run("shard", "rebuild", "box", "--from-contents")
+    check_box(s3)
+    assert it.run("shard", "verify", "box", "--json") == []
+    assert [s["bucket"] for s in it.status()["shards"]] == ["box", *parts[1:]]
+    it.split("d/")
+    check_box(s3)
+    # A key that is in two shards is named, and only --newest chooses.
+    mishap(server, "put", "box", "f/05")
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    check_box(server.s3())
+    garbage = weir("shard", "verify", "box", "--json", "--data", server.data, "--url", server.url)
+    assert garbage.returncode == 1
+    assert [(f["finding"], f["key"], f["keys"]) for f in json.loads(garbage.stdout)] == [("garbage", "f/05", 1)]
+    mishap(server, "remove", parts[0])
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    assert "f/05 is in" in it.run("shard", "rebuild", "box", "--from-contents", status=1)
+    assert it.run("shard", "status", "--json")[0]["state"] == "broken"
+    it.run("shard", "rebuild", "box", "--from-contents", "--newest")
+    check_box(server.s3())
