@@ -2,7 +2,7 @@
  * find the shard that they ask. */
 #include "shard/bucket_int.h"
 
-#include "object/local/local.h"
+#include "object/local/local_adopt.h"
 #include "object/overlay.h"
 
 #include <stdlib.h>
@@ -256,26 +256,47 @@ static int sharded_set_object_lock(struct bucket *b, struct err *err)
 
 /* --- usage --- */
 
-static int places_usage(struct sharded_bucket *b, const struct shard_map *m,
-                        struct bucket_usage *out, struct err *err)
+static int shards_sum(struct bucket *const *shards, size_t count, struct bucket_usage *out,
+                      struct err *err)
 {
     int code = 0;
 
     *out = (struct bucket_usage){0};
-    for (size_t i = 0; i < m->place_count && code == 0; i++) {
+    for (size_t i = 0; i < count && code == 0; i++) {
         struct bucket_usage one = {0};
-        struct bucket *shard = NULL;
-        code = shard_open(b, &m->places[i], &shard, err);
-        if (code < 0)
-            break;
-        code = shard->ops->usage ? shard->ops->usage(shard, &one, err)
-                                 : err_set(err, ERR_UNSUPPORTED, "a shard's usage is not known");
-        shard->ops->unref(shard);
+        code = shards[i]->ops->usage
+                   ? shards[i]->ops->usage(shards[i], &one, err)
+                   : err_set(err, ERR_UNSUPPORTED, "a shard's usage is not known");
         out->objects += one.objects;
         out->bytes += one.bytes;
         out->old_versions += one.old_versions;
         out->old_bytes += one.old_bytes;
     }
+    return code;
+}
+
+/* Sums the usage of the map's shards: as of one moment, if all of them are in one folder, so that
+ * objects that move from shard to shard are counted once. */
+static int places_usage(struct sharded_bucket *b, const struct shard_map *m,
+                        struct bucket_usage *out, struct err *err)
+{
+    struct bucket **shards = xcalloc(m->place_count, sizeof(struct bucket *));
+    bool together = true;
+    size_t count = 0;
+    int code = 0;
+
+    while (count < m->place_count && code == 0) {
+        code = shard_open(b, &m->places[count], &shards[count], err);
+        if (code == 0)
+            together &= shards[count++]->storage == shards[0]->storage;
+    }
+    together = together && count && storage_can(shards[0]->storage, STORAGE_FOLDER);
+    if (code == 0)
+        code = together ? local_usage_of(shards, count, out, err)
+                        : shards_sum(shards, count, out, err);
+    for (size_t i = 0; i < count; i++)
+        shards[i]->ops->unref(shards[i]);
+    free(shards);
     return code;
 }
 
