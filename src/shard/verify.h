@@ -23,7 +23,7 @@ struct verify_finding {
     struct shard_window window; /* of garbage, or the closed window */
     uint64_t keys;              /* garbage: how many keys */
     struct str key;             /* the first of them */
-    bool known;                 /* the map knows of the garbage and it is going to be removed */
+    bool known;                 /* the map knows of the garbage */
     struct str text;            /* a sentence */
 };
 
@@ -32,6 +32,12 @@ typedef void verify_fn(void *ctx, const struct verify_finding *f);
 /* Calls fn for each finding. May take long: windows that a shard does not own are listed. */
 int shard_verify(struct shards *s, struct storage *home, struct str name, verify_fn *fn, void *ctx,
                  struct err *err) MUST_CHECK;
+
+/* Removes the garbage that a verify finds: says in the map where it is, removes it, and says that
+ * the shards are clean. *removed is the number of versions that were removed, also after an error.
+ * ERR_BUSY: keys are being moved. ERR_DENIED: an object is locked. Waits for nothing else. */
+int shard_clean(struct shards *s, struct storage *home, struct str name, uint64_t *removed,
+                struct err *err) MUST_CHECK;
 
 /* Reads the log of a bucket anew, and serves the bucket by its newest map. ERR_NOT_FOUND: there is
  * no map. */

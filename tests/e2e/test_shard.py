@@ -605,3 +605,9 @@ def test_a_destroyed_map_is_made_anew_from_the_contents(serve, weir, tmp_path):
     assert it.run("shard", "status", "--json")[0]["state"] == "broken"
     it.run("shard", "rebuild", "box", "--from-contents", "--newest")
     check_box(server.s3())
+    assert "f/05" in it.run("shard", "verify", "box", status=1)
+    assert it.run("shard", "verify", "box", "--clean", "--json") == []
+    check_box(server.s3())
+    it.run("shard", "disable", "box")
+    wait_for(lambda: it.run("shard", "status", "--json") == [], "the plain bucket")
+    check_box(server.s3())

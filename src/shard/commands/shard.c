@@ -26,6 +26,12 @@ static const struct flag shard_move_flags[] = {
     CLIENT_FLAGS,
     {0},
 };
+static const struct flag shard_verify_flags[] = {
+    {"clean", FLAG_SWITCH, NULL, NULL, "Remove garbage first."},
+    STORAGE_FLAG,
+    CLIENT_FLAGS,
+    {0},
+};
 static const struct flag shard_rebuild_flags[] = {
     {"from-contents", FLAG_SWITCH, NULL, NULL,
      "Make a map from the keys in the shards; the map bucket must be destroyed."},
@@ -149,6 +155,12 @@ static int shard_fill(struct json_out *w, const struct invocation *inv, struct e
     return 0;
 }
 
+static int shard_fill_verify(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    json_out_member_bool(w, "clean", invocation_flag(inv, "clean") != NULL);
+    return shard_fill(w, inv, err);
+}
+
 static int shard_fill_at(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     manage_flag(w, inv, "at", "at");
@@ -241,15 +253,11 @@ SHARD_POST(split, "/api/v1/shards/{0}/split", shard_fill_at)
 SHARD_POST(merge, "/api/v1/shards/{0}/merge", shard_fill_at)
 SHARD_POST(cancel, "/api/v1/shards/{0}/cancel", shard_fill)
 
-/* Garbage that is going to be removed by itself is no reason to worry. */
 static int shard_judge_findings(const json_t *answer, struct err *err)
 {
-    const json_t *finding;
-    size_t i, bad = 0;
+    size_t count = json_array_size(json_object_get(answer, "findings"));
 
-    json_array_foreach(json_object_get(answer, "findings"), i, finding) bad +=
-        !json_get_bool(finding, "known", false);
-    return bad ? err_set(err, ERR_CORRUPT, "%zu findings", bad) : 0;
+    return count ? err_set(err, ERR_CORRUPT, "%zu findings", count) : 0;
 }
 
 static const struct output_column rebuild_columns[] = {{"bucket"},
@@ -269,7 +277,7 @@ static const struct manage_call shard_verify_call = {"POST",
                                                      "/api/v1/shards/{0}/verify",
                                                      MANAGE_COLUMNS(finding_columns),
                                                      .rows = "findings",
-                                                     .fill = shard_fill,
+                                                     .fill = shard_fill_verify,
                                                      .judge = shard_judge_findings};
 static const struct manage_call shard_rebuild_call = {"POST", "/api/v1/shards/{0}/rebuild",
                                                       MANAGE_COLUMNS(rebuild_columns),
@@ -335,7 +343,7 @@ const struct command shard_commands[] = {
      .call = &shard_cancel_call},
     {.name = "shard verify",
      SHARD_BUCKET,
-     .flags = shard_flags,
+     .flags = shard_verify_flags,
      .summary = "Compare a bucket's map with its shards",
      .help =
          "Looks for shards that are missing, for buckets that no map names, and for keys that lie "

@@ -101,9 +101,11 @@ static const struct rest_row shard_rows[] = {
      .in_path = IN_PATH, .body = REST_FIELDS(IN_STORAGE), .answer = REST_FIELDS(SHOW_FIELDS)},
     {HTTP_POST, "/api/v1/shards/{bucket}/verify", REST_ADMIN,
      "Compare the log of maps with the buckets.", shard_verify_run, .in_path = IN_PATH,
-     .body = REST_FIELDS(IN_STORAGE),
+     .body = REST_FIELDS(IN_STORAGE, {"clean", "Remove garbage first.", REST_BOOLEAN}),
      .answer = REST_FIELDS(
-         {"bucket", "The bucket's name."}, {"count", "How many findings there are.", REST_INTEGER},
+         {"bucket", "The bucket's name."},
+         {"removed", "How many versions were removed as garbage.", REST_INTEGER},
+         {"count", "How many findings there are.", REST_INTEGER},
          {"findings", "The findings.", REST_OBJECTS,
           .members = REST_FIELDS(
               {"finding", "What is wrong: \"no map\", \"another map\", \"missing\", \"stray\", "
@@ -113,7 +115,7 @@ static const struct rest_row shard_rows[] = {
               {"upto", "The last key of the window; empty: there is no end."},
               {"keys", "How many keys there are that are garbage.", REST_INTEGER},
               {"key", "The first of them."},
-              {"known", "Is it going to be removed by itself?", REST_BOOLEAN})})},
+              {"known", "Does the map know of the garbage?", REST_BOOLEAN})})},
     {HTTP_POST, "/api/v1/shards/{bucket}/rebuild", REST_ADMIN,
      "Read the log of maps anew, or make a map from the keys in the shards.", shard_rebuild_run,
      .in_path = IN_PATH,

@@ -32,11 +32,15 @@ int shard_verify_run(struct rest_call *c, struct err *err)
     struct finding_list list = {.w = c->w};
     struct storage *home = NULL;
     struct str name = rest_text(c, "bucket");
+    uint64_t removed = 0;
     int code = shard_rest_home(c, &home, err);
 
+    if (code == 0 && rest_bool(c, "clean"))
+        code = shard_clean(r->shards, home, name, &removed, err);
     if (code < 0)
         return code;
     json_out_member_str(c->w, "bucket", name);
+    json_out_member_u64(c->w, "removed", removed);
     json_out_key(c->w, "findings");
     json_out_open(c->w, '[');
     code = shard_verify(r->shards, home, name, finding_write, &list, err);
