@@ -139,7 +139,7 @@ struct bundle_result {
 /* Stores a bundle with these refs, which are sorted, while its pack is received. `pack` NULL: the
  * repository is empty. `replaces` is the ETag of the bundle to replace; empty: there must be no
  * bundle yet. ERR_PRECONDITION: another writer has stored or replaced the bundle. ERR_PARSE,
- * ERR_CLOSED, ERR_TOO_LARGE: see pack.h; and errors of the pack's reader. */
+ * ERR_TOO_LARGE: see pack.h; and errors of the pack's reader. */
 int bundle_put_full(const struct bundle_job *job, const struct git_refs *refs, struct reader *pack,
                     struct str replaces, struct bundle_result *out, struct err *err) MUST_CHECK;
 

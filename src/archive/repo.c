@@ -232,7 +232,7 @@ static int repo_write_failed(struct repo_work *w, int code, struct err *err)
         return code;
     if (f && f->code != ARCHIVE_OK)
         return repo_git_failed(w, "fetch", f, code, err);
-    if (code == ERR_PARSE || code == ERR_CLOSED)
+    if (code == ERR_PARSE)
         return repo_fail(w, ARCHIVE_CORRUPT, "verify", code, err);
     if (code == ERR_TOO_LARGE)
         return repo_fail(w, ARCHIVE_TOO_BIG, "verify", code, err);
@@ -313,8 +313,9 @@ static int repo_round(struct repo_work *w, unsigned *refreshes, bool *again, str
             code = repo_write_refused(w, code, again, err);
         else
             *again = wants.more;
-        if (code == 0 && wants.more && w->replaces.len == 0)
-            code = repo_open_bundle(w, err);
+        if (code == 0 && wants.more && w->replaces.len == 0 &&
+            (code = repo_open_bundle(w, err)) < 0)
+            code = repo_fail_storage(w, "upload", code, err);
     }
     bundle_wants_release(&wants);
     return code;
@@ -363,7 +364,7 @@ static int repo_zip_failed(struct repo_work *w, int code, struct err *err)
         return repo_git_failed(w, "zip", f, code, err);
     if (code == ERR_TOO_LARGE)
         return repo_fail(w, ARCHIVE_TOO_BIG, "zip", code, err);
-    if (code == ERR_PARSE || code == ERR_CLOSED)
+    if (code == ERR_PARSE)
         return repo_fail(w, ARCHIVE_CORRUPT, "zip", code, err);
     return repo_fail_storage(w, "zip", code, err);
 }
