@@ -291,7 +291,8 @@ class Trap:
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.url = "http://127.0.0.1:%d" % self.socket.getsockname()[1]
         self.met = []
-        threading.Thread(target=self.run, daemon=True).start()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
 
     def run(self):
         while True:
@@ -302,12 +303,19 @@ class Trap:
             except OSError:
                 return
 
+    def stop(self):
+        """Closing alone would leave the thread in accept() with the number of a file that the next test's git server
+        gets: when a signal makes the kernel begin the call anew, the thread would take that server's connections."""
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.socket.close()
+
 
 @pytest.fixture
 def trap():
     made = Trap()
     yield made
-    made.socket.close()
+    made.stop()
 
 
 @pytest.mark.parametrize("way", ["link", "redirect", "circle", "endless", "huge"])

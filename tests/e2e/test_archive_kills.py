@@ -20,7 +20,7 @@ import time
 
 import pytest
 
-from archive_lab import Archive
+from archive_lab import LOCK_S, Archive
 from conftest import Redis, free_port, wait_for
 from test_disks import SmallDisk
 
@@ -31,7 +31,6 @@ SATELLITES = ("asia", "europe", "usa")
 LOGINS = ("octocat", "mojombo", "torvalds", "antirez", "calebcase")
 REPOS = 2
 CHAOS_S = 12
-LOCK_S = 10
 
 
 class Satellite:
@@ -173,7 +172,7 @@ class World(Archive):
     def stop_worker(self):
         worker = self.workers[self.random.randrange(2)]
         worker.signal(signal.SIGSTOP)
-        return lambda: worker.signal(signal.SIGCONT), LOCK_S + 5
+        return lambda: worker.signal(signal.SIGCONT), LOCK_S + 3
 
     def kill_redis(self):
         self.redis_server.kill()
@@ -344,7 +343,7 @@ def test_tracked_comes_back_after_flushdb(pair):
 
 
 def test_a_paused_worker_writes_nothing(pair):
-    """SIGSTOP for 15 s past its lock: the other process has synced the account, and the late one changes nothing."""
+    """SIGSTOP past its lock: the other process has synced the account, and the late one changes nothing."""
     w = pair
     w.git.latency = 0.3
     w.repos["octocat", "r0"].commit(5)
@@ -353,7 +352,7 @@ def test_a_paused_worker_writes_nothing(pair):
     token = wait_for(lambda: w.cli("GET", f"lock:{w.member('octocat')}"), "the lock")
     assert re.fullmatch(r"\d+-[0-9a-f]{32}", token)
     w.workers[0].signal(signal.SIGSTOP)
-    time.sleep(LOCK_S + 5)
+    time.sleep(LOCK_S + 3)
     w.git.latency = 0
     w.workers[0].signal(signal.SIGCONT)
     sync_all(w)
