@@ -181,7 +181,8 @@ static int engine_forges(struct archive *x, struct err *err)
     struct buf keys = BUF_INIT(PATH_MAX);
 
     services_path(s, "secrets.key", &keys);
-    struct forges_options o = {.config = s->stores[CONFIG_DB],
+    struct forges_options o = {.rate = (unsigned)s->conf->archive.rate,
+                               .config = s->stores[CONFIG_DB],
                                .app = x->app,
                                .key_file = keys.p,
                                .conf = s->conf,

@@ -595,6 +595,15 @@ const struct conf_key conf_keys[] = {
      .max = 365 * (uint64_t)MS_PER_DAY,
      .doc = "How old the last full sync of an account must be before the next one begins.",
      FIELD(archive.resync_after_ms)},
+    {.name = "archive.rate",
+     .type = CONF_INTEGER,
+     .fallback = "15",
+     .min = 1,
+     .max = 10000,
+     .doc =
+         "Most requests a second that all processes together send to the API of a forge with one "
+         "token. Public forges ask for a slow pace; a forge of one's own may allow more.",
+     FIELD(archive.rate)},
     {.name = "archive.lock",
      .type = CONF_DURATION,
      .fallback = "10s",

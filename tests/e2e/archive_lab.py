@@ -16,7 +16,7 @@ from git_lab import GitLab, git
 
 # A test waits neither a week for the next look nor 10 s for the end of a lock between two syncs of an account.
 LOCK_S = 3
-FAST = ("--archive.look=0s", "--archive.resync_after=365d", f"--archive.lock={LOCK_S}s")
+FAST = ("--archive.look=0s", "--archive.resync_after=365d", f"--archive.lock={LOCK_S}s", "--archive.rate=1000")
 
 
 def folders(login):

@@ -151,7 +151,7 @@ def test_etag_304_free(small):
 
 def test_primary_403_remaining_0(small):
     a = small()
-    a.forge.primary_limit(times=1, reset_in=12)
+    a.forge.primary_limit(times=1, reset_in=11)
     a.add("octocat")
     wait_for(lambda: forge_state(a)["rests_until"], "the rest")
     assert a.account("octocat")["last_sync"] == ""
@@ -162,11 +162,11 @@ def test_primary_403_remaining_0(small):
 
 def test_secondary_403_retry_after(small):
     a = small()
-    a.forge.secondary_limit(times=1, retry_after=14)
+    a.forge.secondary_limit(times=1, retry_after=11)
     a.add("octocat")
     a.synced("octocat")
     times = [r.time for r in a.forge.requests]
-    assert times[1] - times[0] >= 14             # is not cut short
+    assert times[1] - times[0] >= 11             # is not cut short
 
 
 def test_429_without_headers(small):
@@ -195,14 +195,14 @@ def test_two_processes_obey_one_rest(lab, redis, tmp_path):
     data.mkdir()
     shutil.copy(a.server.data / "secrets.key", data / "secrets.key")
     second = a.start(*a.args, config=a.config, data=data).ready()
-    a.forge.secondary_limit(times=1, retry_after=14)
+    a.forge.secondary_limit(times=1, retry_after=11)
     a.add("ann", "bob", "cid", "dot")
     for login in ("ann", "bob", "cid", "dot"):
         a.synced(login)
     limited = next(i for i, r in enumerate(a.forge.requests) if r.status == 403)
     at = a.forge.requests[limited].time
     # Requests that were under way when the answer came are allowed; nothing begins during the rest.
-    begun = [r.time - at for r in a.forge.requests if 3 < r.time - at < 13.5]
+    begun = [r.time - at for r in a.forge.requests if 3 < r.time - at < 10.5]
     assert not begun
     second.stop()
 
