@@ -256,7 +256,7 @@ def make_accounts(w):
 def sync_all(w):
     """Each account is synced in full after this moment."""
     began = int(time.time() * 1000)
-    wait_for(lambda: w.cli("HLEN", "w:archive:built") == 256, "the rebuild", seconds=120)
+    wait_for(lambda: w.cli("HLEN", "w:archive:built") == 256, "the rebuild", seconds=300)
     wait_for(lambda: w.cli("ZCARD", "tracked") == len(LOGINS), "all accounts to be tracked")
 
     def done():
@@ -265,7 +265,7 @@ def sync_all(w):
             if w.cli("ZSCORE", "w:archive:first", w.entry(login)) is None:
                 w.ask_for_sync(login)
         return not late
-    wait_for(done, "a full sync of every account", seconds=120)
+    wait_for(done, "a full sync of every account", seconds=300)
 
 
 def check_objects(w):
@@ -333,7 +333,7 @@ def test_tracked_comes_back_after_flushdb(pair):
     w = pair
     before = w.cli("ZRANGE", "tracked", "0", "-1", "WITHSCORES")
     w.cli("FLUSHDB")
-    wait_for(lambda: w.cli("HLEN", "w:archive:built") == 256, "the rebuild", seconds=120)
+    wait_for(lambda: w.cli("HLEN", "w:archive:built") == 256, "the rebuild", seconds=300)
     after = w.cli("ZRANGE", "tracked", "0", "-1", "WITHSCORES")
     flat = lambda rows: dict(rows if rows and isinstance(rows[0], list) else zip(rows[::2], rows[1::2]))  # noqa: E731
     before, after = flat(before), flat(after)
