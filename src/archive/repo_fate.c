@@ -3,6 +3,7 @@
  * is lost by any of them: a bundle is copied aside before a fresh one replaces it. */
 #include "archive/repo_int.h"
 
+#include "archive/schedule.h"
 #include "base/clock.h"
 
 /* --- the stored bundle --- */
@@ -15,6 +16,11 @@ int repo_open_bundle(struct repo_work *w, struct err *err)
         bundle_old_release(&w->old);
     code = bundle_open(&w->old, &w->job, err);
     w->has_old = code == 0;
+    if (w->has_old && w->old.meta.fence > SCHEDULE_FENCE_MAX) {
+        log_warn(w->scope->archive->log, "archive.fence_ignored", log_s("key", w->job.key),
+                 log_u("fence", w->old.meta.fence));
+        w->old.meta.fence = 0; /* no claim has had it; the bundle's ETag still orders writers */
+    }
     return code;
 }
 

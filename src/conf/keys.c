@@ -595,6 +595,24 @@ const struct conf_key conf_keys[] = {
      .max = 365 * (uint64_t)MS_PER_DAY,
      .doc = "How old the last full sync of an account must be before the next one begins.",
      FIELD(archive.resync_after_ms)},
+    {.name = "archive.rate",
+     .type = CONF_INTEGER,
+     .fallback = "15",
+     .min = 1,
+     .max = 10000,
+     .doc =
+         "Most requests a second that all processes together send to the API of a forge with one "
+         "token. Public forges ask for a slow pace; a forge of one's own may allow more.",
+     FIELD(archive.rate)},
+    {.name = "archive.lock",
+     .type = CONF_DURATION,
+     .fallback = "10s",
+     .min = MS_PER_S,
+     .max = MS_PER_MINUTE,
+     .doc = "How long the lock of an account lives unless it is renewed, which happens three times "
+            "in that time. It is never deleted, so the next sync of the account begins no sooner. "
+            "All processes over one store need the same value.",
+     FIELD(archive.lock_ms)},
     {.name = "archive.look",
      .type = CONF_DURATION,
      .fallback = "7d",

@@ -14,8 +14,9 @@ from conftest import wait_for
 from forge_lab import Forge
 from git_lab import GitLab, git
 
-# Redis's defaults are for a busy day: a test does not wait an hour for the next sync.
-FAST = ("--archive.look=0s", "--archive.resync_after=365d")
+# A test waits neither a week for the next look nor 10 s for the end of a lock between two syncs of an account.
+LOCK_S = 3
+FAST = ("--archive.look=0s", "--archive.resync_after=365d", f"--archive.lock={LOCK_S}s", "--archive.rate=1000")
 
 
 def folders(login):
