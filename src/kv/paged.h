@@ -1,6 +1,6 @@
 /* Scans for drivers that fetch rows from a server, a page at a time. A page is limited in rows and
- * in bytes. Every page has its own moment: rows that are written or removed behind the scan's
- * position may be missed, and no row comes twice. */
+ * in bytes. Every page has its own moment: a row that is written or removed while the scan runs may
+ * or may not be seen, and no row comes twice. */
 #ifndef KV_PAGED_H
 #define KV_PAGED_H
 
