@@ -18,7 +18,8 @@ struct queue;
 struct lake_actions;
 
 struct lake_actions_options {
-    struct queue *queue; /* gets tasks of hooks behind events; NULL: these are not run. Borrowed */
+    /* gets the tasks of hooks that run after events; NULL: such hooks are not run. Borrowed */
+    struct queue *queue;
     const char *(*lookup)(const char *name); /* values of variables; NULL: the environment */
     struct str hosts;     /* lake.hooks.hosts: hosts that may be called (http/hosts.h); borrowed */
     struct str variables; /* lake.hooks.variables, checked; borrowed */
@@ -59,8 +60,8 @@ struct lake_hook_run {
     struct str output; /* the request and its answer, without secrets; at most 4 KiB */
 };
 
-/* Lists runs, the newest first, from behind the run `page->after` on. `branch` and `commit_id`
- * (empty: any) choose among them. */
+/* Lists runs, the newest first, beginning after the run `page->after`. Only runs of `branch` and of
+ * `commit_id` are listed; if one of these is empty, any value matches. */
 int lake_run_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_page *page, struct str branch, struct str commit_id,
                   struct lake_run **out, size_t *count, bool *more, struct err *err) MUST_CHECK;

@@ -3,8 +3,8 @@
  * If several layers have a path, the newest layer decides.
  *
  * A walk belongs to one thread. Without KV_MOMENTS, and without a view, the walk's caller reads the
- * branch's record behind the walk: tokens that are still listed were not dropped while the walk
- * read them (docs/lake.md, "Reading", L2). */
+ * branch's record after the walk. The tokens that the record still names were not dropped while the
+ * walk read them (docs/lake.md, "Reading", L2). */
 #ifndef LAKE_LAYERS_H
 #define LAKE_LAYERS_H
 
@@ -44,8 +44,8 @@ void layers_close(struct layers *w); /* NULL is fine */
  * array is in the arena; NULL when the arena is full. */
 struct str *layers_tokens(struct arena *a, const struct lake_branch *b, size_t *count);
 
-/* Appends the first string behind all strings that begin with `prefix`. Returns false when there is
- * none, because the prefix consists of the byte 0xff alone. */
+/* Gives the smallest string that is greater than all strings that begin with `prefix`. Returns
+ * false when there is none, because every byte of the prefix is 0xff. */
 bool layers_behind(struct arena *a, struct str prefix, struct str *out);
 
 #endif
