@@ -52,7 +52,8 @@ static int log_prefix_differs(struct log_walk *w, struct str left, struct str ri
     return code == ERR_END ? 0 : code;
 }
 
-/* Finds the tree of the commit's first parent. For the first commit it is empty. */
+/* Finds the tree of the commit's first parent. A commit without parents has the empty tree
+ * there. */
 static int log_parent_tree(struct log_walk *w, const struct lake_commit *c, struct str *out,
                            struct err *err)
 {
@@ -91,7 +92,7 @@ static int log_wants(struct log_walk *w, const struct lake_commit *c, bool *out,
 
 /* --- the walk --- */
 
-/* Gives the commit with which a page begins that continues a paused walk. */
+/* Gives the first commit of a page that continues a paused walk. */
 static int log_take_next(struct log_walk *w, const struct lake_commit **out, struct err *err)
 {
     struct str id = str_n(w->next, sizeof(w->next));
@@ -133,8 +134,8 @@ static void log_key_add(struct buf *key, struct str part)
     buf_append_str(key, part);
 }
 
-/* Appends the key under which the walk for a page behind `after` is kept. It has everything that
- * the walk depends on. */
+/* Appends the key under which the walk for a page after the commit `after` is kept. The key
+ * contains everything that the walk depends on. */
 static void log_walk_key(const struct log_walk *w, struct str after, struct buf *key)
 {
     const struct lake_log_options *o = w->o;
@@ -166,7 +167,7 @@ static bool log_resume(struct log_walk *w)
     return w->has_next;
 }
 
-/* Keeps the walk for the page that begins behind `after` with the commit `next`. */
+/* Keeps the walk for the page after the commit `after`, whose first commit is `next`. */
 static void log_keep_walk(struct log_walk *w, struct str after, struct str next)
 {
     struct log_pause pause = {.history = w->history};
