@@ -13,7 +13,7 @@
  *
  * Errors: ERR_INVALID (an empty partition or key, no value, a size past its limit), ERR_NOT_FOUND,
  * ERR_PRECONDITION, ERR_BUSY (the server throttles), ERR_UNAVAILABLE (the call did not run),
- * ERR_TIMEOUT (of writes alone: the write may have been made, K6), ERR_VERSION (a newer program
+ * ERR_TIMEOUT (only from writes: the write may have been made, K6), ERR_VERSION (a newer program
  * wrote the rows), ERR_CLOSED (a scan that was closed). Also ERR_NO_SPACE, ERR_DENIED,
  * ERR_UNSUPPORTED and ERR_STORE (the store is halted), after which nothing was changed, and
  * ERR_NO_MEMORY (the arena is full). An error is never to be understood as "the row is absent"
@@ -167,7 +167,7 @@ int kv_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view *view, stru
  * value are borrowed until the next call on the scan. */
 int kv_scan_next(struct kv_scan *scan, struct str *key, struct str *value,
                  struct err *err) MUST_CHECK;
-/* Moves the scan, forward or back: the next row is the first one at or behind `key` that has the
+/* Moves the scan, forward or back: the next row is the first one at or after `key` that has the
  * range's prefix. */
 void kv_scan_seek(struct kv_scan *scan, struct str key);
 /* Ends the scan and releases its resources on the server. Closing twice is fine. */
@@ -218,8 +218,8 @@ struct store;
 const struct db_cf_spec *kv_cf_spec(void);
 /* Every opening writes the schema version if there is none. ERR_VERSION: a newer weir or a live
  * lakeFS wrote the rows. If the server cannot be reached, that is no error: calls fail with
- * ERR_UNAVAILABLE until it can, and the first call after that makes the checks of the opening. `db`
- * and `store` are borrowed and must outlive the kv. */
+ * ERR_UNAVAILABLE until the server can be reached, and the first call that reaches it makes the
+ * checks of the opening. `db` and `store` are borrowed and must outlive the kv. */
 int kv_open_embedded(struct kv **out, struct db *db, const struct log *log,
                      struct err *err) MUST_CHECK;
 /* ERR_UNSUPPORTED: the server is a cluster, or evicts keys (maxmemory-policy). */

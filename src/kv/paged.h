@@ -8,7 +8,8 @@
 
 enum {
     PAGE_ROWS = 1000,
-    PAGE_BYTES = 4 << 20, /* a page ends with the row whose value exceeds this size */
+    /* a page ends with the row whose value makes the sum of the values reach this size */
+    PAGE_BYTES = 4 << 20,
 };
 
 struct page_row {
@@ -19,7 +20,7 @@ struct page {
     struct arena arena; /* owns the rows */
     struct page_row *rows;
     size_t count;
-    bool last; /* the range has no rows behind this page */
+    bool last; /* the range has no rows after this page */
 };
 
 /* The rows of a partition in [from, to); an empty `to` means the end. `rows` is the largest number
