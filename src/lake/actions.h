@@ -37,7 +37,7 @@ int lake_actions_new(struct lake_actions **out, const struct lake_actions_option
 void lake_actions_free(struct lake_actions *x); /* NULL is fine; no call may be running */
 /* The interface for lake_options.hooks; it lives as long as `x`. */
 const struct lake_hooks *lake_actions_hooks(struct lake_actions *x);
-/* Makes calls that wait for a peer return soon. */
+/* Makes running calls that wait for another host return soon. */
 void lake_actions_abort(struct lake_actions *x);
 
 /* Runs the hooks after an event, which a task's payload describes. The outcome is in the record of

@@ -2,7 +2,8 @@
  *
  * A body is put at a new address before its entry is staged, and never changes. When the entry is
  * refused, the caller removes the body again. Only the body of an upload in parts is kept then,
- * because other requests may finish the same upload. A body that is left over is collected by age.
+ * because other requests may finish the same upload. The collector removes a body that is left over
+ * once the body is old enough.
  *
  * Any thread may call these functions; they may block. Results are in the arena; a body that was
  * opened stays valid until it is closed. Errors: those of lake/place.h and of the storage, and

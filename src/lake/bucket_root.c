@@ -112,7 +112,7 @@ static int root_next(void *ctx, struct str *key, struct err *err)
     return code;
 }
 
-/* Moves to the first key at or behind `key`. If `key` is inside a ref, the walk begins in the
+/* Moves to the first key at or after `key`. If `key` is inside a ref, the walk begins in the
  * middle of that ref. */
 static void root_seek(void *ctx, struct str key)
 {

@@ -16,7 +16,7 @@ enum {
     CACHE_STRIPES = 16,
     CACHE_CHAINS = 1024,   /* hash chains of a stripe */
     CACHE_DECODERS = 16,   /* idle decompressors that are kept */
-    CACHE_JOBS = 4,        /* idle jobs that are kept: a small commit has as many */
+    CACHE_JOBS = 4,        /* idle jobs that are kept, about as many as a small commit uses */
     CACHE_WRITERS = 32,    /* threads that write nodes */
     CACHE_BLOCK_SHARE = 8, /* decoded blocks may take one part in this many of the memory */
     CACHE_KEY_MAX = 1 + NODE_ID_LEN + 512,

@@ -104,7 +104,8 @@ enum {
 struct compactions *compactions_new(void);
 void compactions_free(struct compactions *c); /* NULL is fine */
 
-/* Rewrites the sealed tokens of a branch into one. ERR_AGAIN: the branch changed meanwhile. */
+/* Rewrites the sealed tokens of a branch into one. ERR_AGAIN: the branch changed meanwhile, and
+ * this call has not changed it. */
 int lake_compact(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                  struct err *err) MUST_CHECK;
 /* Asks the cleaner's thread to compact the branch if it has too many sealed tokens. A commit that

@@ -1,7 +1,7 @@
 /* The claim of a namespace: the object `_lakefs/dummy` in it says which repository the namespace
  * belongs to, so that no two repositories share a namespace, and no namespace lies inside another
  * one. It also says which lake has used the namespace last, so that no lake removes files of
- * another one (docs/lake-keeping.md, "Two lakes in one namespace"). For that the object names a
+ * another lake (docs/lake-keeping.md, "Two lakes in one namespace"). For that the object names a
  * *life*, which is the random id of one start of a weir over the lake's records. The records have a
  * row for each of their own lives, so an unknown life is that of another lake.
  *
@@ -65,8 +65,8 @@ struct lake_claim_watch {
 int lake_claim_may_remove(struct lake *l, const struct lake_repo *r, struct lake_claim_watch *w,
                           struct err *err) MUST_CHECK;
 
-/* Makes this lake the one that may remove files, because its administrator says so. ERR_IN_USE: the
- * claim is that of another repository. */
+/* Gives this lake the right to remove files of the namespace, and takes it from other lakes; for a
+ * call of the administrator. ERR_IN_USE: the claim is that of another repository. */
 int lake_claim_take(struct lake *l, const struct lake_repo *r, struct err *err) MUST_CHECK;
 
 #endif

@@ -202,7 +202,7 @@ struct claim_look {
     int64_t modified_ms; /* when the claim was changed last, by the clock of the storage */
 };
 
-/* Says why files of the namespace may not be removed, and what to do. */
+/* Sets the error that says why files of the namespace may not be removed, and what to do. */
 static int claim_refuse(const struct claim *c, enum claim_state state, struct err *err)
 {
     const struct lake_repo *r = c->repo;
@@ -323,9 +323,9 @@ int lake_claim_may_write(struct lake *l, const struct lake_repo *r, struct err *
     return code;
 }
 
-/* Whether the claim has been unchanged for more than twice claim_every_ms. A running weir looks at
- * the claim once in that time, and changes it if it is of another lake. So no other lake that uses
- * the namespace is running (N4). */
+/* Whether the claim has been unchanged for more than twice claim_every_ms. Another lake that uses
+ * the namespace and is running would have looked at the claim in that time, found a life that it
+ * does not know, and changed the claim. So there is none (N4). */
 static bool claim_is_settled(const struct lake *l, const struct claim_look *look)
 {
     int64_t wait_ms = 2 * (int64_t)l->o.claim_every_ms;

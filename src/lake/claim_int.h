@@ -47,8 +47,8 @@ int claim_put(struct claim *c, const struct claim_seen *seen, struct str text,
 /* Gives the id of this process's life, after making the row of the life durable. The id is borrowed
  * until the lake is closed. */
 int claims_life(struct lake *l, struct str *out, struct err *err) MUST_CHECK;
-/* Whether the life is one of this lake, which is so if the records have its row. An empty life
- * counts as one of this lake. */
+/* Whether the life is one of this lake: the records have its row. An empty life counts as one of
+ * this lake. */
 int claims_knows_life(struct lake *l, struct arena *a, struct str life, bool *out,
                       struct err *err) MUST_CHECK;
 /* Forgets that this process has looked at the claim. */

@@ -106,7 +106,7 @@ void lake_compact_ask(struct lake *l, const struct lake_repo *r, const struct la
 
 /* --- compacting --- */
 
-/* Replaces the sealed tokens from which the draft was made by the draft. */
+/* Puts the draft on the branch in the place of the sealed tokens from which it was made. */
 static int compact_replace(struct lake *l, struct arena *a, const struct lake_repo *repo,
                            const struct lake_branch *b, struct lake_draft *d, struct err *err)
 {

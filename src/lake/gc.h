@@ -72,8 +72,8 @@ int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool
 int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
                    struct lake_gc_report *out, struct err *err) MUST_CHECK;
 
-/* Carries out the run that was asked for, or goes on with the one that was interrupted; without
- * either it returns 0 and does nothing. `ended` (NULL: never) is called again and again, and
+/* Carries out the run that was asked for, or goes on with a run that was interrupted. If there is
+ * no such run, returns 0 and does nothing. `ended` (NULL: never) is called again and again, and
  * returns whether the caller wants to stop. Then this call returns ERR_CANCELED, and the next call
  * goes on with the run. ERR_IN_USE: the run has ended and removed nothing more, because the files
  * may be another lake's (lake/claim.h); the report has the reason. ERR_BUSY: it is not known yet

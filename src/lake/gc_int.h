@@ -88,7 +88,7 @@ struct gc_run {
     struct lake_gc_report report;
     bool (*ended)(void *ctx);
     void *ctx;
-    struct lake_claim_watch *watch; /* of this try of the run */
+    struct lake_claim_watch *watch; /* when this call of lake_gc_work() has read the claim */
     bool waits; /* set by gc_abandon(): a removal that was begun may still reach the storage */
     /* These members are used only while the run is marking: */
     struct gc_ids safe;     /* commits that a branch or a tag names */

@@ -54,7 +54,7 @@ static int mark_candidate(struct gc_run *g, void *ctx, const struct lake_file *f
     struct gc_sorter *candidates = ctx;
     struct buf text = {0};
 
-    if (memchr(f->key.p, 0, f->key.len)) /* the lake itself puts no such key */
+    if (memchr(f->key.p, 0, f->key.len)) /* the lake puts no body under a key with a NUL */
         return 0;
     g->report.bodies_listed++;
     buf_append_str(&text, f->key);
@@ -138,8 +138,9 @@ static int mark_branch(struct gc_run *g, struct str name, struct err *err)
         int ended = gc_run_check(g, err);
         code = ended < 0 ? ended : code;
     }
-    if (code ==
-        ERR_NOT_FOUND) /* the branch was deleted; the repository is checked by every write */
+    /* The branch was deleted. If the repository was deleted too, the next write of the run fails.
+     */
+    if (code == ERR_NOT_FOUND)
         return 0;
     return code == ERR_AGAIN
                ? err_set(err, ERR_BUSY, "branch " STR_FMT " changes all the time", STR_ARG(name))

@@ -70,7 +70,7 @@ int lake_iter_history(struct lake_iter **out, struct lake *l, const struct lake_
 /* Gives the next item. ERR_END: there are no more. ERR_CLOSED: the iterator was closed. After any
  * other error the only calls allowed are seek and close. */
 int lake_iter_next(struct lake_iter *it, struct lake_item *out, struct err *err) MUST_CHECK;
-/* Moves the iterator, forward or back: the next item is the first one at or behind `id`. In a
+/* Moves the iterator, forward or back: the next item is the first one at or after `id`. In a
  * history the next item is `id` itself; if the history does not have it, there are no more
  * items. */
 void lake_iter_seek(struct lake_iter *it, struct str id);

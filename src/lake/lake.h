@@ -50,8 +50,9 @@ struct lake_hooks; /* lake/hooks.h */
 struct lake_keep;  /* lake/keep.h */
 
 struct lake_options {
-    struct kv *kv;         /* borrowed */
-    struct routes *routes; /* finds the buckets of namespaces; borrowed. NULL in tests: `place` */
+    struct kv *kv; /* borrowed */
+    /* finds the buckets of namespaces; borrowed. NULL in tests that set `place` */
+    struct routes *routes;
     /* Announce changes of replicated buckets (s3/gateway/capture.h), and find objects whose bucket
      * is being switched to another storage (route/sides.h). Borrowed; NULL: nothing is replicated.
      */
@@ -191,7 +192,7 @@ int lake_stat_now(struct lake *l, struct arena *a, const struct lake_repo *r, st
                   struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
 
 struct lake_list_options {
-    struct str prefix, delimiter, after; /* the listing begins behind `after` */
+    struct str prefix, delimiter, after; /* the listing has paths that are greater than `after` */
     size_t limit;
 };
 struct lake_objects {
@@ -223,7 +224,8 @@ struct lake_stage_options {
     const struct lake_keep *keep;
     size_t *removed; /* out: the number of removed paths that existed; may be NULL */
     /* Out, also after an error: the rows of a refused stage may have become part of a commit.
-     * Without fences, rows are put before the branch is looked at (K4). May be NULL. */
+     * Without fences, rows are put before it is known that the branch is unchanged (K4). May be
+     * NULL. */
     bool *may_be_there;
 };
 /* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. If a path occurs twice, only its
@@ -317,7 +319,7 @@ int lake_diff_refs(struct lake *l, struct arena *a, const struct lake_repo *r, s
                    struct lake_differences *out, struct err *err) MUST_CHECK;
 
 struct lake_log_options {
-    struct str after; /* a commit id: the page begins behind it */
+    struct str after; /* a commit id: the page begins after this commit */
     size_t limit;
     bool first_parent;
     int64_t since_ms; /* leave out older commits; 0: none */

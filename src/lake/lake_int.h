@@ -183,7 +183,7 @@ int lake_check_writable(const struct lake_repo *r, bool force, struct err *err) 
 /* --- pages of names (rows.c) --- */
 
 /* Opens a scan of the rows "<kind>/<name>" of a partition whose names begin with the page's prefix
- * and are behind its `after`. */
+ * and are greater than its `after`. */
 int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, struct arena *a,
                    struct str partition, const char *kind, const struct lake_page *p,
                    struct err *err) MUST_CHECK;

@@ -36,7 +36,7 @@ int layers_open(struct layers **out, struct lake *l, const struct layers_options
 /* Gives the next row. ERR_END: there are no more. The strings are borrowed until the next call on
  * the walk. */
 int layers_next(struct layers *w, struct layers_row *out, struct err *err) MUST_CHECK;
-/* Moves the walk forward or back: the next row is the first one at or behind `path`. */
+/* Moves the walk forward or back: the next row is the first one at or after `path`. */
 void layers_seek(struct layers *w, struct str path);
 void layers_close(struct layers *w); /* NULL is fine */
 

@@ -11,8 +11,9 @@ struct log_walk {
     struct lake_iter *history;
     struct tree_store trees;
     bool has_trees;
-    bool stopped;  /* the commit `stop_at` was passed */
-    bool has_next; /* the page begins with the commit `next`, which the history has passed */
+    bool stopped; /* the commit `stop_at` was passed */
+    /* the page begins with the commit `next`, which the iterator has already returned */
+    bool has_next;
     char next[LAKE_ID_LEN];
     struct lake_commit first; /* the commit `next` */
     struct arena work;        /* emptied for every commit */
@@ -52,8 +53,8 @@ static int log_prefix_differs(struct log_walk *w, struct str left, struct str ri
     return code == ERR_END ? 0 : code;
 }
 
-/* Finds the tree of the commit's first parent. A commit without parents has the empty tree
- * there. */
+/* Finds the tree of the commit's first parent. If the commit has no parents, *out is the empty
+ * tree. */
 static int log_parent_tree(struct log_walk *w, const struct lake_commit *c, struct str *out,
                            struct err *err)
 {

@@ -4,10 +4,10 @@
  * another such commit. Two branches that were merged into each other crosswise have several:
  *
  *        P───L1        L1 is a merge of P and Q, and so is R1. The bases of L1 and R1 are P and Q.
- *       / \ /          A path that only Q changed is new in the eyes of P. If L2 puts back the
- *      A   X           value that P has, a merge with the base P takes that for no change, and
- *       \ / \          brings the value of Q again, against the last word of the left side.
- *        Q───R1
+ *       / \ /          Let Q have changed a path that P has not changed. Then L1 and R1 have the
+ *      A   X           value of Q. If a commit L2 after L1 puts back the value of P, a merge of L2
+ *       \ / \          and R1 over P alone finds no change on the left side, and brings the value
+ *        Q───R1        of Q again. The last change of the left side is lost.
  *
  * So the bases are merged first, over the bases of their own, and the result is the base of the
  * merge (docs/lake-trees.md, "Several merge bases"). For the files of src/lake/ alone. */

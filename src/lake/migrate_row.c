@@ -202,8 +202,8 @@ static int migrate_row_branch(struct migrate_repo *m, struct arena *a,
 
 /* --- staged rows --- */
 
-/* Makes the row of a staged change. A row whose path is empty, or longer than a tree allows, is
- * left behind, because it could never be committed. */
+/* Makes the row of a staged change. A row whose path is empty, or longer than a tree allows, is not
+ * moved (out->left), because it could never be committed. */
 static int migrate_row_staged(struct migrate_repo *m, struct arena *a,
                               const struct source_row *from, struct str present,
                               struct migrate_row *out, struct err *err)

@@ -126,7 +126,7 @@ int block_cursor_open(struct block_cursor *c, struct str bytes, unsigned trailer
 /* Moves to the next record. ERR_END: there are no more. ERR_CORRUPT: the record is malformed, or
  * its key does not ascend. */
 int block_cursor_next(struct block_cursor *c) MUST_CHECK;
-/* Moves to the first record at or behind `key`. ERR_END: there is none. */
+/* Moves to the first record at or after `key`. ERR_END: there is none. */
 int block_cursor_seek(struct block_cursor *c, struct str key) MUST_CHECK;
 
 static inline struct str block_cursor_key(const struct block_cursor *c)
@@ -233,7 +233,7 @@ size_t node_memory(const struct node *n); /* memory of the open node, in bytes *
 /* Appends the decoded block to `out` after checking its CRC. */
 int node_block_read(const struct node *n, size_t block, void *zstd, struct buf *out,
                     struct err *err) MUST_CHECK;
-/* Returns the index of the first block that may have a key at or behind `key`. If there is none,
+/* Returns the index of the first block that may have a key at or after `key`. If there is none,
  * the result is the number of blocks. */
 size_t node_block_find(const struct node *n, struct str key);
 /* Sets ERR_CORRUPT with a text that names the node. */

@@ -8,7 +8,7 @@ enum { RESTART_EVERY = 16, RESTART_SIZE = 4 };
 
 uint32_t node_crc(uint32_t crc, const void *p, size_t len)
 {
-    enum { PIECE = 1 << 30 }; /* most bytes in one call, because ISA-L counts by int */
+    enum { PIECE = 1 << 30 }; /* most bytes in one call: ISA-L takes the length as an int */
     const unsigned char *bytes = p;
 
     crc = ~crc;

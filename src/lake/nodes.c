@@ -62,7 +62,8 @@ static int node_put(struct node_home *h, struct str id, struct str bytes, struct
     return code;
 }
 
-/* The arena holds the places, which must not be moved, and lives until they have ended. */
+/* Puts all files in one call. The places are in the arena, which must live until the places have
+ * ended. */
 static int node_put_all_at(struct node_home *h, struct arena *a, const struct node_bytes *files,
                            size_t count, struct err *err)
 {
@@ -165,7 +166,8 @@ int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store
     *out = (struct tree_store){.cache = l->cache, .scope = r->partition};
     out->place = (struct node_place){.read = node_read, .write = node_write, .ctx = h};
     out->place.is_far = l->o.place ? h->given.is_far : node_is_far(l, r);
-    /* Puts that wait for a peer are made at the same time instead. */
+    /* If puts wait for another host, write_all() would make them wait one after the other. Then
+     * threads call node_write() at the same time instead. */
     if (l->o.place ? h->given.write_all != NULL : !out->place.is_far)
         out->place.write_all = node_write_all;
     return 0;

@@ -10,7 +10,7 @@
 struct page_source {
     /* Gives the next path. ERR_END: there are no more. */
     int (*next)(void *ctx, struct str *path, struct err *err);
-    /* Moves the source: the next path is the first one at or behind `path`. */
+    /* Moves the source: the next path is the first one at or after `path`. */
     void (*seek)(void *ctx, struct str path);
     /* Adds a result to the page: the path that next() returned last, or the common prefix into
      * which that path is folded. */

@@ -143,8 +143,8 @@ static void gc_stats_begin(struct lake_tasks *t)
     mutex_unlock(&t->lock);
 }
 
-/* Adds the results of the run to the counts. A run that is put back for later is counted when it
- * has ended. */
+/* Adds the results of the run to the counts. A run that is not finished yet, and whose task is put
+ * back into the queue, adds nothing. */
 static void gc_stats_end(struct lake_tasks *t, const struct lake_gc_report *report, int code)
 {
     bool is_done = code == 0 && report->stage == LAKE_GC_DONE;

@@ -36,11 +36,12 @@ struct node_bytes {
 struct node_place {
     /* Appends the file's bytes. ERR_NOT_FOUND: there is no such file. */
     int (*read)(void *ctx, struct str id, struct buf *out, struct err *err);
-    /* Writes the file durably, also when it is there already: a collector may be about to remove
-     * the one that is there (T4). */
+    /* Writes the file durably. If the file exists already, it is written again, because a collector
+     * may be about to remove it (T4). */
     int (*write)(void *ctx, struct str id, struct str bytes, struct err *err);
     /* Writes several files as write() does, by one thread and with fewer syncs. After an error some
-     * of them may be there. NULL: files are written one by one, several at the same time. */
+     * of the files may have been written. NULL: files are written one by one, several at the same
+     * time. */
     int (*write_all)(void *ctx, const struct node_bytes *files, size_t count, struct err *err);
     void *ctx;
     bool is_far; /* reads wait for another host, so whole node files are cached on disk too */
@@ -97,7 +98,7 @@ int tree_iter_open(struct tree_iter **out, struct tree_store *t, struct str root
 /* Gives the next record. ERR_END: there are no more. The strings are borrowed until the next call
  * on the iterator. */
 int tree_iter_next(struct tree_iter *it, struct tree_record *out, struct err *err) MUST_CHECK;
-/* the next record is the first at or behind `key` */
+/* the next record is the first at or after `key` */
 void tree_iter_seek(struct tree_iter *it, struct str key);
 void tree_iter_close(struct tree_iter *it); /* NULL is fine */
 

@@ -16,7 +16,7 @@ void tree_builder_init(struct tree_builder *b, struct tree_store *t,
 
 void tree_builder_release(struct tree_builder *b)
 {
-    tree_jobs_give_up(b); /* there are some only if the builder was not finished */
+    tree_jobs_give_up(b); /* jobs are held here only if the builder was not finished */
     int code = tree_jobs_wait(b, NULL);
 
     (void)code; /* the caller that finished the builder got the error */

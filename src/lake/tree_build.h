@@ -29,7 +29,8 @@ struct build_level {
 
 enum {
     BUILD_SOURCES = 2,
-    BUILD_HELD = 16, /* the first jobs, which make their files on the caller's thread */
+    /* number of first jobs of a builder that make their files on the caller's thread */
+    BUILD_HELD = 16,
 };
 
 struct tree_builder {
@@ -38,8 +39,9 @@ struct tree_builder {
     /* Trees that exist: a new node that equals one of their nodes is not written. */
     const struct tree_spine *sources[BUILD_SOURCES];
     struct build_level levels[NODE_LEVEL_MAX + 1];
-    uint64_t started; /* jobs so far */
-    /* Jobs whose files are made, and will be written in one call unless the builder makes more. */
+    uint64_t started; /* number of jobs that were started so far */
+    /* Held jobs: their files are made, and will be written in one call, unless the builder makes
+     * more than BUILD_HELD jobs. */
     struct tree_job *held[BUILD_HELD];
     unsigned held_count;
 

@@ -211,7 +211,8 @@ static void jobs_unhold(struct tree_builder *b)
 int tree_job_start(struct tree_job *j, bool is_last, struct err *err)
 {
     struct tree_builder *b = j->builder;
-    struct err ignored = {0}; /* job_run() finds an error of the encoding again */
+    /* If the encoding fails, job_run() repeats it and reports the error. */
+    struct err ignored = {0};
     bool is_early = b->started++ < BUILD_HELD;
 
     if (!is_early)
@@ -247,7 +248,7 @@ static int held_write(struct tree_builder *b, struct err *err)
     return code;
 }
 
-/* Ends the held jobs, which were written unless there is an error. */
+/* Ends the held jobs. `code` 0: their files were written. */
 static void held_end(struct tree_builder *b, int code, const struct err *err)
 {
     for (unsigned i = 0; i < b->held_count; i++) {

@@ -176,7 +176,7 @@ int tree_spine_enter(struct tree_spine *s, struct err *err)
     return code;
 }
 
-/* Enters the node and moves to its first item at or behind `key`. The node's smallest key is less
+/* Enters the node and moves to its first item at or after `key`. The node's smallest key is less
  * than `key`, and its greatest key is not. */
 static int spine_enter_at(struct tree_spine *s, struct str key, struct err *err)
 {

@@ -68,7 +68,7 @@ int tree_spine_enter(struct tree_spine *s, struct err *err) MUST_CHECK;
 /* Moves to the next item of the same node or above it, without reading the nodes below the present
  * item. */
 int tree_spine_next(struct tree_spine *s, struct err *err) MUST_CHECK;
-/* Moves to the first item whose keys are all at or behind `key`. */
+/* Moves to the first item whose keys are all at or after `key`. */
 int tree_spine_seek(struct tree_spine *s, struct str key, struct err *err) MUST_CHECK;
 /* Enters nodes until the spine is at a record or at the end. */
 int tree_spine_record(struct tree_spine *s, struct err *err) MUST_CHECK;

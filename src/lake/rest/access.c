@@ -236,7 +236,8 @@ int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *e
     return web_need_all_below(c, r, S3_ACTION_GET_OBJECT, STR_EMPTY, err);
 }
 
-/* Decides whether the caller may take from a ref, by docs/security.md, P2: a), b) and c). */
+/* Decides whether the caller may put the content of the ref `source` into the ref `dest`, by the
+ * conditions a), b) and c) of P2 in docs/security.md. */
 static bool web_gate_may_take(struct rest_call *c, const struct web_bucket *gate, struct str source,
                               struct str dest)
 {
