@@ -140,7 +140,7 @@ struct conf {
         int check;                  /* enum conf_archive_check */
         uint64_t max_pack, scratch; /* bytes */
         uint64_t timeout_ms, resync_after_ms, lock_ms, look_ms;
-        uint64_t rate; /* requests a second */
+        uint64_t rate;          /* requests a second */
         const char *satellites; /* names, separated by commas; "": the main storage */
         const char *ca;
     } archive;
