@@ -14,7 +14,7 @@
 #define SPEED_FLAG                                                                                 \
     {                                                                                              \
         "full-speed", FLAG_SWITCH, NULL, NULL,                                                     \
-            "Work without pauses, at the expense of clients; default: for a fifth of the time."    \
+            "Work without pauses, at the expense of clients; default: for an eighth of the time."  \
     }
 
 static const struct flag shard_flags[] = {STORAGE_FLAG, CLIENT_FLAGS, {0}};

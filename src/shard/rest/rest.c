@@ -10,7 +10,7 @@
 #define IN_FULL_SPEED                                                                              \
     {                                                                                              \
         "full_speed",                                                                              \
-            "Work without pauses, at the expense of clients; else for a fifth of the "             \
+            "Work without pauses, at the expense of clients; else for an eighth of the "           \
             "time.",                                                                               \
             REST_BOOLEAN                                                                           \
     }
