@@ -10,7 +10,7 @@
  *                 ──► remove shards without segments, note the end in the map
  *
  * A process has one mover, with one thread that works for all its buckets. At most one move of a
- * bucket is under way. A move that weir began by itself is at work for at most a fifth of the
+ * bucket is under way. A move that weir began by itself is at work for at most an eighth of the
  * time; a move that somebody asked for may hurry.
  *
  * Any thread may call these functions. Locks: the calls take s->changes ("shard.changes"), then the

@@ -11,6 +11,7 @@
 #include "shard/step.h"
 
 enum {
+    MOVE_HURRY = 4,       /* windows of a move at full speed have so many times more keys */
     MOVE_KEYS = 1000,     /* most keys of a window */
     MOVE_DRAIN_MS = 300,  /* how long a window stays closed while requests end */
     MOVE_AGE_MS = 100,    /* requests that are older are not waited for: the window ends below */

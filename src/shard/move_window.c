@@ -1,10 +1,9 @@
 /* Handing one window over from one shard to another one in the same folder (docs/sharding.md, H8).
  *
- *     choose    the next keys, up to 1,000, below the smallest key of a long request
- *     close     a map that closes the window: new requests wait
- *     drain     requests that began before end
- *     adopt     the rows change their bucket, in one change of the database
- *     commit    a map that gives the window to the other shard, and opens it
+ *     choose    the next keys, up to 1,000 or (at full speed) 4,000, below the smallest key of a
+ * long request close     a map that closes the window: new requests wait drain     requests that
+ * began before end adopt     the rows change their bucket, in one change of the database for each
+ * 1,000 keys commit    a map that gives the window to the other shard, and opens it
  *
  * Killed before `adopt`: nothing happened but the closing. Killed between `adopt` and `commit`: the
  * rows are in the other shard, and the map says that they are not. move_repair() moves them back
@@ -164,33 +163,68 @@ static int window_find(const struct shard_map *m, struct window *out)
 
 /* What is in a shard behind the beginning of a window. */
 struct contents {
-    struct list_result versions;
+    struct str *keys; /* of objects and versions, ascending; in the arena */
+    size_t count;
+    bool more; /* there may be others */
     struct upload_list uploads;
 };
+
+static void contents_add(struct contents *c, const struct list_result *page)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        struct str key = page->entries[i].info.key;
+        if (c->count == 0 || !str_eq(c->keys[c->count - 1], key))
+            c->keys[c->count++] = key;
+    }
+}
+
+/* Reads keys, in as few pages as `limit` keys have if each has one version. */
+static int contents_read_keys(struct contents *c, struct bucket *b, const struct shard_window *w,
+                              size_t limit, struct arena *a, struct err *err)
+{
+    struct list_options o = {.after = w->after};
+    size_t left = limit;
+    int code = 0;
+
+    c->keys = arena_array(a, limit, sizeof(*c->keys));
+    if (!c->keys)
+        return err_code(err, ERR_NO_MEMORY);
+    c->more = true;
+    while (code == 0 && c->more && left > 0) {
+        struct list_result page = {0};
+        o.limit = size_min(left, OBJECT_LIST_MAX);
+        code = b->ops->list_versions(b, a, &o, &page, err);
+        if (code == 0) {
+            contents_add(c, &page);
+            c->more = page.more;
+            left -= o.limit;
+            o.after = page.next;
+            o.after_version = page.next_version;
+        }
+    }
+    return code;
+}
 
 static int contents_read(struct contents *c, struct bucket *b, const struct shard_window *w,
                          size_t limit, struct arena *a, struct err *err)
 {
-    struct list_options o = {.after = w->after, .limit = limit};
-    int code = b->ops->list_versions(b, a, &o, &c->versions, err);
+    struct list_options o = {.after = w->after, .limit = MOVE_OPEN_UPLOADS};
+    int code = contents_read_keys(c, b, w, limit, a, err);
 
-    o.limit = MOVE_OPEN_UPLOADS;
-    if (code == 0)
-        code = b->ops->list_uploads(b, a, &o, &c->uploads, err);
-    return code;
+    return code < 0 ? code : b->ops->list_uploads(b, a, &o, &c->uploads, err);
 }
 
 static bool contents_are_in(const struct contents *c, const struct shard_window *w)
 {
-    return (c->versions.count && window_has(w, c->versions.entries[0].info.key)) ||
+    return (c->count && window_has(w, c->keys[0])) ||
            (c->uploads.count && window_has(w, c->uploads.uploads[0].key));
 }
 
 /* Ends the window where the contents end that were read. */
 static void window_end(struct window *x, const struct contents *c)
 {
-    if (c->versions.more && c->versions.count)
-        x->w.upto = least_upto(x->w.upto, c->versions.entries[c->versions.count - 1].info.key);
+    if (c->more && c->count)
+        x->w.upto = least_upto(x->w.upto, c->keys[c->count - 1]);
     if (c->uploads.more && c->uploads.count)
         x->w.upto = least_upto(x->w.upto, c->uploads.uploads[c->uploads.count - 1].key);
 }
@@ -200,30 +234,23 @@ static int window_end_below_busy(struct window *x, const struct contents *c, str
                                  struct arena *a, struct err *err)
 {
     struct str busy = table_smallest_busy(s->table, &x->w, (uint64_t)MOVE_AGE_MS * NS_PER_MS, a);
-    size_t i = c->versions.count;
+    size_t i = c->count;
 
     if (busy.len == 0)
         return 0;
-    while (i > 0 && str_cmp(c->versions.entries[i - 1].info.key, busy) >= 0)
+    while (i > 0 && str_cmp(c->keys[i - 1], busy) >= 0)
         i--;
     if (i == 0)
         return err_set(err, ERR_AGAIN, "a request for the key " STR_FMT " is under way",
                        STR_ARG(busy));
-    x->w.upto = least_upto(x->w.upto, c->versions.entries[i - 1].info.key);
+    x->w.upto = least_upto(x->w.upto, c->keys[i - 1]);
     return 0;
 }
 
 static void window_count(struct window *x, const struct contents *c)
 {
-    struct str last = STR_EMPTY;
-
-    for (size_t i = 0; i < c->versions.count; i++) {
-        struct str key = c->versions.entries[i].info.key;
-        if (!window_has(&x->w, key))
-            break;
-        x->keys += i == 0 || !str_eq(key, last);
-        last = key;
-    }
+    while (x->keys < c->count && window_has(&x->w, c->keys[x->keys]))
+        x->keys++;
 }
 
 /* Chooses the window. Its strings are in the arena or in the map. */

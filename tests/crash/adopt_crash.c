@@ -291,6 +291,18 @@ static void adopt(struct world *w, uint32_t window, uint32_t to, uint32_t from, 
     arena_release(&a);
 }
 
+/* Makes a durable change, as a mover does with the map that gives the window away. So the rows that
+ * were moved before are durable too. */
+static void commit_move(struct world *w, uint32_t number)
+{
+    char text[16];
+    struct bucket *b = w->buckets[0];
+    struct err err = {0};
+
+    snprintf(text, sizeof(text), "%u", number);
+    must(b->ops->set_document(b, "moved", str_z(text), &err), &err);
+}
+
 static void mover_main(void *ctx)
 {
     struct worker *w = ctx;
@@ -301,6 +313,7 @@ static void mover_main(void *ctx)
         uint32_t from = w->world->owners[window], to = moved_to(w->number, from);
         tell(w, false);
         adopt(w->world, window, to, from, w->lie ? 1 : LOCAL_ADOPT_MAX);
+        commit_move(w->world, w->number);
         tell(w, true);
         w->world->owners[window] = to;
         leave(w, window);

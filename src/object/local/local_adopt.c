@@ -179,7 +179,7 @@ static int adopt_check(const struct local_bucket *to, const struct local_bucket 
 int local_adopt(struct bucket *to, struct bucket *from, struct str after, struct str upto,
                 size_t limit, struct arena *a, struct str *last, bool *more, struct err *err)
 {
-    struct adopt_change p = {.change = {.b = local_bucket_of(to), .fn = adopt_run},
+    struct adopt_change p = {.change = {.b = local_bucket_of(to), .later = true, .fn = adopt_run},
                              .source = {.b = local_bucket_of(from)},
                              .window = {after, upto},
                              .limit = size_min(limit, LOCAL_ADOPT_MAX)};

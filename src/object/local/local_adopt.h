@@ -25,7 +25,9 @@ int local_remove_shard(struct storage *s, struct str name, struct err *err) MUST
 
 /* Moves all rows (current and old versions, markers, open and finished uploads) of the keys above
  * `after`, up to and including `upto` (empty: no upper end), from one bucket to another one, in one
- * durable change, with their counts. So after a crash either all of these rows are moved, or none.
+ * change, with their counts. So after a crash either all of these rows are moved, or none. They are
+ * surely moved once a later change of the storage is durable: a mover writes the map that gives the
+ * window away next, and needs no sync in between.
  * At most `limit` keys are moved, and fewer if their rows are many bytes; *last is the last key
  * that was moved, in the arena, and *more says whether there are others behind it. If the source
  * has no keys in the window, nothing is done, *last is empty and *more is false. So calls

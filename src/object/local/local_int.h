@@ -267,6 +267,9 @@ struct row_change {
     enum meta_set set; /* the fields of the meta that the change sets */
     /* The change makes room, so it is allowed on a full disk (docs/local-storage.md, P7). */
     bool frees;
+    /* The change is durable with the next durable change, and until then a crash of the machine may
+     * lose it. */
+    bool later;
     /* The conditions of a write. They are judged before fn is called, against `current`. NULL: fn
      * itself reads the current version, and judges. */
     const struct object_conditions *conditions;

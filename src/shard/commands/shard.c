@@ -11,7 +11,14 @@
             "The storage that has the bucket; default: the only local storage that does."          \
     }
 
+#define SPEED_FLAG                                                                                 \
+    {                                                                                              \
+        "full-speed", FLAG_SWITCH, NULL, NULL,                                                     \
+            "Work without pauses, at the expense of clients; default: for an eighth of the time."  \
+    }
+
 static const struct flag shard_flags[] = {STORAGE_FLAG, CLIENT_FLAGS, {0}};
+static const struct flag shard_disable_flags[] = {SPEED_FLAG, STORAGE_FLAG, CLIENT_FLAGS, {0}};
 static const struct flag shard_enable_flags[] = {
     {"threshold", FLAG_TEXT, "N", NULL,
      "Objects of a shard beyond which it is split, at least 10; default: shard.threshold."},
@@ -22,6 +29,7 @@ static const struct flag shard_enable_flags[] = {
 static const struct flag shard_move_flags[] = {
     {"at", FLAG_TEXT, "KEY", NULL,
      "The boundary: the last key of the lower part; default: weir chooses it."},
+    SPEED_FLAG,
     STORAGE_FLAG,
     CLIENT_FLAGS,
     {0},
@@ -131,6 +139,8 @@ static int send_by_query(struct api_client *r, const struct invocation *inv, con
 
     buf_append_z(&path, "/api/v1/shards/{0}");
     manage_query(&path, "storage", invocation_flag(inv, "storage"));
+    if (strcmp(method, "DELETE") == 0)
+        manage_query(&path, "full_speed", invocation_flag(inv, "full-speed") ? "true" : NULL);
     struct manage_call call = {method, path.p};
     int code = manage_send(r, inv, &call, out, err);
     buf_release(&path);
@@ -164,6 +174,7 @@ static int shard_fill_verify(struct json_out *w, const struct invocation *inv, s
 static int shard_fill_at(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     manage_flag(w, inv, "at", "at");
+    json_out_member_bool(w, "full_speed", invocation_flag(inv, "full-speed"));
     return shard_fill(w, inv, err);
 }
 
@@ -300,7 +311,7 @@ const struct command shard_commands[] = {
      .call = &shard_enable_call},
     {.name = "shard disable",
      SHARD_BUCKET,
-     .flags = shard_flags,
+     .flags = shard_disable_flags,
      .summary = "Make a sharded bucket a plain one again",
      .help = "Begins to move all objects back to the bucket itself, and removes its shards and its "
              "map. Clients notice nothing. `weir shard status` shows how far it is.",

@@ -7,6 +7,13 @@
 #include "route/route.h"
 
 #define IN_PATH REST_FIELDS({"bucket", "The bucket's name."})
+#define IN_FULL_SPEED                                                                              \
+    {                                                                                              \
+        "full_speed",                                                                              \
+            "Work without pauses, at the expense of clients; else for an eighth of the "           \
+            "time.",                                                                               \
+            REST_BOOLEAN                                                                           \
+    }
 #define IN_STORAGE                                                                                 \
     {                                                                                              \
         "storage", "The storage that has it; left out: weir finds it."                             \
@@ -78,15 +85,16 @@ static const struct rest_row shard_rows[] = {
      .in_path = IN_PATH, .query = REST_FIELDS(IN_STORAGE), .answer = REST_FIELDS(SHOW_FIELDS)},
     {HTTP_DELETE, "/api/v1/shards/{bucket}", REST_ADMIN,
      "Begin to move everything back to the bucket itself, which is then a plain one.",
-     shard_disable_run, .status = 202, .in_path = IN_PATH, .query = REST_FIELDS(IN_STORAGE),
-     .answer = REST_FIELDS(SHOW_FIELDS)},
+     shard_disable_run, .status = 202, .in_path = IN_PATH,
+     .query = REST_FIELDS(IN_STORAGE, IN_FULL_SPEED), .answer = REST_FIELDS(SHOW_FIELDS)},
     {HTTP_POST, "/api/v1/shards/{bucket}/split", REST_ADMIN, "Begin to split a shard.",
      shard_split_run, .status = 202, .in_path = IN_PATH,
-     .body =
-         REST_FIELDS(IN_STORAGE, {"at",
-                                  "The new boundary: the last key of the lower part; left out: the "
-                                  "median of the greatest segment.",
-                                  .max = OBJECT_KEY_MAX}),
+     .body = REST_FIELDS(IN_STORAGE,
+                         {"at",
+                          "The new boundary: the last key of the lower part; left out: the "
+                          "median of the greatest segment.",
+                          .max = OBJECT_KEY_MAX},
+                         IN_FULL_SPEED),
      .answer = REST_FIELDS(SHOW_FIELDS)},
     {HTTP_POST, "/api/v1/shards/{bucket}/merge", REST_ADMIN, "Begin to merge two neighbours.",
      shard_merge_run, .status = 202, .in_path = IN_PATH,
@@ -94,7 +102,8 @@ static const struct rest_row shard_rows[] = {
                          {"at",
                           "The boundary that goes; left out: that of the two neighbours with "
                           "the fewest keys.",
-                          .max = OBJECT_KEY_MAX}),
+                          .max = OBJECT_KEY_MAX},
+                         IN_FULL_SPEED),
      .answer = REST_FIELDS(SHOW_FIELDS)},
     {HTTP_POST, "/api/v1/shards/{bucket}/cancel", REST_ADMIN,
      "End the move that is under way. What was moved stays where it is.", shard_cancel_run,

@@ -238,19 +238,23 @@ static int move_begin(struct rest_call *c, const struct move_request *q, struct 
 
 int shard_disable_run(struct rest_call *c, struct err *err)
 {
-    return move_begin(c, &(struct move_request){.kind = SHARD_DISABLE, .hurry = true}, err);
+    struct move_request q = {.kind = SHARD_DISABLE, .hurry = rest_bool(c, "full_speed")};
+
+    return move_begin(c, &q, err);
 }
 
 int shard_split_run(struct rest_call *c, struct err *err)
 {
-    struct move_request q = {.kind = SHARD_SPLIT, .at = rest_text(c, "at"), .hurry = true};
+    struct move_request q = {
+        .kind = SHARD_SPLIT, .at = rest_text(c, "at"), .hurry = rest_bool(c, "full_speed")};
 
     return move_begin(c, &q, err);
 }
 
 int shard_merge_run(struct rest_call *c, struct err *err)
 {
-    struct move_request q = {.kind = SHARD_MERGE, .at = rest_text(c, "at"), .hurry = true};
+    struct move_request q = {
+        .kind = SHARD_MERGE, .at = rest_text(c, "at"), .hurry = rest_bool(c, "full_speed")};
 
     return move_begin(c, &q, err);
 }

@@ -150,7 +150,7 @@ void move_lab_image(struct move_lab *l, const char *name)
 
 void move_lab_begin(struct move_lab *l, enum shard_move_kind kind, const char *at)
 {
-    struct move_request q = {.kind = kind, .at = at ? str_z(at) : STR_EMPTY, .hurry = true};
+    struct move_request q = {.kind = kind, .at = at ? str_z(at) : STR_EMPTY};
     struct err err = {0};
 
     CHECK_OK(mover_begin(l->mover, l->sharded, &q, &err));

@@ -388,3 +388,65 @@ STRESS(1)
 STRESS(2)
 STRESS(3)
 STRESS(4)
+
+/* --- removal --- */
+
+struct removal_client {
+    struct stress *s;
+    char key[8];
+    bool there; /* after its last change that was answered */
+};
+
+/* Puts and removes a key until the bucket is gone. */
+static void run_removal_client(void *ctx)
+{
+    struct removal_client *c = ctx;
+    struct bucket *b = c->s->l.bucket;
+    int code = 0;
+
+    while (code == 0) {
+        struct arena a = {0};
+        struct str_reader body;
+        struct put_options o = {0};
+        struct put_result put;
+        struct remove_options plain = {0};
+        struct remove_result removed;
+        struct err err = {0};
+        str_reader_init(&body, STR("x"));
+        code = c->there ? b->ops->remove(b, &a, str_z(c->key), &plain, &removed, &err)
+                        : b->ops->put(b, &a, str_z(c->key), &body.reader, 1, &o, &put, &err);
+        if (code == 0)
+            c->there = !c->there;
+        else
+            CHECK(code == ERR_NO_BUCKET || code == ERR_CONFLICT);
+        arena_release(&a);
+    }
+}
+
+TEST(shard_move_stress, a_bucket_is_removed_only_when_no_answered_object_is_in_it)
+{
+    struct stress s = {0};
+    struct removal_client clients[3];
+    struct thread threads[ARRAY_SIZE(clients)] = {0};
+    struct err err = {0};
+    int code = ERR_CONFLICT;
+
+    move_lab_open(&s.l, "weir");
+    move_lab_make(&s.l, false);
+    move_lab_do(&s.l, SHARD_SPLIT, "b", 1000);
+    move_lab_do(&s.l, SHARD_SPLIT, "c", 1000);
+    for (unsigned i = 0; i < ARRAY_SIZE(clients); i++) {
+        clients[i] = (struct removal_client){.s = &s};
+        snprintf(clients[i].key, sizeof(clients[i].key), "%c", 'b' + i);
+        CHECK_OK(thread_start(&threads[i], "client", 0, run_removal_client, &clients[i], &err));
+    }
+    while (code == ERR_CONFLICT || code == ERR_BUSY)
+        code = mover_remove(s.l.mover, s.l.sharded, STR("alice"), &err);
+    CHECK_INT(code, 0);
+    for (unsigned i = 0; i < ARRAY_SIZE(clients); i++)
+        thread_join(&threads[i]);
+    for (unsigned i = 0; i < ARRAY_SIZE(clients); i++)
+        CHECK(!clients[i].there);
+    CHECK_INT(s.l.gone, 1);
+    move_lab_close(&s.l);
+}

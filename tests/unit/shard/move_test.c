@@ -46,6 +46,38 @@ TEST(shard_move, a_split_gives_the_upper_keys_to_a_new_shard_with_all_that_is_kn
     move_lab_close(&l);
 }
 
+TEST(shard_move, at_full_speed_a_window_has_several_pages_of_keys)
+{
+    enum { KEYS = 1200 };
+    struct move_lab l;
+    struct arena a = {0};
+    struct mover_stats stats;
+    struct move_request q = {.kind = SHARD_SPLIT, .at = STR("k0100"), .hurry = true};
+    char key[16];
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    struct bucket *plain = NULL;
+    struct shard_map *m = table_map(l.sharded->table);
+    CHECK_OK(move_open_place(l.sharded, m, 0, &plain, &err));
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof(key), "k%04d", i);
+        lab_put(plain, &a, key, STR("x"));
+        arena_reset(&a);
+    }
+    plain->ops->unref(plain);
+    map_unref(m);
+    CHECK_OK(mover_begin(l.mover, l.sharded, &q, &err));
+    move_lab_run(&l, 1000);
+    mover_stats(l.mover, &stats);
+    CHECK_INT(stats.hand_overs, 1);
+    CHECK_INT(stats.keys, KEYS - 101);
+    move_lab_check(&l, "0 k0100 1");
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
 TEST(shard_move, a_split_without_a_boundary_is_made_in_the_middle)
 {
     struct move_lab l;
