@@ -149,9 +149,10 @@ int bundle_put_full(const struct bundle_job *job, const struct git_refs *refs, s
 /* Adds the objects of a pack, and the history of the refs, to a stored bundle. `pack` NULL: the
  * bundle has all objects already, and only the header changes. All old bytes are read once and
  * compared with the old trailer. ERR_CORRUPT: the bytes do not match the trailer. ERR_UNSUPPORTED:
- * the old or the new pack has deltas by id (B8). ERR_CONFLICT: the bundle has the other kind of
- * ids. ERR_BUSY: the bundle was written under a later fence. ERR_TOO_LARGE: it has too many lines
- * of history (header.h), or the pack is past a limit. Other errors as for bundle_put_full(). */
+ * the old or the new pack has deltas by id (B8), or the bundle has no room for more lines of
+ * history (header.h). ERR_CONFLICT: the bundle has the other kind of ids. ERR_BUSY: the bundle was
+ * written under a later fence. ERR_TOO_LARGE: the pack is past a limit. Other errors as for
+ * bundle_put_full(). */
 int bundle_append(const struct bundle_job *job, const struct bundle_old *old,
                   const struct git_refs *refs, struct reader *pack, struct bundle_result *out,
                   struct err *err) MUST_CHECK;

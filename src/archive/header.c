@@ -194,7 +194,8 @@ int bundle_header_read(struct bundle_header *h, struct reader *from, struct err 
 static int header_push_point(struct bundle_header *next, struct header_point p, struct err *err)
 {
     if (next->points.len == HEADER_POINTS_MAX)
-        return err_set(err, ERR_TOO_LARGE, "the bundle has more than %d lines of history",
+        return err_set(err, ERR_UNSUPPORTED,
+                       "the bundle has %d lines of history, and no room for more",
                        HEADER_POINTS_MAX);
     p.name = arena_str(&next->refs.arena, p.name);
     vec_push(&next->points, p);

@@ -55,8 +55,8 @@ int bundle_header_read(struct bundle_header *h, struct reader *from, struct err 
 /* Fills `next` with the refs that a sync has found, with the points of `old`, and with the points
  * that this sync adds. New points are later than the points of other syncs in `old`, even if the
  * clock stands or was set back. If the refs are the same as those of `old`, the sync adds no point.
- * `old` is NULL for the first sync. ERR_TOO_LARGE: there are too many points, and the bundle must
- * be tidied first. */
+ * `old` is NULL for the first sync. ERR_UNSUPPORTED: there are too many points; the bundle is
+ * kept aside, and the repository gets a fresh one. */
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
                          const struct git_refs *found, const struct header_time *t,
                          struct err *err) MUST_CHECK;

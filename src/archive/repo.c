@@ -394,23 +394,57 @@ static int repo_zip_write(struct repo_work *w, const struct git_refs *refs, stru
                    err);
 }
 
+/* The refs have changed since the bundle was stored, and the server has dropped the tip of the
+ * default branch. Updates the bundle to the refs as they are now. */
+static int repo_catch_up(struct repo_work *w, struct err *err)
+{
+    enum archive_code outcome = w->outcome;
+    bool again;
+    int code = repo_refresh(w, &again, err);
+
+    if (code == 0 && (code = repo_open_bundle(w, err)) < 0)
+        return repo_fail_storage(w, "upload", code, err);
+    if (code == 0)
+        code = repo_update(w, err);
+    if (code == 0 && w->outcome == ARCHIVE_UNCHANGED)
+        w->outcome = outcome;
+    return code;
+}
+
+/* Asks for the tip of HEAD with its tree alone. *pack stays NULL if there is nothing to ask for. */
+static int repo_zip_fetch(struct repo_work *w, struct reader **pack, struct str *tip,
+                          struct err *err)
+{
+    struct fetch_fault fault = {0};
+
+    for (unsigned tries = 0;; tries++) {
+        const struct git_refs *refs = git_remote_refs(w->remote);
+        struct git_fetch f = {.wants = refs->head, .want_count = 1, .depth = 1};
+        *tip = arena_hex(w->arena, refs->head, git_id_len(refs->is_sha256));
+        if (!refs->has_head || str_eq(*tip, w->item->next.zip))
+            return 0;
+        int code = git_remote_fetch(w->remote, &f, pack, &fault, err);
+        if (code == ERR_CONFLICT && tries < GIT_REFRESH_MAX)
+            code = repo_catch_up(w, err);
+        else
+            return code < 0 ? repo_git_failed(w, "zip", &fault, code, err) : 0;
+        if (code < 0)
+            return code;
+    }
+}
+
 /* Makes the ZIP of the default branch anew if its tip has changed. */
 static int repo_zip(struct repo_work *w, struct err *err)
 {
-    const struct git_refs *refs = git_remote_refs(w->remote);
-    struct git_fetch f = {.wants = refs->head, .want_count = 1, .depth = 1};
-    struct fetch_fault fault = {0};
     struct reader *pack = NULL;
-    int code;
+    struct str tip;
 
-    if (!w->scope->forge->wants.zip || !refs->has_head)
+    if (!w->scope->forge->wants.zip)
         return 0;
-    struct str tip = arena_hex(w->arena, refs->head, git_id_len(refs->is_sha256));
-    if (str_eq(tip, w->item->next.zip))
-        return 0;
-    code = git_remote_fetch(w->remote, &f, &pack, &fault, err);
-    if (code < 0)
-        return repo_git_failed(w, "zip", &fault, code, err);
+    int code = repo_zip_fetch(w, &pack, &tip, err);
+    if (code < 0 || !pack)
+        return code;
+    const struct git_refs *refs = git_remote_refs(w->remote);
     code = repo_zip_write(w, refs, pack, err);
     reader_close(pack);
     if (code < 0)

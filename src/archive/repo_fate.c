@@ -50,7 +50,8 @@ static int repo_copy_new(struct repo_work *w, struct str to, const struct object
 }
 
 /* Whether one object is a copy of the other. A copy of an object with parts may have another ETag;
- * then the metadata are compared. */
+ * then the metadata are compared. A bundle that was written as an upload has no pack-sum, but no
+ * two writes have the same header, size, fence and time. */
 static bool repo_is_copy(const struct object_info *there, const struct object_info *from)
 {
     struct bundle_meta l, r;
@@ -58,9 +59,10 @@ static bool repo_is_copy(const struct object_info *there, const struct object_in
     if (there->size != from->size)
         return false;
     return str_eq(there->etag, from->etag) ||
-           (bundle_meta_read(&l, there) == 0 && bundle_meta_read(&r, from) == 0 && l.pack_sum[0] &&
-            strcmp(l.pack_sum, r.pack_sum) == 0 && strcmp(l.header_sum, r.header_sum) == 0 &&
-            strcmp(l.source_id, r.source_id) == 0);
+           (bundle_meta_read(&l, there) == 0 && bundle_meta_read(&r, from) == 0 &&
+            l.header_sum[0] && strcmp(l.pack_sum, r.pack_sum) == 0 &&
+            strcmp(l.header_sum, r.header_sum) == 0 && strcmp(l.source_id, r.source_id) == 0 &&
+            l.objects == r.objects && l.fence == r.fence && l.mtime_ms == r.mtime_ms);
 }
 
 static struct str repo_aside_key(const struct repo_work *w, struct str name, struct str mark)

@@ -263,6 +263,28 @@ static void push_point(struct bundle_header *h, unsigned char first, const char 
     vec_push(&h->points, p);
 }
 
+/* The bundle is kept aside then, so no line is lost. */
+TEST(archive_header, a_full_history_is_not_added_to)
+{
+    struct bundle_header full, next;
+    struct git_refs found;
+    struct err err = {0};
+
+    git_refs_init(&found, false);
+    bundle_header_init(&full, false);
+    bundle_header_init(&next, false);
+    for (int i = 0; i < HEADER_POINTS_MAX; i++)
+        push_point(&full, 1, "refs/heads/a");
+    CHECK_OK(bundle_header_follow(&next, &full, &found, AT(200), &err));
+    bundle_header_release(&next);
+    bundle_header_init(&next, false);
+    add(&found, ID_A, "refs/heads/b");
+    CHECK_ERR(bundle_header_follow(&next, &full, &found, AT(200), &err), ERR_UNSUPPORTED);
+    bundle_header_release(&next);
+    bundle_header_release(&full);
+    git_refs_release(&found);
+}
+
 /* git drops what no ref reaches, so each id of a header needs a ref. */
 TEST(archive_header, every_id_gets_a_packed_ref_of_its_own_name)
 {

@@ -478,6 +478,12 @@ TEST_FOUR(archive_schedule, clock_jump)
     CHECK(schedule_lab_find(&l, OCTOCAT).score_ms <= c.started_ms + MS_PER_MINUTE);
     schedule_lab_ask(&l, "DEL", "lock:octocat", NULL);
     l.ask.resync_after_ms = 0;
+    /* A score below all times, set by hand, is that of an account that was never synced. */
+    schedule_lab_ask(&l, "ZADD", "tracked", "-inf", OCTOCAT, NULL);
+    schedule_lab_claim_this(&l, &c, OCTOCAT);
+    CHECK_INT(c.score_ms, SCHEDULE_NEVER);
+    end_full(&c);
+    schedule_lab_ask(&l, "DEL", "lock:octocat", NULL);
     schedule_lab_claim_this(&l, &c, OCTOCAT);
     CHECK_OK(schedule_end_failed(&c, 0, &err));
     schedule_lab_ask(&l, "ZADD", "w:archive:hold", later, "166 " OCTOCAT, NULL);
