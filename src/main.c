@@ -3,17 +3,15 @@
 #include "cli/program.h"
 #include "lake/room.h"
 #include "replica/room.h"
+#include "shard/room.h"
 #include "swarm/room.h"
 
 #include <unistd.h>
 
 /* The rooms in the order of the help and the manual. Within a stage of the start, their parts start
- * in this order. */
+ * in this order: the overlay of sharded buckets is there before any room opens a bucket. */
 static const struct room *const rooms[] = {
-    &replica_room,
-    &swarm_room,
-    &lake_room,
-    &archive_room,
+    &shard_room, &replica_room, &swarm_room, &lake_room, &archive_room,
 };
 
 int main(int argc, char **argv)

@@ -104,6 +104,8 @@ E2E = {
     "scenarios": ("replica", 120, "npm"),
     "sentinel": ("store", 35, ""),
     "serve": ("server", 20, ""),
+    "shard": ("shard s3 object", 60, ""),
+    "shard_kills": ("shard object", 120, ""),
     "storage_names": ("route", 20, ""),
     "store_lost": ("store replica", 30, ""),
     "store_trouble": ("store", 10, ""),
@@ -118,8 +120,8 @@ E2E = {
     "torrent": ("swarm s3", 25, "swarm"),
     "users": ("api meta", 15, ""),
 }
-CRASH_ROOMS = {"intent": "replica", "local": "object", "serve": "server s3", "tap": "replica", "replica-mixed": "replica",
-               "lake-chaos": "lake"}
+CRASH_ROOMS = {"adopt": "object", "intent": "replica", "local": "object", "serve": "server s3", "tap": "replica",
+               "replica-mixed": "replica", "lake-chaos": "lake"}
 ALONE = {"e2e-load", "e2e-swarm_load"}  # they judge times and memory under a full load
 
 

@@ -61,8 +61,6 @@ static int account_read_record(struct account_work *w, struct err *err)
     return code;
 }
 
-static const uint64_t FENCE_AHEAD_US = 2ULL * 24 * 3600 * 1000 * 1000;
-
 /* A record that was written under a later fence belongs to a later claim, so this sync ends
  * (A5). */
 static int account_check_fence(struct account_work *w, struct err *err)
@@ -72,10 +70,13 @@ static int account_check_fence(struct account_work *w, struct err *err)
 
     if (w->old.account.fence <= c->fence)
         return 0;
-    /* Fences are times in microseconds. A fence that is days ahead was not made by a claim. Later
-     * fences would have to be larger still, and the store's numbers are exact only up to 2^53. */
-    if (w->old.account.fence > c->fence + FENCE_AHEAD_US)
-        return err_set(err, ERR_CORRUPT, "the record has a fence that no claim can have had");
+    /* A fence that no claim can have had says nothing; the record's ETag still stops this sync if
+     * another one writes the record. */
+    if (w->old.account.fence > SCHEDULE_FENCE_MAX) {
+        log_warn(w->archive->log, "archive.fence_ignored", log_s("account", c->member),
+                 log_u("fence", w->old.account.fence));
+        return 0;
+    }
     if (schedule_raise_fence(c->schedule, w->old.account.fence, &ignored) < 0)
         log_warn(w->archive->log, "archive.fence", log_z("why", ignored.text));
     return err_set(err, ERR_BUSY, "the record was written under a later fence");

@@ -76,7 +76,9 @@ static int commit_tidy(struct account_work *w, struct err *err)
                             archive_key(w->account, w->arena, ARCHIVE_ACCOUNT_ERROR, STR_EMPTY),
                             NULL, err);
 
-    if (code == 0 && !w->has_record)
+    /* A sync that was killed here has left `.new` beside the first record; the account still has
+     * the score of one that was never synced. */
+    if (code == 0 && (!w->has_record || w->job->claim->score_ms < 0))
         code = shelf_remove(&w->shelf, w->arena,
                             archive_key(w->account, w->arena, ARCHIVE_ADDED, STR_EMPTY), NULL, err);
     return code;

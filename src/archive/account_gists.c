@@ -2,6 +2,7 @@
 #include "archive/account_int.h"
 
 #include "base/clock.h"
+#include "coord/lock.h"
 
 /* The forge is asked for changes since one hour before the last sync, because the clocks of weir
  * and of the forge may differ. */
@@ -22,26 +23,29 @@ static int gists_sync(void *ctx, const struct forge_gist *g, struct err *err)
     struct err own = {0};
     int code = repo_gist(&call, g->id, g->url, &fault, &own);
 
-    if (code == ERR_CANCELED || code == ERR_BUSY) {
-        *err = own;
-        return code;
-    }
-    if (code < 0) {
+    if (code < 0 && code != ERR_CANCELED && lock_held(w->job->claim->lock)) {
         account_fail(w, fault.error.code, fault.error.stage, code, &own);
         if (fault.rests_until_ms > w->rests_until_ms)
             w->rests_until_ms = fault.rests_until_ms;
+        /* The next gists go on, unless they would fail in the same way. */
+        if (!fault.rests_until_ms && !atomic_load(&w->scope.stop))
+            code = 0;
     }
     arena_reset(&run->arena);
-    return 0;
+    if (code < 0)
+        *err = own;
+    return code;
 }
 
 int account_gists(struct account_work *w, struct err *err)
 {
     struct gists_run run = {.work = w};
     struct forge_fault fault = {0};
-    int64_t since = w->old.account.gists_ms ? w->old.account.gists_ms - GISTS_OVERLAP_MS : 0;
+    int64_t last = w->old.account.gists_ms;
+    /* A time in the future is that of a clock that was wrong: all gists are asked for. */
+    int64_t since = last && last <= w->job->claim->started_ms ? last - GISTS_OVERLAP_MS : 0;
 
-    w->gists_ms = w->old.account.gists_ms;
+    w->gists_ms = last;
 
     if (!w->scope.forge->wants.gists)
         return 0;

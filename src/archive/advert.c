@@ -79,6 +79,16 @@ static int ls_refs_line(struct git_refs *refs, struct str line, struct err *err)
     return str_eq(id, STR("unborn")) ? 0 : git_refs_add(refs, id, name, err);
 }
 
+/* Handles the end of a server's list. */
+static int advert_end_refs(struct git_refs *refs, struct err *err)
+{
+    int code = git_refs_sort(refs, err);
+
+    if (code == 0)
+        git_refs_leave_folders(refs);
+    return code;
+}
+
 int git_ls_refs_read(struct git_refs *refs, struct pkt_in *in, struct err *err)
 {
     enum pkt_kind mark = PKT_DATA;
@@ -92,7 +102,7 @@ int git_ls_refs_read(struct git_refs *refs, struct pkt_in *in, struct err *err)
     }
     if (code == ERR_END && mark != PKT_FLUSH)
         return err_set(err, ERR_PARSE, "the list of refs does not end with a flush");
-    return code == ERR_END ? git_refs_sort(refs, err) : code;
+    return code == ERR_END ? advert_end_refs(refs, err) : code;
 }
 
 /* --- versions 0 and 1 --- */
@@ -151,7 +161,7 @@ static int advert_read_v0(struct git_advert *v, struct pkt_in *in, struct git_re
         return code;
     if (!v->has_side_band)
         return err_set(err, ERR_UNSUPPORTED, "the git server does not know side-band-64k");
-    return git_refs_sort(refs, err);
+    return advert_end_refs(refs, err);
 }
 
 int git_advert_read(struct git_advert *out, struct pkt_in *in, struct git_refs *refs,

@@ -56,6 +56,7 @@ struct archive {
     uint64_t timeout_ms;       /* the most that one fetch may take: archive.timeout */
     uint64_t scratch_max;      /* bytes of a scratch file: archive.scratch */
     uint64_t resync_after_ms;  /* archive.resync_after */
+    uint64_t lock_ms;          /* archive.lock */
     uint64_t look_ms;          /* how often refs are compared anyway: archive.look */
     size_t repos_at_once;      /* the most repositories of one account that are worked on at once */
     char *scratch;             /* the folder of scratch files; owned by the room */

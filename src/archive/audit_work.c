@@ -267,10 +267,12 @@ static int audit_judge(struct audit_work *w, struct err *err)
 
 /* --- the whole --- */
 
-/* Turns an error that the bundle caused into a verdict. */
+/* Turns an error that the bundle caused into a verdict. ERR_PARSE comes from the checks of header
+ * and pack, ERR_CORRUPT from them and from a storage that finds its own data damaged. All other
+ * codes, such as that of a broken connection, say nothing about the bundle. */
 static int audit_blame(struct audit_work *w, int code, struct err *err)
 {
-    if (code != ERR_CORRUPT && code != ERR_PARSE && code != ERR_CLOSED)
+    if (code != ERR_CORRUPT && code != ERR_PARSE)
         return code;
     w->verdict.ok = false;
     snprintf(w->verdict.words, sizeof(w->verdict.words), "%.*s", AUDIT_WORDS_MAX,
@@ -299,9 +301,11 @@ static int audit_open(struct audit_work *w, struct err *err)
      * itself is asked. */
     if (code == ERR_CORRUPT || code == ERR_PARSE) {
         struct err other = {0};
-        if (w->job->bucket->ops->head(w->job->bucket, w->job->arena, w->job->key, STR_EMPTY, NULL,
-                                      &got, &other) == 0)
-            w->old.info = got.info;
+        int head = w->job->bucket->ops->head(w->job->bucket, w->job->arena, w->job->key, STR_EMPTY,
+                                             NULL, &got, &other);
+        if (head < 0)
+            return err_set(err, head, "%s", other.text);
+        w->old.info = got.info;
     }
     snprintf(w->verdict.etag, sizeof(w->verdict.etag), STR_FMT, STR_ARG(w->old.info.etag));
     w->verdict.bytes = w->old.info.size;

@@ -85,7 +85,8 @@ struct bundle_job {
     struct bucket *bucket;
     struct arena *arena; /* memory of the results */
     struct str key;
-    int64_t now_s; /* when the sync began; it becomes the time of history lines */
+    int64_t now_s;    /* when the sync began; it becomes the time of history lines */
+    int64_t points_s; /* see header_time.same_sync_s */
     /* How a new pack is checked; the kind of ids is taken from the refs. */
     struct pack_options check;
     struct str source_id; /* the forge's number of the repository: letters, digits and -._ */
@@ -132,6 +133,8 @@ struct bundle_result {
     struct bundle_meta meta; /* the metadata that the storage took, and pack_sum */
     uint64_t pack_bytes;     /* size of the new pack as the server sent it */
     uint32_t pack_objects;
+    int64_t
+        points_s;    /* the time of the history lines that were added; 0: a first bundle has none */
     uint64_t sent;   /* bytes that the storage had to write */
     uint64_t copied; /* bytes that the storage copied from the old bundle by part copies */
 };
@@ -139,16 +142,17 @@ struct bundle_result {
 /* Stores a bundle with these refs, which are sorted, while its pack is received. `pack` NULL: the
  * repository is empty. `replaces` is the ETag of the bundle to replace; empty: there must be no
  * bundle yet. ERR_PRECONDITION: another writer has stored or replaced the bundle. ERR_PARSE,
- * ERR_CLOSED, ERR_TOO_LARGE: see pack.h; and errors of the pack's reader. */
+ * ERR_TOO_LARGE: see pack.h; and errors of the pack's reader. */
 int bundle_put_full(const struct bundle_job *job, const struct git_refs *refs, struct reader *pack,
                     struct str replaces, struct bundle_result *out, struct err *err) MUST_CHECK;
 
 /* Adds the objects of a pack, and the history of the refs, to a stored bundle. `pack` NULL: the
  * bundle has all objects already, and only the header changes. All old bytes are read once and
  * compared with the old trailer. ERR_CORRUPT: the bytes do not match the trailer. ERR_UNSUPPORTED:
- * the old or the new pack has deltas by id (B8). ERR_CONFLICT: the bundle has the other kind of
- * ids. ERR_BUSY: the bundle was written under a later fence. ERR_TOO_LARGE: it has too many lines
- * of history (header.h), or the pack is past a limit. Other errors as for bundle_put_full(). */
+ * the old or the new pack has deltas by id (B8), or the bundle has no room for more lines of
+ * history (header.h). ERR_CONFLICT: the bundle has the other kind of ids. ERR_BUSY: the bundle was
+ * written under a later fence. ERR_TOO_LARGE: the pack is past a limit. Other errors as for
+ * bundle_put_full(). */
 int bundle_append(const struct bundle_job *job, const struct bundle_old *old,
                   const struct git_refs *refs, struct reader *pack, struct bundle_result *out,
                   struct err *err) MUST_CHECK;

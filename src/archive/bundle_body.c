@@ -15,15 +15,25 @@ static int pack_fault(const struct bundle_pack *p, int code, struct err *err)
                                  : code;
 }
 
+int bundle_read_pack_head(unsigned char head[PACK_HEADER_LEN], struct reader *from, struct err *err)
+{
+    size_t have = 0, got = 1;
+    int code = 0;
+
+    for (; code == 0 && got && have < PACK_HEADER_LEN; have += got)
+        code = reader_read(from, head + have, PACK_HEADER_LEN - have, &got, err);
+    return code == 0 && got == 0 ? ERR_END : code;
+}
+
 int bundle_pack_open(struct bundle_pack *p, struct reader *from, const struct pack_options *o,
                      bool is_old, struct err *err)
 {
     unsigned char head[PACK_HEADER_LEN];
 
     *p = (struct bundle_pack){.from = from, .is_old = is_old, .hash_len = git_id_len(o->is_sha256)};
-    int code = reader_read_full(from, head, sizeof(head), err);
-    if (code == ERR_CLOSED)
-        code = err_set(err, is_old ? ERR_CORRUPT : ERR_CLOSED, "the pack ends in its header");
+    int code = bundle_read_pack_head(head, from, err);
+    if (code == ERR_END)
+        code = err_set(err, is_old ? ERR_CORRUPT : ERR_PARSE, "the pack ends in its header");
     if (code < 0)
         return code;
     p->check = pack_check_new(o);

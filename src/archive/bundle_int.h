@@ -35,6 +35,11 @@ int bundle_get(const struct bundle_job *job, struct arena *a, const struct objec
 
 /* --- bundle_body.c --- */
 
+/* Reads the 12 bytes of a pack's header. ERR_END: the reader ended before them. Errors of the
+ * reader, such as a broken connection, are returned as they are. */
+int bundle_read_pack_head(unsigned char head[PACK_HEADER_LEN], struct reader *from,
+                          struct err *err) MUST_CHECK;
+
 /* One pack while it is read. bundle_pack_read() gives its entries, and checks its header and
  * trailer. */
 struct bundle_pack {

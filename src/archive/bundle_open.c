@@ -90,14 +90,14 @@ static int open_header(struct bundle_old *old, struct open_reader *r, struct err
     open_hash(r); /* hashes the bundle's header alone, before the pack's header is read */
     struct digests *sum = r->sum;
     r->sum = digests_new(0);
-    code = reader_read_full(&r->reader, head, sizeof(head), err);
-    if (code == 0 && (memcmp(head, "PACK", 4) != 0 || be32_read(head + 4) != 2))
-        code = ERR_CLOSED;
-    old->objects = be32_read(head + 8);
-    if (code == ERR_CLOSED)
+    code = bundle_read_pack_head(head, &r->reader, err);
+    if (code == ERR_END ||
+        (code == 0 && (memcmp(head, "PACK", 4) != 0 || be32_read(head + 4) != 2)))
         code = open_bad(err, "no pack follows its header");
-    if (code == 0)
+    if (code == 0) {
+        old->objects = be32_read(head + 8);
         code = open_check_meta(old, sum, err);
+    }
     digests_free(sum);
     return code;
 }

@@ -45,7 +45,10 @@ static int work_open(struct put_work *w, const struct bundle_job *job, const str
     w->write.job = job;
     w->write.sizes = job->sizes ? job->sizes : &bundle_sizes_usual;
     if (code == 0)
-        code = bundle_header_follow(&w->header, old ? &old->header : NULL, refs, job->now_s, err);
+        code = bundle_header_follow(
+            &w->header, old ? &old->header : NULL, refs,
+            &(struct header_time){.now_s = job->now_s, .same_sync_s = job->points_s}, err);
+    w->write.out->points_s = w->header.points_s;
     check.is_sha256 = refs->is_sha256;
     /* Only a walk over the entries tells whether packs can be joined. */
     check.walk = check.walk || old;

@@ -16,8 +16,21 @@ struct account_check {
     struct shelf shelf;
     struct archive_record record;
     bool has_record;
+    bool is_settled;    /* the record describes all that was synced, and nobody syncs now */
     struct map bundles; /* key -> struct object_info of the listing */
 };
+
+static bool check_has(struct account_check *k, enum archive_kind kind, int *code, struct err *err)
+{
+    struct object_info info;
+    int head = *code < 0
+                   ? *code
+                   : shelf_head(&k->shelf, &k->arena,
+                                archive_key(k->account, &k->arena, kind, STR_EMPTY), &info, err);
+
+    *code = head == ERR_NOT_FOUND ? 0 : head;
+    return head == 0;
+}
 
 static void check_found(struct account_check *k, struct str key, const char *text)
 {
@@ -99,6 +112,8 @@ static int check_error(struct account_check *k, const struct record_repo *r, str
 
     if (code == ERR_NOT_FOUND && wanted)
         check_found(k, key, "the record has an error, and the .error object is missing");
+    if (code == 0 && !wanted && k->is_settled)
+        check_found(k, key, "there is an .error object, and the record has no error");
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
@@ -120,7 +135,9 @@ static int check_repos(struct account_check *k, struct err *err)
     return code;
 }
 
-/* Compares the score in `tracked` with the time in the record. */
+/* Compares the score in `tracked` with the time in the record, and finds out whether the last sync
+ * was a full one and nobody syncs now. Otherwise there may be objects that the record does not
+ * describe. */
 static int check_score(struct account_check *k, struct err *err)
 {
     struct schedule_entry entry;
@@ -130,9 +147,20 @@ static int check_score(struct account_check *k, struct err *err)
         check_found(k, STR_EMPTY, "the account is not in `tracked`");
         return 0;
     }
-    if (code == 0 && !entry.is_locked && k->has_record &&
-        entry.score_ms < k->record.account.last_full_sync_ms)
+    if (code < 0 || entry.is_locked || !k->has_record)
+        return code;
+    if (entry.score_ms < k->record.account.last_full_sync_ms)
         check_found(k, STR_EMPTY, "`tracked` has an older sync than the record");
+    k->is_settled = !check_has(k, ARCHIVE_ACCOUNT_ERROR, &code, err) && code == 0;
+    return code;
+}
+
+static int check_added(struct account_check *k, struct err *err)
+{
+    int code = 0;
+
+    if (k->is_settled && check_has(k, ARCHIVE_ADDED, &code, err))
+        check_found(k, STR_EMPTY, "the account has a record, and its .new object is still there");
     return code;
 }
 
@@ -150,9 +178,11 @@ int archive_check_account(struct archive_check *k, struct archive *x,
     if (code == 0)
         code = check_list(&one, err);
     if (code == 0)
-        code = check_repos(&one, err);
-    if (code == 0)
         code = check_score(&one, err);
+    if (code == 0)
+        code = check_added(&one, err);
+    if (code == 0)
+        code = check_repos(&one, err);
     k->accounts++;
     map_release(&one.bundles);
     archive_record_release(&one.record);

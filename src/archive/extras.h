@@ -28,6 +28,7 @@ enum {
     EXTRA_STATE_MAX = 4096,       /* most bytes of a repository's state in the record */
     EXTRA_LFS_BATCH = 100,        /* LFS objects that one request asks for */
     EXTRA_POINTER_MAX = 1024,     /* most bytes of an LFS pointer */
+    EXTRA_TOO_BIG_MAX = 400,      /* bytes of the words about a file that is too large */
 };
 
 /* One repository whose options are saved. Everything is borrowed. */
@@ -39,6 +40,8 @@ struct extras {
     struct arena *arena;         /* memory of the call */
     const char *scratch;         /* folder of scratch files */
     uint64_t scratch_max;        /* bytes of a scratch file */
+    uint64_t file_max;           /* bytes of an LFS object or of a file of a release */
+    uint64_t timeout_ms;         /* for one of these files, from the request to the last byte */
     struct str owner, repo, id;  /* the forge's spelling, and its number */
     int64_t now_ms;              /* when the sync began */
     const _Atomic(bool) *cancel; /* may be NULL */
@@ -47,6 +50,9 @@ struct extras {
     /* The calls add to these counts. */
     uint64_t lines, files, bytes; /* that were stored */
     uint64_t left_out; /* items that were too large, and files that the server does not have */
+    /* The first file that is larger than file_max, for people; empty: there was none. Larger files
+     * are left out, and the others are saved. */
+    char too_big[EXTRA_TOO_BIG_MAX + 1];
 };
 
 /* How far the options of a repository were read. The texts are in an arena. */

@@ -7,6 +7,9 @@
 #include "http/hosts.h"
 #include "object/digest.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 enum {
     FILES_IDLE_MS = 60 * MS_PER_S,
     FILES_SLOW_BYTES_PER_S = 1024,
@@ -151,7 +154,8 @@ static int extras_transfer_run(struct extras_transfer *t, struct forge_fault *fa
     struct client_limits limits = {.idle_ms = FILES_IDLE_MS,
                                    .slow_bytes_per_s = FILES_SLOW_BYTES_PER_S,
                                    .slow_ms = FILES_SLOW_MS,
-                                   .body_max = t->file->size + 1,
+                                   .total_ms = t->x->timeout_ms,
+                                   .body_max = t->file->size < UINT64_MAX ? t->file->size + 1 : 0,
                                    .redirects_max = FILES_REDIRECTS_MAX};
     struct client_request r = {.method = "GET",
                                .url = arena_z(t->x->arena, t->file->url),
@@ -178,6 +182,16 @@ static int extras_transfer_run(struct extras_transfer *t, struct forge_fault *fa
     return code;
 }
 
+static void extras_too_big(struct extras *x, const struct extras_file *f)
+{
+    x->left_out++;
+    log_info(x->log, "archive.file_too_big", log_s("key", f->key), log_u("bytes", f->size));
+    if (!x->too_big[0])
+        snprintf(x->too_big, sizeof(x->too_big),
+                 STR_FMT " has %" PRIu64 " bytes, more than archive.max_pack", STR_ARG(f->key),
+                 f->size);
+}
+
 int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forge_fault *fault,
                       struct err *err)
 {
@@ -189,6 +203,10 @@ int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forg
         return 0;
     if (code < 0 && code != ERR_NOT_FOUND)
         return extras_storage(fault, code, err);
+    if (f->size > x->file_max) {
+        extras_too_big(x, f);
+        return 0;
+    }
     if (f->url.len > FORGE_URL_MAX * 4 || !extras_may_ask(&t, f->url))
         return forge_fail(fault, ARCHIVE_REDIRECT, err,
                           "the URL of a file leads to a place where weir may not go");
@@ -246,10 +264,12 @@ static int extras_store_asset(struct extras *x, const struct extras_asset *asset
 
 int extras_assets(struct extras *x, struct str release, struct forge_fault *fault, struct err *err)
 {
+    struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = x->arena;
     struct scan s;
     char key[16];
     int code = 0;
 
+    x->arena = &own; /* for one file; a release may have tens of thousands */
     scan_init(&s, release);
     scan_open(&s, '{');
     while (code == 0 && scan_key(&s, key, sizeof(key))) {
@@ -261,11 +281,14 @@ int extras_assets(struct extras *x, struct str release, struct forge_fault *faul
         scan_open(&s, '[');
         while (code == 0 && scan_more(&s)) {
             struct extras_asset asset = {0};
+            arena_reset(&own);
             forge_read_object(&s, x->arena, &extras_asset_fields, &asset);
             if (!s.wrong)
                 code = extras_store_asset(x, &asset, fault, err);
         }
     }
+    x->arena = outer;
+    arena_release(&own);
     if (code == 0 && scan_end(&s, err) < 0)
         code = forge_malformed(fault, ERR_PARSE, err);
     return code;

@@ -17,6 +17,8 @@ bool extras_is_absent(const struct forge_fault *fault);
 /* The outcome for an HTTP status that is neither a success nor means that a thing is absent. */
 enum archive_code extras_status_code(int status);
 
+enum { EXTRAS_FILE_ARENA = 1024 * 1024 }; /* bytes of memory for the work on one file */
+
 /* A file to fetch and store. */
 struct extras_file {
     struct str url;
@@ -27,7 +29,8 @@ struct extras_file {
     size_t header_count;
 };
 /* Fetches a file and stores it while it is received, unless a file of that size is stored already.
- * No token is sent. Requests go to the forge's own origin, or by https to public addresses.
+ * No token is sent. Requests go to the forge's own origin, or by https to public addresses. A file
+ * of more than x->file_max bytes is left out: it is not asked for, and the call succeeds.
  * ERR_NOT_FOUND: the server does not have the file. */
 int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forge_fault *fault,
                       struct err *err) MUST_CHECK;

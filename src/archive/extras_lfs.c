@@ -428,10 +428,12 @@ static int lfs_store(struct lfs_run *r, const struct lfs_item *item, const struc
 static int lfs_store_all(struct lfs_run *r, struct str answer, const struct lfs_pointer *list,
                          size_t count, struct err *err)
 {
+    struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = r->x->arena;
     struct scan s;
     char key[16];
     int code = 0;
 
+    r->x->arena = &own; /* for one object; a tree may name a million */
     memset(r->answered, 0, sizeof(r->answered));
     scan_init(&s, answer);
     scan_open(&s, '{');
@@ -443,11 +445,14 @@ static int lfs_store_all(struct lfs_run *r, struct str answer, const struct lfs_
         scan_open(&s, '[');
         while (code == 0 && scan_more(&s)) {
             struct lfs_item item;
+            arena_reset(&own);
             lfs_read_item(&s, r->x->arena, &item);
             if (!s.wrong)
                 code = lfs_store(r, &item, list, count, err);
         }
     }
+    r->x->arena = outer;
+    arena_release(&own);
     if (code == 0 && scan_end(&s, err) < 0)
         code = forge_malformed(r->fault, ERR_PARSE, err);
     for (size_t i = 0; code == 0 && i < count; i++)
@@ -466,9 +471,11 @@ static int lfs_order(const void *a, const void *b)
 /* Removes stored objects and repetitions from the list. */
 static int lfs_leave_stored(struct lfs_run *r, struct err *err)
 {
+    struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = r->x->arena;
     size_t kept = 0;
     int code = 0;
 
+    r->x->arena = &own;
     if (r->wanted.len)
         qsort(r->wanted.items, r->wanted.len, sizeof(*r->wanted.items), lfs_order);
     for (size_t i = 0; code == 0 && i < r->wanted.len; i++) {
@@ -476,6 +483,7 @@ static int lfs_leave_stored(struct lfs_run *r, struct err *err)
         struct object_info info;
         if (i && strcmp(p->oid, p[-1].oid) == 0)
             continue;
+        arena_reset(&own);
         code = shelf_head(r->x->shelf, r->x->arena, lfs_key(r->x, p->oid), &info, err);
         if (code == ERR_NOT_FOUND || (code == 0 && info.size != p->size)) {
             r->wanted.items[kept++] = *p;
@@ -483,6 +491,8 @@ static int lfs_leave_stored(struct lfs_run *r, struct err *err)
         }
     }
     r->wanted.len = kept;
+    r->x->arena = outer;
+    arena_release(&own);
     return code < 0 ? extras_storage(r->fault, code, err) : 0;
 }
 
@@ -566,7 +576,7 @@ int extras_lfs(struct extras *x, struct git_remote *remote, struct extras_state 
     packed_close(r.packed);
     if (code == 0)
         code = lfs_fetch_all(&r, err);
-    if (code == 0)
+    if (code == 0 && !x->too_big[0])
         state->lfs = tip;
     vec_release(&r.folders);
     vec_release(&r.wanted);

@@ -411,7 +411,7 @@ static int extra_list_run(struct extra_spool *l, struct str *state, struct forge
         if (code < 0)
             return extras_storage(fault, code, err);
     }
-    if (code == 0)
+    if (code == 0 && !(whole && l->x->too_big[0]))
         *state = next;
     return code;
 }

@@ -38,6 +38,7 @@ extern const char *const forge_kind_names[FORGE_KINDS + 1]; /* "github", ...; en
 enum {
     FORGE_PAGES_MAX = 2000,
     FORGE_PAGE_BYTES_MAX = 16 * 1024 * 1024,
+    FORGE_TYPE_MAX = 64, /* bytes of an account's type */
     FORGE_URL_MAX = 2048,
     FORGE_TOKENS_MAX = 100, /* tokens of one host */
     FORGE_TOKEN_MAX = 255,  /* bytes of a token */

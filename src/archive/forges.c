@@ -90,7 +90,7 @@ static int forges_prepare(struct forges *f, const struct forges_options *o, stru
     int code = seal_key_open(&f->key, o->key_file, &made, err);
 
     if (code == 0)
-        code = quota_open(&f->quota, o->app, o->log, err);
+        code = quota_open(&f->quota, o->app, o->rate, o->log, err);
     if (code == 0)
         code = forges_add_fixed(f, o->conf, err);
     f->client = client_new(

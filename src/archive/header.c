@@ -194,7 +194,8 @@ int bundle_header_read(struct bundle_header *h, struct reader *from, struct err 
 static int header_push_point(struct bundle_header *next, struct header_point p, struct err *err)
 {
     if (next->points.len == HEADER_POINTS_MAX)
-        return err_set(err, ERR_TOO_LARGE, "the bundle has more than %d lines of history",
+        return err_set(err, ERR_UNSUPPORTED,
+                       "the bundle has %d lines of history, and no room for more",
                        HEADER_POINTS_MAX);
     p.name = arena_str(&next->refs.arena, p.name);
     vec_push(&next->points, p);
@@ -243,46 +244,31 @@ static void git_refs_copy(struct git_refs *to, const struct git_refs *from)
     }
 }
 
-static int point_name_order(const void *a, const void *b)
+/* Two syncs never share a second, even while the clock stands or was set back: of the lines
+ * `<second>/was/heads/a` and `<second>/was/heads/a/b` git accepts only one, because a ref cannot be
+ * a folder too. The refs of one sync have no such names. */
+static int64_t header_second(const struct bundle_header *old, const struct header_time *t)
 {
-    return str_cmp(((const struct header_point *)a)->name, ((const struct header_point *)b)->name);
-}
+    int64_t last = old->points.len ? old->points.items[old->points.len - 1].at_s : -1;
 
-/* Two points of one time, kind and name would be two lines of the header with one name, which git
- * refuses. The points of this sync begin at `first` and are sorted by name. If one of them has
- * time, kind and name of an earlier point, all points of this sync get a time one second later. */
-static void header_part_points(struct bundle_header *next, size_t first, int64_t now_s)
-{
-    struct header_point *own = next->points.items + first;
-    size_t count = next->points.len - first;
-    bool meets = false;
-
-    for (size_t i = first; i-- > 0 && count && !meets && next->points.items[i].at_s == now_s;) {
-        const struct header_point *was = &next->points.items[i];
-        const struct header_point *is =
-            bsearch(was, own, count, sizeof(struct header_point), point_name_order);
-        meets = is && is->is_new == was->is_new;
-    }
-    for (size_t i = 0; i < count && meets; i++)
-        own[i].at_s = now_s + 1;
+    if (t->same_sync_s && t->same_sync_s >= last)
+        return t->same_sync_s;
+    return t->now_s > last ? t->now_s : last + 1;
 }
 
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
-                         const struct git_refs *found, int64_t now_s, struct err *err)
+                         const struct git_refs *found, const struct header_time *t, struct err *err)
 {
     int code = 0;
 
     git_refs_copy(&next->refs, found);
     if (!old)
         return arena_error(&next->refs.arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
-    if (old->points.len && old->points.items[old->points.len - 1].at_s > now_s)
-        now_s = old->points.items[old->points.len - 1].at_s; /* the clock was set back */
+    next->points_s = header_second(old, t);
     for (size_t i = 0; i < old->points.len && code == 0; i++)
         code = header_push_point(next, old->points.items[i], err);
     if (code == 0)
-        code = header_compare(next, &old->refs, found, now_s, err);
-    if (code == 0)
-        header_part_points(next, old->points.len, now_s);
+        code = header_compare(next, &old->refs, found, next->points_s, err);
     return code == 0 && arena_error(&next->refs.arena) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 

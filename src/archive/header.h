@@ -27,6 +27,15 @@ struct bundle_header {
     struct git_refs refs;
     VEC(struct header_point) points; /* in the order of their times */
     uint64_t pack_at;                /* size of the header; known after reading */
+    int64_t points_s; /* the time of the points that bundle_header_follow() has added */
+};
+
+/* The time of the points that a sync adds, in seconds since 1970. */
+struct header_time {
+    int64_t now_s; /* when the sync began */
+    /* points_s of an earlier write of the same sync, whose points get the same time; 0: there was
+     * no earlier write, or the server's refs were read again since. */
+    int64_t same_sync_s;
 };
 
 void bundle_header_init(struct bundle_header *h, bool is_sha256);
@@ -44,12 +53,13 @@ void bundle_header_write(struct buf *out, const struct bundle_header *h);
 int bundle_header_read(struct bundle_header *h, struct reader *from, struct err *err) MUST_CHECK;
 
 /* Fills `next` with the refs that a sync has found, with the points of `old`, and with the points
- * that this sync adds. New points are never earlier than the points of `old`, even if the clock was
- * set back, and no two points have the same time, kind and name. If the refs are the same as those
- * of `old`, the sync adds no point. `old` is NULL for the first sync. ERR_TOO_LARGE: there are too
- * many points, and the bundle must be tidied first. */
+ * that this sync adds. New points are later than the points of other syncs in `old`, even if the
+ * clock stands or was set back. If the refs are the same as those of `old`, the sync adds no point.
+ * `old` is NULL for the first sync. ERR_UNSUPPORTED: there are too many points; the bundle is
+ * kept aside, and the repository gets a fresh one. */
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
-                         const struct git_refs *found, int64_t now_s, struct err *err) MUST_CHECK;
+                         const struct git_refs *found, const struct header_time *t,
+                         struct err *err) MUST_CHECK;
 
 /* Computes the refs as the sync at `at_s`, or the last sync before it, found them. `out` is
  * initialised. HEAD is the newest HEAD, if its branch existed at that time. */

@@ -72,8 +72,7 @@ static int bundle_flow_end(struct bundle_flow *b, struct err *err)
     int code = b->pack ? pack_check_end(b->pack, &result, err)
                        : err_set(err, ERR_CORRUPT, "the bundle has no pack");
 
-    return code == ERR_PARSE || code == ERR_CLOSED ? err_wrap(err, ERR_CORRUPT, "the bundle")
-                                                   : code;
+    return code == ERR_PARSE ? err_wrap(err, ERR_CORRUPT, "the bundle") : code;
 }
 
 static int move_body_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)

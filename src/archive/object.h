@@ -35,7 +35,7 @@ struct packed_options {
     const _Atomic(bool) *cancel; /* true: calls end with ERR_CANCELED; may be NULL */
 };
 
-/* Reads the pack to its end. ERR_PARSE, ERR_CLOSED: it is damaged, or the base of a delta is not in
+/* Reads the pack to its end. ERR_PARSE: it is damaged, or the base of a delta is not in
  * it. ERR_TOO_LARGE: it is past a limit. Errors of the reader are returned unchanged. */
 int packed_open(struct packed **out, struct reader *pack, const struct packed_options *o,
                 struct err *err) MUST_CHECK;

@@ -367,7 +367,7 @@ int pack_check_end(struct pack_check *p, struct pack_result *out, struct err *er
     if (p->state != IN_TRAILER || p->tail_len < p->hash_len ||
         (p->o.walk && p->field_len < p->hash_len) ||
         p->seen < (uint64_t)PACK_HEADER_LEN + p->hash_len)
-        return err_set(err, ERR_CLOSED,
+        return err_set(err, ERR_PARSE,
                        "the pack is cut off: %" PRIu32 " of %" PRIu32 " objects came", p->done,
                        p->count);
     digests_final(p->digests, p->o.is_sha256 ? DIGEST_SHA256 : DIGEST_SHA1, &sum);

@@ -84,8 +84,9 @@ void pack_check_free(struct pack_check *p); /* NULL is fine */
  * limit. After an error no further call may be made but pack_check_free(). */
 int pack_check_add(struct pack_check *p, struct str bytes, struct err *err) MUST_CHECK;
 
-/* Call this at the end of the pack. ERR_CLOSED: the pack is cut off. ERR_PARSE: bytes follow the
- * pack, or the trailer is not the hash of the pack. */
+/* Call this at the end of the pack. ERR_PARSE: the pack is cut off, bytes follow it, or the trailer
+ * is not the hash of the pack. The check never returns ERR_CLOSED, which is the code of a
+ * connection that broke while the pack was read. */
 int pack_check_end(struct pack_check *p, struct pack_result *out, struct err *err) MUST_CHECK;
 
 #endif

@@ -20,6 +20,7 @@ struct quota_held {
 
 struct quota {
     struct store *app;
+    unsigned rate; /* requests a second of one token */
     const struct log *log;
     struct mutex lock; /* class "archive.quota"; guards `held` */
     VEC(struct quota_held) held;
@@ -107,11 +108,13 @@ static struct loop_sleep quota_keeper_step(void *ctx)
     return loop_sleep_ms(QUOTA_GIT_SEAT_MS / 4);
 }
 
-int quota_open(struct quota **out, struct store *app, const struct log *log, struct err *err)
+int quota_open(struct quota **out, struct store *app, unsigned rate, const struct log *log,
+               struct err *err)
 {
     struct quota *q = xzalloc(sizeof(*q));
 
     q->app = app;
+    q->rate = rate ? rate : QUOTA_RATE_PER_S;
     q->log = log;
     mutex_init(&q->lock, "archive.quota");
     int code = loop_start(&q->keeper,
@@ -220,7 +223,7 @@ int quota_take(struct quota *q, struct str host, enum quota_side side, const str
     if (taken && count) {
         struct str name =
             arena_fmt(&a, STR_FMT ":" STR_FMT, STR_ARG(host), STR_ARG(tokens[out->token]));
-        code = limit_take(q->app, name, LIMIT_FORGE, QUOTA_RATE_PER_S, 1, &out->wait_ms, err);
+        code = limit_take(q->app, name, LIMIT_FORGE, q->rate, 1, &out->wait_ms, err);
         if (code < 0 || out->wait_ms)
             quota_give(q, host, side, out->seat);
     }

@@ -51,7 +51,8 @@ enum quota_side { QUOTA_API, QUOTA_GIT };
 
 #define QUOTA_NO_TOKEN STR("-")
 
-int quota_open(struct quota **out, struct store *app, const struct log *log,
+/* `rate` is the most requests a second of one token; 0: QUOTA_RATE_PER_S. */
+int quota_open(struct quota **out, struct store *app, unsigned rate, const struct log *log,
                struct err *err) MUST_CHECK;
 void quota_close(struct quota *q); /* NULL is fine */
 

@@ -4,6 +4,8 @@
 #include "base/hex.h"
 #include "object/digest.h"
 
+#include <stdlib.h>
+
 void git_refs_init(struct git_refs *r, bool is_sha256)
 {
     *r = (struct git_refs){.is_sha256 = is_sha256, .arena = ARENA_INIT(GIT_REFS_BYTES_MAX)};
@@ -57,6 +59,9 @@ bool git_ref_is_kept(struct str name)
         {"refs/pipelines/", ""},  {"refs/keep-around/", ""},
         {"refs/weir/", ""},
     };
+
+    if (str_eq(name, STR("refs/weir"))) /* it could not stand beside refs below it */
+        return false;
 
     for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
         if (str_starts(name, str_z(left_out[i].prefix)) &&
@@ -126,6 +131,30 @@ int git_refs_sort(struct git_refs *r, struct err *err)
             return err_set(err, ERR_PARSE, "the list of refs has '" STR_FMT "' twice",
                            STR_ARG(r->list.items[i].name));
     return 0;
+}
+
+/* All names that begin with a name come right behind it in a sorted list. So a stack of the names
+ * that the present one begins with finds every ref that is a folder too. */
+void git_refs_leave_folders(struct git_refs *r)
+{
+    size_t above[GIT_REF_NAME_MAX + 1], depth = 0, kept = 0;
+    struct git_ref *items = r->list.items;
+    bool *is_folder = xzalloc(r->list.len + 1);
+
+    for (size_t i = 0; i < r->list.len; i++) {
+        struct str name = items[i].name;
+        while (depth && !str_starts(name, items[above[depth - 1]].name))
+            depth--;
+        for (size_t k = 0; k < depth; k++)
+            is_folder[above[k]] |= name.p[items[above[k]].name.len] == '/';
+        above[depth++] = i;
+    }
+    for (size_t i = 0; i < r->list.len; i++)
+        if (!is_folder[i])
+            items[kept++] = items[i];
+    free(is_folder);
+    r->left_out += r->list.len - kept;
+    r->list.len = kept;
 }
 
 const struct git_ref *git_refs_find(const struct git_refs *r, struct str name)

@@ -63,6 +63,9 @@ void git_refs_set_head_target(struct git_refs *r, struct str target);
 
 /* Sorts the list by name. ERR_PARSE: the server has sent a name twice. */
 int git_refs_sort(struct git_refs *r, struct err *err) MUST_CHECK;
+/* Leaves out every ref of a sorted list that is a folder of other refs too, such as `refs/heads/a`
+ * beside `refs/heads/a/b`. No git repository can have both, so git would refuse the bundle. */
+void git_refs_leave_folders(struct git_refs *r);
 /* Finds a ref in a sorted list, or NULL. */
 const struct git_ref *git_refs_find(const struct git_refs *r, struct str name);
 

@@ -232,7 +232,7 @@ static int repo_write_failed(struct repo_work *w, int code, struct err *err)
         return code;
     if (f && f->code != ARCHIVE_OK)
         return repo_git_failed(w, "fetch", f, code, err);
-    if (code == ERR_PARSE || code == ERR_CLOSED)
+    if (code == ERR_PARSE)
         return repo_fail(w, ARCHIVE_CORRUPT, "verify", code, err);
     if (code == ERR_TOO_LARGE)
         return repo_fail(w, ARCHIVE_TOO_BIG, "verify", code, err);
@@ -256,6 +256,7 @@ static int repo_write(struct repo_work *w, const struct git_refs *refs, struct r
         return code;
     atomic_fetch_add(!w->has_old ? &n->fetches : pack ? &n->appends : &n->headers, 1);
     repo_stored(w, &result);
+    w->job.points_s = result.points_s;
     w->replaces = STR_EMPTY;
     return 0;
 }
@@ -284,6 +285,7 @@ static int repo_refresh(struct repo_work *w, bool *again, struct err *err)
     struct fetch_fault fault = {0};
     int code = git_remote_refresh(w->remote, &fault, err);
 
+    w->job.points_s = 0;
     *again = code == 0;
     return code < 0 ? repo_git_failed(w, "refs", &fault, code, err) : 0;
 }
@@ -313,8 +315,9 @@ static int repo_round(struct repo_work *w, unsigned *refreshes, bool *again, str
             code = repo_write_refused(w, code, again, err);
         else
             *again = wants.more;
-        if (code == 0 && wants.more && w->replaces.len == 0)
-            code = repo_open_bundle(w, err);
+        if (code == 0 && wants.more && w->replaces.len == 0 &&
+            (code = repo_open_bundle(w, err)) < 0)
+            code = repo_fail_storage(w, "upload", code, err);
     }
     bundle_wants_release(&wants);
     return code;
@@ -363,7 +366,7 @@ static int repo_zip_failed(struct repo_work *w, int code, struct err *err)
         return repo_git_failed(w, "zip", f, code, err);
     if (code == ERR_TOO_LARGE)
         return repo_fail(w, ARCHIVE_TOO_BIG, "zip", code, err);
-    if (code == ERR_PARSE || code == ERR_CLOSED)
+    if (code == ERR_PARSE)
         return repo_fail(w, ARCHIVE_CORRUPT, "zip", code, err);
     return repo_fail_storage(w, "zip", code, err);
 }
@@ -391,23 +394,57 @@ static int repo_zip_write(struct repo_work *w, const struct git_refs *refs, stru
                    err);
 }
 
+/* The refs have changed since the bundle was stored, and the server has dropped the tip of the
+ * default branch. Updates the bundle to the refs as they are now. */
+static int repo_catch_up(struct repo_work *w, struct err *err)
+{
+    enum archive_code outcome = w->outcome;
+    bool again;
+    int code = repo_refresh(w, &again, err);
+
+    if (code == 0 && (code = repo_open_bundle(w, err)) < 0)
+        return repo_fail_storage(w, "upload", code, err);
+    if (code == 0)
+        code = repo_update(w, err);
+    if (code == 0 && w->outcome == ARCHIVE_UNCHANGED)
+        w->outcome = outcome;
+    return code;
+}
+
+/* Asks for the tip of HEAD with its tree alone. *pack stays NULL if there is nothing to ask for. */
+static int repo_zip_fetch(struct repo_work *w, struct reader **pack, struct str *tip,
+                          struct err *err)
+{
+    struct fetch_fault fault = {0};
+
+    for (unsigned tries = 0;; tries++) {
+        const struct git_refs *refs = git_remote_refs(w->remote);
+        struct git_fetch f = {.wants = refs->head, .want_count = 1, .depth = 1};
+        *tip = arena_hex(w->arena, refs->head, git_id_len(refs->is_sha256));
+        if (!refs->has_head || str_eq(*tip, w->item->next.zip))
+            return 0;
+        int code = git_remote_fetch(w->remote, &f, pack, &fault, err);
+        if (code == ERR_CONFLICT && tries < GIT_REFRESH_MAX)
+            code = repo_catch_up(w, err);
+        else
+            return code < 0 ? repo_git_failed(w, "zip", &fault, code, err) : 0;
+        if (code < 0)
+            return code;
+    }
+}
+
 /* Makes the ZIP of the default branch anew if its tip has changed. */
 static int repo_zip(struct repo_work *w, struct err *err)
 {
-    const struct git_refs *refs = git_remote_refs(w->remote);
-    struct git_fetch f = {.wants = refs->head, .want_count = 1, .depth = 1};
-    struct fetch_fault fault = {0};
     struct reader *pack = NULL;
-    int code;
+    struct str tip;
 
-    if (!w->scope->forge->wants.zip || !refs->has_head)
+    if (!w->scope->forge->wants.zip)
         return 0;
-    struct str tip = arena_hex(w->arena, refs->head, git_id_len(refs->is_sha256));
-    if (str_eq(tip, w->item->next.zip))
-        return 0;
-    code = git_remote_fetch(w->remote, &f, &pack, &fault, err);
-    if (code < 0)
-        return repo_git_failed(w, "zip", &fault, code, err);
+    int code = repo_zip_fetch(w, &pack, &tip, err);
+    if (code < 0 || !pack)
+        return code;
+    const struct git_refs *refs = git_remote_refs(w->remote);
     code = repo_zip_write(w, refs, pack, err);
     reader_close(pack);
     if (code < 0)
@@ -432,20 +469,26 @@ static void repo_look_after(struct repo_work *w)
                    w->item->next.name, &info);
 }
 
-/* Saves the parts beside the bundle. If the tree is too large for a ZIP, the other parts are saved
- * first, and the repository fails at the end. */
+/* Handles a part that is too large: the other parts are saved first, and the repository fails at
+ * the end. Only the first such failure is kept. */
+static int repo_put_off(struct repo_work *w, struct repo_fault *too_big, int code)
+{
+    if (code != ERR_TOO_LARGE || w->fault.error.code != ARCHIVE_TOO_BIG)
+        return code;
+    if (!too_big->error.stage)
+        *too_big = w->fault;
+    w->fault = (struct repo_fault){0};
+    return 0;
+}
+
+/* Saves the parts beside the bundle. */
 static int repo_run_parts(struct repo_work *w, struct err *err)
 {
     struct repo_fault too_big = {0};
-    int code = w->outcome != ARCHIVE_EMPTY ? repo_zip(w, err) : 0;
+    int code = w->outcome != ARCHIVE_EMPTY ? repo_put_off(w, &too_big, repo_zip(w, err)) : 0;
 
-    if (code == ERR_TOO_LARGE && w->fault.error.code == ARCHIVE_TOO_BIG) {
-        too_big = w->fault;
-        w->fault = (struct repo_fault){0};
-        code = 0;
-    }
     if (code == 0)
-        code = repo_extras(w, err);
+        code = repo_put_off(w, &too_big, repo_extras(w, err));
     if (code == 0)
         code = repo_wiki(w, err);
     if (code == 0 && w->outcome != ARCHIVE_EMPTY)

@@ -3,6 +3,7 @@
  * is lost by any of them: a bundle is copied aside before a fresh one replaces it. */
 #include "archive/repo_int.h"
 
+#include "archive/schedule.h"
 #include "base/clock.h"
 
 /* --- the stored bundle --- */
@@ -15,6 +16,11 @@ int repo_open_bundle(struct repo_work *w, struct err *err)
         bundle_old_release(&w->old);
     code = bundle_open(&w->old, &w->job, err);
     w->has_old = code == 0;
+    if (w->has_old && w->old.meta.fence > SCHEDULE_FENCE_MAX) {
+        log_warn(w->scope->archive->log, "archive.fence_ignored", log_s("key", w->job.key),
+                 log_u("fence", w->old.meta.fence));
+        w->old.meta.fence = 0; /* no claim has had it; the bundle's ETag still orders writers */
+    }
     return code;
 }
 
@@ -44,7 +50,8 @@ static int repo_copy_new(struct repo_work *w, struct str to, const struct object
 }
 
 /* Whether one object is a copy of the other. A copy of an object with parts may have another ETag;
- * then the metadata are compared. */
+ * then the metadata are compared. A bundle that was written as an upload has no pack-sum, but no
+ * two writes have the same header, size, fence and time. */
 static bool repo_is_copy(const struct object_info *there, const struct object_info *from)
 {
     struct bundle_meta l, r;
@@ -52,9 +59,10 @@ static bool repo_is_copy(const struct object_info *there, const struct object_in
     if (there->size != from->size)
         return false;
     return str_eq(there->etag, from->etag) ||
-           (bundle_meta_read(&l, there) == 0 && bundle_meta_read(&r, from) == 0 && l.pack_sum[0] &&
-            strcmp(l.pack_sum, r.pack_sum) == 0 && strcmp(l.header_sum, r.header_sum) == 0 &&
-            strcmp(l.source_id, r.source_id) == 0);
+           (bundle_meta_read(&l, there) == 0 && bundle_meta_read(&r, from) == 0 &&
+            l.header_sum[0] && strcmp(l.pack_sum, r.pack_sum) == 0 &&
+            strcmp(l.header_sum, r.header_sum) == 0 && strcmp(l.source_id, r.source_id) == 0 &&
+            l.objects == r.objects && l.fence == r.fence && l.mtime_ms == r.mtime_ms);
 }
 
 static struct str repo_aside_key(const struct repo_work *w, struct str name, struct str mark)

@@ -119,6 +119,8 @@ int repo_extras(struct repo_work *w, struct err *err)
                        .arena = w->arena,
                        .scratch = a->scratch,
                        .scratch_max = a->scratch_max,
+                       .file_max = a->check.limits.pack ? a->check.limits.pack : UINT64_MAX,
+                       .timeout_ms = a->timeout_ms,
                        .owner = w->scope->login,
                        .repo = w->item->next.name,
                        .id = w->item->next.id,
@@ -141,5 +143,8 @@ int repo_extras(struct repo_work *w, struct err *err)
         w->item->next.extra = repo_keep(w, buf_str(&text));
     buf_release(&text);
     forge_session_close(x.session);
+    if (code == 0 && x.too_big[0])
+        code = repo_fail(w, ARCHIVE_TOO_BIG, "fetch", err_set(err, ERR_TOO_LARGE, "%s", x.too_big),
+                         err);
     return code;
 }

@@ -159,6 +159,7 @@ static void engine_settings(struct archive *x, const struct conf *c)
     x->timeout_ms = c->archive.timeout_ms;
     x->scratch_max = c->archive.scratch;
     x->resync_after_ms = c->archive.resync_after_ms;
+    x->lock_ms = c->archive.lock_ms;
     x->look_ms = c->archive.look_ms;
     x->repos_at_once = (size_t)c->archive.at_once;
 }
@@ -180,7 +181,8 @@ static int engine_forges(struct archive *x, struct err *err)
     struct buf keys = BUF_INIT(PATH_MAX);
 
     services_path(s, "secrets.key", &keys);
-    struct forges_options o = {.config = s->stores[CONFIG_DB],
+    struct forges_options o = {.rate = (unsigned)s->conf->archive.rate,
+                               .config = s->stores[CONFIG_DB],
                                .app = x->app,
                                .key_file = keys.p,
                                .conf = s->conf,
@@ -210,7 +212,7 @@ static int engine_satellites(struct archive *x, struct err *err)
 
 static int engine_schedule(struct archive *x, struct err *err)
 {
-    struct schedule_options o = {.app = x->app, .log = x->log};
+    struct schedule_options o = {.app = x->app, .log = x->log, .lock_ms = x->lock_ms};
     struct slots *table = xzalloc(sizeof(*table));
     int code = schedule_open(&x->schedule, &o, err);
 

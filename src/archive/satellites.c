@@ -375,7 +375,7 @@ static int site_check(const struct object_place *p, struct satellites *s,
 
     if (p->target.sides.route)
         return 0; /* the bucket is being switched, so the rules for its owner do not apply now */
-    if (bucket_can(p->bucket, STORAGE_AT_HAND)) {
+    if (!bucket_can(p->bucket, STORAGE_CREDENTIALS)) { /* weir knows the owner */
         code = p->bucket->ops->info(p->bucket, p->arena, &info, err);
         own = code == 0 && str_eq(info.owner, site->user);
     } else {

@@ -184,11 +184,12 @@ int schedule_first(struct schedule *s, const struct archive_account *c, struct e
 int schedule_raise_fence(struct schedule *s, uint64_t fence, struct err *err)
 {
     char text[24];
-    int64_t n;
+    int64_t n = 0;
 
     snprintf(text, sizeof(text), "%llu", (unsigned long long)fence);
     const struct str args[] = {str_z(text)};
-    return schedule_number(s, SCRIPT_schedule_fence, &(struct store_args){args, 1}, &n, err);
+    int code = schedule_number(s, SCRIPT_schedule_fence, &(struct store_args){args, 1}, &n, err);
+    return code == 0 && !n ? err_set(err, ERR_RANGE, "no claim can have had this fence") : code;
 }
 
 int schedule_turn(struct schedule *s, struct str word, uint64_t ms, bool *mine, struct err *err)

@@ -120,8 +120,14 @@ int schedule_end_back(struct schedule_claim *c, struct err *err) MUST_CHECK;
 /* Ends a claim without asking the store: the account comes back when its lock has expired. */
 void schedule_leave(struct schedule_claim *c);
 
+/* The largest fence that is believed when it is read from an object: the time in µs in the year
+ * 2112. The satellite's user can write any number there. Claims count on from a raised fence, and
+ * the numbers of the store are exact up to 2^53. */
+#define SCHEDULE_FENCE_MAX (UINT64_C(1) << 52)
+
 /* Makes later fences greater than `fence`. Called by a sync that finds a greater fence than its own
- * in a record: the store was lost and its clock went back. */
+ * in a record or a bundle: the store was lost and its clock went back. ERR_RANGE: the fence is
+ * greater than SCHEDULE_FENCE_MAX, so no claim has had it. */
 int schedule_raise_fence(struct schedule *s, uint64_t fence, struct err *err) MUST_CHECK;
 
 /* --- looking --- */

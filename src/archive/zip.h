@@ -60,7 +60,7 @@ struct zip_result {
 struct zip;
 
 /* Reads the pack to its end and finds the tree. All strings of the options are borrowed until the
- * close. ERR_PARSE, ERR_CLOSED: the pack is damaged or lacks an object. ERR_TOO_LARGE: a limit. */
+ * close. ERR_PARSE: the pack is damaged or lacks an object. ERR_TOO_LARGE: a limit. */
 int zip_open(struct zip **out, struct reader *pack, const struct zip_options *o,
              struct err *err) MUST_CHECK;
 /* The bytes of the ZIP file; borrowed until the close. A read fails as zip_open() does. */

@@ -139,10 +139,15 @@ struct conf {
         uint64_t workers, at_once;
         int check;                  /* enum conf_archive_check */
         uint64_t max_pack, scratch; /* bytes */
-        uint64_t timeout_ms, resync_after_ms, look_ms;
+        uint64_t timeout_ms, resync_after_ms, lock_ms, look_ms;
+        uint64_t rate;          /* requests a second */
         const char *satellites; /* names, separated by commas; "": the main storage */
         const char *ca;
     } archive;
+    struct {
+        uint64_t threshold; /* objects of a shard beyond which it is split */
+        bool automatic;     /* shards are split and merged without a command */
+    } shard;
     struct {
         uint64_t cache, memtable;
     } db;

@@ -175,8 +175,8 @@ struct embedded_write {
     const struct kv_change *changes;
     size_t count;
     size_t failed;
-    /* the database keys, one behind the other, and then the value that is compared. It has room for
-     * both, unless a row is larger than expected */
+    /* the database keys, one after the other, and then the value of the row that is being compared.
+     * The buf grows only when a row is larger than expected */
     struct buf work;
     size_t keys; /* length of all keys together, in bytes */
 };
@@ -194,8 +194,8 @@ static bool change_holds(const struct kv_change *c, bool is_there, struct str va
 static int change_judge(struct embedded_write *w, struct db_view *view, size_t key_at,
                         const struct kv_change *c, struct err *err)
 {
-    /* The row is read into the buf that also holds its key, and that buf may move, so the key is
-     * copied. */
+    /* The row is read into the buf that also holds its key. The buf may move when it grows, so the
+     * key is copied. */
     char key[ROW_KEY_MAX];
     size_t len = row_key_len(&c->name);
 
@@ -282,8 +282,8 @@ static int embedded_write(struct kv *kv, const struct kv_change *changes, size_t
 
 /* --- dropping --- */
 
-/* Rows of a small partition, which are deleted one by one: a range deletion has to be synced, and
- * every later reader has to look at it. */
+/* The keys of a partition that has few rows. They are deleted one by one, because a range deletion
+ * has to be synced, and every later reader has to look at it. */
 struct small_drop {
     struct db_cf *rows;
     struct buf keys; /* of each row: two bytes of length, most significant first, and the key */
@@ -291,7 +291,7 @@ struct small_drop {
 
 enum { SMALL_DROP = 256 }; /* rows */
 
-/* Notes the keys of the partition. *is_small: there are few of them. */
+/* Reads the keys of the partition. *is_small: it has at most SMALL_DROP rows. */
 static int small_drop_read(struct small_drop *d, struct embedded_kv *e, const struct db_range *all,
                            bool *is_small, struct err *err)
 {

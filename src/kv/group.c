@@ -12,7 +12,7 @@
 
 enum {
     GROUP_CALLS = 128,       /* most calls in one group */
-    GROUP_BYTES = 256 * KIB, /* a group with so many bytes takes no further call along */
+    GROUP_BYTES = 256 * KIB, /* a group that has reached this size takes no further call */
     CALL_PUTS = 16,          /* a call with more puts than this, or ... */
     CALL_BYTES = 32 * KIB,   /* ... with more bytes gains nothing by a group */
     GROUP_WAIT_MS = 5000,    /* a call that was not sent in this time fails */
@@ -22,7 +22,7 @@ enum {
 struct group_write {
     struct flight_call flight;
     const struct kv_write_call *call;
-    size_t checks; /* changes that are checks, the first ones */
+    size_t checks; /* how many changes at the front are checks or glances */
     size_t bytes;
     bool frees; /* the call may use the room that is kept for removals (K11) */
     int code;
@@ -124,7 +124,7 @@ static bool write_group_fits(void *ctx, struct flight_call *c)
 
 struct group_put {
     const struct kv_change *change;
-    size_t turn; /* its place in the order of the calls */
+    size_t turn; /* the put's place in the order of the calls */
 };
 
 static int group_put_order(const void *a, const void *b)
@@ -135,8 +135,8 @@ static int group_put_order(const void *a, const void *b)
     return order ? order : (x->turn > y->turn) - (x->turn < y->turn);
 }
 
-/* Writes the checks and the puts of all calls to `out`, which has room for them. Of the puts of one
- * row the last one counts. Returns the number of changes. */
+/* Writes the checks and the puts of all calls to `out`, which has room for them. If several puts
+ * have the same row, only the last one is written. Returns the number of changes written. */
 static size_t write_group_merge(struct kv_change *out, const struct write_group *group)
 {
     const struct group_write *first = group_write_of(group->calls[0]);
@@ -177,8 +177,8 @@ static void write_group_answer(struct group_write *to, const struct kv_write_cal
     }
 }
 
-/* Makes the write of the whole group. The rows that it reads are in an arena of the group, so the
- * arena of one call that is full does not fail the others. */
+/* Makes the write of the whole group. The rows that the write reads are in an arena of the group.
+ * So if the arena of one call is full, the other calls still succeed. */
 static void write_group_fly(struct kv *kv, struct write_group *group)
 {
     const struct group_write *first = group_write_of(group->calls[0]);

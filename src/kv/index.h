@@ -1,6 +1,6 @@
-/* Scans by an index: the value of an index row names a row of another partition, its primary row.
- * If the writer can, it writes and removes both in one write. If it cannot, an index row may be
- * left without its primary row; a scan skips such a *dangling* row. */
+/* Scans by an index: the value of an index row names a row of another partition, its primary row. A
+ * writer should put both rows, or remove both rows, in one write. If a writer cannot, an index row
+ * may be left without its primary row; a scan skips such a *dangling* row. */
 #ifndef KV_INDEX_H
 #define KV_INDEX_H
 
@@ -23,7 +23,7 @@ int kv_index_open(struct kv_index_scan **out, struct kv *kv, struct kv_view *vie
                   const struct kv_index *index, const struct kv_range *range,
                   struct err *err) MUST_CHECK;
 /* Gives the key and the value of the next primary row, in the order of the index. ERR_END: there
- * are no more. They are borrowed until the next call. */
+ * are no more. Key and value are borrowed until the next call. */
 int kv_index_next(struct kv_index_scan *scan, struct str *key, struct str *value,
                   struct err *err) MUST_CHECK;
 void kv_index_free(struct kv_index_scan *scan); /* NULL is fine */

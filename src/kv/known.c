@@ -13,7 +13,7 @@ enum { KNOWN_BYTES_MAX = 256 };
 
 static const struct kv_name id_name = {STR("kv-internal-metadata"), STR("kv/store/id")};
 
-/* Reads the id that the file has. ERR_NOT_FOUND: there is no file. */
+/* Reads the store's id from the file. ERR_NOT_FOUND: there is no file. */
 static int known_read(const char *path, struct arena *a, struct str *out, struct err *err)
 {
     struct buf text = BUF_INIT(KNOWN_BYTES_MAX);
@@ -85,7 +85,8 @@ int kv_known_check(struct kv *kv, struct err *err)
     if (code == 0 && is_new)
         code = known_write(kv->known, id, err);
     arena_release(&a);
-    /* No row of a caller was asked for, so none may be taken for absent (K5). */
+    /* ERR_NOT_FOUND is about the row of the id here. A caller would understand it as "your row is
+     * absent" (K5). */
     return code == ERR_NOT_FOUND ? err_wrap(err, ERR_UNAVAILABLE, "remembering the key-value store")
                                  : code;
 }

@@ -63,7 +63,8 @@ static size_t change_bytes(const struct kv_change *c)
            (c->when == KV_SAME ? c->stamp.len : 0);
 }
 
-enum { FEW_CHANGES = 8 }; /* so many names are compared with each other */
+/* up to this number of names, each name is compared with each other one */
+enum { FEW_CHANGES = 8 };
 
 static bool few_names_recur(const struct kv_change *changes, size_t count)
 {
@@ -131,7 +132,8 @@ int kv_prepare(struct kv *kv, struct err *err)
         code = kv_known_check(kv, err);
     if (code == 0)
         atomic_store_explicit(&kv->prepared, true, memory_order_release);
-    /* The call that needs the store prepared has not run (K6). */
+    /* Only the preparation has timed out. The caller's own call has not run, and ERR_TIMEOUT would
+     * say that it may have run (K6). */
     return code == ERR_TIMEOUT ? err_wrap(err, ERR_UNAVAILABLE, "preparing the key-value store")
                                : code;
 }
@@ -216,8 +218,8 @@ int kv_get(struct kv *kv, struct kv_view *view, struct arena *a, struct kv_name 
     return 0;
 }
 
-/* Cuts a start that is longer than every key. Keys have at most KV_KEY_MAX bytes, so the bytes
- * behind one more byte decide nothing. */
+/* Shortens the start of a range to KV_KEY_MAX + 1 bytes. A key has at most KV_KEY_MAX bytes, so the
+ * bytes that are cut off do not change which keys are at or after the start. */
 static struct str start_cut(struct str from)
 {
     return str_head(from, KV_KEY_MAX + 1);

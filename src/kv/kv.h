@@ -13,7 +13,7 @@
  *
  * Errors: ERR_INVALID (an empty partition or key, no value, a size past its limit), ERR_NOT_FOUND,
  * ERR_PRECONDITION, ERR_BUSY (the server throttles), ERR_UNAVAILABLE (the call did not run),
- * ERR_TIMEOUT (of writes alone: the write may have been made, K6), ERR_VERSION (a newer program
+ * ERR_TIMEOUT (only from writes: the write may have been made, K6), ERR_VERSION (a newer program
  * wrote the rows), ERR_CLOSED (a scan that was closed). Also ERR_NO_SPACE, ERR_DENIED,
  * ERR_UNSUPPORTED and ERR_STORE (the store is halted), after which nothing was changed, and
  * ERR_NO_MEMORY (the arena is full). An error is never to be understood as "the row is absent"
@@ -41,8 +41,9 @@ enum {
 enum kv_can {
     /* Checking a row that many writers check at the same time costs next to nothing. */
     KV_FENCES = 1,
-    /* A view shows one moment (K8). Without this every read shows its own moment, so a reader that
-     * needs several rows of one moment reads a counter behind them and compares. */
+    /* A view shows one moment (K8). Without this every read shows its own moment. So a reader that
+     * needs several rows of one moment reads a counter after them, and begins again if the counter
+     * has changed. */
     KV_MOMENTS = 2,
     /* kv_drop() costs the same whatever the partition holds. */
     KV_DROPS = 4,
@@ -61,11 +62,11 @@ struct kv {
     const char *driver;       /* "embedded", "redis", "postgres" */
     unsigned can;             /* a set of enum kv_can */
     struct kv_groups *groups; /* NULL: writes of several threads are not put together */
-    /* The server was found fit and the schema version known (kv_ops.prepare()). Until then every
-     * call tries again. */
+    /* kv_ops.prepare() has succeeded: the server is usable, and the schema version is right. Until
+     * then every call runs prepare() first. */
     _Atomic(bool) prepared;
     char *known; /* path of the file of kv_know(); NULL: the store is not remembered */
-    /* What is wrong with the settings of the server, in words; NULL: nothing that is known. */
+    /* A text that says which setting of the server is bad; NULL: no problem is known. */
     _Atomic(const char *) warning;
 };
 
@@ -105,22 +106,23 @@ struct kv_change {
         KV_PUT,
         KV_REMOVE, /* removing a missing row succeeds, unless `when` says otherwise */
         KV_CHECK,  /* changes nothing, needs a condition */
-        /* Changes nothing; its condition is KV_SAME. As KV_CHECK, but the row may change while the
-         * write is made: it had the value at a moment before the changes were made. It costs next
-         * to nothing on every driver. */
+        /* A glance, which is a weak check (K3). It changes nothing, and its condition is KV_SAME.
+         * The write is made only if the row had the value at a moment before the changes were made.
+         * The row may change while they are made, unlike with KV_CHECK. A glance costs next to
+         * nothing on every driver. */
         KV_GLANCE,
     } what;
     struct kv_name name;
     struct str value; /* for KV_PUT; value.p must not be NULL */
     enum kv_when when;
     struct str stamp; /* for KV_SAME */
-    /* Of KV_PUT: the put is part of a removal, such as a tombstone. A write all of whose puts have
-     * this mark may use the room that the driver keeps for removals when its disk or memory is
-     * full (K11). */
+    /* Only for KV_PUT: the put is part of a removal, such as a tombstone. If all puts of a write
+     * have this mark, the write may use the room that the driver keeps for removals when its disk
+     * or memory is full (K11). */
     bool frees;
-    /* Of KV_PUT and KV_REMOVE: the caller needs the change to be visible now, and durable only when
-     * a later write has returned (K13). If all changes of a write have this mark, a driver may
-     * return before they are durable. */
+    /* Only for KV_PUT and KV_REMOVE: the caller needs the change to be visible now, and durable
+     * only when a later write has returned (K13). If all changes of a write have this mark, a
+     * driver may return before they are durable. */
     bool later;
 };
 
@@ -130,8 +132,8 @@ struct kv_range {
     size_t first_page;       /* number of rows to fetch first; 0: the driver decides */
 };
 
-/* Appends the smallest key that is greater than `key`. A range that shall begin behind `key` begins
- * there. */
+/* Appends the smallest key that is greater than `key`. A kv_range with this key as `from` begins
+ * after `key`. */
 static inline void kv_key_behind(struct buf *out, struct str key)
 {
     buf_append_str(out, key);
@@ -165,7 +167,7 @@ int kv_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view *view, stru
  * value are borrowed until the next call on the scan. */
 int kv_scan_next(struct kv_scan *scan, struct str *key, struct str *value,
                  struct err *err) MUST_CHECK;
-/* Moves the scan, forward or back: the next row is the first one at or behind `key` that has the
+/* Moves the scan, forward or back: the next row is the first one at or after `key` that has the
  * range's prefix. */
 void kv_scan_seek(struct kv_scan *scan, struct str key);
 /* Ends the scan and releases its resources on the server. Closing twice is fine. */
@@ -182,7 +184,8 @@ void kv_scan_free(struct kv_scan *scan); /* closes the scan and frees its memory
 int kv_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
              struct err *err) MUST_CHECK;
 /* As kv_write(), and in the same round trip reads `names`, after the changes are made. ERR_TIMEOUT
- * also means that the changes were made, and a row could not be read, or the arena is full. */
+ * has a second meaning here: the changes were made, but a row could not be read, or the arena is
+ * full. */
 int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
                  struct arena *a, const struct kv_name *names, size_t name_count,
                  struct kv_value *out, struct err *err) MUST_CHECK;
@@ -197,8 +200,8 @@ int kv_remove(struct kv *kv, struct kv_name name, struct err *err) MUST_CHECK;
 
 /* Removes every row of a partition. It is not atomic beside writes to that partition, so it is only
  * for partitions that no other row leads to any more. Views with KV_MOMENTS still see the rows. The
- * drop is durable when a write that began after it has returned: so the row that asks for a drop is
- * removed behind the drop. */
+ * drop is durable when a write that began after it has returned. So a caller that keeps a row as a
+ * reminder of the drop removes that row after this call. */
 int kv_drop(struct kv *kv, struct str partition, struct err *err) MUST_CHECK;
 
 /* --- opening --- */
@@ -215,8 +218,8 @@ struct store;
 const struct db_cf_spec *kv_cf_spec(void);
 /* Every opening writes the schema version if there is none. ERR_VERSION: a newer weir or a live
  * lakeFS wrote the rows. If the server cannot be reached, that is no error: calls fail with
- * ERR_UNAVAILABLE until it can, and the first call after that makes the checks of the opening. `db`
- * and `store` are borrowed and must outlive the kv. */
+ * ERR_UNAVAILABLE until the server can be reached, and the first call that reaches it makes the
+ * checks of the opening. `db` and `store` are borrowed and must outlive the kv. */
 int kv_open_embedded(struct kv **out, struct db *db, const struct log *log,
                      struct err *err) MUST_CHECK;
 /* ERR_UNSUPPORTED: the server is a cluster, or evicts keys (maxmemory-policy). */

@@ -9,8 +9,9 @@
  * driver calls it from its prepare(). ERR_VERSION: a newer program wrote the rows. */
 int kv_schema_check(struct kv *kv, struct err *err) MUST_CHECK;
 
-/* Ends every opening: prepares the driver. If the server cannot be reached the kv is opened all the
- * same, and its first call tries again. After any other failure the kv is closed. */
+/* The last step of every kv_open_*(): prepares the driver. If the server cannot be reached, the kv
+ * is opened all the same, and its first call prepares the driver. After any other failure the kv is
+ * closed. */
 int kv_opened(struct kv **out, struct kv *kv, const struct log *log, struct err *err) MUST_CHECK;
 
 /* Whether the write may use the room that is kept for removals (kv_change.frees). */
@@ -26,7 +27,8 @@ int kv_known_check(struct kv *kv, struct err *err) MUST_CHECK;
 /* Prepares the driver unless that was done. */
 int kv_prepare(struct kv *kv, struct err *err) MUST_CHECK;
 
-/* The error of a write that was made, and whose rows behind it could not be read (K6). */
+/* Returns the error for a kv_write_get() that has made its changes, but could not read the rows
+ * after them (K6). */
 static inline int kv_made_unread(struct err *err)
 {
     return err_wrap(err, ERR_TIMEOUT, "the write was made, and the rows behind it were not read");
@@ -62,11 +64,12 @@ struct kv_groups {
     struct flights places[KV_GROUP_PLACES]; /* calls with the same checks have the same place */
 };
 
-/* For a driver whose server makes one write of many rows faster than many writes. `flights` is how
- * many writes with the same checks may be under way; further ones wait and are made together. */
+/* Makes the groups of a driver whose server makes one write of many rows faster than many writes.
+ * At most `flights` writes with the same checks are under way at a time; further ones wait, and are
+ * then made together. */
 struct kv_groups *kv_groups_new(size_t flights);
 void kv_groups_free(struct kv_groups *g); /* no call may be running; NULL is fine */
-/* Makes the write, alone or in a group. */
+/* Makes the write, alone or as a part of one larger write (docs/kv.md, "Groups"). */
 int kv_group_write(struct kv *kv, const struct kv_write_call *call) MUST_CHECK;
 
 #endif

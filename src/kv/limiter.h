@@ -5,9 +5,10 @@
 
 #include "kv/kv.h"
 
-/* Opens a kv that passes its calls on to `under`, each when its turn has come; a scan counts when
- * it is opened. per_second 0: no limit. kv_close() closes this kv but not `under`, which is
- * borrowed and must outlive it. The views of both are the same. */
+/* Opens a kv that passes its calls on to `under`, each when its turn has come. A scan is one call,
+ * whatever number of rows it reads. per_second 0: no limit. kv_close() closes this kv but not
+ * `under`, which is borrowed and must outlive it. A view that either kv has opened can be used with
+ * both. */
 void kv_limiter_open(struct kv **out, struct kv *under, uint64_t per_second);
 
 #endif

@@ -8,7 +8,7 @@ struct paged {
     struct kv_scan scan;
     page_fetch_fn *fetch;
     struct buf partition, prefix;
-    struct buf from, to; /* the part of the range behind the page */
+    struct buf from, to; /* the part of the range after the current page */
     struct page page;
     size_t at;   /* the next row of the page */
     size_t rows; /* number of rows of the next page; doubles up to PAGE_ROWS */

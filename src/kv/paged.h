@@ -1,6 +1,6 @@
 /* Scans for drivers that fetch rows from a server, a page at a time. A page is limited in rows and
- * in bytes. Every page has its own moment: rows that are written or removed behind the scan's
- * position may be missed, and no row comes twice. */
+ * in bytes. Every page has its own moment: a row that is written or removed while the scan runs may
+ * or may not be seen, and no row comes twice. */
 #ifndef KV_PAGED_H
 #define KV_PAGED_H
 
@@ -8,7 +8,8 @@
 
 enum {
     PAGE_ROWS = 1000,
-    PAGE_BYTES = 4 << 20, /* a page ends with the row whose value exceeds this size */
+    /* a page ends with the row whose value makes the sum of the values reach this size */
+    PAGE_BYTES = 4 << 20,
 };
 
 struct page_row {
@@ -19,7 +20,7 @@ struct page {
     struct arena arena; /* owns the rows */
     struct page_row *rows;
     size_t count;
-    bool last; /* the range has no rows behind this page */
+    bool last; /* the range has no rows after this page */
 };
 
 /* The rows of a partition in [from, to); an empty `to` means the end. `rows` is the largest number

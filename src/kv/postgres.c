@@ -129,9 +129,8 @@ static int postgres_write(struct kv *kv, const struct kv_change *changes, size_t
     return code;
 }
 
-/* Removes up to 10,000 rows from `from` on, and moves `from` behind them. *more: there may be
- * others.
- */
+/* Removes up to 10,000 rows from the key `from` on, and sets `from` to the key where the next slice
+ * begins. *more: rows may be left. */
 static int drop_slice(struct pg_pool *pool, struct str partition, struct buf *from, bool *more,
                       struct err *err)
 {

@@ -24,13 +24,13 @@ uint64_t pg_changed(const PGresult *r)
 {
     uint64_t rows = 0;
 
-    /* PQcmdTuples() takes a result that it does not change. */
+    /* PQcmdTuples() wants a pointer to a mutable result, but does not change the result. */
     return str_u64(str_z(PQcmdTuples((PGresult *)r)), &rows) == 0 ? rows : 0;
 }
 
 /* --- sending --- */
 
-/* A statement with the table that it is for. */
+/* A statement, and the table that it names. */
 struct statement {
     const struct sql *sql;
     unsigned table;
@@ -59,7 +59,8 @@ static void statement_text(struct buf *out, const struct statement *s)
             buf_appendf(out, "kv_%u", s->table);
 }
 
-/* Prepares the statement unless it is prepared; *news: it was not. */
+/* Sends the request to prepare the statement, unless this connection has prepared it already.
+ * *news: the request was sent. */
 static bool statement_prepare(struct pg_link *link, const struct statement *s, bool *news)
 {
     uint64_t *word = &link->prepared[s->sql - sql_table][s->table / 64];
@@ -69,7 +70,7 @@ static bool statement_prepare(struct pg_link *link, const struct statement *s, b
     *news = !s->sql->once && !(*word & bit);
     if (!*news)
         return true;
-    *word |= bit; /* a connection on which this fails is closed (pg_link_run()) */
+    *word |= bit; /* set already now: if preparing fails, pg_link_run() has the connection closed */
     statement_text(&text, s);
     int sent = PQsendPrepare(link->conn, s->name, text.p, s->sql->params, s->sql->types);
     buf_release(&text);
@@ -142,7 +143,8 @@ static int statement_receive(struct pg_link *link, PGresult **out, const struct 
     if (code == 0 && *failed == 0 && r)
         *failed = result_judge(r, err);
     if (code == 0 && r) {
-        /* An error of the connection would hide the first error, so it has its own text. */
+        /* pg_conn_result() writes to an err of its own here, so that it does not overwrite the
+         * server's first error in `err`. */
         struct err later = {0};
         code = pg_conn_result(link->conn, &end, limit, &later);
         PQclear(end);
@@ -156,8 +158,8 @@ static int statement_receive(struct pg_link *link, PGresult **out, const struct 
     return code;
 }
 
-/* Receives the end of a transaction. An error in its place leaves open whether the transaction is
- * committed, so the connection is given up, as if it were lost. */
+/* Receives the end of a transaction. If an error comes instead, it is unknown whether the
+ * transaction is committed. The connection is then given up, as if it were lost. */
 static int end_receive(struct pg_link *link, const struct sock_limit *limit, struct err *err)
 {
     PGresult *r = NULL;
@@ -193,8 +195,8 @@ static int calls_receive(struct pg_link *link, struct pg_call *calls, size_t cou
 
 /* --- running --- */
 
-/* After an error it is unknown whether a statement that was to be prepared in the same round trip
- * is prepared, so the connection is closed. */
+/* Whether the round trip prepared a statement. After an error it is then unknown whether that
+ * statement is prepared, so the caller gives the connection up. */
 static bool any_is_new(const bool *news, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -218,13 +220,15 @@ int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint6
         code = calls_receive(link, calls, count, news, &limit, &failed, err);
     if (code < 0 && code != ERR_TIMEOUT)
         code = ERR_CLOSED;
-    /* A server that refuses writes has become a standby; the next connection may lead elsewhere. */
+    /* ERR_UNAVAILABLE: the server refuses writes, because it has become a standby. A new connection
+     * may reach another server. */
     *lost = code < 0 || failed == ERR_UNAVAILABLE || (failed < 0 && any_is_new(news, count));
     free(news);
     return code < 0 ? code : failed;
 }
 
-/* How many calls are in the first transaction, if it was made; otherwise 0. */
+/* Returns the number of calls in the first transaction if the server has committed it, otherwise
+ * 0. */
 static size_t calls_made(const struct pg_call *calls, size_t count)
 {
     size_t i = 0;
@@ -246,7 +250,8 @@ static int pg_try(struct pg_pool *pool, struct pg_call *calls, size_t count, str
     link->routes = atomic_load_explicit(&pool->routes, memory_order_relaxed);
     code = pg_link_run(link, calls, count, deadline_ns, &lost, err);
     (lost ? pg_pool_drop : pg_pool_give)(pool, link);
-    size_t kept = calls_made(calls, count); /* the results of a write that was made are kept */
+    /* The caller needs the results of a write that was made, although a later read failed. */
+    size_t kept = calls_made(calls, count);
     if (code < 0)
         pg_calls_clear(calls + kept, count - kept);
     return code;
@@ -258,7 +263,8 @@ int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool write
 
     if (writes)
         return code == ERR_CLOSED ? err_wrap(err, ERR_TIMEOUT, "the connection was lost") : code;
-    /* The server went away since the connection was used last, or undid the reads. */
+    /* The connection was lost since it was last used, or the server undid the reads: they are sent
+     * once more. */
     if (code == ERR_CLOSED || code == ERR_AGAIN)
         code = pg_try(pool, calls, count, err);
     if (code == ERR_CLOSED || code == ERR_TIMEOUT)

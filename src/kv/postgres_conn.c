@@ -25,8 +25,9 @@ static void conn_ignore_notice(void *ctx, const PGresult *r)
     (void)ctx, (void)r;
 }
 
-/* What libpq says of a connection that failed. The text names host and user, never the password. It
- * has several lines, with advice; the first one says what is wrong. */
+/* Sets the error of a connection that failed, with the first line of libpq's text. That line says
+ * what is wrong; the lines after it are advice. The text names host and user, never the
+ * password. */
 static int conn_refused(PGconn *conn, struct err *err)
 {
     struct str text = str_z(PQerrorMessage(conn)), first, advice;
@@ -87,7 +88,8 @@ int pg_conn_lost(PGconn *conn, struct err *err)
     return err_set(err, ERR_CLOSED, "postgres: " STR_FMT, STR_ARG(text));
 }
 
-/* A server whose answers nobody takes stops reading. */
+/* The answers are read while the statements are sent, because a server stops reading while its
+ * answers are not received. */
 int pg_conn_flush(PGconn *conn, const struct sock_limit *limit, struct err *err)
 {
     int left;

@@ -2,8 +2,8 @@
  * themselves have no deadline, or cannot be canceled. For the postgres driver, and for readers of
  * other databases. A connection belongs to one thread.
  *
- * The limit (os/sock.h) does not hold for one thing: libpq looks up the name of a host by itself.
- * No text ever has a url, which has the password. */
+ * The limit (os/sock.h) does not hold while libpq looks up the name of a host. No text ever has a
+ * url, which has the password. */
 #ifndef KV_POSTGRES_CONN_H
 #define KV_POSTGRES_CONN_H
 
@@ -11,7 +11,7 @@
 
 #include <libpq-fe.h>
 
-/* ERR_INVALID: libpq cannot read the url. `what` names the url in the text. */
+/* ERR_INVALID: libpq cannot read the url. `what` is the name of the url in the error's text. */
 int pg_url_check(const char *url, const char *what, struct err *err) MUST_CHECK;
 
 /* Connects. Keys and values are those of PQconnectdbParams(), which also reads a url that is the
@@ -24,7 +24,7 @@ int pg_conn_open(PGconn **out, const char *const *keys, const char *const *value
 /* The calls below return ERR_CLOSED (the connection was lost), ERR_TIMEOUT and ERR_CANCELED. The
  * connection cannot be used after any of these errors. */
 
-/* Sends what libpq holds, and takes the answers that come meanwhile. */
+/* Sends the bytes that libpq has buffered, and reads the answers that come meanwhile. */
 int pg_conn_flush(PGconn *conn, const struct sock_limit *limit, struct err *err) MUST_CHECK;
 /* Receives the next result, which the caller clears; NULL ends the results of one statement. */
 int pg_conn_result(PGconn *conn, PGresult **out, const struct sock_limit *limit,

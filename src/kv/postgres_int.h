@@ -28,7 +28,7 @@ enum sql_name {
     SQL_CHECK_EXISTS,
     SQL_CHECK_SAME,
     SQL_PUT_ROWS, /* puts of one partition */
-    SQL_PUT_MANY, /* puts of several */
+    SQL_PUT_MANY, /* puts of several partitions */
     SQL_GLANCE,
     SQL_PUT_SEEN, /* as SQL_PUT_ROWS, if all glances before it in its transaction were good */
     SQL_WRITE,
@@ -61,7 +61,7 @@ enum { SQL_TABLE_COUNT = 100, SQL_PARENT = SQL_TABLE_COUNT };
 unsigned sql_table_of(struct str partition);
 
 /* Translates an error of the server to a code of kv.h. ERR_AGAIN: the server undid the transaction
- * because of another one; it can be tried again. */
+ * because of another one, and the caller may run it again. */
 int sql_state_code(const char *state);
 
 /* --- calls (postgres_call.c) --- */
@@ -70,10 +70,11 @@ int sql_state_code(const char *state);
 struct pg_call {
     enum sql_name sql;
     struct str params[SQL_PARAMS_MAX];
-    bool ends;        /* the transaction ends behind this statement; the last one ends always */
+    /* the transaction ends after this statement, as it always does after the last one */
+    bool ends;
     PGresult *result; /* owned; set by pg_run() when it returns 0, or when `made` is set */
-    /* Set by pg_run(), also when it fails: the server has said that the transaction that ends
-     * behind this statement is committed. */
+    /* Set by pg_run(), also when it fails: the server has answered that the transaction that ends
+     * after this statement is committed. */
     bool made;
 };
 void pg_calls_clear(struct pg_call *calls, size_t count); /* frees the results */
@@ -84,7 +85,8 @@ struct pg_pool;
 /* Runs the statements in one round trip, each transaction as a whole. The results are complete when
  * it returns 0. `writes` says whether a connection that is lost on the way, or a time-out, means
  * ERR_TIMEOUT (the statements may have run) or ERR_UNAVAILABLE; reads are sent once more before
- * that. ERR_AGAIN, of writes alone: sql_state_code(). */
+ * that. ERR_AGAIN, only when `writes`: the server undid the transaction because of another one
+ * (sql_state_code()), and the caller may run the statements again. */
 int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool writes,
            struct err *err) MUST_CHECK;
 /* As pg_run(), on one connection. *lost: the connection can no longer be used. ERR_CLOSED and
@@ -117,8 +119,9 @@ static inline size_t pg_write_calls(const struct pg_write *w)
 /* Makes the statements of the write, which borrow from `w` and the changes. */
 void pg_write_fill(struct pg_write *w, struct pg_call *calls);
 void pg_write_release(struct pg_write *w);
-/* Runs the calls, which begin with those of the write, and again while the server undoes it because
- * of other transactions. ERR_PRECONDITION: *failed is the change whose condition did not hold. */
+/* Runs `calls`, which begin with the statements of the write. Runs them again while the server
+ * undoes the write because of other transactions. ERR_PRECONDITION: *failed is the index of the
+ * change whose condition did not hold. */
 int pg_write_run(struct pg_write *w, struct pg_pool *pool, struct pg_call *calls, size_t count,
                  size_t *failed, struct err *err) MUST_CHECK;
 

@@ -34,7 +34,7 @@ static int link_begin(struct pg_link *link, uint64_t timeout_ms, uint64_t deadli
     if (code == 0 && pg_bytes(call.result, 0, 0).p[0])
         code = err_set(err, ERR_UNAVAILABLE, "postgres: the server is a standby");
     pg_calls_clear(&call, 1);
-    /* No statement of a caller was sent yet, so none can have run (K6). */
+    /* Only the session's settings were sent so far. No statement of a caller can have run (K6). */
     return code == ERR_CLOSED || code == ERR_TIMEOUT
                ? err_wrap(err, ERR_UNAVAILABLE, "postgres: connecting")
                : code;
@@ -62,8 +62,8 @@ static int link_open(struct pg_link **out, const struct pg_pool *pool, uint64_t 
     return code;
 }
 
-/* Whether an idle connection can still be used. The only thing that a server sends unasked is that
- * it closes the connection. */
+/* Whether an idle connection can still be used. A server sends nothing on an idle connection,
+ * except that it closes the connection. */
 static bool link_is_alive(struct pg_link *link)
 {
     return PQconsumeInput(link->conn) && PQstatus(link->conn) == CONNECTION_OK;
@@ -99,7 +99,8 @@ void pg_pool_release(struct pg_pool *pool)
     free(pool->url);
 }
 
-/* Takes a connection, or the right to make one; then *out is NULL. */
+/* Takes an idle connection. If there is none, reserves the right to make a connection, and *out is
+ * NULL. */
 static int pool_seat(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns,
                      struct err *err)
 {

@@ -12,9 +12,10 @@ enum {
     T_INT4S = 1007
 };
 
-/* Changes come sorted by name, so that two writers never wait for each other in a circle. The
- * exception undoes what was changed; a variable keeps its value. Kinds are those of
- * postgres_write.c. */
+/* The body of the function weir_kv_write. Its changes come sorted by name, so that two writers
+ * never wait for each other in a circle. When a condition fails, an exception undoes the changes
+ * made so far; the variable `failed` keeps its value. The numbers of kinds are from kind_number()
+ * in postgres_write.c. */
 #define FUNCTION_BODY                                                                              \
     "DECLARE c record; failed int4; hit int8;\n"                                                   \
     "BEGIN\n"                                                                                      \
@@ -161,8 +162,8 @@ const struct sql sql_table[SQL_COUNT] = {
                       {T_BYTEA, T_BYTEAS, T_BYTEAS},
                       3,
                       .routed = true},
-    /* Notes for the rest of the transaction whether the row has the value: one more digit, 1 or 0.
-     */
+    /* Records for the rest of the transaction whether the row has the value: appends a digit, 1 or
+     * 0, to the setting weir.seen. */
     [SQL_GLANCE] = {"glance",
                     "SELECT count(*) > 0, set_config('weir.seen',"
                     " coalesce(current_setting('weir.seen', true), '') || count(*), true)"
@@ -186,7 +187,7 @@ const struct sql sql_table[SQL_COUNT] = {
                    "SELECT weir_kv_write($1, $2, $3, $4, $5, $6)",
                    {T_INT2S, T_INT4S, T_BYTEAS, T_BYTEAS, T_BYTEAS, T_BYTEAS},
                    6},
-/* A page ends with the row whose value takes it past $4 bytes. */
+/* A page ends with the row whose value makes the sum of the values reach $4 bytes. */
 #define PAGE(and_to)                                                                               \
     "SELECT key, value FROM (SELECT key, value, sum(length(value)) OVER"                           \
     "  (ORDER BY key ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - length(value) AS before"  \
@@ -217,8 +218,8 @@ const struct sql sql_table[SQL_COUNT] = {
                        .routed = true},
 };
 
-/* Columns: the beginning of PostgreSQL's error code; weir's code. The first row that matches
- * counts. */
+/* Columns: the beginning of PostgreSQL's error code; weir's code. The first entry that matches is
+ * used. */
 int sql_state_code(const char *state)
 {
     static const struct {

@@ -3,8 +3,8 @@
  *
  * The server can find the table by itself, but then it makes a plan over a hundred tables for every
  * statement, which takes as long as the statement. The hash is part of the format of a partitioned
- * table, so it does not change between versions. The opening compares it with the server's
- * (SQL_LAYOUT). If they differ, statements leave the choice of the table to the server. */
+ * table, so it does not change between versions. The opening compares the hash with the server's
+ * own (SQL_LAYOUT). If they differ, statements leave the choice of the table to the server. */
 #include "base/bytes.h"
 #include "kv/postgres_int.h"
 

@@ -87,7 +87,7 @@ static void arrays_add(struct buf *arrays, const struct kv_change *c, size_t pla
     array_add(&arrays[STAMP], c->when == KV_SAME ? c->stamp : STR_EMPTY);
 }
 
-/* Fills the arrays with the changes behind the glances, in the order of their names. */
+/* Fills the arrays with the changes that follow the glances, in the order of their names. */
 static void arrays_fill(struct pg_write *w)
 {
     const struct kv_change *changes = w->changes + w->glances;
@@ -133,8 +133,8 @@ static void single_init(struct pg_call *call, const struct kv_change *c)
         call->params[n] = c->stamp;
 }
 
-/* How many glances come first, if only puts of one partition without conditions come behind them.
- */
+/* Returns the number of glances at the front, if all changes after them are puts without conditions
+ * in one partition; otherwise 0, and the glances are made as checks. */
 static size_t glances_count(const struct kv_change *changes, size_t count)
 {
     size_t glances = 0;
@@ -165,7 +165,9 @@ void pg_write_fill(struct pg_write *w, struct pg_call *calls)
 
     for (size_t i = 0; i < w->glances; i++)
         glance_init(&calls[i], &w->changes[i]);
-    call->ends = true; /* rows that are read behind it see what others did since */
+    /* The write commits here, so that the reads after it also see what others committed
+     * meanwhile. */
+    call->ends = true;
     if (w->count == 1) {
         single_init(call, &changes[0]);
         return;
@@ -186,7 +188,7 @@ void pg_write_release(struct pg_write *w)
         buf_release(&w->arrays[i]);
 }
 
-/* The first change whose condition did not hold; -1: all did. */
+/* Returns the index of the first change whose condition did not hold; -1: all conditions held. */
 static int64_t write_failed(const struct pg_write *w, const struct pg_call *calls)
 {
     const struct pg_call *call = &calls[w->glances];

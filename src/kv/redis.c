@@ -51,8 +51,8 @@ static struct store *store_of(struct kv *kv)
 
 /* --- codes --- */
 
-/* Translates the code of a failed read. Where store/ says that a command may have run, a read is
- * the same as if it had not run. */
+/* Translates the code of a failed read. The codes of store/ that mean "the command may have run"
+ * become ERR_UNAVAILABLE, because a read changes nothing. */
 static int read_code(int code, struct err *err)
 {
     if (code == ERR_CLOSED || code == ERR_PEER || code == ERR_TIMEOUT)
@@ -62,8 +62,8 @@ static int read_code(int code, struct err *err)
 
 static int write_code(int code, struct err *err)
 {
-    /* ERR_INVALID: a key holds another type of value. The script may have written before it met it.
-     */
+    /* ERR_INVALID: a Redis key holds a value of another type. The script may have changed other
+     * rows before it came to that key. */
     if (code == ERR_CLOSED || code == ERR_PEER || code == ERR_NO_MEMORY || code == ERR_INVALID)
         return err_wrap(err, ERR_TIMEOUT, "a write to the key-value store may have run");
     return code;
@@ -87,8 +87,8 @@ static void redis_view_close(struct kv *kv, struct kv_view *view)
     BUG_ON(view);
 }
 
-/* Makes the names of Redis keys in an arena. Successive rows are mostly of one partition, so the
- * last name is used again. */
+/* Makes the names of Redis keys in an arena. Successive rows are mostly in one partition, so the
+ * escaped name of the last partition is kept. */
 struct key_namer {
     struct arena *a;
     struct str partition, escaped;
@@ -241,7 +241,8 @@ static struct str change_kind(const struct kv_change *c)
         [KV_PUT] = {STR("p"), STR("pa"), STR("pe"), STR("ps")},
         [KV_REMOVE] = {STR("r"), STR_EMPTY, STR("re"), STR("rs")},
         [KV_CHECK] = {STR_EMPTY, STR_EMPTY, STR("ce"), STR("cs")},
-        [KV_GLANCE] = {STR_EMPTY, STR_EMPTY, STR_EMPTY, STR("cs")}, /* scripts run one by one */
+        /* Redis runs one script at a time. */
+        [KV_GLANCE] = {STR_EMPTY, STR_EMPTY, STR_EMPTY, STR("cs")},
     };
 
     return kinds[c->what][c->when];
@@ -285,8 +286,8 @@ static int write_answer(const struct reply *r, size_t *failed, size_t name_count
     return code < 0 ? kv_made_unread(err) : 0;
 }
 
-/* Runs the script. A removal that finds Redis full is tried again with the mark of a removal; the
- * refused run has changed nothing. */
+/* Runs the script. If Redis is full and the write `frees`, the script runs once more with the mark
+ * of a removal, "+" (K11). The refused run has changed nothing. */
 static int redis_write_run(struct kv *kv, struct arena *a, struct reply **reply,
                            struct script_args *args, bool frees, struct err *err)
 {
@@ -310,7 +311,8 @@ static int redis_write(struct kv *kv, const struct kv_change *changes, size_t co
         arena_array(&scratch, 1 + 5 * count + 2 * name_count, sizeof(struct str))};
     struct reply *reply;
 
-    BUG_ON(!args.argv); /* the limits of kv.h keep the arguments few */
+    /* The arena is large enough for as many arguments as the limits of kv.h allow. */
+    BUG_ON(!args.argv);
     args_add(&args, arena_fmt(&scratch, "%zu", count));
     for (size_t i = 0; i < count; i++)
         args_add_change(&args, &namer, &changes[i]);
@@ -391,7 +393,7 @@ static int server_check(struct store *s, struct err *err)
     return code;
 }
 
-/* Looks whether a restart of the server would lose acknowledged rows. */
+/* Sets kv->warning if a restart of the server would lose acknowledged rows. */
 static void server_look(struct kv *kv)
 {
     static const char no_aof[] = "the Redis of the key-value store has no append-only file: when "

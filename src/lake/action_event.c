@@ -89,8 +89,9 @@ static void event_close(struct action_call *c, struct head_tree *tree, struct tr
     head_tree_release(tree, c->lake);
 }
 
-/* The code of a walk that has ended. A tree that cannot be read is not weir's failure: its file was
- * removed from the namespace, and the caller should choose another commit. */
+/* Translates the code with which a walk has ended. A tree that cannot be read becomes ERR_GONE, an
+ * expected error: its file was removed from the namespace, and the client should choose another
+ * commit. */
 static int event_code(const struct action_call *c, int code, struct err *err)
 {
     if (code == ERR_CORRUPT)

@@ -2,7 +2,7 @@
  * called before and after changes. docs/lake-keeping.md ("Hooks") has the format.
  *
  * The reader is strict: unknown members, repeated keys, anchors and aliases are errors, so that a
- * mistake in a file is found and does not pass for a hook that never runs. No I/O; any thread. */
+ * mistake in a file is reported, and does not silently switch a hook off. No I/O; any thread. */
 #ifndef LAKE_ACTION_FILE_H
 #define LAKE_ACTION_FILE_H
 
@@ -14,7 +14,7 @@ enum {
     ACTION_DEPTH_MAX = 16,
     ACTION_HOOKS_MAX = 64,
     ACTION_EVENTS_MAX = 32,
-    ACTION_TIMEOUT_MS = 60 * 1000, /* time-out of a hook that names none */
+    ACTION_TIMEOUT_MS = 60 * 1000, /* time-out of a hook whose file does not set a time-out */
     ACTION_TIMEOUT_MAX_MS = 10 * 60 * 1000,
 };
 
@@ -53,7 +53,7 @@ bool action_matches(const struct action *act, struct str event, struct str branc
 /* Returns the value of an environment variable; NULL: the variable is not set. */
 typedef const char *action_lookup_fn(void *ctx, const char *name);
 /* Appends the text with every {{ ENV.NAME }} replaced. ERR_INVALID: a name does not begin with
- * LAKEFSACTION_, or `lookup` does not give it. */
+ * LAKEFSACTION_, or `lookup` returns NULL for it. */
 int action_expand(struct buf *out, struct str text, action_lookup_fn *lookup, void *ctx,
                   struct err *err) MUST_CHECK;
 

@@ -17,8 +17,9 @@ struct webhook_call {
     size_t header_count;
     struct str secrets[SECRETS_MAX];
     size_t secret_count;
-    struct str host;      /* of the URL; set by webhook_judge_name() */
-    bool has_listed_name; /* the host may be called wherever its name leads */
+    struct str host; /* host of the URL; set by webhook_judge_name() */
+    /* the configuration lists the host's name, so the host may be called at any address */
+    bool has_listed_name;
 };
 
 /* --- variables --- */

@@ -32,7 +32,8 @@ struct action_outcome {
 
 /* --- seats (H9) --- */
 
-/* A run that waits for its hooks. */
+/* A seat: the right of one run to wait for its hooks. Only a limited number of runs has one at a
+ * time. */
 struct action_seat {
     struct list node;
     struct str owner;
@@ -157,8 +158,8 @@ static int run_gather(struct action_run *run, struct err *err)
     return 0;
 }
 
-/* Action files that cannot be read fail the run (H2), since a mistake in a file must not switch its
- * hooks off. */
+/* Runs the hooks of all action files of the event. An action file that cannot be read fails the run
+ * (H2), since a mistake in a file must not switch its hooks off. */
 static int run_actions(struct action_run *run, struct err *err)
 {
     struct action_call *c = run->call;
@@ -191,8 +192,8 @@ static int run_actions(struct action_run *run, struct err *err)
     return run_gather(run, err);
 }
 
-/* Runs the hooks of the event and records the run (H5). ERR_END: there are none. ERR_PRECONDITION:
- * one failed. */
+/* Runs the hooks of the event and records the run (H5). ERR_END: the event has no hooks.
+ * ERR_PRECONDITION: a hook failed. */
 static int run_event(struct action_call *c, struct err *err)
 {
     char id[32 + 1];
@@ -245,7 +246,7 @@ static int actions_pre(void *ctx, struct lake *l, struct arena *a, const struct 
     return code == ERR_END ? 0 : code;
 }
 
-/* --- behind events (H4) --- */
+/* --- after events (H4) --- */
 
 static void post_write(struct buf *out, const struct action_call *c)
 {

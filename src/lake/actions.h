@@ -18,7 +18,8 @@ struct queue;
 struct lake_actions;
 
 struct lake_actions_options {
-    struct queue *queue; /* gets tasks of hooks behind events; NULL: these are not run. Borrowed */
+    /* gets the tasks of hooks that run after events; NULL: such hooks are not run. Borrowed */
+    struct queue *queue;
     const char *(*lookup)(const char *name); /* values of variables; NULL: the environment */
     struct str hosts;     /* lake.hooks.hosts: hosts that may be called (http/hosts.h); borrowed */
     struct str variables; /* lake.hooks.variables, checked; borrowed */
@@ -36,7 +37,7 @@ int lake_actions_new(struct lake_actions **out, const struct lake_actions_option
 void lake_actions_free(struct lake_actions *x); /* NULL is fine; no call may be running */
 /* The interface for lake_options.hooks; it lives as long as `x`. */
 const struct lake_hooks *lake_actions_hooks(struct lake_actions *x);
-/* Makes calls that wait for a peer return soon. */
+/* Makes running calls that wait for another host return soon. */
 void lake_actions_abort(struct lake_actions *x);
 
 /* Runs the hooks after an event, which a task's payload describes. The outcome is in the record of
@@ -59,8 +60,8 @@ struct lake_hook_run {
     struct str output; /* the request and its answer, without secrets; at most 4 KiB */
 };
 
-/* Lists runs, the newest first, from behind the run `page->after` on. `branch` and `commit_id`
- * (empty: any) choose among them. */
+/* Lists runs, the newest first, beginning after the run `page->after`. Only runs of `branch` and of
+ * `commit_id` are listed; if one of these is empty, any value matches. */
 int lake_run_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_page *page, struct str branch, struct str commit_id,
                   struct lake_run **out, size_t *count, bool *more, struct err *err) MUST_CHECK;

@@ -15,7 +15,8 @@ enum {
     ACTION_RUNS_KEPT = 1000,
 };
 
-/* Runs that wait for hosts, which their owners chose (H9). */
+/* The runs that wait for their webhooks. Their number is limited, because the webhooks are on hosts
+ * that the repositories' owners chose (H9). */
 struct action_seats {
     struct mutex lock; /* class "lake.hooks" */
     struct list taken; /* of struct action_seat */
@@ -24,7 +25,7 @@ struct action_seats {
 
 struct lake_actions {
     struct lake_actions_options o;
-    struct action_seats before, behind; /* events */
+    struct action_seats before, behind; /* runs of hooks before events, and of hooks after events */
     struct lake_hooks hooks;
     struct hosts hosts; /* hosts that may be called */
     _Atomic(bool) is_ending;
@@ -40,7 +41,8 @@ struct action_call {
     enum lake_event event;
     struct str ref, source, commit_id;
     const struct lake_commit *commit; /* the commit that the event makes; NULL: it makes none */
-    struct commit_turn *turn;         /* of the change that the hooks hold up; NULL: none */
+    /* turn of the change that waits for the hooks (lake/commit_queue.h); NULL: no change waits */
+    struct commit_turn *turn;
 };
 
 /* --- events (action_event.c) --- */

@@ -16,8 +16,8 @@ struct str lake_address_folder(struct arena *a, int64_t time_ms);
 bool lake_address_is_relative(const struct lake_entry *e);
 /* Opens the place of the entry's body, as the owner of the repository. A caller that reads the
  * object must call lake_address_check() before it uses any byte or property of the object.
- * ERR_AGAIN: `use` is PLACE_READ_NOW, but the entry has a full address, whose check may
- * wait. */
+ * ERR_AGAIN: `use` is PLACE_READ_NOW, which forbids waiting, but the entry has a full address,
+ * whose check may wait; the caller tries again with PLACE_READ. */
 int lake_address_open(struct object_place *out, struct lake *l, struct arena *a,
                       const struct lake_repo *r, const struct lake_entry *e, enum place_use use,
                       struct err *err) MUST_CHECK;

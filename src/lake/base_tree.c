@@ -1,5 +1,5 @@
-/* Makes the tree that a merge starts from when its two sides have several merge bases. The tree is
- * in memory alone: nothing refers to it once the merge is made. */
+/* Makes the tree that a merge uses as its base when its two sides have several merge bases. The
+ * tree is only in memory, because nothing refers to it after the merge. */
 #include "lake/merge_base.h"
 
 #include "base/map.h"
@@ -14,8 +14,8 @@ enum {
     BASE_MERGES_MAX = 64,       /* merges of bases */
 };
 
-/* The identity of a path on which two bases conflict. No object has it, so that both sides of the
- * merge seem to have changed such a path. */
+/* The identity of a path on which two bases conflict. No object has this identity, so the merge
+ * finds that both of its sides have changed the path. */
 #define BASE_CONFLICT STR("\0")
 
 /* --- nodes in memory --- */
@@ -25,7 +25,8 @@ struct base_node {
     struct str bytes;
 };
 
-/* The place of the nodes that are made for a base. It is used by one thread at a time. */
+/* The place of the nodes that are made for a base tree: they are in memory, and all other nodes are
+ * in `real`. One thread at a time uses it. */
 struct base_nodes {
     struct node_place real;
     bool builds; /* nodes that are written now belong to a base */
@@ -93,7 +94,7 @@ struct base_work {
 struct base_paths {
     struct arena arena;
     VEC(struct str) paths;
-    size_t at; /* the next one that base_paths_next() gives */
+    size_t at; /* index of the next path that base_paths_next() gives */
 };
 
 static enum tree_strategy base_note_conflict(void *ctx, struct str path)
@@ -114,7 +115,8 @@ static int base_paths_next(void *ctx, struct tree_record *out, struct err *err)
     return 0;
 }
 
-/* Merges two bases over `base`. Where they conflict, the result has BASE_CONFLICT. */
+/* Merges the trees of two merge bases, with the tree `base` as the base of this merge. Paths on
+ * which they conflict get the identity BASE_CONFLICT. */
 static int base_merge(struct base_work *w, struct str base, struct str source, struct str *dest,
                       struct err *err)
 {
@@ -137,8 +139,8 @@ static int base_merge(struct base_work *w, struct str base, struct str source, s
 
 /* --- merging all bases --- */
 
-/* Merges the trees of the bases, one after the other. The base of such a merge is found in the same
- * way; it has a lower generation, so this ends. */
+/* Merges the trees of the bases, one after the other. The base of each of these merges is found by
+ * the same function. Its commits have lower generations, so the recursion ends. */
 static int base_join(struct base_work *w, const struct merge_bases *bases, struct str *root,
                      struct err *err)
 {
@@ -155,7 +157,7 @@ static int base_join(struct base_work *w, const struct merge_bases *bases, struc
             lake_merge_bases(w->lake, w->arena, w->repo, bases->ids, i, bases->ids[i], &lower, err);
         if (code == 0)
             code = base_join(w, &lower, &base, err);
-        else if (code == ERR_NOT_FOUND) /* the bases have nothing in common: the empty tree */
+        else if (code == ERR_NOT_FOUND) /* no common ancestor: the base is the empty tree */
             code = 0;
         if (code == 0)
             code = lake_commit_tree(w->lake, w->arena, w->repo, bases->ids[i], &source, err);
@@ -166,8 +168,8 @@ static int base_join(struct base_work *w, const struct merge_bases *bases, struc
     return code;
 }
 
-/* Makes the tree of several bases. If they differ too much for the memory, the first of them is the
- * base, as in lakeFS. */
+/* Makes the tree of several bases. If the merged tree needs too much memory, the tree of the first
+ * merge base is used alone, as in lakeFS. */
 static int base_tree_join(struct base_tree *b, struct base_work *w, const struct merge_bases *bases,
                           struct err *err)
 {

@@ -178,7 +178,8 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
         code = ERR_UNSUPPORTED;
     if (code == 0)
         code = object_place_seal(&p, &own.meta, err);
-    if (code == 0 && own.meta.encryption.len) /* only the caller can open the source */
+    /* The source is encrypted, and only the caller has its key. */
+    if (code == 0 && own.meta.encryption.len)
         code = ERR_UNSUPPORTED;
     if (code == 0)
         code = object_place_may(&p, err);
@@ -213,8 +214,8 @@ static int body_open_entry(struct lake *l, struct arena *a, const struct lake_re
     return code;
 }
 
-/* Moves the members that the caller wants from the opened object to *out. On an error closes the
- * body. */
+/* Moves the members that lake_body_get() fills from the opened object to *out. If `code` is an
+ * error, closes the body instead. */
 static int body_give(struct get_result got, int code, struct get_result *out)
 {
     if (code < 0) {
@@ -247,7 +248,7 @@ int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r
     int code = body_open_entry(l, a, r, entry, range, PLACE_READ_NOW, &got, err);
 
     /* Reading several parts may wait. The entry of an imported object does not say whether its body
-     * has parts, so the opened object is asked. */
+     * has parts, so the info of the opened object is used. */
     if (code == 0 && got.info.part_count && !entry->part_count)
         code = ERR_AGAIN;
     return body_give(got, code, out);

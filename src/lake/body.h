@@ -2,7 +2,8 @@
  *
  * A body is put at a new address before its entry is staged, and never changes. When the entry is
  * refused, the caller removes the body again. Only the body of an upload in parts is kept then,
- * because other requests may finish the same upload. A body that is left over is collected by age.
+ * because other requests may finish the same upload. The collector removes a body that is left over
+ * once the body is old enough.
  *
  * Any thread may call these functions; they may block. Results are in the arena; a body that was
  * opened stays valid until it is closed. Errors: those of lake/place.h and of the storage, and
@@ -14,8 +15,9 @@
 #include "object/bucket.h"
 
 /* Puts a body at a new address and fills the entry's address, size, ETag, time and checksum. The
- * function uses verify, md5 and etag of `o` as a storage does, and of its meta the content type,
- * the checksum and the storage class. `size` UINT64_MAX: the size is not known. */
+ * function uses the members verify, md5 and etag of `o` as a storage does. From the meta of `o` it
+ * uses only the content type, the checksum and the storage class. `size` UINT64_MAX: the size is
+ * not known. */
 int lake_body_put(struct lake *l, struct arena *a, const struct lake_repo *r, struct reader *body,
                   uint64_t size, const struct put_options *o, struct lake_entry *entry,
                   struct err *err) MUST_CHECK;
@@ -38,7 +40,7 @@ int lake_body_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_entry *entry, const struct object_range *range,
                   struct get_result *out, struct err *err) MUST_CHECK;
 /* As lake_body_get(), but neither this call nor reading the body waits. ERR_AGAIN: it would have to
- * wait. */
+ * wait; the caller uses lake_body_get() then. */
 int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r,
                       const struct lake_entry *entry, const struct object_range *range,
                       struct get_result *out, struct err *err) MUST_CHECK;

@@ -14,7 +14,7 @@ int lake_branch_get(struct lake *l, struct arena *a, const struct lake_repo *r, 
 
 /* --- making --- */
 
-/* Puts the record, which must be absent. */
+/* Puts the record of a new branch, on the condition that there is none of this name. */
 static int branch_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
                             struct lake_branch *b, struct err *err)
 {

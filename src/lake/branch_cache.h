@@ -21,8 +21,8 @@ struct cached_branch {
     struct arena arena; /* memory of the members below */
     struct str partition;
     struct lake_branch branch; /* the branch, with its stamp */
-    /* The record of the repository under which the rules of protection let a stage write to the
-     * branch. Empty: no stage has asked yet. */
+    /* The repository's record as it was when the rules of protection were last checked and let a
+     * stage write to the branch. Empty: no stage has checked them yet. */
     struct str repo;
 };
 

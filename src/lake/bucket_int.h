@@ -95,7 +95,8 @@ struct bucket_change {
     struct lake_at at;
     const struct object_conditions *conditions; /* NULL: none */
     const struct object_guard *guard;           /* NULL: none */
-    /* set if the body existed before (lake/keep.h); NULL: the body is new */
+    /* set if the body existed before, so that a collection does not remove it (lake/keep.h); NULL:
+     * the body is new */
     const struct lake_keep *keep;
     /* address of the body that this change stages; if the entry has it already, an earlier try made
      * the change; empty: the body is new */

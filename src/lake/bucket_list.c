@@ -2,7 +2,7 @@
 #include "lake/bucket_int.h"
 
 /* Translates `after` from a whole key to a path of one ref, whose keys begin with `start`. Returns
- * false if `after` is behind all keys of the ref. */
+ * false if `after` is greater than all keys of the ref. */
 static bool list_after(struct str after, struct str start, struct str *out)
 {
     *out = STR_EMPTY;

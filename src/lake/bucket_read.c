@@ -11,7 +11,7 @@ struct bucket_read {
     struct arena *a;
     struct str key, version;
     const struct object_conditions *conditions;
-    bool now; /* the read must not wait; it returns ERR_AGAIN instead */
+    bool now; /* the read must not wait; where it would have to, it returns ERR_AGAIN */
     struct lake_object found;
 };
 

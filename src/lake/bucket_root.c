@@ -11,7 +11,7 @@ struct root_walk {
     struct lake_list_options o; /* options for whole keys: prefix, delimiter, after and limit */
     struct ref_names *names;
     struct str ref;  /* the ref that is walked; empty: the walk must take the next ref */
-    struct str from; /* the walk still has to give the paths of the ref from this one on */
+    struct str from; /* the first path of the ref that the walk has not given yet */
     bool begun;      /* `page` holds a page of the ref */
     struct lake_objects page;
     size_t at;                /* index of the next item of the page */
@@ -21,9 +21,9 @@ struct root_walk {
     struct list_result *out;
 };
 
-/* Returns a string that sorts behind every path smaller than `from`, and before `from`. It ends
- * with 0xff, which is no byte of UTF-8. A listing that begins behind this string begins at
- * `from`. */
+/* Returns a string that is greater than every path before `from`, and smaller than `from`. It ends
+ * with 0xff, which no UTF-8 text contains. With this string as its `after`, a listing begins at
+ * `from` itself. */
 static struct str root_just_before(struct arena *a, struct str from)
 {
     char *copy = arena_z(a, from);
@@ -112,7 +112,7 @@ static int root_next(void *ctx, struct str *key, struct err *err)
     return code;
 }
 
-/* Moves to the first key at or behind `key`. If `key` is inside a ref, the walk begins in the
+/* Moves to the first key at or after `key`. If `key` is inside a ref, the walk begins in the
  * middle of that ref. */
 static void root_seek(void *ctx, struct str key)
 {
@@ -128,7 +128,8 @@ static void root_seek(void *ctx, struct str key)
     int code = ref_names_next(w->names, &name, w->err);
     if (code == 0 && str_eq(name, ref))
         root_begin_ref(w, name, arena_str(w->a, from));
-    /* the ref does not exist: the name that was read is the next ref, so it is read again */
+    /* the ref does not exist, and `name` is the next ref: moves back, so that the walk reads it
+     * again */
     else if (code == 0)
         w->failed = ref_names_seek(w->names, arena_fmt(w->a, STR_FMT "/", STR_ARG(name)), w->err);
     else if (code != ERR_END)

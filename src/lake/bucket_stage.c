@@ -1,5 +1,5 @@
-/* Staging what S3 changes: conditions (docs/lake-s3.md, S4), guards, and the body of a change that
- * is refused. */
+/* Stages the changes that S3 requests make: with conditions (docs/lake-s3.md, S4) and guards. If a
+ * change is refused, its body is removed. */
 #include "lake/amend.h"
 #include "lake/body.h"
 #include "lake/bucket_int.h"
@@ -90,7 +90,7 @@ static int change_failed(const struct bucket_change *c, int code, struct err *er
 {
     if (code == 0 || c->refused == code)
         return code;
-    if (code == ERR_NOT_FOUND) /* the branch or the repository was deleted meanwhile */
+    if (code == ERR_NOT_FOUND) /* the branch or the repository was deleted after it was checked */
         return err_code(err, ERR_NO_BUCKET);
     return lake_bucket_refused(code, err);
 }

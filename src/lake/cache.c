@@ -16,7 +16,7 @@ enum {
     CACHE_STRIPES = 16,
     CACHE_CHAINS = 1024,   /* hash chains of a stripe */
     CACHE_DECODERS = 16,   /* idle decompressors that are kept */
-    CACHE_JOBS = 4,        /* idle jobs that are kept: a small commit has as many */
+    CACHE_JOBS = 4,        /* idle jobs that are kept, about as many as a small commit uses */
     CACHE_WRITERS = 32,    /* threads that write nodes */
     CACHE_BLOCK_SHARE = 8, /* decoded blocks may take one part in this many of the memory */
     CACHE_KEY_MAX = 1 + NODE_ID_LEN + 512,
@@ -67,7 +67,7 @@ struct tree_cache {
     struct pool *pool;
     struct mutex decoder_lock; /* class "lake.decoders"; guards `decoders` and `jobs` */
     VEC(void *) decoders;
-    VEC(struct tree_job *) jobs; /* idle ones */
+    VEC(struct tree_job *) jobs; /* idle jobs */
 };
 
 int tree_cache_open(struct tree_cache **out, const struct tree_cache_options *o, struct err *err)
@@ -309,7 +309,7 @@ void cache_release(struct tree_cache *c, struct cache_slot **hold)
         slot_free(s);
 }
 
-/* Loads the value of a slot that the caller added, and wakes all who wait for it. */
+/* Loads the value of a slot that the caller added, and wakes all threads that wait for it. */
 static int slot_load(struct tree_cache *c, struct cache_slot *s, void *ctx, struct err *err)
 {
     struct cache_stripe *stripe = stripe_of(c, s->hash);
@@ -340,8 +340,8 @@ static int slot_load(struct tree_cache *c, struct cache_slot *s, void *ctx, stru
     return 0;
 }
 
-/* Whether a thread that must not wait has to leave the slot alone. It need not if the value only
- * has to be computed: such a thread loads that value too. */
+/* Whether a caller would have to wait for the value: another thread is loading it, or loading it
+ * reads a file. A value that is only computed needs no waiting. */
 static bool slot_waits(const struct cache_slot *s, const struct cache_kind *kind)
 {
     return s ? s->state == SLOT_LOADING : kind->reads;
@@ -408,8 +408,8 @@ static struct str node_cache_key(char room[CACHE_KEY_MAX], struct str scope,
     return str_n(room, 1 + NODE_ID_LEN + len);
 }
 
-/* Reads the file from its storage. A missing node is damage, not an answer, because a commit or
- * another node refers to it. */
+/* Reads the file from its storage. A missing file is ERR_CORRUPT, because a commit or another node
+ * refers to it. */
 static int node_file_read(const struct node_load *l, struct buf *out, struct err *err)
 {
     const struct node_place *place = &l->store->place;
@@ -522,7 +522,8 @@ static int block_load(void *ctx, void **value, size_t *bytes, struct err *err)
     struct buf *raw = xzalloc(sizeof(*raw));
     void *zstd = cache_zstd_take(l->cache);
 
-    /* Blocks of one size take the room of blocks that were dropped. */
+    /* All blocks get buffers of one size, so that the heap can use the memory of a dropped block
+     * again. */
     buf_reserve(raw, NODE_BLOCK);
     int code = node_block_read(l->node, l->block, zstd, raw, err);
 

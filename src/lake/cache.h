@@ -12,12 +12,12 @@ struct pool;
 struct cache_slot; /* a hold */
 
 /* Gives the open node. If the node is not in memory, one caller reads it and all others wait for
- * that read. ERR_CORRUPT: the node is damaged or missing. ERR_AGAIN: the node is not in memory, and
- * t->now is set. */
+ * that read. ERR_CORRUPT: the node is damaged or missing. ERR_AGAIN: t->now is set, which forbids
+ * waiting, and the node is not in memory. */
 int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot **hold,
                const struct node **out, struct err *err) MUST_CHECK;
-/* Gives a decoded block of an open node, and caches it. ERR_AGAIN: another thread is decoding it,
- * and t->now is set. */
+/* Gives a decoded block of an open node, and caches it. ERR_AGAIN: t->now is set, and the call
+ * would have to wait for another thread that is decoding the block. */
 int cache_block(struct tree_store *t, const struct node *n, size_t block, struct cache_slot **hold,
                 struct str *out, struct err *err) MUST_CHECK;
 /* Gives the block if it is in memory; otherwise returns false. */
@@ -32,8 +32,9 @@ void cache_written(struct tree_store *t, const struct node_id *id, unsigned leve
 void *cache_zstd_take(struct tree_cache *c);
 void cache_zstd_give(struct tree_cache *c, void *zstd);
 
-/* Jobs that no builder uses (lake/tree_build.h), with the memory that they have. Take gives NULL
- * when there is none; give returns false when enough are kept. */
+/* Keep jobs that no builder uses now (lake/tree_build.h), so that their memory is used again.
+ * cache_job_take() returns NULL when no job is kept. cache_job_give() returns false when enough
+ * jobs are kept; then the caller frees the job. */
 struct tree_job;
 struct tree_job *cache_job_take(struct tree_cache *c);
 bool cache_job_give(struct tree_cache *c, struct tree_job *j);

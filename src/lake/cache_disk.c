@@ -1,6 +1,6 @@
-/* The disk cache for nodes of remote storages. Each file has a CRC behind its bytes. The total size
- * is bounded, and the least recently used files are removed first. The cache may lose files at any
- * time, so nothing is synced; a file that a crash cut short has a wrong CRC. */
+/* The disk cache for nodes of remote storages. Each file ends with a CRC of its bytes. The total
+ * size is bounded, and the least recently used files are removed first. The cache may lose files at
+ * any time, so nothing is synced; a file that a crash cut short has a wrong CRC. */
 #include "lake/cache.h"
 
 #include "base/hash.h"
@@ -50,7 +50,7 @@ void cache_disk_name(char out[CACHE_NAME_LEN + 1], struct str scope, const struc
 static void disk_path(const struct cache_disk *d, char out[PATH_MAX], const char *name)
 {
     if (snprintf(out, PATH_MAX, "%s/%s", d->folder, name) >= PATH_MAX)
-        out[0] = 0; /* the path does not fit: an empty path cannot be opened */
+        out[0] = 0; /* the path is too long; an empty path makes the opening fail */
 }
 
 /* --- the files that are there at the start --- */
@@ -60,8 +60,8 @@ struct disk_found {
     size_t len, cap;
 };
 
-/* Adds a file that was found at the start. A file that is not the cache's, such as one that a crash
- * left half written, is removed. */
+/* Adds a file that was found at the start. A file whose name is not one of the cache, such as a
+ * temporary file that a crash left, is removed. */
 static void disk_look(struct cache_disk *d, const char *name, struct disk_found *found)
 {
     char path[PATH_MAX];
@@ -176,7 +176,7 @@ static bool disk_touch(struct cache_disk *d, const char *name)
     return f != NULL;
 }
 
-/* Forgets the file and removes it. */
+/* Removes the file from the cache and from the disk. */
 static void disk_drop(struct cache_disk *d, const char *name)
 {
     char path[PATH_MAX];
@@ -214,7 +214,8 @@ bool cache_disk_get(struct cache_disk *d, const char *name, struct buf *out)
     return false;
 }
 
-/* Gives the name of the oldest file while the cache has too many bytes. */
+/* Gives the name of the least recently used file if the cache has too many bytes; otherwise returns
+ * false. */
 static bool disk_oldest(struct cache_disk *d, char name[CACHE_NAME_LEN + 1])
 {
     mutex_lock(&d->lock);

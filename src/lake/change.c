@@ -40,8 +40,8 @@ static void change_fill(struct lake_tx *tx, struct branch_change *c)
         lake_tx_put_if(tx, c->also->name, c->also->value, c->also->when, c->also->stamp);
 }
 
-/* Adds the marks that protect the new content from a collection (lake/keep.h). A tree that no
- * commit names may be under removal. */
+/* Adds the marks that protect the new content from a collection (lake/keep.h). A collection may be
+ * removing a tree that no commit names, so such a tree needs a check too. */
 static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct branch_change *c,
                               struct err *err)
 {
@@ -59,14 +59,14 @@ static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct b
     if (code < 0)
         return code;
     lake_tx_keep_state(tx, c->repo, &keep);
-    if (c->built && c->commit) /* the run may not see the new commit */
+    if (c->built && c->commit) /* the run may have read the commits before this one was added */
         code = (c->has_old_tree ? lake_tx_keep_commit : lake_tx_keep_new)(tx, l, c->repo, &keep,
                                                                           c->commit->id, err);
     return code < 0 ? code : lake_tx_keep_commit(tx, l, c->repo, &keep, c->kept, err);
 }
 
-/* Decides by the branch's record whether a write was made whose answer was lost. The record has the
- * write's revision and tokens, so no other change would write the same bytes. */
+/* Finds out whether a write whose answer was lost was made, by reading the branch's record. The
+ * record has the write's revision and tokens, so no other change would write the same bytes. */
 static int change_find_out(struct lake *l, struct arena *a, const struct kv_change *put,
                            struct err *err)
 {

@@ -41,9 +41,9 @@ struct branch_change {
     /* the branch as it is to be written; the write sets its revision */
     struct lake_branch next;
     const struct lake_commit *commit; /* a commit that the same write adds; NULL: none */
-    const struct lake_draft *draft;   /* the draft behind a new token of `next`; NULL: none */
-    /* The commit whose content the branch gets, so that a collection learns of it (lake/keep.h).
-     * Empty: the branch gets content of its head only. */
+    const struct lake_draft *draft; /* the draft whose token is a new token of `next`; NULL: none */
+    /* The commit whose content the branch gets. The write leaves a mark for it, so that a
+     * collection keeps it (lake/keep.h). Empty: the branch gets content of its head only. */
     struct str kept;
     /* The caller gave the commit a tree that was written earlier. Perhaps no commit names it, so a
      * collection may be removing it. */
@@ -89,21 +89,23 @@ int lake_is_dirty(struct lake *l, struct arena *a, const struct lake_repo *r,
 void lake_pause_short(void);
 
 /* Waits for the turn of a change of the branch (lake/commit_queue.h). The caller ends the turn.
- * ERR_BUSY: too many changes wait behind others whose hooks are asked. */
+ * ERR_BUSY: too many changes wait for changes whose hooks have not answered yet. */
 int lake_take_turn(struct lake *l, const struct lake_repo *r, struct str branch,
                    struct commit_turn **out, struct err *err) MUST_CHECK;
 
 /* --- compaction (compact.c) --- */
 
 enum {
-    LAKE_SEALED_KEPT = 4,  /* more sealed tokens than this are rewritten into one */
-    LAKE_SEALED_FULL = 128 /* a branch with so many is compacted before it gets another one */
+    LAKE_SEALED_KEPT = 4, /* more sealed tokens than this are rewritten into one */
+    /* a branch with this many sealed tokens is compacted before it gets another one */
+    LAKE_SEALED_FULL = 128
 };
 
 struct compactions *compactions_new(void);
 void compactions_free(struct compactions *c); /* NULL is fine */
 
-/* Rewrites the sealed tokens of a branch into one. ERR_AGAIN: the branch changed meanwhile. */
+/* Rewrites the sealed tokens of a branch into one. ERR_AGAIN: the branch changed meanwhile, and
+ * this call has not changed it. */
 int lake_compact(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                  struct err *err) MUST_CHECK;
 /* Asks the cleaner's thread to compact the branch if it has too many sealed tokens. A commit that

@@ -37,8 +37,8 @@ int chosen_make(struct chosen *out, struct arena *a, const struct str *paths, si
     return 0;
 }
 
-/* Whether the path is chosen. No chosen path is below another one, so the last chosen path that is
- * not behind `path` decides. */
+/* Whether the path is chosen. No chosen path is below another one, so only the greatest chosen path
+ * that is not greater than `path` can cover it. */
 bool chosen_has(const struct chosen *c, struct str path)
 {
     size_t low = 0, high = c->count;

@@ -120,7 +120,8 @@ static int claim_partition_is_gone(struct claim *c, struct str partition, struct
     return code;
 }
 
-/* Whether the repository of a recent claim is being made: then the row of its claim exists. */
+/* Whether the claim is recent, and the repository that it names is being made, as the row of the
+ * claim shows. */
 static int claim_is_being_used(struct claim *c, const struct claim_seen *seen, struct str partition,
                                bool *out, struct err *err)
 {
@@ -135,8 +136,8 @@ static int claim_is_being_used(struct claim *c, const struct claim_seen *seen, s
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* The records of another lake say whether its repository exists, so its claim is never void here.
- */
+/* Refuses the namespace, because it has the claim of another lake. Only that lake's records show
+ * whether its repository exists, so this lake never takes the claim for void. */
 static int claim_of_other_lake(const struct claim *c, struct err *err)
 {
     return err_set(err, ERR_IN_USE,
@@ -146,7 +147,8 @@ static int claim_of_other_lake(const struct claim *c, struct err *err)
                    STR_ARG(c->repo->space));
 }
 
-/* Checks that nothing stands against the claim that is there. */
+/* Checks that this repository may replace the claim `seen`: there is none, it is this repository's
+ * own, or it is void. */
 static int claim_pass(struct claim *c, const struct claim_seen *seen, struct err *err)
 {
     bool known = false, used = false, gone = false;
@@ -166,10 +168,10 @@ static int claim_pass(struct claim *c, const struct claim_seen *seen, struct err
     return code == 0 && !gone ? claim_in_use(c, seen->text, err) : code;
 }
 
-/* --- what else stands against a claim --- */
+/* --- other reasons to refuse a namespace --- */
 
-/* Checks the folders above the namespace. A namespace inside that of another repository would be
- * collected with it. */
+/* Checks the folders above the namespace. If a namespace lay inside that of another repository, the
+ * collections of that repository would remove its files. */
 static int claim_check_parents(struct claim *c, struct err *err)
 {
     struct str parent = c->prefix;
@@ -255,8 +257,8 @@ static int claim_check_empty(struct claim *c, const char *folder, struct err *er
 
 /* --- making it --- */
 
-/* A storage that knows no conditions is asked without them; claim_make() and later looks read the
- * object again in any case. */
+/* On a storage that has no conditional puts, the claim is put without a condition; claim_make() and
+ * later looks read the object again in any case. */
 int claim_put(struct claim *c, const struct claim_seen *seen, struct str text, struct err *err)
 {
     struct object_conditions when = {0};
@@ -272,7 +274,7 @@ int claim_put(struct claim *c, const struct claim_seen *seen, struct str text, s
     code = object_place_put(&p, text, &when, err);
     if (code == ERR_UNSUPPORTED)
         code = object_place_put(&p, text, NULL, err);
-    if (code == ERR_NOT_FOUND && seen->text.p) /* nothing that If-Match could match */
+    if (code == ERR_NOT_FOUND && seen->text.p) /* the object that If-Match is about is gone */
         code = err_code(err, ERR_PRECONDITION);
     return object_place_end(&p, code, err);
 }
@@ -327,7 +329,7 @@ int lake_claim_space(struct lake *l, const struct lake_repo *r, bool bare, struc
 
 /* --- giving it up --- */
 
-/* Whether the claim is the repository's, and no other lake has it. */
+/* Whether the claim names this repository, and no other lake uses the namespace. */
 static int claim_is_own(struct claim *c, const struct claim_seen *seen, bool *out, struct err *err)
 {
     struct claim_words words;

@@ -1,7 +1,9 @@
-/* The claim of a namespace: the object `_lakefs/dummy` in it says which repository it belongs to,
- * so that no two repositories share a namespace, and none lies inside another's. It also says which
- * lake has used the namespace last, so that no lake removes files of another one
- * (docs/lake-keeping.md, "Two lakes in one namespace").
+/* The claim of a namespace: the object `_lakefs/dummy` in it says which repository the namespace
+ * belongs to, so that no two repositories share a namespace, and no namespace lies inside another
+ * one. It also says which lake has used the namespace last, so that no lake removes files of
+ * another lake (docs/lake-keeping.md, "Two lakes in one namespace"). For that the object names a
+ * *life*, which is the random id of one start of a weir over the lake's records. The records have a
+ * row for each of their own lives, so an unknown life is that of another lake.
  *
  * A row `claims/<partition>` is put before the object, and the write that makes the repository
  * removes the row. A claim whose repository does not exist is void: it was left behind by a crash,
@@ -28,40 +30,43 @@ struct kv_name lake_key_claim(struct arena *a, struct str partition);
 
 /* --- holding (claim_hold.c) --- */
 
-/* What this process knows of claims: its life, and at which claims it has looked. */
+/* The life of this process, and the claims that it has read so far, with the results. */
 struct lake_claims;
 struct lake_claims *lake_claims_new(void);
 void lake_claims_free(struct lake_claims *c); /* stops the thread; NULL is fine */
 
-/* Starts the thread that looks at the claims of all repositories, every claim_every_ms of the
- * lake's options. */
+/* Starts the thread that reads and judges the claims of all repositories, once in every
+ * claim_every_ms (struct lake_options). */
 int lake_claims_start(struct lake *l, struct err *err) MUST_CHECK;
-/* Stops that thread. It finds buckets by the routes, so it ends before a space of them is closed.
- */
+/* Stops that thread. The thread finds buckets by the routes, so it must end before a space of
+ * buckets is closed. */
 void lake_claims_stop(struct lake *l);
-/* How many repositories there are whose files may not be removed, by the last looks. */
+/* Returns the number of repositories whose files may not be removed, as their claims said when this
+ * process last read them. */
 uint64_t lake_claims_refused(struct lake *l);
 bool lake_claim_was_refused(struct lake *l, struct str partition);
 
-/* Tells others that this lake writes into the namespace: before the first file of this process is
- * put there. Later calls cost a look into a table. ERR_UNAVAILABLE: the claim is not there, or is
- * that of another repository. */
+/* Writes into the claim that this lake uses the namespace, so that other lakes see it. Callers must
+ * call this before they put a file there; only the first call for a namespace reads the claim, and
+ * later calls look into a table in memory. ERR_UNAVAILABLE: the claim is not there, or is that of
+ * another repository. */
 int lake_claim_may_write(struct lake *l, const struct lake_repo *r, struct err *err) MUST_CHECK;
 
-/* A work that removes files of one namespace; {0} is one that has not begun. */
+/* The state of a caller that removes files of one namespace; {0}: it has not begun. */
 struct lake_claim_watch {
     bool settled;
-    uint64_t asked_ms; /* by the monotonic clock */
+    uint64_t asked_ms; /* when the claim was last read, by the monotonic clock */
 };
-/* Whether the work may remove the next file. It reads the claim if the last answer is older than a
- * second. ERR_IN_USE: another lake uses the namespace. ERR_NOT_FOUND: there is no claim, or it is
- * that of another repository. The text of both says what to do. ERR_BUSY: the claim changed lately,
- * and others have not had the time to say that they use the namespace too. ERR_NO_BUCKET. */
+/* Returns 0 if the caller may remove the next file. Reads the claim if the last answer is older
+ * than a second. ERR_IN_USE: another lake uses the namespace. ERR_NOT_FOUND: there is no claim, or
+ * it is that of another repository. The text of both says what to do. ERR_BUSY: the claim was
+ * changed lately, and other lakes have not had the time to write that they use the namespace too.
+ * ERR_NO_BUCKET: the namespace's bucket does not exist. */
 int lake_claim_may_remove(struct lake *l, const struct lake_repo *r, struct lake_claim_watch *w,
                           struct err *err) MUST_CHECK;
 
-/* Makes this lake the one that may remove files, because its administrator says so. ERR_IN_USE: the
- * claim is that of another repository. */
+/* Gives this lake the right to remove files of the namespace, and takes it from other lakes; for a
+ * call of the administrator. ERR_IN_USE: the claim is that of another repository. */
 int lake_claim_take(struct lake *l, const struct lake_repo *r, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,8 @@
 /* Holding claims: which lake may remove files of a namespace (docs/lake-keeping.md, "Two lakes in
- * one namespace"; N1 to N7 are its invariants). */
+ * one namespace"; N1 to N7 are its invariants).
+ *
+ * A *look* reads and judges the claim of one namespace. A *note* is the result of the last look at
+ * the claim of a repository, in memory. A *pass* looks at the claims of all repositories. */
 #include "lake/claim_int.h"
 #include "lake/iter.h"
 #include "lake/place.h"
@@ -13,8 +16,8 @@
 #include <stdlib.h>
 
 enum {
-    CLAIM_TRIES = 5,           /* how often a claim that others change is read again */
-    CLAIM_CLOCK_MS = MS_PER_S, /* storages tell the time of a change in whole seconds */
+    CLAIM_TRIES = 5, /* how often a look is repeated if others change the claim meanwhile */
+    CLAIM_CLOCK_MS = MS_PER_S, /* storages give the time of a change in whole seconds */
     CLAIM_RETRY_MS = 30 * MS_PER_S,
 };
 
@@ -25,11 +28,11 @@ enum claim_state {
     CLAIM_OTHERS, /* the claim is that of another repository, or of another program */
 };
 
-/* A claim that this process has looked at. */
+/* The note of a repository's claim. */
 struct claim_note {
     struct buf partition;
     enum claim_state state; /* by the last look */
-    uint64_t pass;          /* the last pass that has met the repository */
+    uint64_t pass;          /* number of the last pass that has found the repository */
 };
 
 struct lake_claims {
@@ -38,8 +41,8 @@ struct lake_claims {
     struct loop loop;
     struct mutex lock; /* class "lake.claims"; guards the members below */
     struct map notes;  /* partition to struct claim_note */
-    uint64_t refused;  /* how many of them are refused */
-    uint64_t pass;     /* the number of the pass over all repositories */
+    uint64_t refused;  /* number of notes whose state is not CLAIM_HELD */
+    uint64_t pass;     /* number of the present or last pass */
 };
 
 struct lake_claims *lake_claims_new(void)
@@ -121,7 +124,8 @@ static bool claim_is_this_repository(enum claim_state state)
     return state == CLAIM_HELD || state == CLAIM_SHARED;
 }
 
-/* Whether this process has said in the claim that it uses the namespace. */
+/* Whether this process has already looked at the claim, and the claim says that this lake uses the
+ * namespace. */
 static bool claims_told(struct lake_claims *c, struct str partition)
 {
     mutex_lock(&c->lock);
@@ -131,7 +135,8 @@ static bool claims_told(struct lake_claims *c, struct str partition)
     return told;
 }
 
-/* Notes the result of a look. Returns whether it differs from that of the last one. */
+/* Notes the state that a look has found. Returns whether it differs from the state that was noted
+ * before. */
 static bool claims_note(struct lake_claims *c, struct str partition, enum claim_state state)
 {
     mutex_lock(&c->lock);
@@ -150,7 +155,7 @@ static bool claims_note(struct lake_claims *c, struct str partition, enum claim_
     return changed;
 }
 
-/* Notes that the pass has met the repository, also if its claim cannot be read. */
+/* Notes that the present pass has found the repository, whether or not its claim can be read. */
 static void claims_meet(struct lake_claims *c, struct str partition)
 {
     mutex_lock(&c->lock);
@@ -190,14 +195,14 @@ bool lake_claim_was_refused(struct lake *l, struct str partition)
 
 /* --- a look --- */
 
-/* What a look has found. */
+/* The result of a look. */
 struct claim_look {
     enum claim_state state;
     bool changed;        /* the look itself has just changed the claim */
     int64_t modified_ms; /* when the claim was changed last, by the clock of the storage */
 };
 
-/* Says why files of the namespace may not be removed, and what to do. */
+/* Sets the error that says why files of the namespace may not be removed, and what to do. */
 static int claim_refuse(const struct claim *c, enum claim_state state, struct err *err)
 {
     const struct lake_repo *r = c->repo;
@@ -221,9 +226,9 @@ static int claim_refuse(const struct claim *c, enum claim_state state, struct er
                    STR_ARG(str_head(r->space, 160)));
 }
 
-/* Judges the claim that was seen. Changes it if it must say more: that this process uses the
- * namespace, with its first look (N2), or that another lake does (N3). ERR_PRECONDITION,
- * ERR_CONFLICT: the claim has just changed. */
+/* Judges the claim `seen`. With its first look this process puts its life into the claim, if the
+ * records know the life that is there (N2). If they do not know it, this process adds its own life
+ * as the rival (N3). ERR_PRECONDITION, ERR_CONFLICT: another process has just changed the claim. */
 static int claim_judge(struct claim *c, const struct claim_seen *seen, bool first,
                        struct claim_look *out, struct err *err)
 {
@@ -270,7 +275,8 @@ static int claim_look(struct claim *c, struct claim_look *out, struct err *err)
     return code;
 }
 
-/* A claim may be gone because the repository was deleted. Then ERR_NOT_FOUND is no refusal. */
+/* Checks that the repository still exists. ERR_NOT_FOUND: it was deleted, so its claim is gone for
+ * a good reason. */
 static int claim_check_repo(struct claim *c, struct err *err)
 {
     struct lake_repo now;
@@ -279,7 +285,7 @@ static int claim_check_repo(struct claim *c, struct err *err)
     return code == 0 && !str_eq(now.partition, c->repo->partition) ? ERR_NOT_FOUND : code;
 }
 
-/* Looks at the claim, notes what it says, and logs it if that is new. ERR_NOT_FOUND: neither the
+/* Looks at the claim, notes the state, and logs the state if it is new. ERR_NOT_FOUND: neither the
  * claim nor the repository is there. */
 static int claim_look_note(struct claim *c, struct lake *l, const struct lake_repo *r,
                            struct claim_look *out, struct err *err)
@@ -317,8 +323,9 @@ int lake_claim_may_write(struct lake *l, const struct lake_repo *r, struct err *
     return code;
 }
 
-/* Others look at the claim every claim_every_ms. One that has not said anything for two such times
- * does not run (N4). */
+/* Whether the claim has been unchanged for more than twice claim_every_ms. Another lake that uses
+ * the namespace and is running would have looked at the claim in that time, found a life that it
+ * does not know, and changed the claim. So there is none (N4). */
 static bool claim_is_settled(const struct lake *l, const struct claim_look *look)
 {
     int64_t wait_ms = 2 * (int64_t)l->o.claim_every_ms;
@@ -398,7 +405,8 @@ static void claims_begin_pass(struct lake_claims *c)
     mutex_unlock(&c->lock);
 }
 
-/* Finds a note of a repository that the pass has not met. The next call finds another one. */
+/* Finds a note of a repository that the present pass has not found. The next call finds another
+ * note. */
 static bool claims_find_unmet(struct lake_claims *c, struct arena *a, struct str *out)
 {
     size_t cursor = 0;
@@ -418,8 +426,9 @@ static bool claims_find_unmet(struct lake_claims *c, struct arena *a, struct str
     return found;
 }
 
-/* Forgets the repositories that are gone. One that is being deleted stays: a first look at its
- * claim would change the claim, which would then have to settle anew (N4). */
+/* Removes the notes of repositories that are gone. The note of a repository that is being deleted
+ * stays: without the note the next look would be a first look, which changes the claim, and then
+ * files could not be removed for a while (N4). */
 static int claims_forget_gone(struct lake *l, struct err *err)
 {
     struct arena a = {0};
@@ -438,7 +447,8 @@ static int claims_forget_gone(struct lake *l, struct err *err)
     return code;
 }
 
-/* A claim that cannot be read does not end the pass. *err is the first failure. */
+/* Looks at the claims of all repositories. A claim that cannot be read does not end the pass; *err
+ * is the first failure. */
 static int claims_pass(struct lake *l, struct err *err)
 {
     struct lake_iter *it = NULL;

@@ -11,18 +11,20 @@ struct claim {
     struct arena arena;
     const struct lake_repo *repo;
     struct str bucket, prefix; /* the namespace */
-    struct str text;           /* what the object says when the claim is made */
+    struct str text;           /* the content of the object when the claim is made */
     bool bare;
 };
 
 /* A claim that is there. */
 struct claim_seen {
-    struct str text; /* text.p is NULL: there is none */
+    struct str text; /* text.p is NULL: there is no claim */
     struct str etag;
     int64_t modified_ms;
 };
 
-/* What a claim says. `life` is empty in claims of weirs that knew no lives. */
+/* The parts of a claim's text. `life` is the life that uses the namespace (lake/claim.h); it is
+ * empty in claims of old versions of weir. `rival` is the life of a lake that has found an unknown
+ * life there; empty: none. */
 struct claim_words {
     struct str partition, id; /* `id` is the name of the repository */
     struct str life, rival;
@@ -42,10 +44,11 @@ struct str claim_format(struct arena *a, const struct claim_words *words);
 int claim_put(struct claim *c, const struct claim_seen *seen, struct str text,
               struct err *err) MUST_CHECK;
 
-/* Gives the id of this process's life; the row of the life is durable. The id is borrowed until the
- * lake is closed. */
+/* Gives the id of this process's life, after making the row of the life durable. The id is borrowed
+ * until the lake is closed. */
 int claims_life(struct lake *l, struct str *out, struct err *err) MUST_CHECK;
-/* Whether the life is one of this lake, by its row. A claim without a life has none to doubt. */
+/* Whether the life is one of this lake: the records have its row. An empty life counts as one of
+ * this lake. */
 int claims_knows_life(struct lake *l, struct arena *a, struct str life, bool *out,
                       struct err *err) MUST_CHECK;
 /* Forgets that this process has looked at the claim. */

@@ -7,7 +7,7 @@
 enum {
     CLEAN_EVERY_MS = MS_PER_MINUTE,
     CLEAN_RETRY_MS = 5 * MS_PER_S,
-    /* Pause behind a pass that had work, so that many commits share one pass. */
+    /* Pause after a pass that had work, so that many commits share one pass. */
     CLEAN_PAUSE_MS = MS_PER_S,
     CLEAN_BATCH = 256,            /* rows that one write removes */
     CLEAN_DRAFT_MS = MS_PER_HOUR, /* a draft of this age belongs to a process that ended */
@@ -81,9 +81,9 @@ static int token_change_row(struct lake *l, struct arena *a, struct str token, s
  * leaves there makes the next pass drop its token again. */
 struct clean_pass {
     struct lake *lake;
-    bool waits; /* a row has to be looked at again soon */
+    bool waits; /* a row on the list needs another pass soon */
     size_t dropped;
-    struct arena arena; /* of the removals */
+    struct arena arena; /* memory of `removals` */
     struct lake_tx removals;
 };
 
@@ -104,8 +104,9 @@ static int pass_remove_row(struct clean_pass *p, struct str token, struct err *e
     return p->removals.count == CLEAN_BATCH ? pass_flush(p, err) : 0;
 }
 
-/* Drops the token if it is time. A draft is only marked: from then on the write that would put it
- * on a branch fails, and the next pass may drop it. */
+/* Drops the token if it is due. The row of an old draft is only changed to that of a token to drop:
+ * from then on the write that would put the draft on a branch fails, and the next pass drops the
+ * token. */
 static int token_clean(struct clean_pass *p, struct arena *a, struct str token, struct str value,
                        struct err *err)
 {
@@ -136,7 +137,8 @@ static int token_clean(struct clean_pass *p, struct arena *a, struct str token, 
 
 /* --- the list --- */
 
-/* `until` (unless NULL) ends the work early when it stops. */
+/* Makes one pass over the list. If the loop `until` (unless NULL) is stopped, the pass ends
+ * early. */
 static int clean_list(struct clean_pass *p, const struct loop *until, struct err *err)
 {
     struct kv_scan *scan = NULL;
@@ -181,7 +183,7 @@ static struct loop_sleep cleaner_step(void *ctx)
         return loop_retry_ms(CLEAN_RETRY_MS);
     }
     uint64_t again_ms = l->o.drop_again_ms < CLEAN_EVERY_MS ? l->o.drop_again_ms : CLEAN_EVERY_MS;
-    if (p.dropped) /* wakes do not end the pause */
+    if (p.dropped) /* a wake of the cleaner does not end this pause */
         return loop_retry_ms(p.waits && again_ms < CLEAN_PAUSE_MS ? again_ms : CLEAN_PAUSE_MS);
     return loop_sleep_ms(p.waits ? again_ms : CLEAN_EVERY_MS);
 }

@@ -1,4 +1,5 @@
-/* The rows of the cleanup list. For the files of src/lake/ alone. */
+/* The rows of the cleanup list, which names the tokens that the cleaner is to drop, and drafts
+ * (docs/lake.md, C6 and "Drafts"). For the files of src/lake/ alone. */
 #ifndef LAKE_CLEAN_H
 #define LAKE_CLEAN_H
 

@@ -22,7 +22,8 @@ struct committing {
     /* The records as they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;
-    /* The tree that was built (C2): that of `head` with the rows of `tokens` (S'). */
+    /* The tree that was built (C2): the tree of the commit `head`, changed by the rows of `tokens`
+     * (S'). */
     bool is_built;
     struct str head, tree;
     bool has_changes; /* the tree differs from that of `head` */
@@ -33,7 +34,7 @@ struct committing {
     /* The branch had all of `tokens` after they were read, so none was dropped meanwhile. */
     bool is_whole;
     struct lake_draft rest; /* rows of the paths that were not chosen */
-    bool is_judged;         /* the hooks have passed the tree `judged` (C3) */
+    bool is_judged;         /* the hooks before the commit have allowed the tree `judged` (C3) */
     struct str judged;
 };
 
@@ -111,8 +112,8 @@ static int commit_build_rest(struct committing *k, struct err *err)
     return code;
 }
 
-/* Builds the tree from the branch as it was read last, and reads the branch again. Only then it is
- * known whether all rows existed while they were read. */
+/* Builds the tree from the branch as it was read last, and then reads the branch again, to know
+ * whether all rows existed while they were read (is_whole). */
 static int commit_build(struct committing *k, struct err *err)
 {
     draft_give_up(&k->rest, k->lake, k->arena);
@@ -134,7 +135,7 @@ static int commit_build(struct committing *k, struct err *err)
     return code;
 }
 
-/* --- C5: what the branch has now of what was built --- */
+/* --- C5: comparing the branch as it is now with the tree that was built --- */
 
 enum overlap {
     OVERLAP_PUBLISH, /* R1, R2: the tree may be published */
@@ -159,8 +160,8 @@ static bool tokens_equal(const struct str *a, const struct str *b, size_t count)
     return true;
 }
 
-/* Decides how the tree and the branch overlap (R1 to R4). *newer is the number of tokens that were
- * sealed since (P). */
+/* Decides whether the tree that was built fits the branch as it was read last (R1 to R4). *newer is
+ * the number of tokens that were sealed after those of the tree (P). */
 static enum overlap commit_overlap(struct committing *k, size_t *newer)
 {
     const struct lake_branch *b = &k->branch;
@@ -301,8 +302,8 @@ static int commit_settle(struct committing *k, enum overlap *overlap, size_t *ne
     return 0;
 }
 
-/* Tries once, with the branch as it was read last. ERR_AGAIN: the publishing write lost its
- * race. */
+/* Tries once to publish, with the branch as it was read last. ERR_AGAIN: the publishing write lost
+ * its race; the caller reads the branch again and tries again. */
 static int commit_try(struct committing *k, struct lake_commit *out, struct err *err)
 {
     enum overlap overlap;
@@ -315,7 +316,7 @@ static int commit_try(struct committing *k, struct lake_commit *out, struct err 
             return err_set(err, ERR_NOT_MODIFIED, "no changes: commit " STR_FMT " has them",
                            STR_ARG(k->branch.commit_id));
         k->token_count = 0;
-        /* its rows are committed now, and may be out of date */
+        /* the rows of this draft are committed now, and may be out of date */
         draft_give_up(&k->rest, k->lake, k->arena);
     }
     if (code == 0)

@@ -11,9 +11,11 @@ struct commit_turn {
     struct list node;
     /* hash of the branch's name; two branches with one hash merely wait for each other */
     uint64_t branch;
-    struct cond first; /* signalled when the turn may be the first, and when the first is slow */
+    /* signalled when the turn may have become the first of its branch, and when the first turn
+     * becomes slow */
+    struct cond first;
     bool is_slow;
-    bool is_counted; /* it waits behind a slow turn */
+    bool is_counted; /* the turn waits for a slow turn, and is counted in behind_slow */
 };
 
 struct commit_queue {
@@ -54,8 +56,8 @@ static struct commit_turn *turn_first(struct commit_queue *q, uint64_t branch)
     return NULL;
 }
 
-/* Waits until the turn is the first of its branch, or for too long. Returns false when too many
- * wait behind slow turns. */
+/* Waits until the turn is the first of its branch, or until the deadline; returns true in both
+ * cases. Returns false when slow_max turns wait for slow turns already. */
 static bool turn_wait(struct commit_queue *q, struct commit_turn *t, uint64_t deadline_ns)
 {
     const struct commit_turn *first;

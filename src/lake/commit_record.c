@@ -41,9 +41,9 @@ static int record_check_parents(struct lake *l, struct arena *a, const struct la
                : err_set(err, ERR_INVALID, "the generation of this commit is %d", (int)generation);
 }
 
-/* Checks that the tree exists. A collection removes trees that no commit names. So the check comes
- * after the collector was seen idle, and the write of the commit fails if the collector has begun
- * since. */
+/* Checks that the tree exists. A collection removes trees that no commit names. So the tree is
+ * checked after the state of the collector was read and was idle, and the write of the commit fails
+ * if that state has changed since. */
 static int record_check_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
                              struct str tree, struct lake_keep *keep, struct err *err)
 {
@@ -66,7 +66,7 @@ static int record_check_tree(struct lake *l, struct arena *a, const struct lake_
 }
 
 /* Tries to write the record once. ERR_AGAIN: the repository's record or the state of the collector
- * has changed. */
+ * has changed, and the caller tries again. */
 static int record_try_write(struct lake *l, struct arena *a, const struct lake_repo *r,
                             const struct lake_commit *c, struct err *err)
 {

@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-/* most branches that wait; a branch that finds no room asks again with its next write */
+/* most branches that wait to be compacted; when there is no room for a branch, a later write to it
+ * asks again */
 enum { COMPACTIONS_MAX = 64 };
 
 struct compaction {
@@ -105,7 +106,7 @@ void lake_compact_ask(struct lake *l, const struct lake_repo *r, const struct la
 
 /* --- compacting --- */
 
-/* Puts the draft in the place of the sealed tokens that it was made from. */
+/* Puts the draft on the branch in the place of the sealed tokens from which it was made. */
 static int compact_replace(struct lake *l, struct arena *a, const struct lake_repo *repo,
                            const struct lake_branch *b, struct lake_draft *d, struct err *err)
 {

@@ -79,8 +79,9 @@ static int deletion_branch_page(struct deletion *d, bool *more, struct err *err)
     return code;
 }
 
-/* Removes all branches. Another process may do the same work and removes the same branches. So a
- * branch whose record changed was removed, and the page is read again. */
+/* Removes all branches. Another process may do the same work and removes the same branches. So if
+ * the record of a branch has changed, the other process has removed the branch, and the page is
+ * read again. */
 static int deletion_branches(struct deletion *d, struct err *err)
 {
     bool more = true;
@@ -133,7 +134,8 @@ static int deletion_folder(struct deletion *d, struct str folder, struct err *er
     return code;
 }
 
-/* A deletion that has nothing to remove in the namespace need not wait for its claim. */
+/* ERR_BUSY: the deletion has files or uploads to remove in the namespace, so it must wait until the
+ * claim allows that. 0: it has nothing to remove there. */
 static int deletion_need_wait(struct deletion *d, struct err *err)
 {
     bool has = false;
@@ -144,9 +146,10 @@ static int deletion_need_wait(struct deletion *d, struct err *err)
     return code == 0 && has ? ERR_BUSY : code;
 }
 
-/* Whether the files are this repository's to remove. As long as its claim is there, no other
- * repository can have the namespace. Without it this work was done before. Where another lake uses
- * the namespace too, a purge waits until somebody has decided (docs/lake-keeping.md, N6). */
+/* Sets d->has_claim to whether this deletion may remove files of the namespace. As long as the
+ * repository's claim is there, no other repository can have the namespace. If the claim is absent,
+ * an earlier try has removed the files. If another lake uses the namespace too, a purge fails until
+ * an administrator has decided which lake goes on (docs/lake-keeping.md, N6). */
 static int deletion_ask_claim(struct deletion *d, struct err *err)
 {
     int code = lake_claim_may_remove(d->lake, &d->repo, &d->watch, err);
@@ -173,7 +176,7 @@ static int deletion_files(struct deletion *d, struct err *err)
     if (code == ERR_DENIED)
         log_warn(d->lake->o.log, "lake.delete_leaves_files", log_s("partition", d->repo.partition),
                  log_z("error", err->text));
-    /* without a bucket: that of the namespace was deleted */
+    /* ERR_NO_BUCKET: the bucket of the namespace was deleted, and all files with it */
     return code == ERR_NO_BUCKET || code == ERR_DENIED ? 0 : code;
 }
 

@@ -20,8 +20,8 @@
 
 /* Removes the remains of every repository on the list. If the removal of one repository fails, the
  * failure is logged, the repository stays on the list, and the work goes on with the next. Between
- * the steps `ended` (NULL: never) is asked whether the caller wants to stop. Returns the code of
- * the first failure. */
+ * the steps `ended` (NULL: never) is called, which returns whether the caller wants to stop.
+ * Returns the code of the first failure. */
 int lake_delete_work(struct lake *l, bool (*ended)(void *ctx), void *ctx,
                      struct err *err) MUST_CHECK;
 /* Whether a row of the list has work to do now. */

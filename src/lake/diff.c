@@ -3,8 +3,9 @@
 
 struct tree_diff {
     struct tree_spine left, right;
-    bool step_left, step_right; /* the side's item was returned, or is equal on both sides */
-    int code;                   /* the error that ended the iteration */
+    /* the next call moves this side: its item was returned, or is equal on both sides */
+    bool step_left, step_right;
+    int code; /* the error that ended the iteration */
     struct err err;
     struct buf prefix;
 };
@@ -51,8 +52,8 @@ void tree_diff_seek(struct tree_diff *d, struct str key)
         d->code = tree_spine_seek(&d->right, key, &d->err);
 }
 
-/* Whether all remaining keys of the side are behind the keys with the prefix. The seek skipped the
- * keys before the prefix. */
+/* Whether all remaining keys of the side are greater than the keys with the prefix. (The seek at
+ * the beginning has skipped the keys that are smaller.) */
 static bool diff_is_past(const struct tree_diff *d, const struct tree_spine *s)
 {
     return s->end || (d->prefix.len && !str_starts(s->item.min, buf_str(&d->prefix)) &&
@@ -76,8 +77,9 @@ static enum diff_action diff_alone(const struct tree_spine *s, enum diff_action 
     return s->item.level > 0 ? enter : give;
 }
 
-/* Decides between two items that overlap. The item of the higher level is entered, so that nodes of
- * the same level meet. Of two records with the same key the identities are compared. */
+/* Decides the next step for two items that overlap. Two records have the same key, so their
+ * identities are compared. Otherwise the item of the higher level is entered, so that nodes of the
+ * same level are compared with each other. */
 static enum diff_action diff_overlap(const struct tree_item *l, const struct tree_item *r)
 {
     if (l->level == 0 && r->level == 0)
@@ -100,7 +102,7 @@ static enum diff_action diff_action(const struct tree_diff *d)
     return diff_overlap(&d->left.item, &d->right.item);
 }
 
-/* Moves each side whose item was returned or is equal. */
+/* Moves the sides that step_left and step_right name to their next items. */
 static int diff_advance(struct tree_diff *d)
 {
     int code = 0;

@@ -79,7 +79,7 @@ static int differing_fill(struct lake *l, struct arena *a, struct diff_options *
     return code;
 }
 
-/* --- what is compared --- */
+/* --- comparing two refs --- */
 
 /* A comparison of two refs. `right` may be a branch with its staged rows. */
 struct comparing {
@@ -89,8 +89,8 @@ struct comparing {
     const struct lake_list_options *o;
 };
 
-/* Finds the left tree, and that of the merge base of a three-dot comparison, which is then
- * `*base`. */
+/* Finds the left tree. For a three-dot comparison this is the tree of the merge base, which is then
+ * held by *base. */
 static int comparing_left(struct comparing *c, struct lake *l, struct arena *a,
                           const struct lake_repo *r, struct str right_commit,
                           struct base_tree *base, struct diff_options *d, struct err *err)
@@ -116,7 +116,8 @@ static int comparing_left(struct comparing *c, struct lake *l, struct arena *a,
     return 0;
 }
 
-/* Compares with the branch at the moment `m`. `m` NULL: compares with the commit of `right`. */
+/* Compares `left` with the branch `right` as it is at the moment `m`. If `m` is NULL, compares with
+ * the commit of `right`. */
 static int comparing_run(struct comparing *c, struct lake *l, struct arena *a,
                          const struct lake_repo *r, const struct lake_moment *m,
                          struct lake_differences *out, struct err *err)
@@ -143,7 +144,7 @@ static int comparing_run(struct comparing *c, struct lake *l, struct arena *a,
     return code;
 }
 
-/* Compares with a branch and its staged rows, all read at one moment. */
+/* Compares `left` with a branch and its staged rows, all read at one moment. */
 static int comparing_branch(struct comparing *c, struct lake *l, struct arena *a,
                             const struct lake_repo *r, struct str branch,
                             struct lake_differences *out, struct err *err)

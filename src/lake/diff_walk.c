@@ -11,7 +11,7 @@ struct diff_walk {
     struct layers *staged;   /* NULL: nothing is staged */
     struct tree_difference difference;
     struct layers_row row;
-    bool has_difference, has_row; /* the walk has not passed `difference` or `row` yet */
+    bool has_difference, has_row; /* the walk has not returned `difference` or `row` yet */
     bool trees_ended, staged_ended;
     struct arena work; /* memory of the records of the present path */
 };
@@ -42,7 +42,7 @@ int diff_walk_open(struct diff_walk **out, struct lake *l, const struct diff_opt
     return 0;
 }
 
-/* Reads the next item of each source whose last item was passed. */
+/* Reads the next item of each source whose last item was returned. */
 static int diff_walk_read(struct diff_walk *w, struct err *err)
 {
     int code = 0;
@@ -73,7 +73,8 @@ static int diff_walk_find(struct diff_walk *w, struct str root, struct str path,
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Gives the smallest path of the sources and moves behind it. */
+/* Gives the smallest path of the two sources, and marks it as returned in each source that has
+ * it. */
 static int diff_walk_take(struct diff_walk *w, struct diff_row *out, struct err *err)
 {
     int order = !w->has_row ? -1 : !w->has_difference ? 1 : str_cmp(w->difference.key, w->row.path);
@@ -96,7 +97,8 @@ static int diff_walk_take(struct diff_walk *w, struct diff_row *out, struct err 
     return code;
 }
 
-/* Judges a path; *shows false: the path does not differ. */
+/* Finds the type of a difference. *shows false: the path does not differ, or the other side of a
+ * three-dot comparison has made the same change. */
 static int diff_walk_judge(struct diff_walk *w, struct diff_row *row, bool *shows, struct err *err)
 {
     struct str left = row->left.identity, right = row->right.identity;

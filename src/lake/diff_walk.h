@@ -7,13 +7,14 @@
 
 struct diff_options {
     struct tree_store *store; /* borrowed */
-    struct str left, right;   /* trees */
+    struct str left, right;   /* ids of the trees' roots */
     /* A three-dot comparison: `left` is the tree of the merge base, and `other` is the tree of the
      * other side. Changes that the other side has made too are left out; paths that it changed
      * differently are conflicts. */
     bool is_three_dot;
     struct str other;
-    /* Rows above `right`, the newest token first. */
+    /* Tokens whose rows lie above the tree `right`, the newest token first. A row decides for its
+     * path, whatever the tree has. */
     struct kv_view *view;
     const struct str *tokens;
     size_t token_count;

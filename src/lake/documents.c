@@ -1,5 +1,6 @@
 /* The documents of a repository's bucket: rows s3/<document> of its partition. The repository's
- * record counts their changes, so that a bucket without documents is known by its record alone. */
+ * record counts the changes of its documents. So if the count is 0, the bucket has no documents,
+ * and no further row is read. */
 #include "lake/bucket_int.h"
 #include "meta/error.h"
 #include "s3/access/access.h"
@@ -56,7 +57,8 @@ static struct str document_ownership(struct arena *a)
     return out;
 }
 
-/* Reads one document from the key-value store, past the copies in the bucket. */
+/* Reads one document from the key-value store, and not from the copies in struct lake_bucket, which
+ * may be old. */
 static int document_read_now(struct lake_bucket *b, struct arena *a, const char *name,
                              struct str *out, struct err *err)
 {

@@ -3,8 +3,10 @@
 #include "lake/clean.h"
 
 enum {
-    DRAFT_ROWS = 1000,     /* most rows of one write */
-    DRAFT_BYTES = 4 * MIB, /* a write ends when its names and values have so many */
+    DRAFT_ROWS = 1000, /* most rows of one write */
+    /* when the names and values of a write have reached this size, the next row begins another
+     * write */
+    DRAFT_BYTES = 4 * MIB,
 };
 
 /* Rows that are written together. */
@@ -13,7 +15,7 @@ struct draft_batch {
     struct lake *lake;
     struct arena arena; /* memory of the rows; emptied after each write */
     struct lake_tx tx;
-    size_t bytes; /* of names and values */
+    size_t bytes; /* size of the names and values of `tx` */
 };
 
 /* Puts the token on the cleanup list, marked as a draft. */
@@ -105,7 +107,8 @@ void draft_give_up(struct lake_draft *d, struct lake *l, struct arena *a)
 {
     struct err ignored = {0};
 
-    /* If the row cannot be changed now, it keeps its mark, and the cleaner drops it later. */
+    /* If the row cannot be changed now, it stays marked as a draft, and the cleaner drops the token
+     * when the draft is old. */
     if (d->token.len && cleanup_row_set(l, a, d->token, CLEANUP_DROP, d->row.stamp, &ignored) == 0)
         lake_cleaner_wake(l);
     *d = (struct lake_draft){0};

@@ -27,7 +27,7 @@ struct dump_rows;
 /* One kind of rows, "<kind>/<id>". */
 struct dump_kind {
     const char *kind;
-    /* Fills the identity and the data of a record from a row. ERR_AGAIN: the row is not in the
+    /* Fills the identity and the data of a record from a row. ERR_AGAIN: the row is left out of the
      * dump. */
     int (*read)(struct dump_rows *rows, struct str record, struct tree_record *out,
                 struct err *err);
@@ -172,12 +172,12 @@ static int dump_tree(struct dump *d, struct arena *a, const struct dump_kind *ki
     return code;
 }
 
-/* --- commits without a moment --- */
+/* --- choosing commits in a store without moments --- */
 
 /* Chooses the commits of the dump when the store has no moments (D1 of docs/lake-moving.md). A scan
  * may then see a commit and miss its parent, when both were made while it ran. So the ancestors of
  * all commits that the scan saw are added: each was written before its child, so it exists by now.
- * The refs of the dump were read before the scan, so it sees their commits. */
+ * The refs of the dump were read before the scan, so the scan sees their commits. */
 
 static int choose_scanned(struct dump *d, struct err *err)
 {
@@ -271,8 +271,9 @@ static int dump_trees(struct dump *d, struct arena *a, struct lake_refs *out, st
     return code;
 }
 
-/* Writes the trees and then the manifest. The nodes are put under the state of the garbage
- * collector that is in d->keep; dump_try() checks afterwards that this state still covers them. */
+/* Writes the trees and then the manifest. d->keep has the state of the garbage collector from
+ * before the first node was put; dump_try() checks afterwards that no collection has removed the
+ * nodes since (lake_keep_covers()). */
 static int dump_write(struct dump *d, struct arena *a, struct lake_refs *out, struct err *err)
 {
     int code = lake_tree_store(d->lake, d->repo, &d->store, err);
@@ -289,7 +290,8 @@ static int dump_write(struct dump *d, struct arena *a, struct lake_refs *out, st
 }
 
 /* Tries to dump once. ERR_AGAIN: a collection began meanwhile and may have removed nodes of the
- * trees before the manifest named them (docs/lake-keeping.md, G17). */
+ * trees before the manifest named them, so the dump must be made again (docs/lake-keeping.md,
+ * G17). */
 static int dump_try(struct dump *d, struct arena *a, struct lake_refs *out, struct err *err)
 {
     struct lake_keep now = {0};

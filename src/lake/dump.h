@@ -27,11 +27,11 @@ int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* Restores the refs into a repository that has no default branch yet. The whole dump is checked
  * before the first row is written. The default branch is written last; a restore that was stopped
- * before is begun again. The repository's collector is held until the end.
- * ERR_INVALID: the repository is not bare, or the dump is not sound: an id is wrong, a ref leads to
- * a commit that is missing, the repository's default branch is missing, or a branch or a tag has a
- * tree that cannot be read (not with `force`). ERR_CORRUPT: a tree of the dump cannot be read.
- * ERR_DENIED: the repository is read-only, and not `force`. */
+ * before that begins again from the start. No collection of the repository begins before the
+ * restore has ended. ERR_INVALID: the repository is not bare, or the dump is not sound: an id is
+ * wrong, a ref leads to a commit that is missing, the repository's default branch is missing, or a
+ * branch or a tag has a tree that cannot be read (not with `force`). ERR_CORRUPT: a tree of the
+ * dump cannot be read. ERR_DENIED: the repository is read-only, and not `force`. */
 int lake_restore(struct lake *l, const struct lake_repo *r, const struct lake_refs *refs,
                  bool force, const struct lake_progress *p, struct err *err) MUST_CHECK;
 

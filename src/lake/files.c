@@ -45,7 +45,7 @@ int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, 
     *out = (struct lake_files){0};
     if (code == 0)
         code = lake_place_open_below(&p, l, a, r, prefix, PLACE_READ, err);
-    if (code == 0 && p.target.sides.route) /* some of its files are on another storage */
+    if (code == 0 && p.target.sides.route) /* some files of the bucket are on another storage */
         return object_place_end(
             &p, err_set(err, ERR_BUSY, "the bucket is being switched to another storage"), err);
     if (code == 0 && after.len)

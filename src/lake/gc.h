@@ -2,8 +2,9 @@
  * the repository's namespace. docs/lake-keeping.md has the steps, and why they are safe beside
  * every other operation (docs/lake.md, L10).
  *
- * The rules say for how many days the commits behind the head of a branch are kept. A repository
- * without rules keeps every commit; a collection then only removes files that no commit ever held.
+ * The rules of retention say for how many days the ancestors of a branch's head are kept. A
+ * repository without rules keeps every commit; a collection then only removes files that no commit
+ * ever held.
  *
  * A collection is a run. A repository has at most one run at a time. */
 #ifndef LAKE_GC_H
@@ -51,7 +52,7 @@ struct lake_gc_report {
         LAKE_GC_MARKING,
         LAKE_GC_REMOVING,
         LAKE_GC_DONE,
-        LAKE_GC_FAILED, /* the files may be another lake's, so they stay */
+        LAKE_GC_FAILED, /* the run has ended early, because another lake may use the files */
     } stage;
     bool mark_only; /* the run finds the files that could be removed, and removes nothing */
     int64_t started_ms, updated_ms;
@@ -60,8 +61,9 @@ struct lake_gc_report {
     uint64_t bodies_listed, bodies_dead, bodies_dead_bytes, bodies_removed;
     uint64_t nodes_listed, nodes_dead, nodes_dead_bytes, nodes_removed;
     uint64_t uploads_aborted; /* uploads in parts that no branch could receive any more */
-    struct str error; /* of the last try, if it failed; unless the stage is LAKE_GC_FAILED the run
-                         goes on with the next */
+    /* error of the last call of lake_gc_work(); empty: none. Unless the stage is LAKE_GC_FAILED,
+     * the next call goes on with the run */
+    struct str error;
 };
 /* Asks for a run, and returns its report. ERR_BUSY: a run is under way. */
 int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool mark_only,
@@ -70,13 +72,13 @@ int lake_gc_ask(struct lake *l, struct arena *a, const struct lake_repo *r, bool
 int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
                    struct lake_gc_report *out, struct err *err) MUST_CHECK;
 
-/* Carries out the run that was asked for, or goes on with the one that was interrupted; without
- * either it returns 0 and does nothing. `ended` (NULL: never) is asked again and again whether the
- * caller wants to stop; then the call returns ERR_CANCELED, and the run goes on with the next call.
- * ERR_IN_USE: the run has ended and removed nothing more, because the files may be another lake's
- * (lake/claim.h); the report has the reason. ERR_BUSY too if it is not known yet whether they are.
- * A task on the queue calls this. Two calls for one repository at the same time do no harm: one of
- * them returns ERR_BUSY. */
+/* Carries out the run that was asked for, or goes on with a run that was interrupted. If there is
+ * no such run, returns 0 and does nothing. `ended` (NULL: never) is called again and again, and
+ * returns whether the caller wants to stop. Then this call returns ERR_CANCELED, and the next call
+ * goes on with the run. ERR_IN_USE: the run has ended and removed nothing more, because the files
+ * may be another lake's (lake/claim.h); the report has the reason. ERR_BUSY: it is not known yet
+ * whether another lake uses the files. A task on the queue calls this. Two calls for one repository
+ * at the same time do no harm: one of them returns ERR_BUSY. */
 int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *ctx), void *ctx,
                  struct err *err) MUST_CHECK;
 

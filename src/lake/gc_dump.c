@@ -1,11 +1,12 @@
-/* The trees of the last dump of refs. A file names them, no commit (docs/lake-moving.md, D2). */
+/* Finds the trees of the last dump of refs. No commit names these trees; only the manifest does, a
+ * file in the namespace (docs/lake-moving.md, D2). */
 #include "lake/gc_int.h"
 #include "lake/names.h"
 #include "lake/place.h"
 
 enum { DUMP_MANIFEST_MAX = 64 << 10 }; /* bytes of the file */
 
-/* Calls fn() for every id in the file, as if each were that of a tree. */
+/* Calls fn() for every id in the file, as if each were the id of a tree. */
 static int dump_each_id(struct str text, gc_tree_fn *fn, void *ctx, struct err *err)
 {
     struct str word;

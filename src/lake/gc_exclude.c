@@ -1,5 +1,5 @@
-/* Taking files off the list of dead files that got a name again while the list was made
- * (docs/lake-keeping.md, G7 and G13). */
+/* Removes from the list of dead files those files to which a new reference was made while the list
+ * was being made (docs/lake-keeping.md, G7 and G13). */
 #include "lake/gc_int.h"
 #include "lake/read.h"
 
@@ -79,8 +79,8 @@ static int exclude_tree(void *ctx, struct str root, struct err *err)
     return code;
 }
 
-/* Removes the nodes of a commit from the list. The commit was made, or got a name, while the run
- * was marking. */
+/* Removes the nodes of a commit from the list. While the run was marking, the commit was made, or a
+ * new reference to it was made. */
 static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name name,
                           struct str value, struct err *err)
 {
@@ -92,7 +92,8 @@ static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name n
     return code == 0 && root.len ? exclude_tree(g, root, err) : code;
 }
 
-/* A dump may also have been made while the run was marking. */
+/* The trees of the last dump are also taken off the list, because the dump may have been made while
+ * the run was marking. */
 int gc_exclude(struct gc_run *g, struct err *err)
 {
     int code = gc_each_row(g, STR(GC_KEPT_ROW "/"), exclude_body, err);

@@ -88,21 +88,21 @@ struct gc_run {
     struct lake_gc_report report;
     bool (*ended)(void *ctx);
     void *ctx;
-    struct lake_claim_watch *watch; /* of this try of the run */
-    bool waits;                     /* of gc_abandon(): a removal may still reach the storage */
-    /* While it is marking: */
+    struct lake_claim_watch *watch; /* when this call of lake_gc_work() has read the claim */
+    bool waits; /* set by gc_abandon(): a removal that was begun may still reach the storage */
+    /* These members are used only while the run is marking: */
     struct gc_ids safe;     /* commits that a branch or a tag names */
     struct gc_ids expired;  /* commits that are expired */
     struct gc_ids nodes;    /* nodes of the trees of all commits */
     struct gc_sorter *live; /* keys of the bodies that a token or a commit names */
 };
 int gc_run_check(const struct gc_run *g, struct err *err) MUST_CHECK; /* ERR_CANCELED: stop now */
-/* Whether the next file may be removed: the claim of the namespace is this lake's alone.
- * ERR_IN_USE: it is not, or is absent, and the run ends (gc_abandon()). ERR_BUSY: it is not known
- * yet. */
+/* Returns 0 if the next file may be removed, because this lake alone claims the namespace.
+ * ERR_IN_USE: another lake claims it too, or the claim is absent; the run ends (gc_abandon()).
+ * ERR_BUSY: it is not known yet which lakes use the namespace. */
 int gc_run_ask_claim(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Makes the changes if the state is still the run's. ERR_BUSY: it is not, so another process goes
- * on with the run. */
+/* Makes the changes if the state is still the run's. ERR_BUSY: the state has changed, so another
+ * process goes on with the run. */
 int gc_run_write(struct gc_run *g, struct lake_tx *tx, struct err *err) MUST_CHECK;
 /* Writes the report, and changes the state to `phase` in the same step. The phase may stay the
  * same. ERR_BUSY: the state is not the run's any more. */
@@ -132,7 +132,7 @@ struct gc_slice {
 /* Reads the next rows whose keys begin with `prefix`, from the key `from` on. */
 int gc_slice_read(struct gc_slice *out, struct gc_run *g, struct arena *a, struct str prefix,
                   struct str from, struct err *err) MUST_CHECK;
-/* Sets `from` to the smallest key behind the slice. */
+/* Sets `from` to the smallest key that is greater than all keys of the slice. */
 void gc_slice_next(const struct gc_slice *s, struct buf *from);
 /* Handles one row: adds changes to the write of its slice. */
 typedef int gc_row_fn(struct gc_run *g, struct lake_tx *tx, struct kv_name name, struct str value,
@@ -153,14 +153,14 @@ int gc_dump_trees(struct gc_run *g, gc_tree_fn *fn, void *ctx, struct err *err) 
 int gc_exclude(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the files on the list, and their rows. */
 int gc_remove(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Adds the bodies that upload records name (gc_uploads.c). */
+/* Adds the keys of the bodies that records of uploads name to g->live (gc_uploads.c). */
 int gc_mark_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Aborts old uploads that no branch can receive any more. */
 int gc_remove_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Gives up the list of the run: its files stay. ERR_BUSY: the removal of a node that was begun
- * lately may still reach the storage, and its row stays until then. */
+/* Removes the rows of the run's list of dead files, whose files stay. ERR_BUSY: a removal of a node
+ * was begun lately and may still reach the storage; the row of that node stays until it cannot. */
 int gc_abandon(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Removes the lists of earlier runs that only looked. */
+/* Removes the lists of earlier runs that were asked to mark only (mark_only). */
 int gc_remove_old_lists(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the marks of the run. */
 int gc_remove_marks(struct gc_run *g, struct err *err) MUST_CHECK;

@@ -46,14 +46,15 @@ static int mark_list(struct gc_run *g, struct str folder, int64_t cutoff_ms,
     return code;
 }
 
-/* Adds a candidate. It is one string: the key, a NUL, and the size and time. NUL is the smallest
- * byte, so candidates sort by their keys. */
+/* Adds a file to the candidates, which are the bodies that are old enough to be removed. A
+ * candidate is one string: the key, a NUL, and the size and time. NUL is the smallest byte, so
+ * candidates sort by their keys. */
 static int mark_candidate(struct gc_run *g, void *ctx, const struct lake_file *f, struct err *err)
 {
     struct gc_sorter *candidates = ctx;
     struct buf text = {0};
 
-    if (memchr(f->key.p, 0, f->key.len)) /* the lake itself puts no such key */
+    if (memchr(f->key.p, 0, f->key.len)) /* the lake puts no body under a key with a NUL */
         return 0;
     g->report.bodies_listed++;
     buf_append_str(&text, f->key);
@@ -115,9 +116,9 @@ static int mark_tokens(struct gc_run *g, const struct lake_branch *b, struct err
     return code;
 }
 
-/* Reads all tokens of a branch (G15). If the branch is still the same behind the last read, no
- * token was dropped meanwhile. Otherwise rows may have been missed that have moved to another
- * token. */
+/* Reads all tokens of a branch (G15). If the branch is still the same after the last read, no token
+ * was dropped meanwhile. Otherwise some rows may have moved to another token and were missed, so
+ * all tokens are read again. */
 static int mark_branch(struct gc_run *g, struct str name, struct err *err)
 {
     struct lake_repo repo;
@@ -137,8 +138,9 @@ static int mark_branch(struct gc_run *g, struct str name, struct err *err)
         int ended = gc_run_check(g, err);
         code = ended < 0 ? ended : code;
     }
-    if (code ==
-        ERR_NOT_FOUND) /* the branch was deleted; the repository is checked by every write */
+    /* The branch was deleted. If the repository was deleted too, the next write of the run fails.
+     */
+    if (code == ERR_NOT_FOUND)
         return 0;
     return code == ERR_AGAIN
                ? err_set(err, ERR_BUSY, "branch " STR_FMT " changes all the time", STR_ARG(name))
@@ -205,8 +207,8 @@ static bool mark_is_seen(void *ctx, const struct node_visit *v)
     return gc_ids_has(&w->run->nodes, v->id);
 }
 
-/* Notes the bodies of a node, and then the node. An error ends the run, so nothing relies on a node
- * whose bodies were not all noted. */
+/* Records the bodies that a leaf names as live, and then the node itself. An error ends the run, so
+ * nothing relies on a node whose bodies were not all recorded. */
 static int mark_visit(void *ctx, const struct node_visit *v, struct err *err)
 {
     struct mark_walk *w = ctx;
@@ -395,7 +397,9 @@ int gc_mark(struct gc_run *g, struct err *err)
             mark_list(g, STR(LAKE_BODIES "/"), g->state.cutoff_ms, mark_candidate, candidates, err);
     if (code == 0)
         code = mark_branches(g, err);
-    if (code == 0) /* after the tokens, because the record of an upload outlives its stage */
+    /* The uploads are read after the tokens: the record of an upload is still there when its entry
+     * has been staged, so no body is missed between the two. */
+    if (code == 0)
         code = gc_mark_uploads(g, err);
     if (code == 0)
         code = mark_trees(g, err);

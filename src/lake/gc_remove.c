@@ -145,11 +145,13 @@ struct node_removal {
     struct arena arena;
     struct gc_slice slice;
     struct gc_dead dead[GC_SLICE];
-    bool judges; /* the storage judges the condition of a removal inside its own commit */
+    /* the storage checks the condition of a removal and removes the file in one atomic step */
+    bool judges;
 };
 
-/* G18: says in every row that its file is being removed, so that no commit takes the row off the
- * list any more. ERR_AGAIN: a commit has just taken a row off the list. */
+/* G18: writes into every row that the removal of its file has begun, so that no commit takes the
+ * row off the list any more. ERR_AGAIN: a commit has just taken a row off the list, so the slice
+ * must be read again. */
 static int node_removal_take(struct node_removal *r, struct err *err)
 {
     struct lake_tx tx;
@@ -225,8 +227,8 @@ static int node_removal_slice(struct node_removal *r, struct str prefix, struct 
     return code;
 }
 
-/* Finds out whether the storage of the namespace judges the condition of a removal in its own
- * commit. */
+/* Prepares the removal of nodes. Finds out whether the storage of the namespace checks the
+ * condition of a removal in the same atomic step. */
 static int node_removal_init(struct node_removal *r, struct gc_run *g, struct err *err)
 {
     struct object_place p;
@@ -300,7 +302,7 @@ int gc_abandon(struct gc_run *g, struct err *err)
 static int remove_row(struct gc_run *g, struct lake_tx *tx, struct kv_name name, struct str value,
                       struct err *err)
 {
-    if (!str_eq(value, GC_EXPIRED)) /* an expired commit stays expired for ever */
+    if (!str_eq(value, GC_EXPIRED)) /* the mark of an expired commit stays for ever */
         lake_tx_remove(tx, name, KV_ALWAYS, STR_EMPTY);
     return 0;
 }

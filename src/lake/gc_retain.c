@@ -1,10 +1,11 @@
 /* Retention: which commits a collection keeps (docs/lake-keeping.md, G2).
  *
- * The head of every branch and the commit of every tag are kept. Behind a head the walk goes from
- * child to first parent. A commit is kept if its child is younger than the days of the branch's
- * rule, so that every state of the branch in those days can be read. A commit that no branch leads
- * to, because its branch was deleted or reset, is judged in the same way by the default rule, as
- * if it had a child of its own age. Where several walks meet, the most generous one counts. */
+ * The head of every branch and the commit of every tag are kept. From a head a walk goes to its
+ * first parent, then to that commit's first parent, and so on. A commit is kept if its child is
+ * younger than the days of the branch's rule, so that every state of the branch in those days can
+ * be read. A commit that no branch leads to, because its branch was deleted or reset, is judged in
+ * the same way by the default rule, as if it had a child of its own age. If several walks reach a
+ * commit, the walk with the most days decides. */
 #include "lake/gc_int.h"
 #include "lake/graph.h"
 #include "lake/iter.h"
@@ -103,7 +104,7 @@ static int retain_find_starts(struct retain *t, struct err *err)
 
 /* --- walking --- */
 
-/* Sorts the starts by days, the most days first, so that most commits are passed only once. */
+/* Sorts the starts by days, the most days first, so that most commits are walked over only once. */
 static int retain_start_order(const void *a, const void *b)
 {
     const struct retain_start *l = a, *r = b;
@@ -147,8 +148,8 @@ static int retain_walk_all(struct retain *t, struct err *err)
 
 /* --- marking --- */
 
-/* Marks the commits of a batch that have no mark yet (G12). ERR_AGAIN: somebody put a mark
- * meanwhile. */
+/* Marks the commits of a batch that have no mark yet (G12). ERR_AGAIN: a writer has put a mark
+ * meanwhile, so the batch must be tried again. */
 static int retain_try_batch(struct gc_run *g, struct arena *a, const struct str *ids, size_t count,
                             struct err *err)
 {

@@ -1,14 +1,15 @@
 /* Rounds: collections that start by themselves, one repository after the other
  * (docs/lake-keeping.md, "Rounds").
  *
- * The row `gc-round` says whose turn it is. Every change of the row is made on the condition that
- * the row is as it was read. So if two processes want to take the same step, one of them wins. */
+ * A *turn* is the part of a round in which one repository is collected. The row `gc-round` names
+ * the repository whose turn it is. Every change of the row is made on the condition that the row is
+ * as it was read. So if two processes want to take the same step, one of them wins. */
 #include "lake/gc_int.h"
 
 #include "base/clock.h"
 
 enum {
-    ROUND_LOOK_MS = MS_PER_S, /* how often a run under way is looked at */
+    ROUND_LOOK_MS = MS_PER_S, /* time between two checks whether a run has ended */
     ROUND_PATIENCE_MS = 6 * MS_PER_HOUR,
     ROUND_PAGE = 100,
 };
@@ -16,7 +17,7 @@ enum {
 struct gc_round {
     int64_t started_ms;
     int64_t ended_ms; /* 0: the round is under way */
-    struct str turn;  /* the repository whose turn it is; empty: none yet */
+    struct str turn;  /* the repository whose turn it is; empty: the round has had no turn yet */
     int64_t asked_ms; /* when its turn began */
     bool is_new;      /* there is no row yet; not in the record */
     struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
@@ -52,7 +53,8 @@ static int round_load(struct lake *l, struct arena *a, struct gc_round *out, str
                : 0;
 }
 
-/* Writes the row. ERR_AGAIN: another process was faster. */
+/* Writes the row. ERR_AGAIN: another process has changed the row since it was read, and nothing was
+ * written. */
 static int round_save(struct lake *l, struct arena *a, const struct gc_round *old,
                       const struct gc_round *next, struct err *err)
 {
@@ -84,7 +86,8 @@ static int round_page(struct lake *l, struct arena *a, struct lake_page *page, b
         page->after = repos[i].id;
         code = lake_gc_rules_get(l, &work, &repos[i], &rules, err);
         arena_release(&work);
-        if (code == 0 || code == ERR_CORRUPT) { /* the report of its run will have the error */
+        /* Rules that cannot be read: the run will fail, and its report will have the error. */
+        if (code == 0 || code == ERR_CORRUPT) {
             *out = repos[i];
             return 0;
         }
@@ -93,7 +96,8 @@ static int round_page(struct lake *l, struct arena *a, struct lake_page *page, b
     return code < 0 ? code : ERR_NOT_FOUND;
 }
 
-/* Finds the next repository with rules. ERR_END: no repository behind `after` has rules. */
+/* Finds the next repository with rules. ERR_END: no repository whose name is greater than `after`
+ * has rules. */
 static int round_next(struct lake *l, struct arena *a, struct str after, struct lake_repo *out,
                       struct err *err)
 {
@@ -118,9 +122,9 @@ static int turn_ask(struct lake *l, struct arena *a, const struct lake_gc_round_
     return code < 0 ? code : o->begin(o->ctx, repo, err);
 }
 
-/* Whether the turn goes on. If the process that began it died before it asked for the run, this
- * asks for the run. The turn of a run that takes too long ends, so that the other repositories are
- * not held up. */
+/* Sets *out to whether the turn goes on. If the process that began the turn died before it asked
+ * for the run, this function asks for the run. A turn whose run takes too long ends, so that other
+ * repositories need not wait. */
 static int turn_goes_on(struct lake *l, struct arena *a, const struct lake_gc_round_options *o,
                         const struct gc_round *round, bool *out, struct err *err)
 {

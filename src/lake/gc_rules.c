@@ -14,7 +14,8 @@ static struct kv_name gc_rules_key(struct arena *a, const struct lake_repo *r)
     return lake_key_in(a, r->partition, "settings", STR("gc_rules"));
 }
 
-/* Another number of days than the one that was written could remove commits that are to be kept. */
+/* Returns false for a number that is too large, instead of cutting it: with another number of days
+ * a collection could remove commits that are to be kept. */
 static bool gc_rules_read_days(const struct proto_value *v, uint32_t *out)
 {
     *out = (uint32_t)v->value;
@@ -39,7 +40,8 @@ static bool gc_rules_read_branch(struct str in, struct lake_gc_branch_rule *out)
     return true;
 }
 
-/* The names of branches ascend, so that each has one rule. */
+/* Adds the rule that `in` encodes. The names of branches must ascend, so that each branch has only
+ * one rule. */
 static bool gc_rules_add_branch(struct lake_gc_rules *rules, struct str in)
 {
     struct lake_gc_branch_rule *rule = &rules->branches[rules->count];
@@ -130,7 +132,7 @@ struct str lake_gc_rules_write(struct arena *a, const struct lake_gc_rules *rule
     return value;
 }
 
-/* Writes one change of the rules' row. */
+/* Puts the row of the rules, or removes it. */
 static int gc_rules_write(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str value, struct err *err)
 {

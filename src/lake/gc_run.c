@@ -56,8 +56,8 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- asking --- */
 
-/* Asks once for a run. ERR_AGAIN: the repository's record or the state of the collector has
- * changed. */
+/* Tries once to ask for a run. ERR_AGAIN: the repository's record or the state of the collector has
+ * changed, and the caller tries again. */
 static int ask_try(struct lake *l, struct arena *a, const struct lake_repo *r,
                    const struct lake_gc_report *report, struct err *err)
 {
@@ -127,8 +127,8 @@ int gc_run_ask_claim(struct gc_run *g, struct err *err)
 {
     int code = lake_claim_may_remove(g->lake, g->repo, g->watch, err);
 
-    return code == ERR_NOT_FOUND ? ERR_IN_USE
-                                 : code; /* files without a claim are not this lake's */
+    /* Without a claim the files may be those of another lake. */
+    return code == ERR_NOT_FOUND ? ERR_IN_USE : code;
 }
 
 static int run_lost(struct err *err)
@@ -182,8 +182,8 @@ static int run_begin(struct gc_run *g, struct err *err)
     return gc_run_enter(g, GC_MARKING, err);
 }
 
-/* Marks. After a crash marking starts again. Files that an earlier try put on the list are still
- * dead, because a reference that was made since has left a mark. */
+/* Marks. After a crash marking starts again. Files that an earlier try put on the list may stay
+ * there: if a reference to one was made since, it has left a mark. */
 static int run_mark(struct gc_run *g, struct err *err)
 {
     struct lake_gc_report *r = &g->report;
@@ -248,8 +248,8 @@ static void run_note_error(struct lake *l, const struct lake_repo *r, const stru
     arena_release(&a);
 }
 
-/* Ends a run that may not remove files: they stay, and the report says why. ERR_IN_USE: it is done.
- */
+/* Ends a run that may not remove files. The files stay, and the report has the reason. ERR_IN_USE:
+ * the run has ended. */
 static int run_refuse(struct gc_run *g, const struct err *why, struct err *err)
 {
     int code = g->state.phase == GC_IDLE ? 0 : gc_abandon(g, err);

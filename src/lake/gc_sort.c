@@ -14,7 +14,7 @@
 
 enum { RUN_BUFFER = 64 << 10, RUN_LENGTH = 2 /* bytes of a string's length */ };
 
-/* A sorted file, and the string that its reader has reached. */
+/* A run, which is a sorted file, and the reader's position in it. */
 struct sort_run {
     int fd;
     /* size of the file; offset of the first byte that is not in the buffer yet */
@@ -80,7 +80,7 @@ static int sort_run_add(struct sort_run *r, struct str text, struct err *err)
     return r->buffer.len >= RUN_BUFFER ? sort_run_flush(r, err) : 0;
 }
 
-/* Moves the unread bytes to the front of the buffer and reads more behind them. */
+/* Moves the unread bytes to the front of the buffer, and reads more bytes after them. */
 static int sort_run_fill(struct sort_run *r, struct err *err)
 {
     buf_consume(&r->buffer, r->used);
@@ -96,7 +96,7 @@ static int sort_run_fill(struct sort_run *r, struct err *err)
     return code;
 }
 
-/* Moves to the next string. Behind the last string the run has ended. */
+/* Moves to the next string. After the last string sets is_at_end. */
 static int sort_run_next(struct sort_run *r, struct err *err)
 {
     int code = 0;
@@ -207,7 +207,7 @@ int gc_sorter_add(struct gc_sorter *s, struct str text, struct err *err)
 {
     int code = text.len > GC_STRING_MAX ? err_code(err, ERR_TOO_LARGE) : 0;
 
-    /* The memory of the array of strings counts too. */
+    /* The limit includes the memory of the array `texts`. */
     if (code == 0 && s->len + text.len + (s->texts.len + 1) * sizeof(text) > s->max_bytes)
         code = sorter_spill(s, err);
     if (code < 0 || text.len == 0)

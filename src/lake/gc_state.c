@@ -87,7 +87,7 @@ void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_st
     *from = next;
 }
 
-/* --- the writers' half (docs/lake-keeping.md, G11, G14 and G16) --- */
+/* --- checks and marks of writers (docs/lake-keeping.md, G11, G14 and G16) --- */
 
 int lake_keep_begin(struct lake_keep *out, struct lake *l, struct arena *a,
                     const struct lake_repo *r, struct err *err)
@@ -157,7 +157,8 @@ int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_re
     return code;
 }
 
-/* A run under way may have counted the commit as expired already, and would remove its bodies. */
+/* If the commit has expired, it cannot become live during a run, because that run may already have
+ * listed the commit's bodies as dead. */
 int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                      const struct lake_keep *keep, struct str id, struct err *err)
 {
@@ -177,8 +178,8 @@ int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo 
     return code;
 }
 
-/* Whether the write has this row already. Several entries may have the same body, and a write may
- * name a row only once. */
+/* Whether the write already has a change of this row. Several entries may have the same body, but a
+ * write may have only one change of a row. */
 static bool keep_is_noted(const struct lake_tx *tx, const struct kv_name *name)
 {
     for (size_t i = 0; i < tx->count; i++)
@@ -201,8 +202,8 @@ void lake_tx_keep_body(struct lake_tx *tx, const struct lake_repo *r, const stru
 
 /* --- nodes --- */
 
-/* Tries once to take the node off the list. ERR_BUSY: the file is being removed, or the row has
- * just changed. */
+/* Tries once to take the node off the list of dead files. ERR_BUSY: the file is being removed, or
+ * the row has just changed; the caller waits and tries again. */
 static int keep_try_node(const struct lake_keep *keep, struct lake *l, struct arena *a,
                          const struct lake_repo *r, struct str id, struct err *err)
 {
@@ -247,10 +248,11 @@ int lake_keep_node(const struct lake_keep *keep, struct lake *l, const struct la
     return code;
 }
 
-/* Nodes that were put while a run was marking may be on its list, and are safe only if the commit
- * was published while it was marking. All other steps from one state to the next remove no node
- * that was put before: the run that begins has removed nothing yet, and a run that is removing, or
- * has just ended, does not have these nodes on its list. */
+/* A run that was marking may have put the nodes on its list of dead files. They are safe only if
+ * the commit is published before that run stops marking, so the state must be the same. From every
+ * other state the collector may have moved on by one step: a run that has only begun has removed
+ * nothing yet, and a run that is removing, or has just ended, does not have these nodes on its
+ * list. */
 bool lake_keep_covers(const struct lake_keep *old, const struct lake_keep *now)
 {
     return now->number == old->number || (now->number == old->number + 1 && !old->is_marking);

@@ -33,8 +33,8 @@ static int uploads_each(struct gc_run *g, upload_row_fn *fn, void *ctx, struct e
 }
 
 /* Marks the body of an upload as live. An upload whose parts have become a body, but not an object
- * yet, can be finished again at any time. If it was finished before the cutoff, a token or a commit
- * names the body, or nothing does. */
+ * yet, can be finished again at any time. An upload that was finished before the cutoff needs no
+ * mark: if its object still exists, a token or a commit names the body. */
 static int upload_mark(struct gc_run *g, void *ctx, struct str key, struct str value,
                        const struct lake_upload *u, struct err *err)
 {
@@ -50,8 +50,8 @@ int gc_mark_uploads(struct gc_run *g, struct err *err)
 
 /* --- uploads that nobody can finish --- */
 
-/* Notes the upload as "<address> NUL <id>", which sorts in the order in which the bucket lists
- * uploads. */
+/* Adds the upload to the sorter as "<address> NUL <id>". Sorted, these are in the order in which
+ * the bucket lists uploads. */
 static int upload_note(struct gc_sorter *s, struct str address, struct str id, struct err *err)
 {
     struct buf text = {0};
@@ -78,7 +78,8 @@ static int upload_has_branch(struct gc_run *g, struct str key, bool *out, struct
     return code;
 }
 
-/* Notes an upload that may still be finished. The record of any other upload is removed. */
+/* Adds an upload that may still be finished to the sorter `ctx`. Removes the record of an upload
+ * that cannot be finished any more. */
 static int upload_judge(struct gc_run *g, void *ctx, struct str key, struct str value,
                         const struct lake_upload *u, struct err *err)
 {
@@ -87,7 +88,8 @@ static int upload_judge(struct gc_run *g, void *ctx, struct str key, struct str 
     struct lake_tx tx;
     int code = 0;
 
-    if (u->finished_ms) /* it has no parts any more, and its record is removed elsewhere */
+    /* The upload has no parts any more, and lake_uploads_sweep() removes its record. */
+    if (u->finished_ms)
         return 0;
     if (!is_live)
         code = upload_has_branch(g, key, &is_live, err);

@@ -15,10 +15,13 @@ struct graph_node {
     unsigned parent_count;
     char (*parents)[LAKE_ID_LEN];
     /* These members are for the walk: */
-    unsigned children; /* number of its children that were seen and not passed */
-    unsigned marks;    /* merge base: the sides from which the commit was reached */
-    bool queued;       /* the commit is or was in the walk's first heap */
-    bool ready;        /* history: the commit is or was in the heap of ready commits */
+    /* history: number of the commit's children that the walk has seen and not returned yet
+     * (gc_retain.c uses it otherwise) */
+    unsigned children;
+    /* search for merge bases: a set of the sides from which the commit was reached */
+    unsigned marks;
+    bool queued; /* the commit is or was in the walk's first heap */
+    bool ready;  /* iterator over a history: the commit is or was in the heap of ready commits */
 };
 
 struct graph {

@@ -44,7 +44,7 @@ struct str_pairs head_pairs_with(struct arena *a, struct str_pairs pairs, struct
     size_t i = 0;
 
     if (!out.pairs)
-        return pairs; /* the arena is full, and its owner checks that */
+        return pairs; /* the arena is full, which its owner checks later */
     while (i < pairs.count && str_cmp(pairs.pairs[i].key, key) < 0)
         out.pairs[out.count++] = pairs.pairs[i++];
     out.pairs[out.count++] = (struct str_pair){key, value};
@@ -67,7 +67,8 @@ int head_check_metadata(const struct lake_commit *c, struct err *err)
 /* --- a change --- */
 
 /* Seals the branch if its staging token has rows, then refuses it if it is dirty, that is, if the
- * rows of its tokens differ from the tree of its head. Rows that equal the tree do no harm. */
+ * rows of its tokens differ from the tree of its head. Rows that equal the tree's records do not
+ * make a branch dirty. */
 static int head_prepare(struct head_change *h, struct err *err)
 {
     bool is_dirty = false;

@@ -13,14 +13,14 @@ struct head_change {
     const struct lake_repo *asked; /* the repository's record as the caller gave it */
     struct str name;               /* name of the branch */
     bool force;
-    unsigned protects; /* a set of enum lake_protect; each refuses the change */
+    unsigned protects; /* a set of enum lake_protect: a rule with any of them refuses the change */
     bool has_event;    /* hooks are called, with `event` and `source` */
     enum lake_event event;
     struct str source;
-    /* Fills *out with the commit that becomes the head. It must resolve refs itself, because the
-     * branch is checked to be unchanged since the call began. If out->id is set, the commit exists
-     * already; otherwise make() has called head_commit_finish(). It is called again after a lost
-     * race. */
+    /* Fills *out with the commit that becomes the head. It must resolve refs in each call anew: the
+     * write that follows is made only if the branch has not changed since that call began. If
+     * out->id is set, the commit exists already; otherwise make() has called head_commit_finish().
+     * make() is called again after a lost race. */
     int (*make)(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err);
     void *ctx;
     bool is_old_commit; /* set by make(): the commit exists already */
@@ -34,7 +34,7 @@ struct head_change {
     struct lake_repo repo;
     struct lake_branch branch;
     struct lake_keep keep; /* the state of the collector before make() was called */
-    bool is_judged;        /* the hooks have passed the tree `judged` */
+    bool is_judged;        /* the hooks before the change have allowed the tree `judged` */
     struct str judged;
 };
 /* Makes the change. ERR_INVALID: the branch has uncommitted changes. ERR_BUSY: other changes won

@@ -1,5 +1,6 @@
 /* The points at which the lake calls hooks before and after changes of refs. The lake does not know
- * what a hook does: it calls the webhooks of a repository's action files, or there are none. */
+ * how a hook works. lake/actions.h has the hooks of a running weir, which call the webhooks that a
+ * repository's action files name. A lake may also have no hooks. */
 #ifndef LAKE_HOOKS_H
 #define LAKE_HOOKS_H
 
@@ -28,15 +29,17 @@ struct lake_hook_call {
     const struct lake_commit *commit;
     /* before the event: the present head of the branch or tag; after the event: its new head */
     struct str commit_id;
-    struct commit_turn *turn; /* of the change (lake/commit_queue.h); NULL: it has none */
+    /* the turn of the change (lake/commit_queue.h); NULL: the change has none */
+    struct commit_turn *turn;
 };
 
 struct lake_hooks {
-    /* Runs before the change. ERR_PRECONDITION with a text refuses it. A commit asks once for each
-     * tree that it is about to publish (docs/lake.md, C3). */
+    /* Runs before the change. ERR_PRECONDITION refuses the change; the error's text says why. A
+     * commit calls this once for each tree that it is about to publish (docs/lake.md, C3). */
     int (*pre)(void *ctx, struct lake *l, struct arena *a, const struct lake_hook_call *c,
                struct err *err);
-    /* Runs after the change and cannot undo it. It must not wait for a peer. */
+    /* Runs after the change and cannot undo it. It must not wait for an answer from another
+     * host. */
     void (*post)(void *ctx, struct lake *l, const struct lake_hook_call *c);
     void *ctx;
 };

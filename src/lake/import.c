@@ -10,7 +10,8 @@ enum { IMPORT_KEPT_MS = MS_PER_DAY };
 
 /* --- checks --- */
 
-/* Whether one of two addresses is inside the other. */
+/* Whether the source and the namespace of the repository overlap: one of them lies inside the
+ * other. */
 static bool import_overlaps(struct str source, const struct lake_repo *r, struct arena *a)
 {
     struct str space = arena_fmt(a, STR_FMT "/", STR_ARG(r->space));
@@ -59,8 +60,8 @@ static int import_check(const struct lake_import_options *o, struct lake *l,
 
 /* --- old records --- */
 
-/* Removes records of imports that ended a day ago; nobody asks for them any more. A failure is of
- * no importance: the next import tries again. */
+/* Removes records of imports that ended a day ago; clients are not promised an answer about them
+ * any more. A failure does not matter, because the next import tries again. */
 static void import_forget_old(struct lake *l, struct arena *a, const struct lake_repo *r)
 {
     static const char prefix[] = "imports/";

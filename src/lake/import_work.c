@@ -243,7 +243,7 @@ static int import_next_old(struct import_changes *c, struct err *err)
     return code;
 }
 
-/* Returns the present object of the stream, and moves behind all objects with the same path. */
+/* Returns the present object of the stream, and skips all further objects with the same path. */
 static int import_give_object(struct import_changes *c, struct tree_record *out, struct err *err)
 {
     struct lake_entry e = {0};
@@ -455,9 +455,9 @@ static int import_run(struct import_work *w, struct err *err)
     return code;
 }
 
-/* The record has changed under the work: the import was canceled or made, or another process works
- * on it too. ERR_BUSY: it has not ended, and who else works on it may die, so this task is tried
- * again (I3). */
+/* Ends the work, after the record was changed by others: the import was canceled or made, or
+ * another process works on it too. ERR_BUSY: the import has not ended. The other process may die,
+ * so this task is tried again (I3). */
 static int import_yield(struct import_work *w, struct err *err)
 {
     struct import_record *now;

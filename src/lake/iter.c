@@ -92,8 +92,8 @@ static struct row_iter *row_iter_of(struct lake_iter *it)
     return container_of(it, struct row_iter, iter);
 }
 
-/* Reads the next row whose record is wanted. The reader returns ERR_AGAIN for a row that is not
- * wanted. */
+/* Gives the next item. Skips the rows for which the kind's read() returns ERR_AGAIN, which means
+ * that the row is not part of the iteration. */
 static int row_iter_next(struct lake_iter *iter, struct lake_item *out, struct err *err)
 {
     struct row_iter *it = row_iter_of(iter);

@@ -21,7 +21,8 @@ struct lake_iter;
 /* The present item of an iterator. The iterator's kind says which pointer is set. Everything is
  * borrowed until the next call on the iterator. Stamps are empty. */
 struct lake_item {
-    /* name, commit id or path; the iterator is ordered by it, or at least can seek it */
+    /* name, commit id or path, by which lake_iter_seek() moves; in most kinds the items are in the
+     * order of this id */
     struct str id;
     const struct lake_repo *repo;
     const struct lake_branch *branch;
@@ -62,14 +63,14 @@ struct lake_history {
 /* Opens an iterator over the commit and its ancestors, the newest first, each once. A commit never
  * comes before one of its children, whatever their times say. Seeking walks from the beginning
  * until the id is found. Memory: about 32 bytes for each commit that was returned, and 200 bytes
- * for each that is next. */
+ * for each commit that was read and not returned yet. */
 int lake_iter_history(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                       const struct lake_history *h, struct err *err) MUST_CHECK;
 
 /* Gives the next item. ERR_END: there are no more. ERR_CLOSED: the iterator was closed. After any
  * other error the only calls allowed are seek and close. */
 int lake_iter_next(struct lake_iter *it, struct lake_item *out, struct err *err) MUST_CHECK;
-/* Moves the iterator, forward or back: the next item is the first one at or behind `id`. In a
+/* Moves the iterator, forward or back: the next item is the first one at or after `id`. In a
  * history the next item is `id` itself; if the history does not have it, there are no more
  * items. */
 void lake_iter_seek(struct lake_iter *it, struct str id);

@@ -5,7 +5,8 @@
 #include "lake/iter.h"
 #include "lake/lake_int.h"
 
-/* The functions of a kind. Their callers in iter.c check that the iterator is not closed. */
+/* The functions of one kind of iterator. Their callers in iter.c check that the iterator is not
+ * closed. */
 struct lake_iter_ops {
     int (*next)(struct lake_iter *it, struct lake_item *out, struct err *err);
     void (*seek)(struct lake_iter *it, struct str id);

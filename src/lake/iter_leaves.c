@@ -20,7 +20,8 @@ static struct leaf_iter *leaf_iter_of(struct lake_iter *it)
     return container_of(it, struct leaf_iter, iter);
 }
 
-/* Sets *out to whether the commit has a mark. Reads marks until one is at or behind the id. */
+/* Sets *out to whether the commit has a mark. Reads marks until the mark is equal to or greater
+ * than the id. */
 static int leaf_is_marked(struct leaf_iter *it, struct str id, bool *out, struct err *err)
 {
     struct str key, value;

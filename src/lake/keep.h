@@ -1,11 +1,12 @@
-/* The writers' half of collection: how a write makes a new reference to a commit, or to a body that
- * exists already.
+/* The duties of writers beside collections: how a write makes a new reference to a commit, or to a
+ * body that exists already, so that no collection removes the thing. To *keep* such a thing is to
+ * do that. A struct lake_keep is the state of the collector as a writer has read it.
  *
- * A run of the collector must not remove a thing to which a write begins to refer while the run is
- * marking. So a write that makes such a reference checks that the row `gc/state` has not changed
- * since it was read. While a run is marking, the same write leaves a mark: `gc/commits/<id>` or
- * `gc/kept/<address>`. The run can go from marking to removing only by changing `gc/state`, so it
- * sees every mark. docs/lake-keeping.md has the whole argument.
+ * A write may begin to refer to a thing while a run of the collector is marking. The run must not
+ * remove that thing. So a write that makes such a reference checks that the row `gc/state` has not
+ * changed since it was read. While a run is marking, the same write leaves a mark:
+ * `gc/commits/<id>` or `gc/kept/<address>`. The run can go from marking to removing only by
+ * changing `gc/state`, so it sees every mark. docs/lake-keeping.md has the whole argument.
  *
  *     struct lake_keep keep;
  *     code = lake_keep_begin(&keep, l, a, r, err);
@@ -23,7 +24,7 @@ struct lake_tx;
 
 struct lake_keep {
     struct str stamp;  /* the row gc/state as it was read */
-    bool is_marking;   /* references leave marks */
+    bool is_marking;   /* a run is marking, so writes leave marks for their new references */
     bool is_removing;  /* bodies without references are being removed */
     bool is_idle;      /* no run is under way */
     int64_t cutoff_ms; /* a run leaves younger files alone */
@@ -31,8 +32,8 @@ struct lake_keep {
     struct str run;    /* the run that is under way */
 };
 
-/* Reads the state of the repository's collector. The caller must read the address that it will
- * refer to after this call. */
+/* Reads the state of the repository's collector. The caller must read the entry whose body it will
+ * refer to after this call, not before. */
 int lake_keep_begin(struct lake_keep *out, struct lake *l, struct arena *a,
                     const struct lake_repo *r, struct err *err) MUST_CHECK;
 
@@ -44,9 +45,10 @@ void lake_tx_keep_state(struct lake_tx *tx, const struct lake_repo *r,
  * lake_keep_begin(). */
 int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                         const struct lake_keep *keep, struct str id, struct err *err) MUST_CHECK;
-/* Adds the check and the mark for a commit that this write makes, and whose tree was built under
- * `keep`. The mark is put only while a run is marking. If a commit of this id has expired, it
- * becomes live again. ERR_BUSY: a run is under way, so it cannot. */
+/* Adds the check and the mark for a commit that this write makes, and whose tree was built after
+ * `keep` was read. The mark is put only while a run is marking. If a commit of this id has expired,
+ * it becomes live again. ERR_BUSY: it has expired, but cannot become live again while a run is
+ * under way. */
 int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                      const struct lake_keep *keep, struct str id, struct err *err) MUST_CHECK;
 /* Adds the check and the mark that keep the body of an entry. The entry was read after
@@ -60,12 +62,13 @@ void lake_tx_keep_body(struct lake_tx *tx, const struct lake_repo *r, const stru
  * publishes the tree checks that the state has not changed (lake/change.h). */
 
 /* Prepares the put of a node: if a run is about to remove the file of that name, takes it off the
- * list of dead files. Waits if the file is being removed just now. ERR_AGAIN: the state has
- * changed. ERR_BUSY: the file has not been removed for a long time. */
+ * list of dead files. Waits if the file is being removed just now. ERR_AGAIN: the state of the
+ * collector has changed, so the caller must begin again with lake_keep_begin(). ERR_BUSY: the
+ * removal of the file has not ended after a long wait. */
 int lake_keep_node(const struct lake_keep *keep, struct lake *l, const struct lake_repo *r,
                    struct str id, struct err *err) MUST_CHECK;
-/* Whether nodes that were put under `old` are safe under `now` too. If they are not, the tree must
- * be built again. */
+/* Whether nodes that were put when the collector was in the state `old` are safe in the state `now`
+ * too. If they are not, the tree must be built again. */
 bool lake_keep_covers(const struct lake_keep *old, const struct lake_keep *now);
 
 /* Gives the key of an entry's body relative to the namespace. Returns false when the body is

@@ -12,13 +12,13 @@
  * and they may block. They check names, protection and the read-only flag. They do not check who
  * the caller is; the edges (S3, REST) do that.
  *
- * Errors, beside those of kv/kv.h and object/bucket.h: ERR_NOT_FOUND (the text says what: "branch
- * not found"; an error of a peer never counts as that, L9), ERR_EXISTS ("branch already exists: not
- * unique"), ERR_INVALID (a bad name or value; "uncommitted changes (dirty branch)"),
- * ERR_NOT_MODIFIED ("no changes"), ERR_CONFLICT ("conflict found"), ERR_DENIED ("protected branch",
- * "read-only repository", the default branch), ERR_PRECONDITION (a condition, or a hook that
- * refused), ERR_GONE (a commit or an object that was collected), ERR_BUSY (other changes of the
- * branch won every race). */
+ * Errors, beside those of kv/kv.h and object/bucket.h: ERR_NOT_FOUND (the text names the missing
+ * thing, such as "branch not found"; an error of the key-value store or of a storage is never
+ * reported so, L9), ERR_EXISTS ("branch already exists: not unique"), ERR_INVALID (a bad name or
+ * value; "uncommitted changes (dirty branch)"), ERR_NOT_MODIFIED ("no changes"), ERR_CONFLICT
+ * ("conflict found"), ERR_DENIED ("protected branch", "read-only repository", the default branch),
+ * ERR_PRECONDITION (a condition, or a hook that refused), ERR_GONE (a commit or an object that was
+ * collected), ERR_BUSY (other changes of the branch won every race). */
 #ifndef LAKE_LAKE_H
 #define LAKE_LAKE_H
 
@@ -50,8 +50,9 @@ struct lake_hooks; /* lake/hooks.h */
 struct lake_keep;  /* lake/keep.h */
 
 struct lake_options {
-    struct kv *kv;         /* borrowed */
-    struct routes *routes; /* finds the buckets of namespaces; borrowed. NULL in tests: `place` */
+    struct kv *kv; /* borrowed */
+    /* finds the buckets of namespaces; borrowed. NULL in tests that set `place` */
+    struct routes *routes;
     /* Announce changes of replicated buckets (s3/gateway/capture.h), and find objects whose bucket
      * is being switched to another storage (route/sides.h). Borrowed; NULL: nothing is replicated.
      */
@@ -68,13 +69,14 @@ struct lake_options {
     uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this time */
     unsigned writers;       /* node files that a commit writes at the same time; 0: 16 */
     const struct lake_hooks *hooks; /* borrowed; NULL: none */
-    /* How many changes of branches may wait behind one whose hooks are asked; 0: any number. */
+    /* How many changes of branches may wait for changes whose hooks have not answered yet; 0: any
+     * number. */
     size_t hook_waiters_max;
-    const char *folder;   /* collections sort there; NULL: nothing is collected */
+    const char *folder;   /* folder in which collections sort lists; NULL: nothing is collected */
     uint64_t gc_grace_ms; /* lake.gc.grace: younger files are not collected; 0: 24 h */
     uint64_t gc_day_ms;   /* lake.gc.day: a day of the rules of retention; 0: 24 h */
-    /* How often claims are looked at (lake/claim.h). 0, for tests: a claim need not settle before
-     * files are removed. */
+    /* Time between two readings of each claim (lake/claim.h). 0, for tests: files may be removed
+     * although the claim has just changed. */
     uint64_t claim_every_ms;
     const struct log *log;
 };
@@ -111,7 +113,8 @@ int lake_repo_get(struct lake *l, struct arena *a, struct str id, struct lake_re
 int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force, bool purge,
                      struct err *err) MUST_CHECK;
 
-/* A request for a page of names: names that begin with `prefix`, from behind `after` on. */
+/* A request for a page of names: the names that begin with `prefix` and are greater than
+ * `after`. */
 struct lake_page {
     struct str prefix, after;
     size_t limit; /* at most LAKE_LIST_MAX */
@@ -148,8 +151,9 @@ int lake_tag_list(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- refs --- */
 
-/* The meaning of a ref expression: a branch with its changes, or a commit. An expression is a name
- * or an id (or a unique prefix of an id, in hex), then `~n`, `^n`, `@` or `$`. */
+/* The thing that a ref expression means: a branch with its staged changes, or a commit. An
+ * expression is a name or an id (or a unique prefix of an id, in hex), then `~n`, `^n`, `@` or
+ * `$`. */
 struct lake_ref {
     enum {
         LAKE_BRANCH,
@@ -188,7 +192,7 @@ int lake_stat_now(struct lake *l, struct arena *a, const struct lake_repo *r, st
                   struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
 
 struct lake_list_options {
-    struct str prefix, delimiter, after; /* the listing begins behind `after` */
+    struct str prefix, delimiter, after; /* the listing has paths that are greater than `after` */
     size_t limit;
 };
 struct lake_objects {
@@ -214,18 +218,19 @@ struct lake_stage_options {
     lake_judge_fn *judge; /* NULL: no condition */
     void *ctx;
     bool force;
-    /* Set if the bodies of the entries existed before, so that a collection learns of them
+    /* Set if the bodies of the entries existed before, so that a collection does not remove them
      * (lake/keep.h). ERR_BUSY: a collection began or ended meanwhile; the caller must read the
      * entries again and stage them again. NULL: every body was put just now. */
     const struct lake_keep *keep;
     size_t *removed; /* out: the number of removed paths that existed; may be NULL */
     /* Out, also after an error: the rows of a refused stage may have become part of a commit.
-     * Without fences, rows are put before the branch is looked at (K4). May be NULL. */
+     * Without fences, rows are put before it is known that the branch is unchanged (K4). May be
+     * NULL. */
     bool *may_be_there;
 };
-/* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. Where a path occurs twice its last
- * change counts. When it returns 0 the changes are durable, and every later read sees them (L1,
- * L4). Of concurrent stages of one path one wins (L5). */
+/* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. If a path occurs twice, only its
+ * last change is made. When it returns 0 the changes are durable, and every later read sees them
+ * (L1, L4). If several calls stage one path at the same time, one of them wins (L5). */
 int lake_stage(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                const struct lake_put *puts, size_t count, const struct lake_stage_options *o,
                struct err *err) MUST_CHECK; /* o NULL: no options */
@@ -237,14 +242,13 @@ struct lake_commit_options {
     struct str_pairs metadata;
     int64_t created_ms; /* 0: now */
     bool allow_empty, force;
-    const struct str
-        /* commit only these paths; a path that ends with '/' is a prefix. NULL: all paths */
-        *paths;
+    /* commit only these paths; a path that ends with '/' is a prefix. NULL: all paths */
+    const struct str *paths;
     size_t path_count;
     struct str source_tree; /* commit this tree as it is; the branch must be clean */
 };
-/* Commits the branch as it is at one moment after the call began (L3). No commit of the branch is
- * lost beside it (L7). */
+/* Commits the branch as it is at one moment after the call began (L3). No other commit of the
+ * branch that is made at the same time is lost (L7). */
 int lake_commit(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
                 const struct lake_commit_options *o, struct lake_commit *out,
                 struct err *err) MUST_CHECK;
@@ -315,11 +319,11 @@ int lake_diff_refs(struct lake *l, struct arena *a, const struct lake_repo *r, s
                    struct lake_differences *out, struct err *err) MUST_CHECK;
 
 struct lake_log_options {
-    struct str after; /* a commit id: the page begins behind it */
+    struct str after; /* a commit id: the page begins after this commit */
     size_t limit;
     bool first_parent;
     int64_t since_ms; /* leave out older commits; 0: none */
-    /* the walk ends with this commit; empty: with the first one */
+    /* the walk ends with this commit; empty: it ends with the oldest commit */
     struct str stop_at;
     /* only commits that changed one of these paths or prefixes */
     const struct str *objects, *prefixes;

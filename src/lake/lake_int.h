@@ -13,9 +13,11 @@
 #include "os/loop.h"
 
 enum {
-    /* tries of R4 (docs/lake.md, C5) and of other changes of a head */
+    /* how often a commit begins again by R4 (docs/lake.md, C5), and how often another change of a
+     * head is tried */
     LAKE_HEAD_TRIES = 10,
-    LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE, /* how long a change of a branch is tried again */
+    /* a change of a branch is tried again for at most this time */
+    LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE,
     LAKE_CLAIM_FRESH_MS = MS_PER_MINUTE,
     LAKE_CLAIM_ASK_MS = MS_PER_S,
     LAKE_NODE_WAIT_MS = 30 * MS_PER_S,
@@ -32,14 +34,15 @@ struct lake {
     struct commit_queue *queue; /* commit_queue.c: commits of one branch wait for each other */
     struct commit_cache *commits;
     struct branch_cache *branches;
-    struct lake_claims *claims; /* claim_hold.c: what this process knows of claims */
-    struct lake_rights *rights; /* right.c: owners that may use their namespaces */
+    struct lake_claims *claims; /* claim_hold.c: the claims that this process has read */
+    struct lake_rights *rights; /* right.c: answers whether owners may use their namespaces */
     struct lake_notes *notes;   /* notes.c: operations that were slow or failed */
     struct log_pauses *logs;    /* log_pauses.c: walks that wait for their next page */
-    /* The repository of a younger claim may be in the making (claim.c), so that claim is not taken
-     * from it. Tests set it. */
+    /* While a claim is younger than this, its repository may be in the making, so the claim is not
+     * replaced (claim.c). Tests set this time. */
     int64_t claim_fresh_ms;
-    uint64_t claim_ask_ms; /* how old an answer about a claim may be (N5). Tests set it */
+    /* how old the last reading of a claim may be when a file is removed (N5). Tests set it */
+    uint64_t claim_ask_ms;
     uint64_t node_wait_ms; /* how long a commit waits for a node to be removed. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
     void (*repo_changed)(void *ctx, struct str id); /* set by lake_watch_repos() */
@@ -124,8 +127,8 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
  * repository was deleted. */
 int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct err *err) MUST_CHECK;
-/* Puts the record of a new branch or tag, which refers to the commit; an empty id refers to none.
- * Errors: those of lake_put_new(), and ERR_GONE: the commit has expired. */
+/* Puts the record of a new branch or tag, which refers to the commit `commit_id`; an empty id: it
+ * refers to no commit. Errors: those of lake_put_new(), and ERR_GONE: the commit has expired. */
 int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct str commit_id, struct err *err) MUST_CHECK;
 
@@ -169,8 +172,8 @@ int lake_repo_again(struct lake *l, struct arena *a, const struct lake_repo *r,
  * is borrowed until then. */
 int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store *out,
                     struct err *err) MUST_CHECK;
-/* Makes the store put nodes under this state of the collector (lake/keep.h), which is borrowed
- * until the release. */
+/* Makes the store check every node that it puts against `keep`, the state of the collector
+ * (lake_keep_node()). `keep` is borrowed until the release. */
 void lake_tree_store_keep(struct tree_store *t, const struct lake_keep *keep);
 void lake_tree_store_release(struct lake *l, struct tree_store *t);
 
@@ -180,13 +183,13 @@ int lake_check_writable(const struct lake_repo *r, bool force, struct err *err) 
 /* --- pages of names (rows.c) --- */
 
 /* Opens a scan of the rows "<kind>/<name>" of a partition whose names begin with the page's prefix
- * and are behind its `after`. */
+ * and are greater than its `after`. */
 int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, struct arena *a,
                    struct str partition, const char *kind, const struct lake_page *p,
                    struct err *err) MUST_CHECK;
 
-/* Reads the record of a row into an item; its bytes stay in the arena. ERR_AGAIN: the row is not
- * for this page. */
+/* Reads the record of a row into an item; its bytes stay in the arena. ERR_AGAIN: the row is left
+ * out of the page. */
 typedef int lake_row_fn(void *item, void *ctx, struct arena *a, struct str record, struct err *err);
 
 /* A kind of rows of which a page is read into an array. */

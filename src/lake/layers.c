@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* A layer is a token's rows or a tree's records. `row` is the row that the walk has not passed yet.
- */
+/* A layer is a token's rows or a tree's records. `row` is the layer's next row, which the walk has
+ * not returned yet. */
 struct layer {
     struct kv_scan *scan; /* NULL: the layer is a tree */
     struct tree_iter *tree;
@@ -57,7 +57,7 @@ static int layer_read_tree(struct layer *layer, struct str prefix, struct err *e
     return code;
 }
 
-/* Reads the layer's next row if the last one was passed. */
+/* Reads the layer's next row, unless `row` already has it. */
 static int layer_read(struct layer *layer, struct str prefix, struct err *err)
 {
     if (layer->is_read)
@@ -127,7 +127,8 @@ static struct layer *layers_smallest(struct layers *w)
     return best;
 }
 
-/* Moves all layers behind the path of `best`. The path's strings stay valid until the next read. */
+/* Makes every layer that is at the path of `best` read its next row later. The strings of best->row
+ * stay valid until then. */
 static void layers_pass(struct layers *w, const struct layer *best)
 {
     for (size_t i = 0; i < w->count; i++) {
@@ -182,7 +183,7 @@ void layers_close(struct layers *w)
     free(w);
 }
 
-/* --- helpers of those who walk --- */
+/* --- helpers for callers --- */
 
 struct str *layers_tokens(struct arena *a, const struct lake_branch *b, size_t *count)
 {

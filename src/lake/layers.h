@@ -3,8 +3,8 @@
  * If several layers have a path, the newest layer decides.
  *
  * A walk belongs to one thread. Without KV_MOMENTS, and without a view, the walk's caller reads the
- * branch's record behind the walk: tokens that are still listed were not dropped while the walk
- * read them (docs/lake.md, "Reading", L2). */
+ * branch's record after the walk. The tokens that the record still names were not dropped while the
+ * walk read them (docs/lake.md, "Reading", L2). */
 #ifndef LAKE_LAYERS_H
 #define LAKE_LAYERS_H
 
@@ -36,7 +36,7 @@ int layers_open(struct layers **out, struct lake *l, const struct layers_options
 /* Gives the next row. ERR_END: there are no more. The strings are borrowed until the next call on
  * the walk. */
 int layers_next(struct layers *w, struct layers_row *out, struct err *err) MUST_CHECK;
-/* Moves the walk forward or back: the next row is the first one at or behind `path`. */
+/* Moves the walk forward or back: the next row is the first one at or after `path`. */
 void layers_seek(struct layers *w, struct str path);
 void layers_close(struct layers *w); /* NULL is fine */
 
@@ -44,8 +44,8 @@ void layers_close(struct layers *w); /* NULL is fine */
  * array is in the arena; NULL when the arena is full. */
 struct str *layers_tokens(struct arena *a, const struct lake_branch *b, size_t *count);
 
-/* Appends the first string behind all strings that begin with `prefix`. Returns false when there is
- * none, because the prefix consists of the byte 0xff alone. */
+/* Gives the smallest string that is greater than all strings that begin with `prefix`. Returns
+ * false when there is none, because every byte of the prefix is 0xff. */
 bool layers_behind(struct arena *a, struct str prefix, struct str *out);
 
 #endif

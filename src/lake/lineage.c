@@ -3,7 +3,8 @@
 
 #include "base/hex.h"
 
-/* Values of `generation` before the commit is settled. */
+/* Values of `generation` before it is computed. A commit is *settled* once it has its generation;
+ * it is open while its parents are being settled. */
 enum { LINEAGE_UNKNOWN = 0, LINEAGE_OPEN = -1 };
 
 void lineage_release(struct lineage *g)

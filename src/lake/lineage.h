@@ -1,6 +1,6 @@
 /* The lineage of commits that come from elsewhere: their ids and parents are collected, and their
  * generations are computed from these. Old versions of lakeFS kept no generations, and others kept
- * wrong ones, so weir trusts none (D4 of docs/lake-moving.md).
+ * wrong ones, so weir trusts no stored generation (D4 of docs/lake-moving.md).
  *
  *     struct lineage g = {0};
  *     for each commit in the order of ids:
@@ -33,7 +33,7 @@ struct lineage_commit {
 /* {0} is an empty lineage. */
 struct lineage {
     VEC(struct lineage_commit) commits; /* sorted by id */
-    /* the parents of each commit in a row, its first parent first */
+    /* the parents of all commits; those of one commit are side by side, its first parent first */
     VEC(struct lineage_id) parents;
 };
 void lineage_release(struct lineage *g);

@@ -60,7 +60,7 @@ static int listing_fill(struct lake *l, struct arena *a, const struct layers_opt
     return code;
 }
 
-/* Lists a commit. `m` (unless NULL): lists the branch at that moment. */
+/* Lists the branch at the moment `m`, or the commit if `m` is NULL. */
 static int listing_run(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct lake_moment *m, struct str commit_id,
                        const struct lake_list_options *o, struct lake_objects *out, struct err *err)

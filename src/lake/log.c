@@ -11,8 +11,9 @@ struct log_walk {
     struct lake_iter *history;
     struct tree_store trees;
     bool has_trees;
-    bool stopped;  /* the commit `stop_at` was passed */
-    bool has_next; /* the page begins with the commit `next`, which the history has passed */
+    bool stopped; /* the commit `stop_at` was passed */
+    /* the page begins with the commit `next`, which the iterator has already returned */
+    bool has_next;
     char next[LAKE_ID_LEN];
     struct lake_commit first; /* the commit `next` */
     struct arena work;        /* emptied for every commit */
@@ -52,7 +53,8 @@ static int log_prefix_differs(struct log_walk *w, struct str left, struct str ri
     return code == ERR_END ? 0 : code;
 }
 
-/* Finds the tree of the commit's first parent. For the first commit it is empty. */
+/* Finds the tree of the commit's first parent. If the commit has no parents, *out is the empty
+ * tree. */
 static int log_parent_tree(struct log_walk *w, const struct lake_commit *c, struct str *out,
                            struct err *err)
 {
@@ -91,7 +93,7 @@ static int log_wants(struct log_walk *w, const struct lake_commit *c, bool *out,
 
 /* --- the walk --- */
 
-/* Gives the commit with which a page begins that continues a paused walk. */
+/* Gives the first commit of a page that continues a paused walk. */
 static int log_take_next(struct log_walk *w, const struct lake_commit **out, struct err *err)
 {
     struct str id = str_n(w->next, sizeof(w->next));
@@ -133,8 +135,8 @@ static void log_key_add(struct buf *key, struct str part)
     buf_append_str(key, part);
 }
 
-/* Appends the key under which the walk for a page behind `after` is kept. It has everything that
- * the walk depends on. */
+/* Appends the key under which the walk for a page after the commit `after` is kept. The key
+ * contains everything that the walk depends on. */
 static void log_walk_key(const struct log_walk *w, struct str after, struct buf *key)
 {
     const struct lake_log_options *o = w->o;
@@ -166,7 +168,7 @@ static bool log_resume(struct log_walk *w)
     return w->has_next;
 }
 
-/* Keeps the walk for the page that begins behind `after` with the commit `next`. */
+/* Keeps the walk for the page after the commit `after`, whose first commit is `next`. */
 static void log_keep_walk(struct log_walk *w, struct str after, struct str next)
 {
     struct log_pause pause = {.history = w->history};

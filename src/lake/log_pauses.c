@@ -5,7 +5,9 @@
 
 #include <stdlib.h>
 
-enum { PAUSED_LOG_COST = 2000 }; /* number of commits that each walk counts for, beside its own */
+/* number of commits that is added to each walk's own number, so that the number of walks is limited
+ * too */
+enum { PAUSED_LOG_COST = 2000 };
 
 struct paused_log {
     struct list node;
@@ -102,7 +104,7 @@ void log_pauses_put(struct log_pauses *p, struct str key, const struct log_pause
     buf_append_str(&log->key, key);
     mutex_lock(&p->lock);
     struct paused_log *same = paused_log_find(p, key);
-    if (same) /* another reader has paused at the same page */
+    if (same) /* the walk of another reader waits for the same page; the new walk replaces it */
         paused_log_move(p, same, &dropped);
     list_push(&p->logs, &log->node);
     p->commits += log->commits;

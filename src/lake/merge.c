@@ -11,7 +11,8 @@ struct merge {
     const struct tree_merge *how;
     struct tree_spine sides[MERGE_SIDES];
     struct tree_builder builder;
-    uint64_t conflicts; /* conflicts that nothing decided; from the first one on nothing is built */
+    /* number of conflicts that no strategy decided; after the first one nothing is built */
+    uint64_t conflicts;
 };
 
 static const struct tree_item *merge_item(const struct merge *m, enum merge_side side)
@@ -37,8 +38,9 @@ static int merge_next_two(struct merge *m, enum merge_side a, enum merge_side b,
 
 /* --- nodes --- */
 
-/* Adds the item of a side to the result and moves the side on, or enters the item. An item at the
- * end of its tree can be the last of the result only if the other side has ended too. */
+/* Adds the item of a side to the result and moves the side to its next item, or enters the item. An
+ * item at the end of its tree can be the last item of the result only if the other side has ended
+ * too. */
 static int merge_take(struct merge *m, enum merge_side side, struct err *err)
 {
     enum merge_side other = side == MERGE_SOURCE ? MERGE_DEST : MERGE_SOURCE;
@@ -49,8 +51,9 @@ static int merge_take(struct merge *m, enum merge_side side, struct err *err)
     return tree_builder_take(&m->builder, s, m->sides[other].end, err);
 }
 
-/* M1: source and dest are at equal nodes, so the result has this node, whatever the base has. A
- * node that is the last of its tree on one side only ends by the rule of splitting. */
+/* M1: source and dest are at equal nodes, so the result has this node, whatever the base has. If
+ * the node is the last of its tree on one side only, the rule of splitting has ended it, so it may
+ * stand in the middle of a tree. */
 static int merge_take_both(struct merge *m, struct err *err)
 {
     struct tree_item node = m->sides[MERGE_DEST].item;
@@ -68,7 +71,8 @@ static int merge_take_both(struct merge *m, struct err *err)
     return code ? code : merge_next_two(m, MERGE_SOURCE, MERGE_DEST, err);
 }
 
-/* M1 to M3: steps over pairs of equal nodes. Sets *done when it did so. */
+/* M1 to M3: takes or skips a node that is equal on two sides. Sets *done to whether there was
+ * one. */
 static int merge_pairs(struct merge *m, bool *done, struct err *err)
 {
     const struct tree_item *b = merge_item(m, MERGE_BASE), *s = merge_item(m, MERGE_SOURCE),
@@ -87,7 +91,7 @@ static int merge_pairs(struct merge *m, bool *done, struct err *err)
 
 /* --- the front --- */
 
-/* M4: the side whose item begins first. */
+/* M4: returns the side whose item begins first. */
 static enum merge_side merge_front(const struct merge *m)
 {
     enum merge_side front = MERGE_SIDES;
@@ -99,8 +103,8 @@ static enum merge_side merge_front(const struct merge *m)
     return front;
 }
 
-/* M5: of the sides whose items overlap the front's, the one whose item is the highest. *alone says
- * that the front overlaps no other. */
+/* M5: of the front and the sides whose items overlap the front's item, returns the side whose item
+ * has the highest level. *alone: no other item overlaps the front's. */
 static enum merge_side merge_highest(const struct merge *m, enum merge_side front, bool *alone)
 {
     enum merge_side highest = front;
@@ -130,7 +134,8 @@ static bool merge_same(const struct merge_records *r, enum merge_side a, enum me
     return str_eq(r->at[a]->identity, r->at[b]->identity);
 }
 
-/* Decides which side wins when both changed the key differently. MERGE_SIDES: neither does. */
+/* Decides which side wins when both changed the key differently. MERGE_SIDES: no side wins, so this
+ * is a conflict. */
 static enum merge_side merge_decide(const struct merge *m, struct str key)
 {
     static const enum merge_side winner[] = {[TREE_NO_STRATEGY] = MERGE_SIDES,

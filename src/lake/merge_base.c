@@ -8,14 +8,16 @@ enum {
     FROM_LEFT = 1,
     FROM_RIGHT = 2,
     FROM_BOTH = FROM_LEFT | FROM_RIGHT,
-    FROM_BASE = 4, /* an ancestor of a base that was found, so not a best one */
+    /* the commit is an ancestor of a merge base that was found, so it is not a merge base itself */
+    FROM_BASE = 4,
     FROM_KINDS = 8,
 };
 
 /* Commits are taken by generation. All children of a commit come before it, so its marks are
  * complete when it is taken: a commit with the marks of both sides and without FROM_BASE is a merge
- * base. A further base is reached from each side by commits that the other side has not reached, so
- * the walk ends when the heap has none of these left from one side. */
+ * base. As long as a merge base is not found, the heap has that commit with the marks of both
+ * sides, or it has both a commit with the left mark only and one with the right mark only. So the
+ * walk ends when neither is so. */
 struct base_walk {
     struct graph graph;
     struct graph_heap heap;

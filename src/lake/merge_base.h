@@ -1,13 +1,13 @@
-/* What a merge of two commits starts from: their merge bases, and the tree that stands for them.
+/* The merge bases of two commits, and the one tree that a merge uses as its base.
  *
  * A merge base is a best common ancestor: a commit that both sides have, and that is no ancestor of
  * another such commit. Two branches that were merged into each other crosswise have several:
  *
  *        P───L1        L1 is a merge of P and Q, and so is R1. The bases of L1 and R1 are P and Q.
- *       / \ /          A path that only Q changed is new in the eyes of P. If L2 puts back the
- *      A   X           value that P has, a merge with the base P takes that for no change, and
- *       \ / \          brings the value of Q again, against the last word of the left side.
- *        Q───R1
+ *       / \ /          Let Q have changed a path that P has not changed. Then L1 and R1 have the
+ *      A   X           value of Q. If a commit L2 after L1 puts back the value of P, a merge of L2
+ *       \ / \          and R1 over P alone finds no change on the left side, and brings the value
+ *        Q───R1        of Q again. The last change of the left side is lost.
  *
  * So the bases are merged first, over the bases of their own, and the result is the base of the
  * merge (docs/lake-trees.md, "Several merge bases"). For the files of src/lake/ alone. */
@@ -16,15 +16,15 @@
 
 #include "lake/lake_int.h"
 
-enum { MERGE_BASES_MAX = 16 }; /* most merge bases that count; further ones are left out */
+enum { MERGE_BASES_MAX = 16 }; /* most merge bases that are used; further ones are left out */
 
 struct merge_bases {
     struct str ids[MERGE_BASES_MAX]; /* in the arena; the highest generation first */
     size_t count;
 };
 
-/* Finds the merge bases of a commit, `right`, and of a merge of the commits `left`. ERR_NOT_FOUND:
- * there is none. */
+/* Finds the merge bases between the commit `right` and a commit that is a merge of all commits
+ * `left`. ERR_NOT_FOUND: there is no merge base. */
 int lake_merge_bases(struct lake *l, struct arena *a, const struct lake_repo *r,
                      const struct str *left, size_t left_count, struct str right,
                      struct merge_bases *out, struct err *err) MUST_CHECK;
@@ -36,19 +36,21 @@ struct base_nodes;
 struct base_tree {
     struct str root;  /* in the arena */
     struct str first; /* id of the first merge base; in the arena */
-    /* Reads the tree, and all trees of the repository. It writes as the store that was given. */
+    /* Reads this tree, and all trees of the repository. Nodes are written as by the store that
+     * base_tree_find() got. */
     struct tree_store store;
     struct base_nodes *nodes; /* nodes of a tree that is stored nowhere; NULL: none */
 };
 
-/* Finds the tree that a merge of the two commits starts from: that of their merge base, or of all
- * their bases merged. `store` is borrowed until base_tree_release(). ERR_NOT_FOUND: there is no
- * merge base. */
+/* Finds the tree that a merge of the two commits uses as its base: the tree of their merge base or,
+ * if they have several, a merge of the trees of all bases. `store` is borrowed until
+ * base_tree_release(). ERR_NOT_FOUND: there is no merge base. */
 int base_tree_find(struct base_tree *out, struct tree_store *store, struct lake *l, struct arena *a,
                    const struct lake_repo *r, struct str left, struct str right,
                    struct err *err) MUST_CHECK;
 void base_tree_release(struct base_tree *b); /* {0} is fine */
-/* Whether an identity in such a tree says that the bases conflict, so that there is no object. */
+/* Whether an identity in such a tree is not that of an object, but the sign that the merge bases
+ * conflict at this path. */
 bool base_tree_conflicts(struct str identity);
 
 #endif

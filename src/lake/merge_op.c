@@ -28,8 +28,9 @@ static enum tree_strategy merging_choose(void *ctx, struct str path)
     return o->choose ? o->choose(o->ctx, path) : TREE_NO_STRATEGY;
 }
 
-/* Whether the source has changed nothing since the base. An emptied branch counts as different from
- * the first commit of its repository, as in lakeFS, where that commit has no tree at all. */
+/* Whether the source has changed nothing since the base. If the base is the first commit of the
+ * repository, every later commit counts as a change, even with an empty tree, as in lakeFS, where
+ * the first commit has no tree at all. */
 static bool merging_is_empty(const struct tree_merge *m, const struct lake_commit *base,
                              struct str source)
 {

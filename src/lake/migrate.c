@@ -127,8 +127,8 @@ static int migrate_rows(struct migrate_repo *m, struct err *err)
                     "was thrown away; run the migration again");
 }
 
-/* Makes the repository appear. As for a bare repository, its namespace already holds files, those
- * of lakeFS. */
+/* Writes the repository's record, so that the repository appears. Its namespace already holds the
+ * files of lakeFS, so it is made like a bare repository. */
 static int migrate_make_repo(struct migrate_repo *m, struct err *err)
 {
     struct lake_repo_options o = {.id = m->repo.id,
@@ -149,7 +149,7 @@ static int migrate_make_repo(struct migrate_repo *m, struct err *err)
 }
 
 /* Ends the migration of a repository whose record is written: lets the collector begin, and sets
- * the mark to ended. */
+ * the mark's stage to MIGRATE_ENDED. */
 static int migrate_end(struct migrate_repo *m, struct err *err)
 {
     int code = lake_gc_allow(m->lake, &m->arena, &m->repo, err);
@@ -259,7 +259,8 @@ static int migration_repos(struct migration *g, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* Counts the rows that nothing leads to. They are left behind. */
+/* Counts the rows of the source that belong to no repository or to no branch. They are not
+ * copied. */
 static int migration_count_lost(struct migration *g, struct lake_migrate_totals *out,
                                 struct err *err)
 {

@@ -5,8 +5,8 @@
  * Repositories are moved one after the other. A repository is copied into a partition that nothing
  * leads to yet. Then everything is read again from both sides and compared. The repository's own
  * record is written last, so the repository appears whole or not at all (D7). A row `repos/<name>`
- * in the partition `lake-migrate` changes with every write, so that a stopped migration can go on
- * from there. */
+ * in the partition `lake-migrate` changes with every write, and records how far the migration has
+ * come, so that a stopped migration can go on from there. */
 #ifndef LAKE_MIGRATE_H
 #define LAKE_MIGRATE_H
 
@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-/* How far one repository is. */
+/* How far the migration of one repository has come. */
 enum lake_migrate_state {
     LAKE_MIGRATE_COPYING,
     LAKE_MIGRATE_COMPARING,
@@ -47,8 +47,8 @@ struct lake_migrate_options {
     const struct lake_progress *progress; /* NULL: none */
     const _Atomic(bool) *canceled; /* true: stop soon, also while the source does not answer; may be
                                       NULL */
-    uint64_t timeout_ms;           /* a statement of the source may take so long; 0: 10 minutes */
-    /* Is told each change of a repository's state; the strings are borrowed for the call. */
+    uint64_t timeout_ms;           /* longest time of a statement of the source; 0: 10 minutes */
+    /* Called at each change of a repository's state; the strings are borrowed for the call. */
     void (*told)(void *ctx, const struct lake_migrate_repo *r);
     void *ctx;
 };

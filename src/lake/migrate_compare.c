@@ -58,7 +58,7 @@ static int compare_end(struct compare *c, struct err *err)
                                      STR_ARG(key));
 }
 
-/* Compares a table of the repository. `branch` (unless NULL): compares the staged rows of the
+/* Compares a table of the repository. If `b` is not NULL, compares the staged rows of that
  * branch. */
 static int compare_table(struct migrate_repo *m, enum migrate_stage stage,
                          const struct lake_branch *b, struct compare *c, struct err *err)

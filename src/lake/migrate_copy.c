@@ -1,5 +1,5 @@
 /* Copies the rows of one repository. Every batch of rows is written together with the mark that
- * says how far the copy is, so a stopped copy continues behind the last batch (D8). */
+ * says how far the copy is, so a stopped copy continues after the last batch (D8). */
 #include "lake/migrate_int.h"
 
 enum { COPY_BATCH = 500, COPY_BATCH_BYTES = 8 << 20 };
@@ -122,7 +122,7 @@ static struct copy copy_stage(struct migrate_repo *m, enum migrate_stage stage,
     return (struct copy){&migrate_tables[stage], partition};
 }
 
-/* Copies a table of the repository behind the key `after`. */
+/* Copies the rows of a table of the repository whose keys are greater than `after`. */
 static int copy_table(struct migrate_repo *m, enum migrate_stage stage, struct str after,
                       struct err *err)
 {

@@ -55,7 +55,8 @@ struct migrate_row {
 
 struct migrate_table {
     const char *kind; /* rows are "<kind>/<name>" */
-    /* A SELECT with $1, the repository or the token, and $2, the key behind which it begins. */
+    /* A SELECT of the rows of $1, which is the repository or the token, whose keys are greater than
+     * $2. */
     const char *select;
     /* Makes weir's row from a row of the source; strings are in the arena. `present` is the row
      * that exists already, if there is one; its token is kept. */
@@ -71,14 +72,15 @@ int migrate_read_commit(struct arena *a, const struct source_row *from, struct l
 int migrate_read_pairs(struct arena *a, struct str json, struct str_pairs *out,
                        struct err *err) MUST_CHECK;
 
-/* Calls fn() for each row of the table behind the key `after`. `of` is the repository or the token.
- */
+/* Calls fn() for each row of the statement `select` whose key is greater than `after`. `of` is the
+ * repository or the token that the rows belong to. */
 typedef int migrate_row_fn(struct migrate_repo *m, struct arena *a, const struct source_row *row,
                            void *ctx, struct err *err);
 int migrate_each(struct migrate_repo *m, const char *select, struct str of, struct str after,
                  migrate_row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
-/* Calls fn() for each staged row that the source has for the branch, behind the path `after`. */
+/* Calls fn() for each staged row that the source has for the branch and whose path is greater than
+ * `after`. */
 int migrate_each_staged(struct migrate_repo *m, const struct lake_branch *b, struct str after,
                         migrate_row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
@@ -94,7 +96,7 @@ int migrate_each_branch(struct migrate_repo *m, struct str from,
 int migrate_mark_load(struct migrate_repo *m, struct err *err) MUST_CHECK;
 /* Adds the new mark to the write, on the condition that the row is still as it was read. */
 void migrate_mark_put(struct migrate_repo *m, struct lake_tx *tx);
-/* Keeps the new mark once the write was made. */
+/* Takes the mark's new bytes as its stamp, after the write was made. */
 void migrate_mark_written(struct migrate_repo *m);
 /* Writes the mark alone. */
 int migrate_mark_save(struct migrate_repo *m, struct err *err) MUST_CHECK;

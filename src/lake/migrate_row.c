@@ -133,7 +133,7 @@ static int migrate_row_commit(struct migrate_repo *m, struct arena *a,
     if (code < 0)
         return code;
     const struct lineage_commit *known = lineage_find(&m->lineage, c.id);
-    BUG_ON(!known); /* both reads see the same moment */
+    BUG_ON(!known); /* the lineage and this row were read from one moment of the source */
     c.generation = known->generation;
     out->name = c.id;
     out->is_first = known->is_first;
@@ -169,8 +169,9 @@ static int migrate_row_tag(struct migrate_repo *m, struct arena *a, const struct
     return row_encoded(a, &record, out, err);
 }
 
-/* Sets the staging token and the epoch of a branch: those that weir made before, or new ones. A
- * token names a partition that is dropped later, so the source must not choose it (D10). */
+/* Sets the staging token and the epoch of a branch: those of the row that an earlier copy has put,
+ * or new ones. A token names a partition that is dropped later, so the source must not choose it
+ * (D10). */
 static void branch_set_own(struct lake_branch *b, struct migrate_repo *m, struct arena *a,
                            struct str present)
 {
@@ -201,8 +202,8 @@ static int migrate_row_branch(struct migrate_repo *m, struct arena *a,
 
 /* --- staged rows --- */
 
-/* Makes the row of a staged change. A row whose path is empty, or longer than a tree allows, is
- * left behind, because it could never be committed. */
+/* Makes the row of a staged change. A row whose path is empty, or longer than a tree allows, is not
+ * moved (out->left), because it could never be committed. */
 static int migrate_row_staged(struct migrate_repo *m, struct arena *a,
                               const struct source_row *from, struct str present,
                               struct migrate_row *out, struct err *err)

@@ -17,7 +17,7 @@ enum {
 
 struct source {
     PGconn *conn;
-    uint64_t timeout_ms; /* of a statement */
+    uint64_t timeout_ms; /* longest time of a statement */
     const _Atomic(bool) *canceled;
     unsigned cursors; /* makes the names of cursors unique */
     bool is_lost;     /* the connection cannot be used any more */
@@ -33,7 +33,8 @@ struct source_rows {
 
 /* --- statements --- */
 
-/* An error of the connection, or the end of the wait (D13): nothing is sent any more. */
+/* Gives the connection up after an error of the connection, a time-out or a cancelation (D13): no
+ * statement is sent any more. Returns the error for the caller. */
 static int source_lose(struct source *s, int code, struct err *err)
 {
     s->is_lost = true;
@@ -226,8 +227,9 @@ int source_has_table(struct source *s, const char *name, bool *out, struct err *
 
 static int source_connect(struct source *s, const char *url, struct err *err)
 {
-    /* The url comes behind what it may override, and before what it must not. A host that is gone
-     * is noticed within a minute, also during a statement that takes long. */
+    /* The url ("dbname") stands after the keys that it may override, and before the key that it
+     * must not override. A host that is gone is noticed within a minute, also during a statement
+     * that takes long. */
     const char *const keys[] = {
         "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count",
         "tcp_user_timeout",          "dbname",          "client_encoding",     NULL};
@@ -238,7 +240,8 @@ static int source_connect(struct source *s, const char *url, struct err *err)
     return code < 0 ? err_wrap(err, code, "the source") : 0;
 }
 
-/* A statement that weir has given up ends on the server too. */
+/* Begins the transaction. The time-out is also set on the server, so that a statement that weir has
+ * given up ends there too. */
 static int source_begin(struct source *s, struct err *err)
 {
     char limit[64];

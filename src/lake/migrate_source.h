@@ -15,12 +15,12 @@ struct source;
 
 struct source_options {
     const char *url;
-    uint64_t timeout_ms;           /* a statement may take so long; 0: 10 minutes */
+    uint64_t timeout_ms;           /* longest time of a statement; 0: 10 minutes */
     const _Atomic(bool) *canceled; /* true: calls return ERR_CANCELED soon; may be NULL */
 };
-/* Connects, for which there are 10 s, and begins the transaction. ERR_INVALID: libpq cannot read
- * the url, or the database has no tables of lakeFS. ERR_DENIED: the server refuses the user. No
- * text ever has the url, which has the password.
+/* Connects, in at most 10 s, and begins the transaction. ERR_INVALID: libpq cannot read the url, or
+ * the database has no tables of lakeFS. ERR_DENIED: the server refuses the user. No text ever has
+ * the url, which has the password.
  *
  * This call and those below return ERR_UNAVAILABLE when the server cannot be reached or has not
  * answered in time, and ERR_CANCELED. After these errors every other call fails at once. */

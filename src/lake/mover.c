@@ -16,7 +16,7 @@ struct lake_mover {
     struct lake *lake;
     struct thread thread;
     _Atomic(bool) stops;
-    char *url, *owner; /* for the thread, while it runs */
+    char *url, *owner; /* used by the thread while it runs */
 
     struct mutex lock; /* class "lake.mover"; guards the members below */
     bool is_running;
@@ -77,8 +77,8 @@ static bool mover_goes_on(void *ctx, uint64_t rows)
     return !m->stops;
 }
 
-/* Records the new state of a repository. Repositories are reported in their order, so a report is
- * about the last one or a new one. */
+/* Records the new state of a repository. Repositories are moved one after the other, so a report is
+ * about the last repository of the list or about a new one. */
 static void mover_told(void *ctx, const struct lake_migrate_repo *r)
 {
     struct lake_mover *m = ctx;

@@ -1,6 +1,6 @@
 /* A migration on a thread of its own (lake/migrate.h). A process has at most one. The url of the
  * source has a password, so it stays in memory only: after a restart the command must be given
- * again, and the migration goes on where it was. Any thread may call these functions. */
+ * again, and the migration goes on where it stopped. Any thread may call these functions. */
 #ifndef LAKE_MOVER_H
 #define LAKE_MOVER_H
 

@@ -1,6 +1,6 @@
-/* Checks of the lake's names, made once at the edge (docs/lake.md, "Names and limits"). All
- * functions return ERR_INVALID with a text that names the rule. They do no I/O; any thread may call
- * them. */
+/* Checks of the lake's names, made once, where a request enters weir (docs/lake.md, "Names and
+ * limits"). All functions return ERR_INVALID with a text that names the rule. They do no I/O; any
+ * thread may call them. */
 #ifndef LAKE_NAMES_H
 #define LAKE_NAMES_H
 

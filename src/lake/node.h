@@ -21,7 +21,7 @@ enum {
     NODE_KEY_MAX = 2048,                 /* longest key, in bytes */
     NODE_VALUE_MAX = 1 << 20,            /* largest value, in bytes */
     NODE_FILE_MAX = 64 << 20,            /* largest file that is read, in bytes */
-    NODE_BLOCK = 8 << 10,                /* a block is ended before it grows past this */
+    NODE_BLOCK = 8 << 10,                /* largest block of several records, in bytes */
     NODE_BLOCK_MAX = NODE_VALUE_MAX * 2, /* a block of one large record is larger than NODE_BLOCK */
 };
 
@@ -49,7 +49,8 @@ struct node_child {
     bool foreign;
 };
 
-/* The hint is one byte at the end of the value; it is not hashed and has no weight. */
+/* The length of that hint. It is one byte at the end of the value; it is not hashed and does not
+ * count in a node's weight. */
 enum { NODE_CHILD_HINT = 1 };
 
 void node_child_write(struct buf *out, const struct node_child *c);
@@ -58,8 +59,8 @@ int node_child_read(struct node_child *out, struct str value) MUST_CHECK;
 /* Reads the value of a lakeFS metarange's record, which names a range. */
 int node_child_read_foreign(struct node_child *out, struct str value) MUST_CHECK;
 
-/* Encodes the value of a leaf's record in the form of lakeFS: each string behind its length in
- * zigzag. */
+/* Encodes the value of a leaf's record in the form of lakeFS: before each string stands its length,
+ * in zigzag encoding. */
 void node_record_write(struct buf *out, struct str identity, struct str data);
 size_t node_record_size(struct str identity, struct str data);
 int node_record_read(struct tree_record *out, struct str key, struct str value) MUST_CHECK;
@@ -115,7 +116,7 @@ struct block_cursor {
     size_t len; /* length of the records; the restarts follow */
     size_t at;  /* offset of the next record */
     uint32_t restart_count;
-    unsigned trailer; /* bytes at the end of each key that do not belong to it */
+    unsigned trailer; /* number of bytes after each stored key that are not part of the key */
     size_t key_len;   /* length with the trailer */
     struct str value;
     char key[NODE_KEY_MAX + 8];
@@ -125,7 +126,7 @@ int block_cursor_open(struct block_cursor *c, struct str bytes, unsigned trailer
 /* Moves to the next record. ERR_END: there are no more. ERR_CORRUPT: the record is malformed, or
  * its key does not ascend. */
 int block_cursor_next(struct block_cursor *c) MUST_CHECK;
-/* Moves to the first record at or behind `key`. ERR_END: there is none. */
+/* Moves to the first record at or after `key`. ERR_END: there is none. */
 int block_cursor_seek(struct block_cursor *c, struct str key) MUST_CHECK;
 
 static inline struct str block_cursor_key(const struct block_cursor *c)
@@ -144,15 +145,16 @@ struct node_origin {
     bool is_last;           /* the record is the last one of the block */
 };
 
-/* Records of a draft that are all records of one stored block. The block's bytes are kept, so that
- * they need not be packed again. */
+/* Successive records of a draft that are together all records of one stored block. The block's
+ * stored bytes are kept in `packed`, so that they need not be compressed again. */
 struct draft_run {
     size_t at, end;   /* offsets in `raw` */
     size_t packed_at; /* offset in `packed` */
     uint32_t stored, raw;
 };
 
-/* The records of a node that is being made. */
+/* The records of a node that is being made. A *stored* record or block is one of a node file that
+ * exists already. */
 struct node_draft {
     unsigned level;
     size_t target; /* the weight that the node should get (lake/split.h) */
@@ -163,8 +165,9 @@ struct node_draft {
     struct buf raw;        /* for each record: le32 key length, le32 value length, key, value */
     VEC(struct draft_run) runs;
     struct buf packed; /* the stored bytes of all runs */
-    /* A block all of whose records up to the offset `to` were added last, from the offset `at` to
-     * the offset `next` in `raw`. node NULL: there is none. */
+    /* The stored block from which the last records came: the records of that block from its
+     * beginning to its offset `to` were added, and are in `raw` from the offset `at` to the offset
+     * `next`. node NULL: there is no such block. */
     struct {
         const struct node *node;
         size_t block, to, at, next;
@@ -176,7 +179,8 @@ void node_draft_release(struct node_draft *d);
 size_t node_draft_raw(struct node_draft *d, struct str key, struct str value);
 size_t node_draft_record(struct node_draft *d, const struct tree_record *r);
 size_t node_draft_child(struct node_draft *d, struct str max, const struct node_child *c);
-/* Says that the record that was added last is stored there, with the same bytes. */
+/* Tells the draft that the record that was added last is the stored record at `o`, with the same
+ * bytes. */
 void node_draft_from(struct node_draft *d, const struct node_origin *o);
 /* Return the smallest and the greatest key of all leaves below; borrowed until the next call. */
 struct str node_draft_min(const struct node_draft *d);
@@ -210,7 +214,7 @@ struct node_block {
 
 struct node {
     struct node_id id;
-    uint64_t serial; /* names this open node in the cache of blocks */
+    uint64_t serial; /* number that identifies this open node in the cache of blocks */
     unsigned level;
     bool foreign;
     uint64_t records;
@@ -229,8 +233,8 @@ size_t node_memory(const struct node *n); /* memory of the open node, in bytes *
 /* Appends the decoded block to `out` after checking its CRC. */
 int node_block_read(const struct node *n, size_t block, void *zstd, struct buf *out,
                     struct err *err) MUST_CHECK;
-/* Returns the index of the first block that may have a key at or behind `key`. The number of blocks
- * means that there is none. */
+/* Returns the index of the first block that may have a key at or after `key`. If there is none,
+ * the result is the number of blocks. */
 size_t node_block_find(const struct node *n, struct str key);
 /* Sets ERR_CORRUPT with a text that names the node. */
 int node_corrupt(const struct node_id *id, const char *why, struct err *err);

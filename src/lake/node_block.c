@@ -8,7 +8,7 @@ enum { RESTART_EVERY = 16, RESTART_SIZE = 4 };
 
 uint32_t node_crc(uint32_t crc, const void *p, size_t len)
 {
-    enum { PIECE = 1 << 30 }; /* most bytes in one call, because ISA-L counts by int */
+    enum { PIECE = 1 << 30 }; /* most bytes in one call: ISA-L takes the length as an int */
     const unsigned char *bytes = p;
 
     crc = ~crc;
@@ -98,7 +98,7 @@ int block_cursor_open(struct block_cursor *c, struct str bytes, unsigned trailer
 
 struct block_entry {
     uint64_t shared, unshared, value;
-    size_t at; /* offset of the bytes that the key does not share */
+    size_t at; /* offset of the part of the key that is not shared with the key before */
 };
 
 /* Reads the lengths in front of a record, and checks that the record is inside the block. Most
@@ -120,8 +120,8 @@ static bool block_entry_read(const struct block_cursor *c, size_t at, struct blo
     return e->unshared <= c->len - e->at && e->value <= c->len - e->at - e->unshared;
 }
 
-/* Whether the record's key is behind the cursor's. The shared bytes may reach into the trailer of
- * the key before; then one of the two keys is a prefix of the other. */
+/* Whether the record's key is greater than the cursor's key. The two stored keys may also share
+ * bytes of a trailer; then one of the two keys without trailers is a prefix of the other. */
 static bool block_ascends(const struct block_cursor *c, const struct block_entry *e)
 {
     if (c->key_len == 0)
@@ -162,7 +162,7 @@ static int block_restart(const struct block_cursor *c, uint32_t i, size_t *at, s
     return 0;
 }
 
-/* Places the cursor before the last restart whose key is before `key`. */
+/* Places the cursor before the last restart whose key is smaller than `key`. */
 static int block_cursor_jump(struct block_cursor *c, struct str key)
 {
     uint32_t low = 0, high = c->restart_count; /* restarts before `low` have smaller keys */

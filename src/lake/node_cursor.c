@@ -1,6 +1,6 @@
 /* A position in one node, whose blocks are decoded one after another. Blocks of nodes above the
- * leaves stay in the cache. Blocks of leaves stay only after look-ups, so that reading a whole tree
- * does not evict everything else. */
+ * leaves stay in the cache. Blocks of leaves stay in the cache only after look-ups of single keys,
+ * so that reading a whole tree does not evict everything else. */
 #include "lake/tree_spine.h"
 
 int node_cursor_open(struct node_cursor *c, struct tree_store *t, const struct node_id *id,
@@ -46,7 +46,7 @@ static int cursor_decode(struct node_cursor *c, size_t block, struct str *bytes,
 /* Opens a block of the node, before its first record. */
 static int cursor_block(struct node_cursor *c, size_t block, struct err *err)
 {
-    enum { TABLE_TRAILER = 8 }; /* RocksDB keeps a number and a type behind each key */
+    enum { TABLE_TRAILER = 8 }; /* RocksDB stores a number and a type after each key */
     struct str bytes = {0};
 
     cache_release(c->store->cache, &c->block_hold);
@@ -92,7 +92,8 @@ int node_cursor_seek(struct node_cursor *c, struct str key, struct err *err)
         return code;
     c->from = SIZE_MAX;
     code = block_cursor_seek(&c->at, key);
-    /* The index of a lakeFS table may give a block a larger last key than it has. */
+    /* In the index of a lakeFS table, the key of a block may be greater than the block's last key.
+     * Then the record is the first one of the next block. */
     return code == ERR_END ? node_cursor_next(c, err) : cursor_code(c, code, err);
 }
 

@@ -10,7 +10,7 @@ enum {
     NODE_HEADER = 16, /* magic, level, 7 zeros */
     NODE_HEADER_LEVEL = 8,
     NODE_FOOTER = 64,
-    NODE_BLOCK_END = 5, /* type and CRC behind each block */
+    NODE_BLOCK_END = 5, /* type and CRC after each block */
 };
 
 /* Offsets in the footer; the numbers are little-endian and have four bytes. */

@@ -115,8 +115,8 @@ const char *node_block_read_own(const struct node *n, const struct node_block *b
     return out->failed ? "does not fit into memory" : NULL;
 }
 
-/* Reads an entry of the index. The blocks lie one behind the other, from the header to the
- * index. */
+/* Reads an entry of the index. The blocks lie one after the other, without gaps, from the header to
+ * the index. */
 static const char *own_index_entry(struct node *n, const struct block_cursor *c, size_t *at,
                                    size_t end)
 {
@@ -133,7 +133,9 @@ static const char *own_index_entry(struct node *n, const struct block_cursor *c,
     return NULL;
 }
 
-/* The index leaves out what its keys share. Room for most keys is made at once. */
+/* The keys of an index take more memory than the index itself, because the index omits the bytes
+ * that successive keys share. Memory of this many times the index's size is reserved at once, which
+ * is enough for most. */
 enum { KEYS_PER_INDEX = 2 };
 
 static const char *own_index(struct node *n, struct str raw, size_t end)

@@ -79,7 +79,7 @@ size_t node_draft_child(struct node_draft *d, struct str max, const struct node_
     return weight;
 }
 
-/* Keeps the bytes of the block whose records were all added. */
+/* Ends a run: keeps the stored bytes of the block whose records were all added. */
 static void draft_end_run(struct node_draft *d)
 {
     const struct node *n = d->run.node;
@@ -114,7 +114,7 @@ struct draft_record {
     struct str key, value;
 };
 
-/* Reads the record at *at, and moves *at behind it. */
+/* Reads the record at *at, and sets *at to the offset of the next record. */
 static struct draft_record draft_at(const struct node_draft *d, size_t *at)
 {
     const char *p = d->raw.p + *at;
@@ -195,7 +195,7 @@ static size_t encoder_store(struct node_encoder *e, struct block_writer *w)
     return len + NODE_BLOCK_END;
 }
 
-/* Notes a block in the index of blocks. */
+/* Adds a block to the index of blocks. */
 static void encoder_index(struct node_encoder *e, struct str last, size_t offset, size_t stored,
                           size_t raw)
 {
@@ -223,8 +223,8 @@ static void encoder_hash(struct node_encoder *e, unsigned level, const struct dr
     node_hash_record(&e->hash, r->key, hashed);
 }
 
-/* Takes over the stored block of the run that begins at *at, and moves *at behind it. It does not
- * if the block that is open would end too small for that. */
+/* Copies the stored block of the run that begins at *at to the file, and sets *at to the end of the
+ * run. Returns false and copies nothing if the block that is open would have to end too small. */
 static bool encoder_take_run(struct node_encoder *e, const struct node_draft *d,
                              const struct draft_run *run, size_t *at)
 {

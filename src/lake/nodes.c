@@ -14,7 +14,8 @@ struct node_home {
     const struct lake_repo *repo; /* borrowed until lake_tree_store_release() */
     /* set by lake_options.place; given.write NULL: the routes give the place */
     struct node_place given;
-    /* state of the collector under which a tree is built; NULL: no node is put */
+    /* state of the collector when the building of a tree began (lake_tree_store_keep()); NULL: no
+     * node is put */
     const struct lake_keep *keep;
 };
 
@@ -61,7 +62,8 @@ static int node_put(struct node_home *h, struct str id, struct str bytes, struct
     return code;
 }
 
-/* The arena holds the places, which must not be moved, and lives until they have ended. */
+/* Puts all files in one call. The places are in the arena, which must live until the places have
+ * ended. */
 static int node_put_all_at(struct node_home *h, struct arena *a, const struct node_bytes *files,
                            size_t count, struct err *err)
 {
@@ -111,7 +113,8 @@ static int node_write(void *ctx, struct str id, struct str bytes, struct err *er
     return code;
 }
 
-/* The steps of all files begin before the first file is put, and end behind the last one. */
+/* For tests, the steps of all files begin before the first file is put, and end after the last
+ * one. */
 static int node_write_all(void *ctx, const struct node_bytes *files, size_t count, struct err *err)
 {
     struct node_home *h = ctx;
@@ -133,8 +136,8 @@ static int node_write_all(void *ctx, const struct node_bytes *files, size_t coun
     return code;
 }
 
-/* Whether reading a node has to wait for a peer. This only decides whether nodes are also cached on
- * disk, so a bucket whose storage is unknown now counts as local. */
+/* Whether reading a node has to wait for another host. This only decides whether nodes are also
+ * cached on disk. So if the storage of the bucket cannot be found now, the answer is no. */
 static bool node_is_far(struct lake *l, const struct lake_repo *r)
 {
     struct str bucket, prefix;
@@ -163,7 +166,8 @@ int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store
     *out = (struct tree_store){.cache = l->cache, .scope = r->partition};
     out->place = (struct node_place){.read = node_read, .write = node_write, .ctx = h};
     out->place.is_far = l->o.place ? h->given.is_far : node_is_far(l, r);
-    /* Puts that wait for a peer are made at the same time instead. */
+    /* If puts wait for another host, write_all() would make them wait one after the other. Then
+     * threads call node_write() at the same time instead. */
     if (l->o.place ? h->given.write_all != NULL : !out->place.is_far)
         out->place.write_all = node_write_all;
     return 0;

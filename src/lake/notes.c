@@ -1,4 +1,4 @@
-/* Notes about the lake's own operations. */
+/* Counts the lake's own operations, and keeps notes of those that were slow or failed. */
 #include "lake/notes.h"
 
 #include "base/clock.h"

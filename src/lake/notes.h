@@ -1,11 +1,11 @@
-/* Notes about the lake's own operations, for the diagnosis: how many there were, how long they
- * took, and the last ones that were slow or failed. Notes are in memory only. Any thread may call
- * these functions.
+/* Statistics about the lake's own operations, for the diagnosis: how many operations there were,
+ * and how long they took. A *note* describes one operation that was slow or failed; the last
+ * LAKE_NOTES_KEPT notes are kept. Everything is in memory only. Any thread may call these
+ * functions.
  *
  *     uint64_t begun_ns = clock_mono_ns();
  *     code = …;
- *     lake_notes_add(l->notes, LAKE_NOTE_WRITE, partition, begun_ns, code, err);
- */
+ *     lake_notes_add(l->notes, LAKE_NOTE_WRITE, partition, begun_ns, code, err); */
 #ifndef LAKE_NOTES_H
 #define LAKE_NOTES_H
 
@@ -32,8 +32,9 @@ struct lake_notes;
 struct lake_notes *lake_notes_new(void);
 void lake_notes_free(struct lake_notes *n); /* NULL is fine */
 
-/* Notes an operation that has ended with this code. Expected errors (base/err.h) do not count as
- * failures. `what` names the thing that the operation was about. */
+/* Counts an operation that has ended with this code, and adds a note if it was slow or failed.
+ * Expected errors (base/err.h) do not count as failures. `what` names the thing that the operation
+ * was about. */
 void lake_notes_add(struct lake_notes *n, enum lake_note_kind kind, struct str what,
                     uint64_t begun_ns, int code, const struct err *err);
 

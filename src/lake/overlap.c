@@ -17,8 +17,8 @@ struct overlap_search {
     bool (*meets)(const struct overlap_search *s, struct str space);
 };
 
-/* Finds the first repository, other than the search's own, that matches the search. ERR_NOT_FOUND:
- * there is none. */
+/* Finds the first repository, other than s->own, for whose namespace s->meets() returns true.
+ * ERR_NOT_FOUND: there is none. */
 static int overlap_find(const struct overlap_search *s, struct lake *l, struct arena *a,
                         struct lake_repo *out, struct err *err)
 {

@@ -25,7 +25,7 @@ int page_start(struct arena *a, const struct lake_list_options *o, struct str *f
     if (str_starts(o->after, o->prefix) && str_eq(page_common(o, o->after), o->after)) {
         if (!layers_behind(a, o->after, from))
             return ERR_END;
-    } else { /* the smallest path behind `after` is `after` with a NUL added */
+    } else { /* the smallest path that is greater than `after` is `after` with a NUL added */
         char *copy = arena_z(a, o->after);
         *from = str_n(copy, copy ? o->after.len + 1 : 0);
     }

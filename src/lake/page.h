@@ -1,6 +1,6 @@
-/* Pages of paths, for listings and differences. A page begins behind `after` and has paths that
- * begin with `prefix`. Paths with the delimiter behind the prefix are folded into common
- * prefixes. */
+/* Pages of paths, for listings and differences. A page has the paths that begin with `prefix` and
+ * are greater than `after`. Paths that have the delimiter somewhere after the prefix are folded
+ * into common prefixes. */
 #ifndef LAKE_PAGE_H
 #define LAKE_PAGE_H
 
@@ -10,9 +10,10 @@
 struct page_source {
     /* Gives the next path. ERR_END: there are no more. */
     int (*next)(void *ctx, struct str *path, struct err *err);
-    /* Moves the source: the next path is the first one at or behind `path`. */
+    /* Moves the source: the next path is the first one at or after `path`. */
     void (*seek)(void *ctx, struct str path);
-    /* Adds the path that next() returned last, or the common prefix into which it is folded. */
+    /* Adds a result to the page: the path that next() returned last, or the common prefix into
+     * which that path is folded. */
     int (*add)(void *ctx, struct str path, bool is_prefix, struct err *err);
     void *ctx;
 };

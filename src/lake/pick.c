@@ -64,8 +64,8 @@ static int picking_merge(const struct picking *p, struct head_change *h,
     return code;
 }
 
-/* Fills the new commit's message and metadata: those of the picked commit, and where it comes
- * from. */
+/* Fills the message and the metadata of the new commit. A cherry-pick has those of the picked
+ * commit, unless the caller gives others, and names that commit and its committer. */
 static void picking_describe(const struct picking *p, struct arena *a, const struct lake_commit *c,
                              struct lake_commit *out)
 {

@@ -27,7 +27,7 @@ int lake_place_open(struct object_place *out, struct lake *l, struct arena *a, s
 struct place_space {
     struct lake *lake;
     const struct lake_repo *repo;
-    struct str begin; /* how its keys begin */
+    struct str begin; /* beginning of all its keys */
 };
 
 static int place_judge(void *ctx, const struct object_place *p, struct err *err)

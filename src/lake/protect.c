@@ -92,7 +92,8 @@ static bool rule_read(struct str in, struct str *pattern, unsigned *actions)
     return true;
 }
 
-/* Skipping a rule that cannot be read would open its branches, so that is an error. */
+/* A rule that cannot be read is an error: if it were skipped, changes of its branches would be
+ * allowed. */
 int lake_protection_take(struct str *in, struct lake_protection_rule *out, struct err *err)
 {
     struct proto_value v = {0};

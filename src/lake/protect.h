@@ -3,8 +3,8 @@
  * The rules of a repository are one row, `settings/protected_branches`, in lakeFS's message
  * BranchProtectionRules. A rule has a pattern of branch names, in which `*` stands for any bytes
  * and `?` for one byte, and a set of enum lake_protect. A rule is effective at once: every change
- * of a branch reads the row, or checks the repository's record, which counts the changes of the
- * rules. */
+ * of a branch either reads the row, or checks that the repository's record, which counts the
+ * changes of the rules, has not changed. */
 #ifndef LAKE_PROTECT_H
 #define LAKE_PROTECT_H
 

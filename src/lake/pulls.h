@@ -1,5 +1,5 @@
 /* Pull requests: a user asks that a branch be merged into another one. A pull request is a record
- * in the repository's partition; merging it is an ordinary merge. */
+ * in the repository's partition; to merge it is an ordinary merge of its branches. */
 #ifndef LAKE_PULLS_H
 #define LAKE_PULLS_H
 

@@ -252,7 +252,8 @@ static int look_until_same(struct look *k, struct lake_branch *b, struct err *er
     return code;
 }
 
-/* Resolves the ref and reads the path there. Walking to ancestors may take long. */
+/* Resolves the ref and reads the path there. ERR_AGAIN: the thread must not wait, and the ref is
+ * that of an ancestor, which may take long to find. */
 static int look_by_ref(struct look *k, struct err *err)
 {
     struct lake_ref at;
@@ -266,8 +267,9 @@ static int look_by_ref(struct look *k, struct err *err)
 }
 
 /* Reads the path of a branch that is in the cache (docs/lake-s3.md, S7). Returns false if the ref
- * must be resolved: the cache does not have it, or the branch has changed or was deleted. A ref
- * that could be a commit id is always resolved, because a commit takes precedence over a branch. */
+ * must be resolved: the cache has no branch of this name, or the branch has changed or was deleted.
+ * A ref that could be a commit id is always resolved, because a commit takes precedence over a
+ * branch. */
 static bool look_by_cache(struct look *k, int *code, struct err *err)
 {
     struct cached_branch *b = lake_is_commit_id(k->ref)

@@ -10,7 +10,7 @@
 struct head_tree {
     struct tree_store store;
     struct str root; /* empty: the empty tree */
-    bool is_open;    /* `store` must be released */
+    bool is_open;    /* head_tree_release() must release `store` */
 };
 /* Opens the tree of the commit; an empty id stands for the empty tree. */
 int head_tree_open(struct head_tree *out, struct lake *l, struct arena *a,
@@ -30,8 +30,11 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 struct lake_path {
     struct str path;
-    bool asks_below; /* the caller needs `is_below` even if the staging token has the path */
-    bool now;        /* the tree is read without waiting; ERR_AGAIN: that is not possible */
+    /* set by the caller if it needs `is_below` even when the staging token has the path */
+    bool asks_below;
+    /* set by the caller: the tree is read without waiting. If that is not possible,
+     * lake_read_paths() returns ERR_AGAIN */
+    bool now;
     /* The answer: */
     struct kv_value staged;    /* the row of the staging token */
     bool is_below;             /* the layers below the staging token have the path */
@@ -49,14 +52,15 @@ int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
 /* Makes an object of a row; the strings of the row must live as long as the object. */
 int lake_object_read(struct lake_object *out, struct arena *a, struct str path, struct str identity,
                      struct str data, struct err *err) MUST_CHECK;
-/* Whether two objects have the same bytes, metadata and tags. A body that was put again has another
- * address even if its bytes are the same. */
+/* Whether two entries are for the same stored body, with the same metadata and tags. A body that
+ * was put again has another address even if its bytes are the same. */
 bool lake_object_is_same(const struct lake_object *a, const struct lake_object *b);
 
 /* --- a moment of a branch --- */
 
-/* The moment that a reader of a branch sees. With KV_MOMENTS it is a view. Without, moment_check()
- * says after the last read whether the branch is still the same. */
+/* The state of a branch that a reader sees. With KV_MOMENTS it is a view of one moment. Without
+ * KV_MOMENTS the reader calls moment_check() after its last read, which finds out whether the
+ * branch is still the same. */
 struct lake_moment {
     struct kv_view *view; /* NULL: the driver has no moments */
     struct lake_repo repo;
@@ -64,7 +68,8 @@ struct lake_moment {
 };
 int moment_open(struct lake_moment *out, struct lake *l, struct arena *a, const struct lake_repo *r,
                 struct str branch, struct err *err) MUST_CHECK;
-/* Checks that the branch has not changed. ERR_AGAIN: it has, and everything must be read again. */
+/* Checks that the branch has not changed since moment_open(). ERR_AGAIN: it has changed, and the
+ * caller must open the moment and read everything again. */
 int moment_check(struct lake_moment *m, struct lake *l, struct arena *a,
                  struct err *err) MUST_CHECK;
 void moment_close(struct lake_moment *m, struct lake *l); /* {0} is fine */

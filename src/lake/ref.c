@@ -12,7 +12,7 @@ static int ref_unknown(struct str name, struct err *err)
 /* --- the name --- */
 
 /* Finds the one commit whose id begins with `prefix`. If two commits match, the result is the same
- * as for none. */
+ * as if no commit matched. */
 static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a,
                            const struct lake_repo *r, struct str prefix, struct str *id,
                            struct err *err)
@@ -55,7 +55,8 @@ static bool ref_is_known(struct lake *l, struct arena *a, const struct lake_repo
 }
 
 /* Reads the repository's record and the three rows that a name may mean, in one round trip: a
- * commit, a branch, a tag. For a commit that is known the record is enough. */
+ * commit, a branch, a tag. If the name is a known commit's id, only the repository's record is
+ * read. */
 static int ref_find_name(struct lake *l, struct kv_view *view, struct arena *a,
                          const struct lake_repo *r, struct str name, struct lake_ref *out,
                          struct err *err)
@@ -113,7 +114,7 @@ static int ref_to_parent(struct lake *l, struct arena *work, const struct lake_r
     return 0;
 }
 
-/* Reads the number behind a step; 1 if there is no number. */
+/* Reads the number after `~` or `^`; 1 if there is no number. */
 static int ref_take_number(struct str *rest, uint64_t *n, struct err *err)
 {
     size_t digits = 0;
@@ -167,7 +168,7 @@ static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
     return ref_walk(l, a, r, ref, times, is_parent ? (size_t)n : 1, err);
 }
 
-/* Applies the mark `@` or `$`. It must stand alone and directly behind a branch. */
+/* Applies the mark `@` or `$`. It must stand alone and directly after the name of a branch. */
 static int ref_mark(struct lake_ref *ref, struct str marks, struct err *err)
 {
     if (marks.len != 1 || ref->kind != LAKE_BRANCH)

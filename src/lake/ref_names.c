@@ -21,7 +21,8 @@ struct ref_names {
     const struct lake_repo *repo;
     struct str prefix;
     struct ref_scan scans[SCANS];
-    /* Names that wait: each is a prefix of the names above it. */
+    /* Names that wait until longer names were returned: each is a prefix of the names above it on
+     * the stack. */
     VEC(struct str) stack;
 };
 
@@ -65,7 +66,7 @@ static struct ref_scan *ref_scans_least(struct ref_names *n)
     return tag->name.len && str_cmp(tag->name, branch->name) < 0 ? tag : branch;
 }
 
-/* Moves the scans behind the name of `least`. */
+/* Moves each scan that is at the name of `least` to its next name. */
 static int ref_scans_pass(struct ref_names *n, struct ref_scan *least, struct err *err)
 {
     struct str name = least->name;
@@ -136,14 +137,15 @@ static int ref_rows_visible(struct ref_names *n, const struct kv_value *rows, bo
     return code;
 }
 
-/* Whether `name/` is at or behind `from`, where `name` is a prefix of `from`. */
+/* Whether `name/` is equal to or greater than `from`, where `name` is a prefix of `from`. */
 static bool ref_name_is_behind(struct str name, struct str from)
 {
     return ref_name_precedes(from, name) || (from.len == name.len + 1 && from.p[name.len] == '/');
 }
 
-/* Puts refs on the stack that the scans will not meet, because they begin behind them: those whose
- * name is a prefix of `from`, and whose `<name>/` is at or behind `from`. */
+/* Puts on the stack the refs whose name is a prefix of `from`, and whose `<name>/` is equal to or
+ * greater than `from`. The scans do not find these refs, because the scans begin at `from`, after
+ * the names. */
 static int ref_names_stack_up(struct ref_names *n, struct str from, struct err *err)
 {
     size_t most = size_min(from.len, LAKE_NAME_MAX + 2), count = 0;

@@ -17,7 +17,7 @@ struct ref_names;
 int ref_names_open(struct ref_names **out, struct lake *l, struct arena *a,
                    const struct lake_repo *r, struct str prefix, struct err *err) MUST_CHECK;
 void ref_names_close(struct ref_names *n); /* NULL is fine */
-/* Moves to the first name for which `<name>/` is at or behind `from`. */
+/* Moves to the first name for which `<name>/` is at or after `from`. */
 int ref_names_seek(struct ref_names *n, struct str from, struct err *err) MUST_CHECK;
 /* Gives the next name. ERR_END: there are no more. */
 int ref_names_next(struct ref_names *n, struct str *name, struct err *err) MUST_CHECK;

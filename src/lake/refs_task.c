@@ -140,8 +140,8 @@ struct refs_work {
     unsigned note;
 };
 
-/* Records the progress. A failure does not matter, because the end of the task is written in any
- * case. */
+/* Records the progress. A failure does not matter, because the result of the task is written at the
+ * end anyway. */
 static bool refs_work_goes_on(void *ctx, uint64_t rows)
 {
     struct refs_work *w = ctx;

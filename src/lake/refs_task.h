@@ -29,8 +29,9 @@ int lake_refs_task_get(struct lake *l, struct arena *a, const struct lake_repo *
                        enum lake_refs_kind kind, struct str id, struct lake_refs_task *out,
                        struct err *err) MUST_CHECK;
 /* Carries out the task. If it fails for good, the record gets the error and the call returns 0.
- * After other errors the caller should try again. `ended` is asked repeatedly whether the caller
- * wants to stop; then this returns ERR_CANCELED, and the next call begins the task again. */
+ * After other errors the caller should try again. `ended` is called repeatedly, and returns whether
+ * the caller wants to stop. Then this call returns ERR_CANCELED, and the next call begins the task
+ * again. */
 int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id,
                         bool (*ended)(void *ctx), void *ctx, struct err *err) MUST_CHECK;
 

@@ -146,10 +146,10 @@ static int repo_check_name(struct lake *l, struct arena *a, const struct lake_re
     return code == ERR_NOT_FOUND ? repo_check_buckets(l, o, err) : code;
 }
 
-/* Writes the records. Somebody may make a bucket of the name at the same time. So the maker of
- * either writes, then looks for the other, and undoes its own work if it finds the name there.
- * If the call fails, *may_stay says whether the repository's record may exist all the same. Then
- * the claim belongs to that repository, and must stay. */
+/* Writes the records. At the same time another request may make a bucket with this name. So each of
+ * the two first writes, then looks for the other, and undoes its own work if it finds the name
+ * there. If the call fails, *may_stay says whether the repository's record may exist nevertheless.
+ * In that case the claim of the namespace must stay, because it belongs to that repository. */
 static int repo_establish(struct lake *l, struct arena *a, const struct lake_repo_options *o,
                           struct lake_repo *r, bool *may_stay, struct err *err)
 {

@@ -42,7 +42,8 @@ static bool repo_meta_is_removed(struct str key, const struct str *removed, size
     return false;
 }
 
-/* Merges two sorted lists of pairs. If both have a key, the pair of `set` counts. */
+/* Merges two sorted lists of pairs. If both have a key, the result has the pair of `set`. Keys of
+ * `removed` are left out. */
 static int repo_meta_merge(struct arena *a, const struct str_pairs *old,
                            const struct str_pairs *set, const struct str *removed, size_t count,
                            struct str_pairs *out)
@@ -67,7 +68,8 @@ static int repo_meta_merge(struct arena *a, const struct str_pairs *old,
     return 0;
 }
 
-/* Writes the metadata. ERR_AGAIN: the metadata or the repository's record has changed. */
+/* Writes the metadata. ERR_AGAIN: the metadata or the repository's record has changed, and the
+ * caller tries again. */
 static int repo_meta_write(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct str_pairs *pairs, const struct kv_value *old,
                            struct err *err)

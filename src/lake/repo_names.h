@@ -17,13 +17,13 @@ bool repo_names_has(struct repo_names *n, struct str name);
 size_t repo_names_count(struct repo_names *n);
 
 /* Returns the number of changes. A caller that loads names from the key-value store asks for this
- * number first, then reads, then calls one of the functions below. They return false and change
- * nothing if the names have changed in between; then the caller reads again, since it may have read
- * an older state. */
+ * number first, then reads, then calls one of the functions below. These return false and change
+ * nothing if the names in memory have changed since then. The caller may have read an older state
+ * in that case, so it begins again. */
 uint64_t repo_names_changes(struct repo_names *n);
 /* Adds or removes the name. */
 bool repo_names_set(struct repo_names *n, struct str name, bool there, uint64_t seen);
-/* Replaces all names by those of `loaded`, and returns the old names in it. */
+/* Replaces all names by those of `loaded`, which then has the old names. */
 bool repo_names_replace(struct repo_names *n, struct map *loaded, uint64_t seen);
 
 /* Adds a name to a map for repo_names_replace(), and releases such a map. */

@@ -36,14 +36,14 @@ static int reset_all(struct resetting *t, struct err *err)
 
 /* --- a path or a prefix --- */
 
-/* The data that undo_row() works with. */
+/* The context of undo_row(). */
 struct undoing {
     const struct resetting *reset;
     struct head_tree tree;
 };
 
-/* Turns a staged row into a row that undoes it: the record of the tree, or a tombstone. A row that
- * changes nothing is left out. */
+/* Turns a staged row into a row that undoes it, with the object that the tree has at the path, or a
+ * tombstone if the tree has none. A row that changes nothing is left out. */
 static int undo_row(void *ctx, struct arena *a, struct layers_row *row, bool *keep, struct err *err)
 {
     struct undoing *u = ctx;
@@ -51,7 +51,7 @@ static int undo_row(void *ctx, struct arena *a, struct layers_row *row, bool *ke
     int code = ERR_NOT_FOUND;
 
     if (u->reset->kind == LAKE_RESET_PATH && !str_eq(row->path, u->reset->path))
-        return ERR_END; /* the path itself is the first one with this prefix */
+        return ERR_END; /* the walk has the prefix `path`, and the path itself comes first */
     if (u->tree.root.len)
         code = tree_get(&u->tree.store, a, u->tree.root, row->path, &record, err);
     if (code < 0 && code != ERR_NOT_FOUND)
@@ -101,12 +101,12 @@ static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err
     c.frees = true;
     int code = branch_change_write(t->lake, t->arena, &c, NULL, err);
     if (code == 0)
-        t->branch = c.next; /* lake_compact_ask() reads the number of its sealed tokens */
+        t->branch = c.next; /* lake_compact_ask() needs the present number of sealed tokens */
     return code;
 }
 
-/* Resets a path or a prefix. ERR_AGAIN: another change of the branch won the race, or the branch
- * was compacted first. */
+/* Resets a path or a prefix. ERR_AGAIN: another change of the branch won the race, or this call has
+ * compacted the branch; the caller tries again. */
 static int reset_some(struct resetting *t, struct err *err)
 {
     struct lake_draft draft = {.frees = true};
@@ -116,7 +116,7 @@ static int reset_some(struct resetting *t, struct err *err)
         return code;
     if (t->branch.sealed_count >= LAKE_SEALED_FULL) {
         code = lake_compact(t->lake, t->arena, &t->repo, t->name, err);
-        return code < 0 ? code : ERR_AGAIN; /* the branch has changed */
+        return code < 0 ? code : ERR_AGAIN; /* the compaction has changed the branch */
     }
     code = reset_make_draft(t, &draft, err);
     if (code == 0 && draft.count > 0)
@@ -180,7 +180,8 @@ static int hard_reset_make(void *ctx, struct head_change *h, struct lake_commit 
 
     h->is_old_commit = true;
     h->kept = target;
-    if (code == 0) /* a branch with such a head could not be read or committed to */
+    /* If the head's tree could not be read, the branch could be neither read nor committed to. */
+    if (code == 0)
         code = lake_check_tree(h->lake, h->arena, &h->repo, target, err);
     return code < 0 ? code : lake_commit_get(h->lake, h->arena, &h->repo, target, out, err);
 }

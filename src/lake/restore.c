@@ -13,7 +13,8 @@
 /* Most rows, and most bytes, that are written together. */
 enum { RESTORE_BATCH = 1000, RESTORE_BATCH_BYTES = 8 << 20 };
 
-/* How many heads are looked at (D12), and how many that cannot be read are named. */
+/* How many heads of branches and tags have their trees checked (D12), and how many unreadable heads
+ * the error names. */
 enum { RESTORE_HEADS_MAX = 10000, RESTORE_LOST_NAMED = 10 };
 
 struct restore {
@@ -26,9 +27,9 @@ struct restore {
     uint64_t rows;
     struct lineage lineage;
     bool force;
-    size_t heads;     /* branches and tags whose trees were looked at */
-    size_t lost;      /* of these: their trees cannot be read */
-    struct buf named; /* the first of the lost ones */
+    size_t heads;     /* number of branches and tags whose trees were checked */
+    size_t lost;      /* number of these whose trees cannot be read */
+    struct buf named; /* names of the first branches and tags that were counted in `lost` */
     bool has_default; /* the dump has the repository's default branch */
     struct arena batch;
     struct lake_tx tx;
@@ -101,7 +102,7 @@ static int restore_read_root(struct restore *s, struct arena *a, struct str comm
     return code < 0 || !c.tree.len ? code : tree_stats(&s->store, c.tree, &stats, err);
 }
 
-/* Notes a head whose tree cannot be read (D12). */
+/* Reads the root of the tree of a branch or a tag. If that fails, counts and names it (D12). */
 static int restore_check_tree(struct restore *s, struct arena *a, const char *kind, struct str name,
                               struct str commit_id, struct err *err)
 {
@@ -189,7 +190,7 @@ static int restore_check_dump(struct restore *s, struct err *err)
     return code < 0 ? code : restore_check_lost(s, err);
 }
 
-/* Checks that the repository is bare. It is as long as it has no default branch, because that
+/* Checks that the repository is bare. It is bare as long as it has no default branch, because that
  * branch cannot be deleted. */
 static int restore_check_bare(struct restore *s, struct err *err)
 {

@@ -14,8 +14,8 @@
 
 /* --- the question --- */
 
-/* The facts by which a policy judges what weir does for a repository's owner. There is no request
- * of the owner whose facts could be used. */
+/* The facts from which a policy takes its conditions when weir acts for a repository's owner. There
+ * is no request of the owner, so there are no facts of a request. */
 struct right_question {
     struct request_facts facts;
     struct str tags;  /* tags of the object */
@@ -92,7 +92,8 @@ int lake_right_read(const struct object_place *p, const struct object_info *info
     struct user user;
 
     *may = bucket_can(p->bucket, STORAGE_CREDENTIALS);
-    if (*may) /* the object was opened with the owner's keys, so the storage has judged */
+    /* The object was opened with the owner's keys, so the storage has already checked the right. */
+    if (*may)
         return 0;
     int code = right_user(p->env.users, p->arena, p->user, &user, err);
     if (code == 0)
@@ -135,9 +136,10 @@ int lake_right_judge_space(struct lake *l, struct arena *a, struct str user, str
     return 0;
 }
 
-/* --- answers that are known --- */
+/* --- answers in memory --- */
 
-enum { RIGHTS_MAX = 10000 }; /* answers that are kept; then all are forgotten */
+/* most answers in memory; when there are more, all of them are removed */
+enum { RIGHTS_MAX = 10000 };
 
 struct right_note {
     uint64_t until_ms; /* by clock_mono_ms() */
@@ -160,7 +162,7 @@ struct lake_rights *lake_rights_new(void)
     return x;
 }
 
-/* The caller has the lock, or is alone. */
+/* Removes all answers. The caller has the lock, or no other thread can reach `x`. */
 static void rights_forget_all(struct lake_rights *x)
 {
     size_t cursor = 0;
@@ -183,7 +185,7 @@ void lake_rights_free(struct lake_rights *x)
     free(x);
 }
 
-/* Whether the answer is known; then *may is that answer. */
+/* Returns true if the answer is in memory and not too old, and sets *may to it. */
 static bool rights_known(struct lake_rights *x, struct str partition, bool *may)
 {
     mutex_lock(&x->lock);

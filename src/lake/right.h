@@ -1,5 +1,6 @@
-/* Rights of a repository's owner in the buckets that the repository uses. weir uses them in the
- * owner's name without a request of the owner, so it asks by itself (docs/security.md, P6 and P8).
+/* Rights of a repository's owner in the buckets that the repository uses. weir uses these buckets
+ * in the owner's name without a request of the owner. So it must check the owner's rights by itself
+ * (docs/security.md, P6 and P8).
  *
  * Any thread may call. Judging reads the rules of a bucket anew, and may wait for the storage. */
 #ifndef LAKE_RIGHT_H
@@ -12,21 +13,21 @@
 int lake_right_read(const struct object_place *p, const struct object_info *info, bool *may,
                     struct err *err) MUST_CHECK;
 
-/* Whether the user may read, put and remove every object of the bucket whose key begins with
- * `begin`, for certain. A storage with credentials of its own judges each request by itself, so
- * there the answer is yes. */
+/* Whether it is certain that the user may read, put and remove every object of the bucket whose key
+ * begins with `begin`. On a storage with credentials of its own the answer is always yes, because
+ * that storage judges each request by itself. */
 int lake_right_judge_space(struct lake *l, struct arena *a, struct str user, struct bucket *b,
                            struct str begin, bool *may, struct err *err) MUST_CHECK;
 
-/* The answers about the namespaces of repositories that this process knows. */
+/* A cache of the answers whether owners may use the namespaces of their repositories. */
 struct lake_rights;
 struct lake_rights *lake_rights_new(void);
 void lake_rights_free(struct lake_rights *x); /* NULL is fine */
 
 /* Checks that the owner of the repository may still use its namespace, whose keys begin with
- * `begin`. The place is open, in that namespace. An answer counts for LAKE_RIGHT_MS. ERR_DENIED: he
- * may not. ERR_AGAIN: the place was opened with PLACE_READ_NOW, and the answer would have to
- * be waited for. */
+ * `begin`. The place is open, in that namespace. An answer is used for LAKE_RIGHT_MS. ERR_DENIED:
+ * the owner may not. ERR_AGAIN: the place was opened with PLACE_READ_NOW, which forbids waiting,
+ * and no answer is in memory; the caller tries again in a way that may wait. */
 enum { LAKE_RIGHT_MS = 1000 };
 int lake_right_check_space(const struct object_place *p, struct lake *l, const struct lake_repo *r,
                            struct str begin, struct err *err) MUST_CHECK;

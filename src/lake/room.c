@@ -14,8 +14,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Claims are looked at several times within the grace, so that a lake that runs on a copy of the
- * records is noticed before any file that it puts is old enough to be collected. */
+/* Limits of lake_options.claim_every_ms. Claims are read several times within lake.gc.grace. So a
+ * lake that runs on a copy of the records is noticed before any file that it puts is old enough to
+ * be collected. */
 enum { CLAIM_EVERY_MAX_MS = 5 * MS_PER_MINUTE, CLAIM_EVERY_MIN_MS = 100, CLAIM_LOOKS = 4 };
 
 static uint64_t room_claim_every_ms(const struct conf *c)

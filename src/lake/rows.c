@@ -8,7 +8,8 @@ int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, s
     struct kv_range range = {.prefix = lake_key_in(a, partition, kind, p->prefix).key,
                              .first_page = size_min(p->limit, LAKE_LIST_MAX) + 1};
 
-    if (p->after.len) { /* the smallest key behind `after` is `after` with a NUL added */
+    /* The smallest key that is greater than `after` is `after` with a NUL added. */
+    if (p->after.len) {
         range.from = lake_key_in(a, partition, kind, p->after).key;
         range.from.len += range.from.p != NULL;
     }
@@ -16,7 +17,7 @@ int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, s
     return code < 0 ? err_code(err, code) : kv_scan_open(out, l->kv, view, partition, &range, err);
 }
 
-/* Reads the next row of the scan that belongs on the page. */
+/* Reads the next row of the scan for which rows->read() does not return ERR_AGAIN. */
 static int rows_next(struct kv_scan *scan, struct arena *a, const struct lake_rows *rows,
                      void *item, struct err *err)
 {

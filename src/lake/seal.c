@@ -35,8 +35,8 @@ static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *r
     struct lake_branch now;
 
     c.frees = frees;
-    /* Without the seal the branch has the same objects, and nobody was answered because of it. A
-     * stage into the new token, and the publish, make the seal durable. */
+    /* A crash may undo the seal: the branch has the same objects without it, and no caller was told
+     * of it. A stage into the new token, or the publish, makes the seal durable too. */
     c.later = !frees;
     c.next.staging = lake_new_token(a, repo, b->id);
     c.next.sealed = layers_tokens(a, b, &c.next.sealed_count);
@@ -48,7 +48,8 @@ static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *r
     return code;
 }
 
-/* `frees`: the seal may use the room that is kept for removals. */
+/* Seals the branch if its staging token has rows. `frees`: the seal may use the room that is kept
+ * for removals (kv_change.frees). */
 static int seal_branch(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct str branch, bool frees, struct lake_repo *repo,
                        struct lake_branch *out, struct err *err)
@@ -100,7 +101,7 @@ static int row_is_effective(struct head_tree *t, struct arena *a, const struct l
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Walks until a row differs from the tree. */
+/* Walks until a row differs from the tree. *found: there is such a row. */
 static int walk_find_effective(struct layers *walk, struct head_tree *t, bool *found,
                                struct err *err)
 {

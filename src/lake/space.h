@@ -1,6 +1,6 @@
 /* Repositories as buckets: the space (route/space.h) of the lake, whose buckets are repositories.
  *
- * The names of all repositories are in memory, because every S3 request asks for a name. They are
+ * The names of all repositories are in memory, because every S3 request looks up a name. They are
  * loaded at the start, when another process announces (by a message in the store) that it has made
  * or deleted a repository, and every half minute if other processes can write to the key-value
  * store. A change by this process is seen at once.

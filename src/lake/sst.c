@@ -12,7 +12,7 @@ enum {
     TABLE_HANDLES = 1, /* offset in the footer of the handles of the metaindex and the index */
     TABLE_VERSION = 41,
     TABLE_MAGIC = 45,
-    TABLE_BLOCK_END = 5, /* type and CRC behind each block */
+    TABLE_BLOCK_END = 5, /* type and CRC after each block */
     TABLE_BLOCK_MAX = 16 << 20,
     TABLE_CRC32C = 1, /* the only kind of checksum that is read */
     TABLE_KEY_TRAILER = 8,
@@ -27,8 +27,8 @@ bool node_is_table(struct str file)
 
 /* --- blocks --- */
 
-/* Computes a CRC as RocksDB stores it: rotated and shifted, since a CRC over bytes that contain
- * their own CRC is weak. */
+/* Computes a CRC in the form that RocksDB stores: rotated and with a constant added, because a CRC
+ * over bytes that contain CRCs detects fewer errors. */
 static uint32_t table_crc(const char *p, size_t len)
 {
     uint32_t crc = node_crc(0, p, len);
@@ -148,7 +148,8 @@ static const char *table_find_properties(const struct node *n, const struct node
 
 static const char bad_index[] = "is damaged: its index of blocks is wrong";
 
-/* Reads the next handle of an index block, which must be behind *end, and moves *end. */
+/* Reads the next handle of an index block. Its block must begin at or after the offset *end; sets
+ * *end to the end of that block. */
 static const char *table_next_handle(const struct node *n, struct block_cursor *c, uint32_t *end,
                                      struct node_block *out)
 {

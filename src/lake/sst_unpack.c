@@ -26,7 +26,8 @@ static bool unpack_number(struct unpack *u, size_t bytes, uint64_t *out)
     return true;
 }
 
-/* Copies a literal. Its length is in the tag, or from 60 on in 1 to 4 bytes behind the tag. */
+/* Copies a literal. The tag has the length minus 1. If the tag has 60 or more there, the length
+ * minus 1 is in the 1 to 4 bytes after the tag. */
 static bool unpack_literal(struct unpack *u, unsigned tag)
 {
     enum { INLINE_MAX = 60 };

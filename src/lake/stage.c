@@ -1,4 +1,5 @@
-/* Staging: writes and removals of paths on a branch (docs/lake.md, K1 to K5). */
+/* Staging: writes and removals of paths on a branch (docs/lake.md, K1 to K5). A *stage* is one call
+ * of lake_stage(), which may need several tries. */
 #include "lake/change.h"
 #include "lake/keep.h"
 #include "lake/names.h"
@@ -6,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* The index of the change in a fenced write that checks the collector's state. */
+/* In a fenced write, the index of the change that checks the collector's state. */
 enum { STAGE_KEEP_CHECK = 2 };
 
 /* One change that is to be staged. */
@@ -29,7 +30,7 @@ struct staging {
     size_t count;
     struct lake_path *paths; /* the paths that must be read first (K2) */
     size_t path_count;
-    bool frees;       /* nothing but removals */
+    bool frees;       /* all changes are removals */
     bool was_refused; /* the store refused an earlier try */
     bool has_strays;  /* an earlier try has put rows without a fence (K4) */
     /* The records as they were read last. */
@@ -90,8 +91,8 @@ static int stage_encode(struct staging *s, struct stage_row *row, struct buf wor
     return code < 0 ? err_code(err, code) : 0;
 }
 
-/* Notes the paths that must be read first: conditions and removals depend on the present state of
- * the branch. */
+/* Lists the paths that must be read first, because a condition or a removal depends on their
+ * present state. */
 static int stage_note_paths(struct staging *s, struct err *err)
 {
     s->frees = true;
@@ -211,7 +212,8 @@ static int stage_judge(struct staging *s, const struct stage_row *row, struct er
     return code < 0 ? code : s->o->judge(s->o->ctx, p->path, &present, err);
 }
 
-/* Adds the change of one row (K3, K5). A condition binds the row of the staging token too. */
+/* Adds the change of one row (K3, K5). If the stage has a condition, the write also checks that the
+ * row of the staging token is as it was read. */
 static int stage_add(struct staging *s, struct lake_tx *tx, const struct stage_row *row,
                      struct err *err)
 {
@@ -259,10 +261,10 @@ static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err
     return code == ERR_PRECONDITION ? ERR_AGAIN : code;
 }
 
-/* K4: the records are only looked at before the rows are put, so the branch is read again behind
- * them. Rows that came too late for the token are put again, into its successor. The second drop of
- * the token takes them along, but a commit that reads the token after the seal may take them too.
- */
+/* K4: the write only glances at the records before it puts the rows, so it reads the branch again
+ * after the put. If the token was sealed meanwhile, the rows came too late and are put again, into
+ * the new staging token. The second drop of the old token removes the late rows, but a commit that
+ * reads that token after the seal may include them. */
 static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct err *err)
 {
     struct arena *a = s->arena;
@@ -287,14 +289,16 @@ static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct er
     return is_same ? 0 : ERR_AGAIN;
 }
 
-/* Binds the write to the records as they were read. */
+/* Makes the write depend on the records of the repository and the branch: adds a check of each, or
+ * a glance at each, as `how` says. */
 static void stage_guard(struct staging *s, struct lake_tx *tx, enum kv_what how)
 {
     lake_tx_look(tx, lake_key_repo(s->arena, s->repo.id), s->repo.stamp, how);
     lake_tx_look(tx, lake_key_branch(s->arena, s->repo.partition, s->name), s->branch.stamp, how);
 }
 
-/* ERR_AGAIN: the branch changed, or a row that a condition is bound to. */
+/* Makes one try. ERR_AGAIN: the branch has changed, or a row on which a condition depends; the
+ * caller tries again. */
 static int stage_try(struct staging *s, struct err *err)
 {
     bool is_fenced = (s->lake->kv->can & KV_FENCES) || s->path_count > 0 || s->o->keep;

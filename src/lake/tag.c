@@ -1,4 +1,5 @@
-/* Makes, reads, lists and deletes tags: names of commits, which never change. */
+/* Makes, reads, lists and deletes tags. A tag is a name of a commit, and always names the same
+ * commit. */
 #include "lake/hooks.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
@@ -20,7 +21,7 @@ int lake_tag_get(struct lake *l, struct arena *a, const struct lake_repo *r, str
     return code;
 }
 
-/* Puts the record, which must be absent. */
+/* Puts the record of a new tag, on the condition that there is none of this name. */
 static int tag_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
                          struct lake_tag *tag, struct err *err)
 {

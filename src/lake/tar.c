@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Offsets in the header of a file; numbers are octal digits with a NUL behind them. */
+/* Offsets in the header of a file; numbers are octal digits with a NUL after them. */
 enum {
     TAR_NAME = 0,
     TAR_MODE = 100,

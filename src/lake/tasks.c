@@ -9,7 +9,8 @@
 #include "lake/room.h"
 
 enum {
-    TASK_AGAIN_S = 10, /* delay when another process works on it, or too many hooks run */
+    /* delay of a task when another process does the same work, or too many hooks run */
+    TASK_AGAIN_S = 10,
     KEEPER_EVERY_MS = 10 * MS_PER_S,
     KEEPER_RETRY_MS = 30 * MS_PER_S,
 };
@@ -31,7 +32,7 @@ int lake_task_add_delete(struct queue *q, struct err *err)
     return task_add_once(q, LAKE_TASK_DELETE, STR(LAKE_TASK_DELETE), STR("to-delete"), err);
 }
 
-/* Adds a task of a repository; `thing` (may be empty) is what the task works on. */
+/* Adds a task of a repository; `thing` is the id of the import, dump or restore, or empty. */
 static int task_add_repo(struct queue *q, const char *type, const struct lake_repo *r,
                          struct str thing, struct err *err)
 {
@@ -142,8 +143,8 @@ static void gc_stats_begin(struct lake_tasks *t)
     mutex_unlock(&t->lock);
 }
 
-/* Adds the results of the run to the counts. A run that is put back for later is counted when it
- * has ended. */
+/* Adds the results of the run to the counts. A run that is not finished yet, and whose task is put
+ * back into the queue, adds nothing. */
 static void gc_stats_end(struct lake_tasks *t, const struct lake_gc_report *report, int code)
 {
     bool is_done = code == 0 && report->stage == LAKE_GC_DONE;

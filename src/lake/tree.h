@@ -7,9 +7,9 @@
  * (RocksDB tables) are read where they lie.
  *
  * A struct tree_store is the place of one repository's nodes. Any thread may use it. Iterators
- * belong to one thread. Errors: ERR_CORRUPT (the text names the node, T7), ERR_NOT_FOUND (a node is
- * gone: the text names it, and the code is ERR_CORRUPT to callers), ERR_UNAVAILABLE and other
- * errors of the storage. */
+ * belong to one thread. Errors: ERR_CORRUPT (the text names the node, T7), ERR_NOT_FOUND (the tree
+ * does not have the path; a node that is gone is ERR_CORRUPT), ERR_UNAVAILABLE and other errors of
+ * the storage. */
 #ifndef LAKE_TREE_H
 #define LAKE_TREE_H
 
@@ -36,14 +36,15 @@ struct node_bytes {
 struct node_place {
     /* Appends the file's bytes. ERR_NOT_FOUND: there is no such file. */
     int (*read)(void *ctx, struct str id, struct buf *out, struct err *err);
-    /* Writes the file durably, also when it is there already: a collector may be about to remove
-     * the one that is there (T4). */
+    /* Writes the file durably. If the file exists already, it is written again, because a collector
+     * may be about to remove it (T4). */
     int (*write)(void *ctx, struct str id, struct str bytes, struct err *err);
     /* Writes several files as write() does, by one thread and with fewer syncs. After an error some
-     * of them may be there. NULL: files are written one by one, several at the same time. */
+     * of the files may have been written. NULL: files are written one by one, several at the same
+     * time. */
     int (*write_all)(void *ctx, const struct node_bytes *files, size_t count, struct err *err);
     void *ctx;
-    bool is_far; /* reads wait for a peer, so whole nodes are cached on disk too */
+    bool is_far; /* reads wait for another host, so whole node files are cached on disk too */
 };
 
 struct tree_cache; /* open nodes and decoded blocks of all repositories, bounded; shared */
@@ -97,7 +98,7 @@ int tree_iter_open(struct tree_iter **out, struct tree_store *t, struct str root
 /* Gives the next record. ERR_END: there are no more. The strings are borrowed until the next call
  * on the iterator. */
 int tree_iter_next(struct tree_iter *it, struct tree_record *out, struct err *err) MUST_CHECK;
-/* the next record is the first at or behind `key` */
+/* the next record is the first at or after `key` */
 void tree_iter_seek(struct tree_iter *it, struct str key);
 void tree_iter_close(struct tree_iter *it); /* NULL is fine */
 
@@ -126,15 +127,17 @@ struct tree_changes {
 
 struct tree_result {
     char root[LAKE_ID_LEN + 1]; /* "" for the empty tree */
-    /* Effective changes by tree_apply(); a record of equal identity is none (T9). tree_merge()
-     * takes over whole nodes without reading them, so it counts nothing: tree_diff() tells. */
+    /* Numbers of records that tree_apply() has added, changed and removed. A record that is
+     * replaced by one with an equal identity is not counted (T9). After tree_merge() these are 0,
+     * because it takes over whole nodes without reading them; tree_diff() can find the changes. */
     uint64_t added, changed, removed;
     uint64_t nodes; /* node files that were written */
 };
 
-/* Makes the tree of `base` with the changes. Subtrees that no change touches are taken over by id
- * (T5). Nodes are durable when it returns (T3). Writes several nodes at a time, on threads of low
- * priority (options NULL: on the caller's thread). */
+/* Makes a tree that has the records of `base`, with the changes applied. Subtrees that no change
+ * touches are taken over by id (T5). All nodes are durable when this returns (T3). Several nodes
+ * are written at a time, on threads of low priority. If `o` is NULL, nodes are written on the
+ * caller's thread. */
 struct tree_write_options {
     unsigned writers; /* number of node files that are written at the same time; 0: 16 */
 };
@@ -170,14 +173,14 @@ struct tree_merge {
     enum tree_strategy strategy;
     /* Chooses a side for one conflicting path; NULL, or TREE_NO_STRATEGY: `strategy` decides. */
     enum tree_strategy (*choose)(void *ctx, struct str key);
-    /* Is called for each conflict that neither choose() nor `strategy` decides, in the order of
+    /* Called for each conflict that neither choose() nor `strategy` decides, in the order of
      * keys. */
     void (*conflict)(void *ctx, struct str key);
     void *ctx;
 };
 /* Merges the changes from `base` to `source` into `dest`, by the table of docs/lake-trees.md. Keys
- * and identities are compared. ERR_CONFLICT: undecided conflicts, which were passed to conflict();
- * nothing was written that the result would need. All nodes are durable when it returns 0 (T3). */
+ * and identities are compared. ERR_CONFLICT: there are undecided conflicts, which were passed to
+ * conflict(), and there is no result. All nodes are durable when it returns 0 (T3). */
 int tree_merge(struct tree_store *t, const struct tree_merge *m, const struct tree_write_options *o,
                struct tree_result *out, struct err *err) MUST_CHECK;
 

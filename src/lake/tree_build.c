@@ -16,7 +16,7 @@ void tree_builder_init(struct tree_builder *b, struct tree_store *t,
 
 void tree_builder_release(struct tree_builder *b)
 {
-    tree_jobs_give_up(b); /* there are some only if the builder was not finished */
+    tree_jobs_give_up(b); /* jobs are held here only if the builder was not finished */
     int code = tree_jobs_wait(b, NULL);
 
     (void)code; /* the caller that finished the builder got the error */
@@ -36,7 +36,8 @@ static struct node_draft *build_draft(struct tree_builder *b, unsigned level)
     return &l->open->draft;
 }
 
-/* Notes existing nodes of this level to which the new node may be equal. */
+/* Lists in the job the existing nodes of this level that the new node may equal. An equal node is
+ * not written again. */
 static void build_known(const struct tree_builder *b, struct tree_job *j, unsigned level)
 {
     for (int i = 0; i < BUILD_SOURCES; i++)
@@ -46,8 +47,8 @@ static void build_known(const struct tree_builder *b, struct tree_job *j, unsign
 
 static int build_close(struct tree_builder *b, unsigned level, struct err *err);
 
-/* Ends the open node of the level if the rule of splitting says so. `weight` is that of its last
- * record. */
+/* Ends the open node of the level if the rule of splitting says so. `weight` is the weight of the
+ * node's last record. */
 static int build_added(struct tree_builder *b, unsigned level, size_t weight, struct err *err)
 {
     struct node_draft *d = &b->levels[level].open->draft;
@@ -89,11 +90,13 @@ bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item 
 {
     unsigned level = item->level - 1; /* the level of the item's node */
 
-    if (item->child.foreign) /* a leaf of lakeFS is never cut again; the open leaf ends before it */
+    /* A leaf of lakeFS is always taken over whole; an open leaf ends before it. */
+    if (item->child.foreign)
         return level == 0;
-    /* A tail, the last node of its level, may have ended only because the tree did. It must not
-     * become the only node of its level, because a node with one child would then be the root in
-     * place of that child. */
+    /* A tail is the last node of its level. It may have ended only because the tree has no more
+     * records, so it can be taken over only at the end. Above the leaves it must not be the only
+     * node of its level: it may have only one child, and then that child would have to be the
+     * root. */
     if (item->tail && (!is_last || (level > 0 && b->levels[level].nodes == 0)))
         return false;
     for (unsigned below = 0; below <= level; below++)
@@ -109,7 +112,7 @@ static int build_take_node(struct tree_builder *b, const struct tree_item *item,
     struct build_level *l = &b->levels[level];
     int code = 0;
 
-    if (l->open) /* before a foreign leaf */
+    if (l->open) /* true only if the item is a leaf of lakeFS */
         code = build_close(b, level, err);
     if (code)
         return code;
@@ -161,7 +164,7 @@ static int build_root_open(struct tree_builder *b, unsigned level, struct node_i
     return code;
 }
 
-/* Gives the id of the level's only node, which was written before. */
+/* Gives the id of the level's only node, which has already ended or was taken over. */
 static int build_root_closed(struct tree_builder *b, unsigned level, struct node_id *id,
                              struct err *err)
 {

@@ -18,7 +18,8 @@ struct tree_job;
 struct tree_promise; /* an id that a job will set */
 
 struct build_level {
-    struct tree_job *open; /* the node that is being filled; NULL: the level is at a boundary */
+    /* the node that is being filled; NULL: the next record of this level begins a node */
+    struct tree_job *open;
     /* The number of nodes of the level, without the open one. Nodes below a node that was taken
      * over are not counted; if there are any, the number is at least two. */
     uint64_t nodes;
@@ -28,7 +29,8 @@ struct build_level {
 
 enum {
     BUILD_SOURCES = 2,
-    BUILD_HELD = 16, /* the first jobs, which make their files on the caller's thread */
+    /* number of first jobs of a builder that make their files on the caller's thread */
+    BUILD_HELD = 16,
 };
 
 struct tree_builder {
@@ -37,8 +39,9 @@ struct tree_builder {
     /* Trees that exist: a new node that equals one of their nodes is not written. */
     const struct tree_spine *sources[BUILD_SOURCES];
     struct build_level levels[NODE_LEVEL_MAX + 1];
-    uint64_t started; /* jobs so far */
-    /* Jobs whose files are made, and will be written in one call unless the builder makes more. */
+    uint64_t started; /* number of jobs that were started so far */
+    /* Held jobs: their files are made, and will be written in one call, unless the builder makes
+     * more than BUILD_HELD jobs. */
     struct tree_job *held[BUILD_HELD];
     unsigned held_count;
 
@@ -46,9 +49,9 @@ struct tree_builder {
     struct cond changed; /* a promise got its id, or a job has ended */
     unsigned running;
     struct list idle; /* jobs that can be used again */
-    struct list
-        /* jobs that are kept until all have ended, because other jobs may use their promises */
-        failed;
+    /* jobs that failed; they are kept until all jobs have ended, because other jobs may use their
+     * promises */
+    struct list failed;
     uint64_t written;
     int code; /* the first error */
     struct err err;
@@ -58,7 +61,7 @@ void tree_builder_init(struct tree_builder *b, struct tree_store *t,
                        const struct tree_write_options *o);
 void tree_builder_release(struct tree_builder *b); /* waits for jobs */
 
-/* Adds a record behind all others. */
+/* Adds a record, whose key is greater than all keys so far. */
 int tree_builder_record(struct tree_builder *b, const struct tree_record *r,
                         struct err *err) MUST_CHECK;
 /* Whether the node can be taken over by id, that is, gives the same tree as its records would.
@@ -68,8 +71,8 @@ bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item 
 /* Adds the item of a spine: a record, or a node that is taken over. */
 int tree_builder_item(struct tree_builder *b, const struct tree_item *item,
                       struct err *err) MUST_CHECK;
-/* Adds the item and moves the spine behind it. A node that cannot be taken over is entered instead,
- * and nothing is added. */
+/* Adds the spine's item, and moves the spine to the next item. If the item is a node that cannot be
+ * taken over, the spine enters the node instead, and nothing is added. */
 int tree_builder_take(struct tree_builder *b, struct tree_spine *s, bool is_last,
                       struct err *err) MUST_CHECK;
 /* Ends the open nodes, waits until every node is durable, and sets `root`; "" if there are no
@@ -112,16 +115,15 @@ struct tree_promise {
 
 /* Returns a job with an empty draft. */
 struct tree_job *tree_job_new(struct tree_builder *b, unsigned level);
-/* Runs the job, here or on another thread, or makes its file and holds it; the last one is not
- * given to another thread, because its caller would only wait. Returns the first error of all jobs
- * so far. */
+/* Runs the job: on this thread, on another one, or makes its file here and holds the file until
+ * tree_jobs_wait(). `is_last`: the job is not given to another thread, because the caller would
+ * only wait for it. Returns the first error of all jobs so far. */
 int tree_job_start(struct tree_job *j, bool is_last, struct err *err) MUST_CHECK;
-void tree_job_drop(struct tree_job *j); /* a job that was not started; NULL is fine */
+void tree_job_drop(struct tree_job *j); /* gives up a job that was not started; NULL is fine */
 /* Writes the files that are held, and waits for all jobs. Returns the first error. */
 int tree_jobs_wait(struct tree_builder *b, struct err *err) MUST_CHECK;
 void tree_jobs_give_up(struct tree_builder *b); /* does not write the files that are held */
-void tree_jobs_release(
-    struct tree_builder *b);            /* frees all jobs, which have ended, or keeps them */
-void tree_job_free(struct tree_job *j); /* one that no builder has */
+void tree_jobs_release(struct tree_builder *b); /* frees or caches all jobs, which have ended */
+void tree_job_free(struct tree_job *j);         /* frees a job that belongs to no builder */
 
 #endif

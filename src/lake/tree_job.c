@@ -1,6 +1,6 @@
-/* Jobs: each makes one node file of a draft and writes it. They start in the order in which they
- * are made, and a parent's job is made behind those of its children: so the oldest job of a builder
- * never waits, and a waiting job waits for a job that runs.
+/* Jobs: each makes one node file from a draft and writes it. Jobs start in the order in which they
+ * are made, and a parent's job is made after the jobs of its children. So a job waits only for jobs
+ * that have already started, and the oldest running job never waits.
  *
  * The first jobs of a builder make their files on the caller's thread, because handing a file of a
  * small commit to another thread costs more than making it. If the place can write several files in
@@ -141,8 +141,8 @@ static void job_end(struct tree_job *j, int code, const struct err *err, bool wr
     }
     b->written += written;
     list_push(code ? &b->failed : &b->idle, &j->idle);
-    /* Other threads wait for an error, for the end of all jobs, or until fewer jobs run than are
-     * allowed. */
+    /* Other threads may wait for an error, for the end of all jobs, or until a further job may run.
+     * So they are woken only if one of these has happened. */
     bool matters = code || b->running == 1 || b->running >= jobs_max(b);
     b->running--;
     if (matters)
@@ -161,7 +161,8 @@ static void job_run(struct tree_job *j)
         written = code == 0;
     }
     if (code == 0)
-        job_free_promises(j); /* all of them are kept */
+        /* The ids of all children are known, so nobody needs the promises any more. */
+        job_free_promises(j);
     job_end(j, code, &err, written);
 }
 
@@ -210,7 +211,8 @@ static void jobs_unhold(struct tree_builder *b)
 int tree_job_start(struct tree_job *j, bool is_last, struct err *err)
 {
     struct tree_builder *b = j->builder;
-    struct err ignored = {0}; /* job_run() finds an error of the encoding again */
+    /* If the encoding fails, job_run() repeats it and reports the error. */
+    struct err ignored = {0};
     bool is_early = b->started++ < BUILD_HELD;
 
     if (!is_early)
@@ -246,7 +248,7 @@ static int held_write(struct tree_builder *b, struct err *err)
     return code;
 }
 
-/* Ends the held jobs, which were written unless there is an error. */
+/* Ends the held jobs. `code` 0: their files were written. */
 static void held_end(struct tree_builder *b, int code, const struct err *err)
 {
     for (unsigned i = 0; i < b->held_count; i++) {

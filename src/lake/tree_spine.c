@@ -1,7 +1,7 @@
 /* Moves spines, which are positions in trees. */
 #include "lake/tree_spine.h"
 
-/* Returns the cursor of the lowest level that the spine has entered; it is at the spine's item. */
+/* Returns the cursor that is at the spine's item, in the lowest node that the spine has entered. */
 static struct node_cursor *spine_cursor(const struct tree_spine *s)
 {
     return s->levels[s->item.level];
@@ -53,8 +53,8 @@ static int spine_open_level(struct tree_spine *s, unsigned level, const struct n
     return 0;
 }
 
-/* Opens the root. Its level is stored in the root itself, so it is opened at level 0 and then
- * moved. */
+/* Opens the root. The root's level is known only after it was opened, so its cursor is opened first
+ * and then stored at that level. */
 static int spine_open_root(struct tree_spine *s, const struct node_id *id, struct err *err)
 {
     struct node_cursor *root = xzalloc(sizeof(*root));
@@ -100,7 +100,8 @@ void tree_spine_close(struct tree_spine *s)
     *s = (struct tree_spine){.end = true};
 }
 
-/* Moves to the next child of a node. Its keys must be behind those of the child before it. */
+/* Moves to the next child of a node. The keys of the child must be greater than those of the child
+ * before it. */
 static int spine_next_child(struct tree_spine *s, struct err *err)
 {
     struct node_cursor *c = spine_cursor(s);
@@ -175,8 +176,8 @@ int tree_spine_enter(struct tree_spine *s, struct err *err)
     return code;
 }
 
-/* Enters the node and moves to the first item at or behind `key`, which is between the node's
- * keys. */
+/* Enters the node and moves to its first item at or after `key`. The node's smallest key is less
+ * than `key`, and its greatest key is not. */
 static int spine_enter_at(struct tree_spine *s, struct str key, struct err *err)
 {
     struct node_id id = s->item.child.id;

@@ -13,8 +13,9 @@ struct node_cursor {
     struct tree_store *store;
     struct cache_slot *node_hold, *block_hold;
     const struct node *node;
-    size_t block;   /* the block that is open */
-    size_t from;    /* offset of the record in its block; SIZE_MAX: not known, after a seek */
+    size_t block; /* the block that is open */
+    /* offset of the record in its block; SIZE_MAX: after a seek, when the offset is not known */
+    size_t from;
     bool keep;      /* cache blocks of leaves too */
     struct buf own; /* a leaf's block that is not in the cache */
     struct block_cursor at;
@@ -37,12 +38,12 @@ int node_cursor_child(const struct node_cursor *c, struct node_child *out,
 struct tree_item {
     unsigned level;      /* 0: a record; n: a node of level n - 1, not entered */
     struct str min, max; /* smallest and greatest key; for a record both are its key */
-    struct str value;    /* its value as it is stored */
+    struct str value;    /* the value in the parent node's record, as it is stored */
     struct node_origin origin;
     struct tree_record record;
     struct node_child child;
-    /* The node is the last of its level. It may have ended because the tree did, and not by the
-     * rule of splitting. */
+    /* The item is a node, and the last one of its level. Perhaps the rule of splitting did not end
+     * this node there: it has no more records because the tree has none. */
     bool tail;
 };
 
@@ -64,9 +65,10 @@ int tree_spine_open(struct tree_spine *s, struct tree_store *t, struct str root,
 void tree_spine_close(struct tree_spine *s);
 /* Enters the node at the spine's position and moves to its first item. */
 int tree_spine_enter(struct tree_spine *s, struct err *err) MUST_CHECK;
-/* Moves behind the item, without reading the nodes below it. */
+/* Moves to the next item of the same node or above it, without reading the nodes below the present
+ * item. */
 int tree_spine_next(struct tree_spine *s, struct err *err) MUST_CHECK;
-/* Moves to the first item whose keys are all at or behind `key`. */
+/* Moves to the first item whose keys are all at or after `key`. */
 int tree_spine_seek(struct tree_spine *s, struct str key, struct err *err) MUST_CHECK;
 /* Enters nodes until the spine is at a record or at the end. */
 int tree_spine_record(struct tree_spine *s, struct err *err) MUST_CHECK;

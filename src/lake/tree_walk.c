@@ -45,7 +45,7 @@ int tree_stats(struct tree_store *t, struct str root, struct tree_stats *out, st
     return code ? code : walk_root(t, &id, out, &foreign, err);
 }
 
-/* Visits the node at the spine's position. *enter says whether to visit the nodes below it. */
+/* Visits the node at the spine's position. *enter: the nodes below it must be visited too. */
 static int walk_visit(struct walk *w, const struct node_visit *v, bool *enter, struct err *err)
 {
     *enter = false;

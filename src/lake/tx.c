@@ -127,7 +127,7 @@ static int tx_check(const struct lake_tx *tx, struct err *err)
                : 0;
 }
 
-/* Notes the write for the diagnosis. */
+/* Counts the write for the diagnosis (lake/notes.h), and returns `code`. */
 static int tx_note(struct lake *l, const struct lake_tx *tx, uint64_t begun_ns, int code,
                    const struct err *err)
 {
@@ -160,7 +160,8 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
     return tx_note(l, tx, begun_ns, code, err);
 }
 
-/* Tries once. ERR_AGAIN: the repository's record or the state of the collector has changed. */
+/* Tries once to put the ref. ERR_AGAIN: the repository's record or the state of the collector has
+ * changed, and the caller tries again. */
 static int put_ref_try(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct kv_name name, struct str record, struct str commit_id,
                        struct err *err)

@@ -1,9 +1,10 @@
 /* Uploads in parts to the lake's buckets.
  *
- * An upload of the lake is an upload of the namespace's bucket at a new address, and a record in
- * the repository's partition: uploads/<ref>/<path> NUL <id>. Parts go directly to the namespace's
- * bucket. Finishing first finishes the upload there, then stages the entry. The record of a
- * finished upload is kept for a day, so that finishing again gives the same answer. */
+ * An upload to the lake consists of an upload to the namespace's bucket, at a new address, and a
+ * record in the repository's partition: uploads/<ref>/<path> NUL <id>. Parts go directly to the
+ * namespace's bucket. To finish the upload, weir first finishes the upload to the namespace's
+ * bucket, then stages the entry. The record of a finished upload is kept for a day, so that
+ * finishing again gives the same answer. */
 #ifndef LAKE_UPLOAD_H
 #define LAKE_UPLOAD_H
 
@@ -41,7 +42,7 @@ int lake_upload_decode(struct lake_upload *out, struct str in, struct err *err) 
 /* Reads the record. ERR_NOT_FOUND: there is no such upload. */
 int lake_upload_read(struct lake_upload *out, struct lake_bucket *b, struct arena *a,
                      const struct upload_info *upload, struct err *err) MUST_CHECK;
-/* Puts the record: a new one, or in place of the one that was read. */
+/* Puts the record: as a new row, or in place of the row that was read. */
 int lake_upload_write(struct lake_upload *u, struct lake_bucket *b, struct arena *a, bool is_new,
                       struct err *err) MUST_CHECK;
 /* Fills the info that S3 shows. */

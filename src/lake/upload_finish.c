@@ -1,6 +1,6 @@
-/* Finishes an upload in parts: first the upload in the namespace's bucket, then the entry is
- * staged, then the record is set to finished. After a crash in between, finishing again goes on,
- * because the namespace's bucket gives the same answer again. */
+/* Finishes an upload in parts: first the upload in the namespace's bucket is finished, then the
+ * entry is staged, then the record of the upload is set to finished. After a crash in between,
+ * finishing again goes on, because the namespace's bucket gives the same answer again. */
 #include "lake/upload.h"
 
 #include "lake/body.h"
@@ -14,7 +14,7 @@ struct finish {
     struct lake_bucket *b;
     struct arena *a;
     const struct upload_info *upload;
-    struct upload_part *parts; /* with bare ETags */
+    struct upload_part *parts; /* their ETags have no quotes */
     size_t count;
     const struct put_options *o;
     struct lake_at at;
@@ -99,7 +99,8 @@ static void finish_take_sizes(struct finish *f, const struct part_list *page)
             f->entry.part_sizes[f->entry.part_count++] = page->parts[i].size;
 }
 
-/* Reads the sizes of the parts. On a second try they are no longer known. */
+/* Reads the sizes of the parts. After an earlier try has joined the parts, their sizes are no
+ * longer known. */
 static int finish_read_sizes(struct finish *f, struct object_place *p,
                              const struct upload_info *data, struct err *err)
 {
@@ -135,8 +136,8 @@ static int finish_look(struct finish *f, struct object_place *p, struct err *err
 }
 
 /* Finishes the upload. No other request puts an object at its address, so an object there is the
- * upload's, finished by an earlier try. A storage may answer a repeated finish from memory, so in
- * that case the object is looked for. */
+ * upload's, finished by an earlier try. If the storage says that the upload is already finished, it
+ * may only remember an earlier answer, so this function checks that the object exists. */
 static int finish_in_bucket(struct finish *f, struct object_place *p,
                             const struct upload_info *data, struct err *err)
 {

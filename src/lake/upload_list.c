@@ -10,7 +10,9 @@ struct uploads_walk {
     struct lake_bucket *b;
     struct arena *a;
     const struct list_options *o;
-    struct str start; /* the part before S3's key: "<ref>/" in a ref's bucket */
+    /* the beginning of row names that S3's keys do not have: "<ref>/" in a ref's bucket, else
+     * empty */
+    struct str start;
     struct kv_scan *scan;
     struct upload_list *out;
 };
@@ -36,8 +38,8 @@ static struct str uploads_common(const struct list_options *o, struct str key)
     return at < 0 ? STR_EMPTY : str_head(key, o->prefix.len + (size_t)at + o->delimiter.len);
 }
 
-/* Moves behind `after`: behind one upload of that key, behind all its uploads, or behind all keys
- * of a common prefix. */
+/* Moves the scan to the first row after the marker `after`. The marker is one upload of a key, a
+ * key with all its uploads, or a common prefix with all its keys. */
 static void uploads_walk_start(struct uploads_walk *w)
 {
     const struct list_options *o = w->o;
@@ -47,12 +49,12 @@ static void uploads_walk_start(struct uploads_walk *w)
         return;
     if (o->after_version.len) {
         struct kv_name name = lake_upload_name(w->b, w->a, o->after, o->after_version);
-        row = str_n(name.key.p, name.key.len + 1); /* lake_key_in() has a NUL behind the key */
+        row = str_n(name.key.p, name.key.len + 1); /* lake_key_in() has put a NUL after the key */
     } else {
         bool folded =
             str_starts(o->after, o->prefix) && str_eq(uploads_common(o, o->after), o->after);
         row = uploads_row(w, o->after);
-        if (!folded) /* the ids of a key's uploads follow it behind a NUL */
+        if (!folded) /* a row's name is the key, a NUL and the upload's id */
             row = arena_fmt(w->a, STR_FMT "\x01", STR_ARG(row));
         else if (!layers_behind(w->a, row, &row))
             return;

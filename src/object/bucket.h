@@ -427,6 +427,12 @@ struct bucket_ops {
      * object lock. */
     int (*set_object_lock)(struct bucket *b, struct err *err);
 
+    /* Calls fn() with the bucket on one storage that has the key; the key stays there until fn()
+     * returns. A storage that copies within itself asks this of a source that is not its own. NULL:
+     * the bucket does not lie over several storages. */
+    int (*lend)(struct bucket *b, struct str key,
+                int (*fn)(void *ctx, struct bucket *part, struct err *err), void *ctx,
+                struct err *err);
     /* Hides the changes that are made through this reference from the storage's tap; callers use
      * local_untap() (object/local/local.h). A bucket over several storages does this with each of
      * its parts. NULL: the storage has no tap. */

@@ -60,7 +60,9 @@ static inline struct overlay *storage_overlay_of(const struct storage *s, struct
 }
 
 /* These do the same as the members of storage_ops with these names, but they accept logical buckets
- * too. */
+ * too. A name that is reserved for parts of buckets (object/part_names.h) is ERR_NO_BUCKET, is in
+ * no listing, and cannot be made (ERR_INVALID); only an overlay itself uses such buckets, by the
+ * members of storage_ops. */
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
                         struct err *err) MUST_CHECK;
 int storage_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,

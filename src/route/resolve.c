@@ -3,6 +3,7 @@
 #include "route/route_int.h"
 
 #include "object/overlay.h"
+#include "object/part_names.h"
 
 enum { LOOK_UP_MAX = 384 }; /* most bytes of a user's id and a bucket's name together */
 
@@ -339,7 +340,6 @@ static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *as
     struct str owner;
 
     return ask->knows && q->code == 0 && !storage_can(q->leads, STORAGE_FORWARDS) &&
-           !storage_overlay_of(q->leads, q->bucket) &&
            ask->knows(ask->ctx, q->leads, q->bucket, &owner) &&
            (str_eq(owner, q->user) || q->view->policies.len == 0);
 }
@@ -402,6 +402,15 @@ static int resolve_service(const struct inquiry *q, struct target *t)
     return q->code;
 }
 
+/* Answers for a name that is reserved for parts of sharded buckets: whoever asks, there is no such
+ * bucket, and none can be made (docs/sharding.md, "Names"). */
+static int resolve_part(const struct inquiry *q, const struct route_ask *ask, struct target *t)
+{
+    t->kind = ask->make ? TARGET_TAKEN : TARGET_NONE;
+    t->storage = q->leads;
+    return q->code;
+}
+
 static int resolve_by_rules(struct routes *r, const struct route_ask *ask, struct target *t,
                             struct err *err)
 {
@@ -414,6 +423,8 @@ static int resolve_by_rules(struct routes *r, const struct route_ask *ask, struc
     inquiry_init(&q, r, view, ask, err);
     if (!ask->bucket.len)
         code = resolve_service(&q, t);
+    else if (bucket_name_is_part(ask->bucket))
+        code = resolve_part(&q, ask, t);
     else if (ask->make)
         code = resolve_new(&q, ask, t, err);
     else
@@ -524,7 +535,8 @@ int route_reaches(struct routes *r, struct str user, struct str bucket, struct s
     *out = false;
     if (code < 0)
         return code;
-    bool hidden = routes_space_of(r, bucket) || routes_copy_of(view, s, bucket);
+    bool hidden = routes_space_of(r, bucket) || routes_copy_of(view, s, bucket) ||
+                  bucket_name_is_part(bucket);
     if (!hidden && routes_any_remote(r)) {
         inquiry_init(&q, r, view, &ask, err);
         code = resolve_raw(&q, &raw, err);

@@ -2,6 +2,8 @@
  * policies, and makes the change. Then all policies are loaded again. */
 #include "route/route_int.h"
 
+#include "object/part_names.h"
+
 #include <pthread.h>
 
 extern const char lua_route_change[], lua_route_pin[];
@@ -121,6 +123,15 @@ static int policy_check_target(struct routes *r, struct str storage, struct stor
     return 0;
 }
 
+/* A shard is where the map of its bucket says, and no policy leads it elsewhere. */
+static int policy_check_name(struct str bucket, struct err *err)
+{
+    return bucket_name_is_part(bucket)
+               ? err_set(err, ERR_INVALID, "the name " STR_FMT " is reserved for sharding",
+                         STR_ARG(bucket))
+               : 0;
+}
+
 int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
               struct err *err)
 {
@@ -131,6 +142,9 @@ int route_set(struct routes *r, struct str user, struct str bucket, struct str s
 
     if (user.len == 0)
         return err_set(err, ERR_INVALID, "a routing policy needs a user");
+    code = policy_check_name(bucket, err);
+    if (code < 0)
+        return code;
     code = routes_view_get(r, &view, err);
     if (code < 0)
         return code;
@@ -170,6 +184,8 @@ int route_block(struct routes *r, struct str storage, struct str bucket, bool bl
 
     if (code == 0 && bucket.len == 0)
         code = err_set(err, ERR_INVALID, "a block needs the name of a bucket");
+    if (code == 0)
+        code = policy_check_name(bucket, err);
     if (code == 0)
         code = change_block(r, blocked ? STR("block") : STR("unblock"), storage, bucket, err);
     return code < 0 ? code : routes_load(r, err);

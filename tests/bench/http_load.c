@@ -146,8 +146,9 @@ static void report(const struct client *c, double seconds)
 {
     printf("ops %llu\nerrors %llu\nbytes %llu\nseconds %.6f\n", (unsigned long long)c->requests,
            (unsigned long long)c->errors, (unsigned long long)c->bytes, seconds);
-    printf("p50_us %.1f\np99_us %.1f\n", load_times_us(&c->times, .5),
-           load_times_us(&c->times, .99));
+    /* The last quantile is that of the slowest request. */
+    printf("p50_us %.1f\np99_us %.1f\nmax_us %.1f\n", load_times_us(&c->times, .5),
+           load_times_us(&c->times, .99), load_times_us(&c->times, 1 - 1e-12));
 }
 
 static void one_request(struct client *c, const char *host, const char *path)

@@ -16,13 +16,15 @@ import room_http
 import room_lake
 import room_replica
 import room_s3
+import room_shard
 import room_start
 import room_store
 import room_swarm
 from lab import Lab, Measure, Unmeasured
 
 ROOMS = {"http": room_http, "db": room_db, "store": room_store, "start": room_start, "s3": room_s3,
-         "replica": room_replica, "swarm": room_swarm, "lake": room_lake, "archive": room_archive}
+         "replica": room_replica, "swarm": room_swarm, "lake": room_lake, "archive": room_archive,
+         "shard": room_shard}
 
 
 def table(rows):

@@ -1,4 +1,5 @@
-/* Faults of the lake for weir_faulty: kills and holds it at the named steps of src/lake/step.h.
+/* Faults for weir_faulty at named steps: kills and holds it at the steps of src/lake/step.h and
+ * src/shard/step.h.
  *
  * FAULT_KILL=before:lake.publish:2 sends SIGKILL before the second publish, "after" behind it.
  * FAULT_PAUSE=before:lake.publish:2=FILE holds the thread there until FILE exists; while it waits,
@@ -17,6 +18,8 @@
 
 void __wrap_lake_step_begin(const char *step);
 void __wrap_lake_step_end(const char *step);
+void __wrap_shard_step_begin(const char *step);
+void __wrap_shard_step_end(const char *step);
 
 /* One place: before or behind the n-th time of a step. */
 struct place {
@@ -87,6 +90,16 @@ void __wrap_lake_step_begin(const char *step)
 }
 
 void __wrap_lake_step_end(const char *step)
+{
+    step_come("after", step);
+}
+
+void __wrap_shard_step_begin(const char *step)
+{
+    step_come("before", step);
+}
+
+void __wrap_shard_step_end(const char *step)
 {
     step_come("after", step);
 }

@@ -8,7 +8,7 @@
  * call's name is its script's or its command's; `*` is any. "after": the store has done it, and
  * nobody was told. FAULT_LOG=FILE: a line "<number> <name>" for each of these calls, before it is
  * made. FAULT_CLOCK=SECONDS: the wall clock is off by so much. FAULT_DISK: disk_faults.c.
- * FAULT_PAUSE, FAULT_STEPS, and FAULT_KILL at a step of the lake: lake_faults.c. */
+ * FAULT_PAUSE, FAULT_STEPS, and FAULT_KILL at a step of the lake or of a move: lake_faults.c. */
 #include "coord/switch.h"
 #include "replica/switch/switch.h"
 #include "replica/tap/tap.h"

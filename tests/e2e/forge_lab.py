@@ -229,6 +229,7 @@ class Forge:
 
 class Call(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True      # head and body are two writes, and the second would wait for the first one's ACK
     forge = None
 
     def log_message(self, *_):

@@ -24,7 +24,9 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import threading
+import traceback
 
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
        "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example", "GIT_COMMITTER_NAME": "C", "GIT_TERMINAL_PROMPT": "0",
@@ -342,7 +344,9 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request, client_address):
-        pass
+        """A broken connection is part of the tests. Any other exception is a fault of a script, and is shown."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            traceback.print_exc()
 
 
 class GitLab:

@@ -1,6 +1,7 @@
 """The archive end to end: the first description of the layout part by part, and what can happen to repositories. Every
 bundle is cloned by the system's git and compared with the repository that it was made of."""
 import hashlib
+import io
 import json
 import os
 import re
@@ -8,11 +9,12 @@ import shutil
 import signal
 import subprocess
 import time
+import zipfile
 
 import pytest
 from archive_lab import Archive, folders
 from conftest import wait_for
-from git_lab import cut, git, status
+from git_lab import cut, git, pkt, status
 
 OCTOCAT = "a6/65/81/57"
 
@@ -204,6 +206,84 @@ def test_seed_redis_commands(lab, redis):
     assert score[0] == a.member("octocat") and abs(int(score[1]) / 1000 - time.time()) < 60
     assert score[1] == str(round(stamp(a.account("octocat")["last_sync"]) * 1000))
     assert not a.has("octocat", ".new")
+
+
+def test_what_a_killed_sync_left_beside_the_record_is_removed(lab, redis):
+    """A sync that was killed behind its first record has left `.new`; the account has the score -1 still."""
+    a = lab(redis=redis)
+    a.add_repo("octocat", "Hello-World")
+    a.add("octocat")
+    a.synced("octocat")
+    a.s3().put_object(Bucket=a.bucket, Key=a.key("octocat", ".new"), Body=b"2026-01-01T00:00:00.000Z\n")
+    a.s3().put_object(Bucket=a.bucket, Key=a.key("octocat", "/Hello-World.error"), Body=b"x")
+    wait_for(lambda: {f["finding"] for f in a.run("check", "--json", status=None)} == {
+        "the account has a record, and its .new object is still there",
+        "there is an .error object, and the record has no error"}, "the lock to expire and the findings")
+    subprocess.run(["redis-cli", "-p", str(redis.port), "ZADD", "tracked", "-1", a.member("octocat")], check=True,
+                   capture_output=True)
+    a.sync("octocat")
+    assert not a.has("octocat", ".new")
+    a.check()
+
+
+@pytest.mark.parametrize("format", ["sha1", "sha256"])
+def test_the_zip_of_a_sync_equals_the_tree(lab, format, tmp_path):
+    """Behind the first sync, a push, and a change of the default branch; as Python, unzip and bsdtar read it."""
+    a = lab()
+    repo = a.add_repo("octocat", "Hello-World", commits=4, format=format)
+    a.add("octocat")
+    a.synced("octocat")
+
+    def check(branch, turn):
+        path = tmp_path / f"{turn}.zip"
+        path.write_bytes(a.get("octocat", "/Hello-World.zip"))
+        top = f"Hello-World-{branch}/"
+        wanted = {}
+        for line in repo.git("ls-tree", "-r", branch).splitlines():
+            head, name = line.split("\t", 1)
+            wanted[name] = repo.git("cat-file", "blob", head.split()[2])
+        with zipfile.ZipFile(path) as z:
+            assert z.testzip() is None
+            assert z.comment.decode() == repo.git("rev-parse", branch).strip()
+            found = {n.removeprefix(top): z.read(n).decode() for n in z.namelist() if not n.endswith("/")}
+        assert found == wanted
+        for program in (["unzip", "-q", path, "-d"], ["bsdtar", "-xf", path, "-C"]):
+            out = tmp_path / f"{turn}-{program[0]}"
+            out.mkdir()
+            subprocess.run([*map(str, program), str(out)], check=True)
+            assert {str(f.relative_to(out / top)): f.read_text() for f in out.rglob("*") if f.is_file()} == wanted
+    check("main", 1)
+    repo.commit(3)
+    a.push("octocat", "Hello-World")
+    a.sync("octocat")
+    check("main", 2)
+    repo.commit(2, ref="refs/heads/next")
+    repo.git("symbolic-ref", "HEAD", "refs/heads/next")
+    a.push("octocat", "Hello-World")
+    a.sync("octocat")
+    check("next", 3)
+
+
+def test_the_default_branch_moves_between_the_pack_and_the_zip(octocat):
+    """The server has dropped the tip: the bundle is brought up to date, and the ZIP is that of the new tip."""
+    a = octocat
+    repo = a.repos["octocat", "Hello-World"]
+    repo.commit(2)
+    moved = []
+
+    def move(call, body):
+        if b"deepen" not in call.seen.body or moved:
+            return body
+        moved.append(repo.commit(1))
+        oid = call.seen.body.split(b"want ")[1][:40].decode()
+        return iter([pkt(f"ERR upload-pack: not our ref {oid}")])
+    a.git.answer("Hello-World.git/git-upload-pack$", move)
+    a.push("octocat", "Hello-World")
+    a.sync("octocat")
+    a.same("octocat", "Hello-World")
+    with zipfile.ZipFile(io.BytesIO(a.get("octocat", "/Hello-World.zip"))) as z:
+        assert moved and z.comment.decode() == moved[0]
+    a.check()
 
 
 # --- repositories ---

@@ -20,7 +20,7 @@ import time
 
 import pytest
 
-from archive_lab import Archive
+from archive_lab import LOCK_S, Archive
 from conftest import Redis, free_port, wait_for
 from test_disks import SmallDisk
 
@@ -31,7 +31,6 @@ SATELLITES = ("asia", "europe", "usa")
 LOGINS = ("octocat", "mojombo", "torvalds", "antirez", "calebcase")
 REPOS = 2
 CHAOS_S = 12
-LOCK_S = 10
 
 
 class Satellite:
@@ -173,7 +172,7 @@ class World(Archive):
     def stop_worker(self):
         worker = self.workers[self.random.randrange(2)]
         worker.signal(signal.SIGSTOP)
-        return lambda: worker.signal(signal.SIGCONT), LOCK_S + 5
+        return lambda: worker.signal(signal.SIGCONT), LOCK_S + 3
 
     def kill_redis(self):
         self.redis_server.kill()
@@ -257,7 +256,7 @@ def make_accounts(w):
 def sync_all(w):
     """Each account is synced in full after this moment."""
     began = int(time.time() * 1000)
-    wait_for(lambda: w.cli("HLEN", "w:archive:built") == 256, "the rebuild", seconds=120)
+    wait_for(lambda: w.cli("HLEN", "w:archive:built") == 256, "the rebuild", seconds=300)
     wait_for(lambda: w.cli("ZCARD", "tracked") == len(LOGINS), "all accounts to be tracked")
 
     def done():
@@ -266,7 +265,7 @@ def sync_all(w):
             if w.cli("ZSCORE", "w:archive:first", w.entry(login)) is None:
                 w.ask_for_sync(login)
         return not late
-    wait_for(done, "a full sync of every account", seconds=120)
+    wait_for(done, "a full sync of every account", seconds=300)
 
 
 def check_objects(w):
@@ -334,7 +333,7 @@ def test_tracked_comes_back_after_flushdb(pair):
     w = pair
     before = w.cli("ZRANGE", "tracked", "0", "-1", "WITHSCORES")
     w.cli("FLUSHDB")
-    wait_for(lambda: w.cli("HLEN", "w:archive:built") == 256, "the rebuild", seconds=120)
+    wait_for(lambda: w.cli("HLEN", "w:archive:built") == 256, "the rebuild", seconds=300)
     after = w.cli("ZRANGE", "tracked", "0", "-1", "WITHSCORES")
     flat = lambda rows: dict(rows if rows and isinstance(rows[0], list) else zip(rows[::2], rows[1::2]))  # noqa: E731
     before, after = flat(before), flat(after)
@@ -344,7 +343,7 @@ def test_tracked_comes_back_after_flushdb(pair):
 
 
 def test_a_paused_worker_writes_nothing(pair):
-    """SIGSTOP for 15 s past its lock: the other process has synced the account, and the late one changes nothing."""
+    """SIGSTOP past its lock: the other process has synced the account, and the late one changes nothing."""
     w = pair
     w.git.latency = 0.3
     w.repos["octocat", "r0"].commit(5)
@@ -353,7 +352,7 @@ def test_a_paused_worker_writes_nothing(pair):
     token = wait_for(lambda: w.cli("GET", f"lock:{w.member('octocat')}"), "the lock")
     assert re.fullmatch(r"\d+-[0-9a-f]{32}", token)
     w.workers[0].signal(signal.SIGSTOP)
-    time.sleep(LOCK_S + 5)
+    time.sleep(LOCK_S + 3)
     w.git.latency = 0
     w.workers[0].signal(signal.SIGCONT)
     sync_all(w)

@@ -89,9 +89,9 @@ def complete(*words):
 
 def test_completion_of_commands_flags_and_values():
     assert complete("weir", "") == [
-        "serve", "status", "backup", "user", "storage", "bucket", "webhook", "store", "task", "replicate", "switch",
-        "diff", "torrent", "swarm", "lake", "archive", "config", "help", "version"]
-    assert complete("weir", "s") == ["serve", "status", "storage", "store", "switch", "swarm"]
+        "serve", "status", "backup", "user", "storage", "bucket", "webhook", "store", "task", "shard", "replicate",
+        "switch", "diff", "torrent", "swarm", "lake", "archive", "config", "help", "version"]
+    assert complete("weir", "s") == ["serve", "status", "storage", "store", "shard", "switch", "swarm"]
     assert complete("weir", "config", "--js") == ["--json"]
     assert complete("weir", "serve", "--log.l") == ["--log.level"]
     assert complete("weir", "serve", "--log.level", "") == ["debug", "info", "warn", "error"]

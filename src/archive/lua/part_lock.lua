@@ -36,6 +36,10 @@ end
 local function next_fence(last)
     return math.max(last + 1, time[1] * 1000000 + time[2])
 end
+-- Fences are times in microseconds, and the numbers of Lua are exact up to 2^53. A fence that was read from an object raises the
+-- last one only up to 2^52 (the year 2112); claims count on from there. A last fence past 2^53 was not made by claims.
+local RAISE_MAX, EXACT_MAX = 2 ^ 52, 2 ^ 53
 local function last_fence()
-    return tonumber(call('GET', FENCE) or '0') or 0
+    local last = tonumber(call('GET', FENCE) or '0') or 0
+    return last >= 0 and last < EXACT_MAX and math.floor(last) or 0
 end

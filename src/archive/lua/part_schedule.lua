@@ -33,6 +33,10 @@ local function ready(entry, member)
     if not score then
         return false
     end
+    if score == '-inf' or (tonumber(score) or 0) < -1 then -- set by hand; it would stay in front of all others
+        score = '-1'
+        call('ZADD', TRACKED, 'XX', score, member)
+    end
     local set = set_of(entry)
     call('ZADD', set, first and text(FRONT + first) or score, entry)
     call('SADD', SETS, set)

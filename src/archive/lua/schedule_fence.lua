@@ -1,6 +1,10 @@
--- Makes later fences greater than a number. ARGV: the number.
+-- Makes later fences greater than a number. ARGV: the number. Answers 0 if no claim can have had it as its fence.
 -- include part_lock
-if last_fence() < tonumber(ARGV[1]) then
-    call('SET', FENCE, text(ARGV[1]))
+local fence = tonumber(ARGV[1])
+if not fence or fence > RAISE_MAX then
+    return 0
+end
+if last_fence() < fence then
+    call('SET', FENCE, text(fence))
 end
 return 1

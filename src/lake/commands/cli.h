@@ -21,8 +21,8 @@ bool lake_uri_is(const char *text);
 int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need need,
                    struct err *err) MUST_CHECK;
 
-/* Turns the place into that of a folder: adds '/' to a path that is not empty. Otherwise the place
- * `a` would also mean `ab`. */
+/* Makes the place mean a folder: adds '/' to a path that is not empty and has none at its end.
+ * Without the slash the prefix `a` would also match the path `ab`. */
 void lake_uri_to_folder(struct api_client *r, struct lake_uri *u);
 
 /* Returns "/api/v1/repositories/" and the pattern, with {repo}, {ref} and {path} replaced by the

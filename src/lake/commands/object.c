@@ -116,8 +116,8 @@ static int rm_page(struct api_client *r, const struct lake_uri *uri, const json_
     return code;
 }
 
-/* Removes one object. The API succeeds even if there is no object, so the command looks first. A
- * user who may not look may still remove. */
+/* Removes one object. The API succeeds even if there is no object, so the command first asks
+ * whether it exists. A user without the right to ask may still have the right to remove. */
 static int rm_object(struct api_client *r, const struct lake_uri *uri, struct err *err)
 {
     const char *stat = lake_cli_path(r, uri, "{repo}/refs/{ref}/objects/stat?path={path}");

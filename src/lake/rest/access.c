@@ -126,7 +126,8 @@ int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lak
     return 0;
 }
 
-/* Decides about an action in a repository. Everything in it belongs to its owner. */
+/* Decides about an action in a repository. Every object in a repository belongs to the repository's
+ * owner. */
 bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask)
 {
     struct object_info object = {.meta = {.tags = ask.tags}};
@@ -235,7 +236,8 @@ int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *e
     return web_need_all_below(c, r, S3_ACTION_GET_OBJECT, STR_EMPTY, err);
 }
 
-/* Decides whether the caller may take from a ref, by docs/security.md, P2: a), b) and c). */
+/* Decides whether the caller may put the content of the ref `source` into the ref `dest`, by the
+ * conditions a), b) and c) of P2 in docs/security.md. */
 static bool web_gate_may_take(struct rest_call *c, const struct web_bucket *gate, struct str source,
                               struct str dest)
 {
@@ -297,9 +299,9 @@ static int web_is_same_bucket(struct rest_call *c, const struct web_bucket *b, s
     return code;
 }
 
-/* Decides about a key of a bucket. A storage with credentials of its own decides by itself. It is
- * asked here, in the caller's name, about a key that is to be read, because later the key is read
- * in the name of the repository's owner. */
+/* Decides about a key of a bucket. A storage with credentials of its own decides by itself. If the
+ * key is to be read, this function asks that storage in the caller's name, because later weir reads
+ * the key in the name of the repository's owner. */
 static int web_judge_key(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
                          struct str key, bool *may, struct err *err)
 {

@@ -1,4 +1,5 @@
-/* Calls that copy and move objects inside a repository, by their entries alone. */
+/* Calls that copy and move objects inside a repository. Only entries are written, and bodies stay
+ * where they are. */
 #include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
@@ -22,7 +23,7 @@ static const struct rest_row copy_rows[] = {
 };
 const struct rest_table web_copy_rows = WEB_ROWS(copy_rows);
 
-/* A copy: its source, which was read, and its destination. */
+/* A copy or a move: its source, as it was read, and its destination. */
 struct copy_job {
     struct lake_repo repo;
     struct str ref; /* ref of the source */

@@ -160,8 +160,9 @@ static int import_write(struct rest_call *c, const struct lake_repo *repo,
     return s->commit_id.len ? import_write_commit(c, repo, s->commit_id, err) : 0;
 }
 
-/* Finds the import that the call names, if the caller may do `action` on its branch. The branch of
- * the path is the one that was judged, so an import into another branch is not found. */
+/* Finds the import that the call names, if the caller may do `action` on its branch. The right was
+ * checked for the branch that the path names, so an import into another branch counts as not
+ * found. */
 static int import_find(struct rest_call *c, enum s3_action action, struct lake_repo *repo,
                        struct lake_import_status *out, struct err *err)
 {

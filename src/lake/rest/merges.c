@@ -167,9 +167,9 @@ static int pick_repo(struct rest_call *c, struct lake_repo *out, struct err *err
                      : code;
 }
 
-/* Checks that the caller may take from the parents of the commit, because a revert restores what a
- * parent has. The commit is then named by its id, so that exactly the commit is reverted that was
- * judged. */
+/* Checks that the caller may put content of the commit's parents into the branch (web_need_take()),
+ * because a revert restores the content of a parent. Then sets o->ref to the commit's id, so that
+ * the commit that is reverted is the one that was checked here. */
 static int revert_need_parents(struct rest_call *c, const struct lake_repo *repo,
                                struct lake_pick_options *o, struct err *err)
 {

@@ -278,7 +278,8 @@ static int multipart_finish(struct rest_call *c, struct err *err)
     object.entry.content_type = rest_text(c, "content_type");
     object.entry.owner = web_user(c)->id;
     object.entry.modified_ms = clock_wall_ms();
-    /* The upload may have been finished long ago: finishing again gives the same answer. */
+    /* Finishing again gives the same answer, so this upload may have been finished long ago. Then a
+     * collection may be about to remove its file. */
     code = lake_keep_check_file(&keep, &m.repo, &object.entry, stored.modified_ms, err);
     if (code == 0)
         code = web_stage(c, &m.repo, &object, (struct lake_stage_options){.keep = &keep}, err);

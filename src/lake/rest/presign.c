@@ -9,7 +9,8 @@ enum { PRESIGN_S = 15 * S_PER_MINUTE, LINK_TIME_LEN = 8 };
 
 /* --- presigned URLs --- */
 
-/* Gets a key of the repository's owner, whose rights the URL gives. */
+/* Gets an access key of the repository's owner and its secret. The URL gives the rights of that
+ * owner. */
 static int presign_keys(struct rest_call *c, const struct lake_repo *r, struct str *access,
                         struct str *secret, struct err *err)
 {

@@ -12,8 +12,8 @@ static rest_fn op_refused;
 #define SYMLINK_REASON "weir makes no symlink files"
 #define USAGE_REASON   "weir counts usage in its metrics"
 
-/* A row of an operation that is refused. Its path has no described values, because they are not
- * read. */
+/* A row of an operation that is refused. The values in its path have no descriptions, because no
+ * code reads them. */
 #define REFUSED(method, path, access, name, why)                                                   \
     {                                                                                              \
         (method), "/api/v1" path, (access), "Answers 501: " why ".", op_refused,                   \

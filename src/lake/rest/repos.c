@@ -67,8 +67,8 @@ static bool repo_is_asked_for(struct rest_call *c, const struct lake_repo *r)
     return (!search.len || str_find(r->id, search) >= 0) && repo_is_shown(c, r);
 }
 
-/* Writes the repositories of a page that the caller may see. Returns whether one more was left than
- * fits into the answer. */
+/* Writes the repositories of a page that the caller may see. Returns true if the answer is full and
+ * the caller may see a further repository. */
 static bool repo_write_page(struct rest_call *c, const struct lake_repo *repos, size_t count,
                             size_t *written, struct str *last)
 {
@@ -133,7 +133,8 @@ static int repo_check_wanted(struct rest_call *c, struct err *err)
                                        : 0;
 }
 
-/* Checks that the caller may do in the namespace what a repository does there. */
+/* Checks that the caller may read, put and remove objects in the namespace, because the repository
+ * will do so. */
 static int repo_check_space(struct rest_call *c, struct err *err)
 {
     struct str bucket, prefix;

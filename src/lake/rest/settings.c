@@ -129,7 +129,7 @@ static int protection_set(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Changes the rules by one pattern. A lost race is repeated. */
+/* Adds or removes the rule of one pattern. Tries again after a lost race. */
 static int protection_change(struct rest_call *c, bool add, struct err *err)
 {
     struct str pattern = rest_text(c, "pattern");

@@ -275,7 +275,7 @@ static int paths_remove(struct rest_call *c, struct err *err)
     return count ? lake_stage(web_of(c)->lake, c->arena, &repo, branch, puts, count, &o, err) : 0;
 }
 
-/* --- objects of bytes that are there --- */
+/* --- objects whose bytes are stored already --- */
 
 /* The metadata that an object gets, under the conditions of the call. */
 struct metadata_change {

@@ -98,14 +98,14 @@ int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lak
                   struct err *err) MUST_CHECK;
 bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask);
 void web_gate_close(struct web_bucket *gate); /* NULL is fine */
-/* Checks that the caller may do the action on every key below "<ref>/<path>", whatever keys exist
- * there. */
+/* Checks that the caller may do the action on every possible key below "<ref>/<path>", also on keys
+ * that do not exist now. */
 int web_need_below_ref(struct rest_call *c, const struct lake_repo *r, struct web_ask ask,
                        struct err *err) MUST_CHECK;
 /* Checks that the caller may make or change the branch or tag `to` as a whole with content of the
- * ref `from`. The rule: no user may read below "<to>/" what neither that user nor the caller may
- * read below "<from>/" (docs/security.md, "Repositories of the lake", P2). ERR_DENIED: the answer
- * was sent. */
+ * ref `from`. The rule: after the change no user can read an object below "<to>/" which neither
+ * that user nor the caller may read below "<from>/" (docs/security.md, "Repositories of the lake",
+ * P2). ERR_DENIED: the answer was sent. */
 int web_need_take(struct rest_call *c, const struct lake_repo *r, struct str from, struct str to,
                   struct err *err) MUST_CHECK;
 /* Checks that the caller may read every object of the repository, at whatever ref. A call that
@@ -151,7 +151,7 @@ int web_forbidden(struct rest_call *c, struct err *err);
  * to. */
 int web_writable(struct rest_call *c, struct str path, bool force, struct lake_repo *out,
                  struct err *err) MUST_CHECK;
-/* Checks a value of an entry, which S3 answers as a header and in listings. */
+/* Checks a value of an entry, because S3 sends the value in headers and in listings. */
 int web_check_value(const char *name, struct str value, struct err *err) MUST_CHECK;
 /* Returns the conditions of the call's headers If-Match and If-None-Match. */
 struct object_conditions web_conditions(struct rest_call *c);
@@ -205,8 +205,9 @@ struct web_link {
 /* Returns "<address>,<signature>", in the arena. The object is stored under that key. */
 struct str web_link_sign(const struct lake_web *w, struct arena *a, const struct web_link *link,
                          int64_t now_ms);
-/* Checks a key to which a client claims to have uploaded; `wanted` has no address. ERR_INVALID: the
- * key was not signed for this branch and path, or was signed more than a day ago. */
+/* Checks the key that a client gives as the place of its upload; the address in `wanted` is not
+ * used. ERR_INVALID: the key was not signed for this branch and path, or was signed more than a day
+ * ago. */
 int web_link_check(const struct lake_web *w, const struct web_link *wanted, struct str key,
                    int64_t now_ms, struct err *err) MUST_CHECK;
 

@@ -81,6 +81,7 @@ const char *local_folder(struct storage *s)
 static void local_free(struct local *l)
 {
     hasher_stop(l->hasher);
+    fences_release(&l->fences);
     mutex_release(&l->trouble.lock);
     fd_close(&l->lock_fd);
     free(l->name);
@@ -112,6 +113,7 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
     l->storage = (struct storage){&local_storage_ops, str_z(l->name)};
     memcpy(l->sequence_row, row_tag(&row, l, TAG_SEQUENCE).p, sizeof(l->sequence_row));
     generations_init(&l->generations);
+    fences_init(&l->fences);
     mutex_init(&l->trouble.lock, "local.trouble");
     int code = hasher_start(&l->hasher, err);
     if (code == 0)

@@ -105,12 +105,16 @@ void local_set_tap(struct storage *s, const struct change_tap *tap);
  * threads have the reference. For a bucket over several storages it hides the changes of every part
  * that is on a local storage. It does nothing for a bucket on another kind of storage. */
 void local_untap(struct bucket *b);
-/* These make or remove a bucket without telling the tap. On a storage of another kind, they just
- * make or remove the bucket. */
+/* These make or remove a bucket without telling the tap. On a storage of another kind, and for a
+ * bucket that lies over several buckets (object/overlay.h), they just make or remove the bucket. */
 int local_create_untapped(struct storage *s, const struct bucket_info *info,
                           struct err *err) MUST_CHECK;
 int local_remove_untapped(struct storage *s, struct str user, struct str name,
                           struct err *err) MUST_CHECK;
+/* Makes the calls fail (ERR_BUSY) that are made through references to this bucket which were opened
+ * before, and changes the bucket's generation. Calls that are under way fail too, unless they have
+ * taken effect already. Used when the bucket becomes a part of a larger one. */
+void local_fence(struct storage *s, struct str bucket);
 /* Returns when every change that began before the call is committed or has failed. */
 int local_tap_settle(struct storage *s, struct err *err) MUST_CHECK;
 /* Reads at most `limit` rows with numbers above `after`, in order. No row with a number below that

@@ -1,18 +1,23 @@
 /* Buckets of a local storage, and their documents. */
 #include "object/local/local_int.h"
 #include "base/clock.h"
+#include "object/overlay.h"
 
 #include <stdlib.h>
 
-void local_bucket_init(struct local_bucket *b, struct local *l, struct str row, uint64_t id)
+void local_bucket_init(struct local_bucket *b, struct local *l, struct str row,
+                       const struct bucket_record *r)
 {
+    struct str name = str_skip(row, size_min(row.len, ROW_PREFIX_LEN));
     struct row usage;
 
-    b->bucket = (struct bucket){&local_bucket_ops, str_skip(row, ROW_PREFIX_LEN), &l->storage};
+    b->bucket = (struct bucket){&local_bucket_ops, name, &l->storage};
     b->local = l;
-    b->id = id;
+    atomic_init(&b->fence, atomic_load(&l->fences.number));
+    b->id = r->id;
+    b->logical = r->logical.id ? r->logical : (struct logical){r->id, name};
     b->row = row;
-    memcpy(b->usage_row, row_id(&usage, l, TAG_USAGE, id).p, sizeof(b->usage_row));
+    memcpy(b->usage_row, row_id(&usage, l, TAG_USAGE, r->id).p, sizeof(b->usage_row));
 }
 
 int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,
@@ -24,7 +29,9 @@ int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row
         return err_code(err, ERR_NO_BUCKET);
     if (code == 0)
         code = bucket_record_get(buf_str(row), out, err);
-    return code == 0 && out->id != b->id ? err_code(err, ERR_NO_BUCKET) : code;
+    if (code == 0 && out->id != b->id)
+        return err_code(err, ERR_NO_BUCKET);
+    return code == 0 ? fence_check(b, err) : code;
 }
 
 /* --- generations (docs/local-storage.md, L10) --- */
@@ -90,6 +97,23 @@ static int info_check(const struct bucket_info *info, struct err *err)
     return 0;
 }
 
+static struct bucket *local_bucket_new(struct local *l, struct str row,
+                                       const struct bucket_record *r)
+{
+    size_t len = row.len + r->logical.name.len;
+    struct local_bucket *b = xcalloc(1, sizeof(*b) + len + 1);
+    struct bucket_record kept = *r;
+
+    memcpy(b->memory, row.p, row.len);
+    if (r->logical.name.len) {
+        memcpy(b->memory + row.len, r->logical.name.p, r->logical.name.len);
+        kept.logical.name = str_n(b->memory + row.len, r->logical.name.len);
+    }
+    local_bucket_init(b, l, str_n(b->memory, row.len), &kept);
+    atomic_init(&b->refs, 1);
+    return &b->bucket;
+}
+
 int local_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
                       struct err *err)
 {
@@ -104,17 +128,12 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
     int code = db_get(db_latest(l->db), l->rows, key, &value, err);
     if (code == 0)
         code = bucket_record_get(buf_str(&value), &r, err);
-    buf_release(&value);
     if (code == 0) /* checked last, because an absent bucket is known without the disk */
         code = local_present(l, err);
-    if (code < 0)
-        return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
-    struct local_bucket *b = xcalloc(1, sizeof(*b) + key.len + 1);
-    memcpy(b->memory, key.p, key.len);
-    local_bucket_init(b, l, str_n(b->memory, key.len), r.id);
-    atomic_init(&b->refs, 1);
-    *out = &b->bucket;
-    return 0;
+    if (code == 0)
+        *out = local_bucket_new(l, key, &r);
+    buf_release(&value);
+    return code == ERR_NOT_FOUND ? err_code(err, ERR_NO_BUCKET) : code;
 }
 
 /* --- making and removing buckets --- */
@@ -122,6 +141,7 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
 struct bucket_create {
     struct local *l;
     const struct bucket_info *info;
+    struct local_bucket *logical; /* not NULL: a shard of that bucket is made */
     bool untapped;
     struct row_change change; /* its bucket does not exist yet */
     struct local_bucket shell;
@@ -152,6 +172,26 @@ static int create_row(struct bucket_create *c, struct bucket_record *r, struct e
     return code;
 }
 
+/* Makes the row of a shard: the state of the logical bucket as it is now (L14). */
+static int create_shard_row(struct bucket_create *c, struct bucket_record *r, struct err *err)
+{
+    struct buf value = BUF_INIT(0);
+    struct bucket_record of;
+    int code = bucket_row_get(c->logical, c->change.view, &value, &of, err);
+
+    if (code == 0) {
+        r->info = (struct bucket_info){.name = c->info->name,
+                                       .owner = of.info.owner,
+                                       .versions = of.info.versions,
+                                       .object_lock = of.info.object_lock};
+        r->logical = c->logical->logical;
+        folder_note_shards(c->l, c->change.tx);
+        code = create_row(c, r, err);
+    }
+    buf_release(&value);
+    return code;
+}
+
 static int create_run(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct bucket_create *c = ctx;
@@ -164,7 +204,7 @@ static int create_run(struct db_tx *tx, void *ctx, struct err *err)
     int code = db_get(c->change.view, c->l->rows, row_name(&row, c->l, TAG_BUCKET, c->info->name),
                       &value, err);
     if (code == ERR_NOT_FOUND) {
-        code = create_row(c, &r, err);
+        code = c->logical ? create_shard_row(c, &r, err) : create_row(c, &r, err);
     } else if (code == 0) {
         code = bucket_record_get(buf_str(&value), &r, err);
         if (code == 0)
@@ -190,19 +230,24 @@ static int bucket_create(struct bucket_create *c, struct err *err)
     return code;
 }
 
-int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
+int bucket_make(struct local *l, const struct bucket_info *info, struct local_bucket *logical,
+                bool untapped, struct err *err)
 {
-    struct bucket_create c = {local_of(s), info};
+    struct bucket_create c = {.l = l, .info = info, .logical = logical, .untapped = untapped};
 
     return bucket_create(&c, err);
+}
+
+int local_create_bucket(struct storage *s, const struct bucket_info *info, struct err *err)
+{
+    return bucket_make(local_of(s), info, NULL, false, err);
 }
 
 int local_create_untapped(struct storage *s, const struct bucket_info *info, struct err *err)
 {
     if (s->ops->create_bucket != local_create_bucket)
         return s->ops->create_bucket(s, info, err);
-    struct bucket_create c = {local_of(s), info, .untapped = true};
-    return bucket_create(&c, err);
+    return bucket_make(local_of(s), info, NULL, true, err);
 }
 
 /* Calls fn with every row of the bucket under the tag. Stops at the first error of fn. */
@@ -259,8 +304,7 @@ static int bucket_remove_run(struct row_change *c, struct err *err)
     return change_keep(c, &(struct tapped){.changes = CHANGE_BUCKET_GONE}, NULL, 0, err);
 }
 
-/* Removes the bucket, and releases the caller's reference to it. */
-static int remove_opened(struct bucket *bucket, struct err *err)
+int bucket_remove_opened(struct bucket *bucket, struct err *err)
 {
     struct row_change c = {.b = local_bucket_of(bucket), .fn = bucket_remove_run, .frees = true};
     int code = change_bucket(&c, err);
@@ -274,7 +318,7 @@ int local_remove_bucket(struct storage *s, struct str user, struct str name, str
     struct bucket *bucket = NULL;
     int code = local_open_bucket(&bucket, s, user, name, err);
 
-    return code < 0 ? code : remove_opened(bucket, err);
+    return code < 0 ? code : bucket_remove_opened(bucket, err);
 }
 
 int local_remove_untapped(struct storage *s, struct str user, struct str name, struct err *err)
@@ -282,13 +326,13 @@ int local_remove_untapped(struct storage *s, struct str user, struct str name, s
     struct bucket *bucket = NULL;
     int code;
 
-    if (s->ops->remove_bucket != local_remove_bucket)
-        return s->ops->remove_bucket(s, user, name, err);
+    if (s->ops->remove_bucket != local_remove_bucket || storage_overlay_of(s, name))
+        return storage_remove_bucket(s, user, name, err);
     code = local_open_bucket(&bucket, s, user, name, err);
     if (code < 0)
         return code;
     local_untap(bucket);
-    return remove_opened(bucket, err);
+    return bucket_remove_opened(bucket, err);
 }
 
 /* --- listing buckets --- */

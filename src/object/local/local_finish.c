@@ -26,11 +26,12 @@ struct finish_change {
     bool versioned;
 };
 
-/* Returns a hash of the request, by which the same request is recognized when it comes again. */
+/* Returns a hash of the request, by which the same request is recognized when it comes again, also
+ * after the key has moved to another shard. */
 static uint64_t request_hash(const struct local_bucket *b, struct str key,
                              const struct upload_part *parts, size_t count)
 {
-    uint64_t h = hash_xxh3(key, b->id * 31 + count);
+    uint64_t h = hash_xxh3(key, b->logical.id * 31 + count);
 
     for (size_t i = 0; i < count; i++)
         h = hash_xxh3(parts[i].etag, h * 31 + parts[i].number);

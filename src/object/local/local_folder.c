@@ -9,8 +9,9 @@
 #include <errno.h>
 
 /* Format numbers of the file FORMAT and of the rows. Rows of format 2 have the usage of buckets
- * (docs/local-storage.md, L11), rows of format 3 also a row for each owner's bucket (L13). */
-enum { FORMAT = 1, ROWS_FORMAT = 3, ROWS_FIRST = 1 };
+ * (docs/local-storage.md, L11), rows of format 3 also a row for each owner's bucket (L13). Rows of
+ * format 4 are the same, but some buckets are or were shards (L14). */
+enum { FORMAT = 1, ROWS_FORMAT = 3, ROWS_SHARDED = 4, ROWS_FIRST = 1 };
 
 static void format_text(struct buf *out, const struct local *l)
 {
@@ -50,15 +51,30 @@ int folder_check(const struct local *l, struct err *err)
     return code;
 }
 
+static void storage_row_value(struct buf *out, const struct local *l, char format)
+{
+    buf_append_char(out, format);
+    buf_append(out, l->identity, sizeof(l->identity));
+    buf_append_be64(out, l->version_key.k0);
+    buf_append_be64(out, l->version_key.k1);
+}
+
+void folder_note_shards(struct local *l, struct db_tx *tx)
+{
+    struct buf value = BUF_INIT(0);
+    struct row row;
+
+    storage_row_value(&value, l, ROWS_SHARDED);
+    db_tx_put(tx, l->rows, row_tag(&row, l, TAG_STORAGE), buf_str(&value));
+    buf_release(&value);
+}
+
 static int put_storage_row(struct local *l, struct err *err)
 {
     struct buf value = BUF_INIT(0);
     struct row row;
 
-    buf_append_char(&value, ROWS_FORMAT);
-    buf_append(&value, l->identity, sizeof(l->identity));
-    buf_append_be64(&value, l->version_key.k0);
-    buf_append_be64(&value, l->version_key.k1);
+    storage_row_value(&value, l, ROWS_FORMAT);
     int code =
         db_put(l->db, l->rows, row_tag(&row, l, TAG_STORAGE), buf_str(&value), DB_DURABLE, err);
     buf_release(&value);
@@ -100,7 +116,7 @@ static int storage_row(struct local *l, int *format, struct err *err)
     *format = code == 0 && value.len > 0 ? value.p[0] : 0;
     if (code == ERR_NOT_FOUND)
         code = 0;
-    else if (code == 0 && *format > ROWS_FORMAT)
+    else if (code == 0 && *format > ROWS_SHARDED)
         code = err_set(err, ERR_VERSION, "the storage %s was written by a newer weir", l->name);
     else if (code == 0 && (value.len != 1 + IDENTITY_LEN + 16 || *format < ROWS_FIRST))
         code = err_set(err, ERR_CORRUPT, "the row of the storage %s cannot be read", l->name);

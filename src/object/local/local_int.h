@@ -4,6 +4,7 @@
 #define OBJECT_LOCAL_LOCAL_INT_H
 
 #include "base/hash.h"
+#include "base/map.h"
 #include "base/hex.h"
 #include "base/vec.h"
 #include "object/generation.h"
@@ -57,6 +58,13 @@ struct collector {
     struct thread thread;
 };
 
+/* Which buckets were fenced, and when (local_fence.c). Numbers count the fences of the storage. */
+struct fences {
+    _Atomic(uint32_t) number;
+    struct mutex lock; /* lock class "local.fences"; guards the map */
+    struct map names;  /* maps the name of a bucket to its struct fenced */
+};
+
 /* A failure of the disk. It is set when a file could not be written or synced, and reset when a
  * file could be written again. */
 struct trouble {
@@ -93,6 +101,7 @@ struct local {
     /* The generation numbers of buckets (docs/local-storage.md, L10). The lowest 16 bits of each
      * count the changes under way. */
     struct generations generations;
+    struct fences fences;
     struct hasher *hasher;
     struct pins pins;
     struct collector collector;
@@ -103,11 +112,15 @@ struct local_bucket {
     struct bucket bucket;
     struct local *local;
     uint64_t id;
+    _Atomic(uint32_t) fence; /* number of the storage's newest fence when the bucket was opened */
+    /* The bucket that taps are told, and with which ids of versions are computed. A bucket that is
+     * no shard is its own logical bucket. */
+    struct logical logical;
     struct str row;                 /* key of the row of TAG_BUCKET; it ends with the name */
     char usage_row[ROW_BUCKET_LEN]; /* key of the row that has struct bucket_usage */
     bool untapped;                  /* its changes are hidden from the tap (local_untap()) */
     _Atomic(unsigned) refs;
-    char memory[]; /* holds the bytes of `row` */
+    char memory[]; /* holds the bytes of `row`, and of the name of the logical bucket */
 };
 
 extern const struct storage_ops local_storage_ops;
@@ -117,6 +130,11 @@ static inline struct local *local_of(struct storage *s)
 {
     BUG_ON(s->ops != &local_storage_ops);
     return container_of(s, struct local, storage);
+}
+
+static inline bool bucket_is_shard(const struct local_bucket *b)
+{
+    return b->logical.id != b->id;
 }
 
 static inline struct local_bucket *local_bucket_of(struct bucket *b)
@@ -141,6 +159,8 @@ int folder_enter(struct local *l, bool *missing, struct err *err) MUST_CHECK;
 /* Checks that the folder is the one that the rows belong to. If its disk is not mounted, there is
  * an empty folder in its place. */
 int folder_check(const struct local *l, struct err *err) MUST_CHECK;
+/* Marks the rows as those of a storage with shards, which an older weir does not open. */
+void folder_note_shards(struct local *l, struct db_tx *tx);
 
 /* --- local_rows.c: keys of rows, ids --- */
 
@@ -203,6 +223,16 @@ bool version_parse(const struct local_bucket *b, struct str key, struct str text
 /* Checks the key of an object. ERR_INVALID: it is empty, too long, or has a NUL byte. */
 int key_check(struct str key, struct err *err) MUST_CHECK;
 
+/* --- local_fence.c: buckets that were opened before they became part of a larger bucket --- */
+
+void fences_init(struct fences *f);
+void fences_release(struct fences *f);
+/* ERR_BUSY: the bucket was fenced after it was opened through this reference. */
+int fence_check(struct local_bucket *b, struct err *err) MUST_CHECK;
+/* Does the same for a read that has ended with `code`, and returns `code` if the bucket was not
+ * fenced. */
+int fence_checked(struct local_bucket *b, int code, struct err *err);
+
 /* --- local_version.c: where each version is stored, and changes of versions --- */
 
 /* A record, and the row that it points into. */
@@ -237,6 +267,9 @@ struct row_change {
     enum meta_set set; /* the fields of the meta that the change sets */
     /* The change makes room, so it is allowed on a full disk (docs/local-storage.md, P7). */
     bool frees;
+    /* The change is durable with the next durable change, and until then a crash of the machine may
+     * lose it. */
+    bool later;
     /* The conditions of a write. They are judged before fn is called, against `current`. NULL: fn
      * itself reads the current version, and judges. */
     const struct object_conditions *conditions;
@@ -306,6 +339,8 @@ void local_bucket_untap(struct bucket *b);
 /* Writes the changed counts to the bucket's usage row. This is the last step of a change. */
 int change_count_end(struct row_change *c, struct err *err) MUST_CHECK;
 int local_usage(struct bucket *b, struct bucket_usage *out, struct err *err);
+int usage_get(struct local_bucket *b, struct db_view *view, struct bucket_usage *out,
+              struct err *err) MUST_CHECK;
 /* Counts the usage of every bucket, and writes the rows of owners (docs/local-storage.md, L13). The
  * counts become durable with the next durable change. Nothing else may be written meanwhile. */
 int usage_build(struct local *l, struct err *err) MUST_CHECK;
@@ -430,6 +465,44 @@ struct str list_common(struct str key, const struct list_options *o);
 void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
                 const struct list_options *o);
 
+/* --- local_keys.c: all rows of each key --- */
+
+enum { KEY_WALKS = 4 };
+
+/* The keys above `after`, up to and including `upto`. An empty `upto`: there is no upper end. */
+struct key_window {
+    struct str after, upto;
+    bool with_after; /* the key `after` is in the window too */
+};
+
+/* A walk over the rows of a window under one tag. */
+struct key_walk {
+    struct db_iter *it;
+    size_t tail; /* bytes behind the object's key in the key of a row */
+    struct buf start, end;
+    bool there;            /* there is a next row, which the members below describe */
+    struct str row, value; /* its key and value */
+    struct str key;        /* the object's key; points into `row` */
+};
+
+/* The walks under all tags that a key may have rows of, merged by the keys. */
+struct keys {
+    struct key_walk walks[KEY_WALKS];
+};
+
+/* Begins at the window's first key. The rows are those of the view at this moment. keys_close()
+ * must be called also after a failure. */
+int keys_open(struct keys *k, struct db_view *view, const struct local_bucket *b,
+              const struct key_window *window, struct err *err) MUST_CHECK;
+void keys_close(struct keys *k);
+/* Sets *key to the next key (valid until keys_take()). False: there are no more keys. */
+bool keys_peek(const struct keys *k, struct str *key);
+/* Calls fn (NULL: no function) with every row of the key that keys_peek() has returned, and goes to
+ * the next key. `key` is the caller's copy. */
+typedef void key_row_fn(void *ctx, enum tag tag, struct str row, struct str value);
+int keys_take(struct keys *k, struct str key, key_row_fn *fn, void *ctx,
+              struct err *err) MUST_CHECK;
+
 /* --- local_upload.c, local_finish.c, local_upload_list.c --- */
 
 struct kept_parts {
@@ -474,8 +547,10 @@ int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[
 
 /* --- local_bucket.c --- */
 
-/* Sets the members that follow from the id and from the key of the bucket's row (borrowed). */
-void local_bucket_init(struct local_bucket *b, struct local *l, struct str row, uint64_t id);
+/* Sets the members that follow from the bucket's record and from the key of its row (borrowed, as
+ * the name of the logical bucket is). */
+void local_bucket_init(struct local_bucket *b, struct local *l, struct str row,
+                       const struct bucket_record *r);
 /* Reads the bucket's row as it is now. ERR_NO_BUCKET: the bucket was removed, or another bucket has
  * its name. */
 int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row,
@@ -495,6 +570,12 @@ int local_list_buckets(struct storage *s, struct arena *a, struct str owner, str
 uint64_t local_generation(struct storage *s, struct str bucket);
 struct bucket *local_bucket_ref(struct bucket *b);
 void local_bucket_unref(struct bucket *b);
+
+/* Makes a bucket, or a shard if `logical` is not NULL, without telling the tap if `untapped`. */
+int bucket_make(struct local *l, const struct bucket_info *info, struct local_bucket *logical,
+                bool untapped, struct err *err) MUST_CHECK;
+/* Removes the bucket, and releases the caller's reference to it. */
+int bucket_remove_opened(struct bucket *b, struct err *err) MUST_CHECK;
 
 /* --- local_collect.c --- */
 

@@ -234,7 +234,7 @@ int local_list(struct bucket *bucket, struct arena *a, const struct list_options
     buf_release(&start);
     if (code == 0)
         code = result_end(out, a, err);
-    return code;
+    return fence_checked(b, code, err);
 }
 
 /* --- listing versions --- */
@@ -382,5 +382,5 @@ int local_list_versions(struct bucket *bucket, struct arena *a, const struct lis
     row_walk_close(&m.v);
     buf_release(&m.seen);
     db_snapshot_free(view);
-    return code;
+    return fence_checked(m.b, code, err);
 }

@@ -206,6 +206,23 @@ static int copy_change_run(struct row_change *c, struct err *err)
     return code;
 }
 
+/* The arguments of a copy whose source lies over several storages. */
+struct lent_copy {
+    struct bucket *to;
+    struct arena *a;
+    struct str key;
+    const struct object_info *source;
+    const struct put_options *o;
+    struct put_result *out;
+};
+
+static int copy_lent(void *ctx, struct bucket *part, struct err *err)
+{
+    const struct lent_copy *c = ctx;
+
+    return local_copy(c->to, c->a, c->key, part, c->source, c->o, c->out, err);
+}
+
 /* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
 int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bucket *from,
                const struct object_info *source, const struct put_options *o,
@@ -218,8 +235,11 @@ int local_copy(struct bucket *bucket, struct arena *a, struct str key, struct bu
         .o = o,
         .meta = &meta,
         .source = source};
+    struct lent_copy lent = {bucket, a, key, source, o, out};
     int code = change_key(&p.change, err);
 
+    if (code == 0 && from->ops->lend)
+        return from->ops->lend(from, source->key, copy_lent, &lent, err);
     if (code == 0 && from->ops != &local_bucket_ops)
         return err_set(err, ERR_UNSUPPORTED, "the source is on another storage");
     if (code < 0)

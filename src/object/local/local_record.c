@@ -6,6 +6,9 @@ enum { FORMAT = 1 };
 
 enum { FLAG_NULL = 1, FLAG_MARKER = 2, FLAGS_ALL = 3 };
 
+/* Bits that say what a bucket's row has. Without any, the row ends before them. */
+enum { BUCKET_NOTIFIES = 1, BUCKET_LOGICAL = 2, BUCKET_HAS_ALL = 3 };
+
 /* Bits that say which fields a stored meta has. The fields are stored in this order. */
 enum {
     META_HAS_HEADERS = 1,
@@ -332,8 +335,14 @@ void bucket_record_put(struct buf *out, const struct bucket_record *r)
     varint_append(out, (uint64_t)r->info.versions);
     varint_append(out, r->info.object_lock);
     record_put_str(out, r->info.owner);
-    if (r->info.notifies)
-        varint_append(out, 1);
+    unsigned has =
+        (r->info.notifies ? BUCKET_NOTIFIES : 0u) | (r->logical.id ? BUCKET_LOGICAL : 0u);
+    if (has)
+        varint_append(out, has);
+    if (r->logical.id) {
+        varint_append(out, r->logical.id);
+        record_put_str(out, r->logical.name);
+    }
 }
 
 int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
@@ -350,9 +359,15 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
                                                           : VERSIONS_NEVER;
     out->info.object_lock = get_below(&c, 2);
     out->info.owner = get_str(&c);
-    out->info.notifies = c.rest.len > 0;
-    if (out->info.notifies && get_u64(&c) != 1)
-        c.failed = true;
+    bool has_more = c.rest.len > 0;
+    uint64_t has = has_more ? get_below(&c, BUCKET_HAS_ALL + 1) : 0;
+    out->info.notifies = has & BUCKET_NOTIFIES;
+    if (has & BUCKET_LOGICAL) {
+        out->logical.id = get_u64(&c);
+        out->logical.name = get_str(&c);
+        c.failed |= !out->logical.id || !out->logical.name.len;
+    }
+    c.failed |= has_more && !has;
     return cursor_end(&c, "a bucket", err);
 }
 

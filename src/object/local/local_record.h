@@ -61,9 +61,16 @@ void piece_put(struct buf *out, const struct piece *p);
 /* Removes the first piece from *list. ERR_END: the list is empty. */
 int piece_next(struct str *list, struct piece *out, struct err *err) MUST_CHECK;
 
+/* The logical bucket of a shard: the bucket whose objects it has a share of. */
+struct logical {
+    uint64_t id;     /* the number of the logical bucket; 0: the bucket is no shard */
+    struct str name; /* empty: the bucket is no shard */
+};
+
 struct bucket_record {
     uint64_t id;
     struct bucket_info info; /* without the name */
+    struct logical logical;  /* owner of the shard and of the logical bucket are the same */
 };
 
 void bucket_record_put(struct buf *out, const struct bucket_record *r);

@@ -103,13 +103,16 @@ uint64_t row_u64(struct str bytes)
     return be64_read(bytes.p);
 }
 
-/* Computes the check value in a version's id. The check value binds the id to bucket and key, so
- * that the id is not valid for another key. */
+/* Computes the check value in a version's id. The check value binds the id to logical bucket and
+ * key, so that the id is not valid for another key. It is the hash of the key that the version's
+ * row would have in the logical bucket. */
 static uint64_t version_check(const struct local_bucket *b, struct str key, uint64_t sequence)
 {
     struct row r;
 
-    return hash_sip(&b->local->version_key, row_version(&r, b, key, sequence));
+    row_version(&r, b, key, sequence);
+    be_write((unsigned char *)r.bytes + ROW_PREFIX_LEN, b->logical.id, 8);
+    return hash_sip(&b->local->version_key, row_str(&r));
 }
 
 struct str version_id(const struct local_bucket *b, struct arena *a, struct str key,

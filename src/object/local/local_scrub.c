@@ -15,7 +15,7 @@
 enum { DAMAGE_NONE = -1, ROWS_AT_ONCE = 64 };
 
 struct bucket_name {
-    uint64_t id;
+    struct bucket_record r;
     struct str name;
 };
 
@@ -159,12 +159,18 @@ static int record_damage(struct scrubbing *s, const struct object_record *r, uin
 
 /* --- naming the damaged object in a finding --- */
 
-static struct str bucket_name(const struct scrubbing *s, uint64_t id)
+/* Fills the shell of the bucket, as far as it is known: without its row. */
+static void scrub_find_bucket(struct scrubbing *s, uint64_t id, struct local_bucket *out)
 {
+    struct bucket_record unknown = {.id = id};
+
+    local_bucket_init(out, s->l, STR_EMPTY, &unknown);
     vec_each (&s->buckets, struct bucket_name *, b)
-        if (b->id == id)
-            return b->name;
-    return STR_EMPTY;
+        if (b->r.id == id) {
+            local_bucket_init(out, s->l, STR_EMPTY, &b->r);
+            if (!bucket_is_shard(out))
+                out->logical.name = b->name;
+        }
 }
 
 static int scrub_add_bucket(struct scrubbing *s, struct str key, struct str value, struct err *err)
@@ -172,10 +178,12 @@ static int scrub_add_bucket(struct scrubbing *s, struct str key, struct str valu
     struct bucket_record r;
     int code = bucket_record_get(value, &r, err);
 
-    if (code == 0)
-        vec_push(&s->buckets,
-                 ((struct bucket_name){r.id, arena_str(&s->names, str_skip(key, ROW_PREFIX_LEN))}));
-    return code;
+    if (code < 0)
+        return code;
+    r.logical.name = arena_str(&s->names, r.logical.name);
+    vec_push(&s->buckets,
+             ((struct bucket_name){r, arena_str(&s->names, str_skip(key, ROW_PREFIX_LEN))}));
+    return 0;
 }
 
 /* Whether the row still has this value. If it has changed, its old bytes were removed rightly, and
@@ -205,7 +213,7 @@ static int scrub_tell(struct scrubbing *s, struct local_finding *f, uint64_t blo
 static int scrub_object(struct scrubbing *s, struct str row, struct str value, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
-    struct local_bucket shell = {.local = s->l};
+    struct local_bucket shell = {0};
     struct local_finding f = {0};
     struct object_record r;
     uint64_t blob = 0;
@@ -215,8 +223,8 @@ static int scrub_object(struct scrubbing *s, struct str row, struct str value, s
 
     if (row.len <= ROW_BUCKET_LEN + tail)
         return err_set(err, ERR_CORRUPT, "the key of a version's row is too short");
-    shell.id = row_u64(str_skip(row, ROW_PREFIX_LEN));
-    f.bucket = bucket_name(s, shell.id);
+    scrub_find_bucket(s, row_u64(str_skip(row, ROW_PREFIX_LEN)), &shell);
+    f.bucket = shell.logical.name;
     f.key = str_skip(str_head(row, row.len - tail), ROW_BUCKET_LEN);
     if (record_get(value, &r, err) == 0) {
         damage = record_damage(s, &r, &blob);
@@ -341,7 +349,7 @@ static int scrub_counts(struct scrubbing *s, struct err *err)
         struct local_finding f = {.damage = LOCAL_DAMAGE_COUNT, .bucket = b->name};
         struct row row;
         bool was_wrong;
-        local_bucket_init(&shell, s->l, row_name(&row, s->l, TAG_BUCKET, b->name), b->id);
+        local_bucket_init(&shell, s->l, row_name(&row, s->l, TAG_BUCKET, b->name), &b->r);
         code = usage_mend(&shell, &was_wrong, err);
         if (code == 0 && was_wrong)
             code = s->o->finding(s->o->ctx, &f, err);

@@ -108,8 +108,11 @@ int change_keep(struct row_change *c, struct tapped *t, const struct object_reco
     BUG_ON(c->tapped);
     if (!tap || c->b->untapped)
         return 0;
+    /* The owner of a logical bucket changes the bucket itself; its shards only follow. */
+    if (bucket_is_shard(c->b) && !t->key.len)
+        return 0;
     if (!t->bucket.len) {
-        t->bucket = c->b->bucket.name;
+        t->bucket = c->b->logical.name;
         t->owner = c->bucket.info.owner;
     }
     int code = tap->wants(tap->ctx, t, &wanted, err);

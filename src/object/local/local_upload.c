@@ -345,19 +345,49 @@ static int upload_copy_part(struct bucket *bucket, struct arena *a,
     return local_upload_part(bucket, a, upload, part->number, got->body, got->len, &o, part, err);
 }
 
-/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
-int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
-                           uint32_t number, struct bucket *from, const struct object_info *source,
-                           const struct object_range *range, struct upload_part *out,
-                           struct err *err)
+/* The arguments of local_upload_part_copy(), without the source's bucket. */
+struct part_copy {
+    struct bucket *to;
+    struct arena *a;
+    const struct upload_info *upload;
+    uint32_t number;
+    const struct object_info *source;
+    const struct object_range *range;
+    struct upload_part *out;
+};
+
+/* Makes the part from the opened source. */
+static int part_copy_from(const struct part_copy *c, struct part_change *p, struct bucket *from,
+                          struct get_result *got, struct err *err)
 {
-    struct part_change p = {.source = source};
-    struct object_conditions same = {.if_match = source->etag};
-    struct get_result got = {0};
     bool shared = false;
+    int code = got->unlock ? err_set(err, ERR_UNSUPPORTED, "the source is sealed") : 0;
+
+    if (code < 0)
+        return code;
+    if (from->ops == &local_bucket_ops && local_bucket_of(from)->local == p->change.b->local) {
+        p->from = local_bucket_of(from);
+        code = find_shared(p, got, &shared, err);
+    }
+    p->r.checksum = c->out->checksum;
+    c->out->number = c->number;
+    if (code == 0)
+        code = part_take_md5(p, c->out->etag, err);
+    if (code < 0)
+        return code;
+    return shared ? share_part(p, got, c->a, c->out, err)
+                  : upload_copy_part(c->to, c->a, c->upload, got, c->out, err);
+}
+
+static int part_copy_run(void *ctx, struct bucket *from, struct err *err)
+{
+    const struct part_copy *c = ctx;
+    struct part_change p = {.source = c->source};
+    struct object_conditions same = {.if_match = c->source->etag};
+    struct get_result got = {0};
     struct buf row = BUF_INIT(0);
     struct upload_record begun = {0};
-    int code = part_begin(&p, bucket, upload, number, err);
+    int code = part_begin(&p, c->to, c->upload, c->number, err);
 
     if (code == 0)
         code = upload_check(&p, &row, &begun, err);
@@ -365,26 +395,24 @@ int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct 
         code = err_set(err, ERR_UNSUPPORTED, "the upload is sealed");
     buf_release(&row);
     if (code == 0)
-        code = from->ops->get(from, a, source->key, source->version, &same, range, &got, err);
-    if (code == 0 && got.unlock)
-        code = err_set(err, ERR_UNSUPPORTED, "the source is sealed");
-    if (code < 0) {
-        reader_close(got.body);
-        return code;
-    }
-    if (from->ops == &local_bucket_ops && local_bucket_of(from)->local == p.change.b->local) {
-        p.from = local_bucket_of(from);
-        code = find_shared(&p, &got, &shared, err);
-    }
-    p.r.checksum = out->checksum;
-    out->number = number;
+        code = from->ops->get(from, c->a, c->source->key, c->source->version, &same, c->range, &got,
+                              err);
     if (code == 0)
-        code = part_take_md5(&p, out->etag, err);
-    if (code == 0)
-        code = shared ? share_part(&p, &got, a, out, err)
-                      : upload_copy_part(bucket, a, upload, &got, out, err);
+        code = part_copy_from(c, &p, from, &got, err);
     reader_close(got.body);
     return code;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): bucket.h gives the parameters */
+int local_upload_part_copy(struct bucket *bucket, struct arena *a, const struct upload_info *upload,
+                           uint32_t number, struct bucket *from, const struct object_info *source,
+                           const struct object_range *range, struct upload_part *out,
+                           struct err *err)
+{
+    struct part_copy c = {bucket, a, upload, number, source, range, out};
+
+    return from->ops->lend ? from->ops->lend(from, source->key, part_copy_run, &c, err)
+                           : part_copy_run(&c, from, err);
 }
 
 /* --- aborting an upload --- */

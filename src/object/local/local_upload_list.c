@@ -128,7 +128,7 @@ int local_list_uploads(struct bucket *bucket, struct arena *a, const struct list
     buf_release(&start);
     buf_release(&end);
     buf_release(&bucket_row);
-    return code;
+    return fence_checked(b, code, err);
 }
 
 /* --- listing the parts of an upload --- */
@@ -221,7 +221,7 @@ int local_list_parts(struct bucket *bucket, struct arena *a, const struct upload
     db_iter_close(it);
     db_snapshot_free(view);
     buf_release(&end);
-    return code;
+    return fence_checked(b, code, err);
 }
 
 /* --- listing the parts of an object --- */
@@ -272,5 +272,5 @@ int local_object_parts(struct bucket *bucket, struct arena *a, const struct obje
     stored_release(&found);
     db_snapshot_free(view);
     buf_release(&list);
-    return code;
+    return fence_checked(b, code, err);
 }

@@ -8,8 +8,8 @@ static bool is_nothing(const struct bucket_usage *u)
     return !(u->objects | u->bytes | u->old_versions | u->old_bytes);
 }
 
-static int usage_get(struct local_bucket *b, struct db_view *view, struct bucket_usage *out,
-                     struct err *err)
+int usage_get(struct local_bucket *b, struct db_view *view, struct bucket_usage *out,
+              struct err *err)
 {
     struct buf value = BUF_INIT(0);
     int code = db_get(view, b->local->rows, str_n(b->usage_row, ROW_BUCKET_LEN), &value, err);

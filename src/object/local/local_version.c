@@ -141,7 +141,8 @@ static void change_end(struct row_change *c, int code)
 
 int change_apply(struct row_change *c, struct err *err)
 {
-    int code = db_apply(c->b->local->db, c->frees ? DB_URGENT : DB_DURABLE, change_run, c, err);
+    enum db_durability how = c->frees ? DB_URGENT : c->later ? DB_VOLATILE : DB_DURABLE;
+    int code = db_apply(c->b->local->db, how, change_run, c, err);
 
     change_end(c, code);
     return code;

@@ -3,6 +3,7 @@
 #include "room/owners.h"
 #include "route/space.h"
 #include "object/overlay.h"
+#include "object/part_names.h"
 #include "replica/rest/rest.h"
 #include "object/bucket.h"
 #include "replica/first.h"
@@ -89,9 +90,11 @@ static int adding_read_to_bucket(struct adding *x, struct err *err)
 }
 
 /* A bucket with a name of one letter, which some services allow, would have keys in Redis that
- * belong to other things (docs/replication.md, "Keys"). */
+ * belong to other things (docs/replication.md, "Keys"). A shard is replicated with its bucket. */
 static int adding_check_name(struct str bucket, struct err *err)
 {
+    if (bucket_name_is_part(bucket))
+        return err_set(err, ERR_NO_BUCKET, "there is no bucket " STR_FMT, STR_ARG(bucket));
     return bucket.len == 1 ? err_set(err, ERR_INVALID,
                                      "the bucket '" STR_FMT "' cannot be replicated: its name has "
                                      "one letter; copy it to a bucket with a longer name",

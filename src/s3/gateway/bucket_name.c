@@ -2,6 +2,8 @@
  * in S3's user guide. */
 #include "s3/gateway/bucket_name.h"
 
+#include "object/part_names.h"
+
 static const char *const kept_prefixes[] = {"xn--", "sthree-", "amzn-s3-demo-"};
 static const char *const kept_suffixes[] = {"-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"};
 
@@ -54,7 +56,7 @@ static bool bucket_name_has_good_characters(struct str name)
 int bucket_name_check(struct str name, struct err *err)
 {
     if (name.len < 3 || name.len > 63 || !bucket_name_has_good_characters(name) || is_ipv4(name) ||
-        is_kept(name))
+        is_kept(name) || bucket_name_is_part(name))
         return s3_fail(err, S3_INVALID_BUCKET_NAME);
     return 0;
 }

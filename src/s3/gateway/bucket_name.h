@@ -9,8 +9,8 @@ enum { S3_KEY_MAX = 1024, S3_BUCKET_MAX = 255 };
 
 /* Checks the name of a new bucket. The name needs 3 to 63 characters of a-z, 0-9, '.' and '-', a
  * letter or digit at both ends, no two dots in a row and no dot beside a dash. It must not be an
- * IPv4 address, and must have none of the prefixes and suffixes that S3 reserves.
- * InvalidBucketName: the name breaks a rule. */
+ * IPv4 address, must have none of the prefixes and suffixes that S3 reserves, and must not be the
+ * name of a shard (object/part_names.h). InvalidBucketName: the name breaks a rule. */
 int bucket_name_check(struct str name, struct err *err) MUST_CHECK;
 
 /* Reads the bucket's name from the decoded text of a request's path or host, or of the source of a

@@ -7,6 +7,7 @@
 #include "s3/gateway/gateway_int.h"
 
 #include "base/hash.h"
+#include "object/overlay.h"
 #include "os/thread.h"
 
 #include <stdlib.h>
@@ -129,11 +130,18 @@ int call_document(struct call *c, struct bucket *b, const char *name, struct str
 
 /* --- making facts --- */
 
+/* Whether this is the bucket that a look-up of its name on `s` gives now. A bucket that lies over
+ * several storages has its documents on its home. */
+static bool is_bucket_of(const struct bucket *b, const struct storage *s)
+{
+    return bucket_home(b) == s && (b->storage == NULL) == (storage_overlay_of(s, b->name) != NULL);
+}
+
 static uint64_t generation(const struct bucket *b)
 {
-    const struct storage *s = b->storage;
+    struct storage *s = bucket_home(b);
 
-    return s && s->ops->generation ? s->ops->generation(b->storage, b->name) : 0;
+    return s && s->ops->generation && is_bucket_of(b, s) ? s->ops->generation(s, b->name) : 0;
 }
 
 /* Turns an error of reading a document into ERR_CORRUPT. Documents are checked when they are set,
@@ -242,8 +250,8 @@ struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bu
         return NULL;
     mutex_lock(&slot->lock);
     f = slot->facts;
-    if (f && f->generation == now && f->target.bucket->storage == s &&
-        str_eq(f->target.bucket->name, bucket))
+    if (f && f->generation == now && str_eq(f->target.bucket->name, bucket) &&
+        is_bucket_of(f->target.bucket, s))
         atomic_fetch_add(&f->refs, 1);
     else
         f = NULL;
@@ -268,7 +276,7 @@ void facts_keep(struct facts_table *t, struct facts *f)
 
     if (f->generation == 0 || f->arena.used > KEPT_MAX)
         return;
-    struct slot *slot = facts_slot(t, b->storage, b->name);
+    struct slot *slot = facts_slot(t, bucket_home(b), b->name);
     atomic_fetch_add(&f->refs, 1);
     mutex_lock(&slot->lock);
     old = slot->facts;

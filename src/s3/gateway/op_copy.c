@@ -211,9 +211,12 @@ bool copy_source_is_versioned(const struct copy_source *s)
 bool copy_shares(const struct call *c, const struct copy_source *s)
 {
     const struct target *from = &s->target.at, *to = &c->target.at;
+    bool here =
+        from->kind == TARGET_HERE && to->kind == TARGET_HERE && from->storage == to->storage;
 
-    /* A bucket of a space knows by itself from which buckets it can copy. */
-    return (s->target.bucket->ops == c->target.bucket->ops || to->kind == TARGET_SPACE) &&
+    /* A bucket of a space knows by itself from which buckets it can copy. Of two buckets with one
+     * home, either may lie over several storages. */
+    return (s->target.bucket->ops == c->target.bucket->ops || to->kind == TARGET_SPACE || here) &&
            (from->storage == to->storage || !target_is_foreign(from));
 }
 

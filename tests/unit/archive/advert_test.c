@@ -135,6 +135,33 @@ TEST(archive_advert, v0_only_server)
     pkt_in_release(&in);
 }
 
+/* No repository can have a ref that is a folder too, and nothing may stand in the way of
+ * refs/weir/. */
+TEST(archive_advert, refs_that_are_folders_too_are_left_out)
+{
+    struct buf out = {0};
+    struct git_refs refs;
+    struct git_advert v = {.is_v2 = true};
+    struct err err = {0};
+
+    git_ls_refs_ask(&out, &v);
+    git_refs_init(&refs, false);
+    CHECK_OK(git_ls_refs_read(&refs,
+                              LINES(&out, ID_A " refs/heads/a", ID_A " refs/heads/a-b",
+                                    ID_A " refs/heads/a/b/c", ID_A " refs/heads/a/b",
+                                    ID_A " refs/heads/ab", ID_A " refs/weir", ID_A " refs/tags",
+                                    ID_A " refs/weirs", ID_A " refs/heads/a.b"),
+                              &err));
+    static const char *const kept[] = {"refs/heads/a-b", "refs/heads/a.b", "refs/heads/a/b/c",
+                                       "refs/heads/ab",  "refs/tags",      "refs/weirs"};
+    CHECK_INT(refs.list.len, ARRAY_SIZE(kept));
+    CHECK_INT(refs.left_out, 3);
+    for (size_t i = 0; i < ARRAY_SIZE(kept) && i < refs.list.len; i++)
+        CHECK_STR(refs.list.items[i].name, str_z(kept[i]));
+    git_refs_release(&refs);
+    buf_release(&out);
+}
+
 TEST(archive_advert, names_that_would_write_lines_are_left_out)
 {
     static const char *const bad[] = {

@@ -1,5 +1,7 @@
 /* Bundles in a storage: stored, opened, appended to, by one put and by part copies. What git makes
  * of them is tested in tests/e2e/test_archive_bundles.py. */
+#include "archive/audit.h"
+#include "os/file.h"
 #include "unit/archive/bundle_lab.h"
 #include "unit/archive/packs.h"
 #include "unit/test.h"
@@ -168,7 +170,7 @@ static void bad_packs(struct bundle_lab *l)
     static const struct {
         const char *what;
         int code;
-    } bad[] = {{"cut", ERR_CLOSED}, {"flip", ERR_PARSE}, {"more", ERR_PARSE}, {"none", ERR_CLOSED}};
+    } bad[] = {{"cut", ERR_PARSE}, {"flip", ERR_PARSE}, {"more", ERR_PARSE}, {"none", ERR_PARSE}};
     struct bundle_result out;
     struct bundle_old old;
     struct git_refs refs;
@@ -271,6 +273,56 @@ static void flipped_bytes(struct bundle_lab *l)
 TEST(archive_bundle, a_flipped_byte_anywhere_is_noticed_by_the_next_append)
 {
     over_all(flipped_bytes);
+}
+
+/* A connection that breaks says nothing about the bundle, wherever it breaks. */
+static void broken_connections(struct bundle_lab *l)
+{
+    char scratch[] = "/tmp/weir-audit-XXXXXX";
+    struct audit_job audit = {.bucket = &l->watched.bucket,
+                              .arena = &l->arena,
+                              .key = l->job.key,
+                              .verdict = STR("verdict.json"),
+                              .scratch = mkdtemp(scratch)};
+    struct audit_verdict verdict;
+    struct buf pack = BUF_INIT(256 * MIB);
+    struct bundle_result out;
+    struct bundle_old old;
+    struct git_refs refs;
+    struct err err = {0};
+
+    bundle_lab_refs(&refs, l->is_sha256, 1, 3);
+    CHECK_OK(bundle_lab_put(l, &refs, 60, &out, &err));
+    uint64_t pack_at = out.meta.pack_offset, size = out.put.size;
+    uint64_t cuts[] = {1, pack_at, pack_at + 1, pack_at + 11, pack_at + 12, size / 2, size - 1};
+    bundle_lab_pack(l, &pack, 5, false);
+    for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
+        struct str_reader from;
+        l->watched.read = 0;
+        l->watched.cut_at = cuts[i];
+        str_reader_init(&from, buf_str(&pack));
+        int code = bundle_open(&old, &l->job, &err);
+        if (code == 0) { /* an append reads from the pack on */
+            l->watched.read = 0;
+            l->watched.cut_at = cuts[i] > pack_at ? cuts[i] - pack_at : 1;
+            code = bundle_append(&l->job, &old, &refs, &from.reader, &out, &err);
+            bundle_old_release(&old);
+        }
+        CHECK_ERR(code, ERR_CLOSED);
+        l->watched.read = 0;
+        l->watched.cut_at = cuts[i];
+        CHECK_ERR(audit_run(&verdict, &audit, &err), ERR_CLOSED);
+        l->watched.cut_at = 0;
+        CHECK_ERR(audit_look(&verdict, &audit, &err), ERR_NOT_FOUND);
+    }
+    CHECK_OK(dir_remove_tree(scratch, &err));
+    git_refs_release(&refs);
+    buf_release(&pack);
+}
+
+TEST(archive_bundle, a_connection_that_breaks_is_not_damage)
+{
+    over_all(broken_connections);
 }
 
 static void failing_calls(struct bundle_lab *l)

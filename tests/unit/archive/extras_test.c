@@ -33,6 +33,7 @@ static void extras_start(struct extras_lab *l, struct satellites_lab *lab, enum 
                            .arena = &lab->arena,
                            .scratch = test_dir(),
                            .scratch_max = MIB,
+                           .file_max = MIB,
                            .owner = STR("octocat"),
                            .repo = STR("Hello-World"),
                            .id = STR("1"),
@@ -180,6 +181,37 @@ static void releases(struct satellites_lab *lab)
 TEST(archive_extras, releases_have_their_files)
 {
     run(releases);
+}
+
+/* A file with a size past the limit is not asked for. The other files are saved, and the next sync
+ * looks again, because the limit may have been raised. */
+static void large_files(struct satellites_lab *lab)
+{
+    struct extras_lab l;
+
+    extras_start(&l, lab, FORGE_GITEA, NULL);
+    struct str url = str_z(peer_url(l.forge.peer));
+    struct str text = arena_fmt(
+        &lab->arena,
+        "[{\"id\":1,\"assets\":["
+        "{\"id\":7,\"name\":\"x\",\"size\":9223372036854775807,"
+        "\"browser_download_url\":\"" STR_FMT "/files/x\"},"
+        "{\"id\":9,\"name\":\"z\",\"size\":5,\"browser_download_url\":\"" STR_FMT "/files/z\"}]}]",
+        STR_ARG(url), STR_ARG(url));
+    struct forge_line lines[] = {
+        {"/releases", NULL, "200 OK", text.p}, {"/files/z", NULL, "200 OK", "hello"}, {0}};
+    forge_lab_answers(&l.forge, lines);
+    CHECK_INT(save(&l, (struct forge_wants){.releases = true}), 0);
+    satellites_lab_expect(lab, "octocat", "Hello-World@assets/9/z", STR("hello"));
+    CHECK_INT(l.x.left_out, 1);
+    CHECK(str_find(str_z(l.x.too_big), STR("@assets/7/x has 9223372036854775807 bytes")) >= 0);
+    CHECK_INT(l.state.releases.len, 0);
+    extras_stop(&l);
+}
+
+TEST(archive_extras, files_past_the_limit_are_left_out)
+{
+    run(large_files);
 }
 
 /* A server that refuses a file has it, so the release is looked at again. */

@@ -9,6 +9,12 @@
 #define ID_A "1111111111111111111111111111111111111111"
 #define ID_B "2222222222222222222222222222222222222222"
 
+#define AT(second)                                                                                 \
+    &(struct header_time)                                                                          \
+    {                                                                                              \
+        .now_s = (second)                                                                          \
+    }
+
 static void add(struct git_refs *r, const char *id, const char *name)
 {
     struct err err = {0};
@@ -153,7 +159,8 @@ TEST(archive_header, the_refs_of_every_past_sync_are_told)
             struct buf out = {0};
             struct str_reader from;
             bundle_header_init(&next, false);
-            CHECK_OK(bundle_header_follow(&next, s ? &h[s - 1] : NULL, &found[s], 1000 + s, &err));
+            CHECK_OK(
+                bundle_header_follow(&next, s ? &h[s - 1] : NULL, &found[s], AT(1000 + s), &err));
             bundle_header_write(&out, &next);
             str_reader_init(&from, buf_str(&out));
             CHECK_OK(bundle_header_read(&h[s], &from.reader, &err));
@@ -190,31 +197,62 @@ TEST(archive_header, equal_refs_add_no_point_and_a_clock_set_back_keeps_the_orde
     bundle_header_init(&one, false);
     bundle_header_init(&two, false);
     bundle_header_init(&three, false);
-    CHECK_OK(bundle_header_follow(&one, NULL, &first, 100, &err));
-    CHECK_OK(bundle_header_follow(&two, &one, &second, 200, &err));
+    CHECK_OK(bundle_header_follow(&one, NULL, &first, AT(100), &err));
+    CHECK_OK(bundle_header_follow(&two, &one, &second, AT(200), &err));
     CHECK_INT(two.points.len, 1);
-    CHECK_OK(bundle_header_follow(&three, &two, &first, 150, &err));
+    CHECK_OK(bundle_header_follow(&three, &two, &first, AT(150), &err));
     CHECK_INT(three.points.len, 2);
-    /* the ref has a point of that second already, so this one is a second later */
-    CHECK_INT(three.points.items[1].at_s, 201);
+    CHECK_INT(three.points.items[1].at_s, 201); /* later than the points of the last sync */
     bundle_header_release(&two);
     bundle_header_init(&two, false);
-    CHECK_OK(bundle_header_follow(&two, &three, &first, 300, &err));
+    CHECK_OK(bundle_header_follow(&two, &three, &first, AT(300), &err));
     CHECK_INT(two.points.len, 2);
-    /* another ref may share the second */
+    /* a further write of the same sync has the same second; another sync never has */
     add(&second, ID_B, "refs/heads/b");
     CHECK_OK(git_refs_sort(&second, &err));
     memcpy(second.list.items[0].id, first.list.items[0].id, GIT_ID_MAX);
     bundle_header_release(&three);
     bundle_header_init(&three, false);
-    CHECK_OK(bundle_header_follow(&three, &two, &second, 201, &err));
+    CHECK_OK(bundle_header_follow(&three, &two, &second,
+                                  &(struct header_time){.now_s = 150, .same_sync_s = 201}, &err));
     CHECK_INT(three.points.len, 3);
     CHECK_INT(three.points.items[2].at_s, 201);
+    CHECK_INT(three.points_s, 201);
+    bundle_header_release(&three);
+    bundle_header_init(&three, false);
+    CHECK_OK(bundle_header_follow(&three, &two, &second, AT(201), &err));
+    CHECK_INT(three.points.items[2].at_s, 202);
     bundle_header_release(&one);
     bundle_header_release(&two);
     bundle_header_release(&three);
     git_refs_release(&first);
     git_refs_release(&second);
+}
+
+/* A ref that becomes a folder and goes again, while the clock stands: no line of history is a
+ * folder of another one. */
+TEST(archive_header, no_line_of_history_is_a_folder_of_another)
+{
+    struct bundle_header h[4];
+    struct git_refs found[4];
+    static const char *const names[] = {"refs/heads/a", "refs/heads/a/b", "refs/heads/c"};
+    struct err err = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(h); i++) {
+        git_refs_init(&found[i], false);
+        bundle_header_init(&h[i], false);
+        add(&found[i], ID_A, names[i % ARRAY_SIZE(names)]);
+        CHECK_OK(bundle_header_follow(&h[i], i ? &h[i - 1] : NULL, &found[i], AT(100), &err));
+    }
+    for (size_t i = 0; i < h[3].points.len; i++)
+        for (size_t k = 0; k < i; k++)
+            CHECK(h[3].points.items[i].at_s != h[3].points.items[k].at_s ||
+                  h[3].points.items[i].is_new != h[3].points.items[k].is_new);
+    CHECK_INT(h[3].points.len, 6);
+    for (size_t i = 0; i < ARRAY_SIZE(h); i++) {
+        git_refs_release(&found[i]);
+        bundle_header_release(&h[i]);
+    }
 }
 
 static void push_point(struct bundle_header *h, unsigned char first, const char *name)
@@ -223,6 +261,28 @@ static void push_point(struct bundle_header *h, unsigned char first, const char 
 
     p.id[0] = first;
     vec_push(&h->points, p);
+}
+
+/* The bundle is kept aside then, so no line is lost. */
+TEST(archive_header, a_full_history_is_not_added_to)
+{
+    struct bundle_header full, next;
+    struct git_refs found;
+    struct err err = {0};
+
+    git_refs_init(&found, false);
+    bundle_header_init(&full, false);
+    bundle_header_init(&next, false);
+    for (int i = 0; i < HEADER_POINTS_MAX; i++)
+        push_point(&full, 1, "refs/heads/a");
+    CHECK_OK(bundle_header_follow(&next, &full, &found, AT(200), &err));
+    bundle_header_release(&next);
+    bundle_header_init(&next, false);
+    add(&found, ID_A, "refs/heads/b");
+    CHECK_ERR(bundle_header_follow(&next, &full, &found, AT(200), &err), ERR_UNSUPPORTED);
+    bundle_header_release(&next);
+    bundle_header_release(&full);
+    git_refs_release(&found);
 }
 
 /* git drops what no ref reaches, so each id of a header needs a ref. */

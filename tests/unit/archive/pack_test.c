@@ -106,7 +106,7 @@ TEST(archive_pack, a_pack_that_is_cut_or_followed_by_bytes_is_refused)
 
     pack_make(&pack, 5, false, 3);
     for (size_t len = 0; len < pack.len; len++) {
-        CHECK_ERR(pack_check_all(str_head(buf_str(&pack), len), 50, &walk, &r, &err), ERR_CLOSED);
+        CHECK_ERR(pack_check_all(str_head(buf_str(&pack), len), 50, &walk, &r, &err), ERR_PARSE);
         CHECK(pack_check_all(str_head(buf_str(&pack), len), 50, &hash, &r, &err) < 0);
     }
     buf_append_char(&pack, 'x');

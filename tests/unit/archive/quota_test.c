@@ -13,7 +13,7 @@ static struct quota *open_quota(struct four *f)
     struct quota *q;
     struct err err = {0};
 
-    CHECK_OK(quota_open(&q, f->stores[DB_APP], NULL, &err));
+    CHECK_OK(quota_open(&q, f->stores[DB_APP], 0, NULL, &err));
     return q;
 }
 

@@ -145,6 +145,38 @@ TEST_FOUR(archive_schedule, every_claim_has_a_greater_fence)
     schedule_lab_close(&l);
 }
 
+/* The satellite's user can write any fence into a bundle. It never stops the claims of others. */
+TEST_FOUR(archive_schedule, a_fence_that_no_claim_had_is_refused)
+{
+    static const char *const poison[] = {"9007199254740993", "18446744073709551615", "1e300", "-5",
+                                         "x"};
+    struct schedule_lab l;
+    struct schedule_claim c;
+    struct err err = {0};
+
+    schedule_lab_open(&l, f, 0);
+    schedule_lab_add(&l, OCTOCAT);
+    l.ask.resync_after_ms = 0;
+    CHECK_ERR(schedule_raise_fence(l.s, SCHEDULE_FENCE_MAX + 1, &err), ERR_RANGE);
+    CHECK_ERR(schedule_raise_fence(l.s, UINT64_MAX, &err), ERR_RANGE);
+    schedule_lab_claim_this(&l, &c, OCTOCAT);
+    CHECK(c.fence < SCHEDULE_FENCE_MAX);
+    end_full(&c);
+    for (size_t i = 0; i < ARRAY_SIZE(poison); i++) { /* as an older weir left it in the store */
+        schedule_lab_ask(&l, "SET", "w:archive:fence", poison[i], NULL);
+        schedule_lab_ask(&l, "DEL", "lock:octocat", NULL);
+        schedule_lab_claim_this(&l, &c, OCTOCAT);
+        CHECK(c.fence < SCHEDULE_FENCE_MAX);
+        end_full(&c);
+    }
+    CHECK_OK(schedule_raise_fence(l.s, SCHEDULE_FENCE_MAX, &err));
+    schedule_lab_ask(&l, "DEL", "lock:octocat", NULL);
+    schedule_lab_claim_this(&l, &c, OCTOCAT);
+    CHECK(c.fence == SCHEDULE_FENCE_MAX + 1);
+    end_full(&c);
+    schedule_lab_close(&l);
+}
+
 /* A satellite that is down, or a host that rests, is not asked. */
 TEST_FOUR(archive_schedule, only_the_sets_that_are_asked_give_accounts)
 {
@@ -446,6 +478,12 @@ TEST_FOUR(archive_schedule, clock_jump)
     CHECK(schedule_lab_find(&l, OCTOCAT).score_ms <= c.started_ms + MS_PER_MINUTE);
     schedule_lab_ask(&l, "DEL", "lock:octocat", NULL);
     l.ask.resync_after_ms = 0;
+    /* A score below all times, set by hand, is that of an account that was never synced. */
+    schedule_lab_ask(&l, "ZADD", "tracked", "-inf", OCTOCAT, NULL);
+    schedule_lab_claim_this(&l, &c, OCTOCAT);
+    CHECK_INT(c.score_ms, SCHEDULE_NEVER);
+    end_full(&c);
+    schedule_lab_ask(&l, "DEL", "lock:octocat", NULL);
     schedule_lab_claim_this(&l, &c, OCTOCAT);
     CHECK_OK(schedule_end_failed(&c, 0, &err));
     schedule_lab_ask(&l, "ZADD", "w:archive:hold", later, "166 " OCTOCAT, NULL);

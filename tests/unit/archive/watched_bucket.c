@@ -11,11 +11,18 @@ struct counted {
     struct reader *from;
     uint64_t *count;
     bool owned;
+    const uint64_t *cut_at; /* NULL: the connection never breaks */
 };
 
 static int counted_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
 {
     struct counted *c = container_of(r, struct counted, reader);
+
+    if (c->cut_at && *c->cut_at) {
+        if (*c->count >= *c->cut_at)
+            return err_set(err, ERR_CLOSED, "the test cuts the connection");
+        len = len < *c->cut_at - *c->count ? len : (size_t)(*c->cut_at - *c->count);
+    }
     int code = reader_read(c->from, to, len, got, err);
 
     *c->count += code == 0 ? *got : 0;
@@ -69,7 +76,7 @@ static int watched_get(struct bucket *b, struct arena *a, struct str key, struct
 
     if (code == 0) {
         struct counted *r = xzalloc(sizeof(*r));
-        *r = (struct counted){{&counted_ops}, out->body, &w->read, true};
+        *r = (struct counted){{&counted_ops}, out->body, &w->read, true, &w->cut_at};
         out->body = &r->reader;
     }
     return code;
@@ -79,7 +86,7 @@ static void watched_body(struct watched_bucket *w, struct counted *c, struct rea
                          uint64_t size)
 {
     BUG_ON(size == UINT64_MAX && !(w->bucket.can & STORAGE_ANY_LENGTH));
-    *c = (struct counted){{&counted_ops}, body, &w->written, false};
+    *c = (struct counted){{&counted_ops}, body, &w->written, false, NULL};
 }
 
 static int watched_put(struct bucket *b, struct arena *a, struct str key, struct reader *body,

@@ -18,6 +18,7 @@ struct watched_bucket {
     bool copies_no_parts;
     unsigned fail_at; /* the call, from 1, that has the fault; 0: none */
     enum watched_fault fault;
+    uint64_t cut_at;  /* the connection breaks when this many bytes were read; 0: never */
     unsigned calls;   /* calls that change something */
     uint64_t read;    /* bytes that were read */
     uint64_t written; /* bytes of puts and parts that came in */

@@ -1,11 +1,13 @@
-/* Steps of the lake in unit tests. */
+/* Steps of the lake and of moves of shards in unit tests. */
 #include "unit/lake/steps.h"
 
 #include <string.h>
 
-/* The linker's names of the functions of lake/step.h. */
+/* The linker's names of the functions of lake/step.h and shard/step.h. */
 void __wrap_lake_step_begin(const char *name);
 void __wrap_lake_step_end(const char *name);
+void __wrap_shard_step_begin(const char *name);
+void __wrap_shard_step_end(const char *name);
 
 enum { NAMES_MAX = 16 };
 
@@ -82,6 +84,16 @@ void __wrap_lake_step_begin(const char *name)
 }
 
 void __wrap_lake_step_end(const char *name)
+{
+    steps_come(STEPS_AFTER, name);
+}
+
+void __wrap_shard_step_begin(const char *name)
+{
+    steps_come(STEPS_BEFORE, name);
+}
+
+void __wrap_shard_step_end(const char *name)
 {
     steps_come(STEPS_AFTER, name);
 }

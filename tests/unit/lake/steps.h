@@ -1,6 +1,6 @@
-/* Steps of the lake in unit tests: a test says what happens when its thread comes to a step, so a
- * race is played in one thread and always in the same order. The linker leads the calls of
- * lake/step.h here. */
+/* Steps of the lake, and of moves of shards, in unit tests: a test says what happens when its
+ * thread comes to a step, so a race is played in one thread and always in the same order. The
+ * linker leads the calls of lake/step.h and shard/step.h here. */
 #ifndef TESTS_UNIT_LAKE_STEPS_H
 #define TESTS_UNIT_LAKE_STEPS_H
 

@@ -130,7 +130,7 @@ TEST(local_usage, a_storage_without_counts_is_counted_when_it_is_opened)
     expect_usage(one, (struct bucket_usage){2, 600 * KIB + 5, 2, 30});
     one->ops->unref(one);
     local_lab_expect_whole(&l);
-    set_format(&l, 4); /* which also finds that it was made 3 */
+    set_format(&l, 5); /* which also finds that it was made 3 */
     l.lab.storage->ops->close(l.lab.storage);
     struct local_options o = {.name = "newer", .folder = l.folder, .db = l.db, .id = 7};
     CHECK_ERR(local_open(&l.lab.storage, &o, &err), ERR_VERSION);

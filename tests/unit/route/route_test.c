@@ -450,3 +450,33 @@ TEST(route, replications_without_copies_are_given_them_at_the_start)
     check_reply(l.store, "EXISTS w:copies", "0");
     lab_stop(&l);
 }
+
+TEST(route, nobody_reaches_a_shard_by_its_name)
+{
+    static const char *const users[] = {"", "alice", "bob"};
+    struct bucket_info info = {.name = STR("box-weir-abcdefgh2345-ab2c-1"), .owner = STR("alice")};
+    struct lab l;
+    struct bucket *b = NULL;
+    struct storage *s;
+    struct target t;
+    struct err err = {0};
+    bool reached = true;
+
+    lab_start(&l);
+    s = routes_main(l.routes);
+    CHECK_OK(s->ops->create_bucket(s, &info, &err));
+    for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+        struct route_ask ask = {.user = str_z(users[i]), .bucket = info.name};
+        CHECK_OK(route_resolve(l.routes, &ask, &t, &err));
+        CHECK_INT(t.kind, TARGET_NONE);
+        ask.make = true;
+        CHECK_OK(route_resolve(l.routes, &ask, &t, &err));
+        CHECK_INT(t.kind, TARGET_TAKEN);
+        CHECK_ERR(route_bucket(l.routes, str_z(users[i]), info.name, &b, &err), ERR_NO_BUCKET);
+    }
+    CHECK_OK(route_reaches(l.routes, STR("alice"), info.name, s, &reached, &err));
+    CHECK(!reached);
+    CHECK_ERR(route_set(l.routes, STR("alice"), info.name, STR("local"), &err), ERR_INVALID);
+    CHECK_ERR(route_block(l.routes, STR("local"), info.name, true, &err), ERR_INVALID);
+    lab_stop(&l);
+}

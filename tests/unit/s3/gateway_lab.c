@@ -5,9 +5,11 @@
 #include "s3/gateway/gateway_int.h"
 #include "sign/sign.h"
 #include "unit/server_db.h"
+#include "unit/shard/sharded_home.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const struct {
@@ -144,9 +146,23 @@ void gate_stop_serving(struct gate *g)
     users_close(g->users);
 }
 
+void gate_shard(struct gate *g)
+{
+    static const struct str bounds[] = {STR("a"),  STR("b/"),  STR("c"),   STR("f"),
+                                        STR("k/"), STR("key"), STR("log"), STR("p")};
+    static const uint32_t places[] = {3, 0, 1, 4, 2, 1, 0, 2, 4};
+
+    g->shards = xzalloc(sizeof(*g->shards));
+    sharded_home_open(g->shards, g->routes,
+                      &(struct shard_layout){bounds, ARRAY_SIZE(bounds), places});
+}
+
 void gate_stop(struct gate *g)
 {
     gate_stop_serving(g);
+    if (g->shards)
+        sharded_home_close(g->shards);
+    free(g->shards);
     routes_close(g->routes);
     store_close(g->store);
     db_close(g->db);

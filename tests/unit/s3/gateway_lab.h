@@ -11,6 +11,8 @@
 #include "store/store.h"
 #include "unit/http/server_lab.h"
 
+struct sharded_home; /* unit/shard/sharded_home.h */
+
 struct gate {
     struct lab lab;
     struct db *db;
@@ -21,6 +23,7 @@ struct gate {
     struct access_log *access_log;
     const char *dir; /* borrowed */
     struct gateway *gateway;
+    struct sharded_home *shards; /* NULL: buckets are plain */
     int fd;
     char key_file[256]; /* of encryption */
     struct buf raw;     /* the last answer, which the rest points into */
@@ -46,9 +49,22 @@ void gate_set_waits(bool waits);
 /* The access log ended and opened again, with this interval. */
 void gate_access_log(struct gate *g, uint64_t interval_ms, uint64_t waiting_max);
 
-/* A test with a gateway and a bucket "box" of alice's. */
+/* Every bucket that is made from now on is sharded, with its keys on several shards. */
+void gate_shard(struct gate *g);
+
+/* A test with a gateway and a bucket "box" of alice's, which runs twice: with plain buckets, and
+ * with sharded ones. */
 #define GATE_TEST(name)                                                                            \
     static void run_##name(struct gate *g);                                                        \
+    TEST(gateway_sharded, name)                                                                    \
+    {                                                                                              \
+        struct gate g;                                                                             \
+        gate_start(&g);                                                                            \
+        gate_shard(&g);                                                                            \
+        gate_do(&g, "PUT /box", 200);                                                              \
+        run_##name(&g);                                                                            \
+        gate_stop(&g);                                                                             \
+    }                                                                                              \
     TEST(gateway, name)                                                                            \
     {                                                                                              \
         struct gate g;                                                                             \

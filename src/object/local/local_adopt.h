@@ -1,0 +1,72 @@
+/* Shards of one bucket in one folder: rows of objects that change their bucket without being copied
+ * (docs/local-storage.md, "Shards"; docs/sharding.md, "Adopting").
+ *
+ * A shard is a bucket that was made for a *logical* bucket of the same storage. To taps, change
+ * notes and access logs its objects are objects of the logical bucket: `bucket` and `owner` in
+ * struct tapped are those of the logical bucket. Ids of versions are computed with the logical
+ * bucket, so that an id stays valid when a version changes its shard. A shard that is made or
+ * removed tells no tap.
+ *
+ * Any thread may call these functions. All buckets are of one local storage. */
+#ifndef OBJECT_LOCAL_LOCAL_ADOPT_H
+#define OBJECT_LOCAL_LOCAL_ADOPT_H
+
+#include "object/local/local.h"
+
+enum { LOCAL_ADOPT_MAX = 1000 }; /* keys that one call moves */
+
+/* Makes a bucket with this name as a shard of the logical bucket, whose owner, versions and object
+ * lock it gets. `logical` may itself be a shard: then the new shard gets the state of that shard,
+ * and shares its logical bucket. ERR_EXISTS: the name is taken. From the first shard on, an older
+ * weir does not open the storage. */
+int local_make_shard(struct bucket *logical, struct str name, struct err *err) MUST_CHECK;
+/* Removes the shard. ERR_CONFLICT: it is not empty. ERR_INVALID: the bucket is not a shard. */
+int local_remove_shard(struct storage *s, struct str name, struct err *err) MUST_CHECK;
+
+/* Moves all rows (current and old versions, markers, open and finished uploads) of the keys above
+ * `after`, up to and including `upto` (empty: no upper end), from one bucket to another one, in one
+ * change, with their counts. So after a crash either all of these rows are moved, or none. They are
+ * surely moved once a later change of the storage is durable: a mover writes the map that gives the
+ * window away next, and needs no sync in between.
+ * At most `limit` keys are moved, and fewer if their rows are many bytes; *last is the last key
+ * that was moved, in the arena, and *more says whether there are others behind it. If the source
+ * has no keys in the window, nothing is done, *last is empty and *more is false. So calls
+ * for the window the other way round, until there are no more keys, undo calls of which nobody
+ * knows how many were done. Both buckets are the logical bucket or shards of it (else ERR_INVALID).
+ * Nothing is told to taps. Times, ids of versions, ETags, bytes and locks stay as they are. A
+ * target that never kept versions, or has no object lock, takes these over from the source, so that
+ * no row loses them.
+ *
+ * ERR_CONFLICT: the target has a row of a key between the first and the last key that would be
+ * moved; nothing was moved. A caller to whom other rows of the target matter looks for them before,
+ * with local_sample_keys().
+ * ERR_TOO_LARGE: the rows of one key are more than the database takes in one change (64 MiB).
+ *
+ * The caller keeps the window closed: no call that names a key of it runs meanwhile in one of the
+ * buckets. What holds even if one does:
+ *   - A read through the old bucket finds the key as it was, or does not find it.
+ *   - A body that is being read stays readable to its end.
+ *   - A part of an upload that was answered stays a part of that upload, in whichever bucket it is
+ *     then: parts do not name the bucket. A call for a moved upload through the old bucket (part,
+ *     finish, abort) fails with ERR_NOT_FOUND and has changed nothing.
+ *   - A put or a removal through the old bucket makes a row there that the new owner does not see.
+ * Calls for keys outside the window are not disturbed, nor are listings, the collector, holds and
+ * the scrub. */
+int local_adopt(struct bucket *to, struct bucket *from, struct str after, struct str upto,
+                size_t limit, struct arena *a, struct str *last, bool *more,
+                struct err *err) MUST_CHECK;
+
+/* Counts the keys above `after`, up to `upto`, that have rows of any kind, exactly, and keeps every
+ * so many of them: *sample has at most `samples` keys at even distances, in the arena. The distance
+ * is the smallest power of two for which they are not too many; (*sample)[i] is the key with the
+ * number (i + 1) * distance, where the first key has number 1. All is as of one moment. The call
+ * reads every row of the window, at some million rows a second. */
+int local_sample_keys(struct bucket *b, struct str after, struct str upto, size_t samples,
+                      struct arena *a, uint64_t *count, struct str **sample, size_t *sample_count,
+                      struct err *err) MUST_CHECK;
+
+/* Sums the usage of several buckets of one storage as of one moment. */
+int local_usage_of(struct bucket *const *buckets, size_t count, struct bucket_usage *out,
+                   struct err *err) MUST_CHECK;
+
+#endif

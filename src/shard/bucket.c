@@ -1,0 +1,352 @@
+/* A sharded bucket as a bucket: its life, its state and its documents, and how the other operations
+ * find the shard that they ask. */
+#include "shard/bucket_int.h"
+
+#include "object/local/local_adopt.h"
+#include "object/overlay.h"
+
+#include <stdlib.h>
+
+/* --- life --- */
+
+struct bucket *sharded_bucket(struct sharded *s)
+{
+    struct sharded_bucket *b = xcalloc(1, sizeof(*b));
+
+    b->sharded = sharded_ref(s);
+    atomic_init(&b->refs, 1);
+    /* A request for a closed key waits, so the bucket is never at hand. It has head_now() and
+     * get_now() instead. */
+    b->bucket = (struct bucket){.ops = &sharded_bucket_ops,
+                                .name = s->name,
+                                .home = s->home,
+                                .can = s->home->ops->can & ~(unsigned)STORAGE_AT_HAND};
+    return &b->bucket;
+}
+
+static struct bucket *sharded_bucket_ref(struct bucket *b)
+{
+    atomic_fetch_add(&sharded_bucket_of(b)->refs, 1);
+    return b;
+}
+
+static void sharded_bucket_unref(struct bucket *bucket)
+{
+    struct sharded_bucket *b = bucket ? sharded_bucket_of(bucket) : NULL;
+
+    if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
+        return;
+    sharded_unref(b->sharded);
+    free(b);
+}
+
+static void sharded_untap(struct bucket *b)
+{
+    sharded_bucket_of(b)->untapped = true;
+}
+
+/* --- opening shards --- */
+
+static void shard_opened(const struct sharded_bucket *b, struct bucket *shard)
+{
+    if (b->untapped)
+        local_untap(shard);
+}
+
+int shard_open_home(struct sharded_bucket *b, struct bucket **out, struct err *err)
+{
+    struct sharded *s = b->sharded;
+    int code = s->home->ops->open_bucket(out, s->home, s->owner, s->name, err);
+
+    if (code == 0)
+        shard_opened(b, *out);
+    return code;
+}
+
+/* Returns ERR_NO_BUCKET if the bucket itself was removed, else `code`. */
+static int shard_missing(struct sharded_bucket *b, int code, struct err *err)
+{
+    struct bucket *home = NULL;
+    struct err ignored = {0};
+
+    if (shard_open_home(b, &home, &ignored) == ERR_NO_BUCKET)
+        return err_code(err, ERR_NO_BUCKET);
+    if (home)
+        home->ops->unref(home);
+    return code;
+}
+
+int shard_open(struct sharded_bucket *b, const struct shard_place *p, struct bucket **out,
+               struct err *err)
+{
+    int code;
+
+    if (p->number == 0)
+        return shard_open_home(b, out, err);
+    code = sharded_open_place(b->sharded, p, out, err);
+    if (code == 0)
+        shard_opened(b, *out);
+    return code == ERR_CORRUPT ? shard_missing(b, code, err) : code;
+}
+
+static enum shard_state sharded_state(struct sharded *s)
+{
+    struct shard_map *m = table_map(s->table);
+    enum shard_state state = m->state;
+
+    map_unref(m);
+    return state;
+}
+
+int shard_open_anew(struct sharded_bucket *b, int code, struct bucket **out, struct err *err)
+{
+    struct sharded *s = b->sharded;
+    struct bucket *now = NULL;
+
+    if (code == ERR_CONFLICT)
+        return shard_missing(b, code, err);
+    if (code != ERR_NO_BUCKET || sharded_state(s) != SHARD_PLAIN)
+        return code;
+    code = storage_open_bucket(&now, s->home, s->owner, s->name, err);
+    if (code < 0)
+        return code;
+    if (bucket_is_sharded(now) && sharded_bucket_of(now)->sharded == s) {
+        now->ops->unref(now);
+        return err_set(err, ERR_BUSY, "the bucket is about to be a plain bucket again");
+    }
+    shard_opened(b, now);
+    *out = now;
+    return 0;
+}
+
+/* --- calls of one shard --- */
+
+/* Opens the shard that the pass names, or what has the name now if there is no pass (`code` says
+ * why). */
+static int shard_call_open(struct shard_call *c, struct sharded_bucket *b, int code,
+                           struct err *err)
+{
+    if (code == 0)
+        return shard_open(b, pass_place(&c->pass), &c->shard, err);
+    code = shard_open_anew(b, code, &c->shard, err);
+    c->plain = code == 0;
+    return code;
+}
+
+int shard_call_begin(struct shard_call *c, struct sharded_bucket *b, struct str key,
+                     enum pass_use use, bool may_wait, struct err *err)
+{
+    *c = (struct shard_call){0};
+    return shard_call_open(c, b, pass_take(b->sharded->table, key, use, may_wait, &c->pass, err),
+                           err);
+}
+
+int shard_call_begin_after(struct shard_call *c, struct sharded_bucket *b, struct str after,
+                           struct err *err)
+{
+    *c = (struct shard_call){0};
+    int code = shard_call_open(c, b, pass_take_after(b->sharded->table, after, &c->pass, err), err);
+    c->window = c->plain ? (struct shard_window){after, STR_EMPTY} : c->pass.window;
+    return code;
+}
+
+void shard_call_end(struct shard_call *c)
+{
+    if (c->shard)
+        c->shard->ops->unref(c->shard);
+    c->shard = NULL;
+    pass_leave(&c->pass);
+}
+
+/* --- state of the bucket --- */
+
+static int sharded_info(struct bucket *bucket, struct arena *a, struct bucket_info *out,
+                        struct err *err)
+{
+    struct bucket *home = NULL;
+    int code = shard_open_home(sharded_bucket_of(bucket), &home, err);
+
+    if (code < 0)
+        return code;
+    code = home->ops->info(home, a, out, err);
+    home->ops->unref(home);
+    return code;
+}
+
+static int sharded_get_document(struct bucket *bucket, struct arena *a, const char *name,
+                                struct str *out, struct err *err)
+{
+    struct bucket *home = NULL;
+    int code = shard_open_home(sharded_bucket_of(bucket), &home, err);
+
+    if (code < 0)
+        return code;
+    code = home->ops->get_document(home, a, name, out, err);
+    home->ops->unref(home);
+    return code;
+}
+
+static int sharded_set_document(struct bucket *bucket, const char *name, struct str document,
+                                struct err *err)
+{
+    struct bucket *home = NULL;
+    int code = shard_open_home(sharded_bucket_of(bucket), &home, err);
+
+    if (code < 0)
+        return code;
+    code = home->ops->set_document(home, name, document, err);
+    home->ops->unref(home);
+    return code;
+}
+
+/* A change of every shard. */
+struct shard_change {
+    bool lock; /* turns object lock on instead of setting versions */
+    bool on;
+};
+
+static int shard_change_run(const struct shard_change *c, struct bucket *b, struct err *err)
+{
+    if (!c->lock)
+        return b->ops->set_versions(b, c->on, err);
+    return b->ops->set_object_lock
+               ? b->ops->set_object_lock(b, err)
+               : err_set(err, ERR_UNSUPPORTED, "a shard is on a storage without object lock");
+}
+
+/* Changes all shards, the bucket itself last: as long as a shard is not changed, the bucket does
+ * not say that it is (H13). */
+static int shards_change(struct sharded_bucket *b, const struct shard_change *c, struct err *err)
+{
+    struct sharded *s = b->sharded;
+    struct bucket *shard = NULL;
+    int code = 0;
+
+    mutex_lock(&s->changes);
+    struct shard_map *m = table_map(s->table);
+    enum shard_state state = m->state;
+    for (size_t i = m->place_count; state != SHARD_PLAIN && i > 0 && code == 0; i--) {
+        code = shard_open(b, &m->places[i - 1], &shard, err);
+        if (code == 0) {
+            code = shard_change_run(c, shard, err);
+            shard->ops->unref(shard);
+        }
+    }
+    map_unref(m);
+    mutex_unlock(&s->changes);
+    if (state != SHARD_PLAIN)
+        return code;
+    code = shard_open_anew(b, ERR_NO_BUCKET, &shard, err);
+    if (code == 0) {
+        code = shard_change_run(c, shard, err);
+        shard->ops->unref(shard);
+    }
+    return code;
+}
+
+static int sharded_set_versions(struct bucket *b, bool on, struct err *err)
+{
+    return shards_change(sharded_bucket_of(b), &(struct shard_change){.on = on}, err);
+}
+
+static int sharded_set_object_lock(struct bucket *b, struct err *err)
+{
+    return shards_change(sharded_bucket_of(b), &(struct shard_change){.lock = true}, err);
+}
+
+/* --- usage --- */
+
+static int shards_sum(struct bucket *const *shards, size_t count, struct bucket_usage *out,
+                      struct err *err)
+{
+    int code = 0;
+
+    *out = (struct bucket_usage){0};
+    for (size_t i = 0; i < count && code == 0; i++) {
+        struct bucket_usage one = {0};
+        code = shards[i]->ops->usage
+                   ? shards[i]->ops->usage(shards[i], &one, err)
+                   : err_set(err, ERR_UNSUPPORTED, "a shard's usage is not known");
+        out->objects += one.objects;
+        out->bytes += one.bytes;
+        out->old_versions += one.old_versions;
+        out->old_bytes += one.old_bytes;
+    }
+    return code;
+}
+
+/* Sums the usage of the map's shards: as of one moment, if all of them are in one folder, so that
+ * objects that move from shard to shard are counted once. */
+static int places_usage(struct sharded_bucket *b, const struct shard_map *m,
+                        struct bucket_usage *out, struct err *err)
+{
+    struct bucket **shards = xcalloc(m->place_count, sizeof(struct bucket *));
+    bool together = true;
+    size_t count = 0;
+    int code = 0;
+
+    while (count < m->place_count && code == 0) {
+        code = shard_open(b, &m->places[count], &shards[count], err);
+        if (code == 0)
+            together &= shards[count++]->storage == shards[0]->storage;
+    }
+    together = together && count && storage_can(shards[0]->storage, STORAGE_FOLDER);
+    if (code == 0)
+        code = together ? local_usage_of(shards, count, out, err)
+                        : shards_sum(shards, count, out, err);
+    for (size_t i = 0; i < count; i++)
+        shards[i]->ops->unref(shards[i]);
+    free(shards);
+    return code;
+}
+
+/* Sums the shards of one map. Objects may move to a shard that is not in that map, but such a shard
+ * is in the newest map by then, so the sum is made again. */
+static int sharded_usage(struct bucket *bucket, struct bucket_usage *out, struct err *err)
+{
+    struct sharded_bucket *b = sharded_bucket_of(bucket);
+    struct shard_map *now = table_map(b->sharded->table), *before = NULL;
+    int code;
+
+    do {
+        map_unref(before);
+        before = now;
+        code = places_usage(b, before, out, err);
+        now = table_map(b->sharded->table);
+    } while (now->last_number != before->last_number ||
+             (code < 0 && now->number != before->number));
+    map_unref(before);
+    map_unref(now);
+    return code;
+}
+
+const struct bucket_ops sharded_bucket_ops = {
+    .info = sharded_info,
+    .usage = sharded_usage,
+    .head = sharded_head,
+    .get = sharded_get,
+    .head_now = sharded_head_now,
+    .get_now = sharded_get_now,
+    .put = sharded_put,
+    .copy = sharded_copy,
+    .remove = sharded_remove,
+    .list = sharded_list,
+    .list_versions = sharded_list_versions,
+    .set_meta = sharded_set_meta,
+    .upload_begin = sharded_upload_begin,
+    .upload_part = sharded_upload_part,
+    .upload_part_copy = sharded_upload_part_copy,
+    .upload_finish = sharded_upload_finish,
+    .upload_abort = sharded_upload_abort,
+    .list_parts = sharded_list_parts,
+    .object_parts = sharded_object_parts,
+    .list_uploads = sharded_list_uploads,
+    .get_document = sharded_get_document,
+    .set_document = sharded_set_document,
+    .set_versions = sharded_set_versions,
+    .set_object_lock = sharded_set_object_lock,
+    .lend = sharded_lend,
+    .untap = sharded_untap,
+    .ref = sharded_bucket_ref,
+    .unref = sharded_bucket_unref,
+};

@@ -1,0 +1,172 @@
+/* Removes garbage: what lies in a shard outside of its segments (H10). */
+#include "shard/verify.h"
+
+#include "base/vec.h"
+#include "object/local/local.h"
+
+struct garbage {
+    struct str shard;
+    struct shard_window window;
+};
+
+struct cleaning {
+    struct sharded *x;
+    struct arena a;
+    VEC(struct garbage) unknown; /* garbage that the map does not know of */
+    uint64_t removed;
+};
+
+static void garbage_note(void *ctx, const struct verify_finding *f)
+{
+    struct cleaning *c = ctx;
+    struct shard_window w = {arena_str(&c->a, f->window.after), arena_str(&c->a, f->window.upto)};
+
+    if (f->kind == VERIFY_GARBAGE && !f->known)
+        vec_push(&c->unknown, ((struct garbage){arena_str(&c->a, f->shard), w}));
+}
+
+/* The caller holds x->changes and no move is under way, so no window gets another owner until the
+ * caller lets go. */
+static int cleaning_map(struct cleaning *c, struct shard_map **out, struct err *err)
+{
+    struct shard_map *m = table_map(c->x->table);
+
+    if (m->move.id.len || m->state != SHARD_ACTIVE) {
+        map_unref(m);
+        return err_set(err, ERR_BUSY, "keys of the bucket are being moved; clean it afterwards");
+    }
+    *out = m;
+    return 0;
+}
+
+/* Writes into the map which windows have garbage, before anything is removed. The windows were
+ * found under an older map: parts of them that their shard owns by now are left out. */
+static int garbage_publish(struct cleaning *c, struct err *err)
+{
+    struct shard_map *m = NULL;
+    int code = c->unknown.len ? cleaning_map(c, &m, err) : 0;
+
+    if (!m)
+        return code;
+    struct shard_map *next = map_draft(m);
+    vec_each (&c->unknown, struct garbage *, g)
+        for (size_t i = 0; i < m->place_count; i++) {
+            bool owns = false;
+            for (size_t k = 0; k < m->segment_count; k++) {
+                struct shard_window w = map_window(m, k);
+                owns |= m->segments[k].place == i && window_overlaps(&w, &g->window);
+            }
+            if (str_eq(m->places[i].bucket, g->shard) && !owns)
+                map_set_unclean(next, m->places[i].number, &g->window);
+        }
+    code = sharded_publish(c->x, next, err);
+    map_unref(next);
+    map_unref(m);
+    return code;
+}
+
+static int garbage_remove_versions(struct cleaning *c, struct bucket *b,
+                                   const struct shard_window *w, bool *more, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct list_options o = {.after = w->after, .limit = OBJECT_LIST_MAX};
+    struct list_result list = {0};
+    struct remove_result removed;
+    int code = b->ops->list_versions(b, &a, &o, &list, err);
+
+    for (size_t i = 0; code == 0 && i < list.count; i++) {
+        const struct object_info *info = &list.entries[i].info;
+        struct remove_options r = {.version = info->version, .bypass_governance = true};
+        *more = window_has(w, info->key);
+        if (!*more)
+            break;
+        code = b->ops->remove(b, &a, info->key, &r, &removed, err);
+        c->removed += code == 0;
+    }
+    arena_release(&a);
+    return code;
+}
+
+static int garbage_remove_uploads(struct bucket *b, const struct shard_window *w, bool *more,
+                                  struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct list_options o = {.after = w->after, .limit = OBJECT_LIST_MAX};
+    struct upload_list list = {0};
+    int code = b->ops->list_uploads(b, &a, &o, &list, err);
+
+    for (size_t i = 0; code == 0 && i < list.count && window_has(w, list.uploads[i].key); i++) {
+        code = b->ops->upload_abort(b, &list.uploads[i], err);
+        *more = true;
+    }
+    arena_release(&a);
+    return code;
+}
+
+/* Removes a page of the garbage in the first unclean window of a place, or marks the window as
+ * clean if nothing is left in it. */
+static int garbage_step(struct cleaning *c, const struct shard_map *m, const struct shard_place *p,
+                        struct err *err)
+{
+    const struct shard_window *w = &p->unclean[0];
+    struct bucket *b = NULL;
+    bool more = false;
+    int code = sharded_open_place(c->x, p, &b, err);
+
+    if (code < 0)
+        return code;
+    local_untap(b);
+    code = garbage_remove_versions(c, b, w, &more, err);
+    if (code == 0)
+        code = garbage_remove_uploads(b, w, &more, err);
+    b->ops->unref(b);
+    if (code < 0 || more)
+        return code;
+    struct shard_map *next = map_draft(m);
+    map_set_clean(next, p->number, w);
+    code = sharded_publish(c->x, next, err);
+    map_unref(next);
+    return code;
+}
+
+/* Does one step, and sets *done when no place has an unclean window. */
+static int garbage_clean(struct cleaning *c, bool *done, struct err *err)
+{
+    struct shard_map *m = NULL;
+    const struct shard_place *dirty = NULL;
+
+    mutex_lock(&c->x->changes);
+    int code = cleaning_map(c, &m, err);
+    for (size_t i = 0; code == 0 && i < m->place_count && !dirty; i++)
+        if (m->places[i].unclean_count)
+            dirty = &m->places[i];
+    if (dirty)
+        code = garbage_step(c, m, dirty, err);
+    *done = !dirty;
+    mutex_unlock(&c->x->changes);
+    map_unref(m);
+    return code;
+}
+
+int shard_clean(struct shards *s, struct storage *home, struct str name, uint64_t *removed,
+                struct err *err)
+{
+    struct cleaning c = {.x = shards_find(s, home, name), .a = ARENA_INIT(0)};
+    bool done = false;
+    int code =
+        c.x ? shard_verify(s, home, name, garbage_note, &c, err)
+            : err_set(err, ERR_NOT_FOUND, "the bucket " STR_FMT " is not sharded", STR_ARG(name));
+
+    if (code == 0) {
+        mutex_lock(&c.x->changes);
+        code = garbage_publish(&c, err);
+        mutex_unlock(&c.x->changes);
+    }
+    while (code == 0 && !done)
+        code = garbage_clean(&c, &done, err);
+    *removed = c.removed;
+    vec_release(&c.unknown);
+    sharded_unref(c.x);
+    arena_release(&c.a);
+    return code;
+}

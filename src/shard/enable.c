@@ -1,0 +1,215 @@
+/* Makes a plain bucket a sharded one. */
+#include "shard/enable.h"
+
+#include "base/clock.h"
+#include "object/local/local.h"
+#include "object/part_names.h"
+#include "shard/discover.h"
+#include "shard/log.h"
+#include "shard/move.h"
+#include "shard/names.h"
+
+enum { FIRST_MAP_MS = 30 * MS_PER_S };
+
+/* --- the map bucket --- */
+
+/* Checks that a bucket with the name of the map bucket is one that an enabling has left: it has the
+ * bucket's owner, and nothing in it. */
+static int log_is_left(struct bucket *log, struct str owner, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct list_options one = {.limit = 1};
+    struct list_result list = {0};
+    struct bucket_info info = {0};
+    int code = log->ops->info(log, &a, &info, err);
+
+    if (code == 0)
+        code = log->ops->list_versions(log, &a, &one, &list, err);
+    if (code == 0 && (list.count || !str_eq(info.owner, owner)))
+        code =
+            err_set(err, ERR_EXISTS, "the bucket " STR_FMT ", which would keep the map, is in use",
+                    STR_ARG(log->name));
+    arena_release(&a);
+    return code;
+}
+
+int shard_make_log(struct bucket **out, struct storage *home, const struct bucket_info *of,
+                   struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct bucket_info info = {.name = shard_map_name(&a, of->name), .owner = of->owner};
+    struct bucket *log = NULL;
+    int made = local_create_untapped(home, &info, err), code = made == ERR_EXISTS ? 0 : made;
+
+    if (code == 0)
+        code = discover_open_log(&log, home, of->name, err);
+    if (code == 0 && made == ERR_EXISTS)
+        code = log_is_left(log, of->owner, err);
+    if (code == 0)
+        *out = log;
+    else if (log)
+        log->ops->unref(log);
+    arena_release(&a);
+    return code;
+}
+
+/* --- enabling --- */
+
+/* Says why a bucket that is not plain cannot be sharded. */
+static int enable_refuse(struct shards *s, struct storage *home, struct str name, struct err *err)
+{
+    struct err why = {0};
+
+    switch (shards_state(s, home, name, &why)) {
+    case SHARDS_BROKEN:
+        return err_set(err, why.code, "%s", why.text);
+    case SHARDS_REMOVED:
+        return err_code(err, ERR_NO_BUCKET);
+    default:
+        return err_set(err, ERR_BUSY, "the bucket " STR_FMT " is just being sharded or made plain",
+                       STR_ARG(name));
+    }
+}
+
+/* Reads who owns the plain bucket. */
+static int enable_look(struct storage *home, struct str name, struct arena *a,
+                       struct bucket_info *out, struct err *err)
+{
+    struct bucket *b = NULL;
+    int code = home->ops->open_bucket(&b, home, STR_EMPTY, name, err);
+
+    if (code == 0)
+        code = b->ops->info(b, a, out, err);
+    out->name = name;
+    if (b)
+        b->ops->unref(b);
+    return code;
+}
+
+/* Writes the first map, whose number is the time, so that it is above every map that the log of
+ * this bucket ever had. */
+static int enable_write(struct shards *s, struct storage *home, const struct bucket_info *of,
+                        struct bucket *log, uint64_t threshold, struct shard_map **out,
+                        struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct shard_map *m = map_first(home->name, of->name, of->owner, shards_settings(s)->house,
+                                    shard_new_mark(&a), (uint64_t)clock_wall_ms());
+
+    m->threshold = threshold;
+    int code = log_commit(log, m, clock_mono_ns() + FIRST_MAP_MS * NS_PER_MS, err);
+    if (code == 0)
+        *out = m;
+    else
+        map_unref(m);
+    arena_release(&a);
+    return code;
+}
+
+/* From shards_seal() on, new requests are refused at the door for a moment. local_fence() ends
+ * those that are inside. So the first sharded request begins when no plain one can change anything
+ * any more (H5). The bucket may have been deleted up to then. */
+static int enable_serve(struct shards *s, struct storage *home, const struct bucket_info *of,
+                        struct bucket *log, uint64_t threshold, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct bucket_info info;
+    struct shard_map *first = NULL;
+    int code;
+
+    shards_seal(s, home, of->name);
+    local_fence(home, of->name);
+    code = enable_look(home, of->name, &a, &info, err);
+    if (code == 0)
+        code = enable_write(s, home, of, log, threshold, &first, err);
+    if (code == 0) {
+        struct sharded *x =
+            sharded_new(shards_settings(s)->routes, home, log->ops->ref(log), map_ref(first));
+        shards_serve(s, x);
+        sharded_unref(x);
+    }
+    map_unref(first);
+    arena_release(&a);
+    return code;
+}
+
+/* If the first map could not be written, the bucket stays plain, and the map bucket is removed. A
+ * map whose writing timed out may be there; then that removal fails, and a start would shard the
+ * bucket, so the bucket is refused until somebody looks. */
+static void enable_undo(struct shards *s, struct storage *home, struct str name, struct bucket *log,
+                        const struct err *why)
+{
+    struct err err = {0};
+    int code = log ? shard_remove_log(home, log, &err) : 0;
+
+    if (code < 0 && why->code == ERR_TIMEOUT)
+        shards_break(s, home, name, why);
+    else
+        shards_forget(s, home, name);
+}
+
+static int enable_plain(struct shards *s, struct storage *home, struct str name, uint64_t threshold,
+                        struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
+    struct bucket_info info = {0};
+    struct bucket *log = NULL;
+    struct err why = {0};
+    int code = enable_look(home, name, &a, &info, &why);
+
+    if (code == 0)
+        code = shard_make_log(&log, home, &info, &why);
+    if (code == 0)
+        code = shard_probe(log, &why);
+    if (code == 0)
+        code = enable_serve(s, home, &info, log, threshold, &why);
+    if (code < 0) {
+        enable_undo(s, home, name, log, &why);
+        err_set(err, code, "%s", why.text);
+    }
+    if (log)
+        log->ops->unref(log);
+    arena_release(&a);
+    return code;
+}
+
+int shard_enable(struct shards *s, struct storage *home, struct str name, uint64_t threshold,
+                 struct err *err)
+{
+    struct sharded *x = NULL;
+    int code;
+
+    if (!storage_can(home, STORAGE_FOLDER))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "the storage " STR_FMT " is remote; only a bucket in a folder of this weir "
+                       "can be sharded",
+                       STR_ARG(home->name));
+    if (bucket_name_is_part(name))
+        return err_code(err, ERR_NO_BUCKET);
+    x = shards_find(s, home, name);
+    if (x)
+        code = shard_set_threshold(x, threshold, err);
+    else if (shards_claim(s, home, name))
+        code = enable_plain(s, home, name, threshold, err);
+    else
+        code = enable_refuse(s, home, name, err);
+    sharded_unref(x);
+    return code;
+}
+
+int shard_set_threshold(struct sharded *x, uint64_t threshold, struct err *err)
+{
+    int code = 0;
+
+    mutex_lock(&x->changes);
+    struct shard_map *now = table_map(x->table);
+    if (now->threshold != threshold) {
+        struct shard_map *next = map_draft(now);
+        next->threshold = threshold;
+        code = sharded_publish(x, next, err);
+        map_unref(next);
+    }
+    mutex_unlock(&x->changes);
+    map_unref(now);
+    return code;
+}

@@ -1,0 +1,568 @@
+/* The mover: the moves of this process, the thread that works on them, and what is known of them.
+ * move_window.c hands windows over, move_note.c begins moves, move_end.c ends them. */
+#include "shard/move.h"
+
+#include "base/clock.h"
+#include "shard/move_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOVE_SHARE = 8 }; /* a move that does not hurry works for an eighth of the time */
+
+/* What the newest map says of a move. */
+struct noted {
+    enum move_phase phase; /* MOVE_MOVING or MOVE_NONE */
+    enum shard_move_kind kind;
+};
+
+static struct noted move_noted(struct sharded *s)
+{
+    struct shard_map *now = table_map(s->table);
+    struct noted noted = {now->move.id.len ? MOVE_MOVING : MOVE_NONE, now->move.kind};
+
+    map_unref(now);
+    return noted;
+}
+
+/* --- the book; under m->lock --- */
+
+struct move *move_find(struct mover *m, const struct sharded *s)
+{
+    list_each (&m->moves, struct move, node, r)
+        if (r->bucket == s && !r->forgotten)
+            return r;
+    return NULL;
+}
+
+struct move *move_of(struct mover *m, struct sharded *s)
+{
+    struct move *r = move_find(m, s);
+
+    if (r)
+        return r;
+    r = xcalloc(1, sizeof(*r));
+    r->bucket = sharded_ref(s);
+    r->limit = m->window_keys;
+    list_push(&m->moves, &r->node);
+    return r;
+}
+
+static void move_drop(struct move *r)
+{
+    list_remove(&r->node);
+    sharded_unref(r->bucket);
+    free(r);
+}
+
+static void move_begin_record(struct mover *m, struct move *r, const struct move_request *q)
+{
+    r->phase = MOVE_LOOKING;
+    r->kind = q->kind;
+    r->hurry = q->hurry;
+    r->due_ns = 0;
+    r->started_ms = clock_wall_ms();
+    r->started_ns = clock_mono_ns();
+    r->keys = r->keys_moved = 0;
+    r->counted = false;
+    r->limit = m->window_keys;
+    r->tries = 0;
+    r->waits[0] = 0;
+    r->error = (struct err){0};
+}
+
+/* Ends a use of `r`. What is known of a bucket without a move and without an error is dropped. */
+static void move_let_go(struct mover *m, struct move *r)
+{
+    bool idle = r->phase == MOVE_NONE && r->error.code == 0;
+
+    if (--r->users == 0 && (r->forgotten || idle))
+        move_drop(r);
+    cond_broadcast(&m->changed);
+}
+
+void move_forget(struct mover *m, struct sharded *s)
+{
+    mutex_lock(&m->lock);
+    struct move *r = move_find(m, s);
+    if (r) {
+        r->users++;
+        r->forgotten = true;
+        r->phase = MOVE_NONE;
+        while (r->at_work)
+            cond_wait(&m->changed, &m->lock);
+        move_let_go(m, r);
+    }
+    mutex_unlock(&m->lock);
+}
+
+/* Makes the move go on that the newest map has; MOVE_NONE: there is none. */
+static void move_go_on(struct move *r, struct noted noted)
+{
+    r->phase = r->forgotten ? MOVE_NONE : noted.phase;
+    if (noted.phase != MOVE_NONE)
+        r->kind = noted.kind;
+}
+
+void move_take_over(struct mover *m, struct sharded *s)
+{
+    struct noted noted = move_noted(s);
+
+    mutex_lock(&m->lock);
+    struct move *r = move_of(m, s);
+    r->users++;
+    if (r->phase == MOVE_NONE && !r->at_work && noted.phase != MOVE_NONE) {
+        move_begin_record(m, r, &(struct move_request){0});
+        move_go_on(r, noted);
+    }
+    move_let_go(m, r);
+    mutex_unlock(&m->lock);
+    loop_wake(&m->loop);
+}
+
+/* --- beginning and ending --- */
+
+/* Reserves the bucket for a move, which then is at work for the caller. */
+static int move_reserve(struct mover *m, struct sharded *s, const struct move_request *q,
+                        struct move **out, struct err *err)
+{
+    int code = 0;
+
+    mutex_lock(&m->lock);
+    struct move *r = move_of(m, s);
+    if (r->phase != MOVE_NONE || r->at_work) {
+        if (r->kind == q->kind && q->hurry) {
+            r->hurry = true;
+            r->due_ns = 0;
+        }
+        code = err_set(err, ERR_BUSY, "another move of the bucket is under way");
+    } else {
+        move_begin_record(m, r, q);
+        r->at_work = true;
+        r->users++;
+        *out = r;
+    }
+    mutex_unlock(&m->lock);
+    return code;
+}
+
+/* Gives the move to the mover's thread. MOVE_NONE: the move has ended, unless the map has it. */
+static void move_hand_in(struct mover *m, struct move *r, enum move_phase phase)
+{
+    struct noted noted = move_noted(r->bucket);
+
+    mutex_lock(&m->lock);
+    r->at_work = false;
+    if (phase == MOVE_NONE)
+        move_go_on(r, noted);
+    else
+        r->phase = r->forgotten ? MOVE_NONE : phase;
+    move_let_go(m, r);
+    mutex_unlock(&m->lock);
+    loop_wake(&m->loop);
+}
+
+/* Notes the move in the map. ERR_END: there is nothing to move. */
+static int move_note(struct sharded *s, const struct move_request *q, struct err *err)
+{
+    int code;
+
+    mutex_lock(&s->changes);
+    if (q->kind == SHARD_SPLIT)
+        code = move_note_split(s, q->at, err);
+    else if (q->kind == SHARD_MERGE)
+        code = move_note_merge(s, q->at, err);
+    else
+        code = move_note_disable(s, err);
+    mutex_unlock(&s->changes);
+    return code;
+}
+
+int mover_begin(struct mover *m, struct sharded *s, const struct move_request *q, struct err *err)
+{
+    enum move_phase phase = MOVE_MOVING;
+    struct move *r = NULL;
+    int code = 0;
+
+    if (q->kind == SHARD_MOVE)
+        return err_set(err, ERR_UNSUPPORTED, "a shard cannot move to another storage yet");
+    code = move_reserve(m, s, q, &r, err);
+    if (code < 0)
+        return code;
+    if (q->kind == SHARD_SPLIT && q->at.len == 0)
+        phase = MOVE_LOOKING; /* reading all keys takes a while, so the thread does it */
+    else
+        code = move_note(s, q, err);
+    if (code == ERR_END) { /* a bucket that has all its keys itself; it only has to become plain */
+        phase = MOVE_CLEANING;
+        code = 0;
+    }
+    move_hand_in(m, r, code == 0 ? phase : MOVE_NONE);
+    return code;
+}
+
+int mover_cancel(struct mover *m, struct sharded *s, struct err *err)
+{
+    bool plain;
+
+    mutex_lock(&m->lock);
+    struct move *r = move_find(m, s);
+    if (!r || r->phase == MOVE_NONE) {
+        mutex_unlock(&m->lock);
+        return err_set(err, ERR_NOT_FOUND, "the bucket has no move");
+    }
+    r->users++;
+    r->phase = MOVE_NONE; /* the thread begins no other turn */
+    while (r->at_work)
+        cond_wait(&m->changed, &m->lock);
+    r->at_work = true; /* and nobody begins a move meanwhile */
+    mutex_unlock(&m->lock);
+    int code = move_end(m, s, false, &plain, err);
+    move_hand_in(m, r, MOVE_NONE);
+    return code;
+}
+
+int mover_wait(struct mover *m, struct sharded *s, uint64_t deadline_ns, struct err *err)
+{
+    bool in_time = true;
+
+    mutex_lock(&m->lock);
+    for (;;) {
+        struct move *r = move_find(m, s);
+        if (!r || (r->phase == MOVE_NONE && !r->at_work))
+            break;
+        if (!in_time) {
+            mutex_unlock(&m->lock);
+            return err_set(err, ERR_TIMEOUT, "the move is still under way");
+        }
+        in_time = cond_wait_until(&m->changed, &m->lock, deadline_ns);
+    }
+    mutex_unlock(&m->lock);
+    return 0;
+}
+
+/* --- work --- */
+
+/* Looks for the boundary of a split and notes the move. */
+static int move_turn_looking(struct mover *m, struct move *r, struct err *err)
+{
+    struct move_request q = {.kind = SHARD_SPLIT};
+    struct arena a = {0};
+    uint64_t keys = 0;
+    int code = move_find_median(r->bucket, &a, &q.at, &keys, err);
+
+    if (code == 0)
+        code = move_note(r->bucket, &q, err);
+    if (code == 0) {
+        mutex_lock(&m->lock);
+        r->keys = keys;
+        r->counted = true;
+        if (r->phase == MOVE_LOOKING)
+            r->phase = MOVE_MOVING;
+        mutex_unlock(&m->lock);
+    }
+    arena_release(&a);
+    return code;
+}
+
+static int move_turn_counting(struct mover *m, struct move *r, struct err *err)
+{
+    uint64_t keys = 0;
+    int code = move_count(r->bucket, &keys, err);
+
+    mutex_lock(&m->lock);
+    r->keys = keys;
+    r->counted = code == 0;
+    mutex_unlock(&m->lock);
+    return code;
+}
+
+static void move_keep_window(struct mover *m, struct move *r, const struct hand_over *h, int code)
+{
+    mutex_lock(&m->lock);
+    if (code == 0) {
+        r->keys_moved += h->keys;
+        r->tries = 0;
+        r->limit = size_min(m->window_keys, r->limit * 2);
+        m->stats.hand_overs++;
+        m->stats.keys += h->keys;
+    } else if (code == ERR_AGAIN) {
+        r->tries++;
+        if (h->reopened)
+            r->limit = size_max(1, r->limit / 2);
+        m->stats.reopened += h->reopened;
+    }
+    if (h->closed_ms > m->stats.longest_closed_ms)
+        m->stats.longest_closed_ms = h->closed_ms;
+    mutex_unlock(&m->lock);
+}
+
+static int move_turn_moving(struct mover *m, struct move *r, struct err *err)
+{
+    struct hand_over h = {.limit = r->limit};
+    struct sharded *s = r->bucket;
+
+    mutex_lock(&m->lock);
+    if (r->hurry)
+        h.limit *= MOVE_HURRY;
+    mutex_unlock(&m->lock);
+    mutex_lock(&s->changes);
+    int code = hand_over_next(s, &h, err);
+    mutex_unlock(&s->changes);
+    move_keep_window(m, r, &h, code);
+    if (code == ERR_END) {
+        mutex_lock(&m->lock);
+        if (r->phase == MOVE_MOVING)
+            r->phase = MOVE_CLEANING;
+        mutex_unlock(&m->lock);
+        code = 0;
+    }
+    return code;
+}
+
+static bool sharded_is_plain(struct sharded *s)
+{
+    struct shard_map *now = table_map(s->table);
+    bool plain = now->state == SHARD_PLAIN;
+
+    map_unref(now);
+    return plain;
+}
+
+static int move_turn_cleaning(struct mover *m, struct move *r, struct err *err)
+{
+    struct sharded *s = r->bucket;
+    bool plain = sharded_is_plain(s); /* the turn before may have failed behind that */
+    int code = plain ? 0 : move_end(m, s, r->kind == SHARD_DISABLE, &plain, err);
+
+    if (code == 0 && plain)
+        code = move_clean_up(s, err);
+    if (code < 0)
+        return code;
+    mutex_lock(&m->lock);
+    m->stats.moves++;
+    mutex_unlock(&m->lock);
+    if (plain && m->o.gone)
+        m->o.gone(m->o.ctx, s);
+    return err_code(err, ERR_END);
+}
+
+int move_turn(struct mover *m, struct move *r, struct err *err)
+{
+    mutex_lock(&m->lock);
+    enum move_phase phase = r->phase;
+    bool counted = r->counted;
+    mutex_unlock(&m->lock);
+    switch (phase) {
+    case MOVE_LOOKING:
+        return move_turn_looking(m, r, err);
+    case MOVE_MOVING:
+        return counted ? move_turn_moving(m, r, err) : move_turn_counting(m, r, err);
+    case MOVE_CLEANING:
+        return move_turn_cleaning(m, r, err);
+    default:
+        return err_code(err, ERR_END);
+    }
+}
+
+static uint64_t move_pause_ns(const struct move *r, int code, uint64_t worked_ns)
+{
+    uint64_t most = (uint64_t)MOVE_PAUSE_MAX_MS * NS_PER_MS;
+    uint64_t pause = r->hurry ? 0 : (MOVE_SHARE - 1) * worked_ns;
+
+    if (code == ERR_AGAIN) {
+        bool rests = r->tries >= MOVE_TRIES;
+        return rests ? (uint64_t)MOVE_REST_MS * NS_PER_MS : (uint64_t)MOVE_AGE_MS * NS_PER_MS;
+    }
+    if (code < 0)
+        return (uint64_t)MOVE_REST_MS * NS_PER_MS;
+    return pause < most ? pause : most;
+}
+
+/* Whether a turn's error ends the move: the request cannot be carried out. */
+static bool move_is_over(const struct move *r, int code)
+{
+    return code == ERR_END || code == ERR_NO_BUCKET ||
+           (code < 0 && code != ERR_AGAIN && r->phase == MOVE_LOOKING);
+}
+
+/* Keeps the outcome of a turn; under m->lock, and r->due_ns is set. */
+static void move_keep(struct mover *m, struct move *r, int code, const struct err *err,
+                      struct noted noted)
+{
+    if (code == ERR_AGAIN && r->tries >= MOVE_TRIES)
+        r->tries = 0;
+    r->waits[0] = 0;
+    if (code == ERR_AGAIN)
+        snprintf(r->waits, sizeof(r->waits), "%s", err->text);
+    else if (code < 0 && code != ERR_END) {
+        r->error = *err;
+        r->error_ms = clock_wall_ms();
+        m->stats.failures++;
+    }
+    if (code == ERR_END)
+        r->error = (struct err){0};
+    if (move_is_over(r, code))
+        move_go_on(r, noted);
+}
+
+void move_work(struct mover *m, struct move *r)
+{
+    struct err err = {0};
+    uint64_t began = clock_mono_ns();
+    int code = move_turn(m, r, &err);
+    uint64_t worked = clock_mono_ns() - began;
+
+    if (code < 0 && code != ERR_AGAIN && code != ERR_END)
+        log_warn(m->o.log, "shard.move_failed", log_s("bucket", r->bucket->name),
+                 log_z("error", err.text));
+    struct noted noted = move_noted(r->bucket);
+    mutex_lock(&m->lock);
+    r->due_ns = clock_mono_ns() + move_pause_ns(r, code, worked);
+    move_keep(m, r, code, &err, noted);
+    mutex_unlock(&m->lock);
+}
+
+/* --- the thread --- */
+
+/* Takes the move whose turn is due first, for the thread to work on; NULL: *due_ns is when. */
+static struct move *mover_take(struct mover *m, uint64_t *due_ns)
+{
+    struct move *first = NULL;
+
+    *due_ns = UINT64_MAX;
+    mutex_lock(&m->lock);
+    list_each (&m->moves, struct move, node, r)
+        if (r->phase != MOVE_NONE && !r->at_work && r->due_ns < *due_ns) {
+            first = r;
+            *due_ns = r->due_ns;
+        }
+    if (first && *due_ns <= clock_mono_ns())
+        first->at_work = true;
+    else
+        first = NULL;
+    if (first)
+        first->users++;
+    mutex_unlock(&m->lock);
+    return first;
+}
+
+static struct loop_sleep mover_loop(void *ctx)
+{
+    struct mover *m = ctx;
+    uint64_t due, now;
+    struct move *r = mover_take(m, &due);
+
+    if (r) {
+        move_work(m, r);
+        mutex_lock(&m->lock);
+        r->at_work = false;
+        move_let_go(m, r);
+        mutex_unlock(&m->lock);
+        return loop_again();
+    }
+    now = clock_mono_ns();
+    if (due == UINT64_MAX)
+        return loop_until_woken();
+    return loop_sleep_ns(due > now ? due - now : 0);
+}
+
+/* --- life --- */
+
+struct mover *mover_new(const struct mover_options *o)
+{
+    struct mover *m = xcalloc(1, sizeof(*m));
+
+    m->o = *o;
+    m->window_keys = MOVE_KEYS;
+    mutex_init(&m->lock, "shard.mover");
+    cond_init(&m->changed);
+    list_init(&m->moves);
+    return m;
+}
+
+int mover_start(struct mover *m, struct err *err)
+{
+    return loop_start(
+        &m->loop, &(struct loop_options){.name = "shard-mover", .step = mover_loop, .ctx = m}, err);
+}
+
+void mover_stop(struct mover *m)
+{
+    loop_stop(&m->loop);
+}
+
+void mover_free(struct mover *m)
+{
+    if (!m)
+        return;
+    while (!list_empty(&m->moves))
+        move_drop(container_of(m->moves.next, struct move, node));
+    cond_release(&m->changed);
+    mutex_release(&m->lock);
+    free(m);
+}
+
+/* --- what is known --- */
+
+const char *move_phase_text(enum move_phase p)
+{
+    static const char *const texts[] = {"none", "looking", "moving", "cleaning"};
+
+    return texts[p];
+}
+
+const char *move_kind_text(enum shard_move_kind k)
+{
+    static const char *const texts[] = {"split", "merge", "move", "disable"};
+
+    return texts[k];
+}
+
+static void progress_rate(struct move_progress *p, uint64_t since_ns)
+{
+    uint64_t ms = (clock_mono_ns() - since_ns) / NS_PER_MS;
+
+    p->seconds_left = UINT64_MAX;
+    p->keys_per_second = p->keys_moved * MS_PER_S / (ms ? ms : 1);
+    if (p->keys_per_second && p->keys >= p->keys_moved)
+        p->seconds_left = (p->keys - p->keys_moved + p->keys_per_second - 1) / p->keys_per_second;
+}
+
+void mover_progress(struct mover *m, struct sharded *s, struct arena *a, struct move_progress *out)
+{
+    struct shard_map *now = table_map(s->table);
+
+    *out = (struct move_progress){.seconds_left = UINT64_MAX};
+    mutex_lock(&m->lock);
+    const struct move *r = move_find(m, s);
+    if (r) {
+        *out = (struct move_progress){
+            .phase = r->phase,
+            .kind = r->kind,
+            .hurry = r->hurry,
+            .started_ms = r->started_ms,
+            .keys_moved = r->keys_moved,
+            .keys = r->keys,
+            .waits = arena_str(a, str_z(r->waits)),
+            .error = arena_str(a, str_z(r->error.code ? r->error.text : "")),
+            .error_ms = r->error_ms,
+        };
+        progress_rate(out, r->started_ns);
+    }
+    mutex_unlock(&m->lock);
+    if (now->move.id.len) {
+        out->from = now->move.from;
+        out->to = now->move.to;
+        out->window.after = arena_str(a, now->move.window.after);
+        out->window.upto = arena_str(a, now->move.window.upto);
+    }
+    map_unref(now);
+}
+
+void mover_stats(struct mover *m, struct mover_stats *out)
+{
+    mutex_lock(&m->lock);
+    *out = m->stats;
+    mutex_unlock(&m->lock);
+}

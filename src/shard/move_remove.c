@@ -1,0 +1,211 @@
+/* DeleteBucket of a sharded bucket (docs/sharding.md, "DeleteBucket").
+ *
+ *     look        without closing anything: most refusals end here
+ *     close       every key, and wait for requests under way
+ *     look again  every shard must be empty
+ *     deleting    the map says so, and every request is refused from now on
+ *     remove      the bucket itself, with the asker's rights: this decides
+ *     clean       the shards, then the map bucket
+ *
+ * Until the bucket itself is removed, the state goes back after any error, and a start goes on:
+ * with the removal if the map says `deleting`, else by opening what was closed. */
+#include "base/clock.h"
+#include "shard/move_int.h"
+
+enum { REMOVE_DRAIN_MS = 1000 };
+
+/* Checks that a shard has no object, no version, no marker and no upload. */
+static int shard_check_empty(struct bucket *b, struct err *err)
+{
+    struct arena a = {0};
+    struct list_options o = {.limit = 1};
+    struct list_result versions = {0};
+    struct upload_list uploads = {0};
+    int code = b->ops->list_versions(b, &a, &o, &versions, err);
+
+    if (code == 0)
+        code = b->ops->list_uploads(b, &a, &o, &uploads, err);
+    if (code == 0 && (versions.count || uploads.count))
+        code = err_set(err, ERR_CONFLICT, "the bucket is not empty");
+    arena_release(&a);
+    return code;
+}
+
+static int remove_check_empty(struct sharded *s, struct err *err)
+{
+    struct shard_map *m = table_map(s->table);
+    int code = 0;
+
+    for (size_t i = 0; i < m->place_count && code == 0; i++) {
+        struct bucket *b = NULL;
+        code = move_open_place(s, m, m->places[i].number, &b, err);
+        if (code == 0)
+            code = shard_check_empty(b, err);
+        if (b)
+            b->ops->unref(b);
+    }
+    map_unref(m);
+    return code;
+}
+
+static int remove_close(struct sharded *s, struct err *err)
+{
+    struct shard_map *m = NULL;
+    int code = move_open_map(s, &m, err);
+
+    if (code == 0) {
+        struct shard_map *draft = map_draft(m);
+        map_close(draft, SHARD_CLOSED_ALL, NULL);
+        code = move_publish(s, draft, "shard.all", err);
+    }
+    map_unref(m);
+    return code;
+}
+
+static int remove_drain(struct sharded *s, struct err *err)
+{
+    struct shard_map *m = table_map(s->table);
+    uint64_t until = clock_mono_ns() + (uint64_t)REMOVE_DRAIN_MS * NS_PER_MS;
+    bool drained = table_drain(s->table, m->number, until);
+
+    map_unref(m);
+    return drained ? 0
+                   : err_set(err, ERR_BUSY, "requests to the bucket did not end within %d ms",
+                             REMOVE_DRAIN_MS);
+}
+
+/* Says in the map that the bucket is being removed. A move that is noted there ends. */
+static int remove_say(struct sharded *s, struct err *err)
+{
+    struct shard_map *m = table_map(s->table), *draft = map_draft(m);
+
+    map_unref(m);
+    map_open(draft);
+    if (draft->move.id.len)
+        map_end_move(draft);
+    draft->state = SHARD_DELETING;
+    return move_publish(s, draft, "shard.deleting", err);
+}
+
+/* Brings the bucket back to the state before the removal. Returns `code`, the error that ended the
+ * removal, or the error that keeps the bucket closed. */
+static int remove_undo(struct sharded *s, int code, struct err *err)
+{
+    struct shard_map *m = table_map(s->table);
+    struct err worse = {0};
+    int undone = 0;
+
+    if (m->state == SHARD_DELETING) {
+        struct shard_map *draft = map_draft(m);
+        draft->state = SHARD_ACTIVE;
+        undone = move_publish(s, draft, "shard.open", &worse);
+    } else if (m->state == SHARD_ACTIVE) {
+        undone = move_repair(s, &worse);
+    }
+    map_unref(m);
+    if (undone == 0)
+        return code;
+    *err = worse;
+    return undone;
+}
+
+/* Removes the bucket itself, whose map says that it is being removed. After an error the state goes
+ * back, unless the bucket was not there (ERR_NO_BUCKET). */
+static int remove_itself(struct sharded *s, struct str user, struct err *err)
+{
+    shard_step_begin("shard.remove");
+    int code = s->home->ops->remove_bucket(s->home, user, s->name, err);
+    if (code == 0)
+        shard_step_end("shard.remove");
+    return code == 0 || code == ERR_NO_BUCKET ? code : remove_undo(s, code, err);
+}
+
+static bool sharded_is_deleting(struct sharded *s)
+{
+    struct shard_map *m = table_map(s->table);
+    bool deleting = m->state == SHARD_DELETING;
+
+    map_unref(m);
+    return deleting;
+}
+
+static int remove_decide(struct sharded *s, struct str user, struct err *err)
+{
+    int code = 0;
+
+    if (!sharded_is_deleting(s)) { /* else the state could not go back after an error */
+        code = remove_close(s, err);
+        if (code == 0)
+            code = remove_drain(s, err);
+        if (code == 0)
+            code = remove_check_empty(s, err);
+        if (code == 0)
+            code = remove_say(s, err);
+        if (code < 0)
+            return remove_undo(s, code, err);
+    }
+    return remove_itself(s, user, err);
+}
+
+int mover_remove(struct mover *m, struct sharded *s, struct str user, struct err *err)
+{
+    int code = sharded_is_deleting(s) ? 0 : remove_check_empty(s, err);
+
+    if (code < 0)
+        return code;
+    mutex_lock(&s->changes);
+    code = remove_decide(s, user, err);
+    mutex_unlock(&s->changes);
+    if (code < 0)
+        return code;
+    struct err failed = {0};
+    if (move_clean_up(s, &failed) < 0)
+        log_warn(m->o.log, "shard.not_tidied", log_s("bucket", s->name),
+                 log_z("error", failed.text)); /* the next start tidies */
+    move_forget(m, s);
+    if (m->o.gone)
+        m->o.gone(m->o.ctx, s);
+    return 0;
+}
+
+/* --- after a kill --- */
+
+static int recover_active(struct mover *m, struct sharded *s, struct err *err)
+{
+    int code = move_repair(s, err);
+    struct shard_map *now = table_map(s->table);
+
+    if (code == 0)
+        code = move_tidy(s, now, err);
+    if (code == 0 && now->move.id.len)
+        move_take_over(m, s);
+    map_unref(now);
+    return code;
+}
+
+static int recover_state(struct mover *m, struct sharded *s, bool *serves, struct err *err)
+{
+    struct shard_map *now = table_map(s->table);
+    enum shard_state state = now->state;
+    int code = 0;
+
+    map_unref(now);
+    *serves = state == SHARD_ACTIVE;
+    if (state == SHARD_DELETING) {
+        code = remove_itself(s, s->owner, err);
+        *serves = code == ERR_CONFLICT; /* it was not empty, and is active again */
+        if (code == ERR_CONFLICT || code == ERR_NO_BUCKET)
+            code = 0;
+    }
+    if (code == 0)
+        code = *serves ? recover_active(m, s, err) : move_clean_up(s, err);
+    return code;
+}
+
+int mover_recover(struct mover *m, struct sharded *s, bool *serves, struct err *err)
+{
+    mutex_lock(&s->changes);
+    int code = recover_state(m, s, serves, err);
+    mutex_unlock(&s->changes);
+    return code;
+}

@@ -1,0 +1,279 @@
+/* Reads a log anew, or makes a map from the keys in the shards. */
+#include "shard/verify.h"
+
+#include "base/clock.h"
+#include "object/local/local.h"
+#include "shard/discover.h"
+#include "shard/enable.h"
+#include "shard/keys.h"
+#include "shard/log.h"
+#include "shard/names.h"
+
+#include <stdlib.h>
+
+enum { REBUILD_MS = 30 * MS_PER_S };
+
+/* --- reading the log --- */
+
+int shard_reload(struct shards *s, struct storage *home, struct str name, struct err *err)
+{
+    struct sharded *x = shards_find(s, home, name);
+    struct shard_map *head = NULL;
+    bool found = false;
+    int code;
+
+    if (!x) {
+        code = discover_bucket(s, home, name, &found, err);
+        if (code == ERR_NO_BUCKET || (code == 0 && !found))
+            code =
+                err_set(err, ERR_NOT_FOUND, "the bucket " STR_FMT " is not sharded", STR_ARG(name));
+        return code;
+    }
+    code = log_head(x->log, &head, err);
+    if (code == 0)
+        table_install(x->table, head);
+    map_unref(head);
+    sharded_unref(x);
+    return code;
+}
+
+/* --- making a map from contents --- */
+
+struct rebuild_place {
+    struct str bucket;
+    uint32_t number;
+    struct bucket *opened;
+    struct shard_keys walk;
+    bool ended; /* the walk is at its end */
+};
+
+struct rebuild {
+    struct storage *home;
+    struct str name;
+    const struct rebuild_options *o;
+    struct rebuild_result *result;
+    struct arena a;
+    struct bucket_info info; /* of the bucket */
+    struct rebuild_place *places;
+    size_t count;
+    struct str mark;
+    struct shard_map *map;
+    struct buf before; /* the key before the present one */
+    size_t owner;      /* the place of the run of keys so far; the first run is on place 0 */
+};
+
+static int rebuild_open(struct rebuild *r, struct rebuild_place *p, struct err *err)
+{
+    int code = r->home->ops->open_bucket(&p->opened, r->home, STR_EMPTY, p->bucket, err);
+
+    if (code == 0) {
+        shard_keys_open(&p->walk, p->opened, STR_EMPTY);
+        code = shard_keys_next(&p->walk, err);
+    }
+    p->ended = code == ERR_END;
+    return p->ended ? 0 : code;
+}
+
+static int place_by_number(const void *one, const void *two)
+{
+    const struct rebuild_place *a = one, *b = two;
+
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Finds the shards, and opens them. Shards with different marks are of different times: one of
+ * them was removed only in part, and nothing says which. */
+static int rebuild_find(struct rebuild *r, struct err *err)
+{
+    struct found_shard *found = NULL;
+    size_t count = 0;
+    int code = discover_shards(r->home, &r->a, r->name, &found, &count, err);
+
+    if (code == 0 && count == 0)
+        code =
+            err_set(err, ERR_NOT_FOUND, "the bucket " STR_FMT " has no shards", STR_ARG(r->name));
+    r->places = arena_array(&r->a, count + 1, sizeof(*r->places));
+    if (code == 0 && !r->places)
+        code = err_code(err, ERR_NO_MEMORY);
+    if (code < 0)
+        return code;
+    r->mark = found[0].mark;
+    r->places[r->count++] = (struct rebuild_place){.bucket = r->name};
+    for (size_t i = 0; i < count; i++) {
+        if (!str_eq(found[i].mark, r->mark))
+            return err_set(err, ERR_CONFLICT,
+                           "the buckets " STR_FMT " and " STR_FMT
+                           " are of two shardings; remove the one that is not in use",
+                           STR_ARG(found[0].name), STR_ARG(found[i].name));
+        r->places[r->count++] =
+            (struct rebuild_place){.bucket = found[i].name, .number = found[i].number};
+    }
+    qsort(r->places, r->count, sizeof(*r->places), place_by_number);
+    for (size_t i = 0; i < r->count && code == 0; i++)
+        code = rebuild_open(r, &r->places[i], err);
+    return code;
+}
+
+static bool place_has(const struct rebuild_place *p, struct str key)
+{
+    return !p->ended && str_eq(buf_str(&p->walk.key), key);
+}
+
+/* Finds the smallest key that a place has. Returns false at the end. */
+static bool rebuild_smallest(const struct rebuild *r, struct str *out)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < r->count; i++) {
+        struct str key = buf_str(&r->places[i].walk.key);
+        if (r->places[i].ended || (any && str_cmp(key, *out) >= 0))
+            continue;
+        *out = key;
+        any = true;
+    }
+    return any;
+}
+
+/* Chooses the place that gets the key: of several that have it, the one with the newest version.
+ * Tells of the others. */
+static size_t rebuild_choose(struct rebuild *r, struct str key, bool *twice)
+{
+    size_t best = r->count;
+
+    *twice = false;
+    for (size_t i = 0; i < r->count; i++) {
+        if (!place_has(&r->places[i], key))
+            continue;
+        if (best < r->count) {
+            *twice = true;
+            r->result->twice++;
+            if (r->o->twice)
+                r->o->twice(r->o->ctx, key, r->places[best].bucket, r->places[i].bucket);
+        }
+        if (best == r->count || r->places[i].walk.modified_ms > r->places[best].walk.modified_ms)
+            best = i;
+    }
+    return best;
+}
+
+/* Ends the run of keys at the key before: the keys above it belong to another place. */
+static void rebuild_cut(struct rebuild *r, size_t owner)
+{
+    struct shard_window rest = {buf_str(&r->before), STR_EMPTY};
+
+    map_give(r->map, &rest, r->places[owner].number);
+    r->owner = owner;
+}
+
+/* Steps over the key in every place that has it. Those that do not own it have garbage there. */
+static int rebuild_step(struct rebuild *r, struct str key, size_t owner, bool twice,
+                        struct err *err)
+{
+    struct shard_window one = {buf_str(&r->before), key};
+    int code = 0;
+
+    for (size_t i = 0; i < r->count && code == 0; i++) {
+        struct rebuild_place *p = &r->places[i];
+        if (!place_has(p, key))
+            continue;
+        if (twice && i != owner)
+            map_set_unclean(r->map, p->number, &one);
+        code = shard_keys_next(&p->walk, err);
+        p->ended = code == ERR_END;
+        code = p->ended ? 0 : code;
+    }
+    buf_reset(&r->before);
+    buf_append_str(&r->before, key);
+    r->result->keys++;
+    return code;
+}
+
+static int rebuild_walk(struct rebuild *r, struct err *err)
+{
+    struct buf key = BUF_INIT(0);
+    struct str smallest;
+    int code = 0;
+
+    while (code == 0 && rebuild_smallest(r, &smallest)) {
+        bool twice;
+        buf_reset(&key);
+        buf_append_str(&key, smallest);
+        size_t owner = rebuild_choose(r, buf_str(&key), &twice);
+        if (owner != r->owner)
+            rebuild_cut(r, owner);
+        code = rebuild_step(r, buf_str(&key), owner, twice, err);
+    }
+    buf_release(&key);
+    if (code == 0 && r->result->twice && !r->o->newest)
+        code = err_set(err, ERR_CONFLICT,
+                       "%ju keys are in two shards; --newest takes the newer versions",
+                       (uintmax_t)r->result->twice);
+    return code;
+}
+
+/* Writes the map into the log, which is made if it is not there. */
+static int rebuild_publish(struct rebuild *r, struct shards *s, struct err *err)
+{
+    struct bucket *log = NULL;
+    bool found = false;
+    int code = map_check(r->map, err);
+
+    if (code == 0)
+        code = shard_make_log(&log, r->home, &r->info, err);
+    if (code == 0)
+        code = log_commit(log, r->map, clock_mono_ns() + REBUILD_MS * NS_PER_MS, err);
+    if (log)
+        log->ops->unref(log);
+    if (code == 0)
+        code = discover_bucket(s, r->home, r->name, &found, err);
+    return code == 0 && !found ? err_code(err, ERR_NOT_FOUND) : code;
+}
+
+static int rebuild_make(struct rebuild *r, struct shards *s, struct err *err)
+{
+    struct bucket *first = NULL;
+    int code = r->home->ops->open_bucket(&first, r->home, STR_EMPTY, r->name, err);
+
+    if (code == 0)
+        code = first->ops->info(first, &r->a, &r->info, err);
+    if (first)
+        first->ops->unref(first);
+    if (code == 0)
+        code = rebuild_find(r, err);
+    if (code < 0)
+        return code;
+    r->map = map_first(r->home->name, r->name, r->info.owner, shards_settings(s)->house, r->mark,
+                       (uint64_t)clock_wall_ms());
+    for (size_t i = 1; i < r->count; i++)
+        map_add_place(r->map, r->places[i].number, r->home->name, r->places[i].bucket);
+    code = rebuild_walk(r, err);
+    if (code == 0)
+        code = rebuild_publish(r, s, err);
+    r->result->shards = r->map->place_count;
+    r->result->segments = r->map->segment_count;
+    return code;
+}
+
+int shard_rebuild(struct shards *s, struct storage *home, struct str name,
+                  const struct rebuild_options *o, struct rebuild_result *out, struct err *err)
+{
+    struct rebuild r = {.home = home, .name = name, .o = o, .result = out, .a = ARENA_INIT(0)};
+    int code;
+
+    *out = (struct rebuild_result){0};
+    if (shards_state(s, home, name, NULL) != SHARDS_BROKEN)
+        return err_set(err, ERR_EXISTS,
+                       "the map of bucket " STR_FMT " is not destroyed; a map is made from the "
+                       "contents only where there is none",
+                       STR_ARG(name));
+    code = rebuild_make(&r, s, err);
+    for (size_t i = 0; i < r.count; i++) {
+        shard_keys_close(&r.places[i].walk);
+        if (r.places[i].opened)
+            r.places[i].opened->ops->unref(r.places[i].opened);
+    }
+    map_unref(r.map);
+    buf_release(&r.before);
+    arena_release(&r.a);
+    return code;
+}

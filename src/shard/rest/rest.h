@@ -1,0 +1,22 @@
+/* Shared by the files of sharding's routes. */
+#ifndef SHARD_REST_REST_H
+#define SHARD_REST_REST_H
+
+#include "shard/room.h"
+
+/* The functions of the rows in rest.c: shards.c has those that show and move, verify.c the
+ * others. */
+rest_fn shard_list_run, shard_enable_run, shard_show_run, shard_disable_run, shard_split_run,
+    shard_merge_run, shard_cancel_run, shard_verify_run, shard_rebuild_run;
+
+/* Finds the storage of the bucket that the path or the body names: the storage that the call names,
+ * else the only local storage that has the bucket. ERR_NO_BUCKET: there is none. ERR_INVALID:
+ * several have it. */
+int shard_rest_home(const struct rest_call *c, struct storage **home, struct err *err) MUST_CHECK;
+/* Gets the sharded bucket; *out is a reference. ERR_NOT_FOUND: the bucket is not sharded. */
+int shard_rest_bucket(const struct rest_call *c, struct sharded **out, struct err *err) MUST_CHECK;
+
+/* Writes a member with a key. A key that is not UTF-8, as a boundary may be, is percent-encoded. */
+void shard_rest_key(struct json_out *w, const char *name, struct str key);
+
+#endif

@@ -1,0 +1,127 @@
+/* Routes that compare a log with its buckets, and that make maps anew. */
+#include "shard/rest/rest.h"
+#include "shard/verify.h"
+
+enum { EXAMPLES_MAX = 100 };
+
+struct finding_list {
+    struct json_out *w;
+    uint64_t count;
+};
+
+static void finding_write(void *ctx, const struct verify_finding *f)
+{
+    struct finding_list *l = ctx;
+
+    l->count++;
+    json_out_open(l->w, '{');
+    json_out_member_str(l->w, "finding", str_z(verify_kind_text(f->kind)));
+    json_out_member_str(l->w, "shard", f->shard);
+    json_out_member_str(l->w, "text", f->text);
+    shard_rest_key(l->w, "after", f->window.after);
+    shard_rest_key(l->w, "upto", f->window.upto);
+    json_out_member_u64(l->w, "keys", f->keys);
+    shard_rest_key(l->w, "key", f->key);
+    json_out_member_bool(l->w, "known", f->known);
+    json_out_close(l->w, '}');
+}
+
+int shard_verify_run(struct rest_call *c, struct err *err)
+{
+    struct shard_room *r = c->ctx;
+    struct finding_list list = {.w = c->w};
+    struct storage *home = NULL;
+    struct str name = rest_text(c, "bucket");
+    uint64_t removed = 0;
+    int code = shard_rest_home(c, &home, err);
+
+    if (code == 0 && rest_bool(c, "clean"))
+        code = shard_clean(r->shards, home, name, &removed, err);
+    if (code < 0)
+        return code;
+    json_out_member_str(c->w, "bucket", name);
+    json_out_member_u64(c->w, "removed", removed);
+    json_out_key(c->w, "findings");
+    json_out_open(c->w, '[');
+    code = shard_verify(r->shards, home, name, finding_write, &list, err);
+    json_out_close(c->w, ']');
+    json_out_member_u64(c->w, "count", list.count);
+    return code;
+}
+
+/* --- rebuilding --- */
+
+struct twice_list {
+    struct arena *a;
+    struct str examples[EXAMPLES_MAX];
+    size_t count;
+};
+
+static void twice_add(void *ctx, struct str key, struct str one, struct str other)
+{
+    struct twice_list *l = ctx;
+
+    if (l->count < EXAMPLES_MAX)
+        l->examples[l->count++] = arena_fmt(l->a, STR_FMT " is in " STR_FMT " and in " STR_FMT,
+                                            STR_ARG(key), STR_ARG(one), STR_ARG(other));
+}
+
+/* Adds the first keys that two shards have to the text of the error. */
+static int twice_explain(const struct twice_list *l, int code, struct err *err)
+{
+    struct buf text = BUF_INIT(0);
+
+    if (code != ERR_CONFLICT || l->count == 0)
+        return code;
+    buf_append_z(&text, err->text);
+    for (size_t i = 0; i < l->count && text.len + l->examples[i].len + 3 < sizeof(err->text); i++)
+        buf_appendf(&text, "; " STR_FMT, STR_ARG(l->examples[i]));
+    err_set(err, code, STR_FMT, STR_ARG(buf_str(&text)));
+    buf_release(&text);
+    return code;
+}
+
+static int rebuild_write(struct rest_call *c, const struct rebuild_result *result,
+                         const struct twice_list *l, struct err *err)
+{
+    struct sharded *x = NULL;
+    int code = shard_rest_bucket(c, &x, err);
+
+    if (code < 0)
+        return code;
+    struct shard_map *m = table_map(x->table);
+    json_out_member_str(c->w, "bucket", x->name);
+    json_out_member_u64(c->w, "map", m->number);
+    json_out_member_u64(c->w, "shard_count", m->place_count);
+    json_out_member_u64(c->w, "segment_count", m->segment_count);
+    json_out_member_u64(c->w, "keys", result->keys);
+    json_out_member_u64(c->w, "twice", result->twice);
+    json_out_key(c->w, "examples");
+    json_out_open(c->w, '[');
+    for (size_t i = 0; i < l->count; i++)
+        json_out_str(c->w, l->examples[i]);
+    json_out_close(c->w, ']');
+    map_unref(m);
+    sharded_unref(x);
+    return 0;
+}
+
+int shard_rebuild_run(struct rest_call *c, struct err *err)
+{
+    struct shard_room *r = c->ctx;
+    struct twice_list *list = arena_new(c->arena, struct twice_list);
+    struct rebuild_result result = {0};
+    struct storage *home = NULL;
+    struct str name = rest_text(c, "bucket");
+    int code = list ? shard_rest_home(c, &home, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code < 0)
+        return code;
+    *list = (struct twice_list){.a = c->arena};
+    struct rebuild_options o = {.newest = rest_bool(c, "newest"), .twice = twice_add, .ctx = list};
+    if (rest_bool(c, "from_contents"))
+        code = twice_explain(list, shard_rebuild(r->shards, home, name, &o, &result, err), err);
+    else
+        code = shard_reload(r->shards, home, name, err);
+    return code < 0 ? code : rebuild_write(c, &result, list, err);
+}

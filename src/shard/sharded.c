@@ -1,0 +1,135 @@
+/* One sharded bucket in this process. */
+#include "shard/sharded.h"
+#include "base/clock.h"
+#include "route/route.h"
+#include "shard/log.h"
+
+#include <stdlib.h>
+
+enum {
+    COMMIT_MS = 30 * MS_PER_S, /* how long the outcome of a commit is looked for */
+    PRUNE_EVERY = 8,           /* maps */
+};
+
+/* --- opening a window that a request has waited for (H11) --- */
+
+static bool sharded_may_open(const struct shard_map *m, uint64_t number)
+{
+    return m->number == number &&
+           (m->closed == SHARD_CLOSED_COPY || m->closed == SHARD_CLOSED_NONE);
+}
+
+/* Errors are not handled here: the window stays closed, and a request that waits tries again. */
+static void sharded_open_window(void *ctx, uint64_t number)
+{
+    struct sharded *s = ctx;
+    struct err err = {0};
+
+    mutex_lock(&s->changes);
+    struct shard_map *m = table_map(s->table);
+    if (sharded_may_open(m, number)) {
+        struct shard_map *next = map_draft(m);
+        map_open(next);
+        (void)!sharded_publish(s, next, &err);
+        map_unref(next);
+    }
+    map_unref(m);
+    mutex_unlock(&s->changes);
+}
+
+/* --- life --- */
+
+static struct str sharded_keep(struct str s)
+{
+    return str_n(str_dup(s), s.len);
+}
+
+struct sharded *sharded_new(struct routes *routes, struct storage *home, struct bucket *log,
+                            struct shard_map *head)
+{
+    struct sharded *s = xzalloc(sizeof(*s));
+
+    s->home = home;
+    s->name = sharded_keep(head->bucket);
+    s->owner = sharded_keep(head->owner);
+    s->house = sharded_keep(head->house);
+    s->routes = routes;
+    s->table = table_new(head, sharded_open_window, s);
+    s->log = log;
+    s->commit_ms = COMMIT_MS;
+    mutex_init(&s->changes, "shard.changes");
+    atomic_init(&s->refs, 1);
+    map_unref(head);
+    return s;
+}
+
+struct sharded *sharded_ref(struct sharded *s)
+{
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    return s;
+}
+
+void sharded_unref(struct sharded *s)
+{
+    if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    table_free(s->table);
+    s->log->ops->unref(s->log);
+    mutex_release(&s->changes);
+    free((char *)s->name.p);
+    free((char *)s->owner.p);
+    free((char *)s->house.p);
+    free(s);
+}
+
+/* --- shards --- */
+
+int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bucket **out,
+                       struct err *err)
+{
+    struct storage *storage = s->home;
+
+    if (!str_eq(p->storage, s->home->name))
+        storage = s->routes ? routes_storage(s->routes, p->storage) : NULL;
+    if (!storage)
+        return err_set(err, ERR_OFFLINE, "storage '" STR_FMT "', which has shard %u, is not known",
+                       STR_ARG(p->storage), p->number);
+    int code = storage->ops->open_bucket(out, storage, s->owner, p->bucket, err);
+    if (code == ERR_NO_BUCKET)
+        return err_set(err, ERR_CORRUPT,
+                       "shard %u, bucket '" STR_FMT "' on storage '" STR_FMT "', is missing",
+                       p->number, STR_ARG(p->bucket), STR_ARG(p->storage));
+    return code;
+}
+
+/* --- maps --- */
+
+/* Installs the newest map of the log after a commit that failed. */
+static void sharded_catch_up(struct sharded *s)
+{
+    struct shard_map *head = NULL;
+    struct err err = {0};
+
+    if (log_head(s->log, &head, &err) < 0)
+        return;
+    table_install(s->table, head);
+    map_unref(head);
+}
+
+int sharded_publish(struct sharded *s, struct shard_map *next, struct err *err)
+{
+    struct err ignored = {0};
+
+    mutex_assert_held(&s->changes);
+    BUG_ON(map_check(next, &ignored) < 0);
+    int code = log_commit(s->log, next, clock_mono_ns() + s->commit_ms * NS_PER_MS, err);
+    if (code == ERR_CONFLICT || code == ERR_TIMEOUT)
+        sharded_catch_up(s);
+    if (code < 0)
+        return code;
+    table_install(s->table, next);
+    /* Maps that stay because this fails are removed by a later prune. */
+    if (next->number % PRUNE_EVERY == 0)
+        (void)!log_prune(s->log, next->number, &ignored);
+    return 0;
+}

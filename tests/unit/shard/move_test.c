@@ -1,0 +1,563 @@
+/* Moves step by step: what they leave behind, and what a start finds after a kill at each step. */
+#include "shard/move.h"
+
+#include "base/clock.h"
+#include "os/file.h"
+#include "unit/lake/steps.h"
+#include "unit/shard/move_lab.h"
+
+#include <stdio.h>
+
+enum { WINDOW = 25 }; /* keys of a window, so that a move has several */
+
+static struct buf dump_of(struct move_lab *l)
+{
+    struct buf out = BUF_INIT(16 * MIB);
+
+    move_lab_dump(l, &out);
+    return out;
+}
+
+static void expect_dump(struct move_lab *l, const struct buf *want)
+{
+    struct buf got = dump_of(l);
+
+    CHECK_STR(buf_str(&got), buf_str(want));
+    buf_release(&got);
+}
+
+/* --- what a move does --- */
+
+TEST(shard_move, a_split_gives_the_upper_keys_to_a_new_shard_with_all_that_is_known_of_them)
+{
+    struct move_lab l;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, true);
+    struct buf want = dump_of(&l);
+    move_lab_do(&l, SHARD_SPLIT, "e", WINDOW);
+    move_lab_check(&l, "0 e 1");
+    expect_dump(&l, &want);
+    move_lab_do(&l, SHARD_SPLIT, "c", 1000);
+    move_lab_check(&l, "0 c 2 e 1");
+    expect_dump(&l, &want);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, at_full_speed_a_window_has_several_pages_of_keys)
+{
+    enum { KEYS = 1200 };
+    struct move_lab l;
+    struct arena a = {0};
+    struct mover_stats stats;
+    struct move_request q = {.kind = SHARD_SPLIT, .at = STR("k0100"), .hurry = true};
+    char key[16];
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    struct bucket *plain = NULL;
+    struct shard_map *m = table_map(l.sharded->table);
+    CHECK_OK(move_open_place(l.sharded, m, 0, &plain, &err));
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof(key), "k%04d", i);
+        lab_put(plain, &a, key, STR("x"));
+        arena_reset(&a);
+    }
+    plain->ops->unref(plain);
+    map_unref(m);
+    CHECK_OK(mover_begin(l.mover, l.sharded, &q, &err));
+    move_lab_run(&l, 1000);
+    mover_stats(l.mover, &stats);
+    CHECK_INT(stats.hand_overs, 1);
+    CHECK_INT(stats.keys, KEYS - 101);
+    move_lab_check(&l, "0 k0100 1");
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_split_without_a_boundary_is_made_in_the_middle)
+{
+    struct move_lab l;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    struct buf want = dump_of(&l);
+    move_lab_do(&l, SHARD_SPLIT, NULL, 1000);
+    move_lab_check(&l, "0 f/ 1");
+    expect_dump(&l, &want);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_merge_takes_the_boundary_away)
+{
+    struct move_lab l;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, true);
+    struct buf want = dump_of(&l);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(&l, SHARD_SPLIT, "g", 1000);
+    move_lab_check(&l, "0 d 1 g 2");
+    move_lab_do(&l, SHARD_MERGE, "d", WINDOW);
+    move_lab_check(&l, "1 g 2"); /* place 0 had fewer objects */
+    expect_dump(&l, &want);
+    move_lab_do(&l, SHARD_MERGE, NULL, WINDOW);
+    expect_dump(&l, &want);
+    move_lab_check(&l, NULL);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, an_empty_range_is_split_without_moving_anything)
+{
+    struct move_lab l;
+    struct mover_stats stats;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    for (char at[] = "b"; at[0] < 'k'; at[0]++)
+        move_lab_do(&l, SHARD_SPLIT, at, 1000);
+    move_lab_check(&l, "0 b 1 c 2 d 3 e 4 f 5 g 6 h 7 i 8 j 9");
+    mover_stats(l.mover, &stats);
+    CHECK_INT(stats.keys, 0);
+    CHECK_INT(stats.hand_overs, 9);
+    move_lab_fill(&l, false);
+    move_lab_check(&l, "0 b 1 c 2 d 3 e 4 f 5 g 6 h 7 i 8 j 9");
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_disabled_bucket_is_plain_and_nothing_is_left_beside_it)
+{
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, true);
+    struct buf want = dump_of(&l);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(&l, SHARD_SPLIT, "g", 1000);
+    move_lab_do(&l, SHARD_MERGE, "d", 1000);
+    move_lab_do(&l, SHARD_DISABLE, NULL, WINDOW);
+    CHECK_INT(l.plain, 1);
+    CHECK_INT(l.gone, 1);
+    l.bucket->ops->unref(l.bucket);
+    sharded_unref(l.sharded);
+    l.sharded = NULL;
+    CHECK_OK(l.home->ops->open_bucket(&l.bucket, l.home, STR_EMPTY, STR("photos"), &err));
+    expect_dump(&l, &want);
+    move_lab_check(&l, NULL);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_bucket_that_was_never_split_is_disabled_at_once)
+{
+    struct move_lab l;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    move_lab_do(&l, SHARD_DISABLE, NULL, 1000);
+    CHECK_INT(l.gone, 1);
+    move_lab_close(&l);
+}
+
+/* --- requests that cannot be carried out --- */
+
+static int begin_one(struct move_lab *l, enum shard_move_kind kind, const char *at, struct err *err)
+{
+    struct move_request q = {.kind = kind, .at = str_z(at)};
+
+    return mover_begin(l->mover, l->sharded, &q, err);
+}
+
+TEST(shard_move, what_cannot_be_moved_is_refused_with_the_reason)
+{
+    struct move_lab l;
+    char key[OBJECT_KEY_MAX + 2] = "";
+    struct err err = {0};
+
+    memset(key, 'x', OBJECT_KEY_MAX + 1);
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    CHECK_ERR(begin_one(&l, SHARD_MERGE, "", &err), ERR_NOT_FOUND);
+    move_lab_do(&l, SHARD_SPLIT, "m", 1000);
+    CHECK_ERR(begin_one(&l, SHARD_SPLIT, "m", &err), ERR_EXISTS);
+    CHECK_ERR(begin_one(&l, SHARD_MERGE, "n", &err), ERR_NOT_FOUND);
+    CHECK_ERR(begin_one(&l, SHARD_SPLIT, key, &err), ERR_INVALID);
+    CHECK_ERR(begin_one(&l, SHARD_MOVE, "", &err), ERR_UNSUPPORTED);
+    move_lab_check(&l, "0 m 1");
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_bucket_with_too_few_keys_is_not_split_in_the_middle_and_says_why)
+{
+    struct move_lab l;
+    struct move_progress p;
+    struct arena a = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    lab_put(l.bucket, &a, "one", STR("1"));
+    move_lab_begin(&l, SHARD_SPLIT, NULL);
+    move_work(l.mover, move_find(l.mover, l.sharded));
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK_INT(p.phase, MOVE_NONE);
+    CHECK(p.error.len > 0);
+    move_lab_check(&l, "0");
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_second_mover_at_once_is_refused)
+{
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    move_lab_begin(&l, SHARD_SPLIT, "e");
+    CHECK_ERR(begin_one(&l, SHARD_SPLIT, "c", &err), ERR_BUSY);
+    struct mover *second = mover_new(&(struct mover_options){0});
+    struct move_request q = {.kind = SHARD_MERGE};
+    CHECK_ERR(mover_begin(second, l.sharded, &q, &err), ERR_BUSY);
+    move_lab_run(&l, WINDOW);
+    move_lab_check(&l, "0 e 1");
+    mover_free(second);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, two_movers_that_work_at_once_move_each_key_once)
+{
+    struct move_lab l;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, true);
+    struct buf want = dump_of(&l);
+    move_lab_begin(&l, SHARD_SPLIT, "c");
+    struct mover *second = mover_new(&(struct mover_options){0});
+    move_take_over(second, l.sharded);
+    struct move *r = move_find(second, l.sharded);
+    while (r->phase != MOVE_NONE) {
+        struct move *first = move_find(l.mover, l.sharded);
+        first->limit = r->limit = 5;
+        move_work(l.mover, first);
+        move_work(second, r);
+    }
+    move_lab_run(&l, WINDOW);
+    move_lab_check(&l, "0 c 1");
+    expect_dump(&l, &want);
+    buf_release(&want);
+    mover_free(second);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_cancelled_move_stays_where_it_is)
+{
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    struct buf want = dump_of(&l);
+    CHECK_ERR(mover_cancel(l.mover, l.sharded, &err), ERR_NOT_FOUND);
+    move_lab_begin(&l, SHARD_SPLIT, "c");
+    struct move *r = move_find(l.mover, l.sharded);
+    r->limit = 6;
+    move_work(l.mover, r); /* counts */
+    move_work(l.mover, r);
+    CHECK_OK(mover_cancel(l.mover, l.sharded, &err));
+    move_lab_check(&l, "0 c 1 c/05 0");
+    expect_dump(&l, &want);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+/* --- requests in the way --- */
+
+TEST(shard_move, a_window_ends_below_the_key_of_a_long_request)
+{
+    struct move_lab l;
+    struct pass p = {0};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    CHECK_OK(pass_take(l.sharded->table, STR("g/03"), PASS_WRITE, true, &p, &err));
+    move_lab_begin(&l, SHARD_SPLIT, "e");
+    struct move *r = move_find(l.mover, l.sharded);
+    struct shard_map *m = NULL;
+    do { /* at first the request is young, and the window is opened again */
+        map_unref(m);
+        move_work(l.mover, r);
+        m = table_map(l.sharded->table);
+    } while (m->segment_count < 2);
+    CHECK_STR(m->segments[1].after, STR("e"));
+    CHECK_STR(m->segments[2].after, STR("g/02"));
+    map_unref(m);
+    move_work(l.mover, r);
+    CHECK(strstr(r->waits, "g/03") != NULL);
+    pass_leave(&p);
+    move_lab_run(&l, 1000);
+    move_lab_check(&l, "0 e 1");
+    move_lab_close(&l);
+}
+
+/* --- kills --- */
+
+struct kill {
+    struct move_lab *lab;
+    const char *name;
+};
+
+static void take_image(void *ctx)
+{
+    struct kill *k = ctx;
+
+    move_lab_image(k->lab, k->name);
+}
+
+/* A move, on a bucket that was split at "d" and "g". */
+struct scenario {
+    const char *name;
+    enum shard_move_kind kind;
+    const char *at;
+    const char *const *steps;
+};
+
+static const char *const split_steps[] = {"shard.place",  "shard.close", "shard.adopt",
+                                          "shard.commit", "shard.end",   NULL};
+static const char *const merge_steps[] = {
+    "shard.place", "shard.close", "shard.adopt", "shard.commit", "shard.end", "shard.clean", NULL};
+static const char *const disable_steps[] = {"shard.place",  "shard.close", "shard.adopt",
+                                            "shard.commit", "shard.end",   "shard.clean",
+                                            "shard.unmap",  NULL};
+
+static void prepare(struct move_lab *l)
+{
+    move_lab_open(l, "weir");
+    move_lab_make(l, true);
+    move_lab_fill(l, true);
+    move_lab_do(l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(l, SHARD_SPLIT, "g", 1000);
+}
+
+/* What a start on the image finds: everything is there at once, and the move goes on to its end. */
+static void expect_recovery(const struct buf *want)
+{
+    struct move_lab l;
+    struct arena a = {0};
+
+    move_lab_open(&l, "image");
+    CHECK(l.bucket != NULL);
+    expect_dump(&l, want);
+    if (l.sharded) {
+        struct shard_map *m = table_map(l.sharded->table);
+        CHECK_INT(m->closed, SHARD_OPEN);
+        map_unref(m);
+        move_lab_run(&l, WINDOW);
+    }
+    if (l.gone) {
+        struct err err = {0};
+        l.bucket->ops->unref(l.bucket);
+        sharded_unref(l.sharded);
+        l.sharded = NULL;
+        CHECK_OK(l.home->ops->open_bucket(&l.bucket, l.home, STR_EMPTY, STR("photos"), &err));
+    }
+    move_lab_check(&l, NULL);
+    expect_dump(&l, want);
+    lab_put(l.bucket, &a, "e/new", STR("new"));
+    lab_expect(l.bucket, "e/new", STR_EMPTY, STR("new"));
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
+static void kill_at(const struct scenario *x, const char *step, enum steps_when when, unsigned n)
+{
+    struct move_lab l;
+    struct kill k = {&l, "image"};
+    struct err err = {0};
+
+    prepare(&l);
+    struct buf want = dump_of(&l);
+    steps_plan(when, step, n, take_image, &k);
+    move_lab_do(&l, x->kind, x->at, WINDOW);
+    bool happened = steps_happened();
+    move_lab_close(&l);
+    if (happened)
+        expect_recovery(&want);
+    else
+        CHECK(n > 1); /* every step is there once */
+    buf_release(&want);
+    char dir[200];
+    snprintf(dir, sizeof(dir), "%s/weir", test_dir());
+    CHECK_OK(dir_remove_tree(dir, &err));
+}
+
+static void kill_everywhere(const struct scenario *x)
+{
+    for (const char *const *step = x->steps; *step; step++)
+        for (unsigned n = 1; n <= 2; n++) {
+            kill_at(x, *step, STEPS_BEFORE, n);
+            kill_at(x, *step, STEPS_AFTER, n);
+        }
+}
+
+TEST(shard_move, a_split_that_was_killed_at_any_step_is_whole_and_goes_on)
+{
+    kill_everywhere(&(struct scenario){"split", SHARD_SPLIT, "b", split_steps});
+}
+
+TEST(shard_move, a_merge_that_was_killed_at_any_step_is_whole_and_goes_on)
+{
+    kill_everywhere(&(struct scenario){"merge", SHARD_MERGE, "g", merge_steps});
+}
+
+TEST(shard_move, a_disabling_that_was_killed_at_any_step_is_whole_and_goes_on)
+{
+    kill_everywhere(&(struct scenario){"disable", SHARD_DISABLE, NULL, disable_steps});
+}
+
+/* --- DeleteBucket --- */
+
+TEST(shard_move, a_bucket_with_a_version_or_an_upload_in_any_shard_is_not_removed)
+{
+    static const char *const keys[] = {"a", "e", "z"};
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(&l, SHARD_SPLIT, "g", 1000);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        struct arena a = {0};
+        lab_put(l.bucket, &a, keys[i], STR("x"));
+        CHECK_ERR(mover_remove(l.mover, l.sharded, STR("alice"), &err), ERR_CONFLICT);
+        lab_remove(l.bucket, &a, keys[i], STR_EMPTY);
+        struct upload_info u = lab_upload(l.bucket, &a, keys[i]);
+        CHECK_ERR(mover_remove(l.mover, l.sharded, STR("alice"), &err), ERR_CONFLICT);
+        CHECK_OK(l.bucket->ops->upload_abort(l.bucket, &u, &err));
+        arena_release(&a);
+    }
+    move_lab_check(&l, "0 d 1 g 2");
+    CHECK_OK(mover_remove(l.mover, l.sharded, STR("alice"), &err));
+    CHECK_INT(l.gone, 1);
+    move_lab_close(&l);
+    move_lab_open(&l, "weir");
+    CHECK(!l.bucket && !l.sharded);
+    move_lab_check(&l, NULL);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, an_object_that_is_put_while_the_bucket_is_being_closed_keeps_it)
+{
+    struct move_lab l;
+    struct pass p = {0};
+    struct arena a = {0};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    CHECK_OK(pass_take(l.sharded->table, STR("x"), PASS_WRITE, true, &p, &err));
+    CHECK_ERR(mover_remove(l.mover, l.sharded, STR("alice"), &err), ERR_BUSY);
+    pass_leave(&p);
+    move_lab_check(&l, "0 d 1");
+    lab_put(l.bucket, &a, "x", STR("x"));
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_removal_that_was_killed_at_any_step_goes_on_or_leaves_the_bucket_as_it_was)
+{
+    static const struct {
+        const char *step;
+        enum steps_when when;
+        bool stays;
+    } rows[] = {
+        {"shard.all", STEPS_BEFORE, true},      {"shard.all", STEPS_AFTER, true},
+        {"shard.deleting", STEPS_BEFORE, true}, {"shard.deleting", STEPS_AFTER, false},
+        {"shard.remove", STEPS_BEFORE, false},  {"shard.remove", STEPS_AFTER, false},
+        {"shard.clean", STEPS_BEFORE, false},   {"shard.clean", STEPS_AFTER, false},
+        {"shard.unmap", STEPS_BEFORE, false},   {"shard.unmap", STEPS_AFTER, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct move_lab l;
+        struct kill k = {&l, "image"};
+        struct err err = {0};
+        char name[16];
+        snprintf(name, sizeof(name), "weir-%zu", i);
+        move_lab_open(&l, name);
+        move_lab_make(&l, false);
+        move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+        move_lab_do(&l, SHARD_SPLIT, "g", 1000);
+        steps_plan(rows[i].when, rows[i].step, 1, take_image, &k);
+        CHECK_OK(mover_remove(l.mover, l.sharded, STR("alice"), &err));
+        CHECK(steps_happened());
+        move_lab_close(&l);
+        move_lab_open(&l, "image");
+        CHECK_INT(l.bucket != NULL, rows[i].stays);
+        if (rows[i].stays) {
+            struct arena a = {0};
+            lab_put(l.bucket, &a, "x", STR("x"));
+            lab_expect(l.bucket, "x", STR_EMPTY, STR("x"));
+            arena_release(&a);
+        }
+        move_lab_check(&l, rows[i].stays ? "0 d 1 g 2" : NULL);
+        move_lab_close(&l);
+    }
+}
+
+TEST(shard_move, a_removal_ends_the_move_that_is_under_way)
+{
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    CHECK_OK(mover_start(l.mover, &err));
+    move_lab_begin(&l, SHARD_SPLIT, "d");
+    CHECK_OK(mover_remove(l.mover, l.sharded, STR("alice"), &err));
+    CHECK(move_find(l.mover, l.sharded) == NULL);
+    mover_stop(l.mover);
+    move_lab_close(&l);
+}
+
+/* --- the thread --- */
+
+TEST(shard_move, the_mover_s_thread_works_until_the_move_has_ended)
+{
+    struct move_lab l;
+    struct move_progress p;
+    struct arena a = {0};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, true);
+    struct buf want = dump_of(&l);
+    CHECK_OK(mover_start(l.mover, &err));
+    move_lab_begin(&l, SHARD_SPLIT, NULL);
+    CHECK_OK(mover_wait(l.mover, l.sharded, clock_mono_ns() + 20 * NS_PER_S, &err));
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK_INT(p.phase, MOVE_NONE);
+    move_lab_check(&l, NULL);
+    expect_dump(&l, &want);
+    mover_stop(l.mover);
+    buf_release(&want);
+    arena_release(&a);
+    move_lab_close(&l);
+}
