@@ -88,18 +88,19 @@ static int forges_prepare(struct forges *f, const struct forges_options *o, stru
 {
     bool made;
     int code = seal_key_open(&f->key, o->key_file, &made, err);
+    bool is_short = o->timeout_ms > 0 && o->timeout_ms < FORGES_CALL_MS;
 
     if (code == 0)
         code = quota_open(&f->quota, o->app, o->rate, o->log, err);
     if (code == 0)
         code = forges_add_fixed(f, o->conf, err);
-    f->client = client_new(
-        &(struct client_options){.ca_file = o->ca_file,
-                                 .direct = true,
-                                 .user_agent = "weir-archive",
-                                 .connect_timeout_ms = FORGES_CONNECT_MS,
-                                 .timeout_ms = o->timeout_ms ? o->timeout_ms : FORGES_CALL_MS,
-                                 .max_attempts = 1});
+    f->client =
+        client_new(&(struct client_options){.ca_file = o->ca_file,
+                                            .direct = true,
+                                            .user_agent = "weir-archive",
+                                            .connect_timeout_ms = FORGES_CONNECT_MS,
+                                            .timeout_ms = is_short ? o->timeout_ms : FORGES_CALL_MS,
+                                            .max_attempts = 1});
     return code;
 }
 

@@ -27,8 +27,9 @@ struct forges_options {
     const char *key_file;    /* must exist */
     const struct conf *conf; /* for the group `forges`; NULL: no such group */
     const char *ca_file;     /* certificates of the forges' servers; NULL: the system's */
-    uint64_t timeout_ms;     /* of one request, from its beginning to the last byte; 0: 60 s */
-    unsigned rate;           /* requests a second of one token; 0: QUOTA_RATE_PER_S */
+    /* Of one request, from its beginning to the last byte; at most 60 s. 0: 60 s. */
+    uint64_t timeout_ms;
+    unsigned rate; /* requests a second of one token; 0: QUOTA_RATE_PER_S */
     const struct log *log;
 };
 

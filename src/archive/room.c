@@ -187,6 +187,7 @@ static int engine_forges(struct archive *x, struct err *err)
                                .key_file = keys.p,
                                .conf = s->conf,
                                .ca_file = *s->conf->archive.ca ? s->conf->archive.ca : NULL,
+                               .timeout_ms = s->conf->archive.timeout_ms,
                                .log = x->log};
     int code = forges_open(&x->forges, &o, err);
     buf_release(&keys);
