@@ -127,7 +127,7 @@ struct dump_writer {
     struct hand hand;
     struct thread thread;
     _Atomic(bool) stops;
-    unsigned commits;
+    _Atomic(unsigned) commits;
 };
 
 static void dump_writer_run(void *ctx)
@@ -137,7 +137,7 @@ static void dump_writer_run(void *ctx)
 
     while (!w->stops) {
         const char *branch = w->commits % 2 ? "main" : "work";
-        struct str name = arena_fmt(&w->hand.arena, "tag%u", w->commits++);
+        struct str name = arena_fmt(&w->hand.arena, "tag%u", (unsigned)w->commits++);
         hand_put(&w->hand, branch, "path", name.p);
         hand_commit(&w->hand, branch, name.p);
         CHECK_INT(lake_tag_create(w->hand.lake, &w->hand.arena, &w->hand.repo, name, str_z(branch),
@@ -158,11 +158,11 @@ GC_LAB_TEST(lake_dump, a_dump_taken_during_writes_is_whole)
 
     hand_branch(&h, "work", "main");
     CHECK_OK(thread_start(&w.thread, "writer", 0, dump_writer_run, &w, &err));
+    CHECK_SOON(w.commits > 0);
     for (int i = 0; i < DUMPS; i++)
         dumps[i] = moves_dump(&h);
     w.stops = true;
     thread_join(&w.thread);
-    CHECK(w.commits > 0);
     for (int i = 0; i < DUMPS; i++) {
         moves_make_bare(&h);
         CHECK_INT(moves_try_restore(&h, &dumps[i]), 0);
