@@ -1,6 +1,6 @@
-/* Scans for drivers that fetch rows from a server, a page at a time. A page is limited in rows and
- * in bytes. Every page has its own moment: a row that is written or removed while the scan runs may
- * or may not be seen, and no row comes twice. */
+/* The scans of those drivers that fetch rows from a server, page by page. A page is limited in rows
+ * and in bytes, and shows the rows as they were when it was fetched. So a row that is written or
+ * removed while the scan runs may or may not be seen. No row comes twice. */
 #ifndef KV_PAGED_H
 #define KV_PAGED_H
 

@@ -1,4 +1,6 @@
-/* Compaction: rewrites many sealed tokens of a branch into one. */
+/* Compaction. The uncommitted changes of a branch are rows under its tokens: the staging token,
+ * which takes new rows, and the sealed tokens. Compaction merges the rows of all sealed tokens of a
+ * branch into one new sealed token, when there are more than LAKE_SEALED_KEPT. */
 #include "lake/change.h"
 
 #include "base/list.h"

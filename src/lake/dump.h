@@ -20,8 +20,9 @@ struct lake_refs {
 };
 
 /* Dumps the refs and writes the manifest; the ids are in the arena. The dump has every commit that
- * one of its refs or commits names, whatever is written meanwhile. If the key-value store has
- * moments, the whole dump is of one moment. */
+ * one of its refs or commits names, whatever is written meanwhile. If a view of the key-value
+ * store shows one moment (KV_MOMENTS in kv/kv.h), all rows of the dump are as they were at one
+ * moment. */
 int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
               const struct lake_progress *p, struct lake_refs *out, struct err *err) MUST_CHECK;
 

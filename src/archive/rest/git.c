@@ -1,6 +1,8 @@
 /* git's smart HTTP on the API port: `git clone https://weir/git/github.com/octocat/Hello-World`.
- * Read-only. The keys of an administrator, or of the user of the account's satellite, are the name
- * and the password that git sends (archive/serve.h has the protocol). */
+ * Read-only. git sends an access key as the user name, and its secret key as the password. They
+ * must be the keys of an administrator, or of the user who owns the buckets on the account's
+ * satellite, which is the storage with this part of the archive. archive/serve.h has the protocol.
+ */
 #include "archive/rest/rest.h"
 
 #include "archive/saved.h"

@@ -244,7 +244,8 @@ static void tap_sleep(struct tap *tap, uint64_t ms)
 
     mutex_lock(&tap->lock);
     atomic_store(&tap->asleep,
-                 /* set before `told` is read; tap_committed() does both in the reverse order */
+                 /* set before `told` is read; tap_committed() raises `told` before it reads
+                  * `asleep`, so one of the two sees what the other has stored */
                  true);
     if (!tap->stop && atomic_load(&tap->told) <= tap->recorded)
         cond_wait_until(&tap->wake, &tap->lock, deadline);

@@ -23,8 +23,10 @@ static int sync_all(struct job *j, struct err *err)
     return code;
 }
 
-/* Ends the replication, because neither side has the bucket (P7). The replication stays if no user
- * policy would make it again. */
+/* Called when neither side has the bucket (P7). Ends the replication if a policy of the user would
+ * make the same replication for a new bucket of that name. Otherwise the replication stays, so that
+ * a bucket that is made again still has it. It also stays if a change was recorded after `number`
+ * was read. */
 static int end_replication(struct job *j, int64_t number, struct err *err)
 {
     struct arena *a = j->run->arena;

@@ -255,9 +255,11 @@ static bool row_fits(const struct call *c, const struct operation *op)
            (!op->header || http_header(c->head, op->header).p);
 }
 
-/* Handles an unknown sub-resource. In a change, a storage that ignores the sub-resource does the
- * plain operation, so both possible changes are announced (docs/forward.md, F11). A read with an
- * unknown sub-resource is not an operation that weir knows. */
+/* Handles an unknown sub-resource. A storage that does not know it either ignores it and does the
+ * plain operation. So for a request that changes something, two sets of changes are announced to
+ * replication: those of the plain operation, and the most that such a request could change
+ * (docs/forward.md, F11). A read with an unknown sub-resource is not an operation that weir knows.
+ */
 static void look_beyond(struct call *c)
 {
     c->beyond = c->op && !call_reads(c);
