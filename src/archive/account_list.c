@@ -162,8 +162,9 @@ static int list_with(struct account_work *w, const struct forge_page *known, siz
     /* A changed list shows pushes, but no changes of comments, wikis and releases. */
     bool list_tells = w->scope.forge->sees_pushes && !forge_wants_parts(&w->scope.forge->wants);
     w->plan.look_ms = list_tells ? w->archive->look_ms : 0;
-    code = forge_list(w->session, w->arena, w->account->login, known, known_count, list_take, w,
-                      &listing, &fault, err);
+    code =
+        forge_list(w->session, w->arena, w->account->login,
+                   (struct forge_known){known, known_count}, list_take, w, &listing, &fault, err);
     if (code == ERR_NOT_FOUND)
         return list_missing(w, &fault, err);
     if (code < 0)

@@ -102,9 +102,12 @@ static int body_trailer(struct bundle_body *b, struct err *err)
         (b->old->result.by_type[PACK_REF_DELTA] || b->new->result.by_type[PACK_REF_DELTA]))
         return err_set(err, ERR_UNSUPPORTED, "a pack with deltas by id cannot be joined");
     b->trailer_len = git_id_len(b->is_sha256);
-    if (b->sum)
+    if (b->sum) {
         digests_final(b->sum, b->is_sha256 ? DIGEST_SHA256 : DIGEST_SHA1, &value);
-    memcpy(b->trailer, b->sum ? value.bytes : only->result.trailer, b->trailer_len);
+        memcpy(b->trailer, value.bytes, b->trailer_len);
+    } else if (only) {
+        memcpy(b->trailer, only->result.trailer, b->trailer_len);
+    }
     return 0;
 }
 

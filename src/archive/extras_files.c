@@ -165,7 +165,7 @@ static int extras_transfer_run(struct extras_transfer *t, struct forge_fault *fa
                                .may_redirect = extras_may_redirect,
                                .ctx = t,
                                .cancel = t->x->cancel};
-    struct client_response head;
+    struct client_response head = {0};
     int code = arena_error(t->x->arena);
 
     if (code == 0)

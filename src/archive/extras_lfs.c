@@ -114,7 +114,7 @@ static int lfs_walk_folder(struct lfs_run *r, const struct lfs_folder *folder, s
     struct packed_object object;
     struct buf tree = BUF_INIT(LFS_TREE_MAX);
     struct tree_entry e;
-    struct str data;
+    struct str data = STR_EMPTY;
     int code = packed_find(&object, r->packed, folder->id, err);
 
     if (code == 0 && object.type != PACK_TREE)

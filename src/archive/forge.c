@@ -250,7 +250,7 @@ static int forge_next_unchanged(struct forge_walk *w, const struct forge_page *k
 {
     if (known_next.len)
         buf_append_str(next, known_next);
-    else if (known->repos >= w->session->row->per_page)
+    else if (known && known->repos >= w->session->row->per_page)
         return link_page_after(next, known->url);
     return 0;
 }
@@ -306,7 +306,7 @@ int forge_walk_step(struct forge_walk *w, const struct forge_page *known, struct
             answer.etag.len <= FORGE_ETAG_MAX && http_field_is_valid(STR("ETag"), answer.etag);
         *page = (struct forge_page){.url = url,
                                     .etag = keeps ? arena_str(w->arena, answer.etag) : STR_EMPTY};
-        if (answer.status == 304) {
+        if (answer.status == 304 && known) {
             page->etag = arena_str(w->arena, known->etag);
             page->repos = known->repos;
             page->unchanged = true;
@@ -374,7 +374,7 @@ static bool forge_list_unchanged(const struct forge_lister *l, size_t known_coun
 {
     size_t count = l->pages.len;
 
-    if (count == known_count + 1 && !l->pages.items[count - 1].repos && known_count)
+    if (count > 1 && count - 1 == known_count && !l->pages.items[count - 1].repos)
         count--;
     if (count != known_count)
         return false;
@@ -410,20 +410,20 @@ static int forge_list_pages(struct forge_lister *l, struct forge_walk *w,
 /* Finds the URL of the first page. If that would need a question to the forge, the known URL is
  * used. */
 static int forge_list_first(struct forge_session *s, struct arena *a, struct str login,
-                            const struct forge_page *known, size_t known_count, struct buf *out,
-                            struct forge_fault *fault, struct err *err)
+                            struct forge_known known, struct buf *out, struct forge_fault *fault,
+                            struct err *err)
 {
-    if (known_count && s->entry->forge.kind == FORGE_GITLAB &&
-        str_starts(known[0].url, s->entry->forge.api)) {
-        buf_append_str(out, known[0].url);
+    if (known.count && s->entry->forge.kind == FORGE_GITLAB &&
+        str_starts(known.pages[0].url, s->entry->forge.api)) {
+        buf_append_str(out, known.pages[0].url);
         return 0;
     }
     return s->row->list_path(s, a, login, out, fault, err);
 }
 
-int forge_list(struct forge_session *s, struct arena *a, struct str login,
-               const struct forge_page *known, size_t known_count, forge_repo_fn *each, void *ctx,
-               struct forge_listing *out, struct forge_fault *fault, struct err *err)
+int forge_list(struct forge_session *s, struct arena *a, struct str login, struct forge_known known,
+               forge_repo_fn *each, void *ctx, struct forge_listing *out, struct forge_fault *fault,
+               struct err *err)
 {
     struct forge_lister l = {.session = s, .each = each, .ctx = ctx, .out = out};
     struct buf first = BUF_INIT(FORGE_URL_MAX);
@@ -432,21 +432,21 @@ int forge_list(struct forge_session *s, struct arena *a, struct str login,
 
     *out = (struct forge_listing){0};
     *fault = (struct forge_fault){0};
-    code = forge_list_first(s, a, login, known, known_count, &first, fault, err);
+    code = forge_list_first(s, a, login, known, &first, fault, err);
     if (code == 0)
         code = buf_error(&first);
     if (code == 0) {
         forge_walk_init(&w, s, a, buf_str(&first));
-        code = forge_list_pages(&l, &w, known, known_count, fault, err);
+        code = forge_list_pages(&l, &w, known.pages, known.count, fault, err);
         forge_walk_release(&w);
     }
     out->page_count = l.pages.len;
     out->pages = arena_array(a, l.pages.len, sizeof(*out->pages));
-    if (out->pages)
+    if (out->pages && l.pages.len)
         memcpy(out->pages, l.pages.items, l.pages.len * sizeof(*out->pages));
     else if (code == 0 && l.pages.len)
         code = err_code(err, ERR_NO_MEMORY);
-    out->unchanged = code == 0 && forge_list_unchanged(&l, known_count);
+    out->unchanged = code == 0 && forge_list_unchanged(&l, known.count);
     vec_release(&l.pages);
     buf_release(&first);
     return code;

@@ -142,16 +142,22 @@ int forge_account_by_id(struct forge_session *s, struct arena *a, const struct f
                         struct forge_account *out, struct forge_fault *fault,
                         struct err *err) MUST_CHECK;
 
+/* The pages of the last listing. */
+struct forge_known {
+    const struct forge_page *pages;
+    size_t count;
+};
+
 typedef int forge_repo_fn(void *ctx, const struct forge_repo *r, struct err *err);
 
 /* Lists the repositories of an account page by page, in memory that does not grow with their
- * number. `known` are the pages of the last listing: a page with an ETag is asked for with it, and
- * when the forge answers 304 nothing of that page is given to each(), because the record has its
- * repositories. The argument of each() is borrowed for the call. An error of each() ends the
- * listing; the fault then has ARCHIVE_OK. */
-int forge_list(struct forge_session *s, struct arena *a, struct str login,
-               const struct forge_page *known, size_t known_count, forge_repo_fn *each, void *ctx,
-               struct forge_listing *out, struct forge_fault *fault, struct err *err) MUST_CHECK;
+ * number. A page of `known` that has an ETag is asked for with it, and when the forge answers 304
+ * nothing of that page is given to each(), because the record has its repositories. The argument of
+ * each() is borrowed for the call. An error of each() ends the listing; the fault then has
+ * ARCHIVE_OK. */
+int forge_list(struct forge_session *s, struct arena *a, struct str login, struct forge_known known,
+               forge_repo_fn *each, void *ctx, struct forge_listing *out, struct forge_fault *fault,
+               struct err *err) MUST_CHECK;
 
 /* Looks a repository up by its number, which a rename or a transfer does not change. */
 int forge_repo_by_id(struct forge_session *s, struct arena *a, struct str id,

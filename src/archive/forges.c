@@ -234,7 +234,7 @@ int forges_list(struct forges *f, struct arena *a, struct forge **out, size_t *c
             list[n++] = forge_copy(a, &e->forge);
     }
     mutex_unlock(&f->lock);
-    if (arena_error(a) < 0)
+    if (!list || arena_error(a) < 0)
         return err_code(err, ERR_NO_MEMORY);
     qsort(list, n, sizeof(*list), forge_order);
     *out = list;

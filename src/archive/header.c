@@ -221,7 +221,9 @@ static int header_compare(struct bundle_header *next, const struct git_refs *old
     while (code == 0 && (i < old->list.len || j < found->list.len)) {
         const struct git_ref *was = i < old->list.len ? &old->list.items[i] : NULL;
         const struct git_ref *is = j < found->list.len ? &found->list.items[j] : NULL;
-        int order = !was ? 1 : !is ? -1 : str_cmp(was->name, is->name);
+        int order = i >= old->list.len     ? 1
+                    : j >= found->list.len ? -1
+                                           : str_cmp(was->name, is->name);
         i += order <= 0;
         j += order >= 0;
         if (order > 0)
@@ -318,7 +320,7 @@ int bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_
     while (i < h->refs.list.len || j < count) {
         const struct git_ref *ref = i < h->refs.list.len ? &h->refs.list.items[i] : NULL;
         const struct header_point *p = j < count ? points[j] : NULL;
-        int order = !ref ? 1 : !p ? -1 : str_cmp(ref->name, p->name);
+        int order = i >= h->refs.list.len ? 1 : j >= count ? -1 : str_cmp(ref->name, p->name);
         i += order <= 0;
         j += order >= 0;
         if (order < 0)

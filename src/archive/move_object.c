@@ -277,7 +277,7 @@ int move_copy(const struct move_object *m, struct str to, bool check_pack, struc
     struct put_options o = {.conditions = {.if_none_match = STR("*")}};
     struct shelf_body from = {0};
     struct move_body body;
-    struct part_list parts;
+    struct part_list parts = {0};
     struct put_result result;
     int code = move_meta(m, &o.meta, err);
 

@@ -162,11 +162,11 @@ static bool login_has_folders(struct str login, struct str folders)
     unsigned char hash[ARCHIVE_HASH_LEN];
     char wanted[FOLDERS_LEN];
 
+    if (!login.p || !login_ok(login))
+        return false;
     for (size_t i = 0; i < login.len; i++)
         if (login.p[i] >= 'A' && login.p[i] <= 'Z')
             return false;
-    if (!login_ok(login))
-        return false;
     login_hash(hash, login);
     folders_write(wanted, hash);
     return str_eq(folders, str_n(wanted, FOLDERS_LEN));

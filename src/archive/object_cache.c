@@ -104,7 +104,7 @@ static int entry_inflate(struct packed *p, uint32_t index, size_t size, struct s
 {
     const struct entry *e = &p->entries.items[index];
     uint64_t at = e->at + e->head, end = entry_end(p, index);
-    unsigned char none;
+    unsigned char none = 0;
     int code = scratch_mem_init(out, p->o.folder, size, err);
 
     if (code < 0)

@@ -61,6 +61,7 @@ static int pkt_length(const char *digits, size_t *out, struct err *err)
 
 int pkt_read(struct pkt_in *in, struct pkt *out, struct err *err)
 {
+    static const enum pkt_kind marks[] = {PKT_FLUSH, PKT_DELIM, PKT_RESPONSE_END};
     size_t len = 0;
     int code = pkt_fill(in, DIGITS, err);
 
@@ -70,8 +71,7 @@ int pkt_read(struct pkt_in *in, struct pkt *out, struct err *err)
         code = pkt_length(in->bytes + in->at, &len, err);
     if (code < 0)
         return code;
-    if (len < DIGITS) {
-        static const enum pkt_kind marks[] = {PKT_FLUSH, PKT_DELIM, PKT_RESPONSE_END};
+    if (len < ARRAY_SIZE(marks)) {
         *out = (struct pkt){.kind = marks[len]};
         in->at += DIGITS;
         return 0;

@@ -206,7 +206,7 @@ static int quota_take_seat(struct quota *q, struct arena *a, struct str host, en
     int code = arena_error(a);
     if (code == 0)
         code = archive_eval(q->app, a, &reply, SCRIPT_quota_take, args, 5 + count, err);
-    return code < 0 ? code : quota_read_take(out, reply, count, err);
+    return code == 0 ? quota_read_take(out, reply, count, err) : code;
 }
 
 int quota_take(struct quota *q, struct str host, enum quota_side side, const struct str *tokens,

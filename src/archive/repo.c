@@ -538,10 +538,9 @@ static void repo_conclude(struct repo_work *w)
     struct record_repo *r = &w->item->next;
 
     r->code = w->outcome;
-    if (w->compared)
+    /* After a permanent outcome, the forge's list has answered instead of a comparison. */
+    if (w->compared || archive_codes[w->outcome].permanent)
         r->looked_ms = w->scope->now_ms;
-    else if (archive_codes[w->outcome].permanent)
-        r->looked_ms = w->scope->now_ms; /* the forge's list has answered instead of a comparison */
     w->item->failed = !archive_codes[w->outcome].permanent;
     atomic_fetch_add(&repo_numbers(w)->repos[w->outcome], 1);
     atomic_fetch_add(w->item->failed ? &w->scope->failed : &w->scope->done, 1);

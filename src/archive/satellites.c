@@ -174,7 +174,7 @@ int satellites_adopt(struct satellites *s, const struct slots *t, struct err *er
     mutex_lock(&s->lock);
     bool newer = t->epoch > s->table.epoch;
     if (newer) {
-        bool up[SATELLITES_MAX];
+        bool up[SATELLITES_MAX] = {0};
         for (size_t i = 0; i < t->count; i++) {
             int was = slots_find(&s->table, str_z(t->names[i]));
             up[i] = was < 0 || s->up[was];
@@ -344,7 +344,7 @@ int satellites_make_bucket(struct satellites *s, struct str name, struct str buc
                                      err);
     if (code == ERR_EXISTS && satellite_site_open(&p, s, &a, &site, bucket, PLACE_READ, err) == 0)
         code = object_place_end(&p, 0, err);
-    else if (code == ERR_EXISTS)
+    else if (code == ERR_EXISTS && at)
         err_set(err, code,
                 "the bucket " STR_FMT " on storage " STR_FMT " belongs to somebody else than the "
                 "user " STR_FMT "; choose another one with `weir archive forge add HOST --bucket "

@@ -222,7 +222,7 @@ static size_t decide_order(const struct slots *next, const struct slots *before,
 int satellites_decide(struct satellites *s, const struct slots *next, const struct slots *before,
                       struct err *err)
 {
-    const char *names[2 * SATELLITES_MAX];
+    const char *names[2 * SATELLITES_MAX] = {0};
     size_t count = decide_order(next, before, names);
     int code = 0;
 

@@ -155,9 +155,9 @@ int satellite_map_put(struct satellites *s, struct str name, const struct slots 
     struct arena a = ARENA_INIT(MAP_ARENA_MAX);
     struct object_conditions absent = {.if_none_match = STR("*")};
     struct buf text = {0};
-    struct satellite_site site;
+    struct satellite_site site = {0};
     struct object_place p;
-    int code = map_site(&site, s, &a, name, err);
+    int found = map_site(&site, s, &a, name, err), code = found;
 
     slots_write(&text, t);
     if (code == 0)
@@ -167,7 +167,7 @@ int satellite_map_put(struct satellites *s, struct str name, const struct slots 
     bool is_new = code == 0;
     /* After an error of the connection it is not known whether the table was stored, so it is
      * read. */
-    if (code < 0 && code != ERR_NO_SPACE) {
+    if (found == 0 && code < 0 && code != ERR_NO_SPACE) {
         struct err seen = {0};
         int compared = map_compare(s, &a, &site, t, &seen);
         if (compared == 0 || compared == ERR_EXISTS)

@@ -153,7 +153,7 @@ int schedule_counts(struct schedule *s, bool deep, uint64_t resync_after_ms,
     struct arena a = ARENA_INIT(SCHEDULE_ARENA_MAX);
     const struct str args[] = {deep ? STR("1") : STR("0"),
                                arena_fmt(&a, "%llu", (unsigned long long)resync_after_ms)};
-    struct schedule_counts c;
+    struct schedule_counts c = {0};
     uint64_t epoch = 0;
     uint64_t *const fields[] = {&c.tracked, &c.ready, &c.leased, &c.held, &c.first,
                                 &c.odd,     &c.built, &epoch,    &c.due,  &c.never};

@@ -89,7 +89,10 @@ int shelf_open_read(struct object_place *p, struct shelf *s, struct arena *a, en
                    ? satellite_site_open(p, s->satellites, a, &site, key, PLACE_READ, err)
                    : ERR_NO_BUCKET;
 
-    return code == ERR_NO_BUCKET ? shelf_absent(key, err) : code;
+    if (code != ERR_NO_BUCKET)
+        return code;
+    shelf_absent(key, err);
+    return ERR_NOT_FOUND;
 }
 
 /* Ends a read. A bucket that was removed meanwhile counts as empty. */

@@ -47,7 +47,7 @@ static int tidy_repack(struct audit_work *w, struct buf *name, struct err *err)
         "-c", "pack.threads=1", "-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-f", "-q",
         NULL};
     struct buf idx = BUF_INIT(PATH_MAX);
-    uint64_t objects, doubles;
+    uint64_t objects = 0, doubles = 0;
     bool fine = false;
     int code = audit_git(w, args, err);
 

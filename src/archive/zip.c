@@ -142,7 +142,7 @@ static int zip_copy(struct zip *z, const struct packed_object *blob, struct zip_
 static int zip_deflate(struct zip *z, const struct packed_object *blob, struct zip_entry *e,
                        struct err *err)
 {
-    struct str data, deflated;
+    struct str data = STR_EMPTY, deflated = STR_EMPTY;
     int code = packed_read(z->packed, blob, PACKED_DELTA_MAX, &data, err);
 
     if (code == 0)
@@ -333,7 +333,7 @@ static int zip_find_commit(struct zip *z, struct git_commit *out, struct err *er
 {
     unsigned char id[GIT_ID_MAX];
     struct packed_object object;
-    struct str data;
+    struct str data = STR_EMPTY;
     int code = 0;
 
     memcpy(id, z->o.tip, sizeof(id));

@@ -89,15 +89,16 @@ int err_errno(struct err *err, int errnum, const char *fmt, ...) PRINTF_LIKE(3, 
 int err_from_errno(int errnum);
 
 #ifdef __clang_analyzer__
-/* This function and the macros below tell clang's analyzer that err_set() and its siblings return
- * negative codes. Without the macros the analyzer would follow paths on which the code is not
- * negative. */
-static inline int err_returned(int code)
-{
-    if (code >= 0)
-        __builtin_unreachable();
-    return code;
-}
+/* These macros tell clang's analyzer that err_set() and its siblings return negative codes. Without
+ * the macros the analyzer would follow paths on which the code is not negative. A function instead
+ * of the first macro would not do, because the analyzer enters only a few calls in each other. */
+#define err_returned(call)                                                                         \
+    ({                                                                                             \
+        int returned_ = (call);                                                                    \
+        if (returned_ >= 0)                                                                        \
+            __builtin_unreachable();                                                               \
+        returned_;                                                                                 \
+    })
 #define err_set(...)   err_returned((err_set)(__VA_ARGS__))
 #define err_code(...)  err_returned((err_code)(__VA_ARGS__))
 #define err_wrap(...)  err_returned((err_wrap)(__VA_ARGS__))

@@ -55,7 +55,9 @@ static inline struct list *list_shift(struct list *l) /* takes off the first nod
     struct list *node = l->next;
     if (node == l)
         return NULL;
-    list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): the analyzer misses the unlinking */
+    l->next = node->next;
+    node->next->prev = l;
+    list_init(node);
     return node;
 }
 

@@ -152,13 +152,9 @@ int action_forget_runs(struct action_call *c, struct err *err)
 
 /* --- reading --- */
 
-struct run_filter {
-    struct str branch, commit_id;
-};
-
 static int run_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
 {
-    const struct run_filter *f = ctx;
+    const struct lake_run_filter *f = ctx;
     struct lake_run *run = item;
     int code = action_run_read(run, record, err);
 
@@ -176,11 +172,11 @@ static int hook_run_row(void *item, void *ctx, struct arena *a, struct str recor
 }
 
 int lake_run_list(struct lake *l, struct arena *a, const struct lake_repo *r,
-                  const struct lake_page *page, struct str branch, struct str commit_id,
+                  const struct lake_page *page, const struct lake_run_filter *filter,
                   struct lake_run **out, size_t *count, bool *more, struct err *err)
 {
-    struct run_filter filter = {branch, commit_id};
-    struct lake_rows rows = {LAKE_ACTIONS, run_kind(a, r), sizeof(**out), run_row, &filter};
+    struct lake_run_filter f = *filter;
+    struct lake_rows rows = {LAKE_ACTIONS, run_kind(a, r), sizeof(**out), run_row, &f};
     void *items = NULL;
     int code = lake_rows_page(l, a, &rows, page, &items, count, more, err);
 

@@ -60,10 +60,15 @@ struct lake_hook_run {
     struct str output; /* the request and its answer, without secrets; at most 4 KiB */
 };
 
-/* Lists runs, the newest first, beginning after the run `page->after`. Only runs of `branch` and of
- * `commit_id` are listed; if one of these is empty, any value matches. */
+/* Which runs are listed. If a member is empty, any value matches. */
+struct lake_run_filter {
+    struct str branch, commit_id;
+};
+
+/* Lists runs, the newest first, beginning after the run `page->after`. Only runs that match
+ * `filter` are listed. */
 int lake_run_list(struct lake *l, struct arena *a, const struct lake_repo *r,
-                  const struct lake_page *page, struct str branch, struct str commit_id,
+                  const struct lake_page *page, const struct lake_run_filter *filter,
                   struct lake_run **out, size_t *count, bool *more, struct err *err) MUST_CHECK;
 int lake_run_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                  struct lake_run *out, struct err *err) MUST_CHECK;

@@ -126,7 +126,7 @@ int lake_branch_delete(struct lake *l, struct arena *a, const struct lake_repo *
                        bool force, struct err *err)
 {
     struct lake_hook_call call = {.event = LAKE_ON_DELETE_BRANCH, .ref = name};
-    struct lake_repo now;
+    struct lake_repo now = {0};
     struct lake_branch b = {0};
     int code = lake_check_branch(name, err);
 

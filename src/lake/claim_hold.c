@@ -459,7 +459,7 @@ static int claims_pass(struct lake *l, struct err *err)
     claims_begin_pass(l->claims);
     while (code == 0 && !loop_is_stopping(&l->claims->loop) &&
            (code = lake_iter_next(it, &item, err)) == 0) {
-        struct claim_look look;
+        struct claim_look look = {0};
         struct err why = {0};
         struct claim c;
         claims_meet(l->claims, item.repo->partition);

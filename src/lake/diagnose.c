@@ -89,7 +89,7 @@ static struct diagnose_entity *count_entity(struct diagnose_count *c, struct str
     if (c->count < DIAGNOSE_KINDS_MAX)
         c->count++;
     struct diagnose_entity *e = &c->entities[c->count - 1];
-    if (!e->rows && kind.len)
+    if (!e->rows && kind.p)
         memcpy(e->kind, kind.p, kind.len);
     return e;
 }

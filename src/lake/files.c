@@ -50,7 +50,7 @@ int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, 
             &p, err_set(err, ERR_BUSY, "the bucket is being switched to another storage"), err);
     if (code == 0 && after.len)
         after = arena_fmt(a, STR_FMT STR_FMT, STR_ARG(str_head(p.key, skip)), STR_ARG(after));
-    return code < 0 ? code : files_page(&p, a, after, skip, out, err);
+    return code == 0 ? files_page(&p, a, after, skip, out, err) : code;
 }
 
 int lake_files_remove(struct lake *l, const struct lake_repo *r, struct str key,

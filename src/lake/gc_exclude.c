@@ -29,7 +29,7 @@ struct exclusion {
 /* Removes the gathered nodes from the list, if they are on it. */
 static int exclusion_write(struct exclusion *x, struct err *err)
 {
-    struct kv_value rows[GC_SLICE];
+    struct kv_value rows[GC_SLICE] = {0};
     struct lake_tx tx;
     int code = x->count
                    ? kv_get_many(x->run->lake->kv, NULL, &x->arena, x->names, x->count, rows, err)

@@ -173,7 +173,7 @@ static int sorter_merge(struct gc_sorter *s, struct err *err)
 
     while (code == 0 && (code = gc_sorter_next(s, &text, err)) == 0)
         code = sort_run_add(one, text, err);
-    if (code == ERR_END)
+    if (code == ERR_END && one)
         code = sorter_begin_run(one, err);
     vec_each (&s->runs, struct sort_run **, r)
         sort_run_free(*r);

@@ -90,8 +90,8 @@ static void picking_describe(const struct picking *p, struct arena *a, const str
 static int picking_make(void *ctx, struct head_change *h, struct lake_commit *out, struct err *err)
 {
     struct picking *p = ctx;
-    struct lake_commit c;
-    struct str id, parent;
+    struct lake_commit c = {0};
+    struct str id = STR_EMPTY, parent = STR_EMPTY;
     int code = lake_ref_commit(h->lake, h->arena, &h->repo, p->o->ref, &id, err);
 
     if (code == 0)

@@ -267,7 +267,7 @@ int lake_protection_set(struct lake *l, struct arena *a, const struct lake_repo 
                         const struct lake_protection *p, const struct str *if_match,
                         struct err *err)
 {
-    struct str rules;
+    struct str rules = STR_EMPTY;
     int code = rules_check(p, err);
 
     if (code == 0)

@@ -271,7 +271,7 @@ static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct er
     struct kv_name names[] = {lake_key_repo(a, s->repo.id),
                               lake_key_branch(a, s->repo.partition, s->name)};
     struct kv_value values[ARRAY_SIZE(names)];
-    struct lake_branch now;
+    struct lake_branch now = {0};
     struct lake_repo repo;
 
     lake_step_begin("lake.stage");

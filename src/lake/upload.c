@@ -166,7 +166,7 @@ static int part_copy_entry(struct upload_work *w, uint32_t number, struct lake_b
         code = err_code(err, ERR_CONFLICT);
     if (code == 0)
         code = lake_address_open(&p, from->lake, w->a, &from->repo, &found.entry, PLACE_READ, err);
-    if (code < 0)
+    if (code != 0)
         return code;
     code = p.bucket->ops->head(p.bucket, w->a, p.key, STR_EMPTY, NULL, &head, err);
     if (code == 0)

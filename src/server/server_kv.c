@@ -90,19 +90,23 @@ struct kv_place {
 
 static struct kv_place kv_place_of(const struct conf *c)
 {
-    static const struct kv_place places[] = {
-        [CONF_KV_EMBEDDED] = {open_embedded_kv, false},
-        [CONF_KV_REDIS] = {open_redis_kv, true},
-        [CONF_KV_POSTGRES] = {open_postgres_kv, true},
-    };
+    static const struct kv_place embedded = {open_embedded_kv, false},
+                                 beside = {open_kv_beside, false}, redis = {open_redis_kv, true},
+                                 postgres = {open_postgres_kv, true};
 
-    if (c->kv.engine != CONF_KV_AUTO)
-        return places[c->kv.engine];
+    switch (c->kv.engine) {
+    case CONF_KV_EMBEDDED:
+        return embedded;
+    case CONF_KV_REDIS:
+        return redis;
+    case CONF_KV_POSTGRES:
+        return postgres;
+    default: /* CONF_KV_AUTO */
+        break;
+    }
     if (*c->kv.url)
-        return places[str_starts(str_z(c->kv.url), STR("postgres")) ? CONF_KV_POSTGRES
-                                                                    : CONF_KV_REDIS];
-    return c->store.engine == CONF_ENGINE_REDIS ? (struct kv_place){open_kv_beside, false}
-                                                : places[CONF_KV_EMBEDDED];
+        return str_starts(str_z(c->kv.url), STR("postgres")) ? postgres : redis;
+    return c->store.engine == CONF_ENGINE_REDIS ? beside : embedded;
 }
 
 int server_start_kv(struct server *s, struct err *err)

@@ -178,7 +178,7 @@ static int segment_list(struct listing *l, struct shard_call *c, struct err *err
     while (code == 0 && !over && !l->ended) {
         struct list_options o = *l->o;
         struct listed_page page;
-        bool inside;
+        bool inside = false;
         o.after = l->after;
         o.after_version = l->after_version;
         o.limit = size_max(listing_room(l), 1);
@@ -296,7 +296,7 @@ static int entries_fill(const struct listing *l, struct list_result *out, struct
         return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < l->found.len; i++)
         out->entries[out->count++] = *l->found.items[i].entry;
-    if (out->count) {
+    if (l->found.len) {
         out->next = vec_last(&l->found)->key;
         out->next_version = vec_last(&l->found)->version;
     }

@@ -18,7 +18,8 @@ static int uploads_ask(struct bucket *shard, struct arena *a, const struct list_
     while (uploads < list.count || prefixes < list.prefix_count) {
         const struct upload_info *u = uploads < list.count ? &list.uploads[uploads] : NULL;
         const struct str *p = prefixes < list.prefix_count ? &list.prefixes[prefixes] : NULL;
-        bool is_prefix = p && (!u || str_cmp(*p, u->key) < 0);
+        bool is_prefix =
+            uploads >= list.count || (prefixes < list.prefix_count && str_cmp(*p, u->key) < 0);
         out->entries[out->count++] =
             is_prefix ? (struct listed){.key = *p, .is_prefix = true}
                       : (struct listed){.key = u->key, .version = u->id, .upload = u};

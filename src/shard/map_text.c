@@ -200,13 +200,16 @@ static bool text_read(struct str text, char *out, size_t *len)
         }
         if (text.p[i] != '%' || text.len - i < 3)
             return false;
-        for (int k = 1; k <= 2; k++)
-            if (hex_digit(text.p[i + k]) < 0 || (text.p[i + k] >= 'a' && text.p[i + k] <= 'f'))
+        int byte = 0;
+        for (int k = 1; k <= 2; k++) {
+            int digit = hex_digit(text.p[i + k]);
+            if (digit < 0 || (text.p[i + k] >= 'a' && text.p[i + k] <= 'f'))
                 return false;
-        char c = (char)(hex_digit(text.p[i + 1]) << 4 | hex_digit(text.p[i + 2]));
-        if (text_is_plain(c))
+            byte = byte * 16 + digit;
+        }
+        if (text_is_plain((char)byte))
             return false;
-        out[(*len)++] = c;
+        out[(*len)++] = (char)byte;
         i += 2;
     }
     return true;

@@ -494,10 +494,12 @@ void mover_stop(struct mover *m)
 
 void mover_free(struct mover *m)
 {
+    struct list *node;
+
     if (!m)
         return;
-    while (!list_empty(&m->moves))
-        move_drop(container_of(m->moves.next, struct move, node));
+    while ((node = list_shift(&m->moves)))
+        move_drop(list_entry(node, struct move, node));
     cond_release(&m->changed);
     mutex_release(&m->lock);
     free(m);

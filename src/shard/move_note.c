@@ -209,7 +209,7 @@ static int merge_find(struct sharded *s, const struct shard_map *m, struct str a
 
     *right = 0;
     for (size_t i = 1; i < m->segment_count && code == 0; i++) {
-        struct bucket_usage two[2];
+        struct bucket_usage two[2] = {{0}};
         if (at.len && !str_eq(m->segments[i].after, at))
             continue;
         code = merge_counts(s, m, i, two, err);

@@ -573,13 +573,12 @@ void plan_stop(struct plan *p)
 
 void plan_free(struct plan *p)
 {
+    struct list *node;
+
     if (!p)
         return;
-    while (!list_empty(&p->watches)) {
-        struct watch *w = container_of(p->watches.next, struct watch, node);
-        list_remove(&w->node);
-        watch_free(w);
-    }
+    while ((node = list_shift(&p->watches)))
+        watch_free(list_entry(node, struct watch, node));
     mutex_release(&p->lock);
     mutex_release(&p->looking);
     free(p);

@@ -324,7 +324,7 @@ int pass_take_all(struct shard_table *t, const struct str *keys, size_t count, e
                   struct pass *out, struct err *err)
 {
     struct table_wait wait = {0};
-    uint64_t number;
+    uint64_t number = 0;
     int code;
 
     BUG_ON(count > PASS_KEYS_MAX);

@@ -289,12 +289,11 @@ static void each_slot(struct bench *b, bool rebuilds)
 
 int main(int argc, char **argv)
 {
-    struct bench *b = calloc(1, sizeof(*b));
-
     if (argc < 4) {
         fprintf(stderr, "bench_archive_schedule STORE OPERATION ...\n");
         return 2;
     }
+    struct bench *b = calloc(1, sizeof(*b));
     const char *op = argv[2];
     open_store(b, argv[1]);
     if (strcmp(op, "fill") == 0) {

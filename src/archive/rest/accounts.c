@@ -188,7 +188,7 @@ static int account_write(struct rest_call *c, const struct archive_account *acco
 static int account_get_run(struct rest_call *c, struct err *err)
 {
     struct archive_account account;
-    struct schedule_entry entry;
+    struct schedule_entry entry = {0};
     int code = rest_account(c, &account, err);
 
     if (code == 0)

@@ -445,7 +445,7 @@ static int move_run(struct api_client *r, const struct invocation *inv, struct o
                     struct err *err)
 {
     struct copying c = {.client = r, .table = table, .fd = -1};
-    struct lake_uri from, to;
+    struct lake_uri from = {0}, to = {0};
     int code = lake_uri_parse(&from, inv->args.items[0], LAKE_URI_PATH, err);
 
     if (code == 0)

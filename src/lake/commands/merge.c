@@ -87,7 +87,7 @@ static int lake_merge_run(struct api_client *r, const struct invocation *inv, st
 {
     struct lake_cli_body body;
     struct buf path = {0};
-    struct lake_uri source, dest;
+    struct lake_uri source = {0}, dest = {0};
     int code = lake_uri_parse(&source, inv->args.items[0], LAKE_URI_REF, err);
 
     if (code == 0)

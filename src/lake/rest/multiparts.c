@@ -152,7 +152,7 @@ static int multipart_begin(struct rest_call *c, struct err *err)
 {
     struct multipart m = {0};
     struct object_meta meta = {0};
-    struct str id;
+    struct str id = STR_EMPTY;
     int code = web_writable(c, rest_text(c, "path"), false, &m.repo, err);
 
     if (code == 0 && !*web_of(c)->services->conf->s3.url)

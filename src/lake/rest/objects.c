@@ -170,7 +170,7 @@ static int object_stream(struct rest_call *c, const struct lake_repo *repo,
 
 static int object_get(struct rest_call *c, struct err *err)
 {
-    struct lake_object object;
+    struct lake_object object = {0};
     struct lake_repo repo;
     int code = object_find(c, &repo, &object, err);
 
@@ -189,7 +189,7 @@ static int object_head(struct rest_call *c, struct err *err)
 {
     struct get_result got = {0};
     struct object_range range;
-    struct lake_object object;
+    struct lake_object object = {0};
     struct lake_repo repo;
     int code = object_find(c, &repo, &object, err);
 
@@ -224,7 +224,7 @@ static int object_write(struct rest_call *c, const struct lake_repo *repo,
 
 static int object_stat(struct rest_call *c, struct err *err)
 {
-    struct lake_object object;
+    struct lake_object object = {0};
     struct lake_repo repo;
     int code = object_find(c, &repo, &object, err);
 
@@ -271,7 +271,7 @@ static int object_page(struct rest_call *c, struct err *err)
 
 static int object_properties(struct rest_call *c, struct err *err)
 {
-    struct lake_object object;
+    struct lake_object object = {0};
     struct lake_repo repo;
     int code = object_find(c, &repo, &object, err);
 

@@ -189,7 +189,7 @@ static int refs_show(struct rest_call *c, enum lake_refs_kind kind, struct lake_
 
 static int refs_dump_show(struct rest_call *c, struct err *err)
 {
-    struct lake_refs_task task;
+    struct lake_refs_task task = {0};
     int code = refs_show(c, LAKE_REFS_DUMP, &task, err);
 
     if (code < 0 || !task.done || task.error.len)
@@ -203,7 +203,7 @@ static int refs_dump_show(struct rest_call *c, struct err *err)
 
 static int refs_restore_show(struct rest_call *c, struct err *err)
 {
-    struct lake_refs_task task;
+    struct lake_refs_task task = {0};
 
     return refs_show(c, LAKE_REFS_RESTORE, &task, err);
 }

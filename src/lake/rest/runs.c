@@ -71,6 +71,7 @@ static void run_write(struct json_out *w, const struct lake_run *r)
 static int run_page(struct rest_call *c, struct err *err)
 {
     struct lake_page page = {.after = rest_after(c), .limit = rest_limit(c)};
+    struct lake_run_filter filter = {rest_text(c, "branch"), rest_text(c, "commit")};
     struct lake_run *runs = NULL;
     struct lake_repo repo;
     size_t count = 0;
@@ -78,8 +79,8 @@ static int run_page(struct rest_call *c, struct err *err)
     int code = web_repo(c, may_see_runs, &repo, err);
 
     if (code == 0)
-        code = lake_run_list(web_of(c)->lake, c->arena, &repo, &page, rest_text(c, "branch"),
-                             rest_text(c, "commit"), &runs, &count, &more, err);
+        code = lake_run_list(web_of(c)->lake, c->arena, &repo, &page, &filter, &runs, &count, &more,
+                             err);
     if (code < 0)
         return code;
     for (size_t i = 0; i < count; i++) {

@@ -74,7 +74,8 @@ static int account_page(struct rest_call *c, struct err *err)
         code = users_list(users_of(c), c->arena, &users, &count, err);
     if (code < 0)
         return code;
-    qsort(users, count, sizeof(*users), user_name_order);
+    if (count)
+        qsort(users, count, sizeof(*users), user_name_order);
     for (size_t i = 0; i < count && !rest_full(c); i++)
         if (str_starts(users[i].name, prefix) && rest_item(c, users[i].name)) {
             web_write_user(c->w, &users[i]);
@@ -138,16 +139,15 @@ static int key_order(const void *a, const void *b)
 
 static int key_page(struct rest_call *c, struct err *err)
 {
-    struct str prefix = rest_text(c, "prefix"), *names = NULL;
+    struct str prefix = rest_text(c, "prefix");
     struct user user = {0};
     int code = user_of_path(c, &user, err);
 
-    if (code == 0) {
-        names = arena_array(c->arena, user.key_count + 1, sizeof(*names));
-        code = names ? 0 : err_code(err, ERR_NO_MEMORY);
-    }
     if (code < 0)
         return code;
+    struct str *names = arena_array(c->arena, user.key_count + 1, sizeof(*names));
+    if (!names)
+        return err_code(err, ERR_NO_MEMORY);
     for (size_t i = 0; i < user.key_count; i++)
         names[i] = user.keys[i].access;
     qsort(names, user.key_count, sizeof(*names), key_order);
@@ -190,7 +190,7 @@ static int key_of_path(struct rest_call *c, struct user *out, struct err *err)
 
 static int key_show(struct rest_call *c, struct err *err)
 {
-    struct user user;
+    struct user user = {0};
     int code = key_of_path(c, &user, err);
 
     if (code == 0)
@@ -200,7 +200,7 @@ static int key_show(struct rest_call *c, struct err *err)
 
 static int key_drop(struct rest_call *c, struct err *err)
 {
-    struct user user;
+    struct user user = {0};
     int code = key_of_path(c, &user, err);
 
     return code == 0 ? users_remove_key(users_of(c), user.name, rest_text(c, "accessKeyId"), err)

@@ -28,8 +28,8 @@ static int list(struct forge_lab *l, struct seen *s, const struct forge_page *kn
                 struct forge_listing *out)
 {
     *s = (struct seen){0};
-    return forge_list(l->session, &l->arena, STR("octocat"), known, count, see, s, out, &l->fault,
-                      &l->err);
+    return forge_list(l->session, &l->arena, STR("octocat"), (struct forge_known){known, count},
+                      see, s, out, &l->fault, &l->err);
 }
 
 TEST(archive_forge, github_headers_are_sent)
@@ -466,9 +466,9 @@ TEST(archive_forge, an_error_of_the_caller_ends_the_listing)
     struct seen s = {.fail = ERR_SHUTDOWN};
 
     forge_lab_start(&l, FORGE_GITHUB, lines, NULL);
-    CHECK_INT(
-        forge_list(l.session, &l.arena, STR("octocat"), NULL, 0, see, &s, &out, &l.fault, &l.err),
-        ERR_SHUTDOWN);
+    CHECK_INT(forge_list(l.session, &l.arena, STR("octocat"), (struct forge_known){0}, see, &s,
+                         &out, &l.fault, &l.err),
+              ERR_SHUTDOWN);
     CHECK_INT(l.fault.code, ARCHIVE_OK);
     CHECK_STR(buf_str(&s.names), STR("1/a "));
     buf_release(&s.names);
@@ -531,16 +531,16 @@ TEST(archive_forge, gitlab_groups_have_slashes)
     int count = 0;
 
     forge_lab_start(&l, FORGE_GITLAB, lines, tokens);
-    LAB_OK(forge_list(l.session, &l.arena, STR("a/b"), NULL, 0, see_project, &count, &out, &l.fault,
-                      &l.err));
+    LAB_OK(forge_list(l.session, &l.arena, STR("a/b"), (struct forge_known){0}, see_project, &count,
+                      &out, &l.fault, &l.err));
     CHECK_INT(count, 1);
     CHECK_INT(forge_lab_count(&l, "PRIVATE-TOKEN: glpat-secret"), 2);
     LAB_OK(forge_account(l.session, &l.arena, STR("ann"), &c, &l.fault, &l.err));
     CHECK_STR(c.type, STR("User"));
     CHECK_INT(forge_account(l.session, &l.arena, STR("bob"), &c, &l.fault, &l.err), ERR_NOT_FOUND);
     unsigned before = l.requests; /* the second listing needs no question for the account */
-    LAB_OK(forge_list(l.session, &l.arena, STR("a/b"), out.pages, 1, see_project, &count, &out,
-                      &l.fault, &l.err));
+    LAB_OK(forge_list(l.session, &l.arena, STR("a/b"), (struct forge_known){out.pages, 1},
+                      see_project, &count, &out, &l.fault, &l.err));
     CHECK_INT(l.requests - before, 1);
     CHECK(!forge_session_forge(l.session)->sees_pushes);
     forge_lab_stop(&l);

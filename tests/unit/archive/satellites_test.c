@@ -226,6 +226,28 @@ static void expect_add_refused(struct satellites_lab *lab, const char *name, int
     CHECK_ERR(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err), code);
 }
 
+static int bucket_is_unknown(void *ctx, struct arena *a, struct str host, struct str *out,
+                             struct err *err)
+{
+    return err_set(err, ERR_IO, "the store does not answer");
+}
+
+SATELLITES_TEST(archive_satellites, a_table_is_not_looked_for_in_a_bucket_that_is_not_known)
+{
+    bool made = true;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    struct slots t = satellites_lab_table(lab);
+    lab->options.bucket = bucket_is_unknown;
+    struct satellites *second = satellites_lab_second(lab);
+    t.epoch++;
+    CHECK_ERR(satellite_map_put(second, str_z(lab_names[0]), &t, &made, &err), ERR_IO);
+    CHECK(!made);
+    CHECK_STR(str_z(err.text), STR("the store does not answer"));
+    satellites_close(second);
+}
+
 SATELLITES_TEST(archive_satellites, what_cannot_be_a_satellite_is_refused)
 {
     struct satellite_wanted two[] = {{.name = STR("us-central-1")}, {.name = STR("zone-4")}};

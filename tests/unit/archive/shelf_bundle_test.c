@@ -89,7 +89,7 @@ static void shelf_bundle_expect(struct shelf_bundle *b, struct satellites_lab *l
 
 SATELLITES_TEST(archive_shelf_bundle, bundles_are_stored_and_appended_to_by_copies)
 {
-    struct bundle_result out;
+    struct bundle_result out = {0};
     struct shelf_bundle b;
     size_t aborted;
     struct err err = {0};
@@ -130,7 +130,7 @@ static void seal_bucket(struct satellites_lab *lab, const char *name)
  * that is sealed. */
 static void sealed_bundles(struct satellites_lab *lab)
 {
-    struct bundle_result out;
+    struct bundle_result out = {0};
     struct shelf_bundle b;
     struct object_info info;
     struct keyring *keys;

@@ -107,6 +107,14 @@ TEST(archive_slots, wrong_names_are_refused)
     CHECK_ERR(slots_drain(&next, &t, STR("s0"), &err), ERR_INVALID);
 }
 
+static bool slots_are_equal(const struct slots *a, const struct slots *b)
+{
+    return a->epoch == b->epoch && a->count == b->count &&
+           memcmp(a->names, b->names, sizeof(a->names)) == 0 &&
+           memcmp(a->of, b->of, sizeof(a->of)) == 0 &&
+           memcmp(a->leaves, b->leaves, sizeof(a->leaves)) == 0;
+}
+
 TEST(archive_slots, a_table_is_read_back_as_it_was)
 {
     struct slots now = first(3), t, back;
@@ -116,7 +124,7 @@ TEST(archive_slots, a_table_is_read_back_as_it_was)
     CHECK_OK(slots_add(&t, &now, STR("fourth"), &err));
     slots_write(&text, &t);
     CHECK_OK(slots_read(&back, buf_str(&text), &err));
-    CHECK(memcmp(&t, &back, sizeof(t)) == 0);
+    CHECK(slots_are_equal(&t, &back));
     buf_release(&text);
 }
 
@@ -148,6 +156,6 @@ TEST(archive_slots, a_damaged_table_is_refused_and_changes_nothing)
     CHECK_OK(slots_read(&t, buf_str(&text), &err));
     buf_release(&text);
     buf_append_z(&text, "x");
-    CHECK(memcmp(&t, &kept, sizeof(t)) == 0);
+    CHECK(slots_are_equal(&t, &kept));
     buf_release(&text);
 }

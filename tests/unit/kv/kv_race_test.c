@@ -112,7 +112,8 @@ static void taker_main(void *ctx)
     struct taker *t = ctx;
     struct err err = {0};
 
-    for (unsigned char n = 0; n < MOVES; n++) {
+    for (unsigned i = 0; i < MOVES; i++) {
+        unsigned char n = (unsigned char)i;
         struct kv_change changes[] = {
             {.what = KV_PUT,
              .name = {STR("b"), str_n(&n, 1)},
@@ -199,8 +200,8 @@ KV_LAB_TEST(kv, no_row_comes_behind_a_guard_that_has_changed)
     size_t rows;
 
     kv_lab_set(lab->kv, "p", "guard", "open");
-    for (unsigned char i = 0; i < THREADS; i++) {
-        stagers[i] = (struct stager){.kv = lab->kv, .id = i, .sealed = &sealed};
+    for (unsigned i = 0; i < THREADS; i++) {
+        stagers[i] = (struct stager){.kv = lab->kv, .id = (unsigned char)i, .sealed = &sealed};
         CHECK_OK(thread_start(&stagers[i].thread, "stager", 0, stager_main, &stagers[i], &err));
     }
     CHECK_SOON(count_rows(lab->kv) > 2 * THREADS);

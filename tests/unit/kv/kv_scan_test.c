@@ -102,8 +102,10 @@ KV_LAB_TEST(kv, scan_of_large_values)
 
     while (large.len < KV_VALUE_MAX)
         buf_append_z(&large, "16 bytes of text");
-    for (unsigned char i = 0; i < ROWS; i++)
-        CHECK_OK(kv_set(lab->kv, (struct kv_name){STR("p"), str_n(&i, 1)}, buf_str(&large), &err));
+    for (unsigned i = 0; i < ROWS; i++) {
+        unsigned char n = (unsigned char)i;
+        CHECK_OK(kv_set(lab->kv, (struct kv_name){STR("p"), str_n(&n, 1)}, buf_str(&large), &err));
+    }
     scan = scan_of(lab->kv, NULL, "p", (struct kv_range){0});
     for (; kv_scan_next(scan, &key, &value, &err) == 0; rows++) {
         CHECK_INT((unsigned char)key.p[0], rows);

@@ -112,6 +112,8 @@ static void scene_action(struct scene *s, const char *branch, const char *event)
     gc_lab_put(&s->hand, branch, "_lakefs_actions/act.yaml", text.p);
 }
 
+static const struct lake_run_filter all_runs;
+
 static struct lake_run newest_run(struct scene *s, size_t want)
 {
     struct lake_page page = {.limit = 100};
@@ -120,8 +122,8 @@ static struct lake_run newest_run(struct scene *s, size_t want)
     size_t count;
     bool more;
 
-    CHECK_OK(lake_run_list(s->hand.lake, &s->hand.arena, &s->hand.repo, &page, STR_EMPTY, STR_EMPTY,
-                           &runs, &count, &more, &err));
+    CHECK_OK(lake_run_list(s->hand.lake, &s->hand.arena, &s->hand.repo, &page, &all_runs, &runs,
+                           &count, &more, &err));
     CHECK_INT(count, want);
     return count ? runs[0] : (struct lake_run){0};
 }
@@ -305,22 +307,24 @@ GC_LAB_TEST(lake_actions, runs_are_listed_newest_first_and_can_be_chosen)
     struct str first = hand_commit(&s.hand, "main", "first");
     gc_lab_put(&s.hand, "main", "a", "a");
     struct str second = hand_commit(&s.hand, "main", "second");
-    CHECK_OK(lake_run_list(s.hand.lake, &s.hand.arena, &s.hand.repo, &page, STR_EMPTY, STR_EMPTY,
-                           &runs, &count, &more, &err));
+    CHECK_OK(lake_run_list(s.hand.lake, &s.hand.arena, &s.hand.repo, &page, &all_runs, &runs,
+                           &count, &more, &err));
     CHECK_INT(count, 1);
     CHECK(more);
     CHECK_STR(runs[0].commit_id, second);
     page.after = runs[0].id;
-    CHECK_OK(lake_run_list(s.hand.lake, &s.hand.arena, &s.hand.repo, &page, STR_EMPTY, STR_EMPTY,
-                           &runs, &count, &more, &err));
+    CHECK_OK(lake_run_list(s.hand.lake, &s.hand.arena, &s.hand.repo, &page, &all_runs, &runs,
+                           &count, &more, &err));
     CHECK_INT(count, 1);
     CHECK_STR(runs[0].commit_id, first);
     page = (struct lake_page){.limit = 10};
-    CHECK_OK(lake_run_list(s.hand.lake, &s.hand.arena, &s.hand.repo, &page, STR("main"), first,
-                           &runs, &count, &more, &err));
+    CHECK_OK(lake_run_list(s.hand.lake, &s.hand.arena, &s.hand.repo, &page,
+                           &(struct lake_run_filter){STR("main"), first}, &runs, &count, &more,
+                           &err));
     CHECK_INT(count, 1);
-    CHECK_OK(lake_run_list(s.hand.lake, &s.hand.arena, &s.hand.repo, &page, STR("other"), STR_EMPTY,
-                           &runs, &count, &more, &err));
+    CHECK_OK(lake_run_list(s.hand.lake, &s.hand.arena, &s.hand.repo, &page,
+                           &(struct lake_run_filter){STR("other"), STR_EMPTY}, &runs, &count, &more,
+                           &err));
     CHECK_INT(count, 0);
     CHECK_ERR(lake_run_get(s.hand.lake, &s.hand.arena, &s.hand.repo, STR("absent"), &runs[0], &err),
               ERR_NOT_FOUND);

@@ -144,7 +144,8 @@ static void fold_fill(struct fold_model *m, struct front_lab *f, struct bucket *
         struct str path = random_path(a, seed);
         struct str key = arena_fmt(a, "%s/" STR_FMT, name, STR_ARG(path));
         if (rand_r(seed) % 4 == 0)
-            fold_remove(m, b, a, step % 5 ? m->keys[(size_t)rand_r(seed) % m->count] : key);
+            fold_remove(m, b, a,
+                        step % 5 && m->count ? m->keys[(size_t)rand_r(seed) % m->count] : key);
         else
             fold_put(m, b, a, key);
         if (step % 97 == 96)
