@@ -633,6 +633,7 @@ def test_accounts_are_added_from_a_file_and_removed(lab, tmp_path):
     a.run("remove", a.member("octocat"), status=1)
     assert "does not know the forge" in a.run("add", "git.example.org/x", status=1)
     a.run("add", a.host + "/../x", status=1)
+    assert "names a repository" in a.run("add", a.member("octocat") + "/Hello-World", status=1)
     assert [x["account"] for x in a.run("list", "--json")] == [a.member("mojombo")]
 
 

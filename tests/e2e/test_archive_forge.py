@@ -449,6 +449,7 @@ def test_forges_are_added_listed_and_removed(lab, tmp_path):
         a.run("forge", "remove", gitea.host)
         assert gitea.host not in [f["host"] for f in a.run("forge", "list", "--json")]
         a.run("forge", "remove", "github.com", status=1)
+        assert "does not know the forge" in a.run("sync", f"{gitea.host}/octocat", "--watch", status=1)
         assert token not in a.server.err
 
 

@@ -366,6 +366,7 @@ def test_tidy_keeps_refs_and_history(octocat, tmp_path):
     new = a.clone("octocat", "Hello-World")
     assert refs_of(old) == refs_of(new) and objects_of(old) == objects_of(new)
     assert any("refs/weir/" in line for line in refs_of(new))
+    a.check()
     fetch_git("clone", "-q", "--mirror", clone_url(a, "Hello-World"), tmp_path / "served.git")
     same(tmp_path / "served.git", repo)
     append(a)

@@ -4,6 +4,7 @@
 #include "archive/account.h"
 #include "archive/error_object.h"
 #include "archive/forge.h"
+#include "archive/forges.h"
 #include "archive/satellites.h"
 #include "archive/schedule.h"
 #include "base/clock.h"
@@ -212,8 +213,16 @@ static int account_remove_run(struct rest_call *c, struct err *err)
 static int account_sync_run(struct rest_call *c, struct err *err)
 {
     struct archive_account account;
+    struct forge forge;
     int code = rest_account(c, &account, err);
 
+    if (code == 0)
+        code = forges_find(rest_archive(c)->forges, c->arena, account.host, &forge, err);
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, ERR_CONFLICT,
+                       "weir does not know the forge " STR_FMT
+                       "; `weir archive forge add` names it (again)",
+                       STR_ARG(account.host));
     if (code == 0)
         code = schedule_first(rest_archive(c)->schedule, &account, err);
     if (code == 0)
@@ -256,11 +265,32 @@ struct account_batch {
     VEC(struct archive_account) list;
 };
 
+/* Refuses `github.com/octocat/Hello-World`, which names a repository. Only GitLab has logins with
+ * '/'. A host that is no forge is refused later. */
+static int batch_check_login(struct account_batch *b, const struct archive_account *account,
+                             struct err *err)
+{
+    struct str user, repository;
+    struct forge forge;
+
+    if (!str_cut(account->login, '/', &user, &repository) ||
+        forges_find(rest_archive(b->c)->forges, b->c->arena, account->host, &forge, NULL) < 0 ||
+        forge.kind == FORGE_GITLAB)
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   STR_FMT "/" STR_FMT " names a repository; accounts are archived whole: " STR_FMT
+                           "/" STR_FMT,
+                   STR_ARG(account->host), STR_ARG(account->login), STR_ARG(account->host),
+                   STR_ARG(user));
+}
+
 static int batch_take(struct account_batch *b, struct str text, struct err *err)
 {
     struct archive_account account;
     int code = archive_account_read(&account, b->c->arena, text, err);
 
+    if (code == 0)
+        code = batch_check_login(b, &account, err);
     if (code == 0)
         vec_push(&b->list, account);
     return code;
