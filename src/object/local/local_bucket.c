@@ -318,7 +318,7 @@ int local_remove_bucket(struct storage *s, struct str user, struct str name, str
     struct bucket *bucket = NULL;
     int code = local_open_bucket(&bucket, s, user, name, err);
 
-    return code < 0 ? code : bucket_remove_opened(bucket, err);
+    return code == 0 ? bucket_remove_opened(bucket, err) : code;
 }
 
 int local_remove_untapped(struct storage *s, struct str user, struct str name, struct err *err)
@@ -329,7 +329,7 @@ int local_remove_untapped(struct storage *s, struct str user, struct str name, s
     if (s->ops->remove_bucket != local_remove_bucket || storage_overlay_of(s, name))
         return storage_remove_bucket(s, user, name, err);
     code = local_open_bucket(&bucket, s, user, name, err);
-    if (code < 0)
+    if (code != 0)
         return code;
     local_untap(bucket);
     return bucket_remove_opened(bucket, err);
