@@ -1,6 +1,7 @@
 /* One sharded bucket in this process. */
 #include "shard/sharded.h"
 #include "base/clock.h"
+#include "object/local/local_adopt.h"
 #include "route/route.h"
 #include "shard/log.h"
 
@@ -99,6 +100,18 @@ int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bu
         return err_set(err, ERR_CORRUPT,
                        "shard %u, bucket '" STR_FMT "' on storage '" STR_FMT "', is missing",
                        p->number, STR_ARG(p->bucket), STR_ARG(p->storage));
+    return code;
+}
+
+int sharded_id_now(struct storage *home, struct str name, uint64_t *out, struct err *err)
+{
+    struct bucket *b = NULL;
+    int code = home->ops->open_bucket(&b, home, STR_EMPTY, name, err);
+
+    if (code == 0)
+        code = local_bucket_id(b, out, err);
+    if (b)
+        b->ops->unref(b);
     return code;
 }
 

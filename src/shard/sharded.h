@@ -40,6 +40,9 @@ void sharded_unref(struct sharded *s); /* NULL is fine */
  * is missing is ERR_CORRUPT. */
 int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bucket **out,
                        struct err *err) MUST_CHECK;
+/* Reads the id (local_bucket_id()) of the bucket on the home that now has this name. */
+int sharded_id_now(struct storage *home, struct str name, uint64_t *out,
+                   struct err *err) MUST_CHECK;
 /* Publishes the next map: writes it to the log, then installs it. A map that does not pass
  * map_check() is a bug. The caller holds s->changes, and keeps its reference to the map, which it
  * does not change any more.

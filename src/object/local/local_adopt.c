@@ -11,6 +11,15 @@
  * for the database or keeps other changes waiting for long. */
 static const size_t ADOPT_BYTES = 8 * MIB;
 
+int local_bucket_id(struct bucket *b, uint64_t *out, struct err *err)
+{
+    if (b->ops != &local_bucket_ops)
+        return err_set(err, ERR_INVALID, "the bucket " STR_FMT " is not in a folder",
+                       STR_ARG(b->name));
+    *out = local_bucket_of(b)->logical.id;
+    return 0;
+}
+
 /* --- making and removing shards --- */
 
 int local_make_shard(struct bucket *logical, struct str name, struct err *err)

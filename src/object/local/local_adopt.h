@@ -15,6 +15,11 @@
 
 enum { LOCAL_ADOPT_MAX = 1000 }; /* keys that one call moves */
 
+/* Says which bucket the rows of `b` belong to: the id of the logical bucket if `b` is a shard, else
+ * the bucket's own id. It is above 0, and no other bucket of the storage ever gets it, also not one
+ * with the same name. ERR_INVALID: the bucket is not in a folder. */
+int local_bucket_id(struct bucket *b, uint64_t *out, struct err *err) MUST_CHECK;
+
 /* Makes a bucket with this name as a shard of the logical bucket, whose owner, versions and object
  * lock it gets. `logical` may itself be a shard: then the new shard gets the state of that shard,
  * and shares its logical bucket. ERR_EXISTS: the name is taken. From the first shard on, an older

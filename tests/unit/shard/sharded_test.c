@@ -31,6 +31,7 @@ static void sharded_lab_open(struct sharded_lab *l)
         map_first(STR("test"), LAB_BUCKET, STR("owner"), STR("house"), LAB_MARK, 1000);
 
     *l = (struct sharded_lab){0};
+    first->id = 7;
     local_lab_open(&l->local, NULL);
     l->log = lab_bucket(l->local.lab.storage, "map");
     lossy_init(&l->lossy, l->log, lab_fault, l);
