@@ -82,7 +82,7 @@ static int adopt_state(struct adopt_change *p, struct err *err)
 }
 
 /* Moves a row: its value stays as it is (L4), and in its key only the bucket's id changes. */
-static void adopt_row(void *ctx, enum tag tag, struct str from, struct str value)
+static int adopt_row(void *ctx, enum tag tag, struct str from, struct str value, struct err *err)
 {
     struct adopt_change *p = ctx;
     struct local *l = p->change.b->local;
@@ -96,12 +96,14 @@ static void adopt_row(void *ctx, enum tag tag, struct str from, struct str value
     db_tx_put(p->change.tx, l->rows, row_str(&to), value);
     db_tx_delete(p->change.tx, l->rows, from);
     p->bytes += 2 * from.len + value.len;
+    (void)err;
     if (tag != TAG_OBJECT && tag != TAG_VERSION)
-        return;
+        return 0;
     if (record_get(value, &r, NULL) < 0)
-        return; /* a record that cannot be read is not counted */
+        return 0; /* a record that cannot be read is not counted */
     record_count(&p->change.counted, &r, tag == TAG_OBJECT, 1);
     record_count(&p->source.counted, &r, tag == TAG_OBJECT, -1);
+    return 0;
 }
 
 static int adopt_keys(struct adopt_change *p, struct keys *from, struct err *err)

@@ -13,7 +13,11 @@
 
 #include "object/local/local.h"
 
-enum { LOCAL_ADOPT_MAX = 1000 }; /* keys that one call moves */
+enum {
+    LOCAL_ADOPT_MAX = 1000,                   /* keys that one call moves, or removes */
+    LOCAL_ADOPT_KEY_BYTES = 48 * 1024 * 1024, /* keys whose rows have up to this number of bytes
+                                                 can surely be moved */
+};
 
 /* Says which bucket the rows of `b` belong to: the id of the logical bucket if `b` is a shard, else
  * the bucket's own id. It is above 0, and no other bucket of the storage ever gets it, also not one
@@ -68,6 +72,25 @@ int local_adopt(struct bucket *to, struct bucket *from, struct str after, struct
  * reads every row of the window, at some million rows a second. */
 int local_sample_keys(struct bucket *b, struct str after, struct str upto, size_t samples,
                       struct arena *a, uint64_t *count, struct str **sample, size_t *sample_count,
+                      struct err *err) MUST_CHECK;
+
+/* Finds the first key above `after`, up to `upto`, whose rows would write more than `most` bytes if
+ * they were moved. *large is that key, in the arena; empty: there is none. *before is the last key
+ * of the window below it that has rows; empty: there is none. Of each key, no more than `most`
+ * bytes are read. */
+int local_find_large(struct bucket *b, struct str after, struct str upto, size_t most,
+                     struct arena *a, struct str *large, struct str *before,
+                     struct err *err) MUST_CHECK;
+
+/* Removes the rows of the keys above `after`, up to `upto`: versions, markers, and uploads with
+ * their parts. The counts follow, the files go to the collector, and no tap is told. Object lock
+ * does not protect the rows: they are garbage that no client has seen, of keys that belong to
+ * another shard, and the caller answers for that. The result of a finished upload names no key; it
+ * goes when it expires.
+ * One change removes at most `limit` keys, and at most some thousand rows, so of a key with very
+ * many versions it may remove a part. *more says whether there are others; the caller then repeats
+ * the call. A window without rows costs a look, and no change. */
+int local_remove_rows(struct bucket *b, struct str after, struct str upto, size_t limit, bool *more,
                       struct err *err) MUST_CHECK;
 
 /* Sums the usage of several buckets of one storage as of one moment. */
