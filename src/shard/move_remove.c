@@ -172,9 +172,18 @@ int mover_remove(struct mover *m, struct sharded *s, struct str user, struct err
 
 static int recover_active(struct mover *m, struct sharded *s, struct err *err)
 {
-    int code = move_repair(s, err);
+    struct err stays = {0};
+    int code = move_repair(s, &stays);
     struct shard_map *now = table_map(s->table);
 
+    if (code == ERR_CONFLICT && now->closed == SHARD_CLOSED_ADOPT) {
+        /* The window stays closed, and the mover tries again. The rest of the bucket serves. */
+        log_warn(m->o.log, "shard.window_stays_closed", log_s("bucket", s->name),
+                 log_z("error", stays.text));
+        code = 0;
+    } else if (code < 0) {
+        *err = stays;
+    }
     if (code == 0)
         code = move_tidy(s, now, err);
     if (code == 0 && now->move.id.len)

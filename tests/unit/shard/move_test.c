@@ -429,6 +429,259 @@ TEST(shard_move, a_disabling_that_was_killed_at_any_step_is_whole_and_goes_on)
     kill_everywhere(&(struct scenario){"disable", SHARD_DISABLE, NULL, disable_steps});
 }
 
+/* --- garbage (H10) --- */
+
+/* Puts an object into a shard past weir. */
+static void plant(struct move_lab *l, uint32_t place, const char *key)
+{
+    struct shard_map *m = table_map(l->sharded->table);
+    struct bucket *b = NULL;
+    struct arena a = {0};
+    struct err err = {0};
+
+    CHECK_OK(move_open_place(l->sharded, m, place, &b, &err));
+    lab_put(b, &a, key, STR("garbage"));
+    b->ops->unref(b);
+    map_unref(m);
+    arena_release(&a);
+}
+
+TEST(shard_move, garbage_in_the_way_of_a_window_is_removed_before_it_is_closed)
+{
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, true);
+    struct buf want = dump_of(&l);
+    move_lab_do(&l, SHARD_SPLIT, "c/", WINDOW);
+    plant(&l, 0, "d/03");      /* shard 1 has this key */
+    plant(&l, 0, "d/garbage"); /* and not this one */
+    expect_dump(&l, &want);
+    move_lab_do(&l, SHARD_DISABLE, NULL, WINDOW);
+    l.bucket->ops->unref(l.bucket);
+    sharded_unref(l.sharded);
+    l.sharded = NULL;
+    CHECK_OK(l.home->ops->open_bucket(&l.bucket, l.home, STR_EMPTY, STR("photos"), &err));
+    expect_dump(&l, &want);
+    move_lab_check(&l, NULL);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, garbage_does_not_come_back_when_an_empty_window_is_given_to_its_shard)
+{
+    struct move_lab l;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "m", 1000);
+    plant(&l, 0, "x");
+    move_lab_do(&l, SHARD_MERGE, "m", 1000);
+    lab_expect_list(l.bucket, &lab_everything, true, "");
+    move_lab_check(&l, NULL);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_shard_that_goes_takes_its_garbage_with_it)
+{
+    struct move_lab l;
+    struct arena a = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    struct buf want = dump_of(&l);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(&l, SHARD_SPLIT, "i/", 1000);
+    plant(&l, 2, "a/garbage");
+    move_lab_do(&l, SHARD_MERGE, "i/", 1000);
+    move_lab_check(&l, "0 d 1");
+    expect_dump(&l, &want);
+    arena_release(&a);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+static void plant_and_take_image(void *ctx)
+{
+    struct kill *k = ctx;
+
+    plant(k->lab, 0, "c/00");
+    move_lab_image(k->lab, k->name);
+}
+
+TEST(shard_move, rows_that_cannot_go_back_keep_their_window_closed_and_nothing_else)
+{
+    struct move_lab l;
+    struct kill k = {&l, "image"};
+    struct arena a = {0};
+    struct move_progress p;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    struct buf want = dump_of(&l);
+    move_lab_begin(&l, SHARD_SPLIT, "b/");
+    steps_plan(STEPS_AFTER, "shard.adopt", 1, plant_and_take_image, &k);
+    move_lab_run(&l, WINDOW);
+    CHECK(steps_happened());
+    move_lab_close(&l);
+    move_lab_open(&l, "image");
+    struct shard_map *m = table_map(l.sharded->table);
+    CHECK_INT(m->closed, SHARD_CLOSED_ADOPT);
+    lab_expect(l.bucket, "a/01", STR_EMPTY, lab_bytes(11, 1));
+    struct move *r = move_find(l.mover, l.sharded);
+    CHECK(r && r->phase == MOVE_MOVING);
+    move_work(l.mover, r); /* counts */
+    move_work(l.mover, r);
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK(p.error.len > 0);
+    struct bucket *home = NULL;
+    struct err err = {0};
+    CHECK_OK(move_open_place(l.sharded, m, 0, &home, &err));
+    lab_remove(home, &a, "c/00", STR_EMPTY);
+    home->ops->unref(home);
+    map_unref(m);
+    r->error = (struct err){0};
+    move_lab_run(&l, WINDOW);
+    expect_dump(&l, &want);
+    move_lab_check(&l, "0 b/ 1");
+    arena_release(&a);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+/* --- moves that give up --- */
+
+/* Works until the move has ended, whenever its turns are due. */
+static void work_to_the_end(struct move_lab *l, struct arena *a, struct move_progress *out)
+{
+    struct move *r;
+
+    for (int i = 0; i < 200 && (r = move_find(l->mover, l->sharded)) && r->phase; i++)
+        move_work(l->mover, r);
+    mover_progress(l->mover, l->sharded, a, out);
+    CHECK_INT(out->phase, MOVE_NONE);
+}
+
+static uint64_t number_of(struct move_lab *l)
+{
+    struct shard_map *m = table_map(l->sharded->table);
+    uint64_t number = m->number;
+
+    map_unref(m);
+    return number;
+}
+
+TEST(shard_move, an_empty_window_with_a_long_request_is_not_closed_and_the_split_ends)
+{
+    struct move_lab l;
+    struct pass p = {0};
+    struct move_progress end;
+    struct arena a = {0};
+    char why[200] = "";
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    CHECK_OK(pass_take(l.sharded->table, STR("zzz/new"), PASS_WRITE, true, &p, &err));
+    while (clock_mono_ns() - p.since_ns <= (uint64_t)MOVE_AGE_MS * NS_PER_MS)
+        ;
+    move_lab_begin(&l, SHARD_SPLIT, "zzz");
+    struct move *r = move_find(l.mover, l.sharded);
+    move_work(l.mover, r); /* counts */
+    uint64_t number = number_of(&l);
+    move_work(l.mover, r);
+    CHECK_INT(number_of(&l), number); /* nothing was closed */
+    CHECK(strstr(r->waits, "zzz/new") != NULL);
+    work_to_the_end(&l, &a, &end);
+    CHECK(strstr(end.error.p, "zzz/new") != NULL);
+    CHECK(move_gave_up(l.mover, l.sharded, MS_PER_HOUR, why, sizeof(why)));
+    CHECK(strstr(why, "zzz/new") != NULL);
+    move_lab_check(&l, "0");
+    pass_leave(&p);
+    move_lab_do(&l, SHARD_SPLIT, "zzz", 1000); /* an order is carried out */
+    CHECK(!move_gave_up(l.mover, l.sharded, MS_PER_HOUR, why, sizeof(why)));
+    move_lab_check(&l, "0 zzz 2"); /* numbers are never used again */
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_window_that_was_closed_in_vain_is_not_closed_again_at_once)
+{
+    struct move_lab l;
+    struct pass p = {0};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    move_lab_begin(&l, SHARD_SPLIT, "e");
+    struct move *r = move_find(l.mover, l.sharded);
+    move_work(l.mover, r); /* counts */
+    CHECK_OK(pass_take(l.sharded->table, STR("e/00"), PASS_WRITE, true, &p, &err));
+    move_work(l.mover, r);
+    CHECK(r->waits[0]);
+    CHECK(r->due_ns > clock_mono_ns() + 5 * (uint64_t)MOVE_DRAIN_MS * NS_PER_MS);
+    pass_leave(&p);
+    move_lab_run(&l, 1000);
+    move_lab_check(&l, "0 e 1");
+    move_lab_close(&l);
+}
+
+/* Puts versions with 2 MB of headers each. */
+static void put_large_versions(struct move_lab *l, const char *key, unsigned count)
+{
+    static char value[2000];
+    static struct http_header headers[1000];
+    struct put_options o = {.meta = {headers, ARRAY_SIZE(headers)}};
+    struct shard_map *m = table_map(l->sharded->table);
+    struct bucket *b = NULL;
+    struct arena a = {0};
+    struct err err = {0};
+
+    memset(value, 'v', sizeof(value));
+    for (size_t i = 0; i < ARRAY_SIZE(headers); i++)
+        headers[i] = (struct http_header){STR("x-amz-meta-a"), str_n(value, sizeof(value))};
+    CHECK_OK(move_open_place(l->sharded, m, 0, &b, &err));
+    for (unsigned i = 0; i < count; i++) {
+        struct put_result out;
+        struct str_reader r;
+        str_reader_init(&r, STR("v"));
+        CHECK_OK(b->ops->put(b, &a, str_z(key), &r.reader, 1, &o, &out, &err));
+        arena_reset(&a);
+    }
+    b->ops->unref(b);
+    map_unref(m);
+    arena_release(&a);
+}
+
+TEST_TIMEOUT(shard_move, a_key_that_is_too_large_ends_the_move_below_it_without_being_closed, 120)
+{
+    struct move_lab l;
+    struct move_progress end;
+    struct arena a = {0};
+    struct mover_stats stats;
+    char why[200] = "";
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, false);
+    put_large_versions(&l, "f/02", 27);
+    move_lab_begin(&l, SHARD_SPLIT, "e/03");
+    work_to_the_end(&l, &a, &end);
+    CHECK(strstr(end.error.p, "f/02") != NULL);
+    CHECK(move_gave_up(l.mover, l.sharded, MS_PER_HOUR, why, sizeof(why)));
+    mover_stats(l.mover, &stats);
+    CHECK_INT(stats.hand_overs, 1);
+    move_lab_check(&l, "0 e/03 1 f/01 0");
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
 /* --- DeleteBucket --- */
 
 TEST(shard_move, a_bucket_with_a_version_or_an_upload_in_any_shard_is_not_removed)
