@@ -121,6 +121,20 @@ void move_take_over(struct mover *m, struct sharded *s)
     loop_wake(&m->loop);
 }
 
+void move_clean_later(struct mover *m, struct sharded *s, const struct err *why)
+{
+    mutex_lock(&m->lock);
+    struct move *r = move_of(m, s);
+    move_begin_record(m, r, &(struct move_request){.kind = SHARD_DISABLE});
+    r->phase = MOVE_CLEANING;
+    r->removed = true;
+    r->due_ns = clock_mono_ns() + (uint64_t)MOVE_REST_MS * NS_PER_MS;
+    r->error = *why;
+    r->error_ms = r->started_ms;
+    mutex_unlock(&m->lock);
+    loop_wake(&m->loop);
+}
+
 /* --- beginning and ending --- */
 
 /* Reserves the bucket for a move, which then is at work for the caller. */
@@ -362,7 +376,8 @@ static bool sharded_is_plain(struct sharded *s)
 static int move_turn_cleaning(struct mover *m, struct move *r, struct err *err)
 {
     struct sharded *s = r->bucket;
-    bool plain = sharded_is_plain(s); /* the turn before may have failed behind that */
+    bool plain =
+        r->removed || sharded_is_plain(s); /* the turn before may have failed behind that */
     int code = plain ? 0 : move_end(m, s, r->kind == SHARD_DISABLE, &plain, err);
 
     if (code == 0 && plain)

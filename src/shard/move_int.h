@@ -33,6 +33,7 @@ struct move {
     bool hurry;
     bool at_work;    /* a thread works on the move */
     bool forgotten;  /* the last user drops this */
+    bool removed;    /* the bucket was removed, and only the cleaning is left */
     unsigned users;  /* threads that use this */
     uint64_t due_ns; /* clock_mono_ns(): no work before */
     uint64_t started_ns;
@@ -142,6 +143,9 @@ struct move *move_of(struct mover *m, struct sharded *s);
 void move_take_over(struct mover *m, struct sharded *s);
 /* Whether the last move of the bucket gave up within this time. If so, `why` says why. */
 bool move_gave_up(struct mover *m, struct sharded *s, uint64_t within_ms, char *why, size_t size);
+/* Makes the mover's thread remove what is left of a bucket that was removed, since that has failed
+ * (`why`), and call gone() then. */
+void move_clean_later(struct mover *m, struct sharded *s, const struct err *why);
 /* Says that nothing of the bucket is at work any more, and waits for the thread to leave it. */
 void move_forget(struct mover *m, struct sharded *s);
 

@@ -43,6 +43,11 @@ int local_remove_shard(struct storage *s, struct str name, struct err *err)
     return err_set(err, ERR_INVALID, "the bucket " STR_FMT " is not a shard", STR_ARG(name));
 }
 
+int local_remove_opened(struct bucket *b, struct err *err)
+{
+    return bucket_remove_opened(b, err);
+}
+
 /* --- adopting --- */
 
 struct adopt_change {

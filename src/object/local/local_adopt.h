@@ -32,6 +32,10 @@ int local_make_shard(struct bucket *logical, struct str name, struct err *err) M
 /* Removes the shard. ERR_CONFLICT: it is not empty. ERR_INVALID: the bucket is not a shard. */
 int local_remove_shard(struct storage *s, struct str name, struct err *err) MUST_CHECK;
 
+/* Removes the bucket as it was opened, and releases the reference: another bucket that has got its
+ * name since stays. ERR_NO_BUCKET: the bucket was removed before. ERR_CONFLICT: it is not empty. */
+int local_remove_opened(struct bucket *b, struct err *err) MUST_CHECK;
+
 /* Moves all rows (current and old versions, markers, open and finished uploads) of the keys above
  * `after`, up to and including `upto` (empty: no upper end), from one bucket to another one, in one
  * change, with their counts. So after a crash either all of these rows are moved, or none. They are

@@ -1,8 +1,10 @@
 /* Moves step by step: what they leave behind, and what a start finds after a kill at each step. */
+#include "object/local/local_adopt.h"
 #include "shard/move.h"
 
 #include "base/clock.h"
 #include "os/file.h"
+#include "shard/names.h"
 #include "unit/lake/steps.h"
 #include "unit/shard/move_lab.h"
 
@@ -772,6 +774,89 @@ TEST(shard_move, a_removal_that_was_killed_at_any_step_goes_on_or_leaves_the_buc
         move_lab_check(&l, rows[i].stays ? "0 d 1 g 2" : NULL);
         move_lab_close(&l);
     }
+}
+
+static struct str lab_shard_name(struct arena *a)
+{
+    return shard_bucket_name(a, STR("photos"), STR("abcd"), 9);
+}
+
+/* Makes a bucket that has the name of a shard and is none, so that it cannot be removed. */
+static void make_stray(void *ctx)
+{
+    struct move_lab *l = ctx;
+    struct arena a = {0};
+    struct bucket_info info = {.name = lab_shard_name(&a), .owner = STR("alice")};
+    struct err err = {0};
+
+    CHECK_OK(l->home->ops->create_bucket(l->home, &info, &err));
+    arena_release(&a);
+}
+
+/* Somebody else makes a bucket of the name, while a shard of the removed one cannot be removed. */
+TEST(shard_move, a_removal_whose_cleaning_fails_spares_the_next_bucket_of_the_name)
+{
+    struct bucket_info info = {.name = STR("photos"), .owner = STR("bob")};
+    struct bucket *anew = NULL;
+    struct arena a = {0};
+    struct move_lab l;
+    struct move *r;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    steps_plan(STEPS_AFTER, "shard.remove", 1, make_stray, &l);
+    CHECK_OK(mover_remove(l.mover, l.sharded, STR("alice"), &err));
+    CHECK(steps_happened());
+    CHECK_INT(l.gone, 0);
+    CHECK_OK(l.home->ops->create_bucket(l.home, &info, &err));
+    CHECK_OK(l.home->ops->open_bucket(&anew, l.home, STR_EMPTY, info.name, &err));
+    lab_put(anew, &a, "bobs", STR("1"));
+    move_lab_image(&l, "image");
+
+    CHECK((r = move_find(l.mover, l.sharded)) != NULL);
+    move_work(l.mover, r);
+    CHECK_INT(l.gone, 0);
+    CHECK_OK(l.home->ops->remove_bucket(l.home, STR_EMPTY, lab_shard_name(&a), &err));
+    move_work(l.mover, r);
+    CHECK_INT(l.gone, 1);
+    CHECK_INT(r->phase, MOVE_NONE);
+    lab_expect(anew, "bobs", STR_EMPTY, STR("1"));
+    anew->ops->unref(anew);
+    move_lab_close(&l);
+
+    move_lab_open(&l, "image"); /* the stray is there */
+    CHECK(!l.sharded && l.bucket);
+    lab_expect(l.bucket, "bobs", STR_EMPTY, STR("1"));
+    move_lab_close(&l);
+    arena_release(&a);
+}
+
+/* Somebody has removed the bucket itself past the mover. */
+TEST(shard_move, a_removal_of_a_bucket_that_is_gone_cleans_up)
+{
+    struct move_lab l;
+    struct bucket *home = NULL;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    mutex_lock(&l.sharded->changes);
+    struct shard_map *now = table_map(l.sharded->table), *deleting = map_draft(now);
+    deleting->state = SHARD_DELETING;
+    CHECK_OK(move_publish(l.sharded, deleting, "shard.deleting", &err));
+    mutex_unlock(&l.sharded->changes);
+    map_unref(now);
+    CHECK_OK(sharded_open_home(l.sharded, &home, &err));
+    CHECK_OK(local_remove_opened(home, &err));
+    CHECK_ERR(mover_remove(l.mover, l.sharded, STR("alice"), &err), ERR_NO_BUCKET);
+    CHECK_INT(l.gone, 1);
+    move_lab_close(&l);
+    move_lab_open(&l, "weir");
+    move_lab_check(&l, NULL);
+    move_lab_close(&l);
 }
 
 TEST(shard_move, a_removal_ends_the_move_that_is_under_way)
