@@ -55,8 +55,7 @@ static void shard_opened(const struct sharded_bucket *b, struct bucket *shard)
 
 int shard_open_home(struct sharded_bucket *b, struct bucket **out, struct err *err)
 {
-    struct sharded *s = b->sharded;
-    int code = s->home->ops->open_bucket(out, s->home, s->owner, s->name, err);
+    int code = sharded_open_home(b->sharded, out, err);
 
     if (code == 0)
         shard_opened(b, *out);
@@ -98,6 +97,22 @@ static enum shard_state sharded_state(struct sharded *s)
     return state;
 }
 
+/* Whether a bucket that has the name is this bucket, made plain or sharded anew. Else this bucket
+ * was removed, and somebody has made another one with its name. */
+static int anew_check(const struct sharded *s, struct bucket *now, struct err *err)
+{
+    uint64_t id = 0;
+    int code = 0;
+
+    if (bucket_is_sharded(now))
+        id = sharded_bucket_of(now)->sharded->id;
+    else
+        code = local_bucket_id(now, &id, err);
+    if (code == 0 && id != s->id)
+        code = err_code(err, ERR_NO_BUCKET);
+    return code;
+}
+
 int shard_open_anew(struct sharded_bucket *b, int code, struct bucket **out, struct err *err)
 {
     struct sharded *s = b->sharded;
@@ -110,9 +125,13 @@ int shard_open_anew(struct sharded_bucket *b, int code, struct bucket **out, str
     code = storage_open_bucket(&now, s->home, s->owner, s->name, err);
     if (code < 0)
         return code;
-    if (bucket_is_sharded(now) && sharded_bucket_of(now)->sharded == s) {
+    if (bucket_is_sharded(now) && sharded_bucket_of(now)->sharded == s)
+        code = err_set(err, ERR_BUSY, "the bucket is about to be a plain bucket again");
+    else
+        code = anew_check(s, now, err);
+    if (code < 0) {
         now->ops->unref(now);
-        return err_set(err, ERR_BUSY, "the bucket is about to be a plain bucket again");
+        return code;
     }
     shard_opened(b, now);
     *out = now;

@@ -53,8 +53,9 @@ int shard_open(struct sharded_bucket *b, const struct shard_place *p, struct buc
 /* Opens the bucket on the home that has the name and the documents of the sharded bucket (place 0).
  * ERR_NO_BUCKET: the bucket was removed. */
 int shard_open_home(struct sharded_bucket *b, struct bucket **out, struct err *err) MUST_CHECK;
-/* Opens the bucket that now has the name. `code` is the error of a pass that was not given. Returns
- * that error if the bucket is still this sharded one. */
+/* Opens the bucket, which is not sharded any more, or is sharded anew. `code` is the error of a
+ * pass that was not given. Returns that error if the bucket is still this sharded one.
+ * ERR_NO_BUCKET: the bucket was removed; another one may have its name. */
 int shard_open_anew(struct sharded_bucket *b, int code, struct bucket **out,
                     struct err *err) MUST_CHECK;
 

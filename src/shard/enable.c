@@ -97,7 +97,9 @@ static int enable_write(struct shards *s, struct storage *home, const struct buc
                                     shard_new_mark(&a), (uint64_t)clock_wall_ms());
 
     m->threshold = threshold;
-    int code = log_commit(log, m, clock_mono_ns() + FIRST_MAP_MS * NS_PER_MS, err);
+    int code = sharded_id_now(home, of->name, &m->id, err);
+    if (code == 0)
+        code = log_commit(log, m, clock_mono_ns() + FIRST_MAP_MS * NS_PER_MS, err);
     if (code == 0)
         *out = m;
     else

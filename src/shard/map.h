@@ -9,10 +9,10 @@
  * map_draft() and the functions below it, and publishes that (log.h). docs/sharding.md has the
  * invariants (H1 to H14).
  *
- * A map is stored as a JSON object, whose members have the names that they have below. In its
- * strings every byte but the printable ones of ASCII, and also `%`, `"` and `\\`, is written as `%`
- * and two hexadecimal digits in upper case, because keys are bytes and need not be UTF-8. So a map
- * has exactly one text.
+ * A map is stored as a JSON object, whose members have the names that they have below. `id` is a
+ * string of decimal digits, because it may be above 2^63. In the map's strings every byte but the
+ * printable ones of ASCII, and also `%`, `"` and `\\`, is written as `%` and two hexadecimal digits
+ * in upper case, because keys are bytes and need not be UTF-8. So a map has exactly one text.
  *
  * Maps count their references. Any thread may read a published map. */
 #ifndef SHARD_MAP_H
@@ -87,8 +87,9 @@ struct shard_map {
     uint64_t number;
     struct str home, bucket, owner; /* the storage and name of the bucket, and its owner's id */
     struct str by;                  /* mark of the map's writer, SHARD_BY_LEN hex digits */
-    struct str house;               /* says which installation of weir wrote it */
-    struct str mark;                /* of the names of shards (names.h) */
+    uint64_t id; /* of the bucket (local_bucket_id()); another bucket of the name has another */
+    struct str house; /* says which installation of weir wrote it */
+    struct str mark;  /* of the names of shards (names.h) */
     enum shard_state state;
     uint64_t threshold; /* objects of a shard beyond which it is split; 0: the configured number */
     uint32_t last_number;       /* the greatest number that a place ever had */
@@ -104,7 +105,7 @@ struct shard_map {
 /* --- life --- */
 
 /* Makes the first map of a bucket: one segment, on place 0. The strings are copied. The number is
- * above 0. */
+ * above 0. The caller sets the `id`. */
 struct shard_map *map_first(struct str home, struct str bucket, struct str owner, struct str house,
                             struct str mark, uint64_t number);
 struct shard_map *map_ref(struct shard_map *m);

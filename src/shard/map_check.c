@@ -39,6 +39,8 @@ static int check_head(const struct shard_map *m, struct err *err)
         return check_broken(err, "the number is between 1 and 2^63 - 1");
     if (m->home.len == 0 || m->bucket.len == 0)
         return check_broken(err, "home and bucket have names");
+    if (m->id == 0)
+        return check_broken(err, "the bucket has an id");
     if (!check_is_hex(m->by, SHARD_BY_LEN))
         return check_broken(err, "the writer's mark is 16 hexadecimal digits");
     if (!check_is_mark(m->mark))

@@ -62,6 +62,14 @@ static void text_write_place(struct map_writer *w, const struct shard_place *p)
     json_out_close(&w->json, '}');
 }
 
+static void text_write_id(struct map_writer *w, uint64_t id)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%ju", (uintmax_t)id);
+    text_write(w, "id", str_z(text));
+}
+
 static void text_write_head(struct map_writer *w, const struct shard_map *m)
 {
     json_out_member_u64(&w->json, "format", MAP_FORMAT);
@@ -69,6 +77,7 @@ static void text_write_head(struct map_writer *w, const struct shard_map *m)
     text_write(w, "home", m->home);
     text_write(w, "bucket", m->bucket);
     text_write(w, "owner", m->owner);
+    text_write_id(w, m->id);
     text_write(w, "by", m->by);
     text_write(w, "house", m->house);
     text_write(w, "mark", m->mark);
@@ -232,6 +241,17 @@ static struct str reader_text(struct map_reader *r, const char *name)
     return str_n(bytes, r->code == 0 ? len : 0);
 }
 
+/* Reads the id, which has exactly one text: decimal digits, the first of them not 0. */
+static uint64_t reader_id(struct map_reader *r)
+{
+    struct str text = reader_text(r, "id");
+    uint64_t id = 0;
+
+    if (r->code == 0 && (text.len == 0 || text.p[0] == '0' || str_u64(text, &id) < 0))
+        reader_fail(r, "id", "is not a decimal number above 0");
+    return id;
+}
+
 static unsigned reader_choice(struct map_reader *r, const char *name, const char *const *names,
                               size_t count)
 {
@@ -308,6 +328,7 @@ static void reader_head(struct map_reader *r)
     m->home = reader_text(r, "home");
     m->bucket = reader_text(r, "bucket");
     m->owner = reader_text(r, "owner");
+    m->id = reader_id(r);
     m->by = reader_text(r, "by");
     m->house = reader_text(r, "house");
     m->mark = reader_text(r, "mark");

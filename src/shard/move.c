@@ -66,7 +66,8 @@ static void move_begin_record(struct mover *m, struct move *r, const struct move
     r->keys = r->keys_moved = 0;
     r->counted = false;
     r->limit = m->window_keys;
-    r->tries = 0;
+    r->tries = r->rests = 0;
+    r->gave_up_ms = 0;
     r->waits[0] = 0;
     r->error = (struct err){0};
 }
@@ -116,6 +117,20 @@ void move_take_over(struct mover *m, struct sharded *s)
         move_go_on(r, noted);
     }
     move_let_go(m, r);
+    mutex_unlock(&m->lock);
+    loop_wake(&m->loop);
+}
+
+void move_clean_later(struct mover *m, struct sharded *s, const struct err *why)
+{
+    mutex_lock(&m->lock);
+    struct move *r = move_of(m, s);
+    move_begin_record(m, r, &(struct move_request){.kind = SHARD_DISABLE});
+    r->phase = MOVE_CLEANING;
+    r->removed = true;
+    r->due_ns = clock_mono_ns() + (uint64_t)MOVE_REST_MS * NS_PER_MS;
+    r->error = *why;
+    r->error_ms = r->started_ms;
     mutex_unlock(&m->lock);
     loop_wake(&m->loop);
 }
@@ -280,9 +295,11 @@ static int move_turn_counting(struct mover *m, struct move *r, struct err *err)
 static void move_keep_window(struct mover *m, struct move *r, const struct hand_over *h, int code)
 {
     mutex_lock(&m->lock);
-    if (code == 0) {
-        r->keys_moved += h->keys;
+    if (code == 0 && h->cleaned) {
         r->tries = 0;
+    } else if (code == 0) {
+        r->keys_moved += h->keys;
+        r->tries = r->rests = 0;
         r->limit = size_min(m->window_keys, r->limit * 2);
         m->stats.hand_overs++;
         m->stats.keys += h->keys;
@@ -295,6 +312,29 @@ static void move_keep_window(struct mover *m, struct move *r, const struct hand_
     if (h->closed_ms > m->stats.longest_closed_ms)
         m->stats.longest_closed_ms = h->closed_ms;
     mutex_unlock(&m->lock);
+}
+
+/* Ends a move that gets no further, behind the last window that was handed over. `why` is the
+ * reason, an error of the last turn. Returns the error that says so. */
+static int move_give_up(struct mover *m, struct move *r, const struct err *why, struct err *err)
+{
+    bool plain;
+    int code = move_end(m, r->bucket, false, &plain, err);
+
+    if (code < 0)
+        return code;
+    mutex_lock(&m->lock);
+    r->gave_up_ms = clock_mono_ms();
+    mutex_unlock(&m->lock);
+    return err_set(err, ERR_BUSY, "the %s ended before it had moved all keys: %s",
+                   move_kind_text(r->kind), why->text);
+}
+
+/* Whether a split has waited for requests for so long that it ends. The other moves go on: the
+ * bucket works with fewer shards than it could have, but not with keys in two of them for good. */
+static bool move_has_waited(const struct move *r)
+{
+    return r->kind == SHARD_SPLIT && r->tries >= MOVE_TRIES && r->rests + 1 >= MOVE_RESTS;
 }
 
 static int move_turn_moving(struct mover *m, struct move *r, struct err *err)
@@ -310,6 +350,10 @@ static int move_turn_moving(struct mover *m, struct move *r, struct err *err)
     int code = hand_over_next(s, &h, err);
     mutex_unlock(&s->changes);
     move_keep_window(m, r, &h, code);
+    if (h.stuck || (code == ERR_AGAIN && move_has_waited(r))) {
+        struct err why = *err;
+        return move_give_up(m, r, &why, err);
+    }
     if (code == ERR_END) {
         mutex_lock(&m->lock);
         if (r->phase == MOVE_MOVING)
@@ -332,7 +376,8 @@ static bool sharded_is_plain(struct sharded *s)
 static int move_turn_cleaning(struct mover *m, struct move *r, struct err *err)
 {
     struct sharded *s = r->bucket;
-    bool plain = sharded_is_plain(s); /* the turn before may have failed behind that */
+    bool plain =
+        r->removed || sharded_is_plain(s); /* the turn before may have failed behind that */
     int code = plain ? 0 : move_end(m, s, r->kind == SHARD_DISABLE, &plain, err);
 
     if (code == 0 && plain)
@@ -365,15 +410,29 @@ int move_turn(struct mover *m, struct move *r, struct err *err)
     }
 }
 
+/* The pause after requests were in the way. It grows, and a window that was closed in vain is not
+ * closed again for seven times as long, so that clients whose requests take long keep their rate.
+ */
+static uint64_t move_wait_ns(const struct move *r, uint64_t worked_ns)
+{
+    unsigned doubled = r->tries < 7 ? r->tries : 7;
+    uint64_t wait = ((uint64_t)MOVE_AGE_MS * NS_PER_MS) << doubled;
+    uint64_t share = (MOVE_SHARE - 1) * worked_ns, most = (uint64_t)MOVE_REST_MS * NS_PER_MS;
+
+    if (r->tries >= MOVE_TRIES)
+        return most;
+    if (share > wait)
+        wait = share;
+    return wait < most ? wait : most;
+}
+
 static uint64_t move_pause_ns(const struct move *r, int code, uint64_t worked_ns)
 {
     uint64_t most = (uint64_t)MOVE_PAUSE_MAX_MS * NS_PER_MS;
     uint64_t pause = r->hurry ? 0 : (MOVE_SHARE - 1) * worked_ns;
 
-    if (code == ERR_AGAIN) {
-        bool rests = r->tries >= MOVE_TRIES;
-        return rests ? (uint64_t)MOVE_REST_MS * NS_PER_MS : (uint64_t)MOVE_AGE_MS * NS_PER_MS;
-    }
+    if (code == ERR_AGAIN)
+        return move_wait_ns(r, worked_ns);
     if (code < 0)
         return (uint64_t)MOVE_REST_MS * NS_PER_MS;
     return pause < most ? pause : most;
@@ -382,7 +441,7 @@ static uint64_t move_pause_ns(const struct move *r, int code, uint64_t worked_ns
 /* Whether a turn's error ends the move: the request cannot be carried out. */
 static bool move_is_over(const struct move *r, int code)
 {
-    return code == ERR_END || code == ERR_NO_BUCKET ||
+    return code == ERR_END || code == ERR_NO_BUCKET || (code < 0 && r->gave_up_ms) ||
            (code < 0 && code != ERR_AGAIN && r->phase == MOVE_LOOKING);
 }
 
@@ -390,8 +449,10 @@ static bool move_is_over(const struct move *r, int code)
 static void move_keep(struct mover *m, struct move *r, int code, const struct err *err,
                       struct noted noted)
 {
-    if (code == ERR_AGAIN && r->tries >= MOVE_TRIES)
+    if (code == ERR_AGAIN && r->tries >= MOVE_TRIES) {
         r->tries = 0;
+        r->rests++;
+    }
     r->waits[0] = 0;
     if (code == ERR_AGAIN)
         snprintf(r->waits, sizeof(r->waits), "%s", err->text);
@@ -560,6 +621,17 @@ void mover_progress(struct mover *m, struct sharded *s, struct arena *a, struct 
         out->window.upto = arena_str(a, now->move.window.upto);
     }
     map_unref(now);
+}
+
+bool move_gave_up(struct mover *m, struct sharded *s, uint64_t within_ms, char *why, size_t size)
+{
+    mutex_lock(&m->lock);
+    const struct move *r = move_find(m, s);
+    bool lately = r && r->gave_up_ms && clock_mono_ms() - r->gave_up_ms < within_ms;
+    if (lately)
+        snprintf(why, size, "%s", r->error.text);
+    mutex_unlock(&m->lock);
+    return lately;
 }
 
 void mover_stats(struct mover *m, struct mover_stats *out)

@@ -116,8 +116,8 @@ void mover_progress(struct mover *m, struct sharded *s, struct arena *a, struct 
 /* Removes the bucket with all its shards, with the rights of `user`. ERR_CONFLICT: it is not empty,
  * or another removal is under way. ERR_BUSY: requests are under way that did not end soon. Other
  * errors are those of remove_bucket(). After an error the bucket is as it was. A move that is under
- * way ends. plain() is not called; gone() is called, at the latest when the mover's thread has
- * tidied up. */
+ * way ends. plain() is not called. gone() is called when the shards and the map bucket are removed:
+ * before the call returns, or later by the mover's thread if that fails at first. */
 int mover_remove(struct mover *m, struct sharded *s, struct str user, struct err *err) MUST_CHECK;
 
 /* Removes the maps, the oldest first, and then the map bucket; for a bucket that is not sharded any

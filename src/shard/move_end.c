@@ -126,12 +126,14 @@ static int any_remove(struct sharded *s, const struct shard_map *m, struct str n
     struct str mark;
     uint32_t number;
 
-    return shard_name_parse(name, s->name, &mark, &number) ? shard_remove(s, name, err) : 0;
+    return shard_name_parse(name, s->name, &mark, &number) ? move_remove_shard(s, m, name, err) : 0;
 }
 
 int move_clean_up(struct sharded *s, struct err *err)
 {
     struct shard_map *m = table_map(s->table);
+
+    BUG_ON(m->state == SHARD_ACTIVE); /* no shard owns a key any more */
     int code = shards_each(s, m, any_remove, err);
 
     if (code == 0)
@@ -156,6 +158,21 @@ static void draft_drop_places(struct shard_map *draft)
     for (size_t i = draft->place_count; i > 1; i--)
         if (!place_has_segment(draft, i - 1))
             map_remove_place(draft, draft->places[i - 1].number);
+}
+
+/* Removes the rows of the shards that end_publish() takes out of the map. The map still names them,
+ * so that after a kill the next try finds them again. */
+static int end_remove_garbage(struct sharded *s, const struct shard_map *now, struct err *err)
+{
+    const struct shard_window all = {STR_EMPTY, STR_EMPTY};
+    int code = 0;
+
+    for (size_t i = 1; i < now->place_count && code == 0; i++) {
+        bool more = !place_has_segment(now, i);
+        while (code == 0 && more)
+            code = move_remove_garbage(s, now, now->places[i].number, &all, &more, err);
+    }
+    return code;
 }
 
 static bool map_is_at_home(const struct shard_map *m)
@@ -189,6 +206,8 @@ int move_end(struct mover *m, struct sharded *s, bool plain, bool *became_plain,
     mutex_lock(&s->changes);
     int code = move_open_map(s, &now, err);
     bool whole = code == 0 && plain && map_is_at_home(now);
+    if (code == 0)
+        code = end_remove_garbage(s, now, err);
     if (code == 0)
         code = end_publish(m, s, now, whole, err);
     map_unref(now);

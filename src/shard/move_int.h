@@ -17,6 +17,7 @@ enum {
     MOVE_AGE_MS = 100,    /* requests that are older are not waited for: the window ends below */
     MOVE_TRIES = 10,      /* windows that may be opened again before the move rests */
     MOVE_REST_MS = 10000, /* how long a move rests after these tries, and after an error */
+    MOVE_RESTS = 3,       /* rests after which a split that has got no further ends */
     MOVE_PAUSE_MAX_MS = 2000,
     MOVE_SAMPLE = 4096, /* keys among which the median is looked for */
     MOVE_OPEN_UPLOADS = 1000,
@@ -32,6 +33,7 @@ struct move {
     bool hurry;
     bool at_work;    /* a thread works on the move */
     bool forgotten;  /* the last user drops this */
+    bool removed;    /* the bucket was removed, and only the cleaning is left */
     unsigned users;  /* threads that use this */
     uint64_t due_ns; /* clock_mono_ns(): no work before */
     uint64_t started_ns;
@@ -42,7 +44,11 @@ struct move {
     struct err error; /* of the last failure; code 0: none */
 
     size_t limit;   /* keys of the next window */
-    unsigned tries; /* windows that were opened again since the last that was handed over */
+    unsigned tries; /* windows that could not be handed over since the last one that was */
+    unsigned rests; /* how often the move has rested after such tries */
+    /* The move has ended before it had moved everything, at this time (clock_mono_ms()), and the
+     * error says why; 0: it has not. */
+    uint64_t gave_up_ms;
 };
 
 struct mover {
@@ -98,10 +104,23 @@ struct hand_over {
     uint64_t keys;      /* out: keys that were moved */
     uint64_t closed_ms; /* out: how long the window was closed */
     bool reopened;      /* out: requests did not end in time */
+    bool cleaned;       /* out: instead, garbage was removed where the window will lie */
+    bool stuck;         /* out: with ERR_TOO_LARGE, the next key can never be moved */
 };
 /* Hands the next window of the noted move over. Called under s->changes. ERR_END: all of it is
  * where it belongs. ERR_AGAIN: requests are in the way. */
 int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err) MUST_CHECK;
+
+/* --- garbage (H10); under s->changes --- */
+
+/* Removes rows that the place has in the window, of which no segment of the place overlaps any
+ * part: some thousand of them, and *more says whether there are others. `m` is the newest map. */
+int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t number,
+                        const struct shard_window *w, bool *more, struct err *err) MUST_CHECK;
+/* Removes a shard that the map does not have, with all its rows. A shard that is not there is
+ * fine. */
+int move_remove_shard(struct sharded *s, const struct shard_map *m, struct str name,
+                      struct err *err) MUST_CHECK;
 
 /* Ends the noted move in the map, with the shards that have no segments any more; these are then
  * removed. With `plain`, the bucket becomes plain if it has all keys itself. *became_plain says
@@ -122,6 +141,11 @@ struct move *move_find(struct mover *m, const struct sharded *s);
 struct move *move_of(struct mover *m, struct sharded *s);
 /* Notes the move that the newest map has, if it is not at work already. */
 void move_take_over(struct mover *m, struct sharded *s);
+/* Whether the last move of the bucket gave up within this time. If so, `why` says why. */
+bool move_gave_up(struct mover *m, struct sharded *s, uint64_t within_ms, char *why, size_t size);
+/* Makes the mover's thread remove what is left of a bucket that was removed, since that has failed
+ * (`why`), and call gone() then. */
+void move_clean_later(struct mover *m, struct sharded *s, const struct err *why);
 /* Says that nothing of the bucket is at work any more, and waits for the thread to leave it. */
 void move_forget(struct mover *m, struct sharded *s);
 

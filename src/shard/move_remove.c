@@ -8,8 +8,11 @@
  *     clean       the shards, then the map bucket
  *
  * Until the bucket itself is removed, the state goes back after any error, and a start goes on:
- * with the removal if the map says `deleting`, else by opening what was closed. */
+ * with the removal if the map says `deleting`, else by opening what was closed. The bucket is known
+ * by its id: another one that has got its name is left alone. If the cleaning fails, the name stays
+ * in use, and the mover's thread tries again. */
 #include "base/clock.h"
+#include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 
 enum { REMOVE_DRAIN_MS = 1000 };
@@ -111,12 +114,17 @@ static int remove_undo(struct sharded *s, int code, struct err *err)
 
 /* Removes the bucket itself, whose map says that it is being removed. After an error the state goes
  * back, unless the bucket was not there (ERR_NO_BUCKET). */
-static int remove_itself(struct sharded *s, struct str user, struct err *err)
+static int remove_itself(struct sharded *s, struct err *err)
 {
-    shard_step_begin("shard.remove");
-    int code = s->home->ops->remove_bucket(s->home, user, s->name, err);
-    if (code == 0)
-        shard_step_end("shard.remove");
+    struct bucket *home = NULL;
+    int code = sharded_open_home(s, &home, err);
+
+    if (code == 0) {
+        shard_step_begin("shard.remove");
+        code = local_remove_opened(home, err);
+        if (code == 0)
+            shard_step_end("shard.remove");
+    }
     return code == 0 || code == ERR_NO_BUCKET ? code : remove_undo(s, code, err);
 }
 
@@ -129,7 +137,8 @@ static bool sharded_is_deleting(struct sharded *s)
     return deleting;
 }
 
-static int remove_decide(struct sharded *s, struct str user, struct err *err)
+/* *gone: the bucket itself is not there any more. */
+static int remove_decide(struct sharded *s, bool *gone, struct err *err)
 {
     int code = 0;
 
@@ -144,43 +153,75 @@ static int remove_decide(struct sharded *s, struct str user, struct err *err)
         if (code < 0)
             return remove_undo(s, code, err);
     }
-    return remove_itself(s, user, err);
+    code = remove_itself(s, err);
+    *gone = code == 0 || code == ERR_NO_BUCKET;
+    return code;
+}
+
+/* Removes what is left of a bucket that was removed. After an error the mover's thread tries again,
+ * and the name stays in use until it has succeeded. */
+static void remove_rest(struct mover *m, struct sharded *s)
+{
+    struct err err = {0};
+    int code = move_clean_up(s, &err);
+
+    if (code < 0)
+        log_warn(m->o.log, "shard.not_tidied", log_s("bucket", s->name), log_z("error", err.text));
+    move_forget(m, s);
+    if (code < 0)
+        move_clean_later(m, s, &err);
+    else if (m->o.gone)
+        m->o.gone(m->o.ctx, s);
 }
 
 int mover_remove(struct mover *m, struct sharded *s, struct str user, struct err *err)
 {
     int code = sharded_is_deleting(s) ? 0 : remove_check_empty(s, err);
+    bool gone = false;
 
+    (void)user; /* whoever may delete the bucket was asked before */
     if (code < 0)
         return code;
     mutex_lock(&s->changes);
-    code = remove_decide(s, user, err);
+    code = remove_decide(s, &gone, err);
     mutex_unlock(&s->changes);
-    if (code < 0)
-        return code;
-    struct err failed = {0};
-    if (move_clean_up(s, &failed) < 0)
-        log_warn(m->o.log, "shard.not_tidied", log_s("bucket", s->name),
-                 log_z("error", failed.text)); /* the next start tidies */
-    move_forget(m, s);
-    if (m->o.gone)
-        m->o.gone(m->o.ctx, s);
-    return 0;
+    if (gone)
+        remove_rest(m, s);
+    return code;
 }
 
 /* --- after a kill --- */
 
 static int recover_active(struct mover *m, struct sharded *s, struct err *err)
 {
-    int code = move_repair(s, err);
+    struct err stays = {0};
+    int code = move_repair(s, &stays);
     struct shard_map *now = table_map(s->table);
 
+    if (code == ERR_CONFLICT && now->closed == SHARD_CLOSED_ADOPT) {
+        /* The window stays closed, and the mover tries again. The rest of the bucket serves. */
+        log_warn(m->o.log, "shard.window_stays_closed", log_s("bucket", s->name),
+                 log_z("error", stays.text));
+        code = 0;
+    } else if (code < 0) {
+        *err = stays;
+    }
     if (code == 0)
         code = move_tidy(s, now, err);
     if (code == 0 && now->move.id.len)
         move_take_over(m, s);
     map_unref(now);
     return code;
+}
+
+/* Removes what is left of the sharding of a bucket that is plain or removed. If that fails, the
+ * next start tries again: whatever bucket has the name now must be served. */
+static void recover_rest(struct mover *m, struct sharded *s)
+{
+    struct err err = {0};
+
+    if (move_clean_up(s, &err) < 0)
+        log_warn(m->o.log, "shard.not_tidied", log_s("bucket", s->name), log_z("error", err.text));
 }
 
 static int recover_state(struct mover *m, struct sharded *s, bool *serves, struct err *err)
@@ -192,13 +233,15 @@ static int recover_state(struct mover *m, struct sharded *s, bool *serves, struc
     map_unref(now);
     *serves = state == SHARD_ACTIVE;
     if (state == SHARD_DELETING) {
-        code = remove_itself(s, s->owner, err);
+        code = remove_itself(s, err);
         *serves = code == ERR_CONFLICT; /* it was not empty, and is active again */
         if (code == ERR_CONFLICT || code == ERR_NO_BUCKET)
             code = 0;
     }
+    if (code == 0 && *serves)
+        return recover_active(m, s, err);
     if (code == 0)
-        code = *serves ? recover_active(m, s, err) : move_clean_up(s, err);
+        recover_rest(m, s);
     return code;
 }
 

@@ -1,15 +1,18 @@
 /* Handing one window over from one shard to another one in the same folder (docs/sharding.md, H8).
  *
- *     choose    the next keys, up to 1,000 or (at full speed) 4,000, below the smallest key of a
- * long request close     a map that closes the window: new requests wait drain     requests that
- * began before end adopt     the rows change their bucket, in one change of the database for each
- * 1,000 keys commit    a map that gives the window to the other shard, and opens it
+ *     choose   the next keys, up to 1,000 or (at full speed) 4,000, below the smallest key of a
+ *              long request, and below a key whose rows are too many for one change
+ *     clean    rows that the other shard has in the window are garbage, and are removed (H10)
+ *     close    a map that closes the window: new requests wait
+ *     drain    requests that began before end
+ *     adopt    the rows change their bucket, in one change of the database for each 1,000 keys
+ *     commit   a map that gives the window to the other shard, and opens it
  *
  * Killed before `adopt`: nothing happened but the closing. Killed between `adopt` and `commit`: the
  * rows are in the other shard, and the map says that they are not. move_repair() moves them back
  * and opens the window, so every start finds one of the two whole states. While a window is closed,
  * rows that lie in the other shard inside of it are all rows that were moved: the shard owned
- * nothing there and was empty there. */
+ * nothing there, and it was cleaned there before the window was closed. */
 #include "base/clock.h"
 #include "object/local/local_adopt.h"
 #include "shard/move_int.h"
@@ -238,6 +241,8 @@ static int window_end_below_busy(struct window *x, const struct contents *c, str
 
     if (busy.len == 0)
         return 0;
+    /* Nothing is known to lie below the key in an empty window, and a window that is closed without
+     * hope of a drain only keeps its clients waiting. */
     while (i > 0 && str_cmp(c->keys[i - 1], busy) >= 0)
         i--;
     if (i == 0)
@@ -253,9 +258,30 @@ static void window_count(struct window *x, const struct contents *c)
         x->keys++;
 }
 
+/* Ends the window below a key that has too many rows. ERR_TOO_LARGE: that is the first key. */
+static int window_end_below_large(struct window *x, struct bucket *from, struct hand_over *h,
+                                  struct arena *a, struct err *err)
+{
+    struct str large, before;
+    int code = local_find_large(from, x->w.after, x->w.upto, LOCAL_ADOPT_KEY_BYTES, a, &large,
+                                &before, err);
+
+    if (code < 0 || large.len == 0)
+        return code;
+    if (before.len) {
+        x->w.upto = before;
+        return 0;
+    }
+    h->stuck = true;
+    return err_set(err, ERR_TOO_LARGE,
+                   "the versions of the key " STR_FMT " have more than %d MiB, which is more than "
+                   "one change of the database takes",
+                   STR_ARG(large), LOCAL_ADOPT_KEY_BYTES / (1024 * 1024));
+}
+
 /* Chooses the window. Its strings are in the arena or in the map. */
 static int window_choose(struct window *x, struct sharded *s, const struct shard_map *m,
-                         size_t limit, struct arena *a, struct err *err)
+                         struct hand_over *h, struct arena *a, struct err *err)
 {
     struct contents c = {0};
     struct bucket *from = NULL;
@@ -265,17 +291,17 @@ static int window_choose(struct window *x, struct sharded *s, const struct shard
         return err_code(err, code);
     code = move_open_place(s, m, x->from, &from, err);
     if (code == 0)
-        code = contents_read(&c, from, &x->w, limit, a, err);
+        code = contents_read(&c, from, &x->w, h->limit, a, err);
+    x->empty = code == 0 && !contents_are_in(&c, &x->w);
+    if (code == 0 && !x->empty)
+        window_end(x, &c);
+    if (code == 0)
+        code = window_end_below_busy(x, &c, s, a, err);
+    if (code == 0 && !x->empty)
+        code = window_end_below_large(x, from, h, a, err);
     if (from)
         from->ops->unref(from);
-    if (code < 0)
-        return code;
-    x->empty = !contents_are_in(&c, &x->w);
-    if (!x->empty) {
-        window_end(x, &c);
-        code = window_end_below_busy(x, &c, s, a, err);
-        window_count(x, &c);
-    }
+    window_count(x, &c);
     return code < 0 ? code : arena_error(a);
 }
 
@@ -388,9 +414,11 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err)
     if (code == 0 && m->move.id.len == 0)
         code = err_code(err, ERR_END);
     if (code == 0)
-        code = window_choose(&x, s, m, h->limit, &a, err);
+        code = window_choose(&x, s, m, h, &a, err);
+    if (code == 0)
+        code = move_remove_garbage(s, m, x.to, &x.w, &h->cleaned, err);
     uint64_t since = clock_mono_ns();
-    if (code == 0) {
+    if (code == 0 && !h->cleaned) {
         code = window_close(&x, s, m, err);
         if (code == 0)
             code = window_finish(&x, s, h, &a, err);
@@ -398,7 +426,7 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err)
             code = window_undo(&x, s, m, code, err); /* it may be closed all the same */
         h->closed_ms = (clock_mono_ns() - since) / NS_PER_MS;
     }
-    if (code == 0)
+    if (code == 0 && !h->cleaned)
         h->keys = x.keys;
     map_unref(m);
     arena_release(&a);

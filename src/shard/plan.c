@@ -466,6 +466,7 @@ static int look_at_map(struct look *l, struct err *err)
 int plan_look(struct plan *p, struct sharded *s, struct err *err)
 {
     struct look l = {.plan = p, .s = s};
+    char why[200];
     int code = 0;
 
     mutex_lock(&p->looking);
@@ -477,8 +478,12 @@ int plan_look(struct plan *p, struct sharded *s, struct err *err)
     l.automatic = p->automatic;
     l.watch->why[0] = 0;
     mutex_unlock(&p->lock);
-    if (l.map->state == SHARD_ACTIVE && !look_is_moving(&l))
-        code = look_at_map(&l, err);
+    if (l.map->state == SHARD_ACTIVE && !look_is_moving(&l)) {
+        if (move_gave_up(p->o.mover, s, p->o.calm_ms, why, sizeof(why)))
+            look_say(&l, "%s", why);
+        else
+            code = look_at_map(&l, err);
+    }
     map_unref(l.map);
     arena_release(&l.arena);
     mutex_unlock(&p->looking);

@@ -246,7 +246,9 @@ static int rebuild_make(struct rebuild *r, struct shards *s, struct err *err)
                        (uint64_t)clock_wall_ms());
     for (size_t i = 1; i < r->count; i++)
         map_add_place(r->map, r->places[i].number, r->home->name, r->places[i].bucket);
-    code = rebuild_walk(r, err);
+    code = sharded_id_now(r->home, r->name, &r->map->id, err);
+    if (code == 0)
+        code = rebuild_walk(r, err);
     if (code == 0)
         code = rebuild_publish(r, s, err);
     r->result->shards = r->map->place_count;

@@ -1,6 +1,7 @@
 /* One sharded bucket in this process. */
 #include "shard/sharded.h"
 #include "base/clock.h"
+#include "object/local/local_adopt.h"
 #include "route/route.h"
 #include "shard/log.h"
 
@@ -53,6 +54,7 @@ struct sharded *sharded_new(struct routes *routes, struct storage *home, struct 
     s->name = sharded_keep(head->bucket);
     s->owner = sharded_keep(head->owner);
     s->house = sharded_keep(head->house);
+    s->id = head->id;
     s->routes = routes;
     s->table = table_new(head, sharded_open_window, s);
     s->log = log;
@@ -84,6 +86,31 @@ void sharded_unref(struct sharded *s)
 
 /* --- shards --- */
 
+/* Opens a bucket that has the id of this one: the bucket itself, or a shard of it. ERR_NO_BUCKET:
+ * there is no bucket of this name, or it belongs to another bucket. */
+static int sharded_open_own(struct sharded *s, struct storage *storage, struct str name,
+                            struct bucket **out, struct err *err)
+{
+    struct bucket *b = NULL;
+    uint64_t id = 0;
+    int code = storage->ops->open_bucket(&b, storage, s->owner, name, err);
+
+    if (code == 0)
+        code = local_bucket_id(b, &id, err);
+    if (code == 0 && id != s->id)
+        code = err_code(err, ERR_NO_BUCKET);
+    if (code == 0)
+        *out = b;
+    else if (b)
+        b->ops->unref(b);
+    return code;
+}
+
+int sharded_open_home(struct sharded *s, struct bucket **out, struct err *err)
+{
+    return sharded_open_own(s, s->home, s->name, out, err);
+}
+
 int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bucket **out,
                        struct err *err)
 {
@@ -94,11 +121,23 @@ int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bu
     if (!storage)
         return err_set(err, ERR_OFFLINE, "storage '" STR_FMT "', which has shard %u, is not known",
                        STR_ARG(p->storage), p->number);
-    int code = storage->ops->open_bucket(out, storage, s->owner, p->bucket, err);
+    int code = sharded_open_own(s, storage, p->bucket, out, err);
     if (code == ERR_NO_BUCKET)
         return err_set(err, ERR_CORRUPT,
                        "shard %u, bucket '" STR_FMT "' on storage '" STR_FMT "', is missing",
                        p->number, STR_ARG(p->bucket), STR_ARG(p->storage));
+    return code;
+}
+
+int sharded_id_now(struct storage *home, struct str name, uint64_t *out, struct err *err)
+{
+    struct bucket *b = NULL;
+    int code = home->ops->open_bucket(&b, home, STR_EMPTY, name, err);
+
+    if (code == 0)
+        code = local_bucket_id(b, out, err);
+    if (b)
+        b->ops->unref(b);
     return code;
 }
 

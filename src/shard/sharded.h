@@ -14,6 +14,7 @@ struct routes;
 struct sharded {
     struct storage *home;   /* borrowed from the routes */
     struct str name, owner; /* live as long as the struct */
+    uint64_t id;            /* of the bucket: a later bucket with this name has another id */
     struct str house;
     struct routes *routes; /* find the storages of the shards */
     struct shard_table *table;
@@ -36,10 +37,16 @@ struct sharded *sharded_new(struct routes *routes, struct storage *home, struct 
 struct sharded *sharded_ref(struct sharded *s);
 void sharded_unref(struct sharded *s); /* NULL is fine */
 
+/* Opens the bucket itself: *out is a reference. ERR_NO_BUCKET: it was removed; another bucket may
+ * have its name. */
+int sharded_open_home(struct sharded *s, struct bucket **out, struct err *err) MUST_CHECK;
 /* Opens the bucket of a shard; *out is a reference. ERR_NO_BUCKET is never returned: a shard that
- * is missing is ERR_CORRUPT. */
+ * is missing, or whose name another bucket has, is ERR_CORRUPT. */
 int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bucket **out,
                        struct err *err) MUST_CHECK;
+/* Reads the id (local_bucket_id()) of the bucket on the home that now has this name. */
+int sharded_id_now(struct storage *home, struct str name, uint64_t *out,
+                   struct err *err) MUST_CHECK;
 /* Publishes the next map: writes it to the log, then installs it. A map that does not pass
  * map_check() is a bug. The caller holds s->changes, and keeps its reference to the map, which it
  * does not change any more.

@@ -11,6 +11,15 @@
  * for the database or keeps other changes waiting for long. */
 static const size_t ADOPT_BYTES = 8 * MIB;
 
+int local_bucket_id(struct bucket *b, uint64_t *out, struct err *err)
+{
+    if (b->ops != &local_bucket_ops)
+        return err_set(err, ERR_INVALID, "the bucket " STR_FMT " is not in a folder",
+                       STR_ARG(b->name));
+    *out = local_bucket_of(b)->logical.id;
+    return 0;
+}
+
 /* --- making and removing shards --- */
 
 int local_make_shard(struct bucket *logical, struct str name, struct err *err)
@@ -32,6 +41,11 @@ int local_remove_shard(struct storage *s, struct str name, struct err *err)
         return bucket_remove_opened(b, err);
     local_bucket_unref(b);
     return err_set(err, ERR_INVALID, "the bucket " STR_FMT " is not a shard", STR_ARG(name));
+}
+
+int local_remove_opened(struct bucket *b, struct err *err)
+{
+    return bucket_remove_opened(b, err);
 }
 
 /* --- adopting --- */
@@ -73,7 +87,7 @@ static int adopt_state(struct adopt_change *p, struct err *err)
 }
 
 /* Moves a row: its value stays as it is (L4), and in its key only the bucket's id changes. */
-static void adopt_row(void *ctx, enum tag tag, struct str from, struct str value)
+static int adopt_row(void *ctx, enum tag tag, struct str from, struct str value, struct err *err)
 {
     struct adopt_change *p = ctx;
     struct local *l = p->change.b->local;
@@ -87,12 +101,14 @@ static void adopt_row(void *ctx, enum tag tag, struct str from, struct str value
     db_tx_put(p->change.tx, l->rows, row_str(&to), value);
     db_tx_delete(p->change.tx, l->rows, from);
     p->bytes += 2 * from.len + value.len;
+    (void)err;
     if (tag != TAG_OBJECT && tag != TAG_VERSION)
-        return;
+        return 0;
     if (record_get(value, &r, NULL) < 0)
-        return; /* a record that cannot be read is not counted */
+        return 0; /* a record that cannot be read is not counted */
     record_count(&p->change.counted, &r, tag == TAG_OBJECT, 1);
     record_count(&p->source.counted, &r, tag == TAG_OBJECT, -1);
+    return 0;
 }
 
 static int adopt_keys(struct adopt_change *p, struct keys *from, struct err *err)

@@ -13,7 +13,16 @@
 
 #include "object/local/local.h"
 
-enum { LOCAL_ADOPT_MAX = 1000 }; /* keys that one call moves */
+enum {
+    LOCAL_ADOPT_MAX = 1000,                   /* keys that one call moves, or removes */
+    LOCAL_ADOPT_KEY_BYTES = 48 * 1024 * 1024, /* keys whose rows have up to this number of bytes
+                                                 can surely be moved */
+};
+
+/* Says which bucket the rows of `b` belong to: the id of the logical bucket if `b` is a shard, else
+ * the bucket's own id. It is above 0, and no other bucket of the storage ever gets it, also not one
+ * with the same name. ERR_INVALID: the bucket is not in a folder. */
+int local_bucket_id(struct bucket *b, uint64_t *out, struct err *err) MUST_CHECK;
 
 /* Makes a bucket with this name as a shard of the logical bucket, whose owner, versions and object
  * lock it gets. `logical` may itself be a shard: then the new shard gets the state of that shard,
@@ -22,6 +31,10 @@ enum { LOCAL_ADOPT_MAX = 1000 }; /* keys that one call moves */
 int local_make_shard(struct bucket *logical, struct str name, struct err *err) MUST_CHECK;
 /* Removes the shard. ERR_CONFLICT: it is not empty. ERR_INVALID: the bucket is not a shard. */
 int local_remove_shard(struct storage *s, struct str name, struct err *err) MUST_CHECK;
+
+/* Removes the bucket as it was opened, and releases the reference: another bucket that has got its
+ * name since stays. ERR_NO_BUCKET: the bucket was removed before. ERR_CONFLICT: it is not empty. */
+int local_remove_opened(struct bucket *b, struct err *err) MUST_CHECK;
 
 /* Moves all rows (current and old versions, markers, open and finished uploads) of the keys above
  * `after`, up to and including `upto` (empty: no upper end), from one bucket to another one, in one
@@ -63,6 +76,25 @@ int local_adopt(struct bucket *to, struct bucket *from, struct str after, struct
  * reads every row of the window, at some million rows a second. */
 int local_sample_keys(struct bucket *b, struct str after, struct str upto, size_t samples,
                       struct arena *a, uint64_t *count, struct str **sample, size_t *sample_count,
+                      struct err *err) MUST_CHECK;
+
+/* Finds the first key above `after`, up to `upto`, whose rows would write more than `most` bytes if
+ * they were moved. *large is that key, in the arena; empty: there is none. *before is the last key
+ * of the window below it that has rows; empty: there is none. Of each key, no more than `most`
+ * bytes are read. */
+int local_find_large(struct bucket *b, struct str after, struct str upto, size_t most,
+                     struct arena *a, struct str *large, struct str *before,
+                     struct err *err) MUST_CHECK;
+
+/* Removes the rows of the keys above `after`, up to `upto`: versions, markers, and uploads with
+ * their parts. The counts follow, the files go to the collector, and no tap is told. Object lock
+ * does not protect the rows: they are garbage that no client has seen, of keys that belong to
+ * another shard, and the caller answers for that. The result of a finished upload names no key; it
+ * goes when it expires.
+ * One change removes at most `limit` keys, and at most some thousand rows, so of a key with very
+ * many versions it may remove a part. *more says whether there are others; the caller then repeats
+ * the call. A window without rows costs a look, and no change. */
+int local_remove_rows(struct bucket *b, struct str after, struct str upto, size_t limit, bool *more,
                       struct err *err) MUST_CHECK;
 
 /* Sums the usage of several buckets of one storage as of one moment. */

@@ -498,8 +498,9 @@ void keys_close(struct keys *k);
 /* Sets *key to the next key (valid until keys_take()). False: there are no more keys. */
 bool keys_peek(const struct keys *k, struct str *key);
 /* Calls fn (NULL: no function) with every row of the key that keys_peek() has returned, and goes to
- * the next key. `key` is the caller's copy. */
-typedef void key_row_fn(void *ctx, enum tag tag, struct str row, struct str value);
+ * the next key. `key` is the caller's copy. When fn returns an error, keys_take() returns it at
+ * once, and nothing but keys_close() may follow. */
+typedef int key_row_fn(void *ctx, enum tag tag, struct str row, struct str value, struct err *err);
 int keys_take(struct keys *k, struct str key, key_row_fn *fn, void *ctx,
               struct err *err) MUST_CHECK;
 

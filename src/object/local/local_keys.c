@@ -101,8 +101,9 @@ int keys_take(struct keys *k, struct str key, key_row_fn *fn, void *ctx, struct 
         struct key_walk *w = &k->walks[i];
         while (code == 0 && w->there && str_eq(w->key, key)) {
             if (fn)
-                fn(ctx, kinds[i].tag, w->row, w->value);
-            code = key_walk_next(w, err);
+                code = fn(ctx, kinds[i].tag, w->row, w->value, err);
+            if (code == 0)
+                code = key_walk_next(w, err);
         }
     }
     return code;

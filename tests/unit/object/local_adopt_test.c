@@ -670,3 +670,105 @@ TEST(local_adopt, a_backup_that_holds_the_files_stops_no_move)
     shard_lab_end(&lab);
     shard_lab_close(&lab);
 }
+
+/* --- garbage --- */
+
+TEST(local_adopt, all_rows_of_a_window_are_removed_and_locks_do_not_keep_them)
+{
+    struct object_meta kept = {.legal_hold = true};
+    struct bucket_info locked = {.object_lock = true};
+    struct shard_lab lab;
+    struct buf want = BUF_INIT(0);
+    struct err err = {0};
+    bool more = true;
+
+    shard_lab_open(&lab);
+    shard_lab_begin(&lab, 'x', &locked);
+    for (const char *key = "a\0e\0"; *key; key += 2)
+        lab_put(lab.whole, &lab.a, key, lab_bytes(20000, 1));
+    shard_lab_describe(lab.whole, &want);
+    for (const char *key = "b\0b1\0c\0"; *key; key += strlen(key) + 1) {
+        lab_put(lab.whole, &lab.a, key, STR("small"));
+        lab_put(lab.whole, &lab.a, key, lab_bytes(20000, 2));
+        CHECK_OK(lab.whole->ops->set_meta(lab.whole, &lab.a, str_z(key), STR_EMPTY, META_LEGAL_HOLD,
+                                          &kept, NULL, &err));
+        lab_remove(lab.whole, &lab.a, key, STR_EMPTY);
+        struct upload_info u = lab_upload(lab.whole, &lab.a, key);
+        lab_part(lab.whole, &lab.a, &u, 1, lab_bytes(20000, 3));
+    }
+    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &err));
+    CHECK(more);
+    lab_expect_list(lab.whole, &lab_everything, true, "a* c!* c c e*");
+    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &err));
+    CHECK(!more);
+    expect_described(lab.whole, buf_str(&want));
+    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &err));
+    CHECK(!more);
+    local_collect(lab.l.lab.storage);
+    CHECK_INT(local_lab_files(&lab.l), 2);
+    shard_lab_end(&lab);
+    shard_lab_close(&lab);
+    buf_release(&want);
+}
+
+TEST(local_adopt, null_versions_are_removed_with_the_rest)
+{
+    struct shard_lab lab;
+    struct err err = {0};
+    bool more = true;
+
+    shard_lab_open(&lab);
+    shard_lab_begin(&lab, 'x', NULL);
+    put_all_kinds(&lab, "b");
+    put_all_kinds(&lab, "c");
+    CHECK_OK(local_remove_rows(lab.whole, STR_EMPTY, STR_EMPTY, 10, &more, &err));
+    CHECK(!more);
+    expect_described(lab.whole, str_z(nothing));
+    shard_lab_end(&lab);
+    shard_lab_close(&lab);
+}
+
+TEST_TIMEOUT(local_adopt, a_key_with_very_many_versions_is_removed_in_several_changes, 120)
+{
+    struct bucket_info versions = {.object_lock = true};
+    struct shard_lab lab;
+    struct err err = {0};
+    unsigned calls = 0;
+
+    shard_lab_open(&lab);
+    shard_lab_begin(&lab, 'x', &versions);
+    for (int i = 0; i < 4500; i++) {
+        lab_put(lab.whole, &lab.a, "k", STR("v"));
+        arena_reset(&lab.a);
+    }
+    for (bool more = true; more; calls++)
+        CHECK_OK(local_remove_rows(lab.whole, STR_EMPTY, STR_EMPTY, 10, &more, &err));
+    CHECK_INT(calls, 2);
+    expect_described(lab.whole, str_z(nothing));
+    shard_lab_end(&lab);
+    shard_lab_close(&lab);
+}
+
+TEST(local_adopt, a_key_with_too_many_bytes_is_found)
+{
+    struct shard_lab lab;
+    struct str large, before;
+    struct err err = {0};
+
+    shard_lab_open(&lab);
+    shard_lab_begin(&lab, 'x', NULL);
+    lab_put(lab.whole, &lab.a, "a", STR("v"));
+    put_all_kinds(&lab, "b");
+    lab_put(lab.whole, &lab.a, "c", STR("v"));
+    CHECK_OK(
+        local_find_large(lab.whole, STR_EMPTY, STR_EMPTY, 10000, &lab.a, &large, &before, &err));
+    CHECK_STR(large, STR_EMPTY);
+    CHECK_OK(local_find_large(lab.whole, STR_EMPTY, STR_EMPTY, 300, &lab.a, &large, &before, &err));
+    CHECK_STR(large, STR("b"));
+    CHECK_STR(before, STR("a"));
+    CHECK_OK(local_find_large(lab.whole, STR("a"), STR("b"), 300, &lab.a, &large, &before, &err));
+    CHECK_STR(large, STR("b"));
+    CHECK_STR(before, STR_EMPTY);
+    shard_lab_end(&lab);
+    shard_lab_close(&lab);
+}

@@ -89,14 +89,20 @@ TEST(local_shard, a_bucket_that_is_made_anew_is_another_logical_bucket)
     struct shard_lab lab;
     struct str last;
     bool more;
+    uint64_t whole, shard, other;
     struct err err = {0};
 
     shard_lab_open(&lab);
     shard_lab_begin(&lab, 'x', NULL);
     struct storage *s = lab.l.lab.storage;
+    CHECK_OK(local_bucket_id(lab.whole, &whole, &err));
+    CHECK_OK(local_bucket_id(lab.shard, &shard, &err));
+    CHECK(whole > 0 && shard == whole);
     CHECK_OK(s->ops->remove_bucket(s, STR_EMPTY, STR("whole-x"), &err));
     CHECK_ERR(local_make_shard(lab.whole, STR("late"), &err), ERR_NO_BUCKET);
     struct bucket *anew = lab_bucket(s, "whole-x");
+    CHECK_OK(local_bucket_id(anew, &other, &err));
+    CHECK(other != whole);
     CHECK_ERR(local_adopt(anew, lab.shard, STR_EMPTY, STR_EMPTY, 1, &lab.a, &last, &more, &err),
               ERR_INVALID);
     CHECK_OK(local_remove_shard(s, STR("shard-x"), &err));

@@ -191,6 +191,71 @@ TEST(sharded_bucket, documents_are_on_the_bucket_itself)
     box_close(&x);
 }
 
+/* --- a bucket that was removed --- */
+
+/* Every kind of call through `b` finds no bucket. */
+static void expect_no_bucket(struct box *x, struct bucket *b)
+{
+    static const char *const keys[] = {"a", "z"};
+    struct str_reader body;
+    struct bucket_info info;
+    struct bucket_usage usage;
+    struct list_options page = {.limit = 10};
+    struct put_options o = {0};
+    struct put_result made;
+    struct remove_result removed;
+    struct list_result list;
+    struct get_result got;
+    struct str document;
+    struct err err = {0};
+
+    CHECK_ERR(b->ops->info(b, &x->a, &info, &err), ERR_NO_BUCKET);
+    CHECK_ERR(b->ops->usage(b, &usage, &err), ERR_NO_BUCKET);
+    CHECK_ERR(b->ops->get_document(b, &x->a, "policy", &document, &err), ERR_NO_BUCKET);
+    CHECK_ERR(b->ops->set_document(b, "policy", STR("{}"), &err), ERR_NO_BUCKET);
+    CHECK_ERR(b->ops->set_versions(b, true, &err), ERR_NO_BUCKET);
+    CHECK_ERR(b->ops->set_object_lock(b, &err), ERR_NO_BUCKET);
+    CHECK_ERR(b->ops->list(b, &x->a, &page, &list, &err), ERR_NO_BUCKET);
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        struct str key = str_z(keys[i]);
+        str_reader_init(&body, STR("stale"));
+        CHECK_ERR(b->ops->put(b, &x->a, key, &body.reader, body.rest.len, &o, &made, &err),
+                  ERR_NO_BUCKET);
+        CHECK_ERR(b->ops->head(b, &x->a, key, STR_EMPTY, NULL, &got, &err), ERR_NO_BUCKET);
+        CHECK_ERR(b->ops->remove(b, &x->a, key, &(struct remove_options){0}, &removed, &err),
+                  ERR_NO_BUCKET);
+    }
+}
+
+/* A request may have opened the bucket long before it acts. */
+TEST(sharded_bucket, a_bucket_that_is_made_anew_is_not_touched_through_the_old_one)
+{
+    struct box x;
+    struct err err = {0};
+
+    box_open(&x);
+    struct sharded *old = sharded_ref(x.s);
+    struct storage *home = x.l.lab.storage;
+    CHECK_OK(storage_remove_bucket(home, STR_EMPTY, STR("box"), &err));
+    struct bucket *anew = lab_bucket(home, "box");
+    lab_put(anew, &x.a, "a", STR("1"));
+    lab_put(anew, &x.a, "z", STR("2"));
+    expect_no_bucket(&x, x.b);
+
+    x.s = old; /* it has become plain */
+    box_give(&x, "", "", 0);
+    struct shard_map *now = sharded_home_map(old), *plain = map_draft(now);
+    plain->state = SHARD_PLAIN;
+    map_unref(now);
+    sharded_home_install(old, plain);
+    expect_no_bucket(&x, x.b);
+    lab_expect_list(anew, &lab_everything, false, "a z");
+    lab_expect(anew, "a", STR_EMPTY, STR("1"));
+    anew->ops->unref(anew);
+    sharded_unref(old);
+    box_close(&x);
+}
+
 /* --- copies --- */
 
 static size_t box_files(struct box *x)

@@ -5,7 +5,8 @@
 
 static const char SOUND[] =
     "{\"format\":1,\"number\":1000,\"home\":\"home\",\"bucket\":\"photos\",\"owner\":\"owner\","
-    "\"by\":\"0123456789abcdef\",\"house\":\"house\",\"mark\":\"ab27\",\"state\":\"active\","
+    "\"id\":\"7\",\"by\":\"0123456789abcdef\",\"house\":\"house\",\"mark\":\"ab27\",\"state\":"
+    "\"active\","
     "\"threshold\":0,\"last_number\":0,\"places\":[{\"number\":0,\"storage\":\"home\","
     "\"bucket\":\"photos\",\"uploads\":false,\"times\":false,\"unclean\":[]}],"
     "\"segments\":[{\"after\":\"\",\"place\":0}]}";
@@ -158,6 +159,16 @@ TEST(shard_map_text, texts_that_are_not_exactly_maps_are_damaged)
         {"\"number\":1000,", ""},
         {"\"number\":1000,", "\"number\":1000,\"number\":1000,"},
         {"\"number\":1000,", "\"number\":1000,\"other\":1,"},
+        {"\"id\":\"7\",", ""},
+        {"\"id\":\"7\"", "\"id\":7"},
+        {"\"id\":\"7\"", "\"id\":\"\""},
+        {"\"id\":\"7\"", "\"id\":\"0\""},
+        {"\"id\":\"7\"", "\"id\":\"07\""},
+        {"\"id\":\"7\"", "\"id\":\"+7\""},
+        {"\"id\":\"7\"", "\"id\":\"-7\""},
+        {"\"id\":\"7\"", "\"id\":\"7 \""},
+        {"\"id\":\"7\"", "\"id\":\"0x7\""},
+        {"\"id\":\"7\"", "\"id\":\"18446744073709551616\""},
         {"\"owner\":\"owner\"", "\"owner\":null"},
         {"\"owner\":\"owner\"", "\"owner\":\"%6fwner\""},
         {"\"owner\":\"owner\"", "\"owner\":\"%c3%bc\""},
@@ -187,6 +198,7 @@ TEST(shard_map_text, texts_that_are_not_exactly_maps_are_damaged)
         CHECK_ERR(parse_with(wrong[i].part, wrong[i].other), ERR_CORRUPT);
     CHECK_ERR(parse_with("\"owner\":\"owner\"", "\"owner\":\"%C3%BC%00\""), 0);
     CHECK_ERR(parse_with("\"number\":1000", "\"number\":9223372036854775807"), 0);
+    CHECK_ERR(parse_with("\"id\":\"7\"", "\"id\":\"18446744073709551615\""), 0);
 }
 
 TEST(shard_map_text, every_cut_of_a_text_is_damaged)

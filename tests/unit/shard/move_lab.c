@@ -124,6 +124,7 @@ void move_lab_make(struct move_lab *l, bool versions)
     CHECK_OK(l->home->ops->open_bucket(&log, l->home, LAB_OWNER, log_info.name, &err));
     struct shard_map *first = map_first(l->home->name, LAB_BUCKET, LAB_OWNER, STR("house"),
                                         STR("abcd"), (uint64_t)clock_wall_ms());
+    CHECK_OK(sharded_id_now(l->home, LAB_BUCKET, &first->id, &err));
     CHECK_OK(log_commit(log, first, clock_mono_ns() + NS_PER_S, &err));
     map_unref(first);
     log->ops->unref(log);

@@ -1,8 +1,10 @@
 /* Moves step by step: what they leave behind, and what a start finds after a kill at each step. */
+#include "object/local/local_adopt.h"
 #include "shard/move.h"
 
 #include "base/clock.h"
 #include "os/file.h"
+#include "shard/names.h"
 #include "unit/lake/steps.h"
 #include "unit/shard/move_lab.h"
 
@@ -429,6 +431,259 @@ TEST(shard_move, a_disabling_that_was_killed_at_any_step_is_whole_and_goes_on)
     kill_everywhere(&(struct scenario){"disable", SHARD_DISABLE, NULL, disable_steps});
 }
 
+/* --- garbage (H10) --- */
+
+/* Puts an object into a shard past weir. */
+static void plant(struct move_lab *l, uint32_t place, const char *key)
+{
+    struct shard_map *m = table_map(l->sharded->table);
+    struct bucket *b = NULL;
+    struct arena a = {0};
+    struct err err = {0};
+
+    CHECK_OK(move_open_place(l->sharded, m, place, &b, &err));
+    lab_put(b, &a, key, STR("garbage"));
+    b->ops->unref(b);
+    map_unref(m);
+    arena_release(&a);
+}
+
+TEST(shard_move, garbage_in_the_way_of_a_window_is_removed_before_it_is_closed)
+{
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, true);
+    struct buf want = dump_of(&l);
+    move_lab_do(&l, SHARD_SPLIT, "c/", WINDOW);
+    plant(&l, 0, "d/03");      /* shard 1 has this key */
+    plant(&l, 0, "d/garbage"); /* and not this one */
+    expect_dump(&l, &want);
+    move_lab_do(&l, SHARD_DISABLE, NULL, WINDOW);
+    l.bucket->ops->unref(l.bucket);
+    sharded_unref(l.sharded);
+    l.sharded = NULL;
+    CHECK_OK(l.home->ops->open_bucket(&l.bucket, l.home, STR_EMPTY, STR("photos"), &err));
+    expect_dump(&l, &want);
+    move_lab_check(&l, NULL);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, garbage_does_not_come_back_when_an_empty_window_is_given_to_its_shard)
+{
+    struct move_lab l;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "m", 1000);
+    plant(&l, 0, "x");
+    move_lab_do(&l, SHARD_MERGE, "m", 1000);
+    lab_expect_list(l.bucket, &lab_everything, true, "");
+    move_lab_check(&l, NULL);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_shard_that_goes_takes_its_garbage_with_it)
+{
+    struct move_lab l;
+    struct arena a = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    struct buf want = dump_of(&l);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(&l, SHARD_SPLIT, "i/", 1000);
+    plant(&l, 2, "a/garbage");
+    move_lab_do(&l, SHARD_MERGE, "i/", 1000);
+    move_lab_check(&l, "0 d 1");
+    expect_dump(&l, &want);
+    arena_release(&a);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+static void plant_and_take_image(void *ctx)
+{
+    struct kill *k = ctx;
+
+    plant(k->lab, 0, "c/00");
+    move_lab_image(k->lab, k->name);
+}
+
+TEST(shard_move, rows_that_cannot_go_back_keep_their_window_closed_and_nothing_else)
+{
+    struct move_lab l;
+    struct kill k = {&l, "image"};
+    struct arena a = {0};
+    struct move_progress p;
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    struct buf want = dump_of(&l);
+    move_lab_begin(&l, SHARD_SPLIT, "b/");
+    steps_plan(STEPS_AFTER, "shard.adopt", 1, plant_and_take_image, &k);
+    move_lab_run(&l, WINDOW);
+    CHECK(steps_happened());
+    move_lab_close(&l);
+    move_lab_open(&l, "image");
+    struct shard_map *m = table_map(l.sharded->table);
+    CHECK_INT(m->closed, SHARD_CLOSED_ADOPT);
+    lab_expect(l.bucket, "a/01", STR_EMPTY, lab_bytes(11, 1));
+    struct move *r = move_find(l.mover, l.sharded);
+    CHECK(r && r->phase == MOVE_MOVING);
+    move_work(l.mover, r); /* counts */
+    move_work(l.mover, r);
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK(p.error.len > 0);
+    struct bucket *home = NULL;
+    struct err err = {0};
+    CHECK_OK(move_open_place(l.sharded, m, 0, &home, &err));
+    lab_remove(home, &a, "c/00", STR_EMPTY);
+    home->ops->unref(home);
+    map_unref(m);
+    r->error = (struct err){0};
+    move_lab_run(&l, WINDOW);
+    expect_dump(&l, &want);
+    move_lab_check(&l, "0 b/ 1");
+    arena_release(&a);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+/* --- moves that give up --- */
+
+/* Works until the move has ended, whenever its turns are due. */
+static void work_to_the_end(struct move_lab *l, struct arena *a, struct move_progress *out)
+{
+    struct move *r;
+
+    for (int i = 0; i < 200 && (r = move_find(l->mover, l->sharded)) && r->phase; i++)
+        move_work(l->mover, r);
+    mover_progress(l->mover, l->sharded, a, out);
+    CHECK_INT(out->phase, MOVE_NONE);
+}
+
+static uint64_t number_of(struct move_lab *l)
+{
+    struct shard_map *m = table_map(l->sharded->table);
+    uint64_t number = m->number;
+
+    map_unref(m);
+    return number;
+}
+
+TEST(shard_move, an_empty_window_with_a_long_request_is_not_closed_and_the_split_ends)
+{
+    struct move_lab l;
+    struct pass p = {0};
+    struct move_progress end;
+    struct arena a = {0};
+    char why[200] = "";
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    CHECK_OK(pass_take(l.sharded->table, STR("zzz/new"), PASS_WRITE, true, &p, &err));
+    while (clock_mono_ns() - p.since_ns <= (uint64_t)MOVE_AGE_MS * NS_PER_MS)
+        ;
+    move_lab_begin(&l, SHARD_SPLIT, "zzz");
+    struct move *r = move_find(l.mover, l.sharded);
+    move_work(l.mover, r); /* counts */
+    uint64_t number = number_of(&l);
+    move_work(l.mover, r);
+    CHECK_INT(number_of(&l), number); /* nothing was closed */
+    CHECK(strstr(r->waits, "zzz/new") != NULL);
+    work_to_the_end(&l, &a, &end);
+    CHECK(strstr(end.error.p, "zzz/new") != NULL);
+    CHECK(move_gave_up(l.mover, l.sharded, MS_PER_HOUR, why, sizeof(why)));
+    CHECK(strstr(why, "zzz/new") != NULL);
+    move_lab_check(&l, "0");
+    pass_leave(&p);
+    move_lab_do(&l, SHARD_SPLIT, "zzz", 1000); /* an order is carried out */
+    CHECK(!move_gave_up(l.mover, l.sharded, MS_PER_HOUR, why, sizeof(why)));
+    move_lab_check(&l, "0 zzz 2"); /* numbers are never used again */
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_window_that_was_closed_in_vain_is_not_closed_again_at_once)
+{
+    struct move_lab l;
+    struct pass p = {0};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    move_lab_begin(&l, SHARD_SPLIT, "e");
+    struct move *r = move_find(l.mover, l.sharded);
+    move_work(l.mover, r); /* counts */
+    CHECK_OK(pass_take(l.sharded->table, STR("e/00"), PASS_WRITE, true, &p, &err));
+    move_work(l.mover, r);
+    CHECK(r->waits[0]);
+    CHECK(r->due_ns > clock_mono_ns() + 5 * (uint64_t)MOVE_DRAIN_MS * NS_PER_MS);
+    pass_leave(&p);
+    move_lab_run(&l, 1000);
+    move_lab_check(&l, "0 e 1");
+    move_lab_close(&l);
+}
+
+/* Puts versions with 2 MB of headers each. */
+static void put_large_versions(struct move_lab *l, const char *key, unsigned count)
+{
+    static char value[2000];
+    static struct http_header headers[1000];
+    struct put_options o = {.meta = {headers, ARRAY_SIZE(headers)}};
+    struct shard_map *m = table_map(l->sharded->table);
+    struct bucket *b = NULL;
+    struct arena a = {0};
+    struct err err = {0};
+
+    memset(value, 'v', sizeof(value));
+    for (size_t i = 0; i < ARRAY_SIZE(headers); i++)
+        headers[i] = (struct http_header){STR("x-amz-meta-a"), str_n(value, sizeof(value))};
+    CHECK_OK(move_open_place(l->sharded, m, 0, &b, &err));
+    for (unsigned i = 0; i < count; i++) {
+        struct put_result out;
+        struct str_reader r;
+        str_reader_init(&r, STR("v"));
+        CHECK_OK(b->ops->put(b, &a, str_z(key), &r.reader, 1, &o, &out, &err));
+        arena_reset(&a);
+    }
+    b->ops->unref(b);
+    map_unref(m);
+    arena_release(&a);
+}
+
+TEST_TIMEOUT(shard_move, a_key_that_is_too_large_ends_the_move_below_it_without_being_closed, 120)
+{
+    struct move_lab l;
+    struct move_progress end;
+    struct arena a = {0};
+    struct mover_stats stats;
+    char why[200] = "";
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true);
+    move_lab_fill(&l, false);
+    put_large_versions(&l, "f/02", 27);
+    move_lab_begin(&l, SHARD_SPLIT, "e/03");
+    work_to_the_end(&l, &a, &end);
+    CHECK(strstr(end.error.p, "f/02") != NULL);
+    CHECK(move_gave_up(l.mover, l.sharded, MS_PER_HOUR, why, sizeof(why)));
+    mover_stats(l.mover, &stats);
+    CHECK_INT(stats.hand_overs, 1);
+    move_lab_check(&l, "0 e/03 1 f/01 0");
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
 /* --- DeleteBucket --- */
 
 TEST(shard_move, a_bucket_with_a_version_or_an_upload_in_any_shard_is_not_removed)
@@ -519,6 +774,89 @@ TEST(shard_move, a_removal_that_was_killed_at_any_step_goes_on_or_leaves_the_buc
         move_lab_check(&l, rows[i].stays ? "0 d 1 g 2" : NULL);
         move_lab_close(&l);
     }
+}
+
+static struct str lab_shard_name(struct arena *a)
+{
+    return shard_bucket_name(a, STR("photos"), STR("abcd"), 9);
+}
+
+/* Makes a bucket that has the name of a shard and is none, so that it cannot be removed. */
+static void make_stray(void *ctx)
+{
+    struct move_lab *l = ctx;
+    struct arena a = {0};
+    struct bucket_info info = {.name = lab_shard_name(&a), .owner = STR("alice")};
+    struct err err = {0};
+
+    CHECK_OK(l->home->ops->create_bucket(l->home, &info, &err));
+    arena_release(&a);
+}
+
+/* Somebody else makes a bucket of the name, while a shard of the removed one cannot be removed. */
+TEST(shard_move, a_removal_whose_cleaning_fails_spares_the_next_bucket_of_the_name)
+{
+    struct bucket_info info = {.name = STR("photos"), .owner = STR("bob")};
+    struct bucket *anew = NULL;
+    struct arena a = {0};
+    struct move_lab l;
+    struct move *r;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    steps_plan(STEPS_AFTER, "shard.remove", 1, make_stray, &l);
+    CHECK_OK(mover_remove(l.mover, l.sharded, STR("alice"), &err));
+    CHECK(steps_happened());
+    CHECK_INT(l.gone, 0);
+    CHECK_OK(l.home->ops->create_bucket(l.home, &info, &err));
+    CHECK_OK(l.home->ops->open_bucket(&anew, l.home, STR_EMPTY, info.name, &err));
+    lab_put(anew, &a, "bobs", STR("1"));
+    move_lab_image(&l, "image");
+
+    CHECK((r = move_find(l.mover, l.sharded)) != NULL);
+    move_work(l.mover, r);
+    CHECK_INT(l.gone, 0);
+    CHECK_OK(l.home->ops->remove_bucket(l.home, STR_EMPTY, lab_shard_name(&a), &err));
+    move_work(l.mover, r);
+    CHECK_INT(l.gone, 1);
+    CHECK_INT(r->phase, MOVE_NONE);
+    lab_expect(anew, "bobs", STR_EMPTY, STR("1"));
+    anew->ops->unref(anew);
+    move_lab_close(&l);
+
+    move_lab_open(&l, "image"); /* the stray is there */
+    CHECK(!l.sharded && l.bucket);
+    lab_expect(l.bucket, "bobs", STR_EMPTY, STR("1"));
+    move_lab_close(&l);
+    arena_release(&a);
+}
+
+/* Somebody has removed the bucket itself past the mover. */
+TEST(shard_move, a_removal_of_a_bucket_that_is_gone_cleans_up)
+{
+    struct move_lab l;
+    struct bucket *home = NULL;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    mutex_lock(&l.sharded->changes);
+    struct shard_map *now = table_map(l.sharded->table), *deleting = map_draft(now);
+    deleting->state = SHARD_DELETING;
+    CHECK_OK(move_publish(l.sharded, deleting, "shard.deleting", &err));
+    mutex_unlock(&l.sharded->changes);
+    map_unref(now);
+    CHECK_OK(sharded_open_home(l.sharded, &home, &err));
+    CHECK_OK(local_remove_opened(home, &err));
+    CHECK_ERR(mover_remove(l.mover, l.sharded, STR("alice"), &err), ERR_NO_BUCKET);
+    CHECK_INT(l.gone, 1);
+    move_lab_close(&l);
+    move_lab_open(&l, "weir");
+    move_lab_check(&l, NULL);
+    move_lab_close(&l);
 }
 
 TEST(shard_move, a_removal_ends_the_move_that_is_under_way)

@@ -1,6 +1,7 @@
 /* When buckets are split and merged, and where. */
 #include "shard/plan.h"
 
+#include "base/clock.h"
 #include "unit/shard/move_lab.h"
 
 #include <stdio.h>
@@ -246,5 +247,34 @@ TEST(shard_plan, a_move_that_nobody_works_on_is_taken_over)
     mutex_unlock(&p.l.sharded->changes);
     look(&p);
     move_lab_check(&p.l, "0 k0010 1");
+    plan_lab_close(&p);
+}
+
+TEST(shard_plan, a_move_that_has_given_up_is_not_begun_again_for_a_while)
+{
+    struct plan_lab p;
+    struct move *r;
+    struct err err = {0};
+
+    plan_lab_open(&p, 100, true);
+    plan_free(p.plan);
+    p.plan = plan_new(&(struct plan_options){
+        .mover = p.l.mover, .list = no_list, .threshold = 100, .automatic = true});
+    put_keys(&p, "k", 0, 101);
+    CHECK_OK(plan_look(p.plan, p.l.sharded, &err));
+    struct pass pass = {0};
+    CHECK_OK(pass_take_after(p.l.sharded->table, STR("k0010"), &pass, &err)); /* a slow listing */
+    for (int i = 0; i < 400 && (r = move_find(p.l.mover, p.l.sharded)) && r->phase; i++)
+        move_work(p.l.mover, r);
+    CHECK(r && r->gave_up_ms);
+    size_t before = segments(&p);
+    pass_leave(&pass);
+    CHECK_OK(plan_look(p.plan, p.l.sharded, &err));
+    CHECK_INT(r->phase, MOVE_NONE);
+    CHECK_INT(segments(&p), before);
+    CHECK(plan_why(p.plan, p.l.sharded, &p.a).len > 0);
+    r->gave_up_ms = clock_mono_ms() - MS_PER_HOUR - 1;
+    CHECK_OK(plan_look(p.plan, p.l.sharded, &err));
+    CHECK(r->phase != MOVE_NONE);
     plan_lab_close(&p);
 }

@@ -113,8 +113,10 @@ static struct shard_map *home_cut(struct sharded_home *h, const struct bucket_in
         map_first(home->name, info->name, info->owner, STR("house"), STR(HOME_MARK), 1);
     struct shard_map *m = map_draft(first);
     struct shard_window w;
+    struct err err = {0};
 
     map_unref(first);
+    CHECK_OK(sharded_id_now(home, info->name, &m->id, &err));
     for (uint32_t number = 1; number <= SHARDED_HOME_PLACES; number++)
         if (layout_uses(layout, number))
             home_add_place(home, info->name, m, number);

@@ -31,6 +31,7 @@ static void sharded_lab_open(struct sharded_lab *l)
         map_first(STR("test"), LAB_BUCKET, STR("owner"), STR("house"), LAB_MARK, 1000);
 
     *l = (struct sharded_lab){0};
+    first->id = 7;
     local_lab_open(&l->local, NULL);
     l->log = lab_bucket(l->local.lab.storage, "map");
     lossy_init(&l->lossy, l->log, lab_fault, l);
@@ -196,6 +197,8 @@ TEST(shard_sharded, shards_are_opened_on_their_storage)
     CHECK_ERR(sharded_open_place(l.sharded, &place, &b, &err), ERR_CORRUPT);
     struct bucket *logical = lab_bucket(l.local.lab.storage, "photos");
     CHECK_OK(local_make_shard(logical, place.bucket, &err));
+    CHECK_ERR(sharded_open_place(l.sharded, &place, &b, &err), ERR_CORRUPT); /* of another bucket */
+    CHECK_OK(local_bucket_id(logical, &l.sharded->id, &err));
     CHECK_OK(sharded_open_place(l.sharded, &place, &b, &err));
     CHECK_STR(b->name, place.bucket);
     b->ops->unref(b);
