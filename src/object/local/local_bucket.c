@@ -313,11 +313,17 @@ int bucket_remove_opened(struct bucket *bucket, struct err *err)
     return code;
 }
 
+/* The overlay is asked after the bucket was opened. An overlay that takes the bucket over later
+ * fences this reference (local_fence()), so the removal fails. */
 int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
 {
     struct bucket *bucket = NULL;
     int code = local_open_bucket(&bucket, s, user, name, err);
 
+    if (code == 0 && storage_overlay_of(s, name)) {
+        local_bucket_unref(bucket);
+        return err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being sharded", STR_ARG(name));
+    }
     return code < 0 ? code : bucket_remove_opened(bucket, err);
 }
 
@@ -329,6 +335,10 @@ int local_remove_untapped(struct storage *s, struct str user, struct str name, s
     if (s->ops->remove_bucket != local_remove_bucket || storage_overlay_of(s, name))
         return storage_remove_bucket(s, user, name, err);
     code = local_open_bucket(&bucket, s, user, name, err);
+    if (code == 0 && storage_overlay_of(s, name)) { /* it has taken the bucket over just now */
+        local_bucket_unref(bucket);
+        return storage_remove_bucket(s, user, name, err);
+    }
     if (code < 0)
         return code;
     local_untap(bucket);
