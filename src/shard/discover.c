@@ -3,7 +3,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "object/local/local.h"
+#include "object/local/local_adopt.h"
 #include "object/part_names.h"
 #include "shard/log.h"
 #include "shard/names.h"
@@ -19,68 +19,7 @@ int discover_open_log(struct bucket **out, struct storage *home, struct str name
     return code;
 }
 
-/* --- one bucket --- */
-
-static int serve_recovered(struct shards *s, struct sharded *x, bool *found, struct err *err)
-{
-    const struct shards_options *o = shards_settings(s);
-    bool serves = true;
-    int code = o->recover ? o->recover(o->ctx, x, &serves, err) : 0;
-
-    if (code == 0 && serves)
-        shards_serve(s, x);
-    else if (code == 0)
-        shards_forget(s, x->home, x->name);
-    *found = code == 0 && serves;
-    return code;
-}
-
-/* Checks that the map is of the bucket in whose map bucket it was found. */
-static int map_belongs(const struct shard_map *m, const struct storage *home, struct str name,
-                       struct err *err)
-{
-    if (str_eq(m->home, home->name) && str_eq(m->bucket, name))
-        return 0;
-    return err_set(err, ERR_CORRUPT,
-                   "the map of bucket " STR_FMT " is that of bucket " STR_FMT
-                   " on storage " STR_FMT,
-                   STR_ARG(name), STR_ARG(m->bucket), STR_ARG(m->home));
-}
-
-/* Serves the bucket by the newest map of its log. ERR_NOT_FOUND: the log is empty. */
-static int serve_by_log(struct shards *s, struct storage *home, struct str name, struct bucket *log,
-                        bool *found, struct err *err)
-{
-    struct shard_map *head = NULL;
-    int code = log_head(log, &head, err);
-
-    if (code == 0)
-        code = map_belongs(head, home, name, err);
-    if (code == 0) {
-        struct sharded *x =
-            sharded_new(shards_settings(s)->routes, home, log->ops->ref(log), map_ref(head));
-        code = serve_recovered(s, x, found, err);
-        sharded_unref(x);
-    }
-    map_unref(head);
-    return code;
-}
-
-int discover_bucket(struct shards *s, struct storage *home, struct str name, bool *found,
-                    struct err *err)
-{
-    struct bucket *log = NULL;
-    int code = discover_open_log(&log, home, name, err);
-
-    *found = false;
-    if (code == 0)
-        code = serve_by_log(s, home, name, log, found, err);
-    if (log)
-        log->ops->unref(log);
-    return code;
-}
-
-/* --- all buckets of a storage --- */
+/* --- the buckets of a storage --- */
 
 /* The buckets of a storage: those that clients see, and the names of parts. */
 struct survey {
@@ -127,69 +66,327 @@ static struct str part_hash(struct str part)
     return str_n(part.p + at, size_min(SHARD_HASH_LEN, part.len - at));
 }
 
-static void survey_note(struct shards *s, struct storage *home, struct str name, int code,
-                        const struct err *err)
-{
-    const struct log *log = shards_settings(s)->log;
-    struct err why = {0};
+/* --- one bucket --- */
 
-    if (code == 0 || code == ERR_NO_BUCKET)
-        return;
-    if (code == ERR_OFFLINE)
-        err_set(&why, ERR_OFFLINE, "%s", err->text);
-    else
-        err_set(&why, ERR_UNAVAILABLE, "the map of the sharded bucket " STR_FMT ": %s",
-                STR_ARG(name), err->text);
-    shards_break(s, home, name, &why);
-    log_error(log, "shard.broken", log_s("storage", home->name), log_s("bucket", name),
-              log_z("error", why.text));
+/* One look at a bucket whose name the look has claimed. */
+struct look {
+    struct shards *s;
+    struct storage *home;
+    struct str name;
+    const struct survey *survey;
+    struct err before; /* what was wrong with the bucket before the look */
+    struct arena a;
+    bool exists; /* the bucket itself is there; `owner` and `id` are its */
+    struct str owner;
+    uint64_t id;
+    struct bucket *log; /* NULL: there is no map bucket */
+    struct shard_map *head;
+    bool ignored; /* the map bucket is not one of this bucket; the error says why */
+    bool settled; /* the state of the bucket was set */
+};
+
+/* Tells an administrator what is wrong with a bucket, once. */
+static void look_log(const struct look *k, const char *event, const char *text)
+{
+    if (strcmp(k->before.text, text) != 0)
+        log_error(shards_settings(k->s)->log, event, log_s("storage", k->home->name),
+                  log_s("bucket", k->name), log_z("error", text));
 }
 
-/* Looks at a bucket of which there are parts. */
-static int survey_look(struct shards *s, struct storage *home, struct survey *v, struct str name,
-                       struct err *err)
+static int look_ignore(struct look *k, struct err *err, const char *why)
 {
-    struct str mark;
-    uint32_t number;
-    bool found = false, any = false;
-    int code = discover_bucket(s, home, name, &found, err);
+    k->ignored = true;
+    return err_set(err, ERR_EXISTS,
+                   "the bucket " STR_FMT " is not the map bucket of " STR_FMT " and is ignored: %s",
+                   STR_ARG(k->log->name), STR_ARG(k->name), why);
+}
 
-    if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET) {
-        vec_each (&v->parts, struct str *, part)
-            any |= shard_name_parse(*part, name, &mark, &number);
-        code = any ? err_set(err, ERR_UNAVAILABLE,
-                             "it was destroyed, but there are shards; `weir shard rebuild " STR_FMT
-                             " --from-contents` makes it anew",
-                             STR_ARG(name))
-                   : ERR_NO_BUCKET;
-    }
+static int look_open(struct look *k, struct err *err)
+{
+    struct bucket_info info = {0};
+    struct bucket *b = NULL;
+    int code = k->home->ops->open_bucket(&b, k->home, STR_EMPTY, k->name, err);
+
+    if (code == 0)
+        code = b->ops->info(b, &k->a, &info, err);
+    if (code == 0)
+        code = local_bucket_id(b, &k->id, err);
+    if (b)
+        b->ops->unref(b);
+    k->exists = code == 0;
+    k->owner = info.owner;
+    if (code == ERR_NO_BUCKET)
+        code = 0;
+    return code == 0 ? discover_open_log(&k->log, k->home, k->name, err) : code;
+}
+
+/* Checks that the map bucket belongs to the bucket's owner, before anything in it is read: before
+ * weir could shard, every user could make a bucket of that name. If the bucket itself is gone, the
+ * owner of the map bucket is taken for its owner. */
+static int look_check_log(struct look *k, struct err *err)
+{
+    struct bucket_info info = {0};
+    int code = k->log->ops->info(k->log, &k->a, &info, err);
+
+    if (code == 0 && k->exists && !str_eq(info.owner, k->owner))
+        return look_ignore(k, err, "it has another owner");
+    if (code == 0)
+        k->owner = info.owner;
     return code;
 }
 
-/* Looks at map buckets whose bucket does not exist (any more): the name is in the log. */
-static int survey_look_gone(struct shards *s, struct storage *home, struct str part,
-                            struct err *err)
+/* A shard that is missing is not a reason to ignore the map: the keys of the others are served. */
+static int look_check_place(struct look *k, const struct shard_place *p, struct err *err)
 {
+    struct str mark;
+    uint32_t number;
+    uint64_t id = 0;
+
+    if (!str_eq(p->storage, k->home->name))
+        return look_ignore(k, err, "its map names a bucket on another storage");
+    if (!shard_name_parse(p->bucket, k->name, &mark, &number) || !str_eq(mark, k->head->mark))
+        return look_ignore(k, err, "its map names a bucket without the name of a shard");
+    int code = sharded_id_now(k->home, p->bucket, &id, err);
+    if (code == 0 && id != k->id)
+        return look_ignore(k, err, "its map names a bucket that is not a shard of this bucket");
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+static int look_check_map(struct look *k, struct err *err)
+{
+    const struct shard_map *m = k->head;
+    int code = 0;
+
+    if (!str_eq(m->home, k->home->name) || !str_eq(m->bucket, k->name))
+        return look_ignore(k, err, "its map is that of another bucket");
+    if (!str_eq(m->owner, k->owner))
+        return look_ignore(k, err, "its map is that of another owner");
+    if (!k->exists)
+        k->id = m->id;
+    if (m->id != k->id)
+        return look_ignore(k, err, "its map is that of an earlier bucket of the same name");
+    for (size_t i = 1; i < m->place_count && code == 0; i++)
+        code = look_check_place(k, &m->places[i], err);
+    return code;
+}
+
+/* Whether there is a bucket that is a shard of this bucket for sure. */
+static bool look_has_shards(const struct look *k)
+{
+    struct str mark;
+    uint32_t number;
+    uint64_t id = 0;
+    struct err err;
+
+    vec_each (&k->survey->parts, struct str *, part)
+        if (shard_name_parse(*part, k->name, &mark, &number) &&
+            sharded_id_now(k->home, *part, &id, &err) == 0 && id == k->id)
+            return true;
+    return false;
+}
+
+static enum shard_state look_state(struct sharded *x)
+{
+    struct shard_map *m = table_map(x->table);
+    enum shard_state state = m->state;
+
+    map_unref(m);
+    return state;
+}
+
+/* Serves as much as can be served of a bucket that could not be recovered. */
+static void look_serve_partly(struct look *k, struct sharded *x, const struct err *failed)
+{
+    struct err why = {0};
+
+    bool serves = k->exists && look_state(x) != SHARD_PLAIN;
+
+    if (!serves)
+        err_set(&why, ERR_UNAVAILABLE,
+                "the bucket is not sharded any more, but shards or maps are left: %s; `weir shard "
+                "rebuild " STR_FMT "` and the next start try again to remove them",
+                failed->text, STR_ARG(k->name));
+    else
+        err_set(&why, ERR_UNAVAILABLE,
+                "a window or a removal that a stop of weir has interrupted is not repaired: %s; "
+                "keys outside of it are served; `weir shard rebuild " STR_FMT "` tries again",
+                failed->text, STR_ARG(k->name));
+    if (serves)
+        shards_serve(k->s, x, &why);
+    else
+        shards_forget(k->s, k->home, k->name, &why);
+    k->settled = true;
+    look_log(k, "shard.not_repaired", why.text);
+}
+
+/* Recovers the bucket and serves it. A bucket that was plain up to now is sealed and fenced first,
+ * as it is when it is enabled. */
+static int look_recover(struct look *k, struct err *err)
+{
+    const struct shards_options *o = shards_settings(k->s);
+    struct sharded *x = sharded_new(o->routes, k->home, k->log->ops->ref(k->log), map_ref(k->head));
+    bool serves = true;
+
+    if (k->head->state != SHARD_PLAIN &&
+        shards_state(k->s, k->home, k->name, NULL) == SHARDS_CLAIMED) {
+        shards_seal(k->s, k->home, k->name);
+        local_fence(k->home, k->name);
+    }
+    int code = o->recover ? o->recover(o->ctx, x, &serves, err) : 0;
+    if (code < 0 && code != ERR_OFFLINE) {
+        look_serve_partly(k, x, err);
+    } else if (code == 0 && !serves) {
+        shards_forget(k->s, k->home, k->name, NULL);
+        k->settled = true;
+    } else if (code == 0 && k->exists) {
+        shards_serve(k->s, x, NULL);
+        k->settled = true;
+    } else if (code == 0) {
+        code = look_has_shards(k) ? err_set(err, ERR_CORRUPT, "the bucket itself is missing")
+                                  : look_ignore(k, err, "the bucket does not exist");
+    }
+    sharded_unref(x);
+    return code;
+}
+
+static int look_read(struct look *k, struct err *err)
+{
+    int code = look_open(k, err);
+
+    if (code == 0)
+        code = look_check_log(k, err);
+    if (code == 0)
+        code = log_head(k->log, &k->head, err);
+    if (code == 0)
+        code = look_check_map(k, err);
+    return code;
+}
+
+/* Sets the state of a bucket that cannot be served by its log. */
+static int look_settle(struct look *k, int code, struct err *err)
+{
+    bool no_map = k->ignored || code == ERR_NOT_FOUND || code == ERR_NO_BUCKET;
+    struct err why = {0};
+
+    if (no_map && !(k->exists && look_has_shards(k))) {
+        shards_forget(k->s, k->home, k->name, k->ignored ? err : NULL);
+        if (k->ignored)
+            look_log(k, "shard.ignored", err->text);
+        return k->ignored ? code : ERR_NO_BUCKET;
+    }
+    if (no_map)
+        err_set(&why, ERR_UNAVAILABLE,
+                "the bucket has shards, but no map%s%s; `weir shard rebuild " STR_FMT
+                " --from-contents` makes one",
+                k->ignored ? ": " : "", k->ignored ? err->text : "", STR_ARG(k->name));
+    else if (code == ERR_OFFLINE)
+        err_set(&why, ERR_OFFLINE, "%s", err->text);
+    else
+        err_set(&why, ERR_UNAVAILABLE, "the map of the sharded bucket " STR_FMT ": %s%s",
+                STR_ARG(k->name), err->text,
+                code == ERR_CORRUPT && k->exists
+                    ? "; `weir shard rebuild --from-contents` makes a new one"
+                    : "");
+    shards_break(k->s, k->home, k->name, &why);
+    look_log(k, "shard.broken", why.text);
+    return err_set(err, why.code, "%s", why.text);
+}
+
+/* Looks at a bucket whose name is claimed. ERR_NO_BUCKET: it is not sharded. */
+static int look_at(struct look *k, struct err *err)
+{
+    k->a = ARENA_INIT(0);
+    int code = look_read(k, err);
+
+    if (code == 0)
+        code = look_recover(k, err);
+    if (!k->settled)
+        code = look_settle(k, code, err);
+    map_unref(k->head);
+    if (k->log)
+        k->log->ops->unref(k->log);
+    arena_release(&k->a);
+    return code;
+}
+
+int discover_claimed(struct shards *s, struct storage *home, struct str name,
+                     const struct err *before, struct err *err)
+{
+    struct look k = {.s = s, .home = home, .name = name, .before = *before};
+    struct survey v;
+    int code = survey_make(&v, home, err);
+
+    k.survey = &v;
+    if (code == 0)
+        code = look_at(&k, err);
+    else
+        shards_break(s, home, name, err);
+    survey_release(&v);
+    return code;
+}
+
+int discover_bucket(struct shards *s, struct storage *home, struct str name, struct err *err)
+{
+    struct err before;
+
+    if (!shards_recover(s, home, name, &before))
+        return shards_state(s, home, name, NULL) == SHARDS_SERVED
+                   ? 0
+                   : err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being changed",
+                             STR_ARG(name));
+    return discover_claimed(s, home, name, &before, err);
+}
+
+int discover_check(struct storage *home, struct str name, struct err *err)
+{
+    struct look k = {.home = home, .name = name, .a = ARENA_INIT(0)};
+    int code = look_read(&k, err);
+
+    if (k.ignored)
+        code = ERR_NOT_FOUND;
+    map_unref(k.head);
+    if (k.log)
+        k.log->ops->unref(k.log);
+    arena_release(&k.a);
+    return code;
+}
+
+/* --- all buckets of a storage --- */
+
+/* Looks at a bucket of which there are parts, unless it is served or another thread is at work with
+ * it. */
+static int survey_look(struct shards *s, struct storage *home, const struct survey *v,
+                       struct str name)
+{
+    struct look k = {.s = s, .home = home, .name = name, .survey = v};
+    struct err err = {0};
+
+    return shards_recover(s, home, name, &k.before) ? look_at(&k, &err) : 0;
+}
+
+/* Looks at map buckets whose bucket does not exist (any more): the name is in the log. */
+static int survey_look_gone(struct shards *s, struct storage *home, const struct survey *v,
+                            struct str part, struct err *err)
+{
+    struct arena a = ARENA_INIT(0);
     struct shard_map *head = NULL;
     struct bucket *log = NULL;
-    bool found = false;
     int code = str_ends(part, STR("-map"))
                    ? home->ops->open_bucket(&log, home, STR_EMPTY, part, err)
                    : ERR_NO_BUCKET;
 
     if (code == 0)
-        local_untap(log);
-    if (code == 0)
         code = log_head(log, &head, err);
+    if (code == 0 && !str_eq(shard_map_name(&a, head->bucket), part))
+        code =
+            err_set(err, ERR_INVALID, "it is ignored: its map is that of another bucket, " STR_FMT,
+                    STR_ARG(head->bucket));
     if (code == 0)
-        code = serve_by_log(s, home, head->bucket, log, &found, err);
-    if (code == 0 && found) {
-        code = err_set(err, ERR_UNAVAILABLE, "the bucket is missing");
-        shards_break(s, home, head->bucket, err);
-    }
+        (void)survey_look(s, home, v, head->bucket);
     map_unref(head);
     if (log)
         log->ops->unref(log);
+    arena_release(&a);
     return code == ERR_NO_BUCKET || code == ERR_NOT_FOUND ? 0 : code;
 }
 
@@ -205,20 +402,15 @@ int discover_storage(struct shards *s, struct storage *home, struct err *err)
         map_put(&hashes, part_hash(*part), part);
     for (size_t i = 0; code == 0 && v.parts.len && i < v.plain.len; i++) {
         struct str name = v.plain.items[i], hash = part_hash(shard_map_name(&v.a, name));
-        struct err why = {0};
         if (!map_get(&hashes, hash))
             continue;
         map_remove(&hashes, hash);
-        if (shards_state(s, home, name, NULL) == SHARDS_SERVED)
-            continue;
-        int looked = survey_look(s, home, &v, name, &why);
-        offline |= looked == ERR_OFFLINE;
-        survey_note(s, home, name, looked, &why);
+        offline |= survey_look(s, home, &v, name) == ERR_OFFLINE;
     }
     for (size_t i = 0; code == 0 && i < v.parts.len; i++) {
         struct err why = {0};
         if (map_get(&hashes, part_hash(v.parts.items[i])) &&
-            survey_look_gone(s, home, v.parts.items[i], &why) < 0)
+            survey_look_gone(s, home, &v, v.parts.items[i], &why) < 0)
             log_error(shards_settings(s)->log, "shard.left", log_s("storage", home->name),
                       log_s("bucket", v.parts.items[i]), log_z("error", why.text));
     }
@@ -227,23 +419,32 @@ int discover_storage(struct shards *s, struct storage *home, struct err *err)
     return code == 0 && offline ? err_code(err, ERR_OFFLINE) : code;
 }
 
+/* Opens and reads the parts that have the names of shards of this bucket. */
 int discover_shards(struct storage *home, struct arena *a, struct str name,
                     struct found_shard **out, size_t *count, struct err *err)
 {
     struct survey v;
+    uint64_t of = 0, id = 0;
     int code = survey_make(&v, home, err);
 
     *count = 0;
     *out = arena_array(a, v.parts.len + 1, sizeof(**out));
     if (code == 0 && !*out)
         code = err_code(err, ERR_NO_MEMORY);
+    if (code == 0)
+        code = sharded_id_now(home, name, &of, err);
     for (size_t i = 0; code == 0 && i < v.parts.len; i++) {
         struct found_shard f = {0};
         if (!shard_name_parse(v.parts.items[i], name, &f.mark, &f.number))
             continue;
-        f.mark = arena_str(a, f.mark);
-        f.name = arena_str(a, v.parts.items[i]);
-        (*out)[(*count)++] = f;
+        code = sharded_id_now(home, v.parts.items[i], &id, err);
+        if (code == ERR_NO_BUCKET) /* it was removed meanwhile */
+            code = 0;
+        else if (code == 0 && id == of) {
+            f.mark = arena_str(a, f.mark);
+            f.name = arena_str(a, v.parts.items[i]);
+            (*out)[(*count)++] = f;
+        }
     }
     survey_release(&v);
     return code == 0 && arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;

@@ -14,8 +14,8 @@ enum { FIRST_MAP_MS = 30 * MS_PER_S };
 /* --- the map bucket --- */
 
 /* Checks that a bucket with the name of the map bucket is one that an enabling has left: it has the
- * bucket's owner, and nothing in it. */
-static int log_is_left(struct bucket *log, struct str owner, struct err *err)
+ * bucket's owner, and, unless it may be used, nothing in it. */
+static int log_is_left(struct bucket *log, struct str owner, bool used, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
     struct list_options one = {.limit = 1};
@@ -25,7 +25,7 @@ static int log_is_left(struct bucket *log, struct str owner, struct err *err)
 
     if (code == 0)
         code = log->ops->list_versions(log, &a, &one, &list, err);
-    if (code == 0 && (list.count || !str_eq(info.owner, owner)))
+    if (code == 0 && ((list.count && !used) || !str_eq(info.owner, owner)))
         code =
             err_set(err, ERR_EXISTS, "the bucket " STR_FMT ", which would keep the map, is in use",
                     STR_ARG(log->name));
@@ -34,7 +34,7 @@ static int log_is_left(struct bucket *log, struct str owner, struct err *err)
 }
 
 int shard_make_log(struct bucket **out, struct storage *home, const struct bucket_info *of,
-                   struct err *err)
+                   bool used, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
     struct bucket_info info = {.name = shard_map_name(&a, of->name), .owner = of->owner};
@@ -44,7 +44,7 @@ int shard_make_log(struct bucket **out, struct storage *home, const struct bucke
     if (code == 0)
         code = discover_open_log(&log, home, of->name, err);
     if (code == 0 && made == ERR_EXISTS)
-        code = log_is_left(log, of->owner, err);
+        code = log_is_left(log, of->owner, used, err);
     if (code == 0)
         *out = log;
     else if (log)
@@ -62,6 +62,7 @@ static int enable_refuse(struct shards *s, struct storage *home, struct str name
 
     switch (shards_state(s, home, name, &why)) {
     case SHARDS_BROKEN:
+    case SHARDS_RECOVERING:
         return err_set(err, why.code, "%s", why.text);
     case SHARDS_REMOVED:
         return err_code(err, ERR_NO_BUCKET);
@@ -127,7 +128,7 @@ static int enable_serve(struct shards *s, struct storage *home, const struct buc
     if (code == 0) {
         struct sharded *x =
             sharded_new(shards_settings(s)->routes, home, log->ops->ref(log), map_ref(first));
-        shards_serve(s, x);
+        shards_serve(s, x, NULL);
         sharded_unref(x);
     }
     map_unref(first);
@@ -137,9 +138,10 @@ static int enable_serve(struct shards *s, struct storage *home, const struct buc
 
 /* If the first map could not be written, the bucket stays plain, and the map bucket is removed. A
  * map whose writing timed out may be there; then that removal fails, and a start would shard the
- * bucket, so the bucket is refused until somebody looks. */
+ * bucket, so the bucket is refused until somebody looks. `before` was wrong with the plain bucket,
+ * and still is. */
 static void enable_undo(struct shards *s, struct storage *home, struct str name, struct bucket *log,
-                        const struct err *why)
+                        const struct err *why, const struct err *before)
 {
     struct err err = {0};
     int code = log ? shard_remove_log(home, log, &err) : 0;
@@ -147,11 +149,11 @@ static void enable_undo(struct shards *s, struct storage *home, struct str name,
     if (code < 0 && why->code == ERR_TIMEOUT)
         shards_break(s, home, name, why);
     else
-        shards_forget(s, home, name);
+        shards_forget(s, home, name, before);
 }
 
 static int enable_plain(struct shards *s, struct storage *home, struct str name, uint64_t threshold,
-                        struct err *err)
+                        const struct err *before, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
     struct bucket_info info = {0};
@@ -160,13 +162,13 @@ static int enable_plain(struct shards *s, struct storage *home, struct str name,
     int code = enable_look(home, name, &a, &info, &why);
 
     if (code == 0)
-        code = shard_make_log(&log, home, &info, &why);
+        code = shard_make_log(&log, home, &info, false, &why);
     if (code == 0)
         code = shard_probe(log, &why);
     if (code == 0)
         code = enable_serve(s, home, &info, log, threshold, &why);
     if (code < 0) {
-        enable_undo(s, home, name, log, &why);
+        enable_undo(s, home, name, log, &why, before);
         err_set(err, code, "%s", why.text);
     }
     if (log)
@@ -179,6 +181,7 @@ int shard_enable(struct shards *s, struct storage *home, struct str name, uint64
                  struct err *err)
 {
     struct sharded *x = NULL;
+    struct err before = {0};
     int code;
 
     if (!storage_can(home, STORAGE_FOLDER))
@@ -191,8 +194,8 @@ int shard_enable(struct shards *s, struct storage *home, struct str name, uint64
     x = shards_find(s, home, name);
     if (x)
         code = shard_set_threshold(x, threshold, err);
-    else if (shards_claim(s, home, name))
-        code = enable_plain(s, home, name, threshold, err);
+    else if (shards_claim(s, home, name, &before))
+        code = enable_plain(s, home, name, threshold, &before, err);
     else
         code = enable_refuse(s, home, name, err);
     sharded_unref(x);

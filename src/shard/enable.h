@@ -15,10 +15,10 @@ int shard_enable(struct shards *s, struct storage *home, struct str name, uint64
 int shard_set_threshold(struct sharded *x, uint64_t threshold, struct err *err) MUST_CHECK;
 
 /* Makes the map bucket of a bucket, or opens the one that an enabling has left without a map; *out
- * is a reference whose changes no tap sees. ERR_EXISTS: a bucket of that name is there and is no
- * such map bucket. */
+ * is a reference whose changes no tap sees. With `used`, it also opens one that has maps, or what
+ * is left of them. ERR_EXISTS: a bucket of that name is there and is no such map bucket. */
 int shard_make_log(struct bucket **out, struct storage *home, const struct bucket_info *of,
-                   struct err *err) MUST_CHECK;
+                   bool used, struct err *err) MUST_CHECK;
 
 /* Checks that the storage keeps the promises that sharding needs, by writing into this bucket: of
  * several writers with If-None-Match: * exactly one wins, and a listing shows what was written.

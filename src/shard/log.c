@@ -234,6 +234,46 @@ int log_commit(struct bucket *b, const struct shard_map *m, uint64_t deadline_ns
     return code;
 }
 
+/* --- damage --- */
+
+static int log_sort_out(struct bucket *b, struct arena *a, struct str key, uint64_t *number,
+                        struct err *err)
+{
+    struct remove_options remove = {0};
+    struct remove_result removed;
+    struct err ignored;
+    uint64_t n = 0;
+
+    if (log_key_parse(key, &n, &ignored) < 0 || n >= INT64_MAX)
+        return b->ops->remove(b, a, key, &remove, &removed, err);
+    if (n > *number)
+        *number = n;
+    return 0;
+}
+
+int log_make_room(struct bucket *b, uint64_t *number, struct err *err)
+{
+    struct arena page = ARENA_INIT(0), keep = ARENA_INIT(0);
+    struct list_options o = {.limit = OBJECT_LIST_MAX};
+    struct list_result found = {.more = true};
+    int code = 0;
+
+    *number = 0;
+    while (code == 0 && found.more) {
+        arena_reset(&page);
+        code = b->ops->list(b, &page, &o, &found, err);
+        for (size_t i = 0; i < found.count && code == 0; i++)
+            code = log_sort_out(b, &page, found.entries[i].info.key, number, err);
+        if (code == 0 && found.count)
+            o.after = arena_str(&keep, found.entries[found.count - 1].info.key);
+    }
+    if (code == 0)
+        code = arena_error(&keep);
+    arena_release(&page);
+    arena_release(&keep);
+    return code;
+}
+
 /* --- pruning --- */
 
 /* Removes one page of maps behind `after`. */

@@ -29,6 +29,9 @@ int log_is_head(struct bucket *b, uint64_t number, bool *out, struct err *err) M
  * which was not written. */
 int log_commit(struct bucket *b, const struct shard_map *m, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
+/* Makes the log ready for a map above all that is in it, after a damage: removes what has not the
+ * key of a map, and sets *number to the greatest number of a map; 0: there is none. */
+int log_make_room(struct bucket *b, uint64_t *number, struct err *err) MUST_CHECK;
 /* Removes maps that are older than the newest LOG_KEPT. */
 int log_prune(struct bucket *b, uint64_t newest, struct err *err) MUST_CHECK;
 

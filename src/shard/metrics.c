@@ -46,7 +46,7 @@ void shard_count(void *state, struct metric_numbers *out)
     size_t count = shards_list(r->shards, &list);
     for (size_t i = 0; i < count; i++) {
         if (!list[i].sharded) {
-            n->broken++;
+            n->broken += !list[i].plain;
             continue;
         }
         struct shard_map *map = table_map(list[i].sharded->table);

@@ -329,10 +329,12 @@ static int look_split(struct look *l, size_t segment, struct watched *x, bool *b
     struct sampled k = {0};
     int code = segment_sample(l, segment, &k, err);
 
+    /* A split above the greatest key leaves the shard as large as it is, so it is only for a shard
+     * that has no middle. */
     if (code == 0 && k.key_count)
-        code = look_split_end(l, segment, x, &k, begun, err);
-    if (code == 0 && k.key_count && !*begun)
         code = look_split_middle(l, segment, x, &k, begun, err);
+    if (code == 0 && k.key_count && !*begun)
+        code = look_split_end(l, segment, x, &k, begun, err);
     return code;
 }
 

@@ -15,24 +15,52 @@ enum { REBUILD_MS = 30 * MS_PER_S };
 
 /* --- reading the log --- */
 
+static int reload_served(struct sharded *x, struct err *err)
+{
+    struct shard_map *head = NULL;
+
+    mutex_lock(&x->changes);
+    int code = log_head(x->log, &head, err);
+    if (code == 0)
+        table_install(x->table, head);
+    mutex_unlock(&x->changes);
+    map_unref(head);
+    return code;
+}
+
+/* Tries again what a recovery could not repair. */
+static int reload_repair(struct shards *s, struct sharded *x, struct err *err)
+{
+    const struct shards_options *o = shards_settings(s);
+    struct err why = {0};
+    bool serves = true;
+
+    if (shards_state(s, x->home, x->name, &why) != SHARDS_SERVED || why.code == 0 || !o->recover)
+        return 0;
+    int code = o->recover(o->ctx, x, &serves, err);
+    if (code == 0 && serves)
+        shards_note(s, x, NULL);
+    else if (code == 0)
+        shards_gone(s, x);
+    return code;
+}
+
 int shard_reload(struct shards *s, struct storage *home, struct str name, struct err *err)
 {
     struct sharded *x = shards_find(s, home, name);
-    struct shard_map *head = NULL;
-    bool found = false;
     int code;
 
     if (!x) {
-        code = discover_bucket(s, home, name, &found, err);
-        if (code == ERR_NO_BUCKET || (code == 0 && !found))
+        code = discover_bucket(s, home, name, err);
+        if (code == ERR_NO_BUCKET ||
+            (code == 0 && shards_state(s, home, name, NULL) != SHARDS_SERVED))
             code =
                 err_set(err, ERR_NOT_FOUND, "the bucket " STR_FMT " is not sharded", STR_ARG(name));
         return code;
     }
-    code = log_head(x->log, &head, err);
+    code = reload_served(x, err);
     if (code == 0)
-        table_install(x->table, head);
-    map_unref(head);
+        code = reload_repair(s, x, err);
     sharded_unref(x);
     return code;
 }
@@ -211,25 +239,36 @@ static int rebuild_walk(struct rebuild *r, struct err *err)
     return code;
 }
 
-/* Writes the map into the log, which is made if it is not there. */
-static int rebuild_publish(struct rebuild *r, struct shards *s, struct err *err)
+/* Opens the log of a bucket, or makes it, and chooses a number above everything that is in it. */
+static int rebuild_open_log(struct storage *home, const struct bucket_info *of, struct bucket **log,
+                            uint64_t *number, struct err *err)
 {
-    struct bucket *log = NULL;
-    bool found = false;
-    int code = map_check(r->map, err);
+    uint64_t newest = 0;
+    int code = shard_make_log(log, home, of, true, err);
 
     if (code == 0)
-        code = shard_make_log(&log, r->home, &r->info, err);
+        code = log_make_room(*log, &newest, err);
+    if (newest >= *number)
+        *number = newest + 1;
+    return code;
+}
+
+/* Writes the map into the log. */
+static int rebuild_publish(struct rebuild *r, struct err *err)
+{
+    struct bucket *log = NULL;
+    int code = rebuild_open_log(r->home, &r->info, &log, &r->map->number, err);
+
+    if (code == 0)
+        code = map_check(r->map, err);
     if (code == 0)
         code = log_commit(log, r->map, clock_mono_ns() + REBUILD_MS * NS_PER_MS, err);
     if (log)
         log->ops->unref(log);
-    if (code == 0)
-        code = discover_bucket(s, r->home, r->name, &found, err);
-    return code == 0 && !found ? err_code(err, ERR_NOT_FOUND) : code;
+    return code;
 }
 
-static int rebuild_make(struct rebuild *r, struct shards *s, struct err *err)
+static int rebuild_look(struct rebuild *r, struct err *err)
 {
     struct bucket *first = NULL;
     int code = r->home->ops->open_bucket(&first, r->home, STR_EMPTY, r->name, err);
@@ -238,6 +277,13 @@ static int rebuild_make(struct rebuild *r, struct shards *s, struct err *err)
         code = first->ops->info(first, &r->a, &r->info, err);
     if (first)
         first->ops->unref(first);
+    return code;
+}
+
+static int rebuild_make(struct rebuild *r, struct shards *s, struct err *err)
+{
+    int code = rebuild_look(r, err);
+
     if (code == 0)
         code = rebuild_find(r, err);
     if (code < 0)
@@ -250,9 +296,76 @@ static int rebuild_make(struct rebuild *r, struct shards *s, struct err *err)
     if (code == 0)
         code = rebuild_walk(r, err);
     if (code == 0)
-        code = rebuild_publish(r, s, err);
+        code = rebuild_publish(r, err);
     r->result->shards = r->map->place_count;
     r->result->segments = r->map->segment_count;
+    return code;
+}
+
+/* ERR_EXISTS: the log has a map, so none is to be made. Of a log that was destroyed or damaged, the
+ * result is 0. */
+static int rebuild_refuse(int head, struct str name, struct err *err)
+{
+    if (head == ERR_NOT_FOUND || head == ERR_NO_BUCKET || head == ERR_CORRUPT)
+        return 0;
+    if (head < 0)
+        return head;
+    return err_set(err, ERR_EXISTS,
+                   "the map of bucket " STR_FMT " is not destroyed; a map is made from the "
+                   "contents only where there is none",
+                   STR_ARG(name));
+}
+
+/* Makes a map of a broken bucket. While the name is claimed, nobody else looks at the bucket. */
+static int rebuild_broken(struct rebuild *r, struct shards *s, struct err *err)
+{
+    struct err before;
+
+    if (!shards_recover(s, r->home, r->name, &before))
+        return err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being changed", STR_ARG(r->name));
+    int code = rebuild_refuse(discover_check(r->home, r->name, err), r->name, err);
+    if (code == 0)
+        code = rebuild_make(r, s, err);
+    if (code < 0) {
+        if (before.code < 0)
+            shards_break(s, r->home, r->name, &before);
+        else /* another thread has just made it plain */
+            shards_forget(s, r->home, r->name, NULL);
+        return code;
+    }
+    code = discover_claimed(s, r->home, r->name, &before, err);
+    if (code == 0 && shards_state(s, r->home, r->name, NULL) != SHARDS_SERVED)
+        code = err_code(err, ERR_NOT_FOUND);
+    return code;
+}
+
+/* The log of a bucket that is served was destroyed. Its map is in memory and is written anew: it is
+ * exact, as the contents are not. Under x->changes. */
+static int rebuild_served(struct rebuild *r, struct sharded *x, struct err *err)
+{
+    struct shard_map *head = NULL, *now = table_map(x->table), *next = map_draft(now);
+    struct bucket *log = NULL;
+    int code = rebuild_refuse(log_head(x->log, &head, err), r->name, err);
+
+    if (code == 0 && now->state != SHARD_ACTIVE)
+        code = err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being changed", STR_ARG(r->name));
+    if (code == 0)
+        code = rebuild_look(r, err);
+    if (code == 0)
+        code = rebuild_open_log(r->home, &r->info, &log, &next->number, err);
+    if (code == 0) {
+        struct bucket *old = x->log;
+        x->log = log;
+        log = old;
+        code = sharded_publish(x, next, err);
+    }
+    r->result->shards = next->place_count;
+    r->result->segments = next->segment_count;
+    if (log)
+        log->ops->unref(log);
+    map_unref(head);
+    map_unref(next);
+    map_unref(now);
     return code;
 }
 
@@ -260,15 +373,19 @@ int shard_rebuild(struct shards *s, struct storage *home, struct str name,
                   const struct rebuild_options *o, struct rebuild_result *out, struct err *err)
 {
     struct rebuild r = {.home = home, .name = name, .o = o, .result = out, .a = ARENA_INIT(0)};
+    struct sharded *x = shards_find(s, home, name);
     int code;
 
     *out = (struct rebuild_result){0};
-    if (shards_state(s, home, name, NULL) != SHARDS_BROKEN)
-        return err_set(err, ERR_EXISTS,
-                       "the map of bucket " STR_FMT " is not destroyed; a map is made from the "
-                       "contents only where there is none",
-                       STR_ARG(name));
-    code = rebuild_make(&r, s, err);
+    if (x) {
+        mutex_lock(&x->changes);
+        code = rebuild_served(&r, x, err);
+        mutex_unlock(&x->changes);
+    } else if (shards_state(s, home, name, NULL) == SHARDS_BROKEN) {
+        code = rebuild_broken(&r, s, err);
+    } else {
+        code = err_set(err, ERR_NOT_FOUND, "the bucket " STR_FMT " is not sharded", STR_ARG(name));
+    }
     for (size_t i = 0; i < r.count; i++) {
         shard_keys_close(&r.places[i].walk);
         if (r.places[i].opened)
@@ -277,5 +394,6 @@ int shard_rebuild(struct shards *s, struct storage *home, struct str name,
     map_unref(r.map);
     buf_release(&r.before);
     arena_release(&r.a);
+    sharded_unref(x);
     return code;
 }

@@ -16,7 +16,9 @@ struct shards_entry {
     _Atomic(int) state;      /* enum shards_state; changed under the lock */
     struct mutex lock;       /* guards the members below */
     struct sharded *sharded; /* a reference; set while the state is SHARDS_SERVED */
-    struct err why;
+    struct sharded *leaving; /* a reference; set between shards_plain(), or a removal, and
+                                shards_gone() */
+    struct err why;          /* what is wrong with the bucket; code 0: nothing */
     char memory[];
 };
 
@@ -68,22 +70,45 @@ static bool state_is_logical(enum shards_state state)
     return state != SHARDS_PLAIN && state != SHARDS_CLAIMED;
 }
 
-/* Changes an entry. `x` is a reference that the entry takes over, or NULL. */
-static void entry_set(struct shards *s, struct shards_entry *e, enum shards_state state,
-                      struct sharded *x, const struct err *why)
+/* Sets the state; under the entry's lock. */
+static void entry_state(struct shards *s, struct shards_entry *e, enum shards_state state)
 {
-    mutex_lock(&e->lock);
-    struct sharded *old = e->sharded;
     enum shards_state before = atomic_load(&e->state);
-    e->sharded = x;
-    e->why = why ? *why : (struct err){0};
+
     if (!state_is_logical(before) && state_is_logical(state))
         atomic_fetch_add(&s->any, 1);
     atomic_store(&e->state, state);
     if (state_is_logical(before) && !state_is_logical(state))
         atomic_fetch_sub(&s->any, 1);
+}
+
+/* Changes an entry. `x` is a reference that the entry takes over, or NULL. */
+static void entry_set(struct shards *s, struct shards_entry *e, enum shards_state state,
+                      struct sharded *x, const struct err *why)
+{
+    mutex_lock(&e->lock);
+    struct sharded *old = e->sharded, *left = e->leaving;
+    e->sharded = x;
+    e->leaving = NULL;
+    e->why = why ? *why : (struct err){0};
+    entry_state(s, e, state);
     mutex_unlock(&e->lock);
     sharded_unref(old);
+    sharded_unref(left);
+}
+
+/* Changes an entry in which `x` is served, to a state in which `x` leaves. */
+static void entry_leave(struct shards *s, struct shards_entry *e, const struct sharded *x,
+                        enum shards_state state)
+{
+    mutex_lock(&e->lock);
+    if (e->sharded == x) {
+        e->leaving = e->sharded;
+        e->sharded = NULL;
+        e->why = (struct err){0};
+        entry_state(s, e, state);
+    }
+    mutex_unlock(&e->lock);
 }
 
 /* Reads an entry: its state, a reference to the sharded bucket if it is served, and why it is
@@ -100,12 +125,31 @@ static enum shards_state entry_get(struct shards_entry *e, struct sharded **x, s
     return state;
 }
 
-bool shards_claim(struct shards *s, struct storage *home, struct str name)
+bool shards_claim(struct shards *s, struct storage *home, struct str name, struct err *before)
 {
-    int plain = SHARDS_PLAIN;
+    struct shards_entry *e = shards_entry_of(s, home, name);
 
-    return atomic_compare_exchange_strong(&shards_entry_of(s, home, name)->state, &plain,
-                                          SHARDS_CLAIMED);
+    mutex_lock(&e->lock);
+    bool plain = atomic_load(&e->state) == SHARDS_PLAIN;
+    if (plain)
+        entry_state(s, e, SHARDS_CLAIMED);
+    *before = e->why;
+    mutex_unlock(&e->lock);
+    return plain;
+}
+
+bool shards_recover(struct shards *s, struct storage *home, struct str name, struct err *before)
+{
+    struct shards_entry *e = shards_entry_of(s, home, name);
+
+    mutex_lock(&e->lock);
+    enum shards_state state = atomic_load(&e->state);
+    bool claimed = state == SHARDS_PLAIN || state == SHARDS_BROKEN;
+    if (claimed)
+        entry_state(s, e, state == SHARDS_PLAIN ? SHARDS_CLAIMED : SHARDS_RECOVERING);
+    *before = e->why;
+    mutex_unlock(&e->lock);
+    return claimed;
 }
 
 void shards_seal(struct shards *s, struct storage *home, struct str name)
@@ -113,9 +157,9 @@ void shards_seal(struct shards *s, struct storage *home, struct str name)
     entry_set(s, shards_entry_of(s, home, name), SHARDS_SEALED, NULL, NULL);
 }
 
-void shards_serve(struct shards *s, struct sharded *x)
+void shards_serve(struct shards *s, struct sharded *x, const struct err *why)
 {
-    entry_set(s, shards_entry_of(s, x->home, x->name), SHARDS_SERVED, sharded_ref(x), NULL);
+    entry_set(s, shards_entry_of(s, x->home, x->name), SHARDS_SERVED, sharded_ref(x), why);
 }
 
 void shards_break(struct shards *s, struct storage *home, struct str name, const struct err *why)
@@ -123,19 +167,40 @@ void shards_break(struct shards *s, struct storage *home, struct str name, const
     entry_set(s, shards_entry_of(s, home, name), SHARDS_BROKEN, NULL, why);
 }
 
-void shards_forget(struct shards *s, struct storage *home, struct str name)
+void shards_forget(struct shards *s, struct storage *home, struct str name, const struct err *why)
 {
-    entry_set(s, shards_entry_of(s, home, name), SHARDS_PLAIN, NULL, NULL);
+    entry_set(s, shards_entry_of(s, home, name), SHARDS_PLAIN, NULL, why);
 }
 
 void shards_plain(struct shards *s, struct sharded *x)
 {
-    entry_set(s, shards_entry_of(s, x->home, x->name), SHARDS_CLAIMED, NULL, NULL);
+    entry_leave(s, shards_entry_of(s, x->home, x->name), x, SHARDS_CLAIMED);
 }
 
 void shards_gone(struct shards *s, struct sharded *x)
 {
-    shards_forget(s, x->home, x->name);
+    struct shards_entry *e = shards_entry_of(s, x->home, x->name);
+
+    mutex_lock(&e->lock);
+    bool mine = e->sharded == x || e->leaving == x;
+    if (mine) {
+        e->sharded = e->leaving = NULL;
+        e->why = (struct err){0};
+        entry_state(s, e, SHARDS_PLAIN);
+    }
+    mutex_unlock(&e->lock);
+    if (mine)
+        sharded_unref(x);
+}
+
+void shards_note(struct shards *s, struct sharded *x, const struct err *why)
+{
+    struct shards_entry *e = shards_entry_of(s, x->home, x->name);
+
+    mutex_lock(&e->lock);
+    if (e->sharded == x)
+        e->why = why ? *why : (struct err){0};
+    mutex_unlock(&e->lock);
 }
 
 struct sharded *shards_find(struct shards *s, const struct storage *home, struct str name)
@@ -174,7 +239,9 @@ size_t shards_list(struct shards *s, struct shards_item **out)
         for (struct shards_entry *e = atomic_load(&s->slots[i]); e; e = e->next) {
             struct shards_item item = {.home = e->home, .name = e->name};
             enum shards_state state = entry_get(e, &item.sharded, &item.why);
-            if (state == SHARDS_SERVED || state == SHARDS_BROKEN)
+            item.plain = !state_is_logical(state);
+            if (state == SHARDS_SERVED || state == SHARDS_BROKEN || state == SHARDS_RECOVERING ||
+                (item.plain && item.why.code < 0))
                 vec_push(&all, item);
         }
     if (all.len)
@@ -221,6 +288,7 @@ static int shards_get(struct shards *s, struct storage *home, struct str name, s
     case SHARDS_SEALED:
         return err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being sharded", STR_ARG(name));
     case SHARDS_BROKEN:
+    case SHARDS_RECOVERING:
         return err_set(err, why.code, "%s", why.text);
     case SHARDS_REMOVED:
         return err_code(err, ERR_NO_BUCKET);
@@ -244,22 +312,6 @@ static int shards_open_bucket(struct overlay *o, struct storage *home, struct st
     return 0;
 }
 
-/* The bucket `x` was removed. Its name stays in use until shards_gone(), which may have been called
- * already. */
-static void entry_removed(struct shards_entry *e, const struct sharded *x)
-{
-    struct sharded *now = NULL;
-
-    mutex_lock(&e->lock);
-    if (e->sharded == x) {
-        now = e->sharded;
-        e->sharded = NULL;
-        atomic_store(&e->state, SHARDS_REMOVED);
-    }
-    mutex_unlock(&e->lock);
-    sharded_unref(now);
-}
-
 static int shards_remove_bucket(struct overlay *o, struct storage *home, struct str user,
                                 struct str name, struct err *err)
 {
@@ -273,8 +325,8 @@ static int shards_remove_bucket(struct overlay *o, struct storage *home, struct 
         code = err_set(err, ERR_UNSUPPORTED, "the bucket " STR_FMT " is sharded", STR_ARG(name));
     if (code == 0)
         code = s->o.remove(s->o.ctx, x, user, err);
-    if (code == 0)
-        entry_removed(shards_look_up(s, home, name), x);
+    if (code == 0) /* unless shards_gone() was called already, the name stays in use until then */
+        entry_leave(s, shards_look_up(s, home, name), x, SHARDS_REMOVED);
     sharded_unref(x);
     return code;
 }
@@ -340,6 +392,7 @@ void shards_free(struct shards *s)
         for (struct shards_entry *e = atomic_load(&s->slots[i]), *next; e; e = next) {
             next = e->next;
             sharded_unref(e->sharded);
+            sharded_unref(e->leaving);
             mutex_release(&e->lock);
             free(e);
         }

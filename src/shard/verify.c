@@ -4,11 +4,12 @@
 #include "shard/discover.h"
 #include "shard/keys.h"
 #include "shard/log.h"
+#include "shard/names.h"
 
 static const char *const verify_kinds[] = {
     [VERIFY_NO_MAP] = "no map", [VERIFY_MAP_MOVED] = "another map", [VERIFY_NO_BUCKET] = "missing",
     [VERIFY_STRAY] = "stray",   [VERIFY_GARBAGE] = "garbage",       [VERIFY_CLOSED] = "closed",
-    [VERIFY_STATE] = "state",
+    [VERIFY_STATE] = "state",   [VERIFY_TROUBLE] = "trouble",
 };
 
 const char *verify_kind_text(enum verify_finding_kind k)
@@ -136,17 +137,20 @@ static int verify_strays(struct verify *v, struct err *err)
 
 static int verify_log(struct verify *v, struct sharded *x, struct err *err)
 {
+    struct str log = shard_map_name(&v->a, v->name);
     struct shard_map *head = NULL;
-    int code = log_head(x->log, &head, err);
 
-    if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET) {
-        verify_tell(v, VERIFY_NO_MAP, x->log->name,
+    mutex_lock(&x->changes); /* a rebuild changes x->log */
+    int code = log_head(x->log, &head, err);
+    mutex_unlock(&x->changes);
+    v->map = table_map(x->table);
+    if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET || code == ERR_CORRUPT) {
+        verify_tell(v, VERIFY_NO_MAP, log,
                     "the log has no map; `weir shard rebuild --from-contents` makes one");
         return 0;
     }
-    v->map = table_map(x->table);
     if (code == 0 && head->number > v->map->number)
-        verify_tell(v, VERIFY_MAP_MOVED, x->log->name,
+        verify_tell(v, VERIFY_MAP_MOVED, log,
                     "the log has a newer map; `weir shard rebuild` reads it");
     else if (code == 0 && v->map->closed != SHARD_OPEN && !v->map->move.id.len)
         v->fn(v->ctx, &(struct verify_finding){.kind = VERIFY_CLOSED,
@@ -165,12 +169,13 @@ int shard_verify(struct shards *s, struct storage *home, struct str name, verify
         .s = s, .home = home, .name = name, .a = ARENA_INIT(0), .fn = fn, .ctx = ctx};
     struct sharded *x = shards_find(s, home, name);
     struct err why = {0};
+    enum shards_state state = shards_state(s, home, name, &why);
     int code = 0;
 
     if (x)
         code = verify_log(&v, x, err);
-    else if (shards_state(s, home, name, &why) == SHARDS_BROKEN)
-        verify_tell(&v, VERIFY_NO_MAP, name, why.text);
+    if (why.code < 0)
+        verify_tell(&v, state == SHARDS_BROKEN ? VERIFY_NO_MAP : VERIFY_TROUBLE, name, why.text);
     for (size_t i = 0; v.map && i < v.map->place_count && code == 0; i++)
         code = verify_place(&v, &v.map->places[i], err);
     if (code == 0)

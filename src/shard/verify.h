@@ -12,6 +12,7 @@ enum verify_finding_kind {
     VERIFY_GARBAGE,   /* a shard has keys in a window that is not its own */
     VERIFY_CLOSED,    /* a window is closed, and no move is under way */
     VERIFY_STATE,     /* versions or object lock of a shard differ from the bucket's */
+    VERIFY_TROUBLE,   /* a map bucket is ignored, or a recovery could not repair everything */
 };
 
 const char *verify_kind_text(enum verify_finding_kind k);
@@ -39,8 +40,8 @@ int shard_verify(struct shards *s, struct storage *home, struct str name, verify
 int shard_clean(struct shards *s, struct storage *home, struct str name, uint64_t *removed,
                 struct err *err) MUST_CHECK;
 
-/* Reads the log of a bucket anew, and serves the bucket by its newest map. ERR_NOT_FOUND: there is
- * no map. */
+/* Reads the log of a bucket anew, and serves the bucket by its newest map. Tries again what the
+ * recovery at the start could not repair. ERR_NOT_FOUND: there is no map. */
 int shard_reload(struct shards *s, struct storage *home, struct str name,
                  struct err *err) MUST_CHECK;
 
@@ -54,9 +55,10 @@ struct rebuild_result {
     uint64_t keys, twice;
     size_t shards, segments;
 };
-/* Makes a map from the keys in the shards and serves the bucket by it. ERR_EXISTS: there is a map.
- * ERR_NOT_FOUND: there are no shards. ERR_CONFLICT: keys are in two shards, and o->newest is false.
- */
+/* Makes a map from the keys in the shards and serves the bucket by it: its log was destroyed, or
+ * the newest map is damaged. If the bucket is served in spite of that, the map in memory is written
+ * anew; then `out` has no keys. ERR_EXISTS: there is a map. ERR_NOT_FOUND: there are no shards, or
+ * the bucket is not sharded. ERR_CONFLICT: keys are in two shards, and o->newest is false. */
 int shard_rebuild(struct shards *s, struct storage *home, struct str name,
                   const struct rebuild_options *o, struct rebuild_result *out,
                   struct err *err) MUST_CHECK;

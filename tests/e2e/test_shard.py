@@ -611,3 +611,26 @@ def test_a_destroyed_map_is_made_anew_from_the_contents(serve, weir, tmp_path):
     it.run("shard", "disable", "box")
     wait_for(lambda: it.run("shard", "status", "--json") == [], "the plain bucket")
     check_box(server.s3())
+
+
+def test_a_damaged_newest_map_is_replaced_by_one_from_the_contents(serve, weir, tmp_path):
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    fill(server.box())
+    it.run("shard", "enable", "box")
+    it.split("c/", "e/")
+    number = int(time.time() * 1000) + 100_000
+    mishap(server, "put", it.parts()[0], f"map/{10**19 - 1 - number:019}")
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    row = it.run("shard", "status", "--json")[0]
+    assert row["state"] == "broken" and "--from-contents" in row["error"]
+    it.run("shard", "rebuild", "box", "--from-contents")
+    assert it.status()["map"] > number
+    check_box(server.s3())
+    it.split("d/")
+    assert server.stop() == 0
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    check_box(server.s3())
+    assert it.run("shard", "verify", "box", "--json") == []

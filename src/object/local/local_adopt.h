@@ -26,8 +26,8 @@ int local_bucket_id(struct bucket *b, uint64_t *out, struct err *err) MUST_CHECK
 
 /* Makes a bucket with this name as a shard of the logical bucket, whose owner, versions and object
  * lock it gets. `logical` may itself be a shard: then the new shard gets the state of that shard,
- * and shares its logical bucket. ERR_EXISTS: the name is taken. From the first shard on, an older
- * weir does not open the storage. */
+ * and shares its logical bucket. ERR_EXISTS: the name is taken. From the first map bucket or
+ * shard on (object/part_names.h), an older weir does not open the storage. */
 int local_make_shard(struct bucket *logical, struct str name, struct err *err) MUST_CHECK;
 /* Removes the shard. ERR_CONFLICT: it is not empty. ERR_INVALID: the bucket is not a shard. */
 int local_remove_shard(struct storage *s, struct str name, struct err *err) MUST_CHECK;

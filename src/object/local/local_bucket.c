@@ -2,6 +2,7 @@
 #include "object/local/local_int.h"
 #include "base/clock.h"
 #include "object/overlay.h"
+#include "object/part_names.h"
 
 #include <stdlib.h>
 
@@ -156,6 +157,8 @@ static int create_row(struct bucket_create *c, struct bucket_record *r, struct e
     struct row row;
     int code = change_sequence(&c->change, &r->id, err);
 
+    if (c->logical || bucket_name_is_part(r->info.name))
+        folder_note_shards(c->l, c->change.tx);
     if (r->info.object_lock) /* object lock works only with versions */
         r->info.versions = VERSIONS_ON;
     if (r->info.created_ms == 0)
@@ -185,7 +188,6 @@ static int create_shard_row(struct bucket_create *c, struct bucket_record *r, st
                                        .versions = of.info.versions,
                                        .object_lock = of.info.object_lock};
         r->logical = c->logical->logical;
-        folder_note_shards(c->l, c->change.tx);
         code = create_row(c, r, err);
     }
     buf_release(&value);
@@ -313,11 +315,17 @@ int bucket_remove_opened(struct bucket *bucket, struct err *err)
     return code;
 }
 
+/* The overlay is asked after the bucket was opened. An overlay that takes the bucket over later
+ * fences this reference (local_fence()), so the removal fails. */
 int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
 {
     struct bucket *bucket = NULL;
     int code = local_open_bucket(&bucket, s, user, name, err);
 
+    if (code == 0 && storage_overlay_of(s, name)) {
+        local_bucket_unref(bucket);
+        return err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being sharded", STR_ARG(name));
+    }
     return code == 0 ? bucket_remove_opened(bucket, err) : code;
 }
 
@@ -329,6 +337,10 @@ int local_remove_untapped(struct storage *s, struct str user, struct str name, s
     if (s->ops->remove_bucket != local_remove_bucket || storage_overlay_of(s, name))
         return storage_remove_bucket(s, user, name, err);
     code = local_open_bucket(&bucket, s, user, name, err);
+    if (code == 0 && storage_overlay_of(s, name)) { /* it has taken the bucket over just now */
+        local_bucket_unref(bucket);
+        return storage_remove_bucket(s, user, name, err);
+    }
     if (code != 0)
         return code;
     local_untap(bucket);

@@ -27,7 +27,7 @@
 #define SHARD_FIELDS                                                                               \
     {"bucket", "The bucket's name."}, {"storage", "The storage that has it."},                     \
         {"state", "\"active\", \"deleting\", \"plain\" or \"broken\"."},                           \
-        {"error", "Why the bucket cannot be used; empty: it can."},                                \
+        {"error", "What is wrong with the bucket, and what to do; empty: nothing."},               \
         {"map", "The number of the newest map.", REST_INTEGER},                                    \
         {"threshold", "Objects of a shard beyond which it is split.", REST_INTEGER},               \
         {"own_threshold", "Does the bucket have a threshold of its own?", REST_BOOLEAN},           \
@@ -118,7 +118,7 @@ static const struct rest_row shard_rows[] = {
          {"findings", "The findings.", REST_OBJECTS,
           .members = REST_FIELDS(
               {"finding", "What is wrong: \"no map\", \"another map\", \"missing\", \"stray\", "
-                          "\"garbage\", \"closed\" or \"state\"."},
+                          "\"garbage\", \"closed\", \"state\" or \"trouble\"."},
               {"shard", "The bucket of the shard."}, {"text", "The same in words."},
               {"after", "The window begins above this key."},
               {"upto", "The last key of the window; empty: there is no end."},
@@ -222,9 +222,11 @@ int shard_rest_bucket(const struct rest_call *c, struct sharded **out, struct er
     *out = shards_find(r->shards, home, name);
     if (*out)
         return 0;
-    if (shards_state(r->shards, home, name, &why) == SHARDS_BROKEN)
+    enum shards_state state = shards_state(r->shards, home, name, &why);
+    if (state == SHARDS_BROKEN || state == SHARDS_RECOVERING)
         return err_set(err, why.code, "%s", why.text);
-    return err_set(err, ERR_NOT_FOUND, "the bucket " STR_FMT " is not sharded", STR_ARG(name));
+    return err_set(err, ERR_NOT_FOUND, "the bucket " STR_FMT " is not sharded%s%s", STR_ARG(name),
+                   why.code < 0 ? ": " : "", why.code < 0 ? why.text : "");
 }
 
 void shard_rest_key(struct json_out *w, const char *name, struct str key)

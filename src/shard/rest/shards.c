@@ -25,11 +25,12 @@ static void counts_write(struct json_out *w, const struct bucket_usage *u)
     json_out_member_u64(w, "old_bytes", u->old_bytes);
 }
 
+/* A bucket that is not served as a sharded one, and with which something is wrong. */
 static void bucket_write_broken(struct rest_call *c, const struct shards_item *item)
 {
     json_out_member_str(c->w, "bucket", item->name);
     json_out_member_str(c->w, "storage", item->home->name);
-    json_out_member_str(c->w, "state", STR("broken"));
+    json_out_member_str(c->w, "state", item->plain ? STR("plain") : STR("broken"));
     json_out_member_str(c->w, "error", str_z(item->why.text));
     json_out_member_u64(c->w, "map", 0);
     json_out_member_u64(c->w, "threshold", 0);
@@ -46,6 +47,7 @@ static int bucket_write(struct rest_call *c, struct sharded *x, const struct sha
 {
     const struct shard_room *r = c->ctx;
     struct bucket_usage sum = {0};
+    struct err why = {0};
     int code = shard_counts(x, c->arena, counts, count, err);
 
     if (code < 0)
@@ -55,7 +57,8 @@ static int bucket_write(struct rest_call *c, struct sharded *x, const struct sha
     json_out_member_str(c->w, "bucket", x->name);
     json_out_member_str(c->w, "storage", x->home->name);
     json_out_member_str(c->w, "state", str_z(state_texts[m->state]));
-    json_out_member_str(c->w, "error", STR_EMPTY);
+    (void)shards_state(r->shards, x->home, x->name, &why);
+    json_out_member_str(c->w, "error", str_z(why.text));
     json_out_member_u64(c->w, "map", m->number);
     json_out_member_u64(c->w, "threshold",
                         m->threshold ? m->threshold : atomic_load(&r->threshold));

@@ -236,6 +236,8 @@ TEST(sharded_bucket, a_bucket_that_is_made_anew_is_not_touched_through_the_old_o
     box_open(&x);
     struct sharded *old = sharded_ref(x.s);
     struct storage *home = x.l.lab.storage;
+    /* A removal that took the bucket for a plain one is refused. */
+    CHECK_ERR(home->ops->remove_bucket(home, STR_EMPTY, STR("box"), &err), ERR_BUSY);
     CHECK_OK(storage_remove_bucket(home, STR_EMPTY, STR("box"), &err));
     struct bucket *anew = lab_bucket(home, "box");
     lab_put(anew, &x.a, "a", STR("1"));

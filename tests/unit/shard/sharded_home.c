@@ -203,6 +203,7 @@ static int home_remove(struct overlay *o, struct storage *home, struct str user,
 {
     struct sharded *s = sharded_home_find(home_of(o), name);
     struct shard_map *m = table_map(s->table);
+    struct bucket *first = NULL;
     int code = home_check_empty(s, err);
 
     for (size_t i = 1; i < m->place_count && code == 0; i++)
@@ -210,7 +211,9 @@ static int home_remove(struct overlay *o, struct storage *home, struct str user,
     if (code == 0)
         code = home->ops->remove_bucket(home, user, s->log->name, err);
     if (code == 0)
-        code = home->ops->remove_bucket(home, user, name, err);
+        code = sharded_open_home(s, &first, err);
+    if (code == 0)
+        code = local_remove_opened(first, err);
     map_unref(m);
     if (code == 0)
         sharded_home_forget(home_of(o), s);

@@ -14,6 +14,7 @@ struct shards_lab {
     struct storage *home;
     struct shards *shards;
     bool recovers; /* what `recover` says */
+    bool fails;    /* `recover` has an error */
     size_t found;  /* findings of a verify, by kind in `kinds` */
     unsigned kinds;
     uint64_t garbage;    /* keys */
@@ -25,14 +26,18 @@ static int shards_lab_recover(void *ctx, struct sharded *x, bool *serves, struct
     const struct shards_lab *l = ctx;
 
     *serves = l->recovers;
-    return 0;
+    return l->fails ? err_set(err, ERR_IO, "the disk") : 0;
 }
 
 static int shards_lab_remove(void *ctx, struct sharded *x, struct str user, struct err *err)
 {
     struct shards_lab *l = ctx;
-    int code = x->home->ops->remove_bucket(x->home, user, x->name, err);
+    struct bucket *home = NULL;
+    int code = sharded_open_home(x, &home, err);
 
+    (void)user;
+    if (code == 0)
+        code = local_remove_opened(home, err);
     if (code == 0 && l->gone)
         shards_gone(l->gone, x);
     return code;
@@ -138,24 +143,32 @@ static void shards_lab_expect(struct shards_lab *l, const char *list)
     b->ops->unref(b);
 }
 
-/* Removes the map bucket with all that is in it, as somebody might who knows no better. */
-static void shards_lab_destroy_log(struct shards_lab *l)
+/* Removes a bucket with all that is in it. */
+static void shards_lab_wipe(struct shards_lab *l, struct str name)
 {
     struct arena a = ARENA_INIT(0);
-    struct bucket *log = NULL;
+    struct bucket *b = NULL;
     struct list_options o = {.limit = 1000};
     struct list_result list;
     struct remove_result removed;
     struct err err = {0};
-    struct str name = shard_map_name(&a, STR("box"));
 
-    CHECK_OK(l->home->ops->open_bucket(&log, l->home, STR_EMPTY, name, &err));
-    CHECK_OK(log->ops->list(log, &a, &o, &list, &err));
+    CHECK_OK(l->home->ops->open_bucket(&b, l->home, STR_EMPTY, name, &err));
+    CHECK_OK(b->ops->list(b, &a, &o, &list, &err));
     for (size_t i = 0; i < list.count; i++)
-        CHECK_OK(log->ops->remove(log, &a, list.entries[i].info.key, &(struct remove_options){0},
-                                  &removed, &err));
-    log->ops->unref(log);
+        CHECK_OK(b->ops->remove(b, &a, list.entries[i].info.key, &(struct remove_options){0},
+                                &removed, &err));
+    b->ops->unref(b);
     CHECK_OK(l->home->ops->remove_bucket(l->home, STR_EMPTY, name, &err));
+    arena_release(&a);
+}
+
+/* Removes the map bucket, as somebody might who knows no better. */
+static void shards_lab_destroy_log(struct shards_lab *l)
+{
+    struct arena a = ARENA_INIT(0);
+
+    shards_lab_wipe(l, shard_map_name(&a, STR("box")));
     arena_release(&a);
 }
 
@@ -410,6 +423,209 @@ TEST(shards, verify_names_shards_that_are_missing_or_stray)
     map_unref(m);
     sharded_unref(x);
     arena_release(&a);
+    shards_lab_close(&l);
+}
+
+/* --- maps that are not believed --- */
+
+struct plant {
+    const char *log_owner, *map_owner;
+    uint64_t other_id; /* added to the bucket's id */
+    bool place;        /* the map has a shard that is an ordinary bucket */
+    bool garbage;      /* the map bucket has no map */
+    enum shard_state state;
+};
+
+/* Makes a map bucket for the bucket box, as a user could before weir was able to shard. */
+static void shards_lab_plant(struct shards_lab *l, const struct plant *p)
+{
+    struct arena a = ARENA_INIT(0);
+    struct bucket_info info = {.name = shard_map_name(&a, STR("box")),
+                               .owner = str_z(p->log_owner)};
+    struct bucket *log = NULL;
+    struct err err = {0};
+    struct shard_map *m = map_first(l->home->name, STR("box"), str_z(p->map_owner), STR("house"),
+                                    STR("aaaa"), 2000000000000);
+
+    CHECK_OK(sharded_id_now(l->home, STR("box"), &m->id, &err));
+    m->id += p->other_id;
+    m->state = p->state;
+    if (p->place) {
+        struct bucket_info shard = {.name = shard_bucket_name(&a, STR("box"), STR("aaaa"), 1),
+                                    .owner = str_z(p->log_owner)};
+        CHECK_OK(l->home->ops->create_bucket(l->home, &shard, &err));
+        map_add_place(m, 1, l->home->name, shard.name);
+        map_give(m, &(struct shard_window){STR("m"), STR_EMPTY}, 1);
+    }
+    CHECK_OK(l->home->ops->create_bucket(l->home, &info, &err));
+    CHECK_OK(l->home->ops->open_bucket(&log, l->home, STR_EMPTY, info.name, &err));
+    if (p->garbage)
+        lab_put(log, &a, "map/1", STR("x"));
+    else
+        CHECK_OK(log_commit(log, m, UINT64_MAX, &err));
+    log->ops->unref(log);
+    map_unref(m);
+    arena_release(&a);
+}
+
+TEST(shards, a_map_bucket_that_is_not_the_buckets_own_is_ignored)
+{
+    static const struct plant plants[] = {
+        {"bob", "bob", .state = SHARD_ACTIVE, .place = true},
+        {"bob", "owner", .state = SHARD_ACTIVE},
+        {"bob", "bob", .state = SHARD_DELETING},
+        {"bob", "bob", .garbage = true},
+        {"owner", "bob", .state = SHARD_ACTIVE},
+        {"owner", "owner", .state = SHARD_DELETING, .other_id = 1000},
+        {"owner", "owner", .state = SHARD_ACTIVE, .place = true},
+    };
+
+    struct arena a = ARENA_INIT(0);
+
+    for (size_t i = 0; i < ARRAY_SIZE(plants); i++) {
+        struct shards_item *list;
+        struct shards_lab l;
+        struct err err = {0};
+
+        shards_lab_open(&l);
+        struct bucket *b = lab_bucket(l.home, "box");
+        b->ops->unref(b);
+        shards_lab_fill(&l, "an");
+        shards_lab_plant(&l, &plants[i]);
+        CHECK_INT(shards_lab_start(&l), 0);
+        CHECK_INT(shards_state(l.shards, l.home, STR("box"), &err), SHARDS_PLAIN);
+        CHECK(strstr(err.text, "-map is not the map bucket of box"));
+        shards_lab_expect(&l, "a n");
+        shards_lab_verify(&l, 1u << VERIFY_TROUBLE);
+        CHECK_INT(shards_list(l.shards, &list), 1);
+        CHECK(list[0].plain && !list[0].sharded);
+        shards_list_free(list, 1);
+        CHECK_ERR(shard_reload(l.shards, l.home, STR("box"), &err), ERR_EXISTS);
+        CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_PLAIN);
+        shards_lab_destroy_log(&l);
+        shards_lab_wipe(&l, STR("box"));
+        if (plants[i].place)
+            shards_lab_wipe(&l, shard_bucket_name(&a, STR("box"), STR("aaaa"), 1));
+        shards_lab_close(&l);
+    }
+    arena_release(&a);
+}
+
+/* --- several threads --- */
+
+TEST(shards, discovery_leaves_a_bucket_alone_that_another_thread_is_at_work_with)
+{
+    struct shards_lab l;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    struct sharded *x = shards_lab_enable(&l, "ab");
+    shards_plain(l.shards, x);
+    CHECK_OK(discover_storage(l.shards, l.home, &err));
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_CLAIMED);
+    CHECK_ERR(discover_bucket(l.shards, l.home, STR("box"), &err), ERR_BUSY);
+    shards_lab_destroy_log(&l);
+    shards_gone(l.shards, x);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_PLAIN);
+    CHECK_OK(shard_enable(l.shards, l.home, STR("box"), 0, &err));
+    shards_gone(l.shards, x); /* not the bucket that is sharded now */
+    shards_plain(l.shards, x);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_SERVED);
+    sharded_unref(x);
+    shards_lab_close(&l);
+}
+
+/* --- recoveries that fail --- */
+
+TEST(shards, what_a_recovery_cannot_repair_is_refused_only_as_far_as_needed)
+{
+    struct shards_lab l;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    struct sharded *x = shards_lab_enable(&l, "ab");
+    l.fails = true;
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), &err), SHARDS_SERVED);
+    CHECK(strstr(err.text, "the disk"));
+    shards_lab_expect(&l, "a b");
+    shards_lab_verify(&l, 1u << VERIFY_TROUBLE);
+    l.fails = false;
+    CHECK_OK(shard_reload(l.shards, l.home, STR("box"), &err));
+    shards_lab_verify(&l, 0);
+    sharded_unref(x);
+    x = shards_find(l.shards, l.home, STR("box"));
+    mutex_lock(&x->changes);
+    struct shard_map *now = table_map(x->table), *next = map_draft(now);
+    next->state = SHARD_PLAIN;
+    CHECK_OK(sharded_publish(x, next, &err));
+    mutex_unlock(&x->changes);
+    map_unref(next);
+    map_unref(now);
+    sharded_unref(x);
+    l.fails = true;
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), &err), SHARDS_PLAIN);
+    CHECK(strstr(err.text, "the disk"));
+    shards_lab_expect(&l, "a b");
+    shards_lab_close(&l);
+}
+
+/* --- damaged logs --- */
+
+TEST(shards, a_damaged_newest_map_is_followed_by_one_that_is_made_from_the_contents)
+{
+    struct rebuild_options o = {0};
+    struct rebuild_result made;
+    struct arena a = ARENA_INIT(0);
+    struct shards_lab l;
+    struct bucket *log = NULL;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    struct sharded *x = shards_lab_enable(&l, "abcdef");
+    shards_lab_split(x, "c");
+    sharded_unref(x);
+    CHECK_OK(
+        l.home->ops->open_bucket(&log, l.home, STR_EMPTY, shard_map_name(&a, STR("box")), &err));
+    lab_put(log, &a, "map/0", STR("damaged"));
+    lab_put(log, &a, "map/9999990000000000000", STR("damaged")); /* above the present time */
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), &err), SHARDS_BROKEN);
+    CHECK(strstr(err.text, "--from-contents"));
+    CHECK_OK(shard_rebuild(l.shards, l.home, STR("box"), &o, &made, &err));
+    CHECK_INT(made.segments, 2);
+    for (int starts = 0; starts < 2; starts++) {
+        shards_lab_expect(&l, "a b c d e f");
+        shards_lab_verify(&l, 0);
+        CHECK_INT(shards_lab_start(&l), 0);
+    }
+    log->ops->unref(log);
+    arena_release(&a);
+    shards_lab_close(&l);
+}
+
+TEST(shards, a_log_that_vanishes_while_the_bucket_is_served_is_written_anew)
+{
+    struct rebuild_options o = {0};
+    struct rebuild_result made;
+    struct shards_lab l;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    struct sharded *x = shards_lab_enable(&l, "abcdef");
+    shards_lab_split(x, "c");
+    shards_lab_destroy_log(&l);
+    shards_lab_verify(&l, 1u << VERIFY_NO_MAP);
+    CHECK_OK(shard_rebuild(l.shards, l.home, STR("box"), &o, &made, &err));
+    CHECK_INT(made.segments, 2);
+    shards_lab_verify(&l, 0);
+    shards_lab_split(x, "e");
+    sharded_unref(x);
+    CHECK_INT(shards_lab_start(&l), 0);
+    shards_lab_expect(&l, "a b c d e f");
+    shards_lab_verify(&l, 0);
+    CHECK_ERR(shard_rebuild(l.shards, l.home, STR("box"), &o, &made, &err), ERR_EXISTS);
     shards_lab_close(&l);
 }
 
