@@ -187,6 +187,22 @@ TEST(shard_plan, keys_that_grow_are_split_without_moving_them)
     plan_lab_close(&p);
 }
 
+/* A split above the greatest key would leave the shard as large as it is. */
+TEST(shard_plan, keys_that_grow_far_beyond_the_threshold_at_once_are_split_in_the_middle)
+{
+    struct plan_lab p;
+
+    plan_lab_open(&p, 100, true);
+    put_keys(&p, "2026/", 0, 80);
+    look(&p);
+    put_keys(&p, "2026/", 80, 500);
+    for (int i = 0; i < 12; i++)
+        look(&p);
+    CHECK(segments(&p) >= 5);
+    move_lab_check(&p.l, NULL);
+    plan_lab_close(&p);
+}
+
 TEST(shard_plan, neighbours_that_have_shrunk_are_merged)
 {
     struct plan_lab p;
