@@ -31,7 +31,10 @@ struct overlay_ops {
      * open_bucket() does not. */
     int (*open)(struct overlay *o, struct storage *home, struct str user, struct str name,
                 struct bucket **out, struct err *err);
-    /* Removes the logical bucket with all its parts. ERR_CONFLICT: it is not empty. */
+    /* Removes the logical bucket with all its parts. ERR_CONFLICT: it is not empty. A local home's
+     * own remove_bucket() refuses names that has() knows (ERR_BUSY), so that a removal that began
+     * before the overlay took a bucket over does not remove its part. The overlay forgets the name
+     * before it calls that. */
     int (*remove)(struct overlay *o, struct storage *home, struct str user, struct str name,
                   struct err *err);
     /* The next two are called for all names. They call the home's own operation for buckets that

@@ -84,10 +84,12 @@ static int overlay_remove(struct overlay *overlay, struct storage *home, struct 
     }
     if (code == 0)
         code = o->second->ops->remove_bucket(o->second, user, overlay_far_name(&a, name), err);
-    if (code == 0)
+    if (code == 0) {
+        fake_names_remove(&o->names, name); /* a home does not remove a bucket of an overlay */
         code = home->ops->remove_bucket(home, user, name, err);
-    if (code == 0)
-        fake_names_remove(&o->names, name);
+        if (code < 0)
+            fake_names_add(&o->names, name);
+    }
     arena_release(&a);
     return code;
 }
