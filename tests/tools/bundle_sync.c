@@ -196,8 +196,11 @@ static int do_sync(struct keeper *k, char **args, struct err *err)
     int code = remote_refs(&s.refs, &s.advert, k, args[3], args[4][0] == '2', err);
     k->watched.calls = 0;
     k->watched.read = 0;
-    while (code == 0 && more)
+    k->job.points_s = 0;
+    while (code == 0 && more) {
         code = sync_round(&s, &more, err);
+        k->job.points_s = s.out.points_s; /* later rounds belong to the same sync */
+    }
     git_refs_release(&s.refs);
     k->watched.fail_at = 0;
     if (code == 0)
