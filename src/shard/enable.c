@@ -177,7 +177,22 @@ static int enable_plain(struct shards *s, struct storage *home, struct str name,
     return code;
 }
 
-int shard_enable(struct shards *s, struct storage *home, struct str name, uint64_t threshold,
+/* ERR_CONFLICT: the bucket is being made plain, and would be so in the end. */
+static int enable_again(struct sharded *x, int64_t threshold, struct err *err)
+{
+    struct shard_map *now = table_map(x->table);
+    bool ends = now->move.id.len && now->move.kind == SHARD_DISABLE;
+
+    map_unref(now);
+    if (ends)
+        return err_set(err, ERR_CONFLICT,
+                       "the bucket " STR_FMT " is being made plain; `weir shard cancel " STR_FMT
+                       "` stops that",
+                       STR_ARG(x->name), STR_ARG(x->name));
+    return threshold == SHARD_THRESHOLD_KEEP ? 0 : shard_set_threshold(x, (uint64_t)threshold, err);
+}
+
+int shard_enable(struct shards *s, struct storage *home, struct str name, int64_t threshold,
                  struct err *err)
 {
     struct sharded *x = NULL;
@@ -193,9 +208,9 @@ int shard_enable(struct shards *s, struct storage *home, struct str name, uint64
         return err_code(err, ERR_NO_BUCKET);
     x = shards_find(s, home, name);
     if (x)
-        code = shard_set_threshold(x, threshold, err);
+        code = enable_again(x, threshold, err);
     else if (shards_claim(s, home, name, &before))
-        code = enable_plain(s, home, name, threshold, &before, err);
+        code = enable_plain(s, home, name, threshold > 0 ? (uint64_t)threshold : 0, &before, err);
     else
         code = enable_refuse(s, home, name, err);
     sharded_unref(x);

@@ -4,11 +4,14 @@
 
 #include "shard/shards.h"
 
-/* Shards the bucket, or changes the threshold of a bucket that is sharded already; 0: the
- * configured threshold. The home must have STORAGE_FOLDER (ERR_UNSUPPORTED). ERR_NO_BUCKET: there
- * is no such bucket. ERR_EXISTS: another bucket has the name of the map bucket. ERR_BUSY: the
- * bucket is being made plain. Requests that are under way fail with ERR_BUSY (H5). */
-int shard_enable(struct shards *s, struct storage *home, struct str name, uint64_t threshold,
+enum { SHARD_THRESHOLD_KEEP = -1 };
+
+/* Shards the bucket, or changes the threshold of a bucket that is sharded already. A threshold of 0
+ * is the configured one; SHARD_THRESHOLD_KEEP: a sharded bucket keeps its own. The home must have
+ * STORAGE_FOLDER (ERR_UNSUPPORTED). ERR_NO_BUCKET: there is no such bucket. ERR_EXISTS: another
+ * bucket has the name of the map bucket. ERR_BUSY: the bucket is being made plain. Requests that
+ * are under way fail with ERR_BUSY (H5). */
+int shard_enable(struct shards *s, struct storage *home, struct str name, int64_t threshold,
                  struct err *err) MUST_CHECK;
 
 /* Sets the threshold of a sharded bucket. */

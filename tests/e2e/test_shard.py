@@ -137,6 +137,14 @@ def test_growth_beyond_the_threshold_splits_the_bucket(sharded):
     assert sharded.server.metric("weir_shard_shards") == status["shard_count"]
 
 
+def test_enabling_again_keeps_the_threshold_that_a_bucket_has(sharded):
+    sharded.run("shard", "enable", "box", "--threshold", "500")
+    sharded.run("shard", "enable", "box")
+    assert sharded.rest()["threshold"] == 500
+    sharded.run("shard", "enable", "box", "--threshold", "600")
+    assert sharded.rest()["threshold"] == 600
+
+
 def test_what_cannot_be_sharded_is_refused_with_its_reason(sharded):
     run = sharded.run
     assert "no folder of this weir has a bucket none" in run("shard", "enable", "none", status=1)

@@ -306,7 +306,8 @@ const struct command shard_commands[] = {
          "a shard has more objects than the threshold, the upper half of its keys moves to a new "
          "bucket, which clients cannot see: to them it stays one bucket. Requests that are under "
          "way at this moment may get 503 once.\n\n"
-         "On a bucket that is sharded already the command sets the threshold.",
+         "On a bucket that is sharded already the command sets the threshold if --threshold is "
+         "given. Objects are the newest versions; old versions and delete markers do not count.",
      .examples = "weir shard enable photos\nweir shard enable photos --threshold 1000000",
      .call = &shard_enable_call},
     {.name = "shard disable",

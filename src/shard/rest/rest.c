@@ -77,7 +77,8 @@ static const struct rest_row shard_rows[] = {
      "Make a bucket a sharded one, or change the threshold of one that is.", shard_enable_run,
      .body = REST_FIELDS({"bucket", "The bucket's name.", .required = true}, IN_STORAGE,
                          {"threshold",
-                          "Objects of a shard beyond which it is split; 0 or left out: the "
+                          "Objects of a shard beyond which it is split; 0: the configured number. "
+                          "Left out: a sharded bucket keeps its own, and a new one has the "
                           "configured number.",
                           REST_INTEGER, .min = 0, .max = INT64_MAX}),
      .answer = REST_FIELDS(SHOW_FIELDS)},

@@ -208,10 +208,11 @@ int shard_enable_run(struct rest_call *c, struct err *err)
     struct shard_room *r = c->ctx;
     struct storage *home = NULL;
     struct sharded *x = NULL;
-    uint64_t threshold = (uint64_t)rest_integer(c, "threshold");
+    int64_t threshold =
+        rest_given(c, "threshold") ? rest_integer(c, "threshold") : SHARD_THRESHOLD_KEEP;
     int code = shard_rest_home(c, &home, err);
 
-    if (code == 0 && threshold && threshold < SHARD_THRESHOLD_MIN)
+    if (code == 0 && threshold > 0 && threshold < SHARD_THRESHOLD_MIN)
         code = err_set(err, ERR_INVALID, "a threshold is at least %d objects", SHARD_THRESHOLD_MIN);
     if (code == 0)
         code = shard_enable(r->shards, home, rest_text(c, "bucket"), threshold, err);
